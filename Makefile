@@ -1,0 +1,72 @@
+# Everything is installed into this checkout: .venv, node_modules, generated contract artifacts.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CONTRACTS := chain/contracts
+ARGS ?=
+
+.PHONY: help demo test test-deep check lint contracts contracts-test python-test bench clean install dev
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo               install, then run a whole task on this machine (ARGS=\"--help\" shows the options)"
+	@echo "make test               install what tests need, then lint, type check and all tests"
+	@echo "make test-deep          slower depth: long fuzzing, every attack end to end"
+	@echo "make bench              measure, and write bench/results"
+	@echo "make clean              remove what was installed and generated"
+
+demo: install contracts
+	@$(BIN)/consilium demo $(ARGS)
+
+test: dev contracts lint contracts-test python-test
+
+install: $(VENV)/.demo
+dev: $(VENV)/.dev
+contracts: $(CONTRACTS)/node_modules/.installed chain/consilium_chain/contracts/Tasks.json
+
+$(VENV)/.demo: pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 or newer is needed: install it, or pass PYTHON=/path/to/python"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; this is $$($(PYTHON) --version)"; exit 1; }
+	@test -d $(VENV) || { echo "creating $(VENV)"; $(PYTHON) -m venv $(VENV); }
+	@echo "installing Python packages into $(VENV) (a minute or two, once)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[demo]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.demo
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+$(CONTRACTS)/node_modules/.installed: $(CONTRACTS)/package-lock.json
+	@command -v npm >/dev/null || { echo "Node.js 20 or newer with npm is needed: install it, then run this again"; exit 1; }
+	@echo "installing the contract tools into $(CONTRACTS)/node_modules"
+	@cd $(CONTRACTS) && npm ci --silent --no-audit --no-fund
+	@touch $@
+
+chain/consilium_chain/contracts/Tasks.json: $(CONTRACTS)/node_modules/.installed $(shell find $(CONTRACTS)/src $(CONTRACTS)/script $(CONTRACTS)/foundry.toml -type f)
+	@echo "compiling the contracts"
+	@cd $(CONTRACTS) && npm run --silent build
+	@touch $@
+
+lint: dev contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	cd $(CONTRACTS) && npm run --silent fmt:check
+
+contracts-test: contracts
+	cd $(CONTRACTS) && FORGE_SNAPSHOT_CHECK=true npm run --silent test
+
+python-test: dev contracts
+	$(BIN)/pytest -m "not deep"
+
+test-deep: dev contracts
+	cd $(CONTRACTS) && FOUNDRY_PROFILE=deep npm run --silent test
+	$(BIN)/pytest
+
+bench: dev contracts
+	$(BIN)/python bench/run.py $(ARGS)
+
+clean:
+	rm -rf $(VENV) $(CONTRACTS)/node_modules $(CONTRACTS)/out $(CONTRACTS)/cache chain/consilium_chain/contracts .consilium

@@ -1,0 +1,297 @@
+"""The only door to web3: calls, transactions, events, and their errors by name."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import requests
+import rlp
+from consilium_zk.kzg import setup
+from eth_account import Account
+from eth_account.signers.local import LocalAccount
+from eth_account.typed_transactions import base as blob_transactions
+from eth_typing import ChecksumAddress, HexStr
+from hexbytes import HexBytes
+from web3 import HTTPProvider, Web3
+from web3.contract.contract import Contract, ContractFunction
+from web3.exceptions import (
+    ContractCustomError,
+    ContractLogicError,
+    TransactionNotFound,
+    Web3RPCError,
+)
+from web3.types import BlockData
+
+from consilium_chain.abi import CONTRACT_NAMES, ContractName, contract_artifact
+from consilium_chain.errors import ChainUnreachable, Refused
+from consilium_chain.views import Event
+
+BLOCK_POLL = 0.1
+RECEIPT_POLL = 0.03
+RECEIPT_TIMEOUT = 120.0
+# The last of a phase pays for the phase's end, which its estimate may not have seen.
+GAS_MARGIN = 600_000
+FORCED_GAS = 3_000_000
+TRANSACTION_GAS_LIMIT = 16_777_216  # EIP-7825
+
+# eth-account loads the ceremony setup anew for every commitment of a blob transaction, two seconds each time.
+blob_transactions.load_trusted_setup = lambda *_: setup()  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class Receipt:
+    transaction: str
+    gas_used: int
+    block: int
+    call: str
+
+
+@dataclass(frozen=True)
+class _NamedError:
+    name: str
+    inputs: list[str]
+    types: list[str]
+
+
+class Connection:
+    """One account's connection to one node. Transactions of several threads go out one after another."""
+
+    def __init__(self, url: str, account: LocalAccount | None = None) -> None:
+        self.url = url
+        self.account = account
+        self._sending = threading.Lock()
+        self._web3 = Web3(HTTPProvider(url, request_kwargs={"timeout": 30}))
+        for costly in ("validation", "gas_estimate", "ens_name_to_address"):
+            # They ask the node for its chain id, twice, before every call; addresses here are never names.
+            self._web3.middleware_onion.remove(costly)
+        try:
+            self.chain_id: int = self._web3.eth.chain_id
+        except (requests.exceptions.RequestException, ValueError, Web3RPCError) as error:
+            raise ChainUnreachable(url, type(error).__name__) from error
+
+    @property
+    def address(self) -> ChecksumAddress:
+        if self.account is None:
+            raise ValueError("this connection has no account: it can read only")
+        return self.account.address
+
+    def contract(self, name: ContractName, address: str) -> Contract:
+        artifact = contract_artifact(name)
+        return self._web3.eth.contract(address=Web3.to_checksum_address(address), abi=artifact.abi)
+
+    def deploy(self, name: ContractName, *arguments: Any) -> str:
+        """Deploys a contract; returns its address."""
+        artifact = contract_artifact(name)
+        factory = self._web3.eth.contract(abi=artifact.abi, bytecode=HexStr(artifact.bytecode))
+        receipt = self._transact(factory.constructor(*arguments).data_in_transaction, None, f"deploy {name}", None, ())
+        return str(self._web3.eth.get_transaction_receipt(HexStr(receipt.transaction))["contractAddress"])
+
+    def call(self, function: ContractFunction) -> Any:
+        """Reads. Raises Refused, ChainUnreachable."""
+        try:
+            return function.call({"from": self.account.address} if self.account else {})
+        except (ContractCustomError, ContractLogicError) as error:
+            raise _refused(error, function.fn_name) from error
+        except requests.exceptions.RequestException as error:
+            raise ChainUnreachable(self.url, type(error).__name__) from error
+
+    def send(self, function: ContractFunction, blobs: Sequence[bytes] = (), force: bool = False) -> Receipt:
+        """Sends a transaction and waits for it.
+
+        `blobs` travel with it (EIP-4844, EIP-7594 sidecar). With `force` it is sent although it may be refused.
+        Raises Refused with the contract's error, ChainUnreachable.
+        """
+        data = function._encode_transaction_data()
+        call = "multicall" if function.fn_name == "multicall" else function.fn_name
+        gas = FORCED_GAS if force else None
+        return self._transact(data, function.address, call, gas, blobs)
+
+    def send_ether(self, recipient: str, amount: int) -> None:
+        self._transact(HexStr("0x"), Web3.to_checksum_address(recipient), "transfer", 21_000, (), amount)
+
+    def _transact(
+        self,
+        data: HexStr,
+        to: ChecksumAddress | None,
+        call: str,
+        gas: int | None,
+        blobs: Sequence[bytes],
+        value: int = 0,
+    ) -> Receipt:
+        if self.account is None:
+            raise ValueError("this connection has no account: it can read only")
+        with self._sending:
+            return self._sign_and_send(self.account, data, to, call, gas, blobs, value)
+
+    def _sign_and_send(
+        self,
+        account: LocalAccount,
+        data: HexStr,
+        to: ChecksumAddress | None,
+        call: str,
+        gas: int | None,
+        blobs: Sequence[bytes],
+        value: int,
+    ) -> Receipt:
+        try:
+            base_fee = int(self._web3.eth.get_block("latest")["baseFeePerGas"])
+            tip = 10**9
+            transaction: dict[str, Any] = {
+                "chainId": self.chain_id,
+                "nonce": self._web3.eth.get_transaction_count(self.address, "pending"),
+                "data": data,
+                "value": value,
+                "maxPriorityFeePerGas": tip,
+                "maxFeePerGas": 2 * base_fee + tip,
+            }
+            if to is not None:
+                transaction["to"] = to
+            if blobs:
+                transaction |= {"type": 3, "maxFeePerBlobGas": 10**10}
+            # A node cannot estimate a call that reads its own blobs: such a call gets the fixed limit.
+            if gas is None and not blobs:
+                estimate = self._web3.eth.estimate_gas({**transaction, "from": self.address})  # type: ignore[typeddict-item]
+                gas = min(estimate * 3 // 2 + GAS_MARGIN, TRANSACTION_GAS_LIMIT)
+            transaction["gas"] = gas or FORCED_GAS
+            signed = Account.sign_transaction(transaction, account.key, **({"blobs": list(blobs)} if blobs else {}))
+            digest = self._web3.eth.send_raw_transaction(signed.raw_transaction)
+            return self._await(digest, transaction, call)
+        except (ContractCustomError, ContractLogicError) as error:
+            raise _refused(error, call) from error
+        except requests.exceptions.RequestException as error:
+            raise ChainUnreachable(self.url, type(error).__name__) from error
+
+    def _await(self, digest: HexBytes, transaction: dict[str, Any], call: str) -> Receipt:
+        end = time.monotonic() + RECEIPT_TIMEOUT
+        while True:
+            try:
+                receipt = self._web3.eth.get_transaction_receipt(digest)
+                break
+            except TransactionNotFound:
+                if time.monotonic() > end:
+                    raise ChainUnreachable(self.url, f"no receipt for {call} in {RECEIPT_TIMEOUT:.0f} s") from None
+                time.sleep(RECEIPT_POLL)
+        if receipt["status"] != 1:
+            raise self._why_refused(digest, call)
+        return Receipt(digest.to_0x_hex(), receipt["gasUsed"], receipt["blockNumber"], call)
+
+    def _why_refused(self, digest: HexBytes, call: str) -> Refused:
+        """The named error of a transaction that the chain carried and the contract refused."""
+        trace = self._web3.provider.make_request(
+            "debug_traceTransaction",  # type: ignore[arg-type]
+            [digest.to_0x_hex(), {"tracer": "callTracer"}],
+        )
+        result: dict[str, Any] = dict(trace.get("result") or {})
+        output = str(result.get("output", "0x"))
+        name, values = _decode_error(output)
+        return Refused(name, values, call)
+
+    def now(self) -> int:
+        """The chain's clock: timestamp of the latest block, in seconds."""
+        return int(self._block("latest")["timestamp"])
+
+    def block_number(self) -> int:
+        """Raises ChainUnreachable."""
+        try:
+            return int(self._web3.eth.block_number)
+        except requests.exceptions.RequestException as error:
+            raise ChainUnreachable(self.url, type(error).__name__) from error
+
+    def next_block(self, seen: int, patience: float = 2.0) -> int:
+        """Waits for a block after `seen`: nothing on chain changes without one. Returns the latest block's number.
+
+        After `patience` seconds without one it returns all the same, so that the caller can look after other things.
+        """
+        end = time.monotonic() + patience
+        while True:
+            number = self.block_number()
+            if number > seen or time.monotonic() > end:
+                return number
+            time.sleep(BLOCK_POLL)
+
+    def _block(self, which: Any) -> BlockData:
+        try:
+            return self._web3.eth.get_block(which)
+        except requests.exceptions.RequestException as error:
+            raise ChainUnreachable(self.url, type(error).__name__) from error
+
+    def header(self, number: int) -> bytes:
+        """RLP of a block's header: what the prevrandao beacon takes as its proof."""
+        block = dict(self._block(number))
+        header: bytes = rlp.encode([_header_field(block[name]) for name in _HEADER_FIELDS if name in block])
+        return header
+
+    def events(
+        self, contract: Contract, first_block: int, last_block: int, name: str | None = None, **indexed: Any
+    ) -> Iterator[Event]:
+        """Decoded events of a contract in the blocks [first, last], in order.
+
+        With `name` only that event's, and of these only those whose indexed fields have the given values.
+        """
+        if name is not None:
+            found = contract.events[name]().get_logs(indexed, from_block=first_block, to_block=last_block)
+        else:
+            entries = [entry for entry in contract.abi if entry["type"] == "event"]
+            known = {event.topic: event for event in (contract.events[entry["name"]]() for entry in entries)}
+            logs = self._web3.eth.get_logs(
+                {"address": contract.address, "fromBlock": first_block, "toBlock": last_block}
+            )
+            topics = [(known.get(HexStr(HexBytes(log["topics"][0]).to_0x_hex())), log) for log in logs]
+            found = [event.process_log(log) for event, log in topics if event is not None]
+        for decoded in found:
+            yield Event(
+                name=decoded["event"],
+                values=dict(decoded["args"]),
+                block=decoded["blockNumber"],
+                index=decoded["logIndex"],
+                transaction=HexBytes(decoded["transactionHash"]).to_0x_hex(),
+                contract=str(contract.address),
+            )
+
+    def gas_of(self, transaction: str) -> int:
+        return int(self._web3.eth.get_transaction_receipt(HexStr(transaction))["gasUsed"])
+
+
+_HEADER_FIELDS = (
+    "parentHash", "sha3Uncles", "miner", "stateRoot", "transactionsRoot", "receiptsRoot", "logsBloom", "difficulty",
+    "number", "gasLimit", "gasUsed", "timestamp", "extraData", "mixHash", "nonce", "baseFeePerGas", "withdrawalsRoot",
+    "blobGasUsed", "excessBlobGas", "parentBeaconBlockRoot", "requestsHash",
+)  # fmt: skip
+
+
+def _header_field(value: Any) -> bytes:
+    if isinstance(value, int):
+        return value.to_bytes((value.bit_length() + 7) // 8, "big")
+    return bytes(HexBytes(value))
+
+
+@cache
+def _errors_by_selector() -> dict[str, _NamedError]:
+    known = {}
+    for name in CONTRACT_NAMES:
+        for entry in contract_artifact(name).abi:
+            if entry["type"] != "error":
+                continue
+            types = [i["type"] for i in entry["inputs"]]
+            selector = Web3.keccak(text=f"{entry['name']}({','.join(types)})")[:4].to_0x_hex()
+            known[selector] = _NamedError(entry["name"], [i["name"] for i in entry["inputs"]], types)
+    return known
+
+
+def _decode_error(data: str) -> tuple[str, dict[str, Any]]:
+    error = _errors_by_selector().get(data[:10])
+    if error is None:
+        return "Unnamed", {"data": data[:74]}
+    values = Web3().codec.decode(error.types, bytes.fromhex(data[10:]))
+    return error.name, dict(zip(error.inputs, values, strict=True))
+
+
+def _refused(error: ContractLogicError, call: str) -> Refused:
+    data = error.data if isinstance(error.data, str) else "0x"
+    name, values = _decode_error(data)
+    return Refused(name, values, call)

@@ -1,0 +1,50 @@
+"""Deploys the contracts, and the address book that tells nodes where they are."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from consilium_chain.connection import Connection
+from consilium_chain.errors import DeploymentInvalid
+
+SUPPLY = 1_000_000_000 * 10**18
+BEACON_LOOKAHEAD = 2  # blocks between a request and the block whose randomness answers it
+LOCAL_UNBONDING = 3600  # seconds
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """Where the contracts are, and the block from which on their events are to be read."""
+
+    chain_id: int
+    first_block: int
+    token: str
+    staking: str
+    beacon: str
+    tasks: str
+
+    def write(self, path: Path) -> None:
+        path.write_text(json.dumps(asdict(self), indent=2) + "\n")
+
+    @classmethod
+    def read(cls, path: Path) -> Deployment:
+        """Raises DeploymentInvalid."""
+        try:
+            return cls(**json.loads(path.read_text()))
+        except FileNotFoundError as error:
+            raise DeploymentInvalid(f"the address book {path} does not exist; deploy first") from error
+        except (json.JSONDecodeError, TypeError) as error:
+            raise DeploymentInvalid(f"the address book {path} is malformed: {error}") from error
+
+
+def deploy(connection: Connection, unbonding: int = LOCAL_UNBONDING) -> Deployment:
+    """Deploys everything from the connection's account, which receives the whole supply of tokens."""
+    first_block = connection.block_number()
+    token = connection.deploy("ConsiliumToken", SUPPLY, connection.address)
+    staking = connection.deploy("Staking", token, unbonding)
+    beacon = connection.deploy("PrevrandaoBeacon", BEACON_LOOKAHEAD)
+    tasks = connection.deploy("Tasks", token, staking, beacon)
+    connection.send(connection.contract("Staking", staking).functions.setTasks(tasks))
+    return Deployment(connection.chain_id, first_block, token, staking, beacon, tasks)

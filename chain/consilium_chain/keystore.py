@@ -1,0 +1,65 @@
+"""Encrypted key files (Web3 Secret Storage v3), and a voter's BLS key derived from the wallet's.
+
+A password comes from a file that only its owner can read: never from a command line or the environment.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+
+from consilium_zk.tickets import SecretKey, generate_secret_key
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from eth_account import Account
+from eth_account.signers.local import LocalAccount
+
+from consilium_chain.errors import KeystoreError
+
+STANDARD_SCRYPT_N = 2**18
+LIGHT_SCRYPT_N = 2**12  # for throwaway keys on a local chain; geth's --lightkdf
+
+
+def write_keystore(path: Path, account: LocalAccount, password: str, scrypt_n: int = STANDARD_SCRYPT_N) -> None:
+    """Writes the account's key, encrypted, readable by its owner alone."""
+    encrypted = Account.encrypt(account.key, password, kdf="scrypt", iterations=scrypt_n)
+    write_private_file(path, json.dumps(encrypted))
+
+
+def write_private_file(path: Path, text: str) -> None:
+    """Creates a file that only its owner can read, from the first byte on."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "w") as file:
+        file.write(text)
+
+
+def read_private_file(path: Path) -> str:
+    """Reads a file that only its owner may read. Raises KeystoreError where it is missing or open to others."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError as error:
+        raise KeystoreError(f"{path} does not exist") from error
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise KeystoreError(f"{path} can be read by others; run `chmod 600 {path}`")
+    return path.read_text()
+
+
+def open_keystore(path: Path, password_file: Path) -> LocalAccount:
+    """The account in a key file. Raises KeystoreError."""
+    password = read_private_file(password_file).rstrip("\n")
+    text = read_private_file(path)
+    try:
+        key = Account.decrypt(json.loads(text), password)
+    except (ValueError, KeyError, TypeError) as error:
+        raise KeystoreError(f"{path} does not open with the password in {password_file}") from error
+    account: LocalAccount = Account.from_key(key)
+    return account
+
+
+def voter_key(account: LocalAccount) -> SecretKey:
+    """The BLS key of a voter: one secret to guard instead of two (HKDF, RFC 5869)."""
+    seed = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"CONSILIUM-V1-VOTER-KEY").derive(bytes(account.key))
+    return generate_secret_key(seed)

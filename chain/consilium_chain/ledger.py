@@ -1,0 +1,289 @@
+"""The contracts as typed calls: what nodes, the aggregator and the demo do on chain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from consilium_zk.blobs import Blob
+from consilium_zk.kzg import Commitment, Opening, challenge, parse_commitment
+from consilium_zk.tickets import SecretKey, prove_possession, public_key, ticket_message
+
+from consilium_chain.connection import Connection, Receipt
+from consilium_chain.deployment import Deployment
+from consilium_chain.errors import DeploymentInvalid, Refused
+from consilium_chain.views import (
+    Event,
+    Hospital,
+    Role,
+    RoundState,
+    Stake,
+    TaskParams,
+    TaskState,
+    Voter,
+)
+
+COMMITMENT_BYTES = 48
+MAX_BLOBS_PER_TRANSACTION = 6
+
+
+@dataclass(frozen=True)
+class OpenedCommitment:
+    """A KZG commitment (48 bytes) with its opening at the bound challenge."""
+
+    point: bytes
+    opening: Opening
+
+
+class Ledger:
+    """One account's view of the contracts, or a reader's where the connection has no account."""
+
+    def __init__(self, connection: Connection, deployment: Deployment) -> None:
+        if connection.chain_id != deployment.chain_id:
+            raise DeploymentInvalid(
+                f"the address book is of chain {deployment.chain_id}, but {connection.url} is chain"
+                f" {connection.chain_id}: pass the one that fits"
+            )
+        self.connection = connection
+        self.deployment = deployment
+        self._token = connection.contract("ConsiliumToken", deployment.token)
+        self._staking = connection.contract("Staking", deployment.staking)
+        self._beacon = connection.contract("PrevrandaoBeacon", deployment.beacon)
+        self._tasks = connection.contract("Tasks", deployment.tasks)
+
+    @property
+    def address(self) -> str:
+        return str(self.connection.address)
+
+    # Reads
+
+    def params(self, task: int) -> TaskParams:
+        return TaskParams.from_chain(self._read("params", task))
+
+    def state(self, task: int) -> TaskState:
+        return TaskState.from_chain(self._read("state", task))
+
+    def round_state(self, task: int, round_: int) -> RoundState:
+        return RoundState.from_chain(self._read("roundState", task, round_))
+
+    def hospitals(self, task: int) -> list[Hospital]:
+        return [Hospital.from_chain(raw) for raw in self._read("hospitals", task)]
+
+    def voters(self, task: int) -> list[Voter]:
+        return [Voter.from_chain(raw) for raw in self._read("voters", task)]
+
+    def cohort_members(self, task: int, round_: int, cohort: int) -> int:
+        return int(self._read("cohortMembers", task, round_, cohort))
+
+    def expected_blob_hash(self, task: int, round_: int, cohort: int, blob: int) -> bytes:
+        return bytes(self._read("expectedBlobHash", task, round_, cohort, blob))
+
+    def claimable(self, account: str) -> int:
+        return int(self._read("claimable", account))
+
+    def total_claimable(self) -> int:
+        return int(self._read("totalClaimable"))
+
+    def task_count(self) -> int:
+        return int(self._read("taskCount"))
+
+    def balance(self, account: str) -> int:
+        return int(self.connection.call(self._token.functions.balanceOf(account)))
+
+    def total_supply(self) -> int:
+        return int(self.connection.call(self._token.functions.totalSupply()))
+
+    def total_staked(self) -> int:
+        return int(self.connection.call(self._staking.functions.totalStaked()))
+
+    def stake_of(self, account: str, role: Role) -> Stake:
+        return Stake.from_chain(self.connection.call(self._staking.functions.stakeOf(account, role)))
+
+    def ticket_message(self, task: int, round_: int, seat_seed: bytes) -> bytes:
+        """What a ticket signs, computed here: a node must not sign what another says that it signs."""
+        return ticket_message(self.connection.chain_id, _bytes20(self.deployment.tasks), task, round_, seat_seed)
+
+    def challenge(self, task: int, round_: int, hospital: str, blob: int, versioned_hash: bytes) -> int:
+        return challenge(
+            self.connection.chain_id,
+            _bytes20(self.deployment.tasks),
+            task,
+            round_,
+            _bytes20(hospital),
+            blob,
+            versioned_hash,
+        )
+
+    def score_commitment(self, task: int, round_: int, scores: Sequence[int], salt: bytes) -> bytes:
+        return bytes(self._read("scoreCommitment", task, round_, self.address, list(scores), salt))
+
+    def events(self, first_block: int | None = None, last_block: int | None = None) -> Iterator[Event]:
+        """Events of the task and staking contracts in [first, last]; by default from deployment to the latest block."""
+        start = self.deployment.first_block if first_block is None else first_block
+        last = self.connection.block_number() if last_block is None else last_block
+        found = [
+            event
+            for contract in (self._tasks, self._staking)
+            for event in self.connection.events(contract, start, last)
+        ]
+        return iter(sorted(found, key=lambda e: (e.block, e.index)))
+
+    def transport_keys(self, task: int) -> dict[int, bytes]:
+        """Flower node keys by index of hospital, as the hospitals announced them when they joined."""
+        return {
+            event.values["index"]: bytes(event.values["transportKey"])
+            for event in self._events_of_task("HospitalJoined", taskId=task)
+        }
+
+    def committed_points(self, task: int, round_: int) -> dict[str, list[Commitment]]:
+        """A round's commitments by hospital, one per blob."""
+        found = {}
+        for event in self._events_of_task("UpdateCommitted", taskId=task, round=round_):
+            points = bytes(event.values["points"])
+            found[event.values["hospital"]] = [
+                parse_commitment(points[i : i + COMMITMENT_BYTES]) for i in range(0, len(points), COMMITMENT_BYTES)
+            ]
+        return found
+
+    def _events_of_task(self, name: str, **indexed: int) -> Iterator[Event]:
+        first, last = self.deployment.first_block, self.connection.block_number()
+        return self.connection.events(self._tasks, first, last, name, **indexed)
+
+    # Money
+
+    def transfer(self, recipient: str, amount: int) -> Receipt:
+        return self.connection.send(self._token.functions.transfer(recipient, amount))
+
+    def stake(self, role: Role, amount: int) -> None:
+        """Brings the free stake of the role up to `amount`."""
+        missing = amount - self.stake_of(self.address, role).free
+        if missing > 0:
+            self.connection.send(self._token.functions.approve(self.deployment.staking, missing))
+            self.connection.send(self._staking.functions.stake(role, missing))
+
+    def claim(self) -> None:
+        if self.claimable(self.address):
+            self._send("claim")
+
+    def release_bond(self, task: int, account: str) -> bool:
+        """Unlocks an account's bonds of an ended task; False where nothing of them is left."""
+        try:
+            self._send("releaseBond", task, account)
+        except Refused as error:
+            if error.name == "NothingToRelease":
+                return False
+            raise
+        return True
+
+    # A task's life
+
+    def propose(self, params: TaskParams) -> int:
+        """Proposes a task and pays its pool; returns its id."""
+        self.connection.send(self._token.functions.approve(self.deployment.tasks, params.pool))
+        receipt = self._send("propose", params.to_chain())
+        for event in self.connection.events(self._tasks, receipt.block, receipt.block):
+            if event.name == "TaskProposed" and event.transaction == receipt.transaction:
+                return int(event.values["taskId"])
+        raise DeploymentInvalid(f"{self.deployment.tasks} accepted a proposal and emitted no TaskProposed event")
+
+    def join_as_aggregator(self, task: int) -> Receipt:
+        return self._send("joinAsAggregator", task)
+
+    def join_as_hospital(self, task: int, rows: int, transport_key: bytes) -> Receipt:
+        return self._send("joinAsHospital", task, rows, transport_key)
+
+    def register_voter_key(self, key: SecretKey) -> Receipt:
+        public = public_key(key)
+        proof = prove_possession(
+            key, self.connection.chain_id, _bytes20(self.deployment.staking), _bytes20(self.address)
+        )
+        return self.connection.send(self._staking.functions.registerVoterKey(public, proof))
+
+    def join_as_voter(self, task: int) -> Receipt:
+        return self._send("joinAsVoter", task)
+
+    def beacon_expired(self, request: int) -> bool:
+        return bool(self.connection.call(self._beacon.functions.expired(request)))
+
+    def beacon_ready(self, request: int) -> bool:
+        """The prevrandao beacon's value is that of block `request`, provable from the next block on."""
+        return self.connection.block_number() > request
+
+    def form_cohorts(self, task: int, request: int) -> Receipt:
+        return self._send("formCohorts", task, self.connection.header(request))
+
+    def draw_seats(self, task: int, request: int) -> Receipt:
+        return self._send("drawSeats", task, self.connection.header(request))
+
+    def commit_update(
+        self, task: int, round_: int, commitments: Sequence[OpenedCommitment], force: bool = False
+    ) -> Receipt:
+        encoded = [(c.point, c.opening.value.to_bytes(32, "big"), c.opening.proof) for c in commitments]
+        function = self._tasks.functions.commitUpdate(task, round_, encoded)
+        return self.connection.send(function, force=force)
+
+    def publish_sums(
+        self, task: int, round_: int, survivors: int, sums: Sequence[PublishedCohort], force: bool = False
+    ) -> list[Receipt]:
+        """Fixes the survivors, adds up their commitments and publishes the cohorts' blobs.
+
+        One transaction where everything fits into six blobs and the gas limit, several otherwise.
+        """
+        calls = [self._encode("fixSurvivors", task, round_, survivors)]
+        blobs: list[Blob] = []
+        receipts = []
+        for cohort in sums:
+            for index, (blob, points) in enumerate(zip(cohort.blobs, cohort.points, strict=True)):
+                calls.append(self._encode("sumCommitments", task, round_, cohort.index, index, b"".join(points)))
+                calls.append(self._encode("publish", task, round_, cohort.index, index, len(blobs), 1))
+                blobs.append(blob)
+                if len(blobs) == MAX_BLOBS_PER_TRANSACTION:
+                    receipts.append(self._publish(calls, blobs, force))
+                    calls, blobs = [], []
+        if calls:
+            receipts.append(self._publish(calls, blobs, force))
+        return receipts
+
+    def _publish(self, calls: list[str], blobs: list[Blob], force: bool) -> Receipt:
+        return self.connection.send(self._tasks.functions.multicall(calls), blobs=blobs, force=force)
+
+    def commit_scores(self, task: int, round_: int, public: bytes, ticket: bytes, commitment: bytes) -> Receipt:
+        return self._send("commitScores", task, round_, public, ticket, commitment)
+
+    def stand_down(self, task: int, round_: int) -> Receipt:
+        return self._send("standDown", task, round_)
+
+    def reveal_scores(self, task: int, round_: int, scores: Sequence[int], salt: bytes) -> Receipt:
+        return self._send("revealScores", task, round_, list(scores), salt)
+
+    def settle(self, task: int, round_: int) -> Receipt:
+        return self._send("settle", task, round_)
+
+    def tick(self, task: int) -> Receipt:
+        return self._send("tick", task)
+
+    def resume(self, task: int) -> Receipt:
+        return self._send("resume", task)
+
+    def _read(self, name: str, *arguments: Any) -> Any:
+        return self.connection.call(self._tasks.functions[name](*arguments))
+
+    def _send(self, name: str, *arguments: Any) -> Receipt:
+        return self.connection.send(self._tasks.functions[name](*arguments))
+
+    def _encode(self, name: str, *arguments: Any) -> str:
+        return str(self._tasks.encode_abi(name, args=list(arguments)))
+
+
+@dataclass(frozen=True)
+class PublishedCohort:
+    """A cohort's sum: `blobs` of 131,072 bytes, and for each the survivors' points (G1, EIP-2537, 128 bytes)."""
+
+    index: int
+    blobs: Sequence[Blob]
+    points: Sequence[Sequence[bytes]]
+
+
+def _bytes20(address: str) -> bytes:
+    return bytes.fromhex(address.removeprefix("0x"))

@@ -1,0 +1,48 @@
+"""From a task file to the terms that the contract enforces."""
+
+from __future__ import annotations
+
+from consilium_chain.task_spec import MICRO, TOKEN, TaskSpec
+from consilium_chain.views import TaskParams
+
+
+def task_params(spec: TaskSpec, spec_hash: bytes, aggregator: str) -> TaskParams:
+    """The contract's half of a task. Scores and thresholds in millionths, amounts in the smallest unit."""
+    rounds, judging, money, windows = spec.rounds, spec.judging, spec.money, spec.windows
+    return TaskParams(
+        spec_hash=spec_hash,
+        aggregator=aggregator,
+        pool=money.pool * TOKEN,
+        hospital_bond=money.hospital_bond * TOKEN,
+        voter_bond=money.voter_bond * TOKEN,
+        aggregator_bond=money.aggregator_bond * TOKEN,
+        rounds=rounds.rounds,
+        cohorts=rounds.cohorts,
+        min_cohort_size=rounds.min_cohort_size,
+        min_hospitals=rounds.min_hospitals,
+        max_hospitals=rounds.max_hospitals,
+        min_voters=judging.min_voters,
+        max_voters=judging.max_voters,
+        seats=judging.seats,
+        min_reveals=judging.min_reveals,
+        statistics_blobs=spec.statistics_blobs,
+        update_blobs=spec.update_blobs,
+        rows_per_weight=rounds.rows_per_weight,
+        max_weight=rounds.max_weight,
+        accept_floor=round(judging.accept_floor * MICRO),
+        harmful_below=round(judging.harmful_below * MICRO),
+        tolerance_abs=round(judging.tolerance * MICRO),
+        tolerance_bps=judging.tolerance_bps,
+        hospital_share_bps=money.hospital_share_bps,
+        voter_share_bps=money.voter_share_bps,
+        aggregator_share_bps=money.aggregator_share_bps,
+        harmful_slash_bps=money.harmful_slash_bps,
+        not_revealed_slash_bps=money.not_revealed_slash_bps,
+        not_published_slash_bps=money.not_published_slash_bps,
+        join_window=windows.join,
+        commit_window=windows.commit,
+        upload_window=windows.upload,
+        publish_window=windows.publish,
+        score_window=windows.score,
+        reveal_window=windows.reveal,
+    )

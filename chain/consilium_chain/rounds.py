@@ -1,0 +1,82 @@
+"""The round as a pure state machine: what is to be done next, given what the chain says and what its clock says.
+
+No I/O and no clock of its own, so that the aggregator, a node and a test can all tick a copy before anyone pays for a
+transaction. The contract is the authority; these are its rules seen from outside.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from consilium_chain.views import STATISTICS_ROUND, Phase, RoundState, TaskState, members
+
+
+class Step(Enum):
+    WAIT = auto()
+    FORM_COHORTS = auto()
+    PUBLISH = auto()
+    DRAW_SEATS = auto()
+    SETTLE = auto()
+    TICK = auto()
+    STOP = auto()
+
+
+@dataclass(frozen=True)
+class View:
+    """What the chain says at one moment; `now` is the chain's clock in seconds."""
+
+    state: TaskState
+    round: RoundState
+    now: int
+    beacon_ready: bool
+    beacon_expired: bool
+
+
+# Uploads still missing this close to the deadline are given up, so that publishing the others is in time.
+UPLOAD_MARGIN = 3
+
+
+def deadline_passed(state: TaskState, now: int) -> bool:
+    """Forming and Drawing wait for the beacon alone and have no deadline (0)."""
+    return state.deadline != 0 and now > state.deadline
+
+
+def expected_uploads(round_state: RoundState, cohorts: list[int]) -> int:
+    """Bit map of the hospitals whose upload is awaited: committed, and in a cohort that is still viable."""
+    viable = 0
+    for cohort in members(round_state.viable_cohorts):
+        viable |= cohorts[cohort]
+    return round_state.committed & viable
+
+
+def next_step(view: View, awaited: int, arrived: int, refused: bool) -> Step:
+    """What the aggregator does now.
+
+    `awaited` and `arrived` are bit maps of uploads; `refused` says that the contract refused this round's
+    publication, which only the deadline can end then.
+    """
+    state, round_state = view.state, view.round
+    over = deadline_passed(state, view.now)
+    match state.phase:
+        case Phase.ENDED | Phase.NONE:
+            return Step.STOP
+        case Phase.FORMING | Phase.DRAWING:
+            if view.beacon_ready:
+                return Step.FORM_COHORTS if state.phase is Phase.FORMING else Step.DRAW_SEATS
+            return Step.TICK if view.beacon_expired else Step.WAIT
+        case Phase.UPLOADING if not over and not refused:
+            complete = arrived & awaited == awaited
+            hurried = view.now >= state.deadline - UPLOAD_MARGIN
+            return Step.PUBLISH if complete or hurried else Step.WAIT
+        case Phase.PUBLISHING if not over and not refused:
+            return Step.PUBLISH
+        case Phase.REVEALING if over or round_state.revealed == round_state.seated:
+            return Step.SETTLE
+        case _:
+            return Step.TICK if over else Step.WAIT
+
+
+def is_judged(round_: int) -> bool:
+    """The statistics round has no committee."""
+    return round_ != STATISTICS_ROUND

@@ -1,0 +1,50 @@
+"""Settings that every node shares, and how a TOML file becomes a typed tree of them."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from consilium_chain.connection import Connection
+from consilium_chain.deployment import Deployment
+from consilium_chain.errors import ConfigInvalid
+from consilium_chain.keystore import open_keystore
+from consilium_chain.ledger import Ledger
+
+
+class NodeSettings(BaseModel):
+    """What every node needs to act on chain."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    home: Annotated[Path, Field(description="folder for this node's own files, readable by its user alone")]
+    chain_url: Annotated[str, Field(description="HTTP endpoint of a chain node")]
+    deployment: Annotated[Path, Field(description="address book of the contracts")]
+    artifacts: Annotated[Path, Field(description="folder of the artifact store")]
+    keystore: Annotated[Path, Field(description="encrypted key file of the node's account")]
+    password_file: Annotated[Path, Field(description="file with the key file's password, mode 600")]
+    task: Annotated[int, Field(ge=1, description="the task to take part in")]
+
+    def connect(self) -> Ledger:
+        """Opens the key file and connects. Raises KeystoreError, DeploymentInvalid, ChainUnreachable."""
+        account = open_keystore(self.keystore, self.password_file)
+        return Ledger(Connection(self.chain_url, account), Deployment.read(self.deployment))
+
+
+SettingsType = TypeVar("SettingsType", bound=NodeSettings)
+
+
+def read_settings(path: Path, kind: type[SettingsType]) -> SettingsType:
+    """Raises ConfigInvalid with every fault and where it stands."""
+    try:
+        return kind.model_validate(tomllib.loads(path.read_text()))
+    except FileNotFoundError as error:
+        raise ConfigInvalid(f"the configuration {path} does not exist") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigInvalid(f"the configuration {path} is not TOML: {error}") from error
+    except ValidationError as error:
+        faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        raise ConfigInvalid(f"the configuration {path} does not hold: {faults}") from error

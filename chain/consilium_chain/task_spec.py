@@ -1,0 +1,228 @@
+"""The task file: everything an operator asks for, as a typed tree.
+
+Hospitals and voters read it by its hash, so its bytes are the task; the contract repeats the part that it
+enforces (`TaskParams`), and a node refuses a task whose two halves differ. The file carries no code: models
+are named, and a node runs only the models it has installed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tomllib
+from typing import Annotated, Literal
+
+from consilium_zk.packing import LaneLayout
+from eth_utils.crypto import keccak
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from consilium_chain.errors import SpecInvalid
+
+MAX_PARTICIPANTS = 256  # one bit map word on chain
+STATISTICS_BITS = 40  # round 0 sums counts and squares exactly enough for standardisation
+STATISTICS_RANGE = 65_536.0  # rows per hospital that round 0 can carry
+MICRO = 1_000_000  # scores are integers in millionths
+TOKEN = 10**18  # smallest units in one token
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class NumericFeature(Section):
+    """A column of numbers, clamped to [min, max]: the range, being public, may not come from anybody's rows."""
+
+    kind: Literal["numeric"] = "numeric"
+    name: str
+    min: float
+    max: float
+
+    @model_validator(mode="after")
+    def _ordered(self) -> NumericFeature:
+        if not self.min < self.max:
+            raise ValueError(f"feature {self.name}: min must be below max")
+        return self
+
+
+class CategoryFeature(Section):
+    """A column of codes, one-hot encoded; the first value is the reference and gets no column of its own."""
+
+    kind: Literal["category"]
+    name: str
+    values: Annotated[list[float], Field(min_length=2)]
+
+
+Feature = Annotated[NumericFeature | CategoryFeature, Field(discriminator="kind")]
+
+
+class DataSchema(Section):
+    features: Annotated[list[Feature], Field(min_length=1)]
+    label: str = Field(description="name of the label's column")
+    classes: Annotated[list[str], Field(min_length=2, max_length=2)] = Field(
+        description="names of class 0 and class 1; a label cell holds 0 or 1"
+    )
+
+    @property
+    def columns(self) -> int:
+        """Width of the encoded design matrix."""
+        return sum(1 if f.kind == "numeric" else len(f.values) - 1 for f in self.features)
+
+
+class ModelSpec(Section):
+    name: Literal["logistic", "mlp"]
+    hidden: Annotated[list[Annotated[int, Field(ge=1, le=65_536)]], Field(max_length=8)] = Field(
+        default=[], description="widths of hidden layers (mlp)"
+    )
+
+    def parameters(self, columns: int) -> int:
+        """Number of parameters of this model on `columns` inputs and one logit."""
+        widths = [columns, *self.hidden, 1]
+        return sum((a + 1) * b for a, b in itertools.pairwise(widths))
+
+    @model_validator(mode="after")
+    def _shape(self) -> ModelSpec:
+        if (self.name == "mlp") != bool(self.hidden):
+            raise ValueError("mlp needs hidden widths; logistic has none")
+        return self
+
+
+class TrainingSpec(Section):
+    epochs: Annotated[int, Field(ge=1, le=1000)] = 1
+    batch_size: Annotated[int, Field(ge=1)] = 16
+    learning_rate: Annotated[float, Field(gt=0)] = 0.05
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+
+
+class UpdateSpec(Section):
+    """How an update becomes integers: clipped to an L2 norm, then each value to [-range, range] in `bits` bits."""
+
+    bits: Annotated[int, Field(ge=2, le=40)] = 16
+    value_range: Annotated[float, Field(gt=0)] = 4.0
+    clip_norm: Annotated[float, Field(gt=0)] = 8.0
+
+
+class RoundsSpec(Section):
+    rounds: Annotated[int, Field(ge=1, le=10_000)] = 5
+    cohorts: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 2
+    min_cohort_size: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 1
+    min_hospitals: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 2
+    max_hospitals: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 4
+    rows_per_weight: Annotated[int, Field(ge=1, le=2**32 - 1)] = 10
+    max_weight: Annotated[int, Field(ge=1, le=2**32 - 1)] = 64
+
+
+class JudgingSpec(Section):
+    metric: Literal["log_loss"] = "log_loss"
+    min_voters: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 1
+    max_voters: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 5
+    seats: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 4
+    min_reveals: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 1
+    accept_floor: float = Field(default=-0.01, description="least median improvement of an accepted cohort")
+    harmful_below: float = Field(default=-0.05, description="a cohort below this is slashed")
+    tolerance: Annotated[float, Field(ge=0)] = 0.05
+    tolerance_bps: Annotated[int, Field(ge=0, le=10_000)] = 3_000
+
+
+class MoneySpec(Section):
+    """Amounts in whole tokens, as integers."""
+
+    pool: Annotated[int, Field(ge=0)] = 10_000
+    hospital_bond: Annotated[int, Field(ge=1)] = 500
+    voter_bond: Annotated[int, Field(ge=1)] = 200
+    aggregator_bond: Annotated[int, Field(ge=1)] = 1_000
+    hospital_share_bps: int = 7_000
+    voter_share_bps: int = 2_000
+    aggregator_share_bps: int = 1_000
+    harmful_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = 2_000
+    not_revealed_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = 1_000
+    not_published_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = 2_500
+
+
+class WindowsSpec(Section):
+    """How long each phase may take, in seconds; it ends at once when all have done their part."""
+
+    join: Annotated[int, Field(ge=1)] = 120
+    commit: Annotated[int, Field(ge=1)] = 60
+    upload: Annotated[int, Field(ge=1)] = 60
+    publish: Annotated[int, Field(ge=1)] = 30
+    score: Annotated[int, Field(ge=1)] = 60
+    reveal: Annotated[int, Field(ge=1)] = 30
+
+
+class TaskSpec(Section):
+    name: str
+    data: DataSchema
+    model: ModelSpec
+    training: TrainingSpec = TrainingSpec()
+    update: UpdateSpec = UpdateSpec()
+    rounds: RoundsSpec = RoundsSpec()
+    judging: JudgingSpec = JudgingSpec()
+    money: MoneySpec = MoneySpec()
+    windows: WindowsSpec = WindowsSpec()
+
+    @property
+    def parameters(self) -> int:
+        return self.model.parameters(self.data.columns)
+
+    @property
+    def update_layout(self) -> LaneLayout:
+        """Lanes wide enough for every hospital at full weight in one cohort."""
+        return LaneLayout(bits=self.update.bits, total_weight=self.rounds.max_hospitals * self.rounds.max_weight)
+
+    @property
+    def statistics_layout(self) -> LaneLayout:
+        return LaneLayout(bits=STATISTICS_BITS, total_weight=self.rounds.max_hospitals)
+
+    @property
+    def update_blobs(self) -> int:
+        return self.update_layout.blobs_for(self.parameters)
+
+    @property
+    def statistics_values(self) -> int:
+        """Length of round 0's vector: count, sum and sum of squares per encoded column."""
+        return 3 * self.data.columns
+
+    @property
+    def statistics_blobs(self) -> int:
+        return self.statistics_layout.blobs_for(self.statistics_values)
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> TaskSpec:
+        r, j, m = self.rounds, self.judging, self.money
+        if r.min_hospitals > r.max_hospitals:
+            raise ValueError(f"min_hospitals {r.min_hospitals} is above max_hospitals {r.max_hospitals}")
+        if r.cohorts * r.min_cohort_size > r.max_hospitals:
+            raise ValueError(
+                f"{r.cohorts} cohorts of at least {r.min_cohort_size} need {r.cohorts * r.min_cohort_size} hospitals,"
+                f" but at most {r.max_hospitals} may join: lower cohorts or min_cohort_size"
+            )
+        if j.min_voters > j.max_voters:
+            raise ValueError(f"min_voters {j.min_voters} is above max_voters {j.max_voters}")
+        if j.seats > j.max_voters:
+            raise ValueError(f"{j.seats} seats are above the {j.max_voters} voters that may join: lower seats")
+        if j.min_reveals > j.seats:
+            raise ValueError(f"min_reveals {j.min_reveals} is above the {j.seats} seats: lower min_reveals")
+        if j.harmful_below > j.accept_floor:
+            raise ValueError("harmful_below is above accept_floor: a cohort could be accepted and slashed at once")
+        shares = m.hospital_share_bps + m.voter_share_bps + m.aggregator_share_bps
+        if shares != 10_000:
+            raise ValueError(f"the three shares sum to {shares} basis points: make them 10000")
+        _ = self.update_layout, self.statistics_layout  # refused here, if lanes are too wide for a cohort's weight
+        return self
+
+
+def parse_task_spec(raw: bytes) -> TaskSpec:
+    """Task file (TOML, UTF-8) to a spec. Raises SpecInvalid with every fault and where it stands."""
+    try:
+        return TaskSpec.model_validate(tomllib.loads(raw.decode("utf-8")))
+    except UnicodeDecodeError as error:
+        raise SpecInvalid(f"the task file is not UTF-8: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise SpecInvalid(f"the task file is not TOML: {error}") from error
+    except ValidationError as error:
+        faults = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'task'}: {e['msg']}" for e in error.errors())
+        raise SpecInvalid(f"the task file does not hold: {faults}") from error
+
+
+def spec_hash(raw: bytes) -> bytes:
+    """keccak256 of the file's bytes: what the contract stores."""
+    return keccak(raw)

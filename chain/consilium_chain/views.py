@@ -1,0 +1,188 @@
+"""What the task contract says, as typed values. Field by field as in `ITasks.sol`, where the meaning stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from typing import Any, Self
+
+
+class Phase(IntEnum):
+    NONE = 0
+    JOINING = 1
+    FORMING = 2
+    COMMITTING = 3
+    UPLOADING = 4
+    PUBLISHING = 5
+    DRAWING = 6
+    SCORING = 7
+    REVEALING = 8
+    ENDED = 9
+
+
+class Outcome(IntEnum):
+    PENDING = 0
+    SETTLED = 1
+    VOID = 2
+
+
+class VoidReason(IntEnum):
+    NONE = 0
+    TOO_FEW_HOSPITALS = 1
+    SURVIVORS_NOT_FIXED = 2
+    NOT_PUBLISHED = 3
+    TOO_FEW_SCORES = 4
+
+
+class SlashReason(IntEnum):
+    HARMFUL_COHORT = 0
+    NOT_REVEALED = 1
+    NOT_PUBLISHED = 2
+
+
+class Role(IntEnum):
+    HOSPITAL = 0
+    VOTER = 1
+    AGGREGATOR = 2
+
+
+STATISTICS_ROUND = 0
+INVALID_SCORE = -(2**63)  # a voter's word that a published sum is no valid model
+
+
+def members(bit_map: int) -> Iterator[int]:
+    """Indices in a bit map, ascending."""
+    while bit_map:
+        low = bit_map & -bit_map
+        yield low.bit_length() - 1
+        bit_map ^= low
+
+
+_ENUMS: dict[str, Callable[[Any], Any]] = {"phase": Phase, "outcome": Outcome, "void_reason": VoidReason}
+
+
+class _FromChain:
+    """A struct as the ABI decoder gives it: values in the order of the Solidity declaration."""
+
+    @classmethod
+    def from_chain(cls, raw: Any) -> Self:
+        values = {}
+        for field, value in zip(fields(cls), raw, strict=True):  # type: ignore[arg-type]
+            plain = tuple(value) if isinstance(value, list) else value
+            values[field.name] = _ENUMS.get(field.name, _same)(plain)
+        return cls(**values)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True)
+class TaskParams(_FromChain):
+    spec_hash: bytes
+    aggregator: str
+    pool: int
+    hospital_bond: int
+    voter_bond: int
+    aggregator_bond: int
+    rounds: int
+    cohorts: int
+    min_cohort_size: int
+    min_hospitals: int
+    max_hospitals: int
+    min_voters: int
+    max_voters: int
+    seats: int
+    min_reveals: int
+    statistics_blobs: int
+    update_blobs: int
+    rows_per_weight: int
+    max_weight: int
+    accept_floor: int
+    harmful_below: int
+    tolerance_abs: int
+    tolerance_bps: int
+    hospital_share_bps: int
+    voter_share_bps: int
+    aggregator_share_bps: int
+    harmful_slash_bps: int
+    not_revealed_slash_bps: int
+    not_published_slash_bps: int
+    join_window: int
+    commit_window: int
+    upload_window: int
+    publish_window: int
+    score_window: int
+    reveal_window: int
+
+    def to_chain(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, field.name) for field in fields(self))
+
+
+@dataclass(frozen=True)
+class TaskState(_FromChain):
+    operator: str
+    phase: Phase
+    round: int
+    deadline: int
+    pool_left: int
+    aggregator_joined: bool
+    active_hospitals: int
+    active_voters: int
+
+
+@dataclass(frozen=True)
+class Hospital(_FromChain):
+    node: str
+    weight: int
+    bond: int
+
+
+@dataclass(frozen=True)
+class Voter(_FromChain):
+    node: str
+    bond: int
+    key_hash: bytes
+
+
+@dataclass(frozen=True)
+class RoundState(_FromChain):
+    outcome: Outcome
+    void_reason: VoidReason
+    cohorts: int
+    beacon_request: int
+    cohort_seed: bytes
+    seat_seed: bytes
+    members: int
+    committed: int
+    viable_cohorts: int
+    survivors: int
+    summed_cohorts: int
+    published_cohorts: int
+    seated: int
+    stood_down: int
+    revealed: int
+    seat_weight: int
+    accepted_cohorts: int
+    medians: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Stake(_FromChain):
+    free: int
+    locked: int
+    unbonding: int
+    withdrawable_at: int
+
+
+@dataclass(frozen=True)
+class Event:
+    """A decoded log: its Solidity name, its values by name, and where it stands."""
+
+    name: str
+    values: dict[str, Any]
+    block: int
+    index: int
+    transaction: str
+    contract: str

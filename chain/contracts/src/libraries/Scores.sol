@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.28;
+
+import {Keys} from "../types/Task.sol";
+
+/// @title Voters' revealed scores, four to a storage word.
+library Scores {
+    uint256 private constant PER_WORD = 4;
+    bytes32 private constant DOMAIN = keccak256("CONSILIUM-V1-SCORES");
+
+    /// @notice What a voter commits to: scores bound to place and author, so that nobody can copy them.
+    function commitment(uint256 taskId, uint256 round, address voter, int64[] calldata scores, bytes32 salt)
+        internal
+        view
+        returns (bytes32)
+    {
+        return keccak256(abi.encode(DOMAIN, block.chainid, address(this), taskId, round, voter, scores, salt));
+    }
+
+    function save(mapping(bytes32 key => uint256) storage words, uint256 round, uint256 voter, int64[] calldata scores)
+        internal
+    {
+        for (uint256 first = 0; first < scores.length; first += PER_WORD) {
+            uint256 word;
+            for (uint256 i = first; i < scores.length && i < first + PER_WORD; ++i) {
+                word |= uint256(uint64(scores[i])) << (i - first) * 64;
+            }
+            words[Keys.entry(round, voter, first / PER_WORD)] = word;
+        }
+    }
+
+    function load(mapping(bytes32 key => uint256) storage words, uint256 round, uint256 voter, uint256 cohort)
+        internal
+        view
+        returns (int64)
+    {
+        return int64(uint64(words[Keys.entry(round, voter, cohort / PER_WORD)] >> (cohort % PER_WORD) * 64));
+    }
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.28;
+
+import {ITasks} from "../interfaces/ITasks.sol";
+import {Payouts} from "./Payouts.sol";
+
+/// @title Which parameters a task may have.
+library TaskRules {
+    uint256 internal constant MAX_NODES = 256; // a bit map's width
+    uint256 internal constant MAX_COHORTS = 64; // three maps of cohorts share a storage slot
+    uint256 internal constant MAX_BLOBS = 128; // two maps of blobs share one; and a commit must fit a transaction
+    uint256 internal constant MAX_SCORES = 1024; // voters times cohorts: what one transaction can settle
+
+    /// @dev Reverts with `ParamsInvalid` and the name of the first field that does not fit.
+    function validate(ITasks.TaskParams calldata p) internal pure {
+        _require(p.aggregator != address(0), "aggregator");
+        _require(p.hospitalBond > 0, "hospitalBond");
+        _require(p.voterBond > 0, "voterBond");
+        _require(p.aggregatorBond > 0, "aggregatorBond");
+        _require(p.rounds > 0, "rounds");
+        _require(p.minCohortSize > 0, "minCohortSize");
+        _require(p.maxHospitals <= MAX_NODES, "maxHospitals");
+        _require(p.minHospitals >= p.minCohortSize && p.minHospitals <= p.maxHospitals, "minHospitals");
+        _require(p.maxVoters > 0 && p.maxVoters <= MAX_NODES, "maxVoters");
+        _require(p.minVoters <= p.maxVoters, "minVoters");
+        _require(p.cohorts > 0 && p.cohorts <= MAX_COHORTS, "cohorts");
+        _require(uint256(p.cohorts) * p.minCohortSize <= p.maxHospitals, "cohorts");
+        _require(uint256(p.cohorts) * p.maxVoters <= MAX_SCORES, "cohorts");
+        _require(p.seats > 0 && p.seats <= p.maxVoters, "seats");
+        _require(p.minReveals > 0 && p.minReveals <= p.seats, "minReveals");
+        _require(p.statisticsBlobs > 0 && p.statisticsBlobs <= MAX_BLOBS, "statisticsBlobs");
+        _require(p.updateBlobs > 0 && p.updateBlobs <= MAX_BLOBS, "updateBlobs");
+        _require(p.rowsPerWeight > 0, "rowsPerWeight");
+        _require(p.maxWeight > 0, "maxWeight");
+        _require(p.harmfulBelow <= p.acceptFloor, "harmfulBelow");
+        _require(
+            uint256(p.hospitalShareBps) + p.voterShareBps + p.aggregatorShareBps == Payouts.BASIS_POINTS, "shareBps"
+        );
+        _require(p.harmfulSlashBps <= Payouts.BASIS_POINTS, "harmfulSlashBps");
+        _require(p.notRevealedSlashBps <= Payouts.BASIS_POINTS, "notRevealedSlashBps");
+        _require(p.notPublishedSlashBps <= Payouts.BASIS_POINTS, "notPublishedSlashBps");
+        _require(p.joinWindow > 0, "joinWindow");
+        _require(p.commitWindow > 0, "commitWindow");
+        _require(p.uploadWindow > 0, "uploadWindow");
+        _require(p.publishWindow > 0, "publishWindow");
+        _require(p.scoreWindow > 0, "scoreWindow");
+        _require(p.revealWindow > 0, "revealWindow");
+    }
+
+    /// @notice A hospital's weight: its rows in steps, rounded up, between 1 and the task's maximum.
+    function weight(uint256 rows, uint256 rowsPerWeight, uint256 maxWeight) internal pure returns (uint32) {
+        uint256 steps = (rows - 1) / rowsPerWeight + 1;
+        return uint32(steps < maxWeight ? steps : maxWeight);
+    }
+
+    function _require(bool holds, bytes32 field) private pure {
+        if (holds) return;
+        uint256 length;
+        while (field[length] != 0) ++length;
+        bytes memory name = new bytes(length);
+        for (uint256 i = 0; i < length; ++i) {
+            name[i] = field[i];
+        }
+        revert ITasks.ParamsInvalid(string(name));
+    }
+}

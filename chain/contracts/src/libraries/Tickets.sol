@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.28;
+
+import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
+import {Bls12381, G1} from "./Bls12381.sol";
+
+/// @title Voters' BLS signatures (in G1, keys in G2): a seat's ticket, and a key's proof of possession.
+/// @notice A signature is a function of key and message alone, so a voter has one ticket per seed and cannot try again.
+library Tickets {
+    bytes internal constant TICKET_DOMAIN = "CONSILIUM-V1-TICKET_BLS12381G1_XMD:SHA-256_SSWU_RO_";
+    bytes internal constant POSSESSION_DOMAIN = "CONSILIUM-V1-POP_BLS12381G1_XMD:SHA-256_SSWU_RO_";
+
+    /// @notice True if `signature` is the key's signature on `message`; never for an identity key or signature.
+    function verify(bytes calldata publicKey, bytes calldata signature, bytes memory message, bytes memory domain)
+        internal
+        view
+        returns (bool)
+    {
+        if (publicKey.length != Bls12381.G2_LENGTH || signature.length != Bls12381.G1_LENGTH) return false;
+        if (_isZero(publicKey)) return false;
+        G1 memory point = abi.decode(signature, (G1));
+        if (Bls12381.isIdentity(point)) return false;
+        return Bls12381.signs(point, Bls12381.hashToG1(message, domain), publicKey);
+    }
+
+    /// @notice The draw that a ticket stands for: uniform, and known to nobody but the voter before it is shown.
+    function draw(bytes calldata ticket) internal pure returns (uint256) {
+        return uint256(keccak256(ticket));
+    }
+
+    /// @notice Draws below this win one of `seats` expected seats, for `bond` of `weight`.
+    function threshold(uint256 seats, uint256 bond, uint256 weight) internal pure returns (uint256) {
+        uint256 share = seats * bond;
+        return share >= weight ? type(uint256).max : Math.mulDiv(type(uint256).max, share, weight);
+    }
+
+    function _isZero(bytes calldata data) private pure returns (bool) {
+        uint256 bits;
+        for (uint256 i = 0; i < data.length; i += 32) {
+            bits |= uint256(bytes32(data[i:]));
+        }
+        return bits == 0;
+    }
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.28;
+
+import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
+import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {IStaking} from "../interfaces/IStaking.sol";
+import {ITasks} from "../interfaces/ITasks.sol";
+import {Bits} from "../libraries/Bits.sol";
+import {TaskRules} from "../libraries/TaskRules.sol";
+import {Membership, Task} from "../types/Task.sol";
+import {TaskBase} from "./TaskBase.sol";
+
+/// @title Coming and going: proposals, bonds, and what is paid out.
+abstract contract Joining is TaskBase {
+    using Bits for uint256;
+    using SafeERC20 for IERC20;
+
+    /// @inheritdoc ITasks
+    function propose(TaskParams calldata params_) external returns (uint256 taskId) {
+        TaskRules.validate(params_);
+        taskId = ++taskCount;
+        Task storage task = _tasks[taskId];
+        task.params = params_;
+        task.state.operator = msg.sender;
+        task.state.poolLeft = params_.pool;
+        emit TaskProposed(taskId, msg.sender, params_.specHash, params_.pool);
+        _startPhase(taskId, task, Phase.Joining, params_.joinWindow);
+        token.safeTransferFrom(msg.sender, address(this), params_.pool);
+    }
+
+    /// @inheritdoc ITasks
+    function joinAsAggregator(uint256 taskId) external {
+        Task storage task = _joinable(taskId);
+        _requireAggregator(task);
+        uint128 bond = task.params.aggregatorBond;
+        task.state.aggregatorJoined = true;
+        task.aggregatorBond = bond;
+        emit AggregatorJoined(taskId, msg.sender);
+        _join(taskId, task, IStaking.Role.Aggregator, 0, bond);
+    }
+
+    /// @inheritdoc ITasks
+    function joinAsHospital(uint256 taskId, uint256 rows, bytes calldata transportKey) external {
+        Task storage task = _joinable(taskId);
+        if (rows == 0) revert RowsAreZero();
+        uint256 index = task.hospitals.length;
+        if (index == task.params.maxHospitals) revert TaskFull(taskId);
+        uint128 bond = task.params.hospitalBond;
+        uint32 weight = TaskRules.weight(rows, task.params.rowsPerWeight, task.params.maxWeight);
+        task.hospitals.push(Hospital({node: msg.sender, weight: weight, bond: bond}));
+        task.state.activeHospitals = task.state.activeHospitals.with(index);
+        emit HospitalJoined(taskId, msg.sender, index, weight, transportKey);
+        _join(taskId, task, IStaking.Role.Hospital, index, bond);
+    }
+
+    /// @inheritdoc ITasks
+    function joinAsVoter(uint256 taskId) external {
+        Task storage task = _joinable(taskId);
+        bytes32 keyHash = staking.voterKeyHash(msg.sender);
+        if (keyHash == 0) revert VoterKeyMissing(msg.sender);
+        uint256 index = task.voters.length;
+        if (index == task.params.maxVoters) revert TaskFull(taskId);
+        uint128 bond = task.params.voterBond;
+        task.voters.push(Voter({node: msg.sender, bond: bond, keyHash: keyHash}));
+        task.state.activeVoters = task.state.activeVoters.with(index);
+        emit VoterJoined(taskId, msg.sender, index);
+        _join(taskId, task, IStaking.Role.Voter, index, bond);
+    }
+
+    /// @inheritdoc ITasks
+    function resume(uint256 taskId) external {
+        Task storage task = _known(taskId);
+        if (task.state.phase == Phase.Ended) revert WrongPhase(taskId, Phase.Ended, Phase.Forming);
+        uint256 index = _member(taskId, task, IStaking.Role.Hospital, type(uint256).max);
+        if (task.hospitals[index].bond == 0) revert NotAMember(taskId, msg.sender);
+        if (task.state.activeHospitals.has(index)) revert AlreadyJoined(taskId, msg.sender);
+        task.state.activeHospitals = task.state.activeHospitals.with(index);
+        emit HospitalResumed(taskId, msg.sender);
+    }
+
+    /// @inheritdoc ITasks
+    function claim() external returns (uint256 amount) {
+        amount = claimable[msg.sender];
+        if (amount == 0) revert NothingToClaim(msg.sender);
+        claimable[msg.sender] = 0;
+        totalClaimable -= amount;
+        emit Claimed(msg.sender, amount);
+        token.safeTransfer(msg.sender, amount);
+    }
+
+    /// @inheritdoc ITasks
+    function releaseBond(uint256 taskId, address account) external {
+        Task storage task = _in(taskId, Phase.Ended);
+        (IStaking.Role role, uint128 bond) = _takeBond(task, account);
+        if (bond == 0) revert NothingToRelease(taskId, account);
+        emit BondReleased(taskId, account, bond);
+        staking.unlock(account, role, bond);
+    }
+
+    /// @dev The joining phase is over: go on with enough of everybody, else end.
+    function _closeJoining(uint256 taskId, Task storage task) internal {
+        bool enough = task.state.aggregatorJoined && task.hospitals.length >= task.params.minHospitals
+            && task.voters.length >= task.params.minVoters;
+        if (enough) _startStatistics(taskId, task);
+        else _end(taskId, task);
+    }
+
+    function _joinable(uint256 taskId) private view returns (Task storage task) {
+        task = _in(taskId, Phase.Joining);
+        _requireOpen(taskId, task);
+        if (task.memberships[msg.sender].joined) revert AlreadyJoined(taskId, msg.sender);
+    }
+
+    /// @dev The last to join ends the phase.
+    function _join(uint256 taskId, Task storage task, IStaking.Role role, uint256 index, uint256 bond) private {
+        task.memberships[msg.sender] = Membership({joined: true, role: role, index: uint8(index)});
+        staking.lock(msg.sender, role, bond);
+        bool complete = task.state.aggregatorJoined && task.hospitals.length == task.params.maxHospitals
+            && task.voters.length == task.params.maxVoters;
+        if (complete) _startStatistics(taskId, task);
+    }
+
+    function _takeBond(Task storage task, address account) private returns (IStaking.Role role, uint128 bond) {
+        Membership memory member = task.memberships[account];
+        role = member.role;
+        if (!member.joined) return (role, 0);
+        if (role == IStaking.Role.Hospital) {
+            (bond, task.hospitals[member.index].bond) = (task.hospitals[member.index].bond, 0);
+        } else if (role == IStaking.Role.Voter) {
+            (bond, task.voters[member.index].bond) = (task.voters[member.index].bond, 0);
+        } else {
+            (bond, task.aggregatorBond) = (task.aggregatorBond, 0);
+        }
+    }
+}

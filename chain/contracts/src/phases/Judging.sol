@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.28;
+
+import {IStaking} from "../interfaces/IStaking.sol";
+import {ITasks} from "../interfaces/ITasks.sol";
+import {Bits} from "../libraries/Bits.sol";
+import {Scores} from "../libraries/Scores.sol";
+import {Tickets} from "../libraries/Tickets.sol";
+import {Keys, Round, Task} from "../types/Task.sol";
+import {TaskBase} from "./TaskBase.sol";
+
+/// @title Voters' part of a round: seats, scores under seal, scores revealed.
+/// @notice Seats are drawn after the sums are public and by a seed from after that, so whom to bribe is known to
+///         nobody before there is something to judge.
+abstract contract Judging is TaskBase {
+    using Bits for uint256;
+
+    /// @inheritdoc ITasks
+    function drawSeats(uint256 taskId, bytes calldata beaconProof) external {
+        Task storage task = _in(taskId, Phase.Drawing);
+        uint256 number = task.state.round;
+        Round storage round = task.rounds[number];
+        bytes32 seed = _beaconSeed(round, beaconProof);
+        uint256 weight;
+        uint256 active = task.state.activeVoters;
+        for (uint256 i = 0; active >> i != 0; ++i) {
+            if (active.has(i)) weight += task.voters[i].bond;
+        }
+        round.seatSeed = seed;
+        round.seatWeight = weight;
+        emit SeatsDrawn(taskId, number, seed, weight);
+        _startPhase(taskId, task, Phase.Scoring, task.params.scoreWindow);
+    }
+
+    /// @inheritdoc ITasks
+    function commitScores(
+        uint256 taskId,
+        uint256 number,
+        bytes calldata publicKey,
+        bytes calldata ticket,
+        bytes32 commitment
+    ) external {
+        (Task storage task, Round storage round, uint256 index) = _scoring(taskId, number);
+        if (keccak256(publicKey) != task.voters[index].keyHash) revert VoterKeyMismatch(msg.sender);
+        bytes memory message = _ticketMessage(taskId, number, round.seatSeed);
+        if (!staking.verifyTicket(publicKey, ticket, message)) revert TicketInvalid(msg.sender);
+        _requireWon(ticket, Tickets.threshold(task.params.seats, task.voters[index].bond, round.seatWeight));
+
+        round.seated = round.seated.with(index);
+        task.scoreCommitments[Keys.entry(number, index)] = commitment;
+        emit ScoresCommitted(taskId, number, msg.sender, commitment);
+        if (_everybodyActed(task, round)) _closeScoring(taskId, task);
+    }
+
+    /// @inheritdoc ITasks
+    function standDown(uint256 taskId, uint256 number) external {
+        (Task storage task, Round storage round, uint256 index) = _scoring(taskId, number);
+        round.stoodDown = round.stoodDown.with(index);
+        emit VoterStoodDown(taskId, number, msg.sender);
+        if (_everybodyActed(task, round)) _closeScoring(taskId, task);
+    }
+
+    /// @inheritdoc ITasks
+    function revealScores(uint256 taskId, uint256 number, int64[] calldata scores, bytes32 salt) external {
+        (Task storage task, Round storage round) = _open(taskId, Phase.Revealing, number);
+        uint256 index = _member(taskId, task, IStaking.Role.Voter, type(uint256).max);
+        if (!round.seated.has(index)) revert NotSeated(taskId, msg.sender);
+        if (round.revealed.has(index)) revert AlreadyActed(taskId, msg.sender);
+        if (scores.length != round.cohorts) revert ScoreCountWrong(scores.length, round.cohorts);
+        bytes32 commitment = Scores.commitment(taskId, number, msg.sender, scores, salt);
+        if (commitment != task.scoreCommitments[Keys.entry(number, index)]) revert RevealMismatch(msg.sender);
+
+        Scores.save(task.scores, number, index, scores);
+        round.revealed = round.revealed.with(index);
+        emit ScoresRevealed(taskId, number, msg.sender, scores);
+    }
+
+    /// @inheritdoc ITasks
+    function ticketMessage(uint256 taskId, uint256 round) external view returns (bytes memory) {
+        return _ticketMessage(taskId, round, _known(taskId).rounds[round].seatSeed);
+    }
+
+    /// @inheritdoc ITasks
+    function scoreCommitment(uint256 taskId, uint256 round, address voter, int64[] calldata scores, bytes32 salt)
+        external
+        view
+        returns (bytes32)
+    {
+        return Scores.commitment(taskId, round, voter, scores, salt);
+    }
+
+    /// @dev Nobody takes a seat any more: go on with enough of them.
+    function _closeScoring(uint256 taskId, Task storage task) internal {
+        bool enough = task.rounds[task.state.round].seated.count() >= task.params.minReveals;
+        if (enough) _startPhase(taskId, task, Phase.Revealing, task.params.revealWindow);
+        else _void(taskId, task, VoidReason.TooFewScores);
+    }
+
+    function _scoring(uint256 taskId, uint256 number)
+        private
+        view
+        returns (Task storage task, Round storage round, uint256 index)
+    {
+        (task, round) = _open(taskId, Phase.Scoring, number);
+        index = _member(taskId, task, IStaking.Role.Voter, task.state.activeVoters);
+        if ((round.seated | round.stoodDown).has(index)) revert AlreadyActed(taskId, msg.sender);
+    }
+
+    function _everybodyActed(Task storage task, Round storage round) private view returns (bool) {
+        return (round.seated | round.stoodDown).contains(task.state.activeVoters);
+    }
+
+    function _requireWon(bytes calldata ticket, uint256 threshold) private view {
+        uint256 draw = Tickets.draw(ticket);
+        if (threshold < type(uint256).max && draw >= threshold) revert SeatNotWon(msg.sender, draw, threshold);
+    }
+
+    function _ticketMessage(uint256 taskId, uint256 round, bytes32 seed) private view returns (bytes memory) {
+        return abi.encode(block.chainid, address(this), taskId, round, seed);
+    }
+}

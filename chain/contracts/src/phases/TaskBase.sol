@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.28;
+
+import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {IBeacon} from "../interfaces/IBeacon.sol";
+import {IStaking} from "../interfaces/IStaking.sol";
+import {ITasks} from "../interfaces/ITasks.sol";
+import {Bits} from "../libraries/Bits.sol";
+import {Payouts} from "../libraries/Payouts.sol";
+import {Keys, Membership, Round, Task} from "../types/Task.sol";
+
+/// @title What all phases share: storage, guards, the passage from phase to phase and round to round, and money.
+/// @notice A void round pays nobody and the task goes on with the next. A task ends after its last round, when
+///         fewer hospitals are active than one cohort takes, or when its statistics round is void, since without
+///         statistics nothing can be standardised.
+abstract contract TaskBase is ITasks {
+    using Bits for uint256;
+
+    IERC20 public immutable token;
+    IStaking public immutable staking;
+    IBeacon public immutable beacon;
+
+    /// @inheritdoc ITasks
+    uint256 public taskCount;
+    /// @inheritdoc ITasks
+    uint256 public totalClaimable;
+    /// @inheritdoc ITasks
+    mapping(address account => uint256) public claimable;
+
+    mapping(uint256 taskId => Task) internal _tasks;
+
+    constructor(IERC20 token_, IStaking staking_, IBeacon beacon_) {
+        token = token_;
+        staking = staking_;
+        beacon = beacon_;
+    }
+
+    // Guards.
+
+    function _known(uint256 taskId) internal view returns (Task storage task) {
+        task = _tasks[taskId];
+        if (task.state.phase == Phase.None) revert TaskUnknown(taskId);
+    }
+
+    function _in(uint256 taskId, Phase wanted) internal view returns (Task storage task) {
+        task = _known(taskId);
+        Phase actual = task.state.phase;
+        if (actual != wanted) revert WrongPhase(taskId, actual, wanted);
+    }
+
+    function _in(uint256 taskId, Phase wanted, uint256 number)
+        internal
+        view
+        returns (Task storage task, Round storage round)
+    {
+        task = _in(taskId, wanted);
+        uint256 current = task.state.round;
+        if (current != number) revert WrongRound(taskId, current, number);
+        round = task.rounds[number];
+    }
+
+    function _open(uint256 taskId, Phase wanted, uint256 number)
+        internal
+        view
+        returns (Task storage task, Round storage round)
+    {
+        (task, round) = _in(taskId, wanted, number);
+        _requireOpen(taskId, task);
+    }
+
+    function _requireOpen(uint256 taskId, Task storage task) internal view {
+        if (block.timestamp > task.state.deadline) revert PhaseOver(taskId, task.state.deadline);
+    }
+
+    function _requireOver(uint256 taskId, Task storage task) internal view {
+        uint64 deadline = task.state.deadline;
+        if (deadline == 0 || block.timestamp <= deadline) revert PhaseNotOver(taskId, deadline);
+    }
+
+    function _requireAggregator(Task storage task) internal view {
+        if (msg.sender != task.params.aggregator) revert NotAggregator(msg.sender);
+    }
+
+    /// @dev The sender's index, if it is in `among` and of that role.
+    function _member(uint256 taskId, Task storage task, IStaking.Role role, uint256 among)
+        internal
+        view
+        returns (uint256 index)
+    {
+        Membership memory member = task.memberships[msg.sender];
+        index = member.index;
+        bool isIn = member.joined && member.role == role && among.has(index);
+        if (!isIn) revert NotAMember(taskId, msg.sender);
+    }
+
+    // Passage.
+
+    function _startPhase(uint256 taskId, Task storage task, Phase phase, uint256 window) internal {
+        uint64 deadline = window == 0 ? 0 : uint64(block.timestamp + window);
+        task.state.phase = phase;
+        task.state.deadline = deadline;
+        emit PhaseStarted(taskId, task.state.round, phase, deadline);
+    }
+
+    /// @dev Forming and Drawing last until the beacon's value is proven.
+    function _awaitBeacon(uint256 taskId, Task storage task, Phase phase) internal {
+        task.rounds[task.state.round].beaconRequest = beacon.request();
+        _startPhase(taskId, task, phase, 0);
+    }
+
+    function _beaconSeed(Round storage round, bytes calldata proof) internal view returns (bytes32) {
+        return beacon.seed(round.beaconRequest, proof);
+    }
+
+    /// @dev Everybody who joined is in the statistics round's one cohort.
+    function _startStatistics(uint256 taskId, Task storage task) internal {
+        Round storage round = task.rounds[0];
+        round.cohorts = 1;
+        round.blobs = uint8(task.params.statisticsBlobs);
+        round.members = task.state.activeHospitals;
+        task.cohorts[Keys.entry(0, 0)].members = task.state.activeHospitals;
+        _startPhase(taskId, task, Phase.Committing, task.params.commitWindow);
+    }
+
+    function _settled(uint256 taskId, Task storage task, int64[] memory medians, uint256 accepted) internal {
+        uint256 number = task.state.round;
+        Round storage round = task.rounds[number];
+        round.outcome = Outcome.Settled;
+        round.medians = medians;
+        round.acceptedCohorts = accepted;
+        emit RoundSettled(taskId, number, medians, accepted);
+        _nextRound(taskId, task);
+    }
+
+    function _void(uint256 taskId, Task storage task, VoidReason reason) internal {
+        uint256 number = task.state.round;
+        Round storage round = task.rounds[number];
+        round.outcome = Outcome.Void;
+        round.voidReason = reason;
+        emit RoundVoided(taskId, number, reason);
+        if (number == 0) _end(taskId, task);
+        else _nextRound(taskId, task);
+    }
+
+    function _nextRound(uint256 taskId, Task storage task) private {
+        bool isLast = task.state.round == task.params.rounds;
+        if (isLast || task.state.activeHospitals.count() < task.params.minCohortSize) return _end(taskId, task);
+        ++task.state.round;
+        _awaitBeacon(taskId, task, Phase.Forming);
+    }
+
+    function _end(uint256 taskId, Task storage task) internal {
+        uint256 refund = task.state.poolLeft;
+        task.state.poolLeft = 0;
+        _startPhase(taskId, task, Phase.Ended, 0);
+        emit TaskEnded(taskId, refund);
+        _credit(task.state.operator, refund);
+    }
+
+    /// @dev An absent hospital sits out until it resumes.
+    function _markAbsent(uint256 taskId, Task storage task, uint256 absent) internal {
+        if (absent == 0) return;
+        task.state.activeHospitals &= ~absent;
+        for (uint256 i = 0; absent >> i != 0; ++i) {
+            if (absent.has(i)) emit HospitalAbsent(taskId, task.state.round, task.hospitals[i].node);
+        }
+    }
+
+    // Money.
+
+    function _credit(address account, uint256 amount) internal {
+        claimable[account] += amount;
+        totalClaimable += amount;
+    }
+
+    function _reward(uint256 taskId, uint256 round, address account, uint256 amount) internal {
+        if (amount == 0) return;
+        claimable[account] += amount;
+        emit Rewarded(taskId, round, account, amount);
+    }
+
+    function _slashHospital(uint256 taskId, Task storage task, uint256 index) internal {
+        Hospital storage hospital = task.hospitals[index];
+        uint256 amount = Payouts.penalty(task.params.hospitalBond, task.params.harmfulSlashBps, hospital.bond);
+        if (amount == 0) return;
+        hospital.bond -= _slash(taskId, task, IStaking.Role.Hospital, hospital.node, amount, SlashReason.HarmfulCohort);
+        if (hospital.bond == 0) task.state.activeHospitals = task.state.activeHospitals.without(index);
+    }
+
+    function _slashVoter(uint256 taskId, Task storage task, uint256 index) internal {
+        Voter storage voter = task.voters[index];
+        uint256 amount = Payouts.penalty(task.params.voterBond, task.params.notRevealedSlashBps, voter.bond);
+        if (amount == 0) return;
+        voter.bond -= _slash(taskId, task, IStaking.Role.Voter, voter.node, amount, SlashReason.NotRevealed);
+        if (voter.bond == 0) task.state.activeVoters = task.state.activeVoters.without(index);
+    }
+
+    function _slashAggregator(uint256 taskId, Task storage task) internal {
+        uint256 bond = task.params.aggregatorBond;
+        uint256 amount = Payouts.penalty(bond, task.params.notPublishedSlashBps, task.aggregatorBond);
+        if (amount == 0) return;
+        address aggregator = task.params.aggregator;
+        task.aggregatorBond -= _slash(
+            taskId, task, IStaking.Role.Aggregator, aggregator, amount, SlashReason.NotPublished
+        );
+    }
+
+    function _slash(
+        uint256 taskId,
+        Task storage task,
+        IStaking.Role role,
+        address account,
+        uint256 amount,
+        SlashReason reason
+    ) private returns (uint128 burnt) {
+        burnt = uint128(staking.slash(account, role, amount));
+        emit Slashed(taskId, task.state.round, account, burnt, reason);
+    }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.28;
+
+import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
+import {IStaking} from "../interfaces/IStaking.sol";
+import {ITasks} from "../interfaces/ITasks.sol";
+import {Bits} from "../libraries/Bits.sol";
+import {Cohorts} from "../libraries/Cohorts.sol";
+import {Kzg} from "../libraries/Kzg.sol";
+import {Keys, Round, Task} from "../types/Task.sol";
+import {TaskBase} from "./TaskBase.sol";
+
+/// @title Hospitals' part of a round: cohorts, commitments, and who is in the sums.
+abstract contract Training is TaskBase {
+    using Bits for uint256;
+
+    /// @inheritdoc ITasks
+    function formCohorts(uint256 taskId, bytes calldata beaconProof) external {
+        Task storage task = _in(taskId, Phase.Forming);
+        uint256 number = task.state.round;
+        Round storage round = task.rounds[number];
+        bytes32 seed = _beaconSeed(round, beaconProof);
+
+        uint256 members = task.state.activeHospitals;
+        // At least one: a round does not start with fewer hospitals than one cohort takes.
+        uint256 count = Math.min(task.params.cohorts, members.count() / task.params.minCohortSize);
+        uint256[] memory cohorts = Cohorts.deal(members, seed, count);
+        for (uint256 i = 0; i < count; ++i) {
+            task.cohorts[Keys.entry(number, i)].members = cohorts[i];
+        }
+        round.cohortSeed = seed;
+        round.members = members;
+        round.cohorts = uint8(count);
+        round.blobs = uint8(task.params.updateBlobs);
+        emit CohortsFormed(taskId, number, seed, cohorts);
+        _startPhase(taskId, task, Phase.Committing, task.params.commitWindow);
+    }
+
+    /// @inheritdoc ITasks
+    function commitUpdate(uint256 taskId, uint256 number, Commitment[] calldata commitments) external {
+        (Task storage task, Round storage round) = _open(taskId, Phase.Committing, number);
+        uint256 members = round.members;
+        uint256 index = _member(taskId, task, IStaking.Role.Hospital, members);
+        uint256 committed = round.committed;
+        if (committed.has(index)) revert AlreadyCommitted(taskId, msg.sender);
+        if (commitments.length != round.blobs) revert BlobCountWrong(commitments.length, round.blobs);
+
+        bytes memory points = new bytes(commitments.length * Kzg.POINT_LENGTH);
+        for (uint256 blob = 0; blob < commitments.length; ++blob) {
+            bytes calldata point = commitments[blob].point;
+            _checkOpening(taskId, number, blob, commitments[blob]);
+            task.commitments[Keys.entry(number, index, blob)] = keccak256(point);
+            Kzg.setPoint(points, blob, point);
+        }
+        committed = committed.with(index);
+        round.committed = committed;
+        emit UpdateCommitted(taskId, number, msg.sender, points);
+        if (committed == members) _closeCommitting(taskId, task);
+    }
+
+    /// @inheritdoc ITasks
+    /// @dev A cohort that falls below its minimum leaves the round, and of its hospitals nobody can tell on chain
+    ///      who withheld an upload: absent are only those left out of a cohort that stays.
+    function fixSurvivors(uint256 taskId, uint256 number, uint256 survivors) external {
+        (Task storage task, Round storage round) = _open(taskId, Phase.Uploading, number);
+        _requireAggregator(task);
+        (uint256 viable, uint256 members) = _viable(task, round, number, survivors);
+        if (!members.contains(survivors) || !round.committed.contains(survivors)) revert SurvivorsInvalid(survivors);
+        round.viableCohorts = uint64(viable);
+        round.survivors = survivors;
+        emit SurvivorsFixed(taskId, number, survivors);
+        _markAbsent(taskId, task, members & round.committed & ~survivors);
+        if (viable == 0) _void(taskId, task, VoidReason.TooFewHospitals);
+        else _startPhase(taskId, task, Phase.Publishing, task.params.publishWindow);
+    }
+
+    /// @inheritdoc ITasks
+    function challenge(uint256 taskId, uint256 round, address hospital, uint256 blob, bytes32 versionedHash)
+        external
+        view
+        returns (uint256)
+    {
+        return Kzg.challenge(taskId, round, hospital, blob, versionedHash);
+    }
+
+    /// @dev Nobody commits any more: go on with the cohorts that have enough commitments.
+    function _closeCommitting(uint256 taskId, Task storage task) internal {
+        uint256 number = task.state.round;
+        Round storage round = task.rounds[number];
+        uint256 committed = round.committed;
+        _markAbsent(taskId, task, round.members & ~committed);
+        round.viableCohorts = uint64(Bits.below(round.cohorts));
+        (uint256 viable,) = _viable(task, round, number, committed);
+        round.viableCohorts = uint64(viable);
+        if (viable == 0) _void(taskId, task, VoidReason.TooFewHospitals);
+        else _startPhase(taskId, task, Phase.Uploading, task.params.uploadWindow);
+    }
+
+    /// @dev Of the cohorts viable so far, those with enough hospitals in `present`; and all their members.
+    function _viable(Task storage task, Round storage round, uint256 number, uint256 present)
+        private
+        view
+        returns (uint256 viable, uint256 members)
+    {
+        uint256 before = round.viableCohorts;
+        uint256 minimum = task.params.minCohortSize;
+        for (uint256 cohort = 0; before >> cohort != 0; ++cohort) {
+            if (!before.has(cohort)) continue;
+            uint256 cohortMembers_ = task.cohorts[Keys.entry(number, cohort)].members;
+            if ((cohortMembers_ & present).count() < minimum) continue;
+            viable = viable.with(cohort);
+            members |= cohortMembers_;
+        }
+    }
+
+    /// @dev The opening shows that the sender knows what it commits to. Without it, a hospital that saw the others'
+    ///      commitments could post Com(X) minus their sum, and any X would pass for the aggregate.
+    function _checkOpening(uint256 taskId, uint256 round, uint256 blob, Commitment calldata given) private view {
+        if (!Kzg.isPoint(given.point) || given.proof.length != Kzg.POINT_LENGTH) revert CommitmentMalformed(blob);
+        bytes32 hash = Kzg.versionedHash(given.point);
+        uint256 point = Kzg.challenge(taskId, round, msg.sender, blob, hash);
+        if (!Kzg.verifyOpening(hash, point, given.value, given.point, given.proof)) {
+            revert OpeningInvalid(msg.sender, blob);
+        }
+    }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.28;
+
+import {IStaking} from "../interfaces/IStaking.sol";
+import {ITasks} from "../interfaces/ITasks.sol";
+
+/// @notice How an account takes part in a task: in one role at most.
+struct Membership {
+    bool joined;
+    IStaking.Role role;
+    uint8 index; // among those of its role
+}
+
+/// @dev Everything that a commitment or a publication touches, but for the maps of hospitals, is in the first slot.
+struct Round {
+    ITasks.Outcome outcome;
+    ITasks.VoidReason voidReason;
+    uint8 cohorts;
+    uint8 blobs; // per hospital
+    uint64 viableCohorts;
+    uint64 summedCohorts;
+    uint64 publishedCohorts;
+    uint256 beaconRequest;
+    uint256 members;
+    uint256 committed;
+    uint256 survivors;
+    uint256 seated;
+    uint256 stoodDown;
+    uint256 revealed;
+    uint256 seatWeight;
+    bytes32 cohortSeed;
+    bytes32 seatSeed;
+    uint256 acceptedCohorts;
+    int64[] medians;
+}
+
+struct Cohort {
+    uint256 members;
+    uint128 summedBlobs;
+    uint128 publishedBlobs;
+}
+
+/// @dev A key is `Keys.entry(round, index, item)`.
+struct Task {
+    ITasks.TaskState state;
+    uint128 aggregatorBond; // what is left of it
+    ITasks.TaskParams params;
+    ITasks.Hospital[] hospitals;
+    ITasks.Voter[] voters;
+    mapping(address account => Membership) memberships;
+    mapping(uint256 round => Round) rounds;
+    mapping(bytes32 roundAndCohort => Cohort) cohorts;
+    mapping(bytes32 roundHospitalBlob => bytes32) commitments; // keccak256 of the compressed point
+    mapping(bytes32 roundCohortBlob => bytes32) sums; // versioned hash of what must be published
+    mapping(bytes32 roundAndVoter => bytes32) scoreCommitments;
+    mapping(bytes32 roundVoterWord => uint256) scores; // four to a word
+}
+
+/// @title Keys of what a round stores by index. Hashed, so that no number, however large, reaches another's place.
+library Keys {
+    function entry(uint256 round, uint256 index) internal pure returns (bytes32) {
+        return entry(round, index, 0);
+    }
+
+    function entry(uint256 round, uint256 index, uint256 item) internal pure returns (bytes32) {
+        return keccak256(abi.encode(round, index, item));
+    }
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.28;
+
+import {IStaking} from "../src/interfaces/IStaking.sol";
+import {ITasks} from "../src/interfaces/ITasks.sol";
+import {Fixture} from "./utils/Fixture.sol";
+
+/// @notice Whole tasks: the path on which all goes well, and every way in which a round comes to nothing.
+contract RoundsTest is Fixture {
+    function test_task_endsWithEverybodyPaid() public {
+        _toForming();
+        ITasks.RoundState memory statistics = tasks.roundState(id, 0);
+        vm.assertEq(uint256(statistics.outcome), uint256(ITasks.Outcome.Settled));
+        vm.assertEq(statistics.medians.length, 0);
+        _assertConserved();
+
+        _runRound(2_000);
+        ITasks.RoundState memory first = tasks.roundState(id, 1);
+        vm.assertEq(uint256(first.outcome), uint256(ITasks.Outcome.Settled));
+        vm.assertEq(first.cohorts, 2);
+        vm.assertEq(first.acceptedCohorts, 3);
+        vm.assertEq(first.medians[0], 2_000);
+        // Half the pool is the round's: 350 for hospitals by weight, 100 for voters, 50 for the aggregator.
+        vm.assertEq(tasks.claimable(_hospital(0)), 35e18);
+        vm.assertEq(tasks.claimable(_hospital(3)), 140e18);
+        vm.assertEq(tasks.claimable(_voter(0)), uint256(100e18) / 3);
+        vm.assertEq(tasks.claimable(AGGREGATOR), 50e18);
+        _assertPhase(ITasks.Phase.Forming);
+        _assertConserved();
+
+        _runRound(2_000);
+        _assertPhase(ITasks.Phase.Ended);
+        vm.assertEq(tasks.state(id).poolLeft, 0);
+        vm.assertEq(tasks.claimable(OPERATOR), 2); // what rounding down left
+        vm.assertEq(token.totalSupply(), SUPPLY);
+        _assertConserved();
+        _leaveAll();
+    }
+
+    function _leaveAll() private {
+        for (uint256 i = 0; i < HOSPITALS; ++i) {
+            tasks.releaseBond(id, _hospital(i));
+            vm.prank(_hospital(i));
+            tasks.claim();
+        }
+        for (uint256 i = 0; i < VOTERS; ++i) {
+            tasks.releaseBond(id, _voter(i));
+            vm.prank(_voter(i));
+            tasks.claim();
+        }
+        tasks.releaseBond(id, AGGREGATOR);
+        vm.prank(AGGREGATOR);
+        tasks.claim();
+        vm.prank(OPERATOR);
+        tasks.claim();
+        vm.assertEq(token.balanceOf(address(tasks)), 0);
+        vm.assertEq(tasks.totalClaimable(), 0);
+        vm.assertEq(_locked(_hospital(0), IStaking.Role.Hospital), 0);
+        _assertConserved();
+    }
+
+    function test_tick_endsTaskThatNobodyJoined() public {
+        _propose(_params());
+        _pass();
+        tasks.tick(id);
+        _assertPhase(ITasks.Phase.Ended);
+        vm.assertEq(tasks.claimable(OPERATOR), 1_000e18);
+        _assertConserved();
+    }
+
+    function test_tick_endsTaskWithoutAggregator() public {
+        _propose(_params());
+        for (uint256 i = 0; i < HOSPITALS; ++i) {
+            _joinHospital(i);
+        }
+        for (uint256 i = 0; i < VOTERS; ++i) {
+            _joinVoter(i);
+        }
+        _pass();
+        tasks.tick(id);
+        _assertPhase(ITasks.Phase.Ended);
+        tasks.releaseBond(id, _hospital(1));
+        vm.assertEq(_locked(_hospital(1), IStaking.Role.Hospital), 0);
+        _assertConserved();
+    }
+
+    function test_tick_startsWithEnoughOfEverybody() public {
+        _propose(_params());
+        _joinAggregator();
+        _joinHospital(0);
+        _joinHospital(1);
+        _joinVoter(0);
+        _joinVoter(1);
+        _pass();
+        vm.expectEmit(address(tasks));
+        emit ITasks.PhaseStarted(id, 0, ITasks.Phase.Committing, uint64(block.timestamp + WINDOW));
+        tasks.tick(id);
+        vm.assertEq(_roundState().members, 3);
+    }
+
+    function test_tick_endsTaskOfVoidStatistics() public {
+        _toStatistics();
+        _commit(0);
+        _pass();
+        tasks.tick(id);
+        _assertVoid(0, ITasks.VoidReason.TooFewHospitals);
+        _assertPhase(ITasks.Phase.Ended);
+        _assertConserved();
+    }
+
+    function test_tick_marksAbsentWhoDidNotCommit() public {
+        _toCommitting();
+        _commit(0);
+        _commit(1);
+        _commit(2);
+        _pass();
+        vm.expectEmit(address(tasks));
+        emit ITasks.HospitalAbsent(id, 1, _hospital(3));
+        tasks.tick(id);
+        vm.assertEq(tasks.state(id).activeHospitals, 7);
+        _assertPhase(ITasks.Phase.Uploading);
+    }
+
+    function test_tick_endsTaskWithFewerHospitalsThanACohort() public {
+        _toCommitting();
+        _commit(0);
+        _pass();
+        tasks.tick(id);
+        _assertVoid(1, ITasks.VoidReason.TooFewHospitals);
+        _assertPhase(ITasks.Phase.Ended);
+        _assertConserved();
+    }
+
+    function test_tick_voidsRoundWithoutSurvivorsAndSlashesAggregator() public {
+        _toUploading();
+        _pass();
+        vm.expectEmit(address(tasks));
+        emit ITasks.Slashed(id, 1, AGGREGATOR, 60e18, ITasks.SlashReason.NotPublished);
+        tasks.tick(id);
+        _assertVoid(1, ITasks.VoidReason.SurvivorsNotFixed);
+        _assertPhase(ITasks.Phase.Forming);
+        vm.assertEq(_locked(AGGREGATOR, IStaking.Role.Aggregator), 140e18);
+        vm.assertEq(token.totalSupply(), SUPPLY - 60e18);
+        _assertConserved();
+    }
+
+    function test_tick_voidsUnpublishedRoundAndSlashesAggregator() public {
+        _toPublishing();
+        bytes32 hash = _sumCohort(0, 0);
+        _publish(0, 0, hash);
+        _pass();
+        tasks.tick(id);
+        _assertVoid(1, ITasks.VoidReason.NotPublished);
+        vm.assertEq(_locked(AGGREGATOR, IStaking.Role.Aggregator), 140e18);
+        _assertConserved();
+    }
+
+    function test_tick_slashesAggregatorNoFurtherThanItsBond() public {
+        ITasks.TaskParams memory params = _params();
+        params.notPublishedSlashBps = 6_000;
+        _propose(params);
+        _joinAll();
+        _runTraining();
+        for (uint256 i = 0; i < 2; ++i) {
+            _form();
+            _commitAll();
+            _pass();
+            tasks.tick(id);
+        }
+        _assertPhase(ITasks.Phase.Ended);
+        vm.assertEq(_locked(AGGREGATOR, IStaking.Role.Aggregator), 0);
+        vm.expectRevert(abi.encodeWithSelector(ITasks.NothingToRelease.selector, id, AGGREGATOR));
+        tasks.releaseBond(id, AGGREGATOR);
+        _assertConserved();
+    }
+
+    function test_tick_voidsRoundWithTooFewSeated() public {
+        _toScoring();
+        _score(0, _scores(1));
+        _pass();
+        tasks.tick(id);
+        _assertVoid(1, ITasks.VoidReason.TooFewScores);
+        _assertConserved();
+    }
+
+    function test_tick_goesOnWithEnoughSeated() public {
+        _toScoring();
+        _score(0, _scores(1));
+        _score(2, _scores(1));
+        _pass();
+        tasks.tick(id);
+        _assertPhase(ITasks.Phase.Revealing);
+    }
+
+    function test_tick_voidsRoundWithTooFewReveals() public {
+        _toRevealing(1);
+        _reveal(1, _scores(1));
+        _pass();
+        tasks.tick(id);
+        _assertVoid(1, ITasks.VoidReason.TooFewScores);
+        vm.assertEq(_locked(_voter(0), IStaking.Role.Voter), 25e18);
+        vm.assertEq(_locked(_voter(1), IStaking.Role.Voter), 50e18);
+        vm.assertEq(tasks.claimable(_voter(1)), 0);
+        _assertConserved();
+    }
+
+    function test_tick_settlesAfterRevealing() public {
+        _toRevealing(1);
+        _reveal(1, _scores(1));
+        _reveal(2, _scores(1));
+        _pass();
+        tasks.tick(id);
+        vm.assertEq(uint256(tasks.roundState(id, 1).outcome), uint256(ITasks.Outcome.Settled));
+        vm.assertEq(_locked(_voter(0), IStaking.Role.Voter), 25e18);
+        _assertConserved();
+    }
+
+    function test_tick_refusedBeforeDeadline() public {
+        _toCommitting();
+        vm.expectRevert(abi.encodeWithSelector(ITasks.PhaseNotOver.selector, id, tasks.state(id).deadline));
+        tasks.tick(id);
+    }
+
+    function test_tick_refusedForUnknownAndEndedTasks() public {
+        vm.expectRevert(abi.encodeWithSelector(ITasks.TaskUnknown.selector, 9));
+        tasks.tick(9);
+        _propose(_params());
+        _pass();
+        tasks.tick(id);
+        vm.expectRevert(abi.encodeWithSelector(ITasks.PhaseNotOver.selector, id, 0));
+        tasks.tick(id);
+    }
+
+    function test_tick_asksBeaconAnewOnlyOnceExpired() public {
+        _toForming();
+        uint256 request = _roundState().beaconRequest;
+        _reachBeacon();
+        vm.expectRevert(abi.encodeWithSelector(ITasks.PhaseNotOver.selector, id, 0));
+        tasks.tick(id);
+        vm.roll(request + 10_000);
+        tasks.tick(id);
+        vm.assertEq(_roundState().beaconRequest, request + 10_000 + LOOKAHEAD);
+        _form();
+        _assertPhase(ITasks.Phase.Committing);
+    }
+
+    function test_roundState_neverChangesOnceSettled() public {
+        _toForming();
+        _runRound(2_000);
+        bytes32 before = keccak256(abi.encode(tasks.roundState(id, 1)));
+        _runRound(-5_000);
+        vm.assertEq(keccak256(abi.encode(tasks.roundState(id, 1))), before);
+    }
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.28;
+
+import {Bls12381, G1} from "../../src/libraries/Bls12381.sol";
+import {Kzg} from "../../src/libraries/Kzg.sol";
+import {ITasks} from "../../src/interfaces/ITasks.sol";
+
+/// @notice BLS keys and signatures, as a voter makes them.
+library Signer {
+    bytes private constant G2_GENERATOR =
+        hex"00000000000000000000000000000000024aa2b2f08f0a91260805272dc51051c6e47ad4fa403b02b4510b647ae3d1770bac0326a805bbefd48056c8c121bdb80000000000000000000000000000000013e02b6052719f607dacd3a088274f65596bd0d09920b61ab5da61bbdc7f5049334cf11213945d57e5ac7d055d042b7e000000000000000000000000000000000ce5d527727d6e118cc9cdc6da2e351aadfd9baa8cbdd3a76d429a695160d12c923ac9cc3baca289e193548608b82801000000000000000000000000000000000606c4a02ea734cc32acd2b02bc28b99cb3e287e85a763af267492ab572e99ab3f370d275cec1da1aaa9075ff05f79be";
+
+    function publicKey(uint256 secret) internal view returns (bytes memory key) {
+        (, key) = address(0x0e).staticcall(bytes.concat(G2_GENERATOR, bytes32(secret)));
+    }
+
+    function sign(uint256 secret, bytes memory message, bytes memory domain) internal view returns (bytes memory) {
+        return abi.encode(Points.times(Bls12381.hashToG1(message, domain), secret));
+    }
+}
+
+/// @notice Arithmetic on points of G1.
+library Points {
+    function generator() internal pure returns (G1 memory) {
+        return G1({
+            xHigh: 0x17f1d3a73197d7942695638c4fa9ac0f,
+            xLow: 0xc3688c4f9774b905a14e3a3f171bac586c55e83ff97a1aeffb3af00adb22c6bb,
+            yHigh: 0x08b3f481e3aaa0f1a09e30ed741d8ae4,
+            yLow: 0xfcf5e095d5d00af600db18cb2c04b3edd03cc744a2888ae40caa232946c5e7e1
+        });
+    }
+
+    function times(G1 memory point, uint256 scalar) internal view returns (G1 memory) {
+        return Bls12381.weightedSum(abi.encode(point, scalar));
+    }
+
+    function plus(G1 memory left, G1 memory right) internal view returns (G1 memory) {
+        return Bls12381.weightedSum(abi.encode(left, uint256(1), right, uint256(1)));
+    }
+
+    function negated(G1 memory point) internal view returns (G1 memory) {
+        return times(point, Kzg.MODULUS - 1);
+    }
+}
+
+/// @notice f(X) = constant + slope * X: the smallest polynomial with an opening that depends on where it is opened.
+struct Line {
+    uint256 constant_;
+    uint256 slope;
+}
+
+/// @notice Commitments to lines, and their openings. The prover needs no more of the ceremony than its first power.
+library Lines {
+    function tau() internal pure returns (G1 memory) {
+        return G1({
+            xHigh: 0x0d3eb50121139aa34db1d545093ac937,
+            xLow: 0x4ab7bca2c0f3bf28e27c8dcd8fc7cb42d25926fc0c97b336e9f0fb35e5a04c81,
+            yHigh: 0x17de623f59a3043952d2f637a935fae1,
+            yLow: 0x4b6dee8b255e526304963d58ab6f1a827c7de623d34d394f8a3d0f57d6e972b9
+        });
+    }
+
+    function from(bytes memory seed) internal pure returns (Line memory) {
+        return Line({
+            constant_: uint256(keccak256(bytes.concat("constant", seed))) % Kzg.MODULUS,
+            slope: uint256(keccak256(bytes.concat("slope", seed))) % Kzg.MODULUS
+        });
+    }
+
+    function point(Line memory line) internal view returns (G1 memory) {
+        return Bls12381.weightedSum(abi.encode(Points.generator(), line.constant_, tau(), line.slope));
+    }
+
+    function hash(Line memory line) internal view returns (bytes32) {
+        return Kzg.versionedHash(Bls12381.compress(point(line)));
+    }
+
+    function open(Line memory line, uint256 z) internal view returns (ITasks.Commitment memory) {
+        return ITasks.Commitment({
+            point: Bls12381.compress(point(line)),
+            value: bytes32(addmod(line.constant_, mulmod(line.slope, z, Kzg.MODULUS), Kzg.MODULUS)),
+            proof: Bls12381.compress(Points.times(Points.generator(), line.slope))
+        });
+    }
+
+    function addWeighted(Line memory sum, Line memory line, uint256 weight) internal pure {
+        sum.constant_ = addmod(sum.constant_, mulmod(line.constant_, weight, Kzg.MODULUS), Kzg.MODULUS);
+        sum.slope = addmod(sum.slope, mulmod(line.slope, weight, Kzg.MODULUS), Kzg.MODULUS);
+    }
+}

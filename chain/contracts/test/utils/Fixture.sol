@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.28;
+
+import {RLP} from "@openzeppelin/contracts/utils/RLP.sol";
+import {ConsiliumToken} from "../../src/ConsiliumToken.sol";
+import {PrevrandaoBeacon} from "../../src/PrevrandaoBeacon.sol";
+import {Staking} from "../../src/Staking.sol";
+import {Tasks} from "../../src/Tasks.sol";
+import {IStaking} from "../../src/interfaces/IStaking.sol";
+import {ITasks} from "../../src/interfaces/ITasks.sol";
+import {Bits} from "../../src/libraries/Bits.sol";
+import {Kzg} from "../../src/libraries/Kzg.sol";
+import {Tickets} from "../../src/libraries/Tickets.sol";
+import {Line, Lines, Signer} from "./Crypto.sol";
+import {Test} from "./Vm.sol";
+
+/// @notice Contracts at fixed addresses (vectors are bound to them), staked nodes, and one step per phase.
+abstract contract Fixture is Test {
+    using Bits for uint256;
+    using RLP for RLP.Encoder;
+
+    uint256 internal constant SUPPLY = 1_000_000e18;
+    uint256 internal constant STAKE = 1_000e18;
+    uint64 internal constant UNBONDING = 7 days;
+    uint256 internal constant WINDOW = 100;
+    uint256 internal constant HOSPITALS = 4;
+    uint256 internal constant VOTERS = 3;
+    uint256 internal constant LOOKAHEAD = 2;
+
+    address internal constant OPERATOR = address(0x30001);
+    address internal constant AGGREGATOR = address(0x30002);
+    address internal constant STRANGER = address(0x30003);
+    Staking internal constant staking = Staking(address(0x57A4));
+    Tasks internal constant tasks = Tasks(address(0x7A5C));
+
+    ConsiliumToken internal token;
+    PrevrandaoBeacon internal beacon;
+    uint256 internal id = 1;
+
+    function setUp() public virtual {
+        vm.warp(1_000_000);
+        vm.roll(1_000);
+        token = new ConsiliumToken(SUPPLY, address(this));
+        beacon = new PrevrandaoBeacon(LOOKAHEAD);
+        vm.etch(address(staking), address(new Staking(token, UNBONDING)).code);
+        vm.etch(address(tasks), address(new Tasks(token, staking, beacon)).code);
+        staking.setTasks(address(tasks));
+        token.transfer(OPERATOR, 10 * STAKE);
+        vm.prank(OPERATOR);
+        token.approve(address(tasks), type(uint256).max);
+        _stake(AGGREGATOR, IStaking.Role.Aggregator);
+        for (uint256 i = 0; i < HOSPITALS; ++i) {
+            _stake(_hospital(i), IStaking.Role.Hospital);
+        }
+        for (uint256 i = 0; i < VOTERS; ++i) {
+            _stake(_voter(i), IStaking.Role.Voter);
+            _register(_voter(i), _secret(i));
+        }
+    }
+
+    // Nodes.
+
+    function _hospital(uint256 i) internal pure returns (address) {
+        return address(uint160(0x10001 + i));
+    }
+
+    function _voter(uint256 i) internal pure returns (address) {
+        return address(uint160(0x20001 + i));
+    }
+
+    function _secret(uint256 i) internal pure returns (uint256) {
+        return uint256(keccak256(abi.encode("secret", i))) % Kzg.MODULUS;
+    }
+
+    function _stake(address node, IStaking.Role role) internal {
+        token.transfer(node, STAKE);
+        vm.startPrank(node);
+        token.approve(address(staking), STAKE);
+        staking.stake(role, STAKE);
+        vm.stopPrank();
+    }
+
+    function _register(address voter, uint256 secret) internal {
+        bytes memory key = Signer.publicKey(secret);
+        bytes memory proof = _possession(voter, secret, key);
+        vm.prank(voter);
+        staking.registerVoterKey(key, proof);
+    }
+
+    function _possession(address voter, uint256 secret, bytes memory key) internal view returns (bytes memory) {
+        return Signer.sign(
+            secret, abi.encode(block.chainid, address(staking), voter, key), Tickets.POSSESSION_DOMAIN
+        );
+    }
+
+    function _locked(address node, IStaking.Role role) internal view returns (uint256) {
+        return staking.stakeOf(node, role).locked;
+    }
+
+    // Joining.
+
+    function _params() internal pure returns (ITasks.TaskParams memory) {
+        return ITasks.TaskParams({
+            specHash: keccak256("specification"),
+            aggregator: AGGREGATOR,
+            pool: 1_000e18,
+            hospitalBond: 100e18,
+            voterBond: 50e18,
+            aggregatorBond: 200e18,
+            rounds: 2,
+            cohorts: 2,
+            minCohortSize: 2,
+            minHospitals: 2,
+            maxHospitals: uint16(HOSPITALS),
+            minVoters: 2,
+            maxVoters: uint16(VOTERS),
+            seats: 3,
+            minReveals: 2,
+            statisticsBlobs: 1,
+            updateBlobs: 1,
+            rowsPerWeight: 100,
+            maxWeight: 8,
+            acceptFloor: 0,
+            harmfulBelow: -1_000,
+            toleranceAbs: 500,
+            toleranceBps: 1_000,
+            hospitalShareBps: 7_000,
+            voterShareBps: 2_000,
+            aggregatorShareBps: 1_000,
+            harmfulSlashBps: 2_000,
+            notRevealedSlashBps: 5_000,
+            notPublishedSlashBps: 3_000,
+            joinWindow: uint32(WINDOW),
+            commitWindow: uint32(WINDOW),
+            uploadWindow: uint32(WINDOW),
+            publishWindow: uint32(WINDOW),
+            scoreWindow: uint32(WINDOW),
+            revealWindow: uint32(WINDOW)
+        });
+    }
+
+    function _propose(ITasks.TaskParams memory params) internal {
+        vm.prank(OPERATOR);
+        id = tasks.propose(params);
+    }
+
+    /// @dev Hospital i has weight i + 1.
+    function _joinHospital(uint256 i) internal {
+        vm.prank(_hospital(i));
+        tasks.joinAsHospital(id, 100 * i + 50, "transport key");
+    }
+
+    function _joinVoter(uint256 i) internal {
+        vm.prank(_voter(i));
+        tasks.joinAsVoter(id);
+    }
+
+    function _joinAggregator() internal {
+        vm.prank(AGGREGATOR);
+        tasks.joinAsAggregator(id);
+    }
+
+    function _joinAll() internal {
+        _joinAggregator();
+        for (uint256 i = 0; i < HOSPITALS; ++i) {
+            _joinHospital(i);
+        }
+        for (uint256 i = 0; i < VOTERS; ++i) {
+            _joinVoter(i);
+        }
+    }
+
+    // Training.
+
+    function _round() internal view returns (uint256) {
+        return tasks.state(id).round;
+    }
+
+    function _roundState() internal view returns (ITasks.RoundState memory) {
+        return tasks.roundState(id, _round());
+    }
+
+    function _line(uint256 round, uint256 hospital, uint256 blob) internal view returns (Line memory) {
+        return Lines.from(abi.encode(id, round, hospital, blob));
+    }
+
+    function _opening(uint256 round, address hospital, uint256 blob, Line memory line)
+        internal
+        view
+        returns (ITasks.Commitment memory)
+    {
+        return Lines.open(line, tasks.challenge(id, round, hospital, blob, Lines.hash(line)));
+    }
+
+    function _commitments(uint256 round, uint256 hospital) internal view returns (ITasks.Commitment[] memory all) {
+        uint256 blobs = round == 0 ? tasks.params(id).statisticsBlobs : tasks.params(id).updateBlobs;
+        all = new ITasks.Commitment[](blobs);
+        for (uint256 blob = 0; blob < blobs; ++blob) {
+            all[blob] = _opening(round, _hospital(hospital), blob, _line(round, hospital, blob));
+        }
+    }
+
+    function _commit(uint256 hospital) internal {
+        uint256 round = _round();
+        ITasks.Commitment[] memory commitments = _commitments(round, hospital);
+        vm.prank(_hospital(hospital));
+        tasks.commitUpdate(id, round, commitments);
+    }
+
+    function _commit(uint256 round, address sender, ITasks.Commitment memory commitment) internal {
+        ITasks.Commitment[] memory commitments = new ITasks.Commitment[](1);
+        commitments[0] = commitment;
+        vm.prank(sender);
+        tasks.commitUpdate(id, round, commitments);
+    }
+
+    function _commitAll() internal {
+        uint256 members = _roundState().members;
+        for (uint256 i = 0; i < HOSPITALS; ++i) {
+            if (members.has(i)) _commit(i);
+        }
+    }
+
+    function _fix(uint256 survivors) internal {
+        uint256 round = _round();
+        vm.prank(AGGREGATOR);
+        tasks.fixSurvivors(id, round, survivors);
+    }
+
+    // Publishing.
+
+    /// @dev The survivors' points of one blob, as `sumCommitments` takes them; and the hash of their sum.
+    function _sum(uint256 round, uint256 survivors, uint256 blob)
+        internal
+        view
+        returns (bytes memory points, bytes32 hash)
+    {
+        Line memory sum;
+        for (uint256 i = 0; survivors >> i != 0; ++i) {
+            if (!survivors.has(i)) continue;
+            Line memory line = _line(round, i, blob);
+            points = bytes.concat(points, abi.encode(Lines.point(line)));
+            Lines.addWeighted(sum, line, round == 0 ? 1 : i + 1);
+        }
+        hash = Lines.hash(sum);
+    }
+
+    function _survivors(uint256 round, uint256 cohort) internal view returns (uint256) {
+        return tasks.cohortMembers(id, round, cohort) & tasks.roundState(id, round).survivors;
+    }
+
+    function _sumCohort(uint256 cohort, uint256 blob) internal returns (bytes32 hash) {
+        uint256 round = _round();
+        bytes memory points;
+        (points, hash) = _sum(round, _survivors(round, cohort), blob);
+        tasks.sumCommitments(id, round, cohort, blob, points);
+    }
+
+    function _publish(uint256 cohort, uint256 blob, bytes32 hash) internal {
+        uint256 round = _round();
+        _setBlob(hash);
+        vm.prank(AGGREGATOR);
+        tasks.publish(id, round, cohort, blob, 0, 1);
+    }
+
+    function _setBlob(bytes32 hash) internal {
+        bytes32[] memory hashes = new bytes32[](1);
+        hashes[0] = hash;
+        vm.blobhashes(hashes);
+    }
+
+    function _publishAll() internal {
+        ITasks.RoundState memory round = _roundState();
+        uint256 blobs = _round() == 0 ? tasks.params(id).statisticsBlobs : tasks.params(id).updateBlobs;
+        for (uint256 cohort = 0; cohort < round.cohorts; ++cohort) {
+            if (!round.viableCohorts.has(cohort)) continue;
+            for (uint256 blob = 0; blob < blobs; ++blob) {
+                _publish(cohort, blob, _sumCohort(cohort, blob));
+            }
+        }
+    }
+
+    // The beacon.
+
+    function _header(uint256 number) internal pure returns (bytes memory) {
+        RLP.Encoder memory list = RLP.encoder();
+        for (uint256 i = 0; i < 6; ++i) {
+            if (i == 2) list.push(address(0));
+            else list.push(keccak256(abi.encode(i)));
+        }
+        list.push(new bytes(256)).push(uint256(0)).push(number).push(uint256(30_000_000)).push(uint256(21_000));
+        list.push(uint256(1_000)).push(bytes("")).push(_prevrandao(number)).push(bytes(hex"0000000000000000"));
+        return list.push(uint256(7)).push(bytes32(0)).encode();
+    }
+
+    function _prevrandao(uint256 number) internal pure returns (bytes32) {
+        return keccak256(abi.encode("prevrandao", number));
+    }
+
+    function _seedOf(uint256 number) internal pure returns (bytes32) {
+        return keccak256(abi.encode(_prevrandao(number), number));
+    }
+
+    /// @dev Lets the chain reach the block after the awaited one, and returns that one's header.
+    function _reachBeacon() internal returns (bytes memory header) {
+        uint256 number = _roundState().beaconRequest;
+        header = _header(number);
+        vm.roll(number + 1);
+        vm.setBlockhash(number, keccak256(header));
+    }
+
+    function _form() internal {
+        tasks.formCohorts(id, _reachBeacon());
+    }
+
+    function _draw() internal {
+        tasks.drawSeats(id, _reachBeacon());
+    }
+
+    // Judging.
+
+    function _ticket(uint256 voter) internal view returns (bytes memory) {
+        return Signer.sign(_secret(voter), tasks.ticketMessage(id, _round()), Tickets.TICKET_DOMAIN);
+    }
+
+    function _scores(int64 each) internal view returns (int64[] memory scores) {
+        scores = new int64[](_roundState().cohorts);
+        for (uint256 i = 0; i < scores.length; ++i) {
+            scores[i] = each;
+        }
+    }
+
+    function _salt(uint256 voter) internal pure returns (bytes32) {
+        return keccak256(abi.encode("salt", voter));
+    }
+
+    function _score(uint256 voter, int64[] memory scores) internal {
+        uint256 round = _round();
+        bytes32 commitment = tasks.scoreCommitment(id, round, _voter(voter), scores, _salt(voter));
+        bytes memory ticket = _ticket(voter);
+        bytes memory key = Signer.publicKey(_secret(voter));
+        vm.prank(_voter(voter));
+        tasks.commitScores(id, round, key, ticket, commitment);
+    }
+
+    function _reveal(uint256 voter, int64[] memory scores) internal {
+        uint256 round = _round();
+        vm.prank(_voter(voter));
+        tasks.revealScores(id, round, scores, _salt(voter));
+    }
+
+    /// @dev All voters give every cohort the same score.
+    function _scoreAll(int64 each) internal {
+        int64[] memory scores = _scores(each);
+        for (uint256 i = 0; i < VOTERS; ++i) {
+            _score(i, scores);
+        }
+        for (uint256 i = 0; i < VOTERS; ++i) {
+            _reveal(i, scores);
+        }
+    }
+
+    // From start to a phase.
+
+    function _toStatistics() internal {
+        _propose(_params());
+        _joinAll();
+    }
+
+    function _toForming() internal {
+        _toStatistics();
+        _runTraining();
+    }
+
+    function _toCommitting() internal {
+        _toForming();
+        _form();
+    }
+
+    function _toUploading() internal {
+        _toCommitting();
+        _commitAll();
+    }
+
+    function _toPublishing() internal {
+        _toUploading();
+        _fix(_roundState().members);
+    }
+
+    function _toDrawing() internal {
+        _toPublishing();
+        _publishAll();
+    }
+
+    function _toScoring() internal {
+        _toDrawing();
+        _draw();
+    }
+
+    function _toRevealing(int64 each) internal {
+        _toScoring();
+        for (uint256 i = 0; i < VOTERS; ++i) {
+            _score(i, _scores(each));
+        }
+    }
+
+    /// @dev Committing to published, with everybody.
+    function _runTraining() internal {
+        _commitAll();
+        _fix(_roundState().committed);
+        _publishAll();
+    }
+
+    function _runRound(int64 each) internal {
+        _form();
+        _runTraining();
+        _draw();
+        _scoreAll(each);
+        tasks.settle(id, _round());
+    }
+
+    function _pass() internal {
+        vm.warp(tasks.state(id).deadline + 1);
+    }
+
+    function _assertPhase(ITasks.Phase phase) internal view {
+        vm.assertEq(uint256(tasks.state(id).phase), uint256(phase));
+    }
+
+    function _assertVoid(uint256 round, ITasks.VoidReason reason) internal view {
+        ITasks.RoundState memory state = tasks.roundState(id, round);
+        vm.assertEq(uint256(state.outcome), uint256(ITasks.Outcome.Void));
+        vm.assertEq(uint256(state.voidReason), uint256(reason));
+    }
+
+    /// @dev Every token is in a wallet, staked, in a task's pool, or somebody's to claim; the rest is burnt.
+    function _assertConserved() internal view {
+        uint256 wallets = token.balanceOf(address(this)) + token.balanceOf(OPERATOR) + token.balanceOf(AGGREGATOR)
+            + token.balanceOf(STRANGER);
+        uint256 claims = tasks.claimable(OPERATOR) + tasks.claimable(AGGREGATOR);
+        uint256 stakes = _staked(AGGREGATOR, IStaking.Role.Aggregator);
+        for (uint256 i = 0; i < HOSPITALS; ++i) {
+            wallets += token.balanceOf(_hospital(i));
+            claims += tasks.claimable(_hospital(i));
+            stakes += _staked(_hospital(i), IStaking.Role.Hospital);
+        }
+        for (uint256 i = 0; i < VOTERS; ++i) {
+            wallets += token.balanceOf(_voter(i));
+            claims += tasks.claimable(_voter(i));
+            stakes += _staked(_voter(i), IStaking.Role.Voter);
+        }
+        uint256 pools;
+        for (uint256 task = 1; task <= tasks.taskCount(); ++task) {
+            pools += tasks.state(task).poolLeft;
+        }
+        vm.assertEq(stakes, staking.totalStaked());
+        vm.assertEq(stakes, token.balanceOf(address(staking)));
+        vm.assertEq(claims, tasks.totalClaimable());
+        vm.assertEq(pools + claims, token.balanceOf(address(tasks)));
+        vm.assertEq(wallets + stakes + pools + claims, token.totalSupply());
+    }
+
+    function _staked(address node, IStaking.Role role) internal view returns (uint256) {
+        IStaking.Stake memory own = staking.stakeOf(node, role);
+        return uint256(own.free) + own.locked + own.unbonding;
+    }
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.28;
+
+/// @notice The cheats of forge that these tests use.
+interface Vm {
+    function assume(bool condition) external pure;
+    function assertEq(uint256 left, uint256 right) external pure;
+    function assertEq(int256 left, int256 right) external pure;
+    function assertEq(bytes32 left, bytes32 right) external pure;
+    function assertEq(address left, address right) external pure;
+    function assertEq(bytes calldata left, bytes calldata right) external pure;
+    function assertEq(string calldata left, string calldata right) external pure;
+    function assertTrue(bool condition) external pure;
+    function assertFalse(bool condition) external pure;
+    function assertLe(uint256 left, uint256 right) external pure;
+    function assertGt(uint256 left, uint256 right) external pure;
+    function blobhashes(bytes32[] calldata hashes) external;
+    function chainId(uint256 id) external;
+    function etch(address target, bytes calldata code) external;
+    function expectEmit(address emitter) external;
+    function expectRevert(bytes calldata data) external;
+    function expectRevert(bytes4 selector) external;
+    function keyExistsJson(string calldata json, string calldata key) external view returns (bool);
+    function parseJsonAddress(string calldata json, string calldata key) external pure returns (address);
+    function parseJsonBytes(string calldata json, string calldata key) external pure returns (bytes memory);
+    function parseJsonBytes32(string calldata json, string calldata key) external pure returns (bytes32);
+    function parseJsonString(string calldata json, string calldata key) external pure returns (string memory);
+    function parseJsonUint(string calldata json, string calldata key) external pure returns (uint256);
+    function prank(address sender) external;
+    function readFile(string calldata path) external view returns (string memory);
+    function roll(uint256 number) external;
+    function setBlockhash(uint256 number, bytes32 hash) external;
+    function snapshotValue(string calldata group, string calldata name, uint256 value) external;
+    function startPrank(address sender) external;
+    function stopPrank() external;
+    function toString(uint256 value) external pure returns (string memory);
+    function warp(uint256 timestamp) external;
+}
+
+abstract contract Test {
+    bool public constant IS_TEST = true;
+
+    Vm internal constant vm = Vm(address(uint160(uint256(keccak256("hevm cheat code")))));
+
+    function _bound(uint256 value, uint256 least, uint256 most) internal pure returns (uint256) {
+        return least + value % (most - least + 1);
+    }
+}

@@ -1,0 +1,1 @@
+"""The `consilium` command. This room may know every other; nothing knows it."""

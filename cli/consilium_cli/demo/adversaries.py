@@ -1,0 +1,175 @@
+"""The demo's dishonest parties: real nodes with one step replaced. No such code is in the packages that nodes run.
+
+Run as a program: `python -m consilium_cli.demo.adversaries KIND --config FILE [--round N]`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from consilium_chain.errors import Refused
+from consilium_chain.journal import emit
+from consilium_chain.ledger import OpenedCommitment, PublishedCohort
+from consilium_chain.settings import read_settings
+from consilium_chain.views import RoundState
+from consilium_client.config import HospitalSettings, VoterSettings
+from consilium_client.hospital import HospitalNode
+from consilium_client.replay import Vector
+from consilium_client.tables import Table
+from consilium_client.voter import Ballot, VoterNode
+from consilium_server.aggregator import Aggregator
+from consilium_server.config import AggregatorSettings
+from consilium_server.uploads import Contribution
+from consilium_zk.blobs import Blob, add
+from consilium_zk.blobs import negate as negate_blob
+from consilium_zk.constants import BLS_MODULUS
+from consilium_zk.curve import from_eip2537, negate, weighted_sum
+from consilium_zk.kzg import Commitment, Opening, commit
+from numpy.typing import NDArray
+
+from consilium_cli.demo.options import Attack, Cheat
+
+SIGN_FLIP_FACTOR = -10.0  # the clip then takes what is too much
+PATIENCE = 50  # looks, a fifth of a second apart
+
+
+class SignFlipper(HospitalNode):
+    """Sends the update turned round and stretched."""
+
+    def local_update(self, round_: int, base: Vector) -> NDArray[np.float64]:
+        return SIGN_FLIP_FACTOR * super().local_update(round_, base)
+
+
+class LabelFlipper(HospitalNode):
+    """Trains on its rows with every label turned."""
+
+    def read_data(self) -> Table:
+        table = super().read_data()
+        return replace(table, labels=1 - table.labels)
+
+
+class NoiseMaker(HospitalNode):
+    """Sends noise as long as an update may be, and trains nothing."""
+
+    def local_update(self, round_: int, base: Vector) -> NDArray[np.float64]:
+        noise = np.random.default_rng(secrets.randbits(128)).standard_normal(len(base))
+        return noise * (self.task.spec.update.clip_norm / np.linalg.norm(noise))
+
+
+class LazyVoter(VoterNode):
+    """Looks at nothing and says that nothing changed."""
+
+    def scores(self, round_: int, round_state: RoundState) -> tuple[int, ...]:
+        return (0,) * round_state.cohorts
+
+
+class SilentVoter(VoterNode):
+    """Takes its seat and never reveals."""
+
+    def reveal(self, ballot: Ballot) -> None:
+        emit("silent", round=ballot.round)
+
+
+class Colluder(HospitalNode):
+    """Waits for the others' commitments and posts Com(X) − ΣC, so that the cohort's sum would be its own X."""
+
+    cheat_round = 0
+
+    def committed_points(self, round_: int, blobs: Sequence[Blob]) -> list[OpenedCommitment]:
+        honest = super().committed_points(round_, blobs)
+        if round_ != self.cheat_round:
+            return honest
+        points = [points[0] for points in self._others(round_)]
+        first = weighted_sum([commit(blobs[0]), *[negate(point) for point in points]], [1] * (1 + len(points)))
+        # It knows no polynomial behind this point: any opening of it is a guess.
+        rogue = [OpenedCommitment(first, Opening(secrets.randbelow(BLS_MODULUS), honest[0].opening.proof)), *honest[1:]]
+        try:
+            self.ledger.commit_update(self.task.number, round_, rogue, force=True)
+        except Refused as error:
+            emit("refused", call=error.call, error=error.name, round=round_)
+            raise
+        return rogue
+
+    def _others(self, round_: int) -> list[list[Commitment]]:
+        """The other members' commitments, once they are all there or a while has passed."""
+        for _ in range(PATIENCE):
+            state = self.ledger.round_state(self.task.number, round_)
+            if state.committed == state.members & ~(1 << self.index):
+                break
+            time.sleep(0.2)
+        return list(self.ledger.committed_points(self.task.number, round_).values())
+
+
+class CheatingAggregator(Aggregator):
+    """Honest but in one round."""
+
+    cheat = Cheat.CHANGE_BLOB
+    cheat_round = 0
+
+    def forces(self, round_: int) -> bool:
+        return round_ == self.cheat_round
+
+    def sums_to_publish(
+        self, round_: int, sums: Sequence[PublishedCohort], contributions: dict[int, Contribution]
+    ) -> list[PublishedCohort]:
+        if round_ != self.cheat_round or not sums:
+            return list(sums)
+        first, *rest = sums
+        if self.cheat is Cheat.DROP_HOSPITAL:
+            blobs = self._without_one(contributions, first)
+        else:
+            blobs = [_one_lane_changed(first.blobs[0]), *first.blobs[1:]]
+        return [replace(first, blobs=blobs), *rest]
+
+    @staticmethod
+    def _without_one(contributions: dict[int, Contribution], cohort: PublishedCohort) -> list[Blob]:
+        """The cohort's sum without one member, whom the contract counts as a survivor all the same."""
+        for contribution in contributions.values():
+            point = weighted_sum([contribution.points[0]], [1])
+            if any(from_eip2537(p) == point for p in cohort.points[0]):
+                return [
+                    add([total, negate_blob(blob)])
+                    for total, blob in zip(cohort.blobs, contribution.upload.blobs, strict=True)
+                ]
+        return list(cohort.blobs)
+
+
+def _one_lane_changed(blob: Blob) -> Blob:
+    changed = bytearray(blob)
+    changed[31] ^= 1
+    return Blob(bytes(changed))
+
+
+HOSPITALS = {Attack.SIGN_FLIP: SignFlipper, Attack.LABEL_FLIP: LabelFlipper, Attack.NOISE: NoiseMaker}
+VOTERS = {Attack.LAZY: LazyVoter, Attack.SILENT: SilentVoter}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("kind", choices=[*Attack, *Cheat, "colluder"])
+    parser.add_argument("--config", type=Path, required=True)
+    parser.add_argument("--round", type=int, default=0)
+    given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    if given.kind in list(Attack) and Attack(given.kind) in HOSPITALS:
+        HOSPITALS[Attack(given.kind)](read_settings(given.config, HospitalSettings)).run()
+    elif given.kind in list(Attack):
+        VOTERS[Attack(given.kind)](read_settings(given.config, VoterSettings)).run()
+    elif given.kind == "colluder":
+        Colluder.cheat_round = given.round
+        Colluder(read_settings(given.config, HospitalSettings)).run()
+    else:
+        CheatingAggregator.cheat, CheatingAggregator.cheat_round = Cheat(given.kind), given.round
+        CheatingAggregator(read_settings(given.config, AggregatorSettings)).run()
+
+
+if __name__ == "__main__":
+    main()

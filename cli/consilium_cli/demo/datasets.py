@@ -1,0 +1,244 @@
+"""The demo's data: real patients' rows dealt to hospitals and voters, written as the CSV files that nodes read.
+
+Nothing here is part of the platform: a real hospital brings its own file. Frames hold the columns of the schema and
+its label, as found in the source (heart keeps each hospital's own way of writing numbers, and its gaps).
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import pandas as pd
+from consilium_chain.task_spec import CategoryFeature, DataSchema, NumericFeature
+from numpy.typing import NDArray
+
+from consilium_cli.demo.errors import DemoDataMalformed, DemoDataMissing, DemoTooManyParties
+
+Frame: TypeAlias = pd.DataFrame
+
+METRICS = ("accuracy", "auc", "log_loss")
+
+
+@dataclass(frozen=True)
+class DemoData:
+    """A data set, dealt: one frame per hospital to train on, one per voter to judge with; no row twice."""
+
+    name: str
+    description: str
+    schema: DataSchema
+    hospital_names: list[str]
+    hospitals: list[Frame]
+    held_out: list[Frame]
+    metrics: tuple[str, ...] = METRICS
+
+
+def write_csv(frame: Frame, path: Path) -> None:
+    """UTF-8 with a header line; a missing value is an empty cell, or `?` where the source says so."""
+    frame.to_csv(path, index=False, encoding="utf-8", lineterminator="\n")
+
+
+# --- Wisconsin breast cancer: one site, so hospitals are made by dealing -------------------------------------------
+
+WDBC_HELD_OUT = 0.3
+WDBC_SMALLEST_SHARE = 0.25  # the last hospital's share, relative to the first one's
+
+# Upper ends of the public ranges (all start at 0): what such an instrument could show, rounded generously.
+WDBC_MEAN_RANGES = {
+    "radius": 40.0, "texture": 50.0, "perimeter": 250.0, "area": 4000.0, "smoothness": 0.2, "compactness": 0.5,
+    "concavity": 0.5, "concave_points": 0.25, "symmetry": 0.4, "fractal_dimension": 0.12,
+}  # fmt: skip
+WDBC_ERROR_RANGES = {
+    "radius": 4.0, "texture": 6.0, "perimeter": 30.0, "area": 600.0, "smoothness": 0.04, "compactness": 0.2,
+    "concavity": 0.5, "concave_points": 0.08, "symmetry": 0.1, "fractal_dimension": 0.04,
+}  # fmt: skip
+WDBC_WORST_RANGES = {
+    "radius": 50.0, "texture": 60.0, "perimeter": 300.0, "area": 5000.0, "smoothness": 0.3, "compactness": 1.5,
+    "concavity": 1.5, "concave_points": 0.4, "symmetry": 0.8, "fractal_dimension": 0.25,
+}  # fmt: skip
+
+
+def deal_wdbc(hospitals: int, voters: int, seed: int) -> DemoData:
+    """Wisconsin Diagnostic Breast Cancer (569 rows, 30 measurements of cell nuclei), from scikit-learn's copy.
+
+    30 % is held out, stratified, and dealt evenly to the voters; the rest goes to the hospitals unevenly, the
+    first getting four times as much as the last. Everybody gets both classes, or DemoTooManyParties is raised.
+    """
+    from sklearn.datasets import load_breast_cancer  # takes a second to import
+
+    source = load_breast_cancer()
+    ranges = {
+        f"{kind}_{name}": upper
+        for kind, table in (("mean", WDBC_MEAN_RANGES), ("error", WDBC_ERROR_RANGES), ("worst", WDBC_WORST_RANGES))
+        for name, upper in table.items()
+    }
+    frame = pd.DataFrame(source.data, columns=list(ranges))  # same order as scikit-learn's
+    frame["malignant"] = 1 - source.target  # scikit-learn calls benign 1
+    schema = DataSchema(
+        features=[NumericFeature(name=name, min=0.0, max=upper) for name, upper in ranges.items()],
+        label="malignant",
+        classes=["benign", "malignant"],
+    )
+    generator = np.random.default_rng(seed)
+    labels = frame["malignant"].to_numpy()
+    held_out, training = _hold_out(labels, WDBC_HELD_OUT, generator)
+    shares = np.linspace(1.0, WDBC_SMALLEST_SHARE, max(hospitals, 0))
+    training_parts = _deal_by_shares(training, labels, shares, "hospitals")
+    return DemoData(
+        name="wdbc",
+        description="Wisconsin Diagnostic Breast Cancer: is a breast mass malignant, by its cells' nuclei",
+        schema=schema,
+        hospital_names=[f"hospital-{i + 1}" for i in range(hospitals)],
+        hospitals=[frame.iloc[part].reset_index(drop=True) for part in training_parts],
+        held_out=_deal_to_voters(frame, held_out, labels, voters),
+    )
+
+
+# --- UCI heart disease: four real hospitals -------------------------------------------------------------------------
+
+HEART_HOSPITALS = ("cleveland", "hungarian", "switzerland", "va")
+HEART_COLUMNS = (
+    "age", "sex", "cp", "trestbps", "chol", "fbs", "restecg", "thalach", "exang", "oldpeak", "slope", "ca", "thal",
+    "num",
+)  # fmt: skip
+HEART_UNUSED = ("slope", "ca", "thal", "num")  # the first three are nearly all missing outside Cleveland
+HEART_HELD_OUT = 1 / 3
+HEART_MOST_NUM = 4
+HEART_SCHEMA = DataSchema(
+    features=[
+        NumericFeature(name="age", min=20, max=90),
+        NumericFeature(name="sex", min=0, max=1),
+        CategoryFeature(kind="category", name="cp", values=[1, 2, 3, 4]),
+        NumericFeature(name="trestbps", min=60, max=220),
+        NumericFeature(name="chol", min=0, max=650),
+        NumericFeature(name="fbs", min=0, max=1),
+        CategoryFeature(kind="category", name="restecg", values=[0, 1, 2]),
+        NumericFeature(name="thalach", min=50, max=220),
+        NumericFeature(name="exang", min=0, max=1),
+        NumericFeature(name="oldpeak", min=-3, max=7),
+    ],
+    label="disease",
+    classes=["healthy", "disease"],
+)
+
+
+def deal_heart(data_dir: Path, voters: int, seed: int, *, complete_rows_only: bool = False) -> DemoData:
+    """UCI Heart Disease as four hospitals: Cleveland, Budapest, Switzerland, Long Beach.
+
+    `data_dir` holds the four `processed.*.data` files. A third of each hospital is held out, stratified, and dealt
+    so that each voter sees a mix of hospitals and both classes. Raises DemoDataMissing, DemoDataMalformed,
+    DemoTooManyParties.
+    """
+    if not data_dir.is_dir():
+        raise DemoDataMissing(data_dir, "there is no such directory")
+    generator = np.random.default_rng(seed)
+    hospitals, held_out = [], []
+    for name in HEART_HOSPITALS:
+        frame = _read_heart(data_dir / f"processed.{name}.data")
+        if complete_rows_only:
+            frame = frame[~frame.eq("?").any(axis=1)].reset_index(drop=True)
+        out, stay = _hold_out(_labels(frame, "disease"), HEART_HELD_OUT, generator)
+        hospitals.append(frame.iloc[stay].reset_index(drop=True))
+        held_out.append(frame.iloc[out])
+    everyone = pd.concat(held_out, ignore_index=True)
+    labels = _labels(everyone, "disease")
+    return DemoData(
+        name="heart",
+        description="UCI Heart Disease, four hospitals of 1988: is a coronary artery narrowed by more than half",
+        schema=HEART_SCHEMA,
+        hospital_names=list(HEART_HOSPITALS),
+        hospitals=hospitals,
+        held_out=_deal_to_voters(everyone, np.arange(len(everyone)), labels, voters),
+    )
+
+
+def _read_heart(path: Path) -> Frame:
+    """One raw file as a frame of text: features as written, `disease` 0 or 1."""
+    try:
+        text = path.read_text(encoding="ascii")
+    except OSError as error:
+        raise DemoDataMissing(path, error.strerror or "cannot be read") from error
+    except UnicodeDecodeError as error:
+        raise DemoDataMalformed(path, 1, "the file is not plain ASCII text") from error
+    rows = []
+    for line, row in enumerate(csv.reader(text.splitlines()), start=1):
+        if not row:
+            continue
+        if len(row) != len(HEART_COLUMNS):
+            raise DemoDataMalformed(path, line, f"{len(row)} columns instead of {len(HEART_COLUMNS)}")
+        cells = dict(zip(HEART_COLUMNS, (cell.strip() for cell in row), strict=True))
+        for column, cell in cells.items():
+            if not _is_number(cell) and (cell != "?" or column == "num"):
+                raise DemoDataMalformed(path, line, f"column {column} holds neither a number nor a question mark")
+        if not 0 <= float(cells["num"]) <= HEART_MOST_NUM:
+            raise DemoDataMalformed(path, line, f"column num is outside 0 to {HEART_MOST_NUM}")
+        kept = {column: cell for column, cell in cells.items() if column not in HEART_UNUSED}
+        rows.append({**kept, "disease": "1" if float(cells["num"]) > 0 else "0"})
+    if not rows:
+        raise DemoDataMalformed(path, 1, "the file holds no rows")
+    return pd.DataFrame(rows)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+# --- dealing -------------------------------------------------------------------------------------------------------
+
+
+def _labels(frame: Frame, label: str) -> NDArray[np.int64]:
+    return np.asarray(frame[label].astype(int), dtype=np.int64)
+
+
+def _hold_out(
+    labels: NDArray[np.int64], share: float, generator: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Row numbers (held out, kept), each class split in the same share, each in random order."""
+    out, stay = [], []
+    for label in (0, 1):
+        rows = generator.permutation(np.flatnonzero(labels == label))
+        cut = round(share * len(rows))
+        out.append(rows[:cut])
+        stay.append(rows[cut:])
+    return np.concatenate(out), generator.permutation(np.concatenate(stay))
+
+
+def _deal_by_shares(
+    rows: NDArray[np.int64], labels: NDArray[np.int64], shares: NDArray[np.float64], who: str
+) -> list[NDArray[np.int64]]:
+    """Rows dealt in proportion to `shares`, class by class; everybody gets at least one row of each class."""
+    of_class = [rows[labels[rows] == label] for label in (0, 1)]
+    at_most = min(len(part) for part in of_class)
+    if not 1 <= len(shares) <= at_most:
+        raise DemoTooManyParties(who, len(shares), at_most)
+    dealt: list[list[NDArray[np.int64]]] = [[] for _ in shares]
+    for part in of_class:
+        spare = len(part) - len(shares)
+        ends = np.rint(np.cumsum(shares) / shares.sum() * spare).astype(int) + np.arange(1, len(shares) + 1)
+        for pile, piece in zip(dealt, np.split(part, ends[:-1]), strict=True):
+            pile.append(piece)
+    return [np.concatenate(pile) for pile in dealt]
+
+
+def _deal_to_voters(frame: Frame, rows: NDArray[np.int64], labels: NDArray[np.int64], voters: int) -> list[Frame]:
+    """Like cards, one row at a time, class by class, so that every voter gets some of each class and hospital."""
+    of_class: Sequence[NDArray[np.int64]] = [rows[labels[rows] == label] for label in (0, 1)]
+    at_most = min(len(part) for part in of_class)
+    if not 1 <= voters <= at_most:
+        raise DemoTooManyParties("voters", voters, at_most)
+    # The second class is dealt on from where the first one ended, so that voters' row counts differ by at most one.
+    start = len(of_class[0])
+    return [
+        frame.iloc[np.concatenate([of_class[0][i::voters], of_class[1][(i - start) % voters :: voters]])].reset_index(
+            drop=True
+        )
+        for i in range(voters)
+    ]

@@ -1,0 +1,45 @@
+"""Errors of the demo.
+
+DemoError
+├── DemoDataMissing      a directory or file of the demo's data set is not there
+├── DemoDataMalformed    a line of the raw data is not what the data set's description says
+├── DemoTooManyParties   more hospitals or voters than the data set has rows for
+└── DemoFailed           a process of the demo ended with an error
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class DemoError(Exception):
+    """Root of the demo's errors."""
+
+
+class DemoDataMissing(DemoError):
+    def __init__(self, path: Path, why: str) -> None:
+        self.path, self.why = path, why
+        super().__init__(
+            f"{path}: {why}; pass the directory with the four processed.*.data files of UCI Heart Disease"
+            " (https://archive.ics.uci.edu/dataset/45), or run the demo on wdbc, which needs no files"
+        )
+
+
+class DemoDataMalformed(DemoError):
+    """`line` counts from 1. Cells are not repeated, as nowhere in this project."""
+
+    def __init__(self, path: Path, line: int, why: str) -> None:
+        self.path, self.line, self.why = path, line, why
+        super().__init__(f"{path}, line {line}: {why}; fetch the file again from its source")
+
+
+class DemoTooManyParties(DemoError):
+    def __init__(self, who: str, asked: int, at_most: int) -> None:
+        self.who, self.asked, self.at_most = who, asked, at_most
+        super().__init__(f"{asked} {who} are not between 1 and the {at_most} that this data set can serve")
+
+
+class DemoFailed(DemoError):
+    def __init__(self, process: str, code: int, last_words: str, logs: Path) -> None:
+        self.process, self.code = process, code
+        super().__init__(f"{process} ended with exit code {code}: {last_words}; its whole log is in {logs}")

@@ -1,0 +1,134 @@
+"""The demo's command line, parsed into one value before anything heavy is imported or started."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+OUTPUT = Path(".consilium/demo")
+
+
+class DataSet(StrEnum):
+    WDBC = "wdbc"
+    HEART = "heart"
+
+
+class Attack(StrEnum):
+    SIGN_FLIP = "sign-flip"
+    LABEL_FLIP = "label-flip"
+    NOISE = "noise"
+    LAZY = "lazy"
+    SILENT = "silent"
+
+    @property
+    def by_voter(self) -> bool:
+        return self in (Attack.LAZY, Attack.SILENT)
+
+
+class Cheat(StrEnum):
+    CHANGE_BLOB = "change-blob"
+    DROP_HOSPITAL = "drop-hospital"
+    ROGUE_COMMITMENT = "rogue-commitment"
+
+
+@dataclass(frozen=True)
+class DemoOptions:
+    data: DataSet = DataSet.WDBC
+    data_dir: Path | None = None
+    hospitals: int = 4
+    voters: int = 5
+    rounds: int | None = None
+    cohorts: int = 2
+    seats: int | None = None
+    seed: int = 0
+    attacks: tuple[Attack, ...] = ()
+    cheat: Cheat | None = None
+    kill_in_round: int | None = None
+    chain_port: int | None = None
+    output: Path = OUTPUT
+
+    @property
+    def cheat_round(self) -> int:
+        """The round in which the aggregator cheats: one in the middle, so that honest ones stand around it."""
+        return min(2, self.rounds or 2)
+
+
+def parse_attack(text: str) -> tuple[Attack, ...]:
+    """KIND or KIND:COUNT. Raises typer.BadParameter."""
+    kind, _, count = text.partition(":")
+    try:
+        attack, times = Attack(kind), int(count or "1")
+    except ValueError:
+        known = ", ".join(Attack)
+        raise typer.BadParameter(f"{text!r} is not KIND or KIND:COUNT with a KIND of {known}") from None
+    if times < 1:
+        raise typer.BadParameter(f"{text!r}: COUNT must be at least 1")
+    return (attack,) * times
+
+
+def check(options: DemoOptions) -> None:
+    """Combinations that no single option shows. Raises typer.BadParameter."""
+    by_voters = sum(attack.by_voter for attack in options.attacks)
+    by_hospitals = len(options.attacks) - by_voters
+    if options.data is DataSet.HEART and options.data_dir is None:
+        raise typer.BadParameter("--data heart needs --data-dir with the four processed.*.data files")
+    if options.data is DataSet.HEART and options.hospitals != 4:
+        raise typer.BadParameter("--data heart has four hospitals: leave --hospitals at 4")
+    if options.cohorts > options.hospitals:
+        raise typer.BadParameter(f"{options.cohorts} cohorts need as many hospitals; there are {options.hospitals}")
+    if options.seats is not None and options.seats > options.voters:
+        raise typer.BadParameter(f"{options.seats} seats are above the {options.voters} voters: lower --seats")
+    if by_hospitals >= options.hospitals or by_voters >= options.voters:
+        raise typer.BadParameter("at least one hospital and one voter must be honest: lower the attack's COUNT")
+    if options.cheat is not None and options.hospitals < 2:
+        raise typer.BadParameter("--cheat needs at least two hospitals")
+    last_round = options.rounds if options.rounds is not None else 5
+    if options.kill_in_round is not None and options.kill_in_round > last_round:
+        raise typer.BadParameter(f"--kill-in-round {options.kill_in_round} is after the last round, {last_round}")
+
+
+def demo_command(
+    data: Annotated[DataSet, typer.Option(help="data set: wdbc comes with scikit-learn, heart needs --data-dir")] = (
+        DataSet.WDBC
+    ),
+    data_dir: Annotated[Path | None, typer.Option(help="folder of the UCI Heart Disease files")] = None,
+    hospitals: Annotated[int, typer.Option(min=2, max=64, help="hospitals that train")] = 4,
+    voters: Annotated[int, typer.Option(min=1, max=64, help="voters that may be drawn")] = 5,
+    rounds: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="training rounds  [default: 5; heart: 10]")
+    ] = None,
+    cohorts: Annotated[int, typer.Option(min=1, max=64, help="cohorts per round")] = 2,
+    seats: Annotated[
+        int | None, typer.Option(min=1, max=64, help="expected size of the committee  [default: voters - 1]")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="seed of the dealing of rows and of batch orders")] = 0,
+    attack: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="KIND[:COUNT], may be repeated: sign-flip, label-flip, noise (hospitals); lazy, silent (voters)"
+        ),
+    ] = None,
+    cheat: Annotated[Cheat | None, typer.Option(help="what the aggregator tries in one round")] = None,
+    kill_in_round: Annotated[
+        int | None, typer.Option(min=0, help="kill -9 one hospital in this round, after it committed")
+    ] = None,
+    chain_port: Annotated[
+        int | None, typer.Option(min=1, max=65_535, help="port of the local chain  [default: a free one]")
+    ] = None,
+    output: Annotated[Path, typer.Option(help="where the report goes; emptied first")] = OUTPUT,
+) -> None:
+    """Trains, proves, judges and pays: a whole task on this machine, every party a process of its own."""
+    attacks = tuple(one for text in attack or [] for one in parse_attack(text))
+    options = DemoOptions(
+        data, data_dir, hospitals, voters, rounds, cohorts, seats, seed, attacks, cheat, kill_in_round, chain_port,
+        output.resolve(),
+    )  # fmt: skip
+    check(options)
+
+    from consilium_cli.demo.run import run_demo
+
+    raise typer.Exit(run_demo(options))

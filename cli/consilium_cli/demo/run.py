@@ -1,0 +1,118 @@
+"""The demo from beginning to end."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+from consilium_chain.localnode import LocalNode
+from consilium_chain.task_spec import TaskSpec, parse_task_spec
+from consilium_chain.views import Phase
+from rich.console import Console
+
+from consilium_cli.demo.chronicle import Chronicle
+from consilium_cli.demo.datasets import DemoData, deal_heart, deal_wdbc
+from consilium_cli.demo.errors import DemoFailed
+from consilium_cli.demo.network import Network, Role, build, prepare_output, start
+from consilium_cli.demo.options import DataSet, DemoOptions
+from consilium_cli.demo.page import write_page
+from consilium_cli.demo.processes import Processes
+from consilium_cli.demo.references import Metrics, local_only, pooled
+from consilium_cli.demo.screen import Screen, show_tables
+from consilium_cli.demo.tally import report
+from consilium_cli.demo.task_file import TaskSettings, task_toml
+
+POLL = 0.15
+FAREWELL = 30.0  # seconds for the nodes to collect their money and leave
+WINDOWS = {"join": 90, "commit": 40, "upload": 15, "publish": 10, "score": 30, "reveal": 12}
+
+
+def run_demo(options: DemoOptions) -> int:
+    """Runs the demo; returns the exit code. Raises DemoError and the rooms' own errors."""
+    started = time.monotonic()
+    console = Console()
+    data = deal(options)
+    task_file = task_toml(data, TaskSettings(options.rounds, options.cohorts, options.seats, WINDOWS)).encode()
+    spec = parse_task_spec(task_file)
+    prepare_output(options.output)
+    screen = Screen(console, spec.rounds.rounds)
+    screen.say(f"[bold]Consilium[/bold]: {data.description}")
+    rows = ", ".join(f"{name} {len(frame)}" for name, frame in zip(data.hospital_names, data.hospitals, strict=True))
+    screen.say(
+        f"  rows by hospital: {rows}; held out by {len(data.held_out)} voters: {sum(map(len, data.held_out))};"
+        f" {spec.parameters} parameters"
+    )
+    with ExitStack() as stack:
+        screen.begin("starting a local chain, deploying the contracts, funding everybody")
+        stack.callback(screen.end)
+        log = stack.enter_context((options.output / "chain.log").open("wb"))
+        node = stack.enter_context(LocalNode(options.chain_port, log))
+        network = build(options, data, task_file, node)
+        processes = stack.enter_context(Processes(options.output / "logs"))
+        start(network, processes)
+        screen.say(f"  {len(processes.running())} processes on loopback, chain at {node.url}")
+        chronicle = Chronicle(network.treasury, network.task, started)
+        follow(network, processes, chronicle, screen)
+        _farewell(processes, chronicle)
+        wall = time.monotonic() - started
+        screen.end()
+        result = report(network, chronicle, references(data, spec, options.seed), wall)
+        result["wall_s"] = round(time.monotonic() - started, 2)
+        (options.output / "report.json").write_text(json.dumps(result, indent=2) + "\n")
+        write_page(options.output / "report.html", result)
+        show_tables(console, result, network, chronicle)
+    shown = options.output / "report.html"
+    screen.say(f"{result['wall_s']:.1f} s. Report with pictures: {shown} (the same as JSON beside it)")
+    return 0 if result["conservation"]["difference"] == "0" else 1
+
+
+def deal(options: DemoOptions) -> DemoData:
+    if options.data is DataSet.HEART and options.data_dir is not None:
+        return deal_heart(options.data_dir, options.voters, options.seed)
+    return deal_wdbc(options.hospitals, options.voters, options.seed)
+
+
+def references(data: DemoData, spec: TaskSpec, seed: int) -> dict[str, Metrics]:
+    """Training without the platform on the same rows."""
+    return {"pooled": pooled(data, spec, seed), "local_only": local_only(data, spec, seed)}
+
+
+def follow(network: Network, processes: Processes, chronicle: Chronicle, screen: Screen) -> None:
+    """Shows what happens until the task ends. Raises DemoFailed if a process ends with an error before."""
+    killer = _killer(network, processes, screen)
+    while True:
+        lines = processes.lines()
+        for line in lines:
+            if line.fields.get("event") == "refused":
+                screen.refused(line.process, line.fields["call"], line.fields["error"])
+        for seen in chronicle.update(lines):
+            screen.show(seen, network)
+            killer(seen.event.name, seen.event.values)
+        if network.treasury.state(network.task).phase is Phase.ENDED:
+            return
+        for name, code in processes.ended_badly().items():
+            raise DemoFailed(name, code, processes.errors_of(name), network.options.output / "logs")
+        time.sleep(POLL)
+
+
+def _killer(network: Network, processes: Processes, screen: Screen) -> Callable[[str, dict[str, Any]], None]:
+    """Kills the first hospital's processes in the chosen round, right after it committed."""
+    victim = network.of(Role.HOSPITAL)[0]
+    pending = [] if network.options.kill_in_round is None else [network.options.kill_in_round]
+
+    def kill(name: str, values: dict[str, Any]) -> None:
+        if name == "UpdateCommitted" and values["round"] in pending and values["hospital"] == victim.address:
+            pending.clear()
+            processes.forget(victim.name)
+            screen.say(f"  [yellow]killed[/yellow] {victim.name} in round {values['round']}, after its commitment")
+
+    return kill
+
+
+def _farewell(processes: Processes, chronicle: Chronicle) -> None:
+    """Waits for the nodes to take back their bonds; what they still own counts wherever it lies."""
+    processes.wait(FAREWELL)
+    chronicle.update(processes.lines())

@@ -1,0 +1,155 @@
+"""What the demo shows while it runs and when it is done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from consilium_chain.task_spec import TOKEN
+from consilium_chain.views import Phase
+from rich.console import Console
+from rich.status import Status
+from rich.table import Table
+
+from consilium_cli.demo.chronicle import Chronicle, Seen
+from consilium_cli.demo.network import Network, Role
+
+PHASES = {
+    Phase.JOINING: "everybody locks a bond and joins",
+    Phase.FORMING: "the beacon deals the cohorts",
+    Phase.COMMITTING: "hospitals train and commit",
+    Phase.UPLOADING: "hospitals hand over their updates",
+    Phase.PUBLISHING: "the aggregator publishes the sums",
+    Phase.DRAWING: "the beacon draws the seats",
+    Phase.SCORING: "the committee evaluates and commits to scores",
+    Phase.REVEALING: "the committee reveals",
+}
+NOT_PRIVATE = (
+    "Not private yet: updates are not masked, so [bold]the aggregator sees each hospital's update[/bold]"
+    " (never its rows)."
+)
+
+
+class Screen:
+    """Progress as one line per finished phase, with a spinner on a terminal for the phase at work."""
+
+    def __init__(self, console: Console, rounds: int) -> None:
+        self.console = console
+        self._rounds = rounds
+        self._status: Status | None = None
+        self._phase: tuple[int, Phase, float] | None = None
+        self._done = 0
+
+    def begin(self, text: str) -> None:
+        self._status = self.console.status(text)
+        self._status.start()
+
+    def end(self) -> None:
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+
+    def say(self, text: str) -> None:
+        self.console.print(text, highlight=False)
+
+    def show(self, seen: Seen, network: Network) -> None:
+        """Takes in an event of the chain."""
+        event = seen.event
+        name, values = event.name, event.values
+        if name in ("UpdateCommitted", "ScoresCommitted", "ScoresRevealed", "HospitalJoined", "VoterJoined"):
+            self._done += 1
+            self._spin()
+        if name == "PhaseStarted":
+            self._finish(seen.at)
+            phase = Phase(values["phase"])
+            self._phase, self._done = ((values["round"], phase, seen.at) if phase in PHASES else None), 0
+            self._spin()
+        elif name == "RoundVoided":
+            self.say(f"  [red]round {values['round']} is void[/red]: nobody is paid, the model stays as it was")
+        elif name == "Slashed":
+            party = network.party(values["account"])
+            who = party.name if party else values["account"]
+            self.say(f"  [red]slashed[/red] {who}: {tokens(values['amount'])} tokens, burnt")
+        elif name == "RoundSettled" and values["medians"]:
+            shown = ", ".join(
+                f"cohort {i}: {median / 1_000_000:+.4f} {_verdict(values['acceptedCohorts'] >> i & 1)}"
+                for i, median in enumerate(values["medians"])
+            )
+            self.say(f"  [green]round {values['round']}/{self._rounds} settled[/green]  {shown}")
+
+    def refused(self, who: str, call: str, error: str) -> None:
+        self.say(f"  [yellow]the contract refused[/yellow] {call} by {who}: [bold]{error}[/bold]")
+
+    def _finish(self, at: float) -> None:
+        if self._phase is None:
+            return
+        round_, phase, since = self._phase
+        where = "join      " if phase is Phase.JOINING else f"round {round_}/{self._rounds} "
+        count = f"  ({self._done})" if self._done else ""
+        self.say(f"  [dim]{where}{PHASES[phase]:<46}{at - since:6.1f} s{count}[/dim]")
+
+    def _spin(self) -> None:
+        if self._status is not None and self._phase is not None:
+            round_, phase, _ = self._phase
+            count = f" · {self._done} done" if self._done else ""
+            self._status.update(f"round {round_}/{self._rounds}: {PHASES[phase]}{count}")
+
+
+def _verdict(accepted: int) -> str:
+    return "accepted" if accepted else "rejected"
+
+
+def tokens(amount: int) -> str:
+    """An amount in whole tokens, two decimals, rounded towards zero."""
+    sign, amount = ("-", -amount) if amount < 0 else ("", amount)
+    return f"{sign}{amount // TOKEN:,}.{amount % TOKEN * 100 // TOKEN:02d}"
+
+
+def show_tables(console: Console, report: dict[str, Any], network: Network, chronicle: Chronicle) -> None:
+    """The result: rounds, money, model."""
+    rounds = Table(title="Rounds", title_justify="left")
+    for column in ("round", "outcome", "sums proven on chain", "base accuracy", "accepted", "committee", "slashed"):
+        rounds.add_column(column)
+    for entry in report["rounds"]:
+        if entry["kind"] == "statistics":
+            continue
+        cohorts = entry["cohorts"]
+        verified = sum(c["sum_verified_on_chain"] for c in cohorts)
+        rounds.add_row(
+            str(entry["index"]),
+            entry["outcome"] if entry["outcome"] != "void" else f"[red]void: {entry['void_reason']}[/red]",
+            f"{verified} of {len(cohorts)}",
+            f"{entry['base_metric']:.3f}" if entry["base_metric"] is not None else "–",
+            f"{sum(c['accepted'] for c in cohorts)} of {len(cohorts)}",
+            ", ".join(entry["committee"]) or "–",
+            ", ".join(sorted({s["who"] for s in entry["slashes"]})) or "–",
+        )
+    console.print(rounds)
+
+    money = Table(title="Balances, in tokens", title_justify="left")
+    for column in ("who", "role", "before", "after", "change", ""):
+        money.add_column(column, justify="right" if column in ("before", "after", "change") else "left")
+    for row in report["balances"].values():
+        before, after = int(row["before"]), int(row["after"])
+        colour = "green" if after > before else "red" if after < before else "white"
+        change = f"[{colour}]{tokens(after - before)}[/{colour}]"
+        note = "" if row["honest"] else f"[yellow]{row['does']}[/yellow]"
+        if row["role"] == Role.OPERATOR:
+            note = "paid the reward pool"
+        money.add_row(row["name"], row["role"], tokens(before), tokens(after), change, note)
+    console.print(money)
+
+    difference = report["conservation"]["difference"]
+    console.print(
+        f"Money: {tokens(int(report['conservation']['minted']))} tokens minted, difference to all accounts"
+        f" and {tokens(int(report['conservation']['burnt']))} burnt: [bold]{difference}[/bold]",
+        highlight=False,
+    )
+    final = report["final_metric"]
+    console.print(
+        f"Model: accuracy on everybody's held-out rows [bold]{final:.3f}[/bold]"
+        f" (pooled training {report['pooled_metric']:.3f}, hospitals alone {report['local_only_metric']:.3f})"
+        if final is not None
+        else "Model: none, the task ended before its first round",
+        highlight=False,
+    )
+    console.print(NOT_PRIVATE, highlight=False)

@@ -1,0 +1,231 @@
+"""The demo's report as plain values: what the chain says, held against what training without it would give."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from consilium_chain.deployment import SUPPLY
+from consilium_chain.views import (
+    STATISTICS_ROUND,
+    Event,
+    Outcome,
+    Phase,
+    RoundState,
+    SlashReason,
+    VoidReason,
+    members,
+)
+from consilium_chain.views import Role as StakeRole
+from consilium_client.metrics import accuracy, auc, log_loss
+from consilium_client.models import predict
+from consilium_client.replay import PublicRecord
+from consilium_client.standardise import Standardiser
+from consilium_client.tables import Table, read_table
+from consilium_client.task import load_task
+
+from consilium_cli.demo.chronicle import Chronicle
+from consilium_cli.demo.datasets import write_csv
+from consilium_cli.demo.network import Network, Party, Role
+
+METRIC = "accuracy"
+
+
+def everybodys_held_out(network: Network) -> Table:
+    """All voters' rows in one table."""
+    with TemporaryDirectory() as folder:
+        tables = []
+        for index, frame in enumerate(network.data.held_out):
+            path = Path(folder) / f"{index}.csv"
+            write_csv(frame, path)
+            tables.append(read_table(path, network.data.schema))
+    return Table(np.concatenate([t.features for t in tables]), np.concatenate([t.labels for t in tables]))
+
+
+class Evaluator:
+    """Metrics of every round's base model, derived from chain and artifact store as anybody could."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._held_out = everybodys_held_out(network)
+        task = load_task(network.treasury, network.store, network.task)
+        self._record = PublicRecord(network.treasury, network.store, task)
+        self._spec = task.spec
+
+    def metrics(self, round_: int) -> dict[str, float | None]:
+        """Of the model that round `round_` starts from; the final model is that of the round after the last."""
+        features = Standardiser.from_sums(self._record.statistics()).transform(self._held_out)
+        parameters = self._record.base(round_)
+        probabilities = predict(self._spec.model, self._spec.data.columns, parameters, features)
+        labels = self._held_out.labels
+        return {
+            "accuracy": accuracy(labels, probabilities),
+            "auc": auc(labels, probabilities),
+            "log_loss": log_loss(labels, probabilities),
+        }
+
+
+def report(
+    network: Network,
+    chronicle: Chronicle,
+    references: Mapping[str, Mapping[str, float]],
+    wall_s: float,
+) -> dict[str, Any]:
+    """The whole report, ready for JSON. Amounts are decimal strings of the smallest unit."""
+    evaluator = Evaluator(network)
+    last = network.treasury.state(network.task).round
+    statistics_settled = network.treasury.round_state(network.task, STATISTICS_ROUND).outcome is Outcome.SETTLED
+    by_round = {r: evaluator.metrics(r) for r in range(1, last + 2)} if statistics_settled else {}
+    final = by_round.get(last + 1, {"accuracy": None, "auc": None, "log_loss": None})
+    return {
+        "data": network.options.data,
+        "hospitals": len(network.of(Role.HOSPITAL)),
+        "voters": len(network.of(Role.VOTER)),
+        "seed": network.options.seed,
+        "attacks": list(network.options.attacks),
+        "cheat": network.options.cheat,
+        "wall_s": round(wall_s, 2),
+        "metric_name": METRIC,
+        "final_metric": final[METRIC],
+        "local_only_metric": references["local_only"][METRIC],
+        "pooled_metric": references["pooled"][METRIC],
+        "metrics": {"final": final, **references},
+        "private": False,
+        "conservation": conservation(network, chronicle),
+        "balances": balances(network),
+        "rounds": [_round(network, chronicle, round_, by_round.get(max(round_, 1), {})) for round_ in range(last + 1)],
+        "setup_s": round(chronicle.seen[0].at, 3) if chronicle.seen else None,
+    }
+
+
+def conservation(network: Network, chronicle: Chronicle) -> dict[str, str]:
+    """Every token that was ever minted, found again in the contracts' own accounts, or burnt by a slash."""
+    ledger = network.treasury
+    wallets = sum(ledger.balance(party.address) for party in network.parties) + ledger.balance(ledger.address)
+    pools = sum(ledger.state(task).pool_left for task in range(1, ledger.task_count() + 1))
+    burnt = sum(seen.event.values["amount"] for seen in chronicle.seen if seen.event.name == "StakeSlashed")
+    parts = {
+        "wallets": wallets,
+        "staked": ledger.total_staked(),
+        "pools": pools,
+        "claimable": ledger.total_claimable(),
+        "burnt": burnt,
+    }
+    held = sum(parts.values())
+    return {
+        "minted": str(SUPPLY),
+        "held": str(held),
+        "difference": str(SUPPLY - held),
+        **{name: str(amount) for name, amount in parts.items()},
+    }
+
+
+def balances(network: Network) -> dict[str, dict[str, Any]]:
+    """What each party owned when the task was proposed and owns now: wallet, stake and what it may claim."""
+    return {
+        party.address: {
+            "name": party.name,
+            "role": party.role,
+            "honest": party.attack is None,
+            "does": party.attack,
+            "before": str(party.before),
+            "after": str(worth(network, party)),
+        }
+        for party in network.parties
+    }
+
+
+def worth(network: Network, party: Party) -> int:
+    ledger = network.treasury
+    stakes = [ledger.stake_of(party.address, role) for role in StakeRole]
+    staked = sum(stake.free + stake.locked + stake.unbonding for stake in stakes)
+    return ledger.balance(party.address) + staked + ledger.claimable(party.address)
+
+
+def _round(
+    network: Network, chronicle: Chronicle, round_: int, base_metrics: Mapping[str, float | None]
+) -> dict[str, Any]:
+    state = network.treasury.round_state(network.task, round_)
+    money = {name: chronicle.of_round(round_, name) for name in ("Rewarded", "Slashed")}
+    return {
+        "index": round_,
+        "kind": "statistics" if round_ == STATISTICS_ROUND else "training",
+        "outcome": state.outcome.name.lower(),
+        "void_reason": state.void_reason.name.lower() if state.void_reason is not VoidReason.NONE else None,
+        "base_metric": base_metrics.get(METRIC) if round_ != STATISTICS_ROUND else None,
+        "base_metrics": dict(base_metrics) if round_ != STATISTICS_ROUND else None,
+        "cohorts": [_cohort(network, chronicle, round_, state, index) for index in range(state.cohorts)],
+        "committee": [_name(network, event.values["voter"]) for event in chronicle.of_round(round_, "ScoresCommitted")],
+        "revealed": [_name(network, event.values["voter"]) for event in chronicle.of_round(round_, "ScoresRevealed")],
+        "refusals": refusals(network, chronicle, round_),
+        "payouts": [
+            {"who": _name(network, e.values["account"]), "amount": str(e.values["amount"])} for e in money["Rewarded"]
+        ],
+        "slashes": [
+            {
+                "who": _name(network, e.values["account"]),
+                "amount": str(e.values["amount"]),
+                "reason": SlashReason(e.values["reason"]).name.lower(),
+            }
+            for e in money["Slashed"]
+        ],
+        "gas": _gas(network, chronicle, round_),
+        "seconds": chronicle.phase_seconds(round_),
+    }
+
+
+def _cohort(network: Network, chronicle: Chronicle, round_: int, state: RoundState, index: int) -> dict[str, Any]:
+    hospitals = network.treasury.hospitals(network.task)
+    present = network.treasury.cohort_members(network.task, round_, index) & state.survivors
+    judged = round_ != STATISTICS_ROUND and state.outcome is Outcome.SETTLED and bool(state.viable_cohorts >> index & 1)
+    weights = [1 if round_ == STATISTICS_ROUND else hospitals[i].weight for i in members(present)]
+    published = {e.values["blob"] for e in chronicle.of_round(round_, "CohortPublished") if e.values["cohort"] == index}
+    blobs = network.spec.statistics_blobs if round_ == STATISTICS_ROUND else network.spec.update_blobs
+    return {
+        "members": [_name(network, hospitals[i].node) for i in members(present)],
+        "weight": sum(weights),
+        "sum_verified_on_chain": len(published) == blobs,
+        "median_improvement": state.medians[index] / 1_000_000 if judged and index < len(state.medians) else None,
+        "accepted": bool(state.accepted_cohorts >> index & 1),
+    }
+
+
+def refusals(network: Network, chronicle: Chronicle, round_: int) -> list[dict[str, str]]:
+    """What the contract refused in a round, as the refused party's own journal tells it."""
+    return [
+        {"who": line.process, "what": line.fields["call"], "error": line.fields["error"]}
+        for line in chronicle.lines_of("refused")
+        if line.fields.get("round") == round_
+    ]
+
+
+def _gas(network: Network, chronicle: Chronicle, round_: int) -> dict[str, int]:
+    """Mean gas of a transaction, by what it did."""
+    calls = {
+        "UpdateCommitted": "commitUpdate",
+        "CohortsFormed": "formCohorts",
+        "SurvivorsFixed": "publish (survivors, sums and blobs of all cohorts)",
+        "SeatsDrawn": "drawSeats",
+        "ScoresCommitted": "commitScores",
+        "ScoresRevealed": "revealScores",
+        "VoterStoodDown": "standDown",
+        "RoundSettled": "settle",
+    }
+    used: dict[str, dict[str, int]] = defaultdict(dict)
+    for event in chronicle.of_round(round_):
+        if event.name in calls and (round_ != STATISTICS_ROUND or event.name != "RoundSettled"):
+            used[calls[event.name]][event.transaction] = network.treasury.connection.gas_of(event.transaction)
+    return {call: round(sum(gas.values()) / len(gas)) for call, gas in used.items()}
+
+
+def _name(network: Network, address: str) -> str:
+    party = network.party(address)
+    return party.name if party is not None else address
+
+
+def is_phase(event: Event, phase: Phase) -> bool:
+    return event.name == "PhaseStarted" and event.values["phase"] == phase

@@ -1,0 +1,106 @@
+"""Entry point. Commands import what they need when they run: `consilium --help` loads no torch, no Flower, no web3."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from consilium_cli.demo.options import DemoOptions, demo_command
+
+app = typer.Typer(
+    help="Federated learning whose aggregation the chain itself verifies.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+hospital = typer.Typer(help="A hospital's node.", no_args_is_help=True)
+voter = typer.Typer(help="A voter's node.", no_args_is_help=True)
+server = typer.Typer(help="The aggregator.", no_args_is_help=True)
+chain = typer.Typer(help="Chains and contracts.", no_args_is_help=True)
+app.add_typer(hospital, name="hospital")
+app.add_typer(voter, name="voter")
+app.add_typer(server, name="server")
+app.add_typer(chain, name="chain")
+app.command("demo")(demo_command)
+
+ConfigOption = Annotated[Path, typer.Option("--config", help="the node's configuration, a TOML file")]
+
+__all__ = ["DemoOptions", "app", "main"]
+
+
+@hospital.command("run")
+def hospital_run(config: ConfigOption) -> None:
+    """Joins the configured task and takes part until it ends."""
+    from consilium_chain.settings import read_settings
+    from consilium_client.config import HospitalSettings
+    from consilium_client.hospital import HospitalNode
+
+    HospitalNode(read_settings(config, HospitalSettings)).run()
+
+
+@voter.command("run")
+def voter_run(config: ConfigOption) -> None:
+    """Joins the configured task and judges until it ends."""
+    from consilium_chain.settings import read_settings
+    from consilium_client.config import VoterSettings
+    from consilium_client.voter import VoterNode
+
+    VoterNode(read_settings(config, VoterSettings)).run()
+
+
+@server.command("run")
+def server_run(config: ConfigOption) -> None:
+    """Starts a SuperLink and conducts the configured task until it ends."""
+    from consilium_chain.settings import read_settings
+    from consilium_server.aggregator import Aggregator
+    from consilium_server.config import AggregatorSettings
+
+    Aggregator(read_settings(config, AggregatorSettings)).run()
+
+
+@chain.command("local")
+def chain_local(
+    port: Annotated[int, typer.Option(min=1, max=65_535, help="port on loopback")] = 8545,
+    address_book: Annotated[Path, typer.Option(help="where to write the contracts' addresses")] = Path(
+        ".consilium/local.json"
+    ),
+) -> None:
+    """Runs a local chain with the contracts deployed, until Ctrl-C."""
+    from consilium_chain.connection import Connection
+    from consilium_chain.deployment import deploy
+    from consilium_chain.localnode import FAUCET_KEY, LocalNode
+    from eth_account import Account
+
+    with LocalNode(port) as node:
+        deployment = deploy(Connection(node.url, Account.from_key(FAUCET_KEY)))
+        address_book.parent.mkdir(parents=True, exist_ok=True)
+        deployment.write(address_book)
+        typer.echo(f"chain {deployment.chain_id} at {node.url}, addresses in {address_book}; Ctrl-C ends it")
+        node.process.wait()
+
+
+def main() -> None:
+    """Runs the command line; known errors end it with exit code 1 and one message, without a trace."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as an exception, so that children are ended
+    try:
+        app()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as error:
+        if not _is_ours(error):
+            raise
+        typer.secho(f"error: {error}", fg=typer.colors.RED, err=True)
+        sys.exit(1)
+
+
+def _is_ours(error: Exception) -> bool:
+    """Errors of this project's packages carry their cause and the way out; any other is a fault worth a trace."""
+    return any(kind.__module__.startswith("consilium_") for kind in type(error).__mro__)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,27 @@
+"""Settings of a hospital node and of a voter node."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from consilium_chain.settings import NodeSettings
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class FlowerSettings(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    superlink: Annotated[str, Field(description="host:port of the aggregator's SuperLink")]
+    ca_certificate: Annotated[Path, Field(description="certificate that signed the SuperLink's")]
+    transport_key: Annotated[Path, Field(description="this hospital's Flower node key (ECDSA P-384, OpenSSH format)")]
+
+
+class HospitalSettings(NodeSettings):
+    data: Annotated[Path, Field(description="CSV file with the columns of the task's schema")]
+    seed: Annotated[int, Field(ge=0, description="seed of batch orders")] = 0
+    flower: FlowerSettings
+
+
+class VoterSettings(NodeSettings):
+    data: Annotated[Path, Field(description="CSV file of held-out rows with the columns of the task's schema")]

@@ -1,0 +1,239 @@
+"""A hospital's node: the one process that holds its data, its key and its model code.
+
+It joins a task, and for each round trains from the base that it derives itself, commits on chain, and hands the
+update out only once it has seen on chain that commitments are closed.
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.errors import ChainError
+from consilium_chain.journal import emit
+from consilium_chain.ledger import Ledger, OpenedCommitment
+from consilium_chain.messages import ReplyCode
+from consilium_chain.task_spec import STATISTICS_BITS, STATISTICS_RANGE
+from consilium_chain.views import STATISTICS_ROUND, Phase, Role, TaskState
+from consilium_zk.blobs import Blob, scale, with_blinders
+from consilium_zk.constants import BLS_MODULUS
+from consilium_zk.errors import ZkError
+from consilium_zk.kzg import commit, open_at, setup, versioned_hash
+from consilium_zk.packing import pack
+from consilium_zk.quantise import Quantiser, clip_norm
+from numpy.typing import NDArray
+
+from consilium_client.config import HospitalSettings
+from consilium_client.errors import ClientError, FrameMalformed
+from consilium_client.pending import PendingUpdates
+from consilium_client.relay.processes import RelayProcesses, transport_public_key
+from consilium_client.relay.wire import RoundReply, RoundRequest, receive_request, send_reply
+from consilium_client.replay import PublicRecord, Vector
+from consilium_client.standardise import Standardiser, table_sums
+from consilium_client.tables import Table, read_table
+from consilium_client.task import JoinedTask, load_task
+from consilium_client.training import train
+
+
+class HospitalNode:
+    """One hospital in one task. `local_update` and `committed_points` are what a dishonest hospital would replace."""
+
+    def __init__(self, settings: HospitalSettings) -> None:
+        self.settings = settings
+        self.ledger: Ledger = settings.connect()
+        self.store = ArtifactStore(settings.artifacts)
+        self.task: JoinedTask = load_task(self.ledger, self.store, settings.task)
+        self.table: Table = self.read_data()
+        self.record = PublicRecord(self.ledger, self.store, self.task)
+        self.pending = PendingUpdates(settings.home / "pending")
+        self._features: NDArray[np.float32] | None = None
+        self._lock = threading.Lock()
+
+    def read_data(self) -> Table:
+        return read_table(self.settings.data, self.task.spec.data)
+
+    # Joining and running
+
+    def join(self) -> None:
+        """Stakes the bond and joins, unless this account is in the task already."""
+        if self.ledger.address not in [h.node for h in self.ledger.hospitals(self.task.number)]:
+            self.ledger.stake(Role.HOSPITAL, self.task.params.hospital_bond)
+            key = transport_public_key(self.settings.flower.transport_key)
+            self.ledger.join_as_hospital(self.task.number, len(self.table.labels), key)
+        self.index = [h.node for h in self.ledger.hospitals(self.task.number)].index(self.ledger.address)
+        emit("joined", role="hospital", index=self.index, rows=len(self.table.labels))
+        setup()  # while others join
+
+    def run(self) -> None:
+        """Takes part until the task ends, then takes the bond back and collects the rewards."""
+        self.join()
+        socket_path = self.settings.home / "node.sock"
+        with _Listener(socket_path, self.answer) as listener, RelayProcesses(self.settings, socket_path) as relay:
+            block = 0
+            while (state := self.ledger.state(self.task.number)).phase is not Phase.ENDED:
+                listener.raise_fault()
+                if state.phase is not Phase.JOINING:  # by then the aggregator has registered this transport key
+                    relay.keep_running()
+                    self._resume_if_absent(state)
+                block = self.ledger.connection.next_block(block)
+        self.ledger.release_bond(self.task.number, self.ledger.address)
+        self.ledger.claim()
+        emit("left", role="hospital", balance=str(self.ledger.balance(self.ledger.address)))
+
+    def _resume_if_absent(self, state: TaskState) -> None:
+        bond = self.ledger.hospitals(self.task.number)[self.index].bond if not self._active(state) else 0
+        if bond:
+            self.ledger.resume(self.task.number)
+            emit("resumed", round=state.round)
+
+    def _active(self, state: TaskState) -> bool:
+        return bool(state.active_hospitals >> self.index & 1)
+
+    # A round
+
+    def answer(self, request: RoundRequest) -> RoundReply:
+        """Trains, commits, waits until commitments are closed, and only then hands out the weighted blobs."""
+        ours = bytes.fromhex(self.ledger.deployment.tasks.removeprefix("0x"))
+        if request.contract != ours or request.task != self.task.number:
+            return RoundReply(ReplyCode.REFUSED)
+        with self._lock:
+            blobs = self._committed_blobs(request.round)
+            if blobs is None or not self._wait_for_upload(request.round):
+                return RoundReply(ReplyCode.SAT_OUT)
+        weight = 1 if request.round == STATISTICS_ROUND else self.ledger.hospitals(self.task.number)[self.index].weight
+        emit("uploading", round=request.round, blobs=len(blobs))
+        return RoundReply(ReplyCode.OK, [scale(blob, weight) for blob in blobs])
+
+    def _committed_blobs(self, round_: int) -> list[Blob] | None:
+        """The blobs behind this round's commitment: as kept from before a restart, or made now. None: not a member."""
+        state = self.ledger.state(self.task.number)
+        round_state = self.ledger.round_state(self.task.number, round_)
+        if state.round != round_ or not round_state.members >> self.index & 1:
+            return None
+        if round_state.committed >> self.index & 1:
+            return self.pending.read(round_)
+        if state.phase is not Phase.COMMITTING:
+            return None
+        started = time.monotonic()
+        blobs = [self._blinded(blob) for blob in self._packed(round_)]
+        trained = time.monotonic()
+        commitments = self.committed_points(round_, blobs)
+        self.pending.write(round_, blobs)
+        receipt = self.ledger.commit_update(self.task.number, round_, commitments)
+        emit(
+            "committed", round=round_, blobs=len(blobs), gas=receipt.gas_used,
+            train_s=round(trained - started, 3), commit_s=round(time.monotonic() - trained, 3),
+        )  # fmt: skip
+        return blobs
+
+    def _packed(self, round_: int) -> list[Blob]:
+        spec = self.task.spec
+        if round_ == STATISTICS_ROUND:
+            sums = table_sums(self.table, spec.data)
+            lanes = Quantiser(STATISTICS_BITS, STATISTICS_RANGE).quantise(sums, None)
+            return pack(lanes, spec.statistics_layout)
+        update = clip_norm(self.local_update(round_, self.record.base(round_)), spec.update.clip_norm)
+        noise = np.random.default_rng(secrets.randbits(128)).random(len(update))
+        lanes = Quantiser(spec.update.bits, spec.update.value_range).quantise(update, noise)
+        return pack(lanes, spec.update_layout)
+
+    def local_update(self, round_: int, base: Vector) -> NDArray[np.float64]:
+        """Trains from `base`; the difference to it, float64 (p,)."""
+        seed = self.settings.seed * 1_000_003 + round_
+        trained = train(self.task.spec, base, self._standardised(), self.table.labels, seed)
+        return trained.astype(np.float64) - base.astype(np.float64)
+
+    def _standardised(self) -> NDArray[np.float32]:
+        if self._features is None:
+            self._features = Standardiser.from_sums(self.record.statistics()).transform(self.table)
+        return self._features
+
+    def committed_points(self, round_: int, blobs: Sequence[Blob]) -> list[OpenedCommitment]:
+        """A commitment to each blob with its opening at the challenge that binds it to this hospital and round."""
+        opened = []
+        for index, blob in enumerate(blobs):
+            point = commit(blob)
+            z = self.ledger.challenge(self.task.number, round_, self.ledger.address, index, versioned_hash(point))
+            opened.append(OpenedCommitment(point, open_at(blob, z)))
+        return opened
+
+    @staticmethod
+    def _blinded(blob: Blob) -> Blob:
+        return with_blinders(blob, secrets.randbelow(BLS_MODULUS), secrets.randbelow(BLS_MODULUS))
+
+    def _wait_for_upload(self, round_: int) -> bool:
+        block = 0
+        while True:
+            state = self.ledger.state(self.task.number)
+            if state.round != round_ or state.phase not in (Phase.COMMITTING, Phase.UPLOADING):
+                return False
+            if state.phase is Phase.UPLOADING:
+                return True
+            if self.ledger.connection.now() > state.deadline:
+                self._tick()
+            block = self.ledger.connection.next_block(block)
+
+    def _tick(self) -> None:
+        """Anyone may move a phase on whose deadline passed; that another was first is no fault."""
+        try:
+            self.ledger.tick(self.task.number)
+        except ChainError as error:
+            emit("tick-refused", error=type(error).__name__)
+
+
+class _Listener:
+    """Answers the relay on a Unix socket, one request at a time, in a thread of its own."""
+
+    def __init__(self, path: Path, answer) -> None:  # type: ignore[no-untyped-def]
+        path.unlink(missing_ok=True)
+        self._path, self._answer = path, answer
+        self._fault: BaseException | None = None
+        self._server = socket.socket(socket.AF_UNIX)
+        self._server.bind(str(path))
+        path.chmod(0o600)
+        self._server.listen()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+
+    def raise_fault(self) -> None:
+        """Raises what ended the thread: a fault in this program, which must not look like a hospital at rest."""
+        if self._fault is not None:
+            raise self._fault
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._server.accept()
+            except OSError:  # closed: the node is leaving
+                return
+            try:
+                with connection:
+                    self._handle(connection)
+            except BaseException as fault:
+                self._fault = fault
+                raise
+
+    def _handle(self, connection: socket.socket) -> None:
+        try:
+            request = receive_request(connection)
+            try:
+                reply = self._answer(request)
+            except (ClientError, ChainError, ZkError, OSError) as error:
+                emit("round-failed", round=request.round, error=getattr(error, "name", type(error).__name__))
+                reply = RoundReply(ReplyCode.FAILED)
+            send_reply(connection, reply)
+        except (OSError, FrameMalformed) as error:
+            emit("relay-lost", error=type(error).__name__)
+
+    def __enter__(self) -> _Listener:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.close()
+        self._path.unlink(missing_ok=True)

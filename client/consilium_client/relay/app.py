@@ -1,0 +1,41 @@
+"""The ClientApp that a hospital runs, whatever bundle the server ships: it passes bytes to the node and back."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from consilium_chain.messages import ReplyCode
+from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordDict
+from flwr.clientapp import ClientApp
+
+from consilium_client.errors import FrameMalformed
+from consilium_client.relay.wire import RoundReply, RoundRequest, receive_reply, send_request
+
+SOCKET_VARIABLE = "CONSILIUM_NODE_SOCKET"
+
+app = ClientApp()
+
+
+@app.train()  # type: ignore[untyped-decorator]
+def train(message: Message, context: Context) -> Message:
+    reply = _ask_node(message)
+    arrays = {
+        str(index): Array(dtype="uint8", shape=(len(blob),), stype="raw", data=blob)
+        for index, blob in enumerate(reply.blobs)
+    }
+    content = RecordDict({"status": ConfigRecord({"code": int(reply.code)}), "blobs": ArrayRecord(arrays)})
+    return Message(content, reply_to=message)
+
+
+def _ask_node(message: Message) -> RoundReply:
+    """Whatever goes wrong here leaves as a code: Flower would send an exception's text to the server."""
+    try:
+        fields = message.content["request"]
+        request = RoundRequest(bytes(fields["contract"]), int(fields["task"]), int(fields["round"]))
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(os.environ[SOCKET_VARIABLE])
+            send_request(connection, request)
+            return receive_reply(connection)
+    except (KeyError, TypeError, ValueError, OSError, FrameMalformed):
+        return RoundReply(ReplyCode.FAILED)

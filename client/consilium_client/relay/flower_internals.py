@@ -1,0 +1,97 @@
+"""The only module of the client room that uses Flower's private API (flwr 1.41.0; a test fails when it moves).
+
+Run as a program it is one of the two children of a hospital's node:
+
+  supernode …   Flower's own SuperNode, looking for messages three times a second instead of every three seconds
+  executor …    runs the installed relay app for each message, in a fork of one warm process
+
+The executor ignores the bundle that comes with a run: no foreign code is loaded.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+from flwr.clientapp import ClientApp
+
+POLL = 0.3  # seconds
+
+
+def run_supernode(arguments: list[str]) -> None:
+    """`flower-supernode` with these arguments; its module's sleeps are shortened, nothing else is changed."""
+    import flwr.supernode.start_client_internal as supernode
+    from flwr.supernode.cli.flower_supernode import flower_supernode
+
+    clock = {name: getattr(time, name) for name in dir(time) if not name.startswith("_")}
+    # Three seconds between looks at the SuperLink, half a second between looks at its own store.
+    clock["sleep"] = lambda seconds: time.sleep(POLL if seconds > 1 else POLL / 6)
+    supernode.time = SimpleNamespace(**clock)
+    sys.argv = ["flower-supernode", *arguments]
+    flower_supernode()
+
+
+def run_executor(runtime_address: str, secret_file: Path) -> None:
+    """Takes messages from the SuperNode at `runtime_address` for ever, one forked process each."""
+    import flwr.supernode.runtime.run_clientapp as runtime
+    from flwr.proto.runtime_pb2 import AcquireTaskRequest
+    from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor, SuperExecAuthHttpInterceptor
+    from flwr.supercore.retry import make_simple_http_retry_invoker
+    from flwr.supercore.runtime import RuntimeHttpClient
+
+    def installed_app(*_: object) -> ClientApp:
+        from consilium_client.relay.app import app
+
+        return app
+
+    runtime.install_from_fab = lambda *_, **__: None
+    runtime.get_load_client_app_fn = lambda **_: installed_app
+    installed_app()
+
+    _wait_for(runtime_address)  # Flower's own retries back off for seconds
+    client = RuntimeHttpClient.from_server_address(
+        server_address=runtime_address,
+        insecure=True,  # loopback, to the SuperNode beside it
+        root_certificates=None,
+        interceptors=[
+            RuntimeVersionHttpInterceptor(component_name="SuperExec"),
+            SuperExecAuthHttpInterceptor(
+                master_secret=secret_file.read_bytes(),
+                protected_methods=frozenset({"/flwr.proto.Runtime/AcquireTask"}),
+            ),
+        ],
+        retry_invoker=make_simple_http_retry_invoker(),
+    )
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    parent = os.getppid()
+    while os.getppid() == parent:
+        response = client.AcquireTask(AcquireTaskRequest(supported_task_types=["flwr-clientapp"]))
+        if response.HasField("task") and response.token and os.fork() == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            try:
+                runtime.run_clientapp(runtime_address, response.token, insecure=True, parent_pid=os.getppid())
+            finally:
+                os._exit(0)
+        time.sleep(POLL / 3)
+
+
+def _wait_for(address: str) -> None:
+    host, port = address.rsplit(":", 1)
+    while True:
+        try:
+            socket.create_connection((host, int(port)), timeout=1).close()
+            return
+        except OSError:
+            time.sleep(POLL / 3)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "supernode":
+        run_supernode(sys.argv[2:])
+    else:
+        run_executor(sys.argv[2], Path(sys.argv[3]))

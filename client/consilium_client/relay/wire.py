@@ -1,0 +1,76 @@
+"""Typed frames between the relay and the node over a Unix socket.
+
+Request: contract (20 bytes), task (8), round (4), big-endian. Reply: code (1), count (4), then `count` blobs of
+131,072 bytes. Errors travel as codes: text of an exception could carry a row of data.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from consilium_chain.messages import ReplyCode
+from consilium_zk.constants import BYTES_PER_BLOB
+
+from consilium_client.errors import FrameMalformed
+
+_REQUEST = struct.Struct(">20sQI")
+_REPLY = struct.Struct(">BI")
+MAX_BLOBS = 4_096
+
+
+@dataclass(frozen=True)
+class RoundRequest:
+    """Asks a hospital for its update of a round. Everything else the hospital reads from the chain itself."""
+
+    contract: bytes
+    task: int
+    round: int
+
+    def encode(self) -> bytes:
+        return _REQUEST.pack(self.contract, self.task, self.round)
+
+    @classmethod
+    def parse(cls, raw: bytes) -> RoundRequest:
+        if len(raw) != _REQUEST.size:
+            raise FrameMalformed(f"a request has {_REQUEST.size} bytes, not {len(raw)}")
+        return cls(*_REQUEST.unpack(raw))
+
+
+@dataclass(frozen=True)
+class RoundReply:
+    code: ReplyCode
+    blobs: Sequence[bytes] = ()
+
+
+def send_request(connection: socket.socket, request: RoundRequest) -> None:
+    connection.sendall(request.encode())
+
+
+def receive_request(connection: socket.socket) -> RoundRequest:
+    return RoundRequest.parse(_receive(connection, _REQUEST.size))
+
+
+def send_reply(connection: socket.socket, reply: RoundReply) -> None:
+    connection.sendall(_REPLY.pack(reply.code, len(reply.blobs)))
+    for blob in reply.blobs:
+        connection.sendall(blob)
+
+
+def receive_reply(connection: socket.socket) -> RoundReply:
+    code, count = _REPLY.unpack(_receive(connection, _REPLY.size))
+    if code not in set(ReplyCode) or count > MAX_BLOBS:
+        raise FrameMalformed(f"reply code {code} with {count} blobs")
+    return RoundReply(ReplyCode(code), [_receive(connection, BYTES_PER_BLOB) for _ in range(count)])
+
+
+def _receive(connection: socket.socket, size: int) -> bytes:
+    received = bytearray()
+    while len(received) < size:
+        part = connection.recv(min(size - len(received), 1 << 20))
+        if not part:
+            raise FrameMalformed(f"the peer closed after {len(received)} of {size} bytes")
+        received += part
+    return bytes(received)

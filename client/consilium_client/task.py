@@ -1,0 +1,31 @@
+"""A task as a node sees it: the file and the contract's half of it, held against each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.errors import SpecMismatch
+from consilium_chain.ledger import Ledger
+from consilium_chain.proposal import task_params
+from consilium_chain.task_spec import TaskSpec, parse_task_spec
+from consilium_chain.views import TaskParams
+
+
+@dataclass(frozen=True)
+class JoinedTask:
+    """A task whose file hashes to what the chain names and whose terms are those that the contract enforces."""
+
+    number: int
+    spec: TaskSpec
+    params: TaskParams
+
+
+def load_task(ledger: Ledger, store: ArtifactStore, number: int) -> JoinedTask:
+    """Raises ArtifactMissing, ArtifactCorrupt, SpecInvalid, SpecMismatch, Refused (TaskUnknown)."""
+    params = ledger.params(number)
+    raw = store.get_file(params.spec_hash)
+    spec = parse_task_spec(raw)
+    if task_params(spec, params.spec_hash, params.aggregator) != params:
+        raise SpecMismatch(f"task {number}'s terms on chain are not those of its file; do not join, ask its operator")
+    return JoinedTask(number, spec, params)

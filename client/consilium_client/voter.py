@@ -1,0 +1,142 @@
+"""A voter's node: draws its ticket, evaluates every cohort's candidate on its own held-out data, commits, reveals.
+
+`scores` and `reveal` are what a dishonest voter would replace.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.errors import Refused
+from consilium_chain.journal import emit
+from consilium_chain.keystore import voter_key
+from consilium_chain.ledger import Ledger
+from consilium_chain.task_spec import MICRO
+from consilium_chain.views import INVALID_SCORE, Phase, Role, RoundState, TaskState, members
+from consilium_zk.kzg import setup
+from consilium_zk.tickets import draw, public_key, seat_threshold, sign_ticket
+from numpy.typing import NDArray
+
+from consilium_client.config import VoterSettings
+from consilium_client.metrics import log_loss
+from consilium_client.models import predict
+from consilium_client.replay import PublicRecord, Vector
+from consilium_client.standardise import Standardiser
+from consilium_client.tables import Table, read_table
+from consilium_client.task import JoinedTask, load_task
+
+
+@dataclass(frozen=True)
+class Ballot:
+    """Scores per cohort in millionths, and the salt that hides them until the reveal."""
+
+    round: int
+    scores: tuple[int, ...]
+    salt: bytes
+
+
+class VoterNode:
+    def __init__(self, settings: VoterSettings) -> None:
+        self.settings = settings
+        self.ledger: Ledger = settings.connect()
+        if self.ledger.connection.account is None:
+            raise ValueError("a voter needs an account")
+        self.key = voter_key(self.ledger.connection.account)
+        self.public_key = public_key(self.key)
+        self.store = ArtifactStore(settings.artifacts)
+        self.task: JoinedTask = load_task(self.ledger, self.store, settings.task)
+        self.table: Table = read_table(settings.data, self.task.spec.data, allow_one_class=False)
+        self.record = PublicRecord(self.ledger, self.store, self.task)
+        self._features: NDArray[np.float32] | None = None
+        self._acted: set[tuple[int, Phase]] = set()
+
+    def join(self) -> None:
+        """Registers the key, stakes the bond and joins, unless this account is in the task already."""
+        if self.ledger.address not in [v.node for v in self.ledger.voters(self.task.number)]:
+            self.ledger.register_voter_key(self.key)
+            self.ledger.stake(Role.VOTER, self.task.params.voter_bond)
+            self.ledger.join_as_voter(self.task.number)
+        self.index = [v.node for v in self.ledger.voters(self.task.number)].index(self.ledger.address)
+        emit("joined", role="voter", index=self.index, rows=len(self.table.labels))
+        setup()  # while others join
+
+    def run(self) -> None:
+        """Judges until the task ends, then takes the bond back and collects the rewards."""
+        self.join()
+        actions = {Phase.SCORING: self._score, Phase.REVEALING: self._reveal}
+        block = 0
+        while (state := self.ledger.state(self.task.number)).phase is not Phase.ENDED:
+            action = actions.get(state.phase)
+            if action is not None and (state.round, state.phase) not in self._acted:
+                self._acted.add((state.round, state.phase))
+                try:
+                    action(state, self.ledger.round_state(self.task.number, state.round))
+                except Refused as error:
+                    emit("refused", call=error.call, error=error.name, round=state.round)
+            block = self.ledger.connection.next_block(block)
+        self.ledger.release_bond(self.task.number, self.ledger.address)
+        self.ledger.claim()
+        emit("left", role="voter", balance=str(self.ledger.balance(self.ledger.address)))
+
+    def _score(self, state: TaskState, round_state: RoundState) -> None:
+        if (round_state.seated | round_state.stood_down) >> self.index & 1:
+            return
+        message = self.ledger.ticket_message(self.task.number, state.round, round_state.seat_seed)
+        ticket = sign_ticket(self.key, message)
+        bond = self.ledger.voters(self.task.number)[self.index].bond
+        if draw(ticket) >= seat_threshold(self.task.params.seats, bond, round_state.seat_weight):
+            self.ledger.stand_down(self.task.number, state.round)
+            emit("stood-down", round=state.round)
+            return
+        started = time.monotonic()
+        ballot = Ballot(state.round, self.scores(state.round, round_state), secrets.token_bytes(32))
+        self._keep(ballot)  # a restart between commit and reveal must not cost the bond
+        commitment = self.ledger.score_commitment(self.task.number, state.round, ballot.scores, ballot.salt)
+        receipt = self.ledger.commit_scores(self.task.number, state.round, self.public_key, ticket, commitment)
+        emit("scored", round=state.round, gas=receipt.gas_used, seconds=round(time.monotonic() - started, 3))
+
+    def scores(self, round_: int, round_state: RoundState) -> tuple[int, ...]:
+        """Improvement of each cohort's candidate over the base on this voter's rows: loss saved, in millionths."""
+        base_loss = self._loss(self.record.base(round_))
+        scores = [0] * round_state.cohorts
+        for cohort in members(round_state.viable_cohorts):
+            candidate = self.record.candidate(round_, cohort, round_state)
+            scores[cohort] = INVALID_SCORE if candidate is None else round((base_loss - self._loss(candidate)) * MICRO)
+        return tuple(scores)
+
+    def _loss(self, parameters: Vector) -> float:
+        if self._features is None:
+            self._features = Standardiser.from_sums(self.record.statistics()).transform(self.table)
+        spec = self.task.spec
+        return log_loss(self.table.labels, predict(spec.model, spec.data.columns, parameters, self._features))
+
+    def _reveal(self, state: TaskState, round_state: RoundState) -> None:
+        if not round_state.seated >> self.index & 1 or round_state.revealed >> self.index & 1:
+            return
+        self.reveal(self._kept(state.round))
+
+    def reveal(self, ballot: Ballot) -> None:
+        self.ledger.reveal_scores(self.task.number, ballot.round, ballot.scores, ballot.salt)
+        emit("revealed", round=ballot.round)
+
+    def _ballot_path(self, round_: int) -> Path:
+        return self.settings.home / f"ballot-{self.task.number}-{round_}.json"
+
+    def _keep(self, ballot: Ballot) -> None:
+        text = json.dumps({"round": ballot.round, "scores": ballot.scores, "salt": ballot.salt.hex()})
+        handle = os.open(self._ballot_path(ballot.round), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _kept(self, round_: int) -> Ballot:
+        kept = json.loads(self._ballot_path(round_).read_text())
+        return Ballot(kept["round"], tuple(kept["scores"]), bytes.fromhex(kept["salt"]))

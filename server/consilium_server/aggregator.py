@@ -1,0 +1,209 @@
+"""The aggregator: conducts a task's rounds. Flower carries uploads, the chain says what phase it is and what holds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.errors import Refused
+from consilium_chain.journal import emit
+from consilium_chain.ledger import Ledger, PublishedCohort
+from consilium_chain.proposal import task_params
+from consilium_chain.rounds import Step, View, deadline_passed, expected_uploads, next_step
+from consilium_chain.task_spec import parse_task_spec
+from consilium_chain.views import STATISTICS_ROUND, Phase, Role, RoundState, TaskState, members
+from consilium_zk.curve import to_eip2537
+from consilium_zk.kzg import commit, setup, versioned_hash
+from flwr.app import Context
+from flwr.serverapp import Grid, ServerApp
+
+from consilium_server.collection import Collection
+from consilium_server.config import AggregatorSettings
+from consilium_server.errors import SumMismatch
+from consilium_server.flower_internals import SuperLink
+from consilium_server.uploads import Contribution, sum_cohort, wrong_uploads
+
+POLL = 0.15
+
+
+class Aggregator:
+    """One task's aggregator. `sums_to_publish` is what a dishonest aggregator would replace."""
+
+    def __init__(self, settings: AggregatorSettings) -> None:
+        self.settings = settings
+        self.ledger: Ledger = settings.connect()
+        self.store = ArtifactStore(settings.artifacts)
+        self.number = settings.task
+        self.params = self.ledger.params(self.number)
+        self.spec = parse_task_spec(self.store.get_file(self.params.spec_hash))
+        if task_params(self.spec, self.params.spec_hash, self.params.aggregator) != self.params:
+            raise ValueError("the task's terms on chain are not those of its file")
+        self._collection: Collection | None = None
+        self._collected_round = -1
+        self._refused_round = -1
+
+    def run(self) -> None:
+        """Joins, starts the SuperLink, conducts every round, and takes the bond and the fee home."""
+        with SuperLink(self.settings.home, self.settings.superlink_port) as superlink:
+            if not self.ledger.state(self.number).aggregator_joined:
+                self.ledger.stake(Role.AGGREGATOR, self.params.aggregator_bond)
+                self.ledger.join_as_aggregator(self.number)
+            superlink.wait_until_up()
+            emit("joined", role="aggregator")
+            setup()  # while others join
+            self._wait_for_participants()
+            if self.ledger.state(self.number).phase is not Phase.ENDED:
+                nodes = {
+                    index: superlink.register(key) for index, key in self.ledger.transport_keys(self.number).items()
+                }
+                with superlink.run() as (grid, context):
+                    server_app(self, nodes)(grid, context)
+        self.ledger.release_bond(self.number, self.ledger.address)
+        self.ledger.claim()
+        emit("left", role="aggregator", balance=str(self.ledger.balance(self.ledger.address)))
+
+    def _wait_for_participants(self) -> None:
+        block = 0
+        while (state := self.ledger.state(self.number)).phase is Phase.JOINING:
+            if deadline_passed(state, self.ledger.connection.now()):
+                self._attempt(Step.TICK, state, None)
+            block = self.ledger.connection.next_block(block)
+
+    def conduct(self, grid: Grid, nodes: dict[int, int]) -> None:
+        """Drives the task from its first round to its end; returns when it has ended."""
+        block = 0
+        while True:
+            state = self.ledger.state(self.number)
+            round_state = self.ledger.round_state(self.number, state.round)
+            collection = self._collection_of(grid, nodes, state, round_state)
+            awaited = expected_uploads(round_state, self._cohorts(state, round_state)) & ~collection.failed
+            refused = self._refused_round == state.round
+            step = next_step(self._view(state, round_state), awaited, collection.arrived, refused)
+            if step is Step.STOP:
+                return
+            if step is not Step.WAIT:
+                self._attempt(step, state, round_state)
+            elif state.phase is Phase.UPLOADING or (state.phase is Phase.COMMITTING and collection.incomplete):
+                time.sleep(POLL)  # Flower has no other way to say that a node or a reply is there
+            else:
+                block = self.ledger.connection.next_block(block)
+
+    def _view(self, state: TaskState, round_state: RoundState) -> View:
+        waits = state.phase in (Phase.FORMING, Phase.DRAWING)
+        return View(
+            state=state,
+            round=round_state,
+            now=self.ledger.connection.now(),
+            beacon_ready=waits and self.ledger.beacon_ready(round_state.beacon_request),
+            beacon_expired=waits and self.ledger.beacon_expired(round_state.beacon_request),
+        )
+
+    def _collection_of(
+        self, grid: Grid, nodes: dict[int, int], state: TaskState, round_state: RoundState
+    ) -> Collection:
+        if self._collection is None or self._collected_round != state.round:
+            contract = bytes.fromhex(self.ledger.deployment.tasks.removeprefix("0x"))
+            asked = round_state.members
+            if not asked:  # cohorts are not formed yet
+                return Collection(grid, nodes, contract, self.number, state.round, 0, 0)
+            self._collection = Collection(
+                grid, nodes, contract, self.number, state.round, asked, self._blob_count(state.round)
+            )
+            self._collected_round = state.round
+        if state.phase in (Phase.COMMITTING, Phase.UPLOADING):
+            self._collection.send()
+        if state.phase is Phase.UPLOADING:  # no hospital answers before commitments are closed
+            self._collection.receive()
+        return self._collection
+
+    def _blob_count(self, round_: int) -> int:
+        return self.params.statistics_blobs if round_ == STATISTICS_ROUND else self.params.update_blobs
+
+    def _cohorts(self, state: TaskState, round_state: RoundState) -> list[int]:
+        if state.phase is not Phase.UPLOADING:
+            return [0] * round_state.cohorts
+        return [self.ledger.cohort_members(self.number, state.round, c) for c in range(round_state.cohorts)]
+
+    def _attempt(self, step: Step, state: TaskState, round_state: RoundState | None) -> None:
+        """Takes a step; a refusal is told and remembered, not fatal: others may have been first."""
+        try:
+            match step:
+                case Step.TICK:
+                    self.ledger.tick(self.number)
+                case Step.FORM_COHORTS if round_state:
+                    self.ledger.form_cohorts(self.number, round_state.beacon_request)
+                case Step.DRAW_SEATS if round_state:
+                    self.ledger.draw_seats(self.number, round_state.beacon_request)
+                case Step.SETTLE:
+                    self.ledger.settle(self.number, state.round)
+                case Step.PUBLISH if round_state:
+                    self._publish(state, round_state)
+        except Refused as error:
+            emit("refused", call=error.call, error=error.name, round=state.round)
+            if step is Step.PUBLISH:
+                self._refused_round = state.round
+
+    def _publish(self, state: TaskState, round_state: RoundState) -> None:
+        started = time.monotonic()
+        contributions = self._contributions(state, round_state)
+        cohorts = self._cohorts(state, round_state)
+        survivors, published = 0, []
+        for cohort in members(round_state.viable_cohorts):
+            indices = [index for index in members(cohorts[cohort]) if index in contributions]
+            if len(indices) < self.params.min_cohort_size:
+                continue
+            try:
+                sums = sum_cohort(cohort, [contributions[index] for index in indices])
+            except SumMismatch:
+                wrong = wrong_uploads({index: contributions[index] for index in indices})
+                emit("upload-wrong", round=state.round, hospitals=wrong)
+                indices = [index for index in indices if index not in wrong]
+                if len(indices) < self.params.min_cohort_size:
+                    continue
+                sums = sum_cohort(cohort, [contributions[index] for index in indices])
+            survivors |= sum(1 << index for index in indices)
+            points = [[to_eip2537(contributions[index].points[blob]) for index in indices] for blob in range(len(sums))]
+            published.append(PublishedCohort(cohort, sums, points))
+        published = self.sums_to_publish(state.round, published, contributions)
+        for cohort_sum in published:
+            for blob in cohort_sum.blobs:
+                self.store.put_blob(blob, versioned_hash(commit(blob)))
+        receipts = self.ledger.publish_sums(self.number, state.round, survivors, published, self.forces(state.round))
+        emit(
+            "published", round=state.round, gas=sum(r.gas_used for r in receipts), cohorts=len(published),
+            survivors=survivors.bit_count(), seconds=round(time.monotonic() - started, 3),
+        )  # fmt: skip
+
+    def sums_to_publish(
+        self, round_: int, sums: Sequence[PublishedCohort], contributions: dict[int, Contribution]
+    ) -> list[PublishedCohort]:
+        return list(sums)
+
+    def forces(self, round_: int) -> bool:
+        """Whether to send the publication without a dry run."""
+        return False
+
+    def _contributions(self, state: TaskState, round_state: RoundState) -> dict[int, Contribution]:
+        collection = self._collection
+        if collection is None:
+            return {}
+        points = self.ledger.committed_points(self.number, state.round)
+        hospitals = self.ledger.hospitals(self.number)
+        statistics = state.round == STATISTICS_ROUND
+        return {
+            index: Contribution(upload, points[hospitals[index].node], 1 if statistics else hospitals[index].weight)
+            for index, upload in collection.uploads.items()
+            if round_state.committed >> index & 1
+        }
+
+
+def server_app(aggregator: Aggregator, nodes: dict[int, int]) -> ServerApp:
+    """The aggregator as Flower's ServerApp; `nodes` maps a hospital's index to its Flower node id."""
+    app = ServerApp()
+
+    @app.main()  # type: ignore[untyped-decorator]
+    def main(grid: Grid, context: Context) -> None:
+        aggregator.conduct(grid, nodes)
+
+    return app

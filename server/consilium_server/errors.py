@@ -1,0 +1,27 @@
+"""Errors of the server room.
+
+ServerError
+├── SuperLinkFailed       the SuperLink did not start, or ended
+├── UploadInvalid         a hospital's reply is not what its round asks for
+└── SumMismatch           uploads add up to something else than was committed, and no single one is to blame
+"""
+
+from __future__ import annotations
+
+
+class ServerError(Exception):
+    """Root of this room's errors."""
+
+
+class SuperLinkFailed(ServerError):
+    pass
+
+
+class UploadInvalid(ServerError):
+    def __init__(self, why: str) -> None:
+        super().__init__(f"upload refused: {why}")
+
+
+class SumMismatch(ServerError):
+    def __init__(self, cohort: int, blob: int) -> None:
+        super().__init__(f"cohort {cohort}, blob {blob}: the uploads' sum is not the commitments' sum")

@@ -1,0 +1,175 @@
+"""The only module of the server room that uses Flower's private API (flwr 1.41.0; a test fails when it moves).
+
+The SuperLink runs as a child, bound to loopback; the ServerApp runs in the aggregator's own process, which alone holds
+the key that signs publications.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+from consilium_chain.keystore import write_private_file
+from consilium_chain.localnode import child_environment, require_free_port
+from flwr.app import Context
+from flwr.cli.build import build_fab_from_disk
+from flwr.common.serde import context_from_proto, context_to_proto, fab_to_proto, run_from_proto
+from flwr.proto.control_pb2 import RegisterNodeRequest, StartRunRequest
+from flwr.proto.runtime_pb2 import AcquireTaskRequest, PullTaskInputRequest, PushTaskOutputRequest
+from flwr.serverapp import Grid
+from flwr.supercore.control import ControlHttpClient
+from flwr.supercore.fab import Fab
+from flwr.supercore.heartbeat import HeartbeatSender, make_task_heartbeat_fn_http
+from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor, SuperExecAuthHttpInterceptor
+from flwr.supercore.runtime import RuntimeHttpClient
+from flwr.supercore.task_identity import TaskIdentity
+from flwr.superlink.grid import HttpGrid
+
+from consilium_server.certificates import Certificates, ensure_certificates
+from consilium_server.errors import SuperLinkFailed
+
+START_TIMEOUT = 40.0
+ACQUIRE_TIMEOUT = 20.0
+SUPERLINK = "from flwr.superlink.cli.flower_superlink import flower_superlink as run; run()"
+BUNDLE = Path(__file__).parent / "bundle"
+
+
+class SuperLink:
+    """Flower's SuperLink on 127.0.0.1, with TLS, node authentication and a database; ended on exit."""
+
+    def __init__(self, home: Path, port: int) -> None:
+        require_free_port(port, "the SuperLink")
+        self.certificates: Certificates = ensure_certificates(home / "tls")
+        self.address = f"127.0.0.1:{port}"
+        self._secret = home / "superexec.secret"
+        write_private_file(self._secret, secrets.token_hex(32))
+        command = [
+            sys.executable, "-c", SUPERLINK,
+            "--host", "127.0.0.1", "--port", str(port),
+            "--ssl-ca-certfile", str(self.certificates.authority),
+            "--ssl-certfile", str(self.certificates.certificate),
+            "--ssl-keyfile", str(self.certificates.key),
+            "--enable-supernode-auth",
+            "--database", str(home / "superlink.sqlite"),
+            "--isolation", "process",
+            "--superexec-auth-secret-file", str(self._secret),
+            "--disable-runtime-dependency-installation",
+        ]  # fmt: skip
+        environment = child_environment() | {
+            "FLWR_HOME": str(home / "flower"),
+            "FLWR_TELEMETRY_ENABLED": "0",
+            "FLWR_DISABLE_UPDATE_CHECK": "1",
+        }
+        with (home / "superlink.log").open("ab") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+
+    def __enter__(self) -> SuperLink:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(10)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+
+    def wait_until_up(self) -> None:
+        """Raises SuperLinkFailed."""
+        end = time.monotonic() + START_TIMEOUT
+        with httpx.Client(verify=_trust(self.certificates.authority), timeout=2) as client:
+            while time.monotonic() < end:
+                if self._process.poll() is not None:
+                    raise SuperLinkFailed(f"the SuperLink ended with exit code {self._process.returncode}; see its log")
+                try:
+                    client.get(f"https://{self.address}/health").raise_for_status()
+                    return
+                except httpx.HTTPError:
+                    time.sleep(0.1)
+        raise SuperLinkFailed(f"the SuperLink did not answer within {START_TIMEOUT:.0f} s")
+
+    def register(self, transport_key: bytes) -> int:
+        """Admits a hospital's node key (PEM); returns its Flower node id."""
+        with self._control() as control:
+            return int(control.RegisterNode(RegisterNodeRequest(public_key=transport_key)).node_id)
+
+    @contextmanager
+    def _control(self) -> Iterator[ControlHttpClient]:
+        client = ControlHttpClient.from_server_address(
+            server_address=self.address,
+            insecure=False,
+            root_certificates=self.certificates.authority.read_bytes(),
+            interceptors=[RuntimeVersionHttpInterceptor(component_name="flwr CLI")],
+        )
+        try:
+            yield client
+        finally:
+            client.close()
+
+    @contextmanager
+    def run(self) -> Iterator[tuple[Grid, Context]]:
+        """Starts a Flower run and yields its grid, as a ServerApp process would get it."""
+        bundle = build_fab_from_disk(BUNDLE)
+        fab = Fab(hashlib.sha256(bundle).hexdigest(), bundle, {})
+        with self._control() as control:
+            started = control.StartRun(StartRunRequest(fab=fab_to_proto(fab)))
+        if not started.HasField("run_id"):
+            raise SuperLinkFailed(f"the SuperLink did not start a run: {started.note}")
+        authority = self.certificates.authority.read_bytes()
+        token = self._acquire(int(started.run_id), authority)
+        grid = HttpGrid(self.address, insecure=False, root_certificates=authority, token=token)
+        heartbeat = HeartbeatSender(make_task_heartbeat_fn_http(grid._runtime_client))
+        heartbeat.start()
+        task = grid._runtime_client.PullTaskInput(PullTaskInputRequest())
+        grid.set_run(run_from_proto(task.run))
+        TaskIdentity.task_id, TaskIdentity.run_id = task.task_id, task.run.run_id
+        TaskIdentity.node_id = task.context.node_id
+        context = context_from_proto(task.context)
+        outcome = "failed"
+        try:
+            yield grid, context
+            outcome = "completed"
+        finally:
+            grid._runtime_client.PushTaskOutput(
+                PushTaskOutputRequest(context=context_to_proto(context), sub_status=outcome, details="")
+            )
+            heartbeat.stop()
+            grid.close()
+
+    def _acquire(self, run_id: int, authority: bytes) -> str:
+        client = RuntimeHttpClient.from_server_address(
+            server_address=self.address,
+            insecure=False,
+            root_certificates=authority,
+            interceptors=[
+                RuntimeVersionHttpInterceptor(component_name="SuperExec"),
+                SuperExecAuthHttpInterceptor(
+                    master_secret=self._secret.read_bytes(),
+                    protected_methods=frozenset({"/flwr.proto.Runtime/AcquireTask"}),
+                ),
+            ],
+        )
+        end = time.monotonic() + ACQUIRE_TIMEOUT
+        try:
+            while time.monotonic() < end:
+                response = client.AcquireTask(AcquireTaskRequest(supported_task_types=["flwr-serverapp"]))
+                if response.token and response.task.run_id == run_id:
+                    return str(response.token)
+                time.sleep(0.05)
+        finally:
+            client.close()
+        raise SuperLinkFailed(f"the SuperLink handed out no ServerApp task within {ACQUIRE_TIMEOUT:.0f} s")
+
+
+def _trust(authority: Path):  # type: ignore[no-untyped-def]
+    import ssl
+
+    return ssl.create_default_context(cafile=str(authority))

@@ -1,0 +1,82 @@
+"""Uploads: a peer's bytes become trusted blobs here, and cohorts' sums are held against the commitments.
+
+Pure: no I/O, no clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from consilium_chain.messages import ReplyCode
+from consilium_zk.blobs import Blob, add, parse_blob
+from consilium_zk.constants import BYTES_PER_BLOB
+from consilium_zk.curve import weighted_sum
+from consilium_zk.errors import ZkError
+from consilium_zk.kzg import Commitment, commit
+from flwr.app import RecordDict
+
+from consilium_server.errors import SumMismatch, UploadInvalid
+
+
+@dataclass(frozen=True)
+class Upload:
+    """One hospital's weighted blobs; every scalar is below the field's modulus."""
+
+    blobs: Sequence[Blob]
+
+
+def parse_upload(content: RecordDict, blob_count: int) -> Upload:
+    """Exactly one status and `blob_count` blobs of raw bytes, and nothing else. Raises UploadInvalid."""
+    if set(content) != {"status", "blobs"}:
+        raise UploadInvalid(f"records {sorted(content)} instead of blobs and status")
+    code = content.config_records.get("status", {}).get("code")
+    if code != ReplyCode.OK:
+        name = ReplyCode(code).name if isinstance(code, int) and code in set(ReplyCode) else "unknown code"
+        raise UploadInvalid(f"the hospital answered {name}")
+    arrays = content.array_records.get("blobs", {})
+    if set(arrays) != {str(index) for index in range(blob_count)}:
+        raise UploadInvalid(f"{len(arrays)} blobs instead of {blob_count}")
+    blobs = []
+    for index in range(blob_count):
+        array = arrays[str(index)]
+        if (array.dtype, tuple(array.shape), array.stype) != ("uint8", (BYTES_PER_BLOB,), "raw"):
+            raise UploadInvalid(f"blob {index} is not {BYTES_PER_BLOB} raw bytes")
+        try:
+            blobs.append(parse_blob(array.data))
+        except ZkError as error:
+            raise UploadInvalid(f"blob {index} is not a blob of field elements") from error
+    return Upload(blobs)
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """A survivor: its upload, its commitments (one per blob) and its public weight."""
+
+    upload: Upload
+    points: Sequence[Commitment]
+    weight: int
+
+
+def wrong_uploads(contributions: Mapping[int, Contribution]) -> list[int]:
+    """Hospitals (by index) whose upload is not `weight` times what they committed to."""
+    return [
+        index
+        for index, c in contributions.items()
+        if any(
+            commit(blob) != weighted_sum([point], [c.weight])
+            for blob, point in zip(c.upload.blobs, c.points, strict=True)
+        )
+    ]
+
+
+def sum_cohort(cohort: int, contributions: Sequence[Contribution]) -> list[Blob]:
+    """The cohort's sum per blob, checked against the commitments that the contract adds up. Raises SumMismatch."""
+    sums = []
+    for position in range(len(contributions[0].points)):
+        total = add([c.upload.blobs[position] for c in contributions])
+        points, weights = [c.points[position] for c in contributions], [c.weight for c in contributions]
+        if commit(total) != weighted_sum(points, weights):
+            raise SumMismatch(cohort, position)
+        sums.append(total)
+    return sums

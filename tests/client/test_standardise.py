@@ -1,0 +1,86 @@
+"""Summed statistics standardise exactly as the pooled rows would."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from consilium_chain.task_spec import STATISTICS_BITS, STATISTICS_RANGE, CategoryFeature, DataSchema, NumericFeature
+from consilium_client.errors import ShapeMismatch, StatisticsInvalid, TooManyRows
+from consilium_client.standardise import Standardiser, table_sums
+from consilium_client.tables import Table
+from consilium_zk.quantise import Quantiser
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+SCHEMA = DataSchema(
+    features=[
+        NumericFeature(name="age", min=20, max=90),
+        NumericFeature(name="pressure", min=-3, max=7),
+        CategoryFeature(kind="category", name="pain", values=[1, 2]),
+    ],
+    label="ill",
+    classes=["healthy", "ill"],
+)
+
+
+def _table(unit: np.ndarray) -> Table:
+    return Table(features=unit, labels=np.zeros(len(unit), dtype=np.int64))
+
+
+cells = st.one_of(st.floats(0, 1, width=32), st.just(float("nan")))
+tables = st.integers(1, 40).flatmap(lambda rows: arrays(np.float64, (rows, 3), elements=cells)).map(_table)
+
+
+@given(tables, st.integers(0, 40))
+def test_table_sums_of_split_add_up_to_sums_of_whole(table: Table, cut: int) -> None:
+    parts = [Table(table.features[part], table.labels[part]) for part in (slice(0, cut), slice(cut, None))]
+    np.testing.assert_allclose(sum(table_sums(part, SCHEMA) for part in parts), table_sums(table, SCHEMA), atol=1e-9)
+
+
+@given(st.lists(tables, min_size=1, max_size=4))
+def test_standardiser_from_quantised_sums_equals_pooled(hospitals: list[Table]) -> None:
+    """Through round 0's rounding: transformed values match numpy's on pooled rows, and are never NaN."""
+    quantiser = Quantiser(STATISTICS_BITS, STATISTICS_RANGE)
+    lanes = sum(quantiser.quantise(table_sums(table, SCHEMA)) for table in hospitals)
+    sums = quantiser.dequantise_sum(np.asarray(lanes, dtype=np.uint64), len(hospitals))
+    features = np.concatenate([table.features for table in hospitals])
+    pooled = Table(features, np.zeros(len(features), dtype=np.int64))
+    transformed = Standardiser.from_sums(sums).transform(pooled)
+    assert np.isfinite(transformed).all()
+    for column, unit in zip(transformed.T, pooled.features.T, strict=True):
+        present = unit[~np.isnan(unit)]
+        if len(present) == 0 or present.std() < 1e-8:
+            assert not column.any()  # constant or absent: switched off
+        elif present.std() > 1e-2:
+            expected = np.where(np.isnan(unit), 0.0, (unit - present.mean()) / present.std())
+            np.testing.assert_allclose(column, expected, atol=0.02)
+
+
+@given(arrays(np.float64, 9, elements=st.floats(-1e5, 1e5)))
+def test_from_sums_survives_any_finite_sums(sums: np.ndarray) -> None:
+    """A hospital that lies in round 0 cannot stop the run."""
+    standardiser = Standardiser.from_sums(sums)
+    assert np.isfinite(standardiser.transform(_table(np.full((2, 3), 0.5)))).all()
+
+
+def test_from_sums_refuses_wrong_shape_and_not_finite() -> None:
+    with pytest.raises(ShapeMismatch):
+        Standardiser.from_sums(np.zeros(8))
+    with pytest.raises(StatisticsInvalid):
+        Standardiser.from_sums(np.array([1.0] * 8 + [np.inf]))
+
+
+def test_transform_refuses_other_schema() -> None:
+    standardiser = Standardiser.from_sums(np.ones(9))
+    other = Table(np.zeros((2, 4)), np.zeros(2, dtype=np.int64))
+    with pytest.raises(ShapeMismatch):
+        standardiser.transform(other)
+    with pytest.raises(ShapeMismatch):
+        table_sums(other, SCHEMA)
+
+
+def test_table_sums_refuses_more_rows_than_round_zero_counts() -> None:
+    rows = int(STATISTICS_RANGE)
+    with pytest.raises(TooManyRows):
+        table_sums(Table(np.zeros((rows, 3)), np.zeros(rows, dtype=np.int64)), SCHEMA)

@@ -1,0 +1,99 @@
+"""Training: it learns, repeats itself bit by bit, and refuses what does not fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from consilium_chain.task_spec import TaskSpec
+from consilium_client.errors import ShapeMismatch, TooFewRows, UpdateNotFinite
+from consilium_client.metrics import accuracy, log_loss
+from consilium_client.models import initial_parameters, predict
+from consilium_client.training import train
+
+
+def _spec(model: dict[str, Any] | None = None, **training: Any) -> TaskSpec:
+    return TaskSpec.model_validate(
+        {
+            "name": "toy",
+            "data": {
+                "features": [{"kind": "numeric", "name": name, "min": -9, "max": 9} for name in ("a", "b")],
+                "label": "y",
+                "classes": ["no", "yes"],
+            },
+            "model": model or {"name": "logistic"},
+            "training": {"epochs": 20, "batch_size": 8, "learning_rate": 0.1, **training},
+        }
+    )
+
+
+def _rings(rows: int = 200) -> tuple[np.ndarray, np.ndarray]:
+    """Class 1 lies far from the origin: an mlp can tell, a line cannot."""
+    features = np.random.default_rng(0).normal(size=(rows, 2)).astype(np.float32)
+    return features, (np.linalg.norm(features, axis=1) > 1.2).astype(np.int64)
+
+
+def _line(rows: int = 100) -> tuple[np.ndarray, np.ndarray]:
+    features = np.random.default_rng(0).normal(size=(rows, 2)).astype(np.float32)
+    return features, (features[:, 0] > features[:, 1]).astype(np.int64)
+
+
+def test_train_lowers_the_loss() -> None:
+    spec, (features, labels) = _spec(), _line()
+    base = initial_parameters(spec.model, 2, 0)
+    trained = train(spec, base, features, labels, seed=1)
+    assert trained.dtype == np.float32
+    before, after = (log_loss(labels, predict(spec.model, 2, p, features)) for p in (base, trained))
+    assert before == pytest.approx(np.log(2))
+    assert after < 0.3
+    assert not base.any()  # the base was not written to
+
+
+def test_train_mlp_learns_what_a_line_cannot() -> None:
+    spec, (features, labels) = _spec({"name": "mlp", "hidden": [16]}, epochs=60), _rings()
+    trained = train(spec, initial_parameters(spec.model, 2, 3), features, labels, seed=1)
+    assert accuracy(labels, predict(spec.model, 2, trained, features)) > 0.9
+
+
+def test_train_repeats_itself_for_the_same_seed() -> None:
+    spec, (features, labels) = _spec(), _line()
+    base = initial_parameters(spec.model, 2, 0)
+    first = train(spec, base, features, labels, seed=5)
+    torch.manual_seed(99)
+    np.testing.assert_array_equal(train(spec, base, features, labels, seed=5), first)
+    assert not np.array_equal(train(spec, base, features, labels, seed=6), first)
+
+
+def test_train_one_step_is_the_gradient_step() -> None:
+    """One epoch in one batch: base minus learning rate times (gradient plus weight decay times base)."""
+    features, labels = _line(10)
+    spec = _spec(epochs=1, batch_size=10, learning_rate=0.5, weight_decay=0.1)
+    base = np.array([0.3, -0.2, 0.1], dtype=np.float32)
+    error = 1 / (1 + np.exp(-(features @ base[:2] + base[2]))) - labels
+    gradient = np.append(features.T @ error, error.sum()) / 10
+    expected = base - 0.5 * (gradient + 0.1 * base)
+    np.testing.assert_allclose(train(spec, base, features, labels, seed=0), expected, rtol=1e-5)
+
+
+def test_train_raises_update_not_finite_when_it_runs_away() -> None:
+    features, labels = _rings()
+    spec = _spec({"name": "mlp", "hidden": [8]}, learning_rate=1e30)
+    with pytest.raises(UpdateNotFinite):
+        train(spec, initial_parameters(spec.model, 2, 0), features, labels, seed=0)
+
+
+def test_train_refuses_wrong_shapes() -> None:
+    spec, (features, labels) = _spec(), _line()
+    base = initial_parameters(spec.model, 2, 0)
+    with pytest.raises(ShapeMismatch):
+        train(spec, base, features[:, :1], labels, seed=0)
+    with pytest.raises(ShapeMismatch):
+        train(spec, base, features, labels[:-1], seed=0)
+    with pytest.raises(ShapeMismatch):
+        train(spec, base[:-1], features, labels, seed=0)
+    with pytest.raises(TooFewRows):
+        train(spec, base, features[:0], labels[:0], seed=0)
+    with pytest.raises(UpdateNotFinite):
+        train(spec, base * np.float32(np.nan), features, labels, seed=0)

@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from consilium_zk import ZkError, blobs, curve, kzg
+from consilium_zk.constants import BLS_MODULUS, BYTES_PER_BLOB
+from consilium_zk.errors import (
+    ArgumentInvalid,
+    BlobMalformed,
+    ChallengeOnDomain,
+    OpeningInvalid,
+    PointMalformed,
+    SetupMalformed,
+    ShapeWrong,
+)
+from consilium_zk.packing import LaneLayout, pack
+from eth_abi.abi import encode
+from eth_utils.crypto import keccak
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from py_arkworks_bls12381 import G1Point, Scalar
+from zk_support import field_blob, load_vectors
+
+INFINITY = b"\xc0" + bytes(47)
+PRIMITIVE_ROOT = 7  # generates the multiplicative group of the scalar field (EIP-4844)
+
+
+@cache
+def lagrange_points() -> list[G1Point]:
+    """The setup's Lagrange basis, in the order of a blob's scalars: bit-reversed."""
+    lines = kzg.setup_path().read_text().split("\n")
+    assert lines[0] == "4096"
+    natural = [G1Point.from_compressed_bytes_unchecked(bytes.fromhex(line)) for line in lines[2 : 2 + 4096]]
+    return [natural[int(f"{index:012b}"[::-1], 2)] for index in range(4096)]
+
+
+def independent_commitment(scalars: list[int]) -> bytes:
+    return bytes(G1Point.multiexp_unchecked(lagrange_points(), [Scalar(s) for s in scalars]).to_compressed_bytes())
+
+
+def evaluate(scalars: list[int], z: int) -> int:
+    """The blob's polynomial at `z`, by the barycentric formula (consensus-specs, polynomial-commitments)."""
+    root = pow(PRIMITIVE_ROOT, (BLS_MODULUS - 1) // 4096, BLS_MODULUS)
+    total = 0
+    for index, scalar in enumerate(scalars):
+        point = pow(root, int(f"{index:012b}"[::-1], 2), BLS_MODULUS)
+        total += scalar * point * pow(z - point, -1, BLS_MODULUS)
+    return total * (pow(z, 4096, BLS_MODULUS) - 1) * pow(4096, -1, BLS_MODULUS) % BLS_MODULUS
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_commit_equals_a_sum_over_the_setup_file(seed: int) -> None:
+    blob = field_blob(seed)
+    assert kzg.commit(blob) == independent_commitment(blobs.to_scalars(blob))
+
+
+def test_commit_of_known_blobs() -> None:
+    assert kzg.commit(blobs.from_scalars([0] * 4096)) == INFINITY
+    constant = kzg.commit(blobs.from_scalars([2] * 4096))
+    assert constant == (G1Point() * Scalar(2)).to_compressed_bytes()
+
+
+def test_commit_hides_lanes_behind_either_blinder() -> None:
+    (lanes,) = pack(np.full(100, 7, np.uint64), LaneLayout(8, 60))
+    commitments = {kzg.commit(blobs.with_blinders(lanes, *pair)) for pair in ((0, 0), (1, 0), (0, 1), (2, 0))}
+    assert len(commitments) == 4
+
+
+def test_commit_refuses_what_is_not_a_blob() -> None:
+    for raw in (b"", bytes(BYTES_PER_BLOB - 1), b"\xff" * BYTES_PER_BLOB):
+        with pytest.raises(BlobMalformed):
+            kzg.commit(blobs.Blob(raw))
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.lists(st.integers(1, 2**20), min_size=1, max_size=4), st.integers(0, 2**32))
+def test_weighted_sum_of_commitments_commits_to_the_weighted_sum(weights: list[int], seed: int) -> None:
+    updates = [field_blob(seed + index) for index in range(len(weights))]
+    total = blobs.add([blobs.scale(blob, weight) for blob, weight in zip(updates, weights, strict=True)])
+    assert curve.weighted_sum([kzg.commit(blob) for blob in updates], weights) == kzg.commit(total)
+
+
+def test_negated_commitment_takes_a_dropped_update_out() -> None:
+    kept, dropped = field_blob(10), field_blob(11)
+    commitments = [kzg.commit(kept), kzg.commit(dropped)]
+    everybody = curve.weighted_sum(commitments, [3, 5])
+    assert curve.weighted_sum([everybody, curve.negate(commitments[1])], [1, 5]) == kzg.commit(blobs.scale(kept, 3))
+    assert curve.negate(commitments[1]) == kzg.commit(blobs.negate(dropped))
+
+
+BOUND: dict[str, Any] = {
+    "chain_id": 31337,
+    "contract": bytes(range(20)),
+    "task": 4,
+    "round": 2,
+    "hospital": bytes(range(100, 120)),
+    "blob": 1,
+    "versioned_hash": b"\x01" + bytes(range(31)),
+}
+
+
+@given(
+    st.integers(0, 2**256 - 1),
+    st.binary(min_size=20, max_size=20),
+    st.integers(0, 2**256 - 1),
+    st.integers(0, 2**64),
+    st.binary(min_size=20, max_size=20),
+    st.integers(0, 2**16),
+    st.binary(min_size=32, max_size=32),
+)
+def test_challenge_equals_abi_encoding(
+    chain_id: int, contract: bytes, task: int, round: int, hospital: bytes, blob: int, versioned_hash: bytes
+) -> None:
+    encoded = encode(
+        ["bytes32", "uint256", "address", "uint256", "uint256", "address", "uint256", "bytes32"],
+        [keccak(text="CONSILIUM-V1-OPENING"), chain_id, contract, task, round, hospital, blob, versioned_hash],
+    )
+    expected = int.from_bytes(keccak(encoded), "big") % BLS_MODULUS
+    assert kzg.challenge(chain_id, contract, task, round, hospital, blob, versioned_hash) == expected
+
+
+OTHERS: dict[str, Any] = {
+    "chain_id": 1,
+    "contract": bytes(20),
+    "task": 5,
+    "round": 3,
+    "hospital": bytes(range(101, 121)),
+    "blob": 0,
+    "versioned_hash": b"\x01" + bytes(31),
+}
+
+
+def test_opening_at_the_bound_challenge_verifies_there_and_nowhere_else() -> None:
+    blob = field_blob(20)
+    commitment = kzg.commit(blob)
+    bound = BOUND | {"versioned_hash": kzg.versioned_hash(commitment)}
+    z = kzg.challenge(**bound)
+    opening = kzg.open_at(blob, z)
+    assert opening.value == evaluate(blobs.to_scalars(blob), z)
+    assert kzg.verify_opening(commitment, z, opening)
+    kzg.require_opening(commitment, z, opening)
+    for name, other in OTHERS.items():
+        elsewhere = kzg.challenge(**(bound | {name: other}))
+        assert not kzg.verify_opening(commitment, elsewhere, opening), name
+        with pytest.raises(OpeningInvalid):
+            kzg.require_opening(commitment, elsewhere, opening)
+
+
+def test_opening_of_a_rogue_commitment_cannot_be_borrowed() -> None:
+    """Com(X) - ΣC opens to what its parts open to, but only their owners can prove their parts at this challenge."""
+    honest, wanted = field_blob(21), field_blob(22)
+    rogue = curve.weighted_sum([kzg.commit(wanted), kzg.commit(honest)], [1, -1])
+    z = kzg.challenge(**(BOUND | {"versioned_hash": kzg.versioned_hash(rogue)}))
+    for opening in (kzg.open_at(wanted, z), kzg.open_at(honest, z)):
+        assert not kzg.verify_opening(rogue, z, opening)
+
+
+@pytest.mark.parametrize(
+    ("name", "bad", "error"),
+    [
+        ("chain_id", -1, ArgumentInvalid),
+        ("task", 1 << 256, ArgumentInvalid),
+        ("contract", bytes(19), ShapeWrong),
+        ("hospital", bytes(32), ShapeWrong),
+        ("versioned_hash", bytes(31), ShapeWrong),
+    ],
+)
+def test_challenge_refuses_what_does_not_encode(name: str, bad: Any, error: type[ZkError]) -> None:
+    with pytest.raises(error):
+        kzg.challenge(**(BOUND | {name: bad}))
+
+
+@pytest.mark.parametrize("power", [0, 1, 2047, 4095])
+def test_open_at_refuses_the_domain(power: int) -> None:
+    root = pow(PRIMITIVE_ROOT, (BLS_MODULUS - 1) // 4096, BLS_MODULUS)
+    with pytest.raises(ChallengeOnDomain):
+        kzg.open_at(field_blob(23), pow(root, power, BLS_MODULUS))
+
+
+def test_open_at_refuses_what_is_not_a_scalar_or_blob() -> None:
+    for z in (-1, BLS_MODULUS):
+        with pytest.raises(ArgumentInvalid):
+            kzg.open_at(field_blob(23), z)
+    with pytest.raises(BlobMalformed):
+        kzg.open_at(blobs.Blob(b"\xff" * BYTES_PER_BLOB), 5)
+
+
+def test_verify_opening_refuses_changed_values_and_malformed_points() -> None:
+    blob = field_blob(24)
+    commitment, opening = kzg.commit(blob), kzg.open_at(blob, 5)
+    assert not kzg.verify_opening(commitment, 5, kzg.Opening(opening.value ^ 1, opening.proof))
+    with pytest.raises(ArgumentInvalid):
+        kzg.verify_opening(commitment, 5, kzg.Opening(BLS_MODULUS, opening.proof))
+    with pytest.raises(PointMalformed):
+        kzg.verify_opening(commitment, 5, kzg.Opening(opening.value, kzg.Proof(b"\x01" * 48)))
+    with pytest.raises(PointMalformed):
+        kzg.verify_opening(kzg.Commitment(b""), 5, opening)
+
+
+def test_versioned_hash_is_that_of_eip_4844() -> None:
+    commitment = kzg.commit(field_blob(25))
+    assert kzg.versioned_hash(commitment) == b"\x01" + hashlib.sha256(commitment).digest()[1:]
+
+
+REFUSED_FOR = {"commitment": PointMalformed, "proof": PointMalformed, "y": OpeningInvalid, "z": ArgumentInvalid}
+
+
+@pytest.mark.parametrize("case", load_vectors("kzg/verify_kzg_proof"), ids=lambda case: case["name"])
+def test_verify_opening_agrees_with_the_consensus_vectors(case: dict[str, Any]) -> None:
+    raw = {name: bytes.fromhex(value.removeprefix("0x")) for name, value in case["input"].items()}
+
+    def verify() -> bool:
+        opening = kzg.parse_opening(raw["y"], raw["proof"])
+        return kzg.verify_opening(kzg.parse_commitment(raw["commitment"]), int.from_bytes(raw["z"], "big"), opening)
+
+    if case["output"] is None:
+        _, culprit, _ = case["name"].split("_")
+        with pytest.raises(REFUSED_FOR[culprit]):
+            verify()
+    else:
+        assert verify() is case["output"]
+
+
+def test_setup_refuses_another_setup(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = kzg.setup_path().read_bytes()
+    forged = tmp_path / "setup.txt"
+    forged.write_bytes(real[:-2] + b"0\n")
+    for path in (forged, tmp_path / "missing.txt"):
+        monkeypatch.setattr(kzg, "setup_path", lambda path=path: path)
+        with pytest.raises(SetupMalformed):
+            kzg.setup.__wrapped__()

@@ -1,0 +1,19 @@
+"""Consilium's cryptography and integer encodings.
+
+Pure: no clock, no network, no randomness of its own (random values are arguments), no machine-learning framework.
+The one thing read from disk is the KZG ceremony's setup, lazily and once per process (`kzg.setup`).
+Imports nothing from the other rooms; they import this one.
+
+    quantise   floats -> non-negative integers ("lanes"), and means back
+    packing    lanes <-> blobs of 4096 scalars, several lanes in a scalar
+    blobs      arithmetic on blobs, scalar by scalar, modulo the group order
+    kzg        commitments, openings, the challenge that binds an opening to its sender
+    curve      G1 in ZCash and EIP-2537 encodings; weighted sums of commitments
+    tickets    committee seats: BLS keys, tickets, draws
+    encoding   Solidity's abi.encode for the few fixed shapes above
+    errors     everything raised, one tree
+"""
+
+from .errors import ZkError
+
+__all__ = ["ZkError"]

@@ -1,0 +1,144 @@
+"""Arithmetic on blobs, scalar by scalar, modulo the group order.
+
+A blob is 4096 big-endian scalars of 32 bytes (EIP-4844). Sums and multiples are exact: NumPy works on 32-bit limbs
+with room for carries, and one reduction at the end brings every scalar below the modulus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NewType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .constants import BLS_MODULUS, BYTES_PER_BLOB, BYTES_PER_FIELD_ELEMENT, FIELD_ELEMENTS_PER_BLOB, USABLE_SCALARS
+from .errors import ArgumentInvalid, BlobMalformed, ShapeWrong
+
+Blob = NewType("Blob", bytes)
+"""131,072 bytes: 4096 big-endian scalars, each below BLS_MODULUS. From `parse_blob` or this package's functions."""
+
+_LIMBS = 8
+_LIMB_BITS = 32
+_LIMB_MASK = np.int64((1 << _LIMB_BITS) - 1)
+# The quotient by the modulus times one limb must fit a signed 64-bit integer.
+_MAX_SUMMANDS = 1 << 30
+_MODULUS_LIMBS = [(BLS_MODULUS >> (_LIMB_BITS * k)) & int(_LIMB_MASK) for k in range(_LIMBS)]
+
+_Limbs = NDArray[np.int64]  # (limbs, scalars), least significant limb first
+
+
+def parse_blob(raw: bytes) -> Blob:
+    """`raw` as a blob. Raises BlobMalformed for a wrong length or a scalar not below the modulus."""
+    if len(raw) != BYTES_PER_BLOB:
+        raise BlobMalformed(f"{len(raw)} bytes instead of {BYTES_PER_BLOB}")
+    tops = np.frombuffer(raw, dtype=">u8")[:: BYTES_PER_FIELD_ELEMENT // 8].astype(np.uint64)
+    for index in np.flatnonzero(tops >= np.uint64(BLS_MODULUS >> 192)):
+        # Only scalars whose first eight bytes leave it open need the whole comparison.
+        start = int(index) * BYTES_PER_FIELD_ELEMENT
+        if int.from_bytes(raw[start : start + BYTES_PER_FIELD_ELEMENT], "big") >= BLS_MODULUS:
+            raise BlobMalformed(f"scalar {int(index)} is not below the modulus")
+    return Blob(bytes(raw))
+
+
+def from_scalars(scalars: Sequence[int]) -> Blob:
+    """A blob of 4096 integers below the modulus. Raises ShapeWrong, BlobMalformed."""
+    if len(scalars) != FIELD_ELEMENTS_PER_BLOB:
+        raise ShapeWrong("scalars", len(scalars), f"{FIELD_ELEMENTS_PER_BLOB}")
+    for index, scalar in enumerate(scalars):
+        if not 0 <= scalar < BLS_MODULUS:
+            raise BlobMalformed(f"scalar {index} is not in [0, modulus)")
+    return Blob(b"".join(int(scalar).to_bytes(BYTES_PER_FIELD_ELEMENT, "big") for scalar in scalars))
+
+
+def to_scalars(blob: Blob) -> list[int]:
+    """The blob's 4096 integers."""
+    return [
+        int.from_bytes(blob[start : start + BYTES_PER_FIELD_ELEMENT], "big")
+        for start in range(0, BYTES_PER_BLOB, BYTES_PER_FIELD_ELEMENT)
+    ]
+
+
+def blinders(blob: Blob) -> tuple[int, int]:
+    """The blob's last two scalars."""
+    size = BYTES_PER_FIELD_ELEMENT
+    return int.from_bytes(blob[-2 * size : -size], "big"), int.from_bytes(blob[-size:], "big")
+
+
+def with_blinders(blob: Blob, first: int, second: int) -> Blob:
+    """The blob with its last two scalars set. They must be uniform below the modulus and never used again.
+
+    Raises ArgumentInvalid outside [0, modulus).
+    """
+    for name, blinder in (("first", first), ("second", second)):
+        if not 0 <= blinder < BLS_MODULUS:
+            # The value itself is a secret and stays out of the message.
+            raise ArgumentInvalid(name, "outside the field", "in [0, modulus)")
+    tail = first.to_bytes(BYTES_PER_FIELD_ELEMENT, "big") + second.to_bytes(BYTES_PER_FIELD_ELEMENT, "big")
+    return Blob(blob[: USABLE_SCALARS * BYTES_PER_FIELD_ELEMENT] + tail)
+
+
+def add(blobs: Sequence[Blob]) -> Blob:
+    """The sum of at least one blob, scalar by scalar modulo the group order. Raises ShapeWrong when there is none."""
+    if not 1 <= len(blobs) <= _MAX_SUMMANDS:
+        raise ShapeWrong("blobs", len(blobs), f"1 to {_MAX_SUMMANDS}")
+    total = _limbs(blobs[0])
+    for blob in blobs[1:]:
+        total += _limbs(blob)
+    return _reduce(total)
+
+
+def scale(blob: Blob, weight: int) -> Blob:
+    """Every scalar times `weight`, any integer, modulo the group order."""
+    if 0 <= weight <= _MAX_SUMMANDS:
+        return _reduce(_limbs(blob) * np.int64(weight))
+    if -_MAX_SUMMANDS <= weight < 0:
+        return negate(scale(blob, -weight))
+    factor = weight % BLS_MODULUS
+    return from_scalars([scalar * factor % BLS_MODULUS for scalar in to_scalars(blob)])
+
+
+def negate(blob: Blob) -> Blob:
+    """The blob that adds to zero with this one."""
+    limbs = _limbs(blob)
+    for k in range(_LIMBS):
+        np.subtract(_MODULUS_LIMBS[k], limbs[k], out=limbs[k])
+    # A zero scalar gives the modulus itself here, which the reduction takes to zero.
+    return _reduce(limbs)
+
+
+def _limbs(blob: bytes) -> _Limbs:
+    if len(blob) != BYTES_PER_BLOB:
+        raise BlobMalformed(f"{len(blob)} bytes instead of {BYTES_PER_BLOB}")
+    words = np.frombuffer(blob, dtype=">u4").reshape(FIELD_ELEMENTS_PER_BLOB, _LIMBS)
+    return words.T[::-1].astype(np.int64, order="C")
+
+
+def _reduce(limbs: _Limbs) -> Blob:
+    """The canonical blob of limbs below 2^62 each, standing for totals below 2^30 times the modulus."""
+    top = _carry(limbs)
+    # An estimate from the leading 96 bits in float64 is off by less than one for quotients below 2^30;
+    # one less than it can be too small by at most two, and is never too large.
+    leading = top.astype(np.float64) * 2.0**64 + limbs[7] * 2.0**32 + limbs[6]
+    quotient = np.maximum(np.floor(leading / float(BLS_MODULUS >> 192)).astype(np.int64) - 1, 0)
+    for k in range(_LIMBS):
+        limbs[k] -= quotient * _MODULUS_LIMBS[k]
+    top += _carry(limbs)
+    for _ in range(2):
+        smaller = limbs.copy()
+        for k in range(_LIMBS):
+            smaller[k] -= _MODULUS_LIMBS[k]
+        fits = top + _carry(smaller) >= 0
+        np.copyto(limbs, smaller, where=fits)
+        top[fits] = 0
+    return Blob(limbs[::-1].T.astype(">u4").tobytes())
+
+
+def _carry(limbs: _Limbs) -> NDArray[np.int64]:
+    """Bring all limbs into [0, 2^32) in place; returns what is left above them, below zero for negative totals."""
+    carry = np.zeros(limbs.shape[1], dtype=np.int64)
+    for k in range(_LIMBS):
+        limbs[k] += carry
+        np.right_shift(limbs[k], _LIMB_BITS, out=carry)
+        limbs[k] &= _LIMB_MASK
+    return carry

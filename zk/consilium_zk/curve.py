@@ -1,0 +1,94 @@
+"""Points of BLS12-381's G1: the two encodings in use, and weighted sums of commitments.
+
+Compressed (ZCash format, 48 bytes) is what KZG and precompile 0x0A take; x and y as two 64-byte padded integers
+(EIP-2537, 128 bytes) is what the contract's G1ADD and G1MSM take. Foreign bytes enter through `parse_commitment`
+or `from_eip2537`, which check curve, subgroup and that the encoding is the only one of its point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NewType
+
+from py_arkworks_bls12381 import G1Point, Scalar
+
+from .constants import BLS_MODULUS, BYTES_PER_COMPRESSED_G1, BYTES_PER_EIP2537_G1
+from .errors import PointMalformed, ShapeWrong
+
+Commitment = NewType("Commitment", bytes)
+"""A KZG commitment: a G1 point of the prime-order group, compressed, 48 bytes."""
+
+_COORDINATE = 48
+_PADDED = 64
+_PADDING = bytes(_PADDED - _COORDINATE)
+
+
+def parse_commitment(raw: bytes) -> Commitment:
+    """`raw` as a commitment; the point at infinity counts as one. Raises PointMalformed."""
+    return Commitment(compressed(decompress(raw, "commitment")))
+
+
+def decompress(raw: bytes, what: str) -> G1Point:
+    """The G1 point of 48 compressed bytes. `what` names it in errors. Raises PointMalformed."""
+    if len(raw) != BYTES_PER_COMPRESSED_G1:
+        raise PointMalformed(what, f"{len(raw)} bytes instead of {BYTES_PER_COMPRESSED_G1}")
+    try:
+        point = G1Point.from_compressed_bytes(raw)
+    except ValueError as error:
+        raise PointMalformed(what, "not on the curve, outside the subgroup, or badly encoded") from error
+    # The library takes any flags and bytes behind the infinity bit.
+    if compressed(point) != raw:
+        raise PointMalformed(what, "not the canonical encoding")
+    return point
+
+
+def compressed(point: G1Point) -> bytes:
+    """48 bytes, ZCash format."""
+    return bytes(point.to_compressed_bytes())
+
+
+def point_to_eip2537(point: G1Point) -> bytes:
+    """128 bytes: x, y, each padded to 64; infinity is all zeros."""
+    raw = bytes(point.to_xy_bytes_be())
+    return _PADDING + raw[:_COORDINATE] + _PADDING + raw[_COORDINATE:]
+
+
+def point_from_eip2537(raw: bytes, what: str) -> G1Point:
+    """The G1 point of 128 bytes. `what` names it in errors. Raises PointMalformed."""
+    if len(raw) != BYTES_PER_EIP2537_G1:
+        raise PointMalformed(what, f"{len(raw)} bytes instead of {BYTES_PER_EIP2537_G1}")
+    coordinates = [raw[start : start + _PADDED] for start in range(0, len(raw), _PADDED)]
+    if any(coordinate[: len(_PADDING)] != _PADDING for coordinate in coordinates):
+        raise PointMalformed(what, "a coordinate's padding is not zero")
+    try:
+        return G1Point.from_xy_bytes_be(b"".join(coordinate[len(_PADDING) :] for coordinate in coordinates))
+    except ValueError as error:
+        raise PointMalformed(what, "not on the curve, outside the subgroup, or badly encoded") from error
+
+
+def to_eip2537(commitment: Commitment) -> bytes:
+    """The commitment in EIP-2537 encoding, 128 bytes. Raises PointMalformed."""
+    return point_to_eip2537(decompress(commitment, "commitment"))
+
+
+def from_eip2537(raw: bytes) -> Commitment:
+    """The commitment of an EIP-2537 encoding. Raises PointMalformed."""
+    return Commitment(compressed(point_from_eip2537(raw, "commitment")))
+
+
+def weighted_sum(commitments: Sequence[Commitment], weights: Sequence[int]) -> Commitment:
+    """Σ weight · commitment, what the contract computes with G1MSM; weights are any integers.
+
+    The empty sum is the point at infinity. Raises ShapeWrong (lengths differ), PointMalformed.
+    """
+    if len(commitments) != len(weights):
+        raise ShapeWrong("weights", len(weights), f"{len(commitments)}, one for each commitment")
+    if not commitments:
+        return Commitment(compressed(G1Point.identity()))
+    points = [decompress(commitment, f"commitment {index}") for index, commitment in enumerate(commitments)]
+    return Commitment(compressed(G1Point.multiexp_unchecked(points, [Scalar(w % BLS_MODULUS) for w in weights])))
+
+
+def negate(commitment: Commitment) -> Commitment:
+    """The commitment to the negated blob. Raises PointMalformed."""
+    return Commitment(compressed(-decompress(commitment, "commitment")))

@@ -1,0 +1,117 @@
+"""Everything this room raises.
+
+    ZkError (a ValueError)
+    ├── ArgumentInvalid     a setting or number outside what the function takes
+    ├── ShapeWrong          an array or sequence of the wrong length, dimension or type
+    ├── NotFinite           NaN or infinity in an update
+    ├── LanesTooWide        a sum of lanes would not fit into its place in a scalar
+    ├── LaneOutOfRange      a lane above what honest updates can add up to
+    ├── BlobMalformed       bytes that are not 4096 canonical scalars
+    ├── PointMalformed      bytes that are not a canonical point of the group
+    ├── OpeningInvalid      a KZG opening that does not verify or does not parse
+    ├── ChallengeOnDomain   an opening there would reveal one of the blob's scalars
+    ├── KeyMalformed        a BLS key that is malformed, the identity or zero
+    └── SetupMalformed      the ceremony's setup is missing or is not the ceremony's
+
+Errors carry their values as attributes, and never carry secrets.
+"""
+
+from __future__ import annotations
+
+
+class ZkError(ValueError):
+    """Root of everything raised on purpose by this package."""
+
+
+class ArgumentInvalid(ZkError):
+    """A setting or number is outside what the function takes."""
+
+    def __init__(self, name: str, value: object, wanted: str) -> None:
+        self.name, self.value, self.wanted = name, value, wanted
+        super().__init__(f"{name} is {value!r}; it must be {wanted}")
+
+
+class ShapeWrong(ZkError):
+    """An array or sequence has the wrong length, dimension or element type."""
+
+    def __init__(self, name: str, actual: object, wanted: str) -> None:
+        self.name, self.actual, self.wanted = name, actual, wanted
+        super().__init__(f"{name} has {actual}; it must have {wanted}")
+
+
+class NotFinite(ZkError):
+    """An update contains NaN or an infinity, first at `index`."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        super().__init__(f"value {index} is not finite; training diverged or the update is corrupt")
+
+
+class LanesTooWide(ZkError):
+    """`bits` for a value plus head-room for `total_weight` summands exceed the widest lane."""
+
+    def __init__(self, bits: int, total_weight: int, lane_bits: int, widest: int) -> None:
+        self.bits, self.total_weight, self.lane_bits, self.widest = bits, total_weight, lane_bits, widest
+        super().__init__(
+            f"{bits} bits summed over a total weight of {total_weight} need lanes of {lane_bits} bits, "
+            f"at most {widest} fit; lower the bits, the weights or the number of hospitals"
+        )
+
+
+class LaneOutOfRange(ZkError):
+    """Lane `index` holds `value`, more than `bound`: no sum of honest updates can.
+
+    Where bits are set above the lanes of a scalar, they count as overflow of its highest lane.
+    """
+
+    def __init__(self, index: int, value: int, bound: int) -> None:
+        self.index, self.value, self.bound = index, value, bound
+        super().__init__(f"lane {index} holds {value}, above the bound {bound}; the update or sum must be refused")
+
+
+class BlobMalformed(ZkError):
+    """Bytes are not 4096 canonical big-endian scalars."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"not a blob: {reason}")
+
+
+class PointMalformed(ZkError):
+    """Bytes are not the canonical encoding of a point of the prime-order group."""
+
+    def __init__(self, what: str, reason: str) -> None:
+        self.what, self.reason = what, reason
+        super().__init__(f"{what} is not a point of the group: {reason}")
+
+
+class OpeningInvalid(ZkError):
+    """A KZG opening does not verify, or its value is not a canonical scalar."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"opening refused: {reason}")
+
+
+class ChallengeOnDomain(ZkError):
+    """The challenge is one of the 4096 points at which the blob's own scalars are the values."""
+
+    def __init__(self, challenge: int) -> None:
+        self.challenge = challenge
+        super().__init__(f"challenge {challenge:#x} is a 4096th root of unity; opening there would reveal a scalar")
+
+
+class KeyMalformed(ZkError):
+    """A BLS key is malformed, zero or the identity. The message never contains key material."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"key refused: {reason}")
+
+
+class SetupMalformed(ZkError):
+    """The ceremony's setup cannot be found, or its bytes are not the ceremony's."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path, self.reason = path, reason
+        super().__init__(f"trusted setup {path}: {reason}; reinstall eth-account")

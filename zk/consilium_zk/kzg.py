@@ -1,0 +1,169 @@
+"""KZG commitments to blobs and their openings (EIP-4844), with Ethereum's ceremony setup.
+
+A commitment costs about 30 ms and an opening somewhat more; the library holds the interpreter's lock meanwhile, so
+many blobs want processes, not threads. The first call in a process loads the setup, more than a second.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NewType
+
+import ckzg
+from eth_utils.crypto import keccak
+
+from .blobs import Blob
+from .constants import BLS_MODULUS, BYTES_PER_FIELD_ELEMENT, FIELD_ELEMENTS_PER_BLOB, OPENING_TAG
+from .curve import Commitment, compressed, decompress, parse_commitment
+from .encoding import address, bytes32, uint256
+from .errors import ArgumentInvalid, BlobMalformed, ChallengeOnDomain, OpeningInvalid, PointMalformed, SetupMalformed
+
+__all__ = [
+    "Commitment",
+    "Opening",
+    "Proof",
+    "VersionedHash",
+    "challenge",
+    "commit",
+    "open_at",
+    "parse_commitment",
+    "parse_opening",
+    "require_opening",
+    "setup",
+    "setup_path",
+    "verify_opening",
+    "versioned_hash",
+]
+
+Proof = NewType("Proof", bytes)
+"""A KZG opening proof: a G1 point of the prime-order group, compressed, 48 bytes."""
+
+VersionedHash = NewType("VersionedHash", bytes)
+"""0x01 followed by the last 31 bytes of the commitment's SHA-256: what BLOBHASH returns."""
+
+# Of trusted_setup.txt as ethereum/c-kzg-4844 and consensus-specs publish it. A setup of somebody else's making
+# would let its maker open any commitment to anything.
+_SETUP_SHA256 = "d39b9f2d047cc9dca2de58f264b6a09448ccd34db967881a6713eacacf0f26b7"
+_SETUP_FILE = Path("typed_transactions", "blob_transactions", "kzg_trusted_setup.txt")
+
+
+@dataclass(frozen=True)
+class Opening:
+    """A blob's polynomial at some point: `value`, an integer below BLS_MODULUS, and the proof of it."""
+
+    value: int
+    proof: Proof
+
+
+def setup_path() -> Path:
+    """Where the ceremony's setup lies: inside the installed eth-account. Raises SetupMalformed."""
+    spec = find_spec("eth_account")  # finds without importing
+    if spec is None or spec.origin is None:
+        raise SetupMalformed(str(_SETUP_FILE), "eth-account is not installed")
+    return Path(spec.origin).parent / _SETUP_FILE
+
+
+@functools.cache
+def setup() -> Any:
+    """The loaded setup, in ckzg's own representation; once per process. Raises SetupMalformed."""
+    path = setup_path()
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise SetupMalformed(str(path), "cannot be read") from error
+    if hashlib.sha256(raw).hexdigest() != _SETUP_SHA256:
+        raise SetupMalformed(str(path), "is not the ceremony's (SHA-256 differs)")
+    # Precomputation speeds up cell proofs only, and takes up to hundreds of megabytes.
+    return ckzg.load_trusted_setup(str(path), 0)
+
+
+def commit(blob: Blob) -> Commitment:
+    """The commitment to a blob. Hides it only if a scalar of it is random. Raises BlobMalformed."""
+    try:
+        return Commitment(ckzg.blob_to_kzg_commitment(blob, setup()))
+    except (RuntimeError, ValueError) as error:
+        raise BlobMalformed("the KZG library refuses it") from error
+
+
+def open_at(blob: Blob, z: int) -> Opening:
+    """The value at `z`, in [0, BLS_MODULUS), and its proof.
+
+    Raises ArgumentInvalid, ChallengeOnDomain, BlobMalformed.
+    """
+    if not 0 <= z < BLS_MODULUS:
+        raise ArgumentInvalid("z", z, "in [0, BLS_MODULUS)")
+    if pow(z, FIELD_ELEMENTS_PER_BLOB, BLS_MODULUS) == 1:
+        raise ChallengeOnDomain(z)
+    try:
+        proof, value = ckzg.compute_kzg_proof(blob, _scalar_bytes(z), setup())
+    except (RuntimeError, ValueError) as error:
+        raise BlobMalformed("the KZG library refuses it") from error
+    return Opening(int.from_bytes(value, "big"), Proof(proof))
+
+
+def parse_opening(value: bytes, proof: bytes) -> Opening:
+    """An opening from its 32-byte value and 48-byte proof. Raises OpeningInvalid, PointMalformed."""
+    number = int.from_bytes(value, "big")
+    if len(value) != BYTES_PER_FIELD_ELEMENT or number >= BLS_MODULUS:
+        raise OpeningInvalid("the value is not a canonical scalar")
+    return Opening(number, Proof(compressed(decompress(proof, "proof"))))
+
+
+def verify_opening(commitment: Commitment, z: int, opening: Opening) -> bool:
+    """Whether the committed polynomial takes the opening's value at `z`.
+
+    Raises ArgumentInvalid (z or value outside the field), PointMalformed (commitment or proof).
+    """
+    for name, number in (("z", z), ("value", opening.value)):
+        if not 0 <= number < BLS_MODULUS:
+            raise ArgumentInvalid(name, number, "in [0, BLS_MODULUS)")
+    try:
+        return bool(
+            ckzg.verify_kzg_proof(commitment, _scalar_bytes(z), _scalar_bytes(opening.value), opening.proof, setup())
+        )
+    except (RuntimeError, ValueError) as error:
+        raise PointMalformed("commitment or proof", "the KZG library refuses it") from error
+
+
+def require_opening(commitment: Commitment, z: int, opening: Opening) -> None:
+    """Raises OpeningInvalid unless `verify_opening`; raises as that does."""
+    if not verify_opening(commitment, z, opening):
+        raise OpeningInvalid(f"the commitment does not take this value at {z:#x}")
+
+
+def versioned_hash(commitment: Commitment) -> VersionedHash:
+    """EIP-4844's kzg_to_versioned_hash: 32 bytes."""
+    return VersionedHash(b"\x01" + hashlib.sha256(commitment).digest()[1:])
+
+
+def challenge(
+    chain_id: int, contract: bytes, task: int, round: int, hospital: bytes, blob: int, versioned_hash: bytes
+) -> int:
+    """The point at which `hospital` must open its commitment number `blob` of this round.
+
+    keccak256(abi.encode(OPENING_TAG, chain id, contract, task, round, hospital, blob, versioned hash)) modulo the
+    group order, as ITasks.challenge. Addresses are 20 bytes. Naming the sender keeps anybody from posting another's
+    commitment; naming chain, contract, task, round and blob keeps openings from being replayed.
+    Raises ArgumentInvalid, ShapeWrong.
+    """
+    message = b"".join(
+        [
+            OPENING_TAG,
+            uint256("chain_id", chain_id),
+            address("contract", contract),
+            uint256("task", task),
+            uint256("round", round),
+            address("hospital", hospital),
+            uint256("blob", blob),
+            bytes32("versioned_hash", versioned_hash),
+        ]
+    )
+    return int.from_bytes(keccak(message), "big") % BLS_MODULUS
+
+
+def _scalar_bytes(scalar: int) -> bytes:
+    return scalar.to_bytes(BYTES_PER_FIELD_ELEMENT, "big")

@@ -1,0 +1,199 @@
+"""Committee seats: BLS keys, tickets, proofs of possession, and the draw.
+
+A ticket is a BLS signature, keys in G2 and signatures in G1 (IETF draft-irtf-cfrg-bls-signature, "minimal signature
+size"), under this protocol's own tags. A key and a message have exactly one valid signature, so nobody can grind a
+ticket, and nobody but the key's holder can foresee it. Points are in EIP-2537 encoding, as the contract reads them.
+
+The arithmetic underneath (arkworks) does not claim to run in constant time, and Python's integers do not: sign where
+nobody untrusted can time it. py_ecc, which the tests compare with, is not constant-time either.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import Any, Final, NewType, final
+
+from eth_utils.crypto import keccak
+from py_arkworks_bls12381 import GT, G1Point, G2Point, Scalar
+
+from .constants import BLS_MODULUS, BYTES_PER_EIP2537_G1, BYTES_PER_EIP2537_G2, POSSESSION_DST, TICKET_DST
+from .curve import point_from_eip2537, point_to_eip2537
+from .encoding import address, bytes32, uint256, words_then_bytes
+from .errors import ArgumentInvalid, KeyMalformed, PointMalformed
+
+PublicKey = NewType("PublicKey", bytes)
+"""A G2 point, not the identity: x.c0, x.c1, y.c0, y.c1, each padded to 64 bytes; 256 bytes."""
+
+Ticket = NewType("Ticket", bytes)
+"""A G1 signature on `ticket_message`, not the identity: x, y, each padded to 64 bytes; 128 bytes."""
+
+ALWAYS: Final = 1 << 256
+"""The threshold that every draw is below."""
+
+_KEYGEN_OUTPUT: Final = 48
+_COORDINATE = 48
+_PADDED = 64
+_PADDING = bytes(_PADDED - _COORDINATE)
+
+
+@final
+class SecretKey:
+    """A BLS secret key: an integer in [1, BLS_MODULUS). Shows itself to nobody by accident. Raises KeyMalformed."""
+
+    __slots__ = ("_scalar",)
+
+    def __init__(self, scalar: int) -> None:
+        if not 0 < scalar < BLS_MODULUS:
+            raise KeyMalformed("a secret key must be an integer in [1, BLS_MODULUS)")
+        self._scalar = scalar
+
+    def __repr__(self) -> str:
+        return "SecretKey(hidden)"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a SecretKey does not pickle; store it through an encrypted keystore")
+
+    def reveal(self) -> int:
+        """The integer itself, for a keystore to encrypt."""
+        return self._scalar
+
+
+def generate_secret_key(seed: bytes) -> SecretKey:
+    """IETF BLS draft's KeyGen with empty key_info, from a seed of at least 32 secret bytes. Raises KeyMalformed."""
+    if len(seed) < 32:
+        raise KeyMalformed(f"the seed has {len(seed)} bytes; it must have at least 32")
+    salt = b"BLS-SIG-KEYGEN-SALT-"
+    scalar = 0
+    while scalar == 0:
+        salt = hashlib.sha256(salt).digest()
+        extracted = hmac.digest(salt, seed + b"\x00", "sha256")
+        # HKDF-Expand (RFC 5869) of key_info || I2OSP(48, 2): two blocks, of which 48 bytes count.
+        info = _KEYGEN_OUTPUT.to_bytes(2, "big")
+        first = hmac.digest(extracted, info + b"\x01", "sha256")
+        second = hmac.digest(extracted, first + info + b"\x02", "sha256")
+        scalar = int.from_bytes((first + second)[:_KEYGEN_OUTPUT], "big") % BLS_MODULUS
+    return SecretKey(scalar)
+
+
+def public_key(secret_key: SecretKey) -> PublicKey:
+    """The key that others verify with."""
+    raw = bytes((G2Point() * Scalar(secret_key.reveal())).to_xy_bytes_be())
+    coordinates = [raw[start : start + _COORDINATE] for start in range(0, len(raw), _COORDINATE)]
+    return PublicKey(b"".join(_PADDING + coordinate for coordinate in coordinates))
+
+
+def parse_public_key(raw: bytes) -> PublicKey:
+    """`raw` as a key: on the curve, in the subgroup, not the identity. Raises KeyMalformed."""
+    _key_point(raw)
+    return PublicKey(bytes(raw))
+
+
+def parse_ticket(raw: bytes) -> Ticket:
+    """`raw` as a ticket: on the curve, in the subgroup, not the identity. Raises PointMalformed."""
+    _signature_point(raw)
+    return Ticket(bytes(raw))
+
+
+def ticket_message(chain_id: int, contract: bytes, task: int, round: int, seed: bytes) -> bytes:
+    """What a ticket signs: abi.encode(chain id, contract, task, round, seed), 160 bytes, as ITasks.ticketMessage.
+
+    contract: 20 bytes; seed: 32 bytes. Raises ArgumentInvalid, ShapeWrong.
+    """
+    return b"".join(
+        [
+            uint256("chain_id", chain_id),
+            address("contract", contract),
+            uint256("task", task),
+            uint256("round", round),
+            bytes32("seed", seed),
+        ]
+    )
+
+
+def sign_ticket(secret_key: SecretKey, message: bytes) -> Ticket:
+    """The one ticket of this key on this message."""
+    return Ticket(_sign(secret_key, message, TICKET_DST))
+
+
+def verify_ticket(key: PublicKey, message: bytes, ticket: Ticket) -> bool:
+    """Whether `ticket` is `key`'s ticket on `message`. Raises KeyMalformed, PointMalformed; identities are refused."""
+    return _verify(key, message, ticket, TICKET_DST)
+
+
+def possession_message(chain_id: int, staking: bytes, voter: bytes, key: PublicKey) -> bytes:
+    """What a proof of possession signs: abi.encode(chain id, staking contract, voter, key), as IStaking.
+
+    Addresses are 20 bytes. Raises ArgumentInvalid, ShapeWrong.
+    """
+    words = [uint256("chain_id", chain_id), address("staking", staking), address("voter", voter)]
+    return words_then_bytes(words, key)
+
+
+def prove_possession(secret_key: SecretKey, chain_id: int, staking: bytes, voter: bytes) -> bytes:
+    """The proof that whoever registers `public_key(secret_key)` for `voter` holds it: 128 bytes.
+
+    Without it, a key computed from others' keys could be registered. Raises ArgumentInvalid, ShapeWrong.
+    """
+    message = possession_message(chain_id, staking, voter, public_key(secret_key))
+    return _sign(secret_key, message, POSSESSION_DST)
+
+
+def verify_possession(key: PublicKey, chain_id: int, staking: bytes, voter: bytes, proof: bytes) -> bool:
+    """Whether `proof` shows possession. Raises KeyMalformed, PointMalformed, ArgumentInvalid, ShapeWrong."""
+    return _verify(key, possession_message(chain_id, staking, voter, key), proof, POSSESSION_DST)
+
+
+def draw(ticket: Ticket) -> int:
+    """The ticket's number in [0, 2^256): keccak256 of its 128 bytes."""
+    return int.from_bytes(keccak(ticket), "big")
+
+
+def seat_threshold(seats: int, bond: int, total: int) -> int:
+    """The number that a draw must stay below to win a seat: a chance of min(1, seats · bond / total).
+
+    floor((2^256 - 1) · seats · bond / total), or 2^256, which every draw is below, where seats · bond >= total.
+    Raises ArgumentInvalid (negative seats or bond, total below 1).
+    """
+    for name, value, least in (("seats", seats, 0), ("bond", bond, 0), ("total", total, 1)):
+        if value < least:
+            raise ArgumentInvalid(name, value, f"at least {least}")
+    if seats * bond >= total:
+        return ALWAYS
+    return (ALWAYS - 1) * seats * bond // total
+
+
+def wins_seat(ticket: Ticket, seats: int, bond: int, total: int) -> bool:
+    """Whether the ticket's draw is below the threshold. Raises ArgumentInvalid."""
+    return draw(ticket) < seat_threshold(seats, bond, total)
+
+
+def _sign(secret_key: SecretKey, message: bytes, tag: bytes) -> bytes:
+    return point_to_eip2537(G1Point.hash_to_curve(message, tag) * Scalar(secret_key.reveal()))
+
+
+def _verify(key: bytes, message: bytes, signature: bytes, tag: bytes) -> bool:
+    """e(signature, generator) == e(H(message), key)."""
+    points = [_signature_point(signature), -G1Point.hash_to_curve(message, tag)]
+    return bool(GT.pairing_check(points, [G2Point(), _key_point(key)]))
+
+
+def _signature_point(raw: bytes) -> G1Point:
+    point = point_from_eip2537(raw, "signature")
+    if raw == bytes(BYTES_PER_EIP2537_G1):
+        raise PointMalformed("signature", "the identity")
+    return point
+
+
+def _key_point(raw: bytes) -> G2Point:
+    if len(raw) != BYTES_PER_EIP2537_G2:
+        raise KeyMalformed(f"{len(raw)} bytes instead of {BYTES_PER_EIP2537_G2}")
+    if raw == bytes(BYTES_PER_EIP2537_G2):
+        raise KeyMalformed("the identity, for which anybody can sign")
+    coordinates = [raw[start : start + _PADDED] for start in range(0, len(raw), _PADDED)]
+    if any(coordinate[: len(_PADDING)] != _PADDING for coordinate in coordinates):
+        raise KeyMalformed("a coordinate's padding is not zero")
+    try:
+        return G2Point.from_xy_bytes_be(b"".join(coordinate[len(_PADDING) :] for coordinate in coordinates))
+    except ValueError as error:
+        raise KeyMalformed("not on the curve, outside the subgroup, or badly encoded") from error
