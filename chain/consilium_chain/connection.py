@@ -100,16 +100,18 @@ class Connection:
         except requests.exceptions.RequestException as error:
             raise ChainUnreachable(self.url, type(error).__name__) from error
 
-    def send(self, function: ContractFunction, blobs: Sequence[bytes] = (), force: bool = False) -> Receipt:
+    def send(
+        self, function: ContractFunction, blobs: Sequence[bytes] = (), force: bool = False, call: str | None = None
+    ) -> Receipt:
         """Sends a transaction and waits for it.
 
         `blobs` travel with it (EIP-4844, EIP-7594 sidecar). With `force` it is sent although it may be refused.
+        `call` is what errors call it, by default the function's name.
         Raises Refused with the contract's error, ChainUnreachable.
         """
         data = function._encode_transaction_data()
-        call = "multicall" if function.fn_name == "multicall" else function.fn_name
         gas = FORCED_GAS if force else None
-        return self._transact(data, function.address, call, gas, blobs)
+        return self._transact(data, function.address, call or function.fn_name, gas, blobs)
 
     def send_ether(self, recipient: str, amount: int) -> None:
         self._transact(HexStr("0x"), Web3.to_checksum_address(recipient), "transfer", 21_000, (), amount)

@@ -246,7 +246,7 @@ class Ledger:
         return receipts
 
     def _publish(self, calls: list[str], blobs: list[Blob], force: bool) -> Receipt:
-        return self.connection.send(self._tasks.functions.multicall(calls), blobs=blobs, force=force)
+        return self.connection.send(self._tasks.functions.multicall(calls), blobs=blobs, force=force, call="publish")
 
     def commit_scores(self, task: int, round_: int, public: bytes, ticket: bytes, commitment: bytes) -> Receipt:
         return self._send("commitScores", task, round_, public, ticket, commitment)

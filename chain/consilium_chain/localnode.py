@@ -58,7 +58,7 @@ class LocalNode:
         self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         command = [find_anvil(), "--host", "127.0.0.1", "--port", str(self.port)]
-        command += ["--block-time", "0.5", "--mixed-mining", "--accounts", "1", "--silent", "--disable-code-size-limit"]
+        command += ["--block-time", "0.5", "--mixed-mining", "--accounts", "1", "--silent"]
         sink = log or subprocess.DEVNULL
         self.process = subprocess.Popen(
             command, stdout=sink, stderr=sink, start_new_session=True, env=child_environment()

@@ -20,11 +20,13 @@ app = typer.Typer(
 hospital = typer.Typer(help="A hospital's node.", no_args_is_help=True)
 voter = typer.Typer(help="A voter's node.", no_args_is_help=True)
 server = typer.Typer(help="The aggregator.", no_args_is_help=True)
+operator = typer.Typer(help="Tasks: what an operator asks for.", no_args_is_help=True)
 chain = typer.Typer(help="Chains and contracts.", no_args_is_help=True)
 app.add_typer(hospital, name="hospital")
 app.add_typer(voter, name="voter")
 app.add_typer(server, name="server")
 app.add_typer(chain, name="chain")
+app.add_typer(operator, name="operator")
 app.command("demo")(demo_command)
 
 ConfigOption = Annotated[Path, typer.Option("--config", help="the node's configuration, a TOML file")]
@@ -60,6 +62,26 @@ def server_run(config: ConfigOption) -> None:
     from consilium_server.config import AggregatorSettings
 
     Aggregator(read_settings(config, AggregatorSettings)).run()
+
+
+@operator.command("check")
+def operator_check(task: Annotated[Path, typer.Argument(help="a task file, TOML")]) -> None:
+    """Says whether a task file holds, and what it would cost a hospital per round."""
+    from consilium_chain.errors import SpecInvalid
+    from consilium_chain.task_spec import parse_task_spec, spec_hash
+
+    try:
+        raw = task.read_bytes()
+    except OSError as error:
+        raise SpecInvalid(f"{task} cannot be read: {error.strerror}; pass the path of a task file") from error
+    spec = parse_task_spec(raw)
+    layout = spec.update_layout
+    typer.echo(f"{spec.name}: holds. keccak256 {spec_hash(raw).hex()}")
+    typer.echo(f"  {spec.parameters} parameters of a {spec.model.name} model on {spec.data.columns} columns")
+    typer.echo(
+        f"  lanes of {layout.lane_bits} bits, {layout.lanes_per_scalar} to a scalar: {spec.update_blobs} blob(s)"
+        f" an update, {spec.statistics_blobs} for the statistics"
+    )
 
 
 @chain.command("local")

@@ -141,11 +141,11 @@ contract JoiningTest is Fixture {
     function test_join_refusedTwiceInAnyRole() public {
         _propose(_params());
         _joinHospital(0);
-        bytes memory error = abi.encodeWithSelector(ITasks.AlreadyJoined.selector, id, _hospital(0));
+        bytes memory refusal = abi.encodeWithSelector(ITasks.AlreadyJoined.selector, id, _hospital(0));
         vm.startPrank(_hospital(0));
-        vm.expectRevert(error);
+        vm.expectRevert(refusal);
         tasks.joinAsHospital(id, 1, "");
-        vm.expectRevert(error);
+        vm.expectRevert(refusal);
         tasks.joinAsVoter(id);
         vm.stopPrank();
     }

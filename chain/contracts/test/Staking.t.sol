@@ -14,7 +14,7 @@ contract StakingTest is Fixture {
         staking.stake(ROLE, 0);
     }
 
-    function test_stake_keepsRolesApart() public {
+    function test_stake_keepsRolesApart() public view {
         vm.assertEq(staking.stakeOf(NODE, ROLE).free, STAKE);
         vm.assertEq(staking.stakeOf(NODE, IStaking.Role.Voter).free, 0);
     }
@@ -61,13 +61,13 @@ contract StakingTest is Fixture {
     }
 
     function test_lockUnlockSlash_onlyTasks() public {
-        bytes memory error = abi.encodeWithSelector(IStaking.OnlyTasks.selector, STRANGER);
+        bytes memory refusal = abi.encodeWithSelector(IStaking.OnlyTasks.selector, STRANGER);
         vm.startPrank(STRANGER);
-        vm.expectRevert(error);
+        vm.expectRevert(refusal);
         staking.lock(NODE, ROLE, 1);
-        vm.expectRevert(error);
+        vm.expectRevert(refusal);
         staking.unlock(NODE, ROLE, 1);
-        vm.expectRevert(error);
+        vm.expectRevert(refusal);
         staking.slash(NODE, ROLE, 1);
         vm.stopPrank();
     }

@@ -109,25 +109,27 @@ contract TrainingTest is Fixture {
         vm.expectRevert(abi.encodeWithSelector(ITasks.PhaseOver.selector, id, tasks.state(id).deadline));
         tasks.commitUpdate(id, 1, commitments);
         tasks.tick(id);
-        vm.expectRevert();
+        vm.expectRevert(
+            abi.encodeWithSelector(ITasks.WrongPhase.selector, id, ITasks.Phase.Ended, ITasks.Phase.Committing)
+        );
         tasks.commitUpdate(id, 1, commitments);
         vm.stopPrank();
     }
 
     function test_commitUpdate_refusesMalformedCommitments() public {
         _toCommitting();
-        bytes memory error = abi.encodeWithSelector(ITasks.CommitmentMalformed.selector, 0);
+        bytes memory refusal = abi.encodeWithSelector(ITasks.CommitmentMalformed.selector, 0);
         ITasks.Commitment memory commitment = _commitments(1, 0)[0];
         bytes memory point = commitment.point;
         commitment.point = bytes.concat(hex"c0", new bytes(47));
-        vm.expectRevert(error);
+        vm.expectRevert(refusal);
         _commit(1, _hospital(0), commitment);
         commitment.point = new bytes(47);
-        vm.expectRevert(error);
+        vm.expectRevert(refusal);
         _commit(1, _hospital(0), commitment);
         commitment.point = point;
         commitment.proof = new bytes(49);
-        vm.expectRevert(error);
+        vm.expectRevert(refusal);
         _commit(1, _hospital(0), commitment);
     }
 

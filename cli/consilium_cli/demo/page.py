@@ -125,10 +125,22 @@ def _metric_picture(report: dict[str, Any]) -> Any:
     for x, entry in enumerate(rounds):
         if entry["outcome"] == "void":
             axes.axvspan(x, x + 1, color=RED, alpha=0.08)
+    _zoom(axes, report, [y for _, y in points])
     axes.set_xticks(range(len(values)), ["start", *[f"after {r['index']}" for r in rounds]], fontsize=9)
     axes.set_ylabel(f"{report['metric_name']} on held-out rows", color=MUTED)
     axes.legend(frameon=False, loc="lower right")
     return figure
+
+
+def _zoom(axes: Any, report: dict[str, Any], values: list[float]) -> None:
+    """Shows the part of the scale in which the curves differ; an untrained start below it is named instead."""
+    lines = [report["pooled_metric"], report["local_only_metric"]]
+    low, high = min([*values[1:], *lines]), max([*values[1:], *lines])
+    margin = max(0.15 * (high - low), 0.01)
+    if values and values[0] < low - margin:
+        axes.set_ylim(low - 2 * margin, min(high + margin, 1.0))
+        axes.annotate(f"start: {values[0]:.3f}, below", (0, low - 2 * margin), xytext=(6, 8), fontsize=9, color=MUTED,
+                      textcoords="offset points")  # fmt: skip
 
 
 def _money_picture(report: dict[str, Any]) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 from consilium_chain.task_spec import TOKEN
 from consilium_chain.views import Phase
+from rich import box
 from rich.console import Console
 from rich.status import Status
 from rich.table import Table
@@ -23,6 +24,7 @@ PHASES = {
     Phase.SCORING: "the committee evaluates and commits to scores",
     Phase.REVEALING: "the committee reveals",
 }
+STYLE: dict[str, Any] = {"title_justify": "left", "box": box.SIMPLE_HEAD, "title_style": "bold"}
 NOT_PRIVATE = (
     "Not private yet: updates are not masked, so [bold]the aggregator sees each hospital's update[/bold]"
     " (never its rows)."
@@ -106,8 +108,8 @@ def tokens(amount: int) -> str:
 
 def show_tables(console: Console, report: dict[str, Any], network: Network, chronicle: Chronicle) -> None:
     """The result: rounds, money, model."""
-    rounds = Table(title="Rounds", title_justify="left")
-    for column in ("round", "outcome", "sums proven on chain", "base accuracy", "accepted", "committee", "slashed"):
+    rounds = Table(title="Rounds: cohorts, committee, and the model that each round started from", **STYLE)
+    for column in ("round", "outcome", "proven", "accepted", "seated", "revealed", "slashed", "accuracy"):
         rounds.add_column(column)
     for entry in report["rounds"]:
         if entry["kind"] == "statistics":
@@ -118,14 +120,15 @@ def show_tables(console: Console, report: dict[str, Any], network: Network, chro
             str(entry["index"]),
             entry["outcome"] if entry["outcome"] != "void" else f"[red]void: {entry['void_reason']}[/red]",
             f"{verified} of {len(cohorts)}",
-            f"{entry['base_metric']:.3f}" if entry["base_metric"] is not None else "–",
             f"{sum(c['accepted'] for c in cohorts)} of {len(cohorts)}",
-            ", ".join(entry["committee"]) or "–",
-            ", ".join(sorted({s["who"] for s in entry["slashes"]})) or "–",
+            str(len(entry["committee"])),
+            str(len(entry["revealed"])),
+            "\n".join(sorted({s["who"] for s in entry["slashes"]})) or "–",
+            f"{entry['base_metric']:.3f}" if entry["base_metric"] is not None else "–",
         )
     console.print(rounds)
 
-    money = Table(title="Balances, in tokens", title_justify="left")
+    money = Table(title="Balances, in tokens", **STYLE)
     for column in ("who", "role", "before", "after", "change", ""):
         money.add_column(column, justify="right" if column in ("before", "after", "change") else "left")
     for row in report["balances"].values():

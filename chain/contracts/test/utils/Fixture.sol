@@ -2,15 +2,14 @@
 pragma solidity ^0.8.28;
 
 import {RLP} from "@openzeppelin/contracts/utils/RLP.sol";
-import {ConsiliumToken} from "../../src/ConsiliumToken.sol";
-import {PrevrandaoBeacon} from "../../src/PrevrandaoBeacon.sol";
-import {Staking} from "../../src/Staking.sol";
-import {Tasks} from "../../src/Tasks.sol";
+import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {IBeacon} from "../../src/interfaces/IBeacon.sol";
 import {IStaking} from "../../src/interfaces/IStaking.sol";
 import {ITasks} from "../../src/interfaces/ITasks.sol";
 import {Bits} from "../../src/libraries/Bits.sol";
 import {Kzg} from "../../src/libraries/Kzg.sol";
 import {Tickets} from "../../src/libraries/Tickets.sol";
+import {IDeployedStaking, IDeployedTasks} from "./Deployed.sol";
 import {Line, Lines, Signer} from "./Crypto.sol";
 import {Test} from "./Vm.sol";
 
@@ -30,20 +29,20 @@ abstract contract Fixture is Test {
     address internal constant OPERATOR = address(0x30001);
     address internal constant AGGREGATOR = address(0x30002);
     address internal constant STRANGER = address(0x30003);
-    Staking internal constant staking = Staking(address(0x57A4));
-    Tasks internal constant tasks = Tasks(address(0x7A5C));
+    IDeployedStaking internal constant staking = IDeployedStaking(address(0x57A4));
+    IDeployedTasks internal constant tasks = IDeployedTasks(address(0x7A5C));
 
-    ConsiliumToken internal token;
-    PrevrandaoBeacon internal beacon;
+    IERC20 internal token;
+    IBeacon internal beacon;
     uint256 internal id = 1;
 
     function setUp() public virtual {
         vm.warp(1_000_000);
         vm.roll(1_000);
-        token = new ConsiliumToken(SUPPLY, address(this));
-        beacon = new PrevrandaoBeacon(LOOKAHEAD);
-        vm.etch(address(staking), address(new Staking(token, UNBONDING)).code);
-        vm.etch(address(tasks), address(new Tasks(token, staking, beacon)).code);
+        token = IERC20(_deploy("ConsiliumToken", abi.encode(SUPPLY, address(this))));
+        beacon = IBeacon(_deploy("PrevrandaoBeacon", abi.encode(LOOKAHEAD)));
+        vm.etch(address(staking), _deploy("Staking", abi.encode(token, UNBONDING)).code);
+        vm.etch(address(tasks), _deploy("Tasks", abi.encode(token, staking, beacon)).code);
         staking.setTasks(address(tasks));
         token.transfer(OPERATOR, 10 * STAKE);
         vm.prank(OPERATOR);
@@ -56,6 +55,11 @@ abstract contract Fixture is Test {
             _stake(_voter(i), IStaking.Role.Voter);
             _register(_voter(i), _secret(i));
         }
+    }
+
+    /// @dev The artifact by its path: by its name, forge might take one that it compiled with the tests' settings.
+    function _deploy(string memory name, bytes memory arguments) private returns (address) {
+        return vm.deployCode(string.concat("out/", name, ".sol/", name, ".json"), arguments);
     }
 
     // Nodes.

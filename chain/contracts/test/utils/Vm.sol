@@ -16,6 +16,7 @@ interface Vm {
     function assertGt(uint256 left, uint256 right) external pure;
     function blobhashes(bytes32[] calldata hashes) external;
     function chainId(uint256 id) external;
+    function deployCode(string calldata path, bytes calldata arguments) external returns (address);
     function etch(address target, bytes calldata code) external;
     function expectEmit(address emitter) external;
     function expectRevert(bytes calldata data) external;

@@ -1,0 +1,85 @@
+"""What all measurements share: where results go, what they say about the machine, how their pictures look."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+from matplotlib import pyplot
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+LIBRARIES = ("ckzg", "numpy", "torch", "flwr", "web3", "py-arkworks-bls12381")
+COLOURS = {
+    "plain": "#8a8f98",
+    "forming": "#c9b458",
+    "committing": "#2f6f9f",
+    "uploading": "#5fa3c7",
+    "publishing": "#1f9e89",
+    "drawing": "#d9a441",
+    "scoring": "#b1588c",
+    "revealing": "#d08bb0",
+}
+
+
+def header(command: str) -> dict[str, Any]:
+    """When, where and by what a result was measured. No path and no host name."""
+    return {
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "command": command,
+        "machine": {
+            "cores": os.cpu_count(),
+            "processor": _processor(),
+            "system": f"{platform.system()} {platform.machine()}",
+            "load_before": round(os.getloadavg()[0], 2),
+        },
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or "unknown"
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
+
+
+def spread(values: Sequence[float], digits: int = 4) -> dict[str, float | int]:
+    """Median, least and most of repeated measurements, and how many there were."""
+    return {
+        "median": round(median(values), digits),
+        "min": round(min(values), digits),
+        "max": round(max(values), digits),
+        "count": len(values),
+    }
+
+
+def write_result(folder: Path, name: str, result: Mapping[str, Any]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.json").write_text(json.dumps(result, indent=2) + "\n")
+
+
+def figure(width: float, height: float, columns: int = 1) -> tuple[Figure, list[Axes]]:
+    """Axes side by side, without frames."""
+    pyplot.rcParams.update({"font.size": 10, "svg.fonttype": "path", "svg.hashsalt": "consilium"})
+    drawn, axes = pyplot.subplots(1, columns, figsize=(width, height), squeeze=False, layout="constrained")
+    for one in axes[0]:
+        one.spines[["top", "right"]].set_visible(False)
+    return drawn, list(axes[0])
+
+
+def write_figure(folder: Path, name: str, drawn: Figure) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn.savefig(folder / f"{name}.svg", metadata={"Date": None})
+    pyplot.close(drawn)

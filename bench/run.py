@@ -1,0 +1,53 @@
+"""`make bench`: measures, and writes bench/results/NAME.json and NAME.svg.
+
+commit   parameters committed to in a second, and against the KZG library alone
+gas      gas of every transaction of a task on a local chain
+round    a verifiable round against the same Flower round without commitments and chain
+demo     the whole demo, by the clock
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import time
+from importlib import import_module
+from pathlib import Path
+
+from results_store import header, write_result
+from rich.console import Console
+from rich.table import Table
+
+PARTS = ("commit", "gas", "round", "demo")
+RESULTS = Path(__file__).resolve().parent / "results"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"any of {', '.join(PARTS)}; all by default")
+    parser.add_argument("--quick", action="store_true", help="tiny runs: shows that it works, measures nothing")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where the results go")
+    given = parser.parse_args()
+    if unknown := set(given.parts) - set(PARTS):
+        parser.error(f"no such part: {', '.join(sorted(unknown))}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as an exception, so that children are ended
+    console = Console()
+    summary = Table("measurement", "result", box=None, pad_edge=False)
+    for part in given.parts or PARTS:
+        started = time.monotonic()
+        console.print(f"[bold]{part}[/bold]")
+        module = import_module(part)
+        before = header(f"bench/run.py {part}{' --quick' if given.quick else ''}")
+        result = {**before, **module.measure(given.quick)}
+        write_result(given.results, part, result)
+        module.plot(result, given.results)
+        for name, text in module.table(result):
+            summary.add_row(name, text)
+        console.print(f"  {time.monotonic() - started:.0f} s")
+    console.print()
+    console.print(summary)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.28;
+
+import {ITasks} from "../src/interfaces/ITasks.sol";
+import {Bits} from "../src/libraries/Bits.sol";
+import {Signer} from "./utils/Crypto.sol";
+import {Fixture} from "./utils/Fixture.sol";
+
+/// @dev Each stage is reached in `setUp`, so that a test's one call finds storage as cold as a transaction does.
+abstract contract GasFixture is Fixture {
+    using Bits for uint256;
+
+    /// @dev The gas of a transaction with this call alone: what it costs by itself, its data, and what it does.
+    function _measure(string memory name, address sender, address target, bytes memory data)
+        internal
+        returns (uint256 used)
+    {
+        vm.prank(sender);
+        uint256 before = gasleft();
+        (bool ok,) = target.call(data);
+        used = before - gasleft();
+        vm.assertTrue(ok);
+        used += 21_000;
+        for (uint256 i = 0; i < data.length; ++i) {
+            used += data[i] == 0 ? 4 : 16;
+        }
+        vm.snapshotValue("gas", name, used);
+    }
+
+    function _measure(string memory name, address sender, bytes memory data) internal returns (uint256) {
+        return _measure(name, sender, address(tasks), data);
+    }
+}
+
+contract CommitGasTest is GasFixture {
+    bytes private _first;
+    bytes private _second;
+
+    function setUp() public override {
+        super.setUp();
+        _toCommitting();
+        _first = abi.encodeCall(ITasks.commitUpdate, (id, 1, _commitments(1, 0)));
+        _second = abi.encodeCall(ITasks.commitUpdate, (id, 1, _commitments(1, 1)));
+    }
+
+    function test_commitUpdate_costsLessThan135k() public {
+        bytes memory data = _first;
+        vm.assertLe(_measure("commitUpdate, first of a round, one blob", _hospital(0), data), 135_000);
+    }
+
+    function test_code_fitsAChain() public view {
+        vm.assertLe(address(tasks).code.length, 24_576);
+    }
+}
+
+contract CommitNextGasTest is GasFixture {
+    bytes private _data;
+
+    function setUp() public override {
+        super.setUp();
+        _toCommitting();
+        _commit(0);
+        _data = abi.encodeCall(ITasks.commitUpdate, (id, 1, _commitments(1, 1)));
+    }
+
+    function test_commitUpdate_costsLessThan120kAfterTheFirst() public {
+        bytes memory data = _data;
+        vm.assertLe(_measure("commitUpdate, one blob", _hospital(1), data), 120_000);
+    }
+}
+
+contract PublishGasTest is GasFixture {
+    bytes private _sumData;
+    bytes private _publishData;
+    bytes32 private _hash;
+
+    function setUp() public override {
+        super.setUp();
+        _toPublishing();
+        _publish(0, 0, _sumCohort(0, 0));
+        _hash = _sumCohort(1, 0);
+        _publishData = abi.encodeCall(ITasks.publish, (id, 1, 1, 0, 0, 1));
+    }
+
+    function test_publish_costsLessThan60kWithTheNextPhase() public {
+        bytes memory data = _publishData;
+        _setBlob(_hash);
+        vm.assertLe(_measure("publish, last cohort, one blob", AGGREGATOR, data), 60_000);
+    }
+}
+
+contract SumGasTest is GasFixture {
+    bytes private _data;
+
+    function setUp() public override {
+        super.setUp();
+        _toStatistics();
+        _commitAll();
+        _fix(15);
+        (bytes memory points,) = _sum(0, 15, 0);
+        _data = abi.encodeCall(ITasks.sumCommitments, (id, 0, 0, 0, points));
+    }
+
+    function test_sumCommitments_costsLessThan200kForFour() public {
+        bytes memory data = _data;
+        vm.assertLe(_measure("sumCommitments, four hospitals", STRANGER, data), 200_000);
+    }
+}
+
+contract ScoreGasTest is GasFixture {
+    bytes private _data;
+    bytes private _key;
+    bytes private _ticketOf;
+    bytes private _message;
+
+    function setUp() public override {
+        super.setUp();
+        _toScoring();
+        (_key, _ticketOf, _message) = (Signer.publicKey(_secret(0)), _ticket(0), tasks.ticketMessage(id, 1));
+        _data = abi.encodeCall(ITasks.commitScores, (id, 1, _key, _ticketOf, bytes32(uint256(1))));
+    }
+
+    function test_commitScores_costsLessThan230k() public {
+        bytes memory data = _data;
+        vm.assertLe(_measure("commitScores, first of a round", _voter(0), data), 230_000);
+    }
+
+    function test_verifyTicket_costsLessThan130k() public {
+        (bytes memory key, bytes memory ticket, bytes memory message) = (_key, _ticketOf, _message);
+        uint256 before = gasleft();
+        vm.assertTrue(staking.verifyTicket(key, ticket, message));
+        uint256 used = before - gasleft();
+        vm.snapshotValue("gas", "verifyTicket, call alone", used);
+        vm.assertLe(used, 130_000);
+    }
+}
+
+contract SettleGasTest is GasFixture {
+    bytes private _data;
+
+    function setUp() public override {
+        super.setUp();
+        _toScoring();
+        _scoreAll(1_000);
+        _data = abi.encodeCall(ITasks.settle, (id, 1));
+    }
+
+    function test_settle_costsLessThan450kForFourHospitalsAndThreeVoters() public {
+        bytes memory data = _data;
+        vm.assertLe(_measure("settle, four hospitals, three voters", STRANGER, data), 450_000);
+    }
+}

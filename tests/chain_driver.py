@@ -1,0 +1,325 @@
+"""Plays whole tasks on a real local chain with real blobs, without Flower: for tests of any room.
+
+Every test proposes a task of its own, so that tests share the node, the accounts and their stakes, and nothing else.
+"""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from consilium_chain.connection import Connection, Receipt
+from consilium_chain.deployment import SUPPLY, Deployment, deploy
+from consilium_chain.errors import Refused
+from consilium_chain.keystore import voter_key
+from consilium_chain.ledger import Ledger, OpenedCommitment, PublishedCohort
+from consilium_chain.localnode import FAUCET_KEY, LocalNode
+from consilium_chain.task_spec import TOKEN
+from consilium_chain.views import Phase, Role, RoundState, TaskParams, members
+from consilium_zk.blobs import Blob, add, scale, with_blinders
+from consilium_zk.constants import BLS_MODULUS
+from consilium_zk.curve import to_eip2537
+from consilium_zk.kzg import commit, open_at, versioned_hash
+from consilium_zk.packing import LaneLayout, pack
+from consilium_zk.tickets import Ticket, public_key, sign_ticket
+from eth_account import Account
+from numpy.typing import NDArray
+
+GAS_MONEY = 10**20
+TOKENS = 1_000_000 * TOKEN
+STAKE = 500_000 * TOKEN
+BOND = 1_000 * TOKEN
+WINDOW = 100_000  # seconds of chain time: no test lets one pass but by `pass_deadline`
+LAYOUT = LaneLayout(bits=16, total_weight=256)
+KEY = bytes(range(97))  # stands for a Flower node key
+
+
+@contextmanager
+def refused(name: str, **values: object) -> Iterator[pytest.ExceptionInfo[Refused]]:
+    """The block must raise Refused with this Solidity error and these of its values."""
+    with pytest.raises(Refused) as caught:
+        yield caught
+    found = {key: caught.value.values.get(key) for key in values}
+    assert (caught.value.name, found) == (name, values)
+
+
+def task_params(aggregator: str, **changes: Any) -> TaskParams:
+    """Terms under which nothing ends by itself; `changes` by field."""
+    terms = TaskParams(
+        spec_hash=bytes(32), aggregator=aggregator, pool=10_001, hospital_bond=BOND, voter_bond=BOND,
+        aggregator_bond=BOND, rounds=2, cohorts=1, min_cohort_size=1, min_hospitals=1, max_hospitals=2, min_voters=1,
+        max_voters=1, seats=1, min_reveals=1, statistics_blobs=1, update_blobs=1, rows_per_weight=10, max_weight=16,
+        accept_floor=-10_000, harmful_below=-50_000, tolerance_abs=1_000, tolerance_bps=1_000,
+        hospital_share_bps=7_000, voter_share_bps=2_000, aggregator_share_bps=1_000, harmful_slash_bps=2_000,
+        not_revealed_slash_bps=1_000, not_published_slash_bps=2_500, join_window=WINDOW, commit_window=WINDOW,
+        upload_window=WINDOW, publish_window=WINDOW, score_window=WINDOW, reveal_window=WINDOW,
+    )  # fmt: skip
+    return replace(terms, **changes)
+
+
+class LocalChain:
+    """A node, the contracts, and accounts with tokens and stakes that tests borrow."""
+
+    def __init__(self) -> None:
+        self.node = LocalNode()
+        try:
+            self.deployment: Deployment = deploy(Connection(self.node.url, Account.from_key(FAUCET_KEY)))
+        except BaseException:
+            self.node.stop()
+            raise
+        self.treasury = self.ledger(FAUCET_KEY)
+        self.accounts: dict[str, Ledger] = {self.treasury.address: self.treasury}
+        self._pools: dict[Role, list[Ledger]] = {role: [] for role in Role}
+
+    def __enter__(self) -> LocalChain:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.node.stop()
+
+    def ledger(self, key: str | bytes) -> Ledger:
+        return Ledger(Connection(self.node.url, Account.from_key(key)), self.deployment)
+
+    def funded(self, tokens: int = TOKENS) -> Ledger:
+        """A fresh account with ether and tokens."""
+        ledger = self.ledger(secrets.token_bytes(32))
+        self.treasury.connection.send_ether(ledger.address, GAS_MONEY)
+        self.treasury.transfer(ledger.address, tokens)
+        self.accounts[ledger.address] = ledger
+        return ledger
+
+    def staked(self, role: Role, count: int) -> list[Ledger]:
+        """Accounts with free stake in a role, and a registered key if they vote."""
+        pool = self._pools[role]
+        while len(pool) < count:
+            ledger = self.funded()
+            ledger.stake(role, STAKE)
+            if role is Role.VOTER:
+                ledger.register_voter_key(voter_key(ledger.connection.account))
+            pool.append(ledger)
+        return pool[:count]
+
+    def rpc(self, method: str, *arguments: Any) -> Any:
+        answer = self.treasury.connection._web3.provider.make_request(method, list(arguments))  # type: ignore[arg-type]
+        assert "error" not in answer, answer
+        return answer.get("result")
+
+    def pass_time(self, seconds: int) -> None:
+        self.rpc("evm_increaseTime", seconds)
+        self.rpc("evm_mine")
+
+    def mine(self, blocks: int) -> None:
+        self.rpc("anvil_mine", hex(blocks))
+
+    def unaccounted(self) -> int:
+        """Tokens minted minus all that are anywhere, or were burnt: 0."""
+        ledger = self.treasury
+        wallets = sum(ledger.balance(address) for address in self.accounts)
+        pools = sum(ledger.state(task).pool_left for task in range(1, ledger.task_count() + 1))
+        burnt = sum(event.values["amount"] for event in ledger.events() if event.name == "StakeSlashed")
+        return SUPPLY - wallets - ledger.total_staked() - pools - ledger.total_claimable() - burnt
+
+
+@dataclass
+class Update:
+    """What a hospital knows of its update of a round."""
+
+    lanes: NDArray[np.uint64]
+    blobs: list[Blob]
+    opened: list[OpenedCommitment]
+
+
+@dataclass
+class TaskDriver:
+    """One task with `hospitals` and `voters`, moved on phase by phase. The statistics round is round 0."""
+
+    chain: LocalChain
+    hospitals: int = 2
+    voters: int = 1
+    lanes: int = 50
+    seed: int = 0
+    terms: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.random = np.random.default_rng(self.seed)
+        self.nodes = self.chain.staked(Role.HOSPITAL, self.hospitals)
+        self.judges = self.chain.staked(Role.VOTER, self.voters)
+        (self.aggregator,) = self.chain.staked(Role.AGGREGATOR, 1)
+        self.operator = self.chain.treasury
+        counts = {"max_hospitals": self.hospitals, "max_voters": self.voters, "seats": self.voters}
+        self.params = task_params(self.aggregator.address, **counts | self.terms)
+        self.task = self.operator.propose(self.params)
+        self.updates: dict[tuple[int, int], Update] = {}
+        self.ballots: dict[tuple[int, int], tuple[list[int], bytes]] = {}
+
+    # Views
+
+    @property
+    def phase(self) -> Phase:
+        return self.operator.state(self.task).phase
+
+    @property
+    def round(self) -> int:
+        return self.operator.state(self.task).round
+
+    @property
+    def round_state(self) -> RoundState:
+        return self.operator.round_state(self.task, self.round)
+
+    def weight(self, index: int, round_: int) -> int:
+        return 1 if round_ == 0 else self.operator.hospitals(self.task)[index].weight
+
+    def cohort(self, index: int) -> list[int]:
+        return list(members(self.operator.cohort_members(self.task, self.round, index)))
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        return [e.values for e in self.operator.events() if e.name == name and e.values.get("taskId") == self.task]
+
+    # Joining
+
+    def join(self, rows: Sequence[int] | None = None) -> TaskDriver:
+        """Everybody joins, and with the last the statistics round begins."""
+        self.aggregator.join_as_aggregator(self.task)
+        for index, node in enumerate(self.nodes):
+            node.join_as_hospital(self.task, rows[index] if rows else 10 * (index + 1), KEY)
+        for judge in self.judges:
+            judge.join_as_voter(self.task)
+        return self
+
+    # Hospitals
+
+    def make_update(self, index: int, round_: int | None = None) -> Update:
+        """Random lanes, packed, blinded and opened at the challenge of this hospital and round."""
+        number = self.round if round_ is None else round_
+        lanes = self.random.integers(0, 2**16 - 1, self.lanes, dtype=np.uint64)
+        blobs = [
+            with_blinders(blob, secrets.randbelow(BLS_MODULUS), secrets.randbelow(BLS_MODULUS))
+            for blob in pack(lanes, LAYOUT)
+        ]
+        return Update(lanes, blobs, [self.opened(index, number, place, blob) for place, blob in enumerate(blobs)])
+
+    def opened(self, index: int, round_: int, place: int, blob: Blob) -> OpenedCommitment:
+        node = self.nodes[index]
+        point = commit(blob)
+        z = node.challenge(self.task, round_, node.address, place, versioned_hash(point))
+        return OpenedCommitment(point, open_at(blob, z))
+
+    def commit(self, index: int) -> Update:
+        update = self.make_update(index)
+        self.nodes[index].commit_update(self.task, self.round, update.opened)
+        self.updates[self.round, index] = update
+        return update
+
+    def commit_all(self, only: Sequence[int] | None = None) -> TaskDriver:
+        for index in members(self.round_state.members):
+            if only is None or index in only:
+                self.commit(index)
+        return self
+
+    # Aggregator
+
+    def cohort_sum(self, cohort: int, survivors: Sequence[int]) -> PublishedCohort:
+        round_ = self.round
+        present = [index for index in self.cohort(cohort) if index in survivors]
+        updates = [self.updates[round_, index] for index in present]
+        weights = [self.weight(index, round_) for index in present]
+        count = len(updates[0].blobs)
+        sums = [
+            add([scale(u.blobs[place], w) for u, w in zip(updates, weights, strict=True)]) for place in range(count)
+        ]
+        points = [[to_eip2537(u.opened[place].point) for u in updates] for place in range(count)]
+        return PublishedCohort(cohort, sums, points)
+
+    def publish(
+        self, change: Callable[[PublishedCohort], PublishedCohort] | None = None, survivors: Sequence[int] | None = None
+    ) -> list[Receipt]:
+        """Publishes all cohorts' sums, the first one as `change` makes it."""
+        state = self.round_state
+        present = list(members(state.committed)) if survivors is None else list(survivors)
+        sums = [self.cohort_sum(cohort, present) for cohort in members(state.viable_cohorts)]
+        if change is not None:
+            sums[0] = change(sums[0])
+        return self.aggregator.publish_sums(self.task, self.round, sum(1 << i for i in present), sums)
+
+    # Beacon
+
+    def beacon(self) -> int:
+        """The request in progress, once its block can be proven."""
+        request = self.round_state.beacon_request
+        missing = request + 1 - self.operator.connection.block_number()
+        if missing > 0:
+            self.chain.mine(missing)
+        return request
+
+    def form(self) -> TaskDriver:
+        self.operator.form_cohorts(self.task, self.beacon())
+        return self
+
+    def draw(self) -> TaskDriver:
+        self.operator.draw_seats(self.task, self.beacon())
+        return self
+
+    # Voters
+
+    def ticket(self, voter: int) -> Ticket:
+        judge = self.judges[voter]
+        message = judge.ticket_message(self.task, self.round, self.round_state.seat_seed)
+        return sign_ticket(voter_key(judge.connection.account), message)
+
+    def public_key(self, voter: int) -> bytes:
+        return public_key(voter_key(self.judges[voter].connection.account))
+
+    def score(self, voter: int, scores: Sequence[int], ticket: bytes | None = None) -> None:
+        judge, salt = self.judges[voter], secrets.token_bytes(32)
+        sealed = judge.score_commitment(self.task, self.round, scores, salt)
+        shown = self.ticket(voter) if ticket is None else ticket
+        judge.commit_scores(self.task, self.round, self.public_key(voter), shown, sealed)
+        self.ballots[self.round, voter] = (list(scores), salt)
+
+    def reveal(self, voter: int) -> None:
+        scores, salt = self.ballots[self.round, voter]
+        self.judges[voter].reveal_scores(self.task, self.round, scores, salt)
+
+    # Passage
+
+    def pass_deadline(self) -> None:
+        state = self.operator.state(self.task)
+        self.chain.pass_time(max(1, state.deadline + 1 - self.operator.connection.now()))
+
+    def tick(self) -> TaskDriver:
+        self.operator.tick(self.task)
+        return self
+
+    def statistics(self) -> TaskDriver:
+        """The whole statistics round."""
+        self.commit_all().publish()
+        return self
+
+    def to_committing(self) -> TaskDriver:
+        """To the first training round's commitments."""
+        return self.join().statistics().form()
+
+    def to_scoring(self) -> TaskDriver:
+        self.to_committing().commit_all().publish()
+        return self.draw()
+
+    def judge(self, scores: Sequence[Sequence[int]]) -> TaskDriver:
+        """All voters score, reveal, and the round is settled."""
+        for voter, own in enumerate(scores):
+            self.score(voter, own)
+        for voter in range(len(scores)):
+            self.reveal(voter)
+        self.operator.settle(self.task, self.round)
+        return self
+
+    def home(self) -> TaskDriver:
+        """After the end: everybody's bonds and money come home."""
+        for ledger in {node.address: node for node in itertools.chain(self.nodes, self.judges, [self.aggregator])}:
+            self.operator.release_bond(self.task, ledger)
+        return self
