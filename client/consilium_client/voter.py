@@ -20,7 +20,6 @@ from consilium_chain.keystore import voter_key
 from consilium_chain.ledger import Ledger
 from consilium_chain.task_spec import MICRO
 from consilium_chain.views import INVALID_SCORE, Phase, Role, RoundState, TaskState, members
-from consilium_zk.kzg import setup
 from consilium_zk.tickets import draw, public_key, seat_threshold, sign_ticket
 from numpy.typing import NDArray
 
@@ -65,7 +64,6 @@ class VoterNode:
             self.ledger.join_as_voter(self.task.number)
         self.index = [v.node for v in self.ledger.voters(self.task.number)].index(self.ledger.address)
         emit("joined", role="voter", index=self.index, rows=len(self.table.labels))
-        setup()  # while others join
 
     def run(self) -> None:
         """Judges until the task ends, then takes the bond back and collects the rewards."""

@@ -233,3 +233,11 @@ def test_setup_refuses_another_setup(tmp_path: Any, monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(kzg, "setup_path", lambda path=path: path)
         with pytest.raises(SetupMalformed):
             kzg.setup.__wrapped__()
+
+
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=3, deadline=None)
+def test_commit_by_points_equals_the_library(seed: int) -> None:
+    blob = field_blob(seed)
+    kzg.setup()
+    assert kzg.commit_by_points(blob) == kzg.commit(blob)

@@ -57,7 +57,7 @@ contract Tasks is Joining, Training, Publishing, Judging, Settling, Multicall {
             cohortSeed: round.cohortSeed,
             seatSeed: round.seatSeed,
             members: round.members,
-            committed: round.committed,
+            committed: round.committed(),
             viableCohorts: round.viableCohorts,
             survivors: round.survivors,
             summedCohorts: round.summedCohorts,

@@ -162,9 +162,7 @@ contract JoiningTest is Fixture {
         vm.expectRevert(abi.encodeWithSelector(ITasks.NotAggregator.selector, STRANGER));
         tasks.joinAsAggregator(id);
         vm.expectRevert(
-            abi.encodeWithSelector(
-                IStaking.StakeInsufficient.selector, STRANGER, IStaking.Role.Hospital, 0, 100e18
-            )
+            abi.encodeWithSelector(IStaking.StakeInsufficient.selector, STRANGER, IStaking.Role.Hospital, 0, 100e18)
         );
         tasks.joinAsHospital(id, 1, "");
         _pass();
@@ -224,9 +222,7 @@ contract JoiningTest is Fixture {
     function test_releaseBond_refusals() public {
         _toStatistics();
         vm.expectRevert(
-            abi.encodeWithSelector(
-                ITasks.WrongPhase.selector, id, ITasks.Phase.Committing, ITasks.Phase.Ended
-            )
+            abi.encodeWithSelector(ITasks.WrongPhase.selector, id, ITasks.Phase.Committing, ITasks.Phase.Ended)
         );
         tasks.releaseBond(id, _hospital(0));
         _pass();

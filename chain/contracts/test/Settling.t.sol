@@ -157,9 +157,7 @@ contract SettlingTest is Fixture {
         _toForming();
         _runRound(1_000);
         vm.expectRevert(
-            abi.encodeWithSelector(
-                ITasks.WrongPhase.selector, id, ITasks.Phase.Forming, ITasks.Phase.Revealing
-            )
+            abi.encodeWithSelector(ITasks.WrongPhase.selector, id, ITasks.Phase.Forming, ITasks.Phase.Revealing)
         );
         tasks.settle(id, 1);
         _form();

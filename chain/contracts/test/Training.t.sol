@@ -77,9 +77,7 @@ contract TrainingTest is Fixture {
             string memory key = string.concat(".openings[", vm.toString(i), "]");
             vm.assertEq(vm.parseJsonAddress(json, string.concat(key, ".hospital")), _hospital(i));
             bytes32 hash = vm.parseJsonBytes32(json, string.concat(key, ".versioned_hash"));
-            vm.assertEq(
-                tasks.challenge(id, 0, _hospital(i), 0, hash), vm.parseJsonUint(json, string.concat(key, ".z"))
-            );
+            vm.assertEq(tasks.challenge(id, 0, _hospital(i), 0, hash), vm.parseJsonUint(json, string.concat(key, ".z")));
             _commit(0, _hospital(i), _vector(json, key));
             points = bytes.concat(points, vm.parseJsonBytes(json, string.concat(key, ".point")));
         }
@@ -193,9 +191,7 @@ contract TrainingTest is Fixture {
     function test_fixSurvivors_onceOnly() public {
         _toPublishing();
         vm.expectRevert(
-            abi.encodeWithSelector(
-                ITasks.WrongPhase.selector, id, ITasks.Phase.Publishing, ITasks.Phase.Uploading
-            )
+            abi.encodeWithSelector(ITasks.WrongPhase.selector, id, ITasks.Phase.Publishing, ITasks.Phase.Uploading)
         );
         vm.prank(AGGREGATOR);
         tasks.fixSurvivors(id, 1, 15);

@@ -17,7 +17,7 @@ library Tickets {
         returns (bool)
     {
         if (publicKey.length != Bls12381.G2_LENGTH || signature.length != Bls12381.G1_LENGTH) return false;
-        if (_isZero(publicKey)) return false;
+        if (keccak256(publicKey) == keccak256(new bytes(Bls12381.G2_LENGTH))) return false;
         G1 memory point = abi.decode(signature, (G1));
         if (Bls12381.isIdentity(point)) return false;
         return Bls12381.signs(point, Bls12381.hashToG1(message, domain), publicKey);
@@ -32,13 +32,5 @@ library Tickets {
     function threshold(uint256 seats, uint256 bond, uint256 weight) internal pure returns (uint256) {
         uint256 share = seats * bond;
         return share >= weight ? type(uint256).max : Math.mulDiv(type(uint256).max, share, weight);
-    }
-
-    function _isZero(bytes calldata data) private pure returns (bool) {
-        uint256 bits;
-        for (uint256 i = 0; i < data.length; i += 32) {
-            bits |= uint256(bytes32(data[i:]));
-        }
-        return bits == 0;
     }
 }

@@ -146,7 +146,7 @@ abstract contract Settling is TaskBase {
         private
         returns (uint256 amount)
     {
-        amount = Payouts.share(part, _weight(task, round.survivors), _weight(task, round.committed));
+        amount = Payouts.share(part, _weight(task, round.survivors), _weight(task, round.committed()));
         _reward(taskId, task.state.round, task.params.aggregator, amount);
     }
 

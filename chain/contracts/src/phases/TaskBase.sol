@@ -118,6 +118,7 @@ abstract contract TaskBase is ITasks {
         round.cohorts = 1;
         round.blobs = uint8(task.params.statisticsBlobs);
         round.members = task.state.activeHospitals;
+        round.pending = task.state.activeHospitals;
         task.cohorts[Keys.entry(0, 0)].members = task.state.activeHospitals;
         _startPhase(taskId, task, Phase.Committing, task.params.commitWindow);
     }

@@ -30,6 +30,7 @@ abstract contract Training is TaskBase {
         }
         round.cohortSeed = seed;
         round.members = members;
+        round.pending = members;
         round.cohorts = uint8(count);
         round.blobs = uint8(task.params.updateBlobs);
         emit CohortsFormed(taskId, number, seed, cohorts);
@@ -39,10 +40,12 @@ abstract contract Training is TaskBase {
     /// @inheritdoc ITasks
     function commitUpdate(uint256 taskId, uint256 number, Commitment[] calldata commitments) external {
         (Task storage task, Round storage round) = _open(taskId, Phase.Committing, number);
-        uint256 members = round.members;
-        uint256 index = _member(taskId, task, IStaking.Role.Hospital, members);
-        uint256 committed = round.committed;
-        if (committed.has(index)) revert AlreadyCommitted(taskId, msg.sender);
+        uint256 index = _member(taskId, task, IStaking.Role.Hospital, type(uint256).max);
+        uint256 pending = round.pending;
+        if (!pending.has(index)) {
+            if (round.members.has(index)) revert AlreadyCommitted(taskId, msg.sender);
+            revert NotAMember(taskId, msg.sender);
+        }
         if (commitments.length != round.blobs) revert BlobCountWrong(commitments.length, round.blobs);
 
         bytes memory points = new bytes(commitments.length * Kzg.POINT_LENGTH);
@@ -52,10 +55,10 @@ abstract contract Training is TaskBase {
             task.commitments[Keys.entry(number, index, blob)] = keccak256(point);
             Kzg.setPoint(points, blob, point);
         }
-        committed = committed.with(index);
-        round.committed = committed;
+        pending = pending.without(index);
+        round.pending = pending;
         emit UpdateCommitted(taskId, number, msg.sender, points);
-        if (committed == members) _closeCommitting(taskId, task);
+        if (pending == 0) _closeCommitting(taskId, task);
     }
 
     /// @inheritdoc ITasks
@@ -65,11 +68,11 @@ abstract contract Training is TaskBase {
         (Task storage task, Round storage round) = _open(taskId, Phase.Uploading, number);
         _requireAggregator(task);
         (uint256 viable, uint256 members) = _viable(task, round, number, survivors);
-        if (!members.contains(survivors) || !round.committed.contains(survivors)) revert SurvivorsInvalid(survivors);
+        if (!members.contains(survivors) || !round.committed().contains(survivors)) revert SurvivorsInvalid(survivors);
         round.viableCohorts = uint64(viable);
         round.survivors = survivors;
         emit SurvivorsFixed(taskId, number, survivors);
-        _markAbsent(taskId, task, members & round.committed & ~survivors);
+        _markAbsent(taskId, task, members & ~round.pending & ~survivors);
         if (viable == 0) _void(taskId, task, VoidReason.TooFewHospitals);
         else _startPhase(taskId, task, Phase.Publishing, task.params.publishWindow);
     }
@@ -87,10 +90,9 @@ abstract contract Training is TaskBase {
     function _closeCommitting(uint256 taskId, Task storage task) internal {
         uint256 number = task.state.round;
         Round storage round = task.rounds[number];
-        uint256 committed = round.committed;
-        _markAbsent(taskId, task, round.members & ~committed);
+        _markAbsent(taskId, task, round.pending);
         round.viableCohorts = uint64(Bits.below(round.cohorts));
-        (uint256 viable,) = _viable(task, round, number, committed);
+        (uint256 viable,) = _viable(task, round, number, round.committed());
         round.viableCohorts = uint64(viable);
         if (viable == 0) _void(taskId, task, VoidReason.TooFewHospitals);
         else _startPhase(taskId, task, Phase.Uploading, task.params.uploadWindow);

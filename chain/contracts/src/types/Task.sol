@@ -22,7 +22,7 @@ struct Round {
     uint64 publishedCohorts;
     uint256 beaconRequest;
     uint256 members;
-    uint256 committed;
+    uint256 pending; // members that have not committed: one map to look at and to write per commitment
     uint256 survivors;
     uint256 seated;
     uint256 stoodDown;
@@ -54,6 +54,12 @@ struct Task {
     mapping(bytes32 roundCohortBlob => bytes32) sums; // versioned hash of what must be published
     mapping(bytes32 roundAndVoter => bytes32) scoreCommitments;
     mapping(bytes32 roundVoterWord => uint256) scores; // four to a word
+}
+
+using {committed} for Round global;
+
+function committed(Round storage round) view returns (uint256) {
+    return round.members & ~round.pending;
 }
 
 /// @title Keys of what a round stores by index. Hashed, so that no number, however large, reaches another's place.

@@ -92,9 +92,7 @@ abstract contract Fixture is Test {
     }
 
     function _possession(address voter, uint256 secret, bytes memory key) internal view returns (bytes memory) {
-        return Signer.sign(
-            secret, abi.encode(block.chainid, address(staking), voter, key), Tickets.POSSESSION_DOMAIN
-        );
+        return Signer.sign(secret, abi.encode(block.chainid, address(staking), voter, key), Tickets.POSSESSION_DOMAIN);
     }
 
     function _locked(address node, IStaking.Role role) internal view returns (uint256) {

@@ -1,0 +1,61 @@
+"""Child processes that never outlive a measurement."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+from consilium_chain.localnode import child_environment
+
+GRACE = 10.0
+
+
+class Child:
+    """A Python program in a session of its own; leaving the context ends it and whatever it started."""
+
+    def __init__(self, arguments: Sequence[str], log: Path) -> None:
+        self._log = log
+        with log.open("ab") as sink:
+            self._process = subprocess.Popen(
+                [sys.executable, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=sink,
+                stderr=sink,
+                env=child_environment() | {"OMP_NUM_THREADS": "1"},
+                start_new_session=True,
+            )
+
+    def wait(self, seconds: float) -> None:
+        """Waits for its end. Raises RuntimeError with its last words unless it ends well and in time."""
+        try:
+            code = self._process.wait(seconds)
+        except subprocess.TimeoutExpired as error:
+            raise RuntimeError(f"a child did not end within {seconds:.0f} s; it said: {self._last_words()}") from error
+        if code != 0:
+            raise RuntimeError(f"a child ended with exit code {code}; it said: {self._last_words()}")
+
+    def _last_words(self) -> str:
+        return "\n".join(self._log.read_text(errors="replace").strip().splitlines()[-5:])
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(GRACE)
+            except subprocess.TimeoutExpired:
+                pass
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)  # also what the child left behind in its session
+        except ProcessLookupError:
+            pass
+        self._process.wait()
