@@ -17,7 +17,7 @@ import ckzg
 from eth_utils.crypto import keccak
 from py_arkworks_bls12381 import G1Point, Scalar
 
-from .blobs import Blob, to_scalars
+from .blobs import Blob, parse_blob, to_scalars
 from .constants import BLS_MODULUS, BYTES_PER_FIELD_ELEMENT, FIELD_ELEMENTS_PER_BLOB, OPENING_TAG
 from .curve import Commitment, compressed, decompress, parse_commitment
 from .encoding import address, bytes32, uint256
@@ -106,7 +106,8 @@ def commit(blob: Blob) -> Commitment:
 
 def commit_by_points(blob: Blob) -> Commitment:
     """The same commitment as the sum of scalar times Lagrange point, in arkworks. Raises BlobMalformed."""
-    scalars = [Scalar.from_be_bytes(scalar.to_bytes(BYTES_PER_FIELD_ELEMENT, "big")) for scalar in to_scalars(blob)]
+    canonical = to_scalars(parse_blob(blob))
+    scalars = [Scalar.from_be_bytes(scalar.to_bytes(BYTES_PER_FIELD_ELEMENT, "big")) for scalar in canonical]
     return Commitment(compressed(G1Point.multiexp_unchecked(_lagrange_points(), scalars)))
 
 
