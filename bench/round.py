@@ -123,9 +123,7 @@ def measure_scenario(scenario: Scenario) -> dict[str, Any]:
         "ratio_to_flower": round(verifiable_s / plain_s, 2),
         "ratio_train_to_aggregate": round(aggregating / plain_s, 2),
         "phases_s": phases,
-        "slowest_hospital": {
-            name: round(median([one[name] for one in rounds]), 3) for name in ("train_s", "commit_s")
-        },
+        "slowest_hospital": {name: round(median([one[name] for one in rounds]), 3) for name in ("train_s", "commit_s")},
         "slowest_voter_score_s": round(median([one["score_s"] for one in rounds]), 3),
         "plain_train_s": round(median([one["train_s"] for one in plain]), 3),
         "spread": {
@@ -223,7 +221,8 @@ def verifiable_round(network: Network, chronicle: Chronicle, number: int) -> dic
         """The slowest party's seconds."""
         return max(float(line.fields[field]) for line in chronicle.lines_of(event) if line.fields["round"] == number)
 
-    phases = {name: 0.0 for name in PHASES} | chronicle.phase_seconds(number)
+    lasted = chronicle.phase_seconds(number)  # of the last round, also how long the nodes took to leave
+    phases = {name: lasted.get(name, 0.0) for name in PHASES}
     total = sum(phases.values())
     # The publication moves the task through two phases; what the aggregator does for it begins within the first.
     publishing = told("published", "seconds")

@@ -31,10 +31,8 @@ class View:
     now: int
     beacon_ready: bool
     beacon_expired: bool
-
-
-# Uploads still missing this close to the deadline are given up, so that publishing the others is in time.
-UPLOAD_MARGIN = 3
+    # Uploads still missing so many seconds before the deadline are given up: publishing the others takes its time.
+    upload_margin: int = 3
 
 
 def deadline_passed(state: TaskState, now: int) -> bool:
@@ -67,7 +65,7 @@ def next_step(view: View, awaited: int, arrived: int, refused: bool) -> Step:
             return Step.TICK if view.beacon_expired else Step.WAIT
         case Phase.UPLOADING if not over and not refused:
             complete = arrived & awaited == awaited
-            hurried = view.now >= state.deadline - UPLOAD_MARGIN
+            hurried = view.now >= state.deadline - view.upload_margin
             return Step.PUBLISH if complete or hurried else Step.WAIT
         case Phase.PUBLISHING if not over and not refused:
             return Step.PUBLISH

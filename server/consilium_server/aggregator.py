@@ -97,6 +97,7 @@ class Aggregator:
             now=self.ledger.connection.now(),
             beacon_ready=waits and self.ledger.beacon_ready(round_state.beacon_request),
             beacon_expired=waits and self.ledger.beacon_expired(round_state.beacon_request),
+            upload_margin=self.params.upload_window // 2,
         )
 
     def _collection_of(

@@ -27,7 +27,7 @@ from consilium_cli.demo.task_file import TaskSettings, task_toml
 
 POLL = 0.15
 FAREWELL = 30.0  # seconds for the nodes to collect their money and leave
-WINDOWS = {"join": 90, "commit": 40, "upload": 15, "publish": 10, "score": 30, "reveal": 12}
+WINDOWS = {"join": 90, "commit": 60, "upload": 20, "publish": 10, "score": 30, "reveal": 12}
 
 
 def run_demo(options: DemoOptions) -> int:

@@ -40,12 +40,9 @@ abstract contract Training is TaskBase {
     /// @inheritdoc ITasks
     function commitUpdate(uint256 taskId, uint256 number, Commitment[] calldata commitments) external {
         (Task storage task, Round storage round) = _open(taskId, Phase.Committing, number);
-        uint256 index = _member(taskId, task, IStaking.Role.Hospital, type(uint256).max);
+        uint256 index = _member(taskId, task, IStaking.Role.Hospital, round.members);
         uint256 pending = round.pending;
-        if (!pending.has(index)) {
-            if (round.members.has(index)) revert AlreadyCommitted(taskId, msg.sender);
-            revert NotAMember(taskId, msg.sender);
-        }
+        if (!pending.has(index)) revert AlreadyCommitted(taskId, msg.sender);
         if (commitments.length != round.blobs) revert BlobCountWrong(commitments.length, round.blobs);
 
         bytes memory points = new bytes(commitments.length * Kzg.POINT_LENGTH);

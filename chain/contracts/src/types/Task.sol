@@ -22,7 +22,7 @@ struct Round {
     uint64 publishedCohorts;
     uint256 beaconRequest;
     uint256 members;
-    uint256 pending; // members that have not committed: one map to look at and to write per commitment
+    uint256 pending; // members that have not committed: zero only once all have, so writing it stays cheap
     uint256 survivors;
     uint256 seated;
     uint256 stoodDown;

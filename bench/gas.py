@@ -1,0 +1,244 @@
+"""Gas of every transaction of a task, on a local chain: four hospitals, five voters, two cohorts, one blob an update.
+
+Updates are random numbers, packed and committed to as a hospital does: gas does not depend on what was learnt. Two
+training rounds: the first publishes as the aggregator does, survivors, sums and blobs in one transaction; the second
+takes the same steps apart. What forge measured of single calls (its committed snapshots) stands beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import tempfile
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import numpy as np
+import tomli_w
+from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.connection import Connection, Receipt
+from consilium_chain.deployment import deploy
+from consilium_chain.keystore import voter_key
+from consilium_chain.ledger import Ledger, OpenedCommitment, PublishedCohort
+from consilium_chain.localnode import FAUCET_KEY, LocalNode
+from consilium_chain.proposal import task_params
+from consilium_chain.task_spec import TOKEN, TaskSpec
+from consilium_chain.views import STATISTICS_ROUND, Phase, Role, members
+from consilium_cli.demo.datasets import deal_wdbc
+from consilium_cli.demo.task_file import TaskSettings, task_spec
+from consilium_server.uploads import Contribution, Upload, sum_cohort
+from consilium_zk.blobs import Blob, scale, with_blinders
+from consilium_zk.constants import BLS_MODULUS
+from consilium_zk.curve import to_eip2537
+from consilium_zk.kzg import commit, open_at, versioned_hash
+from consilium_zk.packing import LaneLayout, pack
+from consilium_zk.tickets import public_key, sign_ticket
+from eth_account import Account
+from results_store import figure, write_figure
+
+HOSPITALS, VOTERS, ROUNDS = 4, 5, 2
+ROWS = (158, 119, 80, 41)
+SPENDING_MONEY = 5_000 * TOKEN
+WINDOWS = dict.fromkeys(("join", "commit", "upload", "publish", "score", "reveal"), 600)
+SNAPSHOTS = Path(__file__).resolve().parents[1] / "chain" / "contracts" / "snapshots"
+PUBLISH = "publish: survivors, sums, blobs"
+# A transaction is known by an event that only it emits.
+CALLS = {
+    "Staked": "stake",
+    "VoterKeyRegistered": "registerVoterKey",
+    "TaskProposed": "propose",
+    "HospitalJoined": "joinAsHospital",
+    "VoterJoined": "joinAsVoter",
+    "AggregatorJoined": "joinAsAggregator",
+    "CohortsFormed": "formCohorts",
+    "UpdateCommitted": "commitUpdate",
+    "SeatsDrawn": "drawSeats",
+    "ScoresCommitted": "commitScores",
+    "ScoresRevealed": "revealScores",
+    "RoundSettled": "settle",
+    "BondReleased": "releaseBond",
+    "Claimed": "claim",
+}
+
+
+class Rehearsal:
+    """One task from proposal to claims, driven in this process by every party's own ledger."""
+
+    def __init__(self, node: LocalNode, store: ArtifactStore) -> None:
+        faucet = Connection(node.url, Account.from_key(FAUCET_KEY))
+        self.treasury = Ledger(faucet, deploy(faucet))
+        self.node = node
+        self.gas: dict[str, list[int]] = defaultdict(list)
+        self.operator, self.aggregator = self._party(), self._party()
+        self.hospitals = [self._party() for _ in range(HOSPITALS)]
+        self.voters = [self._party() for _ in range(VOTERS)]
+        self.spec = _spec()
+        task_file = tomli_w.dumps(self.spec.model_dump(mode="json")).encode()
+        params = task_params(self.spec, store.put_file(task_file), self.aggregator.address)
+        self.treasury.transfer(self.operator.address, params.pool)
+        self.task = self.operator.propose(params)
+        self.params = params
+
+    def _party(self) -> Ledger:
+        account = Account.from_key(secrets.token_bytes(32))
+        self.treasury.connection.send_ether(account.address, 10**18)
+        self._note("ERC-20 transfer to a new holder", self.treasury.transfer(account.address, SPENDING_MONEY // 2))
+        self._note("ERC-20 transfer", self.treasury.transfer(account.address, SPENDING_MONEY // 2))
+        return Ledger(Connection(self.node.url, account), self.treasury.deployment)
+
+    def _note(self, call: str, receipt: Receipt) -> None:
+        self.gas[call].append(receipt.gas_used)
+
+    def run(self) -> None:
+        self._join()
+        while (state := self.treasury.state(self.task)).phase is not Phase.ENDED:
+            apart = state.round == ROUNDS
+            blobs = self._commit(state.round)
+            self._publish(state.round, blobs, apart)
+            if state.round != STATISTICS_ROUND:
+                self._judge(state.round)
+        for ledger in (*self.hospitals, *self.voters, self.aggregator):
+            ledger.release_bond(self.task, ledger.address)
+            ledger.claim()
+        for event in self.treasury.events():
+            # The statistics round is settled by its publication; a training round's figures are wanted here.
+            if event.name in CALLS and event.values.get("round") != STATISTICS_ROUND:
+                self.gas[CALLS[event.name]].append(self.treasury.connection.gas_of(event.transaction))
+
+    def _join(self) -> None:
+        self.aggregator.stake(Role.AGGREGATOR, self.params.aggregator_bond)
+        self.aggregator.join_as_aggregator(self.task)
+        for ledger, rows in zip(self.hospitals, ROWS, strict=True):
+            ledger.stake(Role.HOSPITAL, self.params.hospital_bond)
+            ledger.join_as_hospital(self.task, rows, secrets.token_bytes(178))  # as long as a node key in PEM
+        for ledger in self.voters:
+            ledger.register_voter_key(voter_key(_account(ledger)))
+            ledger.stake(Role.VOTER, self.params.voter_bond)
+            ledger.join_as_voter(self.task)
+
+    def _await_beacon(self, round_: int) -> int:
+        request = self.treasury.round_state(self.task, round_).beacon_request
+        block = 0
+        while not self.treasury.beacon_ready(request):
+            block = self.treasury.connection.next_block(block)
+        return request
+
+    def _commit(self, round_: int) -> list[Blob]:
+        """Cohorts, then everybody's commitment; returns the hospitals' weighted blobs, one each."""
+        if self.treasury.state(self.task).phase is Phase.FORMING:
+            self.aggregator.form_cohorts(self.task, self._await_beacon(round_))
+        layout = self.spec.statistics_layout if round_ == STATISTICS_ROUND else self.spec.update_layout
+        weighted = []
+        for ledger, hospital in zip(self.hospitals, self.treasury.hospitals(self.task), strict=True):
+            blob = _random_update(layout)
+            point = commit(blob)
+            z = ledger.challenge(self.task, round_, ledger.address, 0, versioned_hash(point))
+            ledger.commit_update(self.task, round_, [OpenedCommitment(point, open_at(blob, z))])
+            weighted.append(blob if round_ == STATISTICS_ROUND else scale(blob, hospital.weight))
+        return weighted
+
+    def _publish(self, round_: int, blobs: Sequence[Blob], apart: bool) -> None:
+        sums = self._sums(round_, blobs)
+        everyone = (1 << HOSPITALS) - 1
+        if not apart:
+            (receipt,) = self.aggregator.publish_sums(self.task, round_, everyone, sums)
+            if round_ != STATISTICS_ROUND:
+                self._note(PUBLISH, receipt)
+            return
+        connection, functions = self.aggregator.connection, self.aggregator._tasks.functions
+        self._note("fixSurvivors alone", connection.send(functions.fixSurvivors(self.task, round_, everyone)))
+        for cohort in sums:
+            adding = functions.sumCommitments(self.task, round_, cohort.index, 0, b"".join(cohort.points[0]))
+            self._note("sumCommitments alone (2 hospitals)", connection.send(adding))
+        for cohort in sums:
+            showing = functions.publish(self.task, round_, cohort.index, 0, 0, 1)
+            self._note("publish alone (1 blob)", connection.send(showing, blobs=cohort.blobs))
+
+    def _sums(self, round_: int, blobs: Sequence[Blob]) -> list[PublishedCohort]:
+        points, hospitals = self.treasury.committed_points(self.task, round_), self.treasury.hospitals(self.task)
+        found = []
+        for cohort in range(self.treasury.round_state(self.task, round_).cohorts):
+            indices = list(members(self.treasury.cohort_members(self.task, round_, cohort)))
+            own = [points[hospitals[i].node] for i in indices]
+            weights = [1 if round_ == STATISTICS_ROUND else hospitals[i].weight for i in indices]
+            contributions = [
+                Contribution(Upload([blobs[i]]), p, w) for i, p, w in zip(indices, own, weights, strict=True)
+            ]
+            encoded = [to_eip2537(p[0]) for p in own]
+            found.append(PublishedCohort(cohort, sum_cohort(cohort, contributions), [encoded]))
+        return found
+
+    def _judge(self, round_: int) -> None:
+        self.aggregator.draw_seats(self.task, self._await_beacon(round_))
+        state = self.treasury.round_state(self.task, round_)
+        ballots = [((1_000 + index, 2_000 + index), secrets.token_bytes(32)) for index in range(VOTERS)]
+        for ledger, (scores, salt) in zip(self.voters, ballots, strict=True):
+            key = voter_key(_account(ledger))
+            ticket = sign_ticket(key, ledger.ticket_message(self.task, round_, state.seat_seed))
+            commitment = ledger.score_commitment(self.task, round_, scores, salt)
+            ledger.commit_scores(self.task, round_, public_key(key), ticket, commitment)
+        for ledger, (scores, salt) in zip(self.voters, ballots, strict=True):
+            ledger.reveal_scores(self.task, round_, scores, salt)
+        self.aggregator.settle(self.task, round_)
+
+
+def _account(ledger: Ledger) -> Any:
+    return ledger.connection.account
+
+
+def _spec() -> TaskSpec:
+    data = deal_wdbc(HOSPITALS, VOTERS, 0)
+    # As many seats as voters: every ticket wins, so every voter pays for a whole ballot.
+    return task_spec(data, TaskSettings(rounds=ROUNDS, seats=VOTERS, windows=WINDOWS))
+
+
+def _random_update(layout: LaneLayout) -> Blob:
+    lanes = np.random.default_rng(secrets.randbits(128)).integers(0, 1 << layout.bits - 1, 31, dtype=np.uint64)
+    (blob,) = pack(lanes, layout)
+    return with_blinders(blob, secrets.randbelow(BLS_MODULUS), secrets.randbelow(BLS_MODULUS))
+
+
+def measure(quick: bool) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder, LocalNode() as node:
+        rehearsal = Rehearsal(node, ArtifactStore(Path(folder)))
+        rehearsal.run()
+    return {
+        "what": f"whole transactions' gas, {HOSPITALS} hospitals, {VOTERS} voters, 2 cohorts, one blob an update;"
+        " the last transaction of a phase also pays for the next phase's start",
+        "calls": {call: _summary(used) for call, used in sorted(rehearsal.gas.items())},
+        "forge_snapshots": {path.stem: json.loads(path.read_text()) for path in sorted(SNAPSHOTS.glob("*.json"))},
+    }
+
+
+def _summary(used: Sequence[int]) -> dict[str, int]:
+    return {
+        "mean": round(mean(used)),
+        "min": min(used),
+        "max": max(used),
+        "first": used[0],
+        "last": used[-1],
+        "count": len(used),
+    }
+
+
+def plot(result: dict[str, Any], folder: Path) -> None:
+    shown = sorted(result["calls"].items(), key=lambda item: item[1]["mean"])
+    drawn, (axes,) = figure(8, 0.3 * len(shown) + 1)
+    for position, (call, gas) in enumerate(shown):
+        compared = call.startswith("ERC-20")
+        axes.barh(position, gas["mean"] / 1000, color="#8a8f98" if compared else "#2f6f9f", height=0.7)
+        axes.plot([gas["min"] / 1000, gas["max"] / 1000], [position, position], color="black", linewidth=1)
+        axes.text(gas["max"] / 1000, position, f"  {gas['mean'] / 1000:,.0f}k", va="center", fontsize=9)
+    axes.set_yticks(range(len(shown)), [call for call, _ in shown])
+    axes.margins(x=0.1, y=0.01)
+    axes.set_xlabel("thousand gas a transaction: mean, and a line from least to most")
+    axes.set_title(f"Gas by call: {HOSPITALS} hospitals, {VOTERS} voters, 2 cohorts, one blob", loc="left")
+    write_figure(folder, "gas", drawn)
+
+
+def table(result: dict[str, Any]) -> list[tuple[str, str]]:
+    shown = ("commitUpdate", PUBLISH, "commitScores", "revealScores", "settle", "ERC-20 transfer")
+    return [(f"gas of {name}", f"{result['calls'][name]['mean']:,}") for name in shown]

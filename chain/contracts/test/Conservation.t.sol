@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.28;
+
+import {IStaking} from "../src/interfaces/IStaking.sol";
+import {ITasks} from "../src/interfaces/ITasks.sol";
+import {Bits} from "../src/libraries/Bits.sol";
+import {Tickets} from "../src/libraries/Tickets.sol";
+import {Fixture} from "./utils/Fixture.sol";
+
+/// @notice Whatever nodes do or fail to do: every task ends, money is conserved at every step, and in the end
+///         everybody can take home what is theirs, to the last unit.
+contract ConservationTest is Fixture {
+    using Bits for uint256;
+
+    uint256 private _entropy;
+
+    /// forge-config: default.fuzz.runs = 64
+    function test_task_endsAndConservesWhateverNodesDo(uint256 entropy) public {
+        _entropy = entropy;
+        ITasks.TaskParams memory params = _params();
+        params.rounds = 3;
+        params.harmfulSlashBps = uint16(_choose(10_001));
+        params.notRevealedSlashBps = uint16(_choose(10_001));
+        params.notPublishedSlashBps = uint16(_choose(10_001));
+        params.pool = uint128(_choose(2_000e18));
+        _propose(params);
+        _joinAll();
+        // A round has seven phases, and nothing here waits for a phase in vain.
+        for (uint256 steps = 0; tasks.state(id).phase != ITasks.Phase.Ended; ++steps) {
+            vm.assertLe(steps, 7 * 4);
+            _step(tasks.state(id).phase);
+            _assertConserved();
+        }
+        _leaveAll();
+    }
+
+    function _step(ITasks.Phase phase) private {
+        if (phase == ITasks.Phase.Forming) _form();
+        else if (phase == ITasks.Phase.Drawing) _draw();
+        else if (phase == ITasks.Phase.Committing) _commitSome();
+        else if (phase == ITasks.Phase.Uploading) _fixSome();
+        else if (phase == ITasks.Phase.Publishing) _publishPerhaps();
+        else if (phase == ITasks.Phase.Scoring) _scoreSome();
+        else _revealSome();
+        if (tasks.state(id).phase != phase) return;
+        _pass();
+        tasks.tick(id);
+    }
+
+    function _commitSome() private {
+        uint256 members = _roundState().members;
+        for (uint256 i = 0; i < HOSPITALS; ++i) {
+            if (members.has(i) && _choose(8) > 0) _commit(i);
+        }
+    }
+
+    /// @dev Of each cohort all, most or none, or nothing at all; and some absent hospital comes back.
+    function _fixSome() private {
+        if (_choose(6) == 0) return;
+        ITasks.RoundState memory round = _roundState();
+        uint256 survivors;
+        for (uint256 cohort = 0; cohort < round.cohorts; ++cohort) {
+            uint256 present = tasks.cohortMembers(id, _round(), cohort) & round.committed;
+            if (_choose(4) == 0) present &= _choose(16);
+            if (round.viableCohorts.has(cohort) && present.count() >= 2) survivors |= present;
+        }
+        _fix(survivors);
+        if (tasks.state(id).phase == ITasks.Phase.Ended) return;
+        uint256 returning = _choose(HOSPITALS);
+        if (tasks.state(id).activeHospitals.has(returning)) return;
+        if (tasks.hospitals(id)[returning].bond == 0) return;
+        vm.prank(_hospital(returning));
+        tasks.resume(id);
+    }
+
+    function _publishPerhaps() private {
+        if (_choose(6) > 0) _publishAll();
+    }
+
+    function _scoreSome() private {
+        for (uint256 i = 0; i < VOTERS; ++i) {
+            if (!tasks.state(id).activeVoters.has(i)) continue;
+            uint256 choice = _choose(8);
+            if (choice == 0) continue;
+            if (choice > 1 && _wins(i)) {
+                _score(i, _opinion(i));
+            } else {
+                uint256 round = _round();
+                vm.prank(_voter(i));
+                tasks.standDown(id, round);
+            }
+        }
+    }
+
+    /// @dev Who was slashed has a smaller chance than the others.
+    function _wins(uint256 voter) private view returns (bool) {
+        uint256 threshold =
+            Tickets.threshold(tasks.params(id).seats, tasks.voters(id)[voter].bond, _roundState().seatWeight);
+        return threshold == type(uint256).max || uint256(keccak256(_ticket(voter))) < threshold;
+    }
+
+    function _revealSome() private {
+        for (uint256 i = 0; i < VOTERS; ++i) {
+            if (_roundState().seated.has(i) && _choose(6) > 0) _reveal(i, _opinion(i));
+        }
+        if (_roundState().revealed == _roundState().seated) tasks.settle(id, _round());
+    }
+
+    /// @dev The same when sealed and when revealed; the voters agree more or less.
+    function _opinion(uint256 voter) private view returns (int64[] memory scores) {
+        scores = _scores(0);
+        for (uint256 cohort = 0; cohort < scores.length; ++cohort) {
+            bytes32 truth = keccak256(abi.encode(_roundState().seatSeed, cohort));
+            scores[cohort] = int64(uint64(uint256(truth) % 8_000)) - 4_000 + int64(uint64(voter * 400));
+            if (uint256(truth) >> 240 == voter) scores[cohort] = type(int64).min;
+        }
+    }
+
+    function _leaveAll() private {
+        for (uint256 i = 0; i < HOSPITALS; ++i) {
+            _leave(_hospital(i), IStaking.Role.Hospital);
+        }
+        for (uint256 i = 0; i < VOTERS; ++i) {
+            _leave(_voter(i), IStaking.Role.Voter);
+        }
+        _leave(AGGREGATOR, IStaking.Role.Aggregator);
+        _leave(OPERATOR, IStaking.Role.Hospital);
+        vm.assertEq(token.balanceOf(address(tasks)), 0);
+        vm.assertEq(tasks.totalClaimable(), 0);
+        vm.assertEq(staking.totalStaked(), 0);
+        _assertConserved();
+    }
+
+    function _leave(address node, IStaking.Role role) private {
+        if (_locked(node, role) > 0) tasks.releaseBond(id, node);
+        vm.assertEq(_locked(node, role), 0);
+        vm.startPrank(node);
+        if (tasks.claimable(node) > 0) tasks.claim();
+        uint128 free = staking.stakeOf(node, role).free;
+        if (free > 0) {
+            staking.startUnbonding(role, free);
+            vm.warp(block.timestamp + UNBONDING);
+            staking.withdraw(role);
+        }
+        vm.stopPrank();
+    }
+
+    function _choose(uint256 choices) private returns (uint256) {
+        _entropy = uint256(keccak256(abi.encode(_entropy)));
+        return _entropy % choices;
+    }
+}

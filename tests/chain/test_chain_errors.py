@@ -1,0 +1,284 @@
+"""What goes wrong outside the contracts, and the error that says so with a way out."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from chain_driver import LocalChain
+from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.connection import Connection
+from consilium_chain.deployment import Deployment
+from consilium_chain.errors import (
+    ArtifactCorrupt,
+    ArtifactMissing,
+    ChainUnreachable,
+    ConfigInvalid,
+    DeploymentInvalid,
+    KeystoreError,
+    LocalNodeError,
+)
+from consilium_chain.keystore import LIGHT_SCRYPT_N, open_keystore, voter_key, write_keystore, write_private_file
+from consilium_chain.ledger import Ledger
+from consilium_chain.localnode import LocalNode, child_environment, free_port
+from consilium_chain.settings import NodeSettings, read_settings
+from consilium_zk.blobs import from_scalars
+from consilium_zk.kzg import commit, versioned_hash
+from eth_account import Account
+
+BOOK = Deployment(31_337, 0, *(f"0x{n:040x}" for n in range(1, 5)))
+
+
+def test_connection_names_dead_url_and_way_out() -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    with pytest.raises(ChainUnreachable, match=rf"{url} .*consilium chain local.* another URL"):
+        Connection(url)
+
+
+class Impostor(http.server.BaseHTTPRequestHandler):
+    status, body = 200, b""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(self.status)
+        self.send_header("Content-Length", str(len(self.body)))
+        self.end_headers()
+        self.wfile.write(self.body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def impostor() -> Iterator[str]:
+    """A server that is no chain node; its class says what it answers."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Impostor)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (404, b"no such page"),
+        (500, b""),
+        (200, b"<html>a web page</html>"),
+        (200, b"{}"),
+        (200, b"[]"),
+        (200, b'{"jsonrpc":"2.0","id":0,"result":null}'),
+        (200, b'{"jsonrpc":"2.0","id":0,"result":"many"}'),
+        (200, b'{"jsonrpc":"2.0","id":0,"error":{"code":-32601,"message":"no such method"}}'),
+    ],
+)
+def test_connection_refuses_what_is_no_chain_node(
+    impostor: str, status: int, body: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Impostor, "status", status)
+    monkeypatch.setattr(Impostor, "body", body)
+    with pytest.raises(ChainUnreachable):
+        Connection(impostor)
+
+
+def test_connection_names_url_when_the_node_goes_away() -> None:
+    with LocalNode() as node:
+        connection = Connection(node.url, Account.create())
+    for attempt in (
+        connection.block_number,
+        connection.now,
+        lambda: connection.next_block(0),
+        lambda: connection.send_ether(connection.address, 1),
+        lambda: connection.header(0),
+    ):
+        with pytest.raises(ChainUnreachable, match=node.url):
+            attempt()
+
+
+def test_reader_without_account_cannot_send(local_chain: LocalChain) -> None:
+    reader = Connection(local_chain.node.url)
+    assert reader.block_number() > 0
+    with pytest.raises(ValueError, match="read only"):
+        reader.send_ether(local_chain.treasury.address, 1)
+
+
+def test_ledger_refuses_address_book_of_another_chain(local_chain: LocalChain) -> None:
+    other = replace(local_chain.deployment, chain_id=1)
+    with pytest.raises(DeploymentInvalid, match=r"of chain 1, but http://.* is chain 31337: pass the one that fits"):
+        Ledger(Connection(local_chain.node.url), other)
+
+
+def test_deployment_round_trips(tmp_path: Path) -> None:
+    BOOK.write(tmp_path / "book.json")
+    assert Deployment.read(tmp_path / "book.json") == BOOK
+
+
+def test_deployment_missing_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(DeploymentInvalid, match="does not exist; deploy first"):
+        Deployment.read(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"3",
+        b"null",
+        b"{}",
+        b'{"chain_id": 1}',
+        json.dumps(vars(BOOK) | {"extra": 1}).encode(),
+        b"\xff\xfe",
+    ],
+)
+def test_deployment_malformed_is_named(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "book.json").write_bytes(text)
+    with pytest.raises(DeploymentInvalid, match=r"book\.json is malformed"):
+        Deployment.read(tmp_path / "book.json")
+
+
+@pytest.mark.parametrize("change", [{"tasks": "here"}, {"tasks": 7}, {"chain_id": "31337"}, {"first_block": None}])
+def test_deployment_with_values_of_another_kind_is_named(tmp_path: Path, change: dict[str, object]) -> None:
+    (tmp_path / "book.json").write_text(json.dumps(vars(BOOK) | change))
+    with pytest.raises(DeploymentInvalid, match=r"book\.json is malformed"):
+        Deployment.read(tmp_path / "book.json")
+
+
+@pytest.fixture
+def keystore(tmp_path: Path) -> tuple[Path, Path]:
+    write_keystore(tmp_path / "key.json", Account.from_key(b"\x07" * 32), "right", LIGHT_SCRYPT_N)
+    write_private_file(tmp_path / "password", "right\n")
+    return tmp_path / "key.json", tmp_path / "password"
+
+
+def test_keystore_opens_and_hides_its_key(keystore: tuple[Path, Path]) -> None:
+    assert open_keystore(*keystore).key == b"\x07" * 32
+    assert "07" * 32 not in keystore[0].read_text()
+    assert [path.stat().st_mode & 0o777 for path in keystore] == [0o600, 0o600]
+
+
+def test_keystore_refuses_wrong_password_without_showing_it(keystore: tuple[Path, Path]) -> None:
+    keystore[1].write_text("another-secret")
+    with pytest.raises(KeystoreError, match="does not open with the password in") as caught:
+        open_keystore(*keystore)
+    assert "another-secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o666])
+def test_keystore_refuses_files_open_to_others(keystore: tuple[Path, Path], which: int, mode: int) -> None:
+    keystore[which].chmod(mode)
+    with pytest.raises(KeystoreError, match=f"can be read by others; run `chmod 600 {keystore[which]}`"):
+        open_keystore(*keystore)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_keystore_names_missing_file(keystore: tuple[Path, Path], which: int) -> None:
+    keystore[which].unlink()
+    with pytest.raises(KeystoreError, match=f"{keystore[which]} does not exist"):
+        open_keystore(*keystore)
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"{}", b"[]", b"3", b'{"crypto": {}}', b'{"version": 3}', b"\xff"])
+def test_keystore_refuses_malformed_key_file(keystore: tuple[Path, Path], text: bytes) -> None:
+    keystore[0].write_bytes(text)
+    with pytest.raises(KeystoreError):
+        open_keystore(*keystore)
+
+
+def test_voter_key_follows_from_account_alone() -> None:
+    one, other = Account.from_key(b"\x07" * 32), Account.from_key(b"\x08" * 32)
+    assert voter_key(one).reveal() == voter_key(Account.from_key(b"\x07" * 32)).reveal()
+    assert len({voter_key(one).reveal(), voter_key(other).reveal(), int.from_bytes(one.key, "big")}) == 3
+
+
+def test_local_node_names_port_in_use() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(LocalNodeError, match=f"port {port}, wanted for the local chain, is in use"):
+            LocalNode(port)
+
+
+def test_local_node_leaves_no_process() -> None:
+    with LocalNode() as node:
+        assert node.process.poll() is None
+    assert node.process.poll() is not None
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", node.port)) != 0
+
+
+def test_child_environment_passes_no_secret_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONSILIUM_PASSWORD", "hush")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hush")
+    assert "hush" not in child_environment().values()
+    assert "PATH" in child_environment()
+
+
+SETTINGS = """
+home = "{folder}"
+chain_url = "http://127.0.0.1:1"
+deployment = "{folder}/book.json"
+artifacts = "{folder}"
+keystore = "{folder}/key.json"
+password_file = "{folder}/password"
+task = 1
+"""
+
+
+def test_settings_read(tmp_path: Path) -> None:
+    (tmp_path / "node.toml").write_text(SETTINGS.format(folder=tmp_path))
+    assert read_settings(tmp_path / "node.toml", NodeSettings).keystore == tmp_path / "key.json"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"", "home: Field required"),
+        (b"home = ", "is not TOML"),
+        (b"\xff\xfe", "is not"),
+        (SETTINGS.replace("task = 1", "task = 0").encode(), "task: "),
+        (SETTINGS.replace("task = 1", "").encode(), "task: Field required"),
+        (SETTINGS.replace("task = 1", "task = 1\npassword = 'x'").encode(), "password: Extra inputs"),
+        (SETTINGS.replace("task = 1", "task = 'one'").encode(), "task: "),
+    ],
+)
+def test_settings_that_do_not_hold_say_where(tmp_path: Path, text: bytes, said: str) -> None:
+    (tmp_path / "node.toml").write_bytes(text)
+    with pytest.raises(ConfigInvalid, match=said):
+        read_settings(tmp_path / "node.toml", NodeSettings)
+
+
+def test_settings_missing_or_folder_is_named(tmp_path: Path) -> None:
+    for path in (tmp_path / "none.toml", tmp_path):
+        with pytest.raises(ConfigInvalid, match=str(path)):
+            read_settings(path, NodeSettings)
+
+
+def test_artifacts_missing_and_corrupt_are_named(tmp_path: Path) -> None:
+    store = ArtifactStore(tmp_path)
+    digest = store.put_file(b"a task")
+    assert store.get_file(digest) == b"a task"
+    with pytest.raises(ArtifactMissing, match="add another mirror"):
+        store.get_file(bytes(32))
+    (tmp_path / f"file-{digest.hex()}").write_bytes(b"another task")
+    with pytest.raises(ArtifactCorrupt, match="hash to something else"):
+        store.get_file(digest)
+    blob = from_scalars([5] * 4096)
+    name = versioned_hash(commit(blob))
+    store.put_blob(blob, name)
+    assert store.get_blob(name) == blob
+    for wrong in (blob[:-1], bytes(len(blob)), b"\xff" * len(blob), b""):
+        (tmp_path / f"blob-{name.hex()}").write_bytes(wrong)
+        with pytest.raises(ArtifactCorrupt):
+            store.get_blob(name)

@@ -1,0 +1,126 @@
+"""The round as a pure state machine: properties of `next_step` over all that a chain may say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from consilium_chain.rounds import UPLOAD_MARGIN, Step, View, deadline_passed, expected_uploads, is_judged, next_step
+from consilium_chain.views import Outcome, Phase, RoundState, TaskState, VoidReason, members
+from hypothesis import given
+from hypothesis import strategies as st
+
+MAPS = st.integers(0, 2**8 - 1)
+TIMES = st.integers(0, 200)
+STATE = TaskState("0x" + "11" * 20, Phase.NONE, 1, 0, 0, True, 0, 0)
+ROUND = RoundState(
+    Outcome.PENDING, VoidReason.NONE, 1, 0, bytes(32), bytes(32), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ()
+)  # fmt: skip
+TIMED = [Phase.JOINING, Phase.COMMITTING, Phase.UPLOADING, Phase.PUBLISHING, Phase.SCORING, Phase.REVEALING]
+
+
+@st.composite
+def views(draw: st.DrawFn, phases: list[Phase] = list(Phase)) -> View:  # noqa: B006 - never changed
+    phase = draw(st.sampled_from(phases))
+    deadline = draw(st.integers(1, 200)) if phase in TIMED else 0
+    seated = draw(MAPS)
+    round_ = replace(ROUND, members=draw(MAPS), committed=draw(MAPS), seated=seated, revealed=draw(MAPS) & seated)
+    return View(replace(STATE, phase=phase, deadline=deadline), round_, draw(TIMES), draw(st.booleans()), False)
+
+
+def step(view: View, awaited: int = 0, arrived: int = 0, refused: bool = False) -> Step:
+    return next_step(view, awaited, arrived, refused)
+
+
+@given(views(TIMED), MAPS, MAPS, st.booleans())
+def test_next_step_never_waits_after_a_deadline(view: View, awaited: int, arrived: int, refused: bool) -> None:
+    late = replace(view, now=view.state.deadline + 1)
+    assert step(late, awaited, arrived, refused) in (Step.TICK, Step.SETTLE)
+
+
+@given(views(), MAPS, MAPS, st.booleans())
+def test_next_step_stops_exactly_at_the_end(view: View, awaited: int, arrived: int, refused: bool) -> None:
+    stops = step(view, awaited, arrived, refused) is Step.STOP
+    assert stops == (view.state.phase in (Phase.ENDED, Phase.NONE))
+
+
+@given(views(), MAPS, MAPS, st.booleans())
+def test_next_step_publishes_only_in_time_and_never_what_was_refused(
+    view: View, awaited: int, arrived: int, refused: bool
+) -> None:
+    if step(view, awaited, arrived, refused) is Step.PUBLISH:
+        assert view.state.phase in (Phase.UPLOADING, Phase.PUBLISHING)
+        assert view.now <= view.state.deadline
+        assert not refused
+
+
+@given(views(), MAPS, MAPS, st.booleans())
+def test_next_step_ticks_only_where_the_contract_would_move(
+    view: View, awaited: int, arrived: int, refused: bool
+) -> None:
+    """`tick` before a deadline costs gas and is refused (PhaseNotOver)."""
+    if step(view, awaited, arrived, refused) is Step.TICK:
+        assert view.now > view.state.deadline > 0
+
+
+@given(views([Phase.UPLOADING]), MAPS, MAPS)
+def test_next_step_publishes_with_all_awaited_uploads_or_shortly_before_the_deadline(
+    view: View, awaited: int, arrived: int
+) -> None:
+    if view.now > view.state.deadline:
+        return
+    hurried = view.now + UPLOAD_MARGIN >= view.state.deadline
+    complete = all(arrived >> index & 1 for index in members(awaited))
+    assert (step(view, awaited, arrived) is Step.PUBLISH) == (complete or hurried)
+
+
+@given(views([Phase.UPLOADING]), MAPS)
+def test_next_step_does_not_wait_for_uploads_that_nobody_owes(view: View, arrived: int) -> None:
+    in_time = replace(view, now=min(view.now, view.state.deadline))
+    assert step(in_time, 0, arrived) is Step.PUBLISH
+
+
+@given(views([Phase.REVEALING]))
+def test_next_step_settles_once_all_seated_have_revealed_or_time_is_up(view: View) -> None:
+    settles = view.round.revealed == view.round.seated or view.now > view.state.deadline
+    assert step(view) is (Step.SETTLE if settles else Step.WAIT)
+
+
+@pytest.mark.parametrize("phase", [Phase.FORMING, Phase.DRAWING])
+@pytest.mark.parametrize(
+    ("ready", "expired", "wanted"),
+    [(False, False, Step.WAIT), (True, False, None), (False, True, Step.TICK)],
+)
+def test_next_step_follows_the_beacon(phase: Phase, ready: bool, expired: bool, wanted: Step | None) -> None:
+    view = View(replace(STATE, phase=phase), ROUND, 10**9, ready, expired)
+    proves = {Phase.FORMING: Step.FORM_COHORTS, Phase.DRAWING: Step.DRAW_SEATS}[phase]
+    assert step(view) is (wanted or proves)
+
+
+@pytest.mark.parametrize("phase", [Phase.FORMING, Phase.DRAWING])
+def test_next_step_asks_anew_for_a_value_that_can_no_longer_be_proven(phase: Phase) -> None:
+    """An expired request is past its block, so it looks ready, too: trying to prove it would be refused for ever."""
+    assert step(View(replace(STATE, phase=phase), ROUND, 0, beacon_ready=True, beacon_expired=True)) is Step.TICK
+
+
+@given(st.lists(MAPS, min_size=8, max_size=8), MAPS, MAPS)
+def test_expected_uploads_are_the_committed_of_viable_cohorts(cohorts: list[int], viable: int, committed: int) -> None:
+    expected = expected_uploads(replace(ROUND, viable_cohorts=viable, committed=committed), cohorts)
+    for index in range(8):
+        in_viable = any(viable >> c & 1 and cohorts[c] >> index & 1 for c in range(8))
+        assert bool(expected >> index & 1) == (in_viable and bool(committed >> index & 1))
+
+
+@given(st.sets(st.integers(0, 255)))
+def test_members_lists_the_bits_of_a_map(indices: set[int]) -> None:
+    assert list(members(sum(1 << index for index in indices))) == sorted(indices)
+
+
+def test_deadline_zero_never_passes() -> None:
+    assert not deadline_passed(STATE, 10**12)
+    assert not deadline_passed(replace(STATE, deadline=7), 7)
+    assert deadline_passed(replace(STATE, deadline=7), 8)
+
+
+def test_only_training_rounds_are_judged() -> None:
+    assert [is_judged(round_) for round_ in (0, 1, 2)] == [False, True, True]

@@ -1,0 +1,197 @@
+"""Task files: what is refused, and with which words; and what the contract is told of one."""
+
+from __future__ import annotations
+
+import pytest
+from chain_driver import LocalChain, refused, task_params
+from consilium_chain import proposal
+from consilium_chain.errors import SpecInvalid
+from consilium_chain.task_spec import MICRO, TOKEN, parse_task_spec, spec_hash
+from consilium_chain.views import TaskParams
+from eth_utils.crypto import keccak
+
+TASK = """
+name = "a task"
+[data]
+label = "sick"
+classes = ["no", "yes"]
+[[data.features]]
+name = "age"
+min = 0.0
+max = 120.0
+[[data.features]]
+kind = "category"
+name = "site"
+values = [1.0, 2.0, 3.0]
+[model]
+name = "logistic"
+[update]
+bits = 16
+[rounds]
+max_hospitals = 4
+[judging]
+max_voters = 5
+[money]
+pool = 100
+[windows]
+commit = 60
+"""
+
+
+def edited(old: str, new: str) -> bytes:
+    assert TASK.count(old) == 1
+    return TASK.replace(old, new).encode()
+
+
+def test_task_file_parses_to_its_defaults() -> None:
+    spec = parse_task_spec(TASK.encode())
+    assert (spec.data.columns, spec.parameters, spec.update_blobs, spec.statistics_values) == (3, 4, 1, 9)
+    assert spec_hash(TASK.encode()) == keccak(TASK.encode())
+
+
+NAN_FIELDS = [
+    ("min = 0.0", "min = nan"),
+    ("max = 120.0", "max = inf"),
+    ("values = [1.0, 2.0, 3.0]", "values = [1.0, nan]"),
+    ("bits = 16", "bits = 16\nvalue_range = nan"),
+    ("bits = 16", "bits = 16\nvalue_range = inf"),
+    ("bits = 16", "bits = 16\nclip_norm = inf"),
+    ("max_voters = 5", "max_voters = 5\naccept_floor = nan"),
+    ("max_voters = 5", "max_voters = 5\nharmful_below = nan"),
+    ("max_voters = 5", "max_voters = 5\nharmful_below = -inf"),
+    ("max_voters = 5", "max_voters = 5\ntolerance = inf"),
+    ("[update]", "[training]\nlearning_rate = nan\n[update]"),
+    ("[update]", "[training]\nlearning_rate = inf\n[update]"),
+    ("[update]", "[training]\nweight_decay = nan\n[update]"),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), NAN_FIELDS, ids=[new.splitlines()[-1] for _, new in NAN_FIELDS])
+def test_task_file_refuses_values_that_are_no_numbers(old: str, new: str) -> None:
+    with pytest.raises(SpecInvalid):
+        parse_task_spec(edited(old, new))
+
+
+CASES = {
+    "lanes too wide": ("max_hospitals = 4", "max_hospitals = 256\nmax_weight = 4294967295", "lower the bits"),
+    "seats above voters": ("max_voters = 5", "max_voters = 5\nseats = 6", "6 seats are above the 5 voters"),
+    "default seats above voters": ("max_voters = 5", "max_voters = 3", "4 seats are above the 3 voters"),
+    "reveals above seats": ("max_voters = 5", "max_voters = 5\nseats = 2\nmin_reveals = 3", "min_reveals 3 is above"),
+    "min above max voters": ("max_voters = 5", "max_voters = 5\nmin_voters = 6", "min_voters 6 is above"),
+    "min above max hospitals": ("max_hospitals = 4", "max_hospitals = 4\nmin_hospitals = 5", "min_hospitals 5"),
+    "cohorts above hospitals": ("max_hospitals = 4", "max_hospitals = 4\ncohorts = 5", "5 cohorts of at least 1"),
+    "too small cohorts": ("max_hospitals = 4", "max_hospitals = 4\ncohorts = 2\nmin_cohort_size = 3", "need 6"),
+    "too many hospitals": ("max_hospitals = 4", "max_hospitals = 257", "rounds.max_hospitals"),
+    "shares": ("pool = 100", "pool = 100\nhospital_share_bps = 7001", "sum to 10001 basis points: make them 10000"),
+    "negative share": (
+        "pool = 100",
+        "pool = 100\nhospital_share_bps = -1\nvoter_share_bps = 9001",
+        "money.hospital_share_bps",
+    ),
+    "slash above everything": ("pool = 100", "pool = 100\nharmful_slash_bps = 10001", "money.harmful_slash_bps"),
+    "bond zero": ("pool = 100", "pool = 100\nhospital_bond = 0", "money.hospital_bond"),
+    "fractional pool": ("pool = 100", "pool = 100.5", "money.pool"),
+    "negative pool": ("pool = 100", "pool = -1", "money.pool"),
+    "harmful above accepted": (
+        "max_voters = 5",
+        "max_voters = 5\naccept_floor = -0.1\nharmful_below = 0.0",
+        "accepted and slashed at once",
+    ),
+    "unknown key": ("commit = 60", "commit = 60\ncomit = 60", "windows.comit: Extra inputs"),
+    "unknown section": ("[windows]", "[code]\nrun = 'x'\n[windows]", "code: Extra inputs"),
+    "window zero": ("commit = 60", "commit = 0", "windows.commit"),
+    "bits": ("bits = 16", "bits = 41", "update.bits"),
+    "one bit": ("bits = 16", "bits = 1", "update.bits"),
+    "range": ("bits = 16", "bits = 16\nvalue_range = 0.0", "update.value_range"),
+    "unknown model": ('name = "logistic"', 'name = "pickle"', "model.name"),
+    "mlp without widths": ('name = "logistic"', 'name = "mlp"', "mlp needs hidden widths"),
+    "logistic with widths": ('name = "logistic"', 'name = "logistic"\nhidden = [3]', "logistic has none"),
+    "range turned round": ("min = 0.0", "min = 130.0", "min must be below max"),
+    "one value": ("values = [1.0, 2.0, 3.0]", "values = [1.0]", "values"),
+    "three classes": ('classes = ["no", "yes"]', 'classes = ["a", "b", "c"]', "data.classes"),
+    "not TOML": ("[windows]", "[windows", "is not TOML"),
+    "no name": ('name = "a task"', "", "name: Field required"),
+}
+
+
+@pytest.mark.parametrize("case", sorted(CASES))
+def test_task_file_refuses_and_says_where(case: str) -> None:
+    old, new, said = CASES[case]
+    with pytest.raises(SpecInvalid) as caught:
+        parse_task_spec(edited(old, new))
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("values = [1.0, 2.0, 3.0]", "values = [1.0, 1.0]"),
+        ('name = "site"', 'name = "age"'),
+        ('name = "site"', 'name = "sick"'),
+        ("max_voters = 5", "max_voters = 5\naccept_floor = 1e30"),
+        ("max_voters = 5", "max_voters = 5\ntolerance = 1e30"),
+    ],
+    ids=["value twice", "feature twice", "feature named as label", "floor beyond 64 bits", "tolerance beyond 64 bits"],
+)
+def test_task_file_refuses_what_no_node_could_follow(old: str, new: str) -> None:
+    with pytest.raises(SpecInvalid):
+        parse_task_spec(edited(old, new))
+
+
+@pytest.mark.parametrize("raw", [b"\xff\xfe", TASK.encode("utf-16"), TASK.encode() + b"\x80"])
+def test_task_file_refuses_what_is_not_utf_8(raw: bytes) -> None:
+    with pytest.raises(SpecInvalid, match="not UTF-8"):
+        parse_task_spec(raw)
+
+
+def test_task_file_reports_every_fault_at_once() -> None:
+    text = TASK.replace("bits = 16", "bits = 99").replace("commit = 60", "commit = -1")
+    with pytest.raises(SpecInvalid, match=r"update\.bits.*windows\.commit"):
+        parse_task_spec(text.encode())
+
+
+def test_task_params_are_exact_integers() -> None:
+    raw = edited("max_voters = 5", "max_voters = 5\naccept_floor = -0.0123455\nharmful_below = -0.29")
+    params = proposal.task_params(parse_task_spec(raw), spec_hash(raw), "0x" + "11" * 20)
+    assert (params.pool, params.hospital_bond) == (100 * TOKEN, 500 * TOKEN)
+    assert params.harmful_below == -290_000
+    assert abs(params.accept_floor - -0.0123455 * MICRO) <= 1
+    assert all(isinstance(value, int | str | bytes) for value in params.to_chain())
+
+
+def test_propose_keeps_params_to_the_letter(local_chain: LocalChain) -> None:
+    raw = TASK.encode()
+    params = proposal.task_params(parse_task_spec(raw), spec_hash(raw), local_chain.treasury.address)
+    number = local_chain.treasury.propose(params)
+    assert local_chain.treasury.params(number) == params
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"aggregator": "0x" + "00" * 20}, "aggregator"),
+        ({"rounds": 0}, "rounds"),
+        ({"cohorts": 0}, "cohorts"),
+        ({"cohorts": 3}, "cohorts"),
+        ({"min_cohort_size": 0}, "minCohortSize"),
+        ({"min_cohort_size": 2}, "minHospitals"),
+        ({"max_hospitals": 257}, "maxHospitals"),
+        ({"max_voters": 257}, "maxVoters"),
+        ({"min_voters": 2}, "minVoters"),
+        ({"seats": 2}, "seats"),
+        ({"seats": 0}, "seats"),
+        ({"min_reveals": 2}, "minReveals"),
+        ({"update_blobs": 0}, "updateBlobs"),
+        ({"statistics_blobs": 129}, "statisticsBlobs"),
+        ({"max_weight": 0}, "maxWeight"),
+        ({"harmful_below": 1, "accept_floor": 0}, "harmfulBelow"),
+        ({"voter_share_bps": 2_001}, "shareBps"),
+        ({"harmful_slash_bps": 10_001}, "harmfulSlashBps"),
+        ({"hospital_bond": 0}, "hospitalBond"),
+        ({"commit_window": 0}, "commitWindow"),
+    ],
+)
+def test_propose_refuses_and_names_the_field(local_chain: LocalChain, change: dict[str, int], field: str) -> None:
+    params: TaskParams = task_params(local_chain.treasury.address, **change)
+    with refused("ParamsInvalid", field=field):
+        local_chain.treasury.propose(params)
