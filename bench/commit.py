@@ -21,7 +21,7 @@ from consilium_zk.kzg import commit, open_at, setup, verify_opening
 from consilium_zk.packing import LaneLayout, pack
 from consilium_zk.quantise import Quantiser
 from numpy.typing import NDArray
-from results_store import figure, spread, write_figure
+from results_store import figure, say, spread, write_figure
 
 PARAMETERS = 1_000_000
 TOTAL_WEIGHT = 60
@@ -67,6 +67,7 @@ def full_path(
 
 
 def measure_bits(bits: int, parameters: int, repetitions: int) -> dict[str, Any]:
+    say(f"{parameters:,} parameters of {bits} bits, {repetitions} times")
     layout = LaneLayout(bits, TOTAL_WEIGHT)
     quantiser = Quantiser(bits, VALUE_RANGE)
     update = np.random.default_rng(0).normal(0, VALUE_RANGE / 4, parameters).astype(np.float32)

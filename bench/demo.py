@@ -11,7 +11,7 @@ from statistics import mean, median
 from typing import Any
 
 from children import Child
-from results_store import COLOURS, figure, spread, write_figure
+from results_store import COLOURS, figure, say, spread, write_figure
 
 AIM = 90.0  # seconds, on two cores
 PATIENCE = 300.0
@@ -19,6 +19,7 @@ RUNS = 2
 
 
 def one_run(arguments: list[str]) -> dict[str, Any]:
+    say("consilium demo")
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         home = Path(folder)
         started = time.monotonic()
@@ -68,9 +69,11 @@ def plot(result: dict[str, Any], folder: Path) -> None:
     axes.set_yticks(range(len(rounds)), ["statistics" if p == 0 else f"round {p}" for p in range(len(rounds))])
     axes.invert_yaxis()
     axes.margins(x=0.12)
-    axes.set_xlabel("seconds")
+    axes.set_xlabel(
+        "seconds; uploading includes the sums' publication, joining and the first committing Flower's start"
+    )
     axes.set_title(f"The demo's rounds, of {run['wall_s']:.0f} s from command to end", loc="left")
-    names = [name for name in COLOURS if any(name in round_["seconds"] for round_ in rounds)]
+    names = [name for name in COLOURS if sum(round_["seconds"].get(name, 0) for round_ in rounds) > 0]
     handles = [axes.barh(0, 0, color=COLOURS[name]) for name in names]
     axes.legend(handles, names, frameon=False, ncols=7, fontsize=8, loc="upper center", bbox_to_anchor=(0.45, -0.16))
     write_figure(folder, "demo", drawn)

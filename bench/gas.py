@@ -37,7 +37,7 @@ from consilium_zk.kzg import commit, open_at, versioned_hash
 from consilium_zk.packing import LaneLayout, pack
 from consilium_zk.tickets import public_key, sign_ticket
 from eth_account import Account
-from results_store import figure, write_figure
+from results_store import figure, say, write_figure
 
 HOSPITALS, VOTERS, ROUNDS = 4, 5, 2
 ROWS = (158, 119, 80, 41)
@@ -202,6 +202,7 @@ def _random_update(layout: LaneLayout) -> Blob:
 
 
 def measure(quick: bool) -> dict[str, Any]:
+    say("a task on a local chain")
     with tempfile.TemporaryDirectory(prefix="bench-") as folder, LocalNode() as node:
         rehearsal = Rehearsal(node, ArtifactStore(Path(folder)))
         rehearsal.run()

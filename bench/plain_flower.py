@@ -129,14 +129,16 @@ def conduct(plan: Plan) -> tuple[list[PlainRound], NDArray[np.float32]]:
     with ExitStack() as stack:
         superlink = stack.enter_context(SuperLink(home, plan.port))
         superlink.wait_until_up()
-        nodes, relays = [], []
+        nodes: list[int] = []
+        relays: list[PlainRelay] = []
         for index, rows in enumerate(plan.rows):
             key = new_transport_key(home / f"hospital-{index + 1}")
             nodes.append(superlink.register(transport_public_key(key)))
             flower = FlowerSettings(
                 superlink=superlink.address, ca_certificate=superlink.certificates.authority, transport_key=key
             )
-            relay = stack.enter_context(PlainRelay(key.parent, flower, plan.task_file, rows, plan.seed))
+            relay = PlainRelay(key.parent, flower, plan.task_file, rows, plan.seed)
+            stack.enter_context(relay)
             relay.keep_running()
             relays.append(relay)
         grid, _ = stack.enter_context(superlink.run())
@@ -212,4 +214,7 @@ def server(plan_file: str) -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as an exception, so that children are ended
-    {"server": server, "executor": executor}[sys.argv[1]](*sys.argv[2:])
+    if sys.argv[1] == "server":
+        server(sys.argv[2])
+    else:
+        executor(*sys.argv[2:])

@@ -6,6 +6,7 @@ import datetime
 import json
 import os
 import platform
+import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -22,6 +23,7 @@ from matplotlib.figure import Figure
 LIBRARIES = ("ckzg", "numpy", "torch", "flwr", "web3", "py-arkworks-bls12381")
 COLOURS = {
     "plain": "#8a8f98",
+    "joining": "#d9d9d9",
     "forming": "#c9b458",
     "committing": "#2f6f9f",
     "uploading": "#5fa3c7",
@@ -30,6 +32,12 @@ COLOURS = {
     "scoring": "#b1588c",
     "revealing": "#d08bb0",
 }
+
+
+def say(text: str) -> None:
+    """Tells on the terminal what is being measured."""
+    sys.stdout.write(f"  {text}\n")
+    sys.stdout.flush()
 
 
 def header(command: str) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from consilium_client.metrics import accuracy
 from consilium_client.models import predict
 from consilium_client.standardise import Standardiser, table_sums
 from consilium_client.tables import Table, read_table
-from results_store import COLOURS, figure, spread, write_figure
+from results_store import COLOURS, figure, say, spread, write_figure
 
 SEED = 0
 AIM = 1.5
@@ -100,8 +100,11 @@ def measure_scenario(scenario: Scenario) -> dict[str, Any]:
     spec = scenario.spec(data)
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         home = Path(folder)
+        say(f"{scenario.label}: {scenario.plain_rounds} plain rounds")
         before = plain_side(home / "before", scenario, data, spec)
+        say(f"{scenario.label}: {scenario.rounds} verifiable rounds")
         rounds, verifiable_accuracy = verifiable_side(home / "verifiable", scenario, data, spec)
+        say(f"{scenario.label}: {scenario.plain_rounds} plain rounds")
         after = plain_side(home / "after", scenario, data, spec)
     plain = [one for side in (before, after) for one in side["rounds"][1:]]
     plain_s = median([one["seconds"] for one in plain])
@@ -251,6 +254,8 @@ def plot(result: dict[str, Any], folder: Path) -> None:
                 axes.text(1.34, bottom + seconds / 2, f"{name} {seconds:.1f} s", va="center", fontsize=9)
             bottom += seconds
         axes.text(1, bottom, f"{row['verifiable_s']:.1f} s", ha="center", va="bottom")
+        axes.axhline(AIM * row["plain_s"], color="black", linewidth=1, linestyle=":")
+        axes.text(-0.45, AIM * row["plain_s"], f"{AIM} × plain: the aim", ha="left", va="bottom", fontsize=8)
         axes.set_xticks([0, 1], ["plain Flower", "verifiable"])
         axes.set_xlim(-0.5, 2.2)
         axes.set_ylabel("seconds a round")

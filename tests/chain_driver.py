@@ -151,6 +151,8 @@ class TaskDriver:
     lanes: int = 50
     seed: int = 0
     terms: dict[str, Any] = field(default_factory=dict)
+    layout: LaneLayout = LAYOUT
+    statistics: tuple[LaneLayout, int] | None = None  # layout and lanes of round 0, where they are others
 
     def __post_init__(self) -> None:
         self.random = np.random.default_rng(self.seed)
@@ -203,12 +205,16 @@ class TaskDriver:
     def make_update(self, index: int, round_: int | None = None) -> Update:
         """Random lanes, packed, blinded and opened at the challenge of this hospital and round."""
         number = self.round if round_ is None else round_
-        lanes = self.random.integers(0, 2**16 - 1, self.lanes, dtype=np.uint64)
+        layout, count = (self.layout, self.lanes) if number or self.statistics is None else self.statistics
+        lanes = self.random.integers(0, 2**layout.bits - 1, count, dtype=np.uint64)
+        return self.update_of(index, number, lanes, pack(lanes, layout))
+
+    def update_of(self, index: int, round_: int, lanes: NDArray[np.uint64], packed: Sequence[Blob]) -> Update:
+        """Packed blobs, blinded and opened."""
         blobs = [
-            with_blinders(blob, secrets.randbelow(BLS_MODULUS), secrets.randbelow(BLS_MODULUS))
-            for blob in pack(lanes, LAYOUT)
+            with_blinders(blob, secrets.randbelow(BLS_MODULUS), secrets.randbelow(BLS_MODULUS)) for blob in packed
         ]
-        return Update(lanes, blobs, [self.opened(index, number, place, blob) for place, blob in enumerate(blobs)])
+        return Update(lanes, blobs, [self.opened(index, round_, place, blob) for place, blob in enumerate(blobs)])
 
     def opened(self, index: int, round_: int, place: int, blob: Blob) -> OpenedCommitment:
         node = self.nodes[index]
@@ -216,8 +222,8 @@ class TaskDriver:
         z = node.challenge(self.task, round_, node.address, place, versioned_hash(point))
         return OpenedCommitment(point, open_at(blob, z))
 
-    def commit(self, index: int) -> Update:
-        update = self.make_update(index)
+    def commit(self, index: int, update: Update | None = None) -> Update:
+        update = update or self.make_update(index)
         self.nodes[index].commit_update(self.task, self.round, update.opened)
         self.updates[self.round, index] = update
         return update
@@ -302,14 +308,14 @@ class TaskDriver:
         self.operator.tick(self.task)
         return self
 
-    def statistics(self) -> TaskDriver:
+    def first_round(self) -> TaskDriver:
         """The whole statistics round."""
         self.commit_all().publish()
         return self
 
     def to_committing(self) -> TaskDriver:
         """To the first training round's commitments."""
-        return self.join().statistics().form()
+        return self.join().first_round().form()
 
     def to_scoring(self) -> TaskDriver:
         self.to_committing().commit_all().publish()

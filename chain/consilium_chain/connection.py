@@ -23,7 +23,7 @@ from web3.exceptions import (
     ContractCustomError,
     ContractLogicError,
     TransactionNotFound,
-    Web3RPCError,
+    Web3Exception,
 )
 from web3.types import BlockData
 
@@ -71,8 +71,10 @@ class Connection:
             self._web3.middleware_onion.remove(costly)
         try:
             self.chain_id: int = self._web3.eth.chain_id
-        except (requests.exceptions.RequestException, ValueError, Web3RPCError) as error:
+        except (requests.exceptions.RequestException, ValueError, Web3Exception) as error:
             raise ChainUnreachable(url, type(error).__name__) from error
+        if type(self.chain_id) is not int:
+            raise ChainUnreachable(url, "what answers there names no chain")
 
     @property
     def address(self) -> ChecksumAddress:

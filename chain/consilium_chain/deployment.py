@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from eth_utils.address import is_hex_address
+
 from consilium_chain.connection import Connection
 from consilium_chain.errors import DeploymentInvalid
 
@@ -32,11 +34,15 @@ class Deployment:
     def read(cls, path: Path) -> Deployment:
         """Raises DeploymentInvalid."""
         try:
-            return cls(**json.loads(path.read_text()))
+            book = cls(**json.loads(path.read_text()))
         except FileNotFoundError as error:
             raise DeploymentInvalid(f"the address book {path} does not exist; deploy first") from error
-        except (json.JSONDecodeError, TypeError) as error:
+        except (ValueError, TypeError) as error:  # no JSON, no UTF-8, no object, or other fields
             raise DeploymentInvalid(f"the address book {path} is malformed: {error}") from error
+        numbers, addresses = (book.chain_id, book.first_block), (book.token, book.staking, book.beacon, book.tasks)
+        if not all(type(number) is int for number in numbers) or not all(map(is_hex_address, addresses)):
+            raise DeploymentInvalid(f"the address book {path} is malformed: a value is no number or no address")
+        return book
 
 
 def deploy(connection: Connection, unbonding: int = LOCAL_UNBONDING) -> Deployment:

@@ -44,7 +44,10 @@ def read_private_file(path: Path) -> str:
         raise KeystoreError(f"{path} does not exist") from error
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise KeystoreError(f"{path} can be read by others; run `chmod 600 {path}`")
-    return path.read_text()
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError):  # the error would quote a byte of what is secret
+        raise KeystoreError(f"{path} is not a text file that this user can read") from None
 
 
 def open_keystore(path: Path, password_file: Path) -> LocalAccount:

@@ -60,9 +60,11 @@ def next_step(view: View, awaited: int, arrived: int, refused: bool) -> Step:
         case Phase.ENDED | Phase.NONE:
             return Step.STOP
         case Phase.FORMING | Phase.DRAWING:
-            if view.beacon_ready:
-                return Step.FORM_COHORTS if state.phase is Phase.FORMING else Step.DRAW_SEATS
-            return Step.TICK if view.beacon_expired else Step.WAIT
+            if view.beacon_expired:  # which also looks ready: its block is past
+                return Step.TICK
+            if not view.beacon_ready:
+                return Step.WAIT
+            return Step.FORM_COHORTS if state.phase is Phase.FORMING else Step.DRAW_SEATS
         case Phase.UPLOADING if not over and not refused:
             complete = arrived & awaited == awaited
             hurried = view.now >= state.deadline - view.upload_margin

@@ -43,7 +43,9 @@ def read_settings(path: Path, kind: type[SettingsType]) -> SettingsType:
         return kind.model_validate(tomllib.loads(path.read_text()))
     except FileNotFoundError as error:
         raise ConfigInvalid(f"the configuration {path} does not exist") from error
-    except tomllib.TOMLDecodeError as error:
+    except OSError as error:
+        raise ConfigInvalid(f"the configuration {path} cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigInvalid(f"the configuration {path} is not TOML: {error}") from error
     except ValidationError as error:
         faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())

@@ -18,14 +18,22 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from consilium_chain.errors import SpecInvalid
 
 MAX_PARTICIPANTS = 256  # one bit map word on chain
+# The contract's own limits (`TaskRules.sol`), repeated so that a file is refused before anybody pays for it.
+MAX_COHORTS = 64
+MAX_BLOBS = 128
+MAX_SETTLE_GAS, SETTLE_GAS_PER_NODE, SETTLE_GAS_PER_SCORE = 15_000_000, 36_000, 6_000
 STATISTICS_BITS = 40  # round 0 sums counts and squares exactly enough for standardisation
 STATISTICS_RANGE = 65_536.0  # rows per hospital that round 0 can carry
 MICRO = 1_000_000  # scores are integers in millionths
 TOKEN = 10**18  # smallest units in one token
 
 
+# In millionths it fits the contract's 64 bits, and no loss improves by more.
+Score = Annotated[float, Field(ge=-1_000_000, le=1_000_000)]
+
+
 class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class NumericFeature(Section):
@@ -50,6 +58,12 @@ class CategoryFeature(Section):
     name: str
     values: Annotated[list[float], Field(min_length=2)]
 
+    @model_validator(mode="after")
+    def _distinct(self) -> CategoryFeature:
+        if len(set(self.values)) < len(self.values):
+            raise ValueError(f"feature {self.name}: a value stands twice")
+        return self
+
 
 Feature = Annotated[NumericFeature | CategoryFeature, Field(discriminator="kind")]
 
@@ -60,6 +74,13 @@ class DataSchema(Section):
     classes: Annotated[list[str], Field(min_length=2, max_length=2)] = Field(
         description="names of class 0 and class 1; a label cell holds 0 or 1"
     )
+
+    @model_validator(mode="after")
+    def _distinct(self) -> DataSchema:
+        names = [self.label, *(feature.name for feature in self.features)]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"columns named twice: {', '.join(twice)}")
+        return self
 
     @property
     def columns(self) -> int:
@@ -102,7 +123,7 @@ class UpdateSpec(Section):
 
 class RoundsSpec(Section):
     rounds: Annotated[int, Field(ge=1, le=10_000)] = 5
-    cohorts: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 2
+    cohorts: Annotated[int, Field(ge=1, le=MAX_COHORTS)] = 2
     min_cohort_size: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 1
     min_hospitals: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 2
     max_hospitals: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 4
@@ -116,9 +137,9 @@ class JudgingSpec(Section):
     max_voters: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 5
     seats: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 4
     min_reveals: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 1
-    accept_floor: float = Field(default=-0.01, description="least median improvement of an accepted cohort")
-    harmful_below: float = Field(default=-0.05, description="a cohort below this is slashed")
-    tolerance: Annotated[float, Field(ge=0)] = 0.05
+    accept_floor: Score = Field(default=-0.01, description="least median improvement of an accepted cohort")
+    harmful_below: Score = Field(default=-0.05, description="a cohort below this is slashed")
+    tolerance: Annotated[Score, Field(ge=0)] = 0.05
     tolerance_bps: Annotated[int, Field(ge=0, le=10_000)] = 3_000
 
 
@@ -129,9 +150,9 @@ class MoneySpec(Section):
     hospital_bond: Annotated[int, Field(ge=1)] = 500
     voter_bond: Annotated[int, Field(ge=1)] = 200
     aggregator_bond: Annotated[int, Field(ge=1)] = 1_000
-    hospital_share_bps: int = 7_000
-    voter_share_bps: int = 2_000
-    aggregator_share_bps: int = 1_000
+    hospital_share_bps: Annotated[int, Field(ge=0, le=10_000)] = 7_000
+    voter_share_bps: Annotated[int, Field(ge=0, le=10_000)] = 2_000
+    aggregator_share_bps: Annotated[int, Field(ge=0, le=10_000)] = 1_000
     harmful_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = 2_000
     not_revealed_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = 1_000
     not_published_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = 2_500
@@ -203,10 +224,19 @@ class TaskSpec(Section):
             raise ValueError(f"min_reveals {j.min_reveals} is above the {j.seats} seats: lower min_reveals")
         if j.harmful_below > j.accept_floor:
             raise ValueError("harmful_below is above accept_floor: a cohort could be accepted and slashed at once")
+        nodes, scores = r.max_hospitals + j.max_voters, r.cohorts * j.max_voters
+        if nodes * SETTLE_GAS_PER_NODE + scores * SETTLE_GAS_PER_SCORE > MAX_SETTLE_GAS:
+            raise ValueError(
+                f"{nodes} hospitals and voters with {scores} scores a round are more than one transaction can settle:"
+                " lower max_hospitals, max_voters or cohorts"
+            )
         shares = m.hospital_share_bps + m.voter_share_bps + m.aggregator_share_bps
         if shares != 10_000:
             raise ValueError(f"the three shares sum to {shares} basis points: make them 10000")
-        _ = self.update_layout, self.statistics_layout  # refused here, if lanes are too wide for a cohort's weight
+        # Lanes too wide for a cohort's weight are refused here too, by their own error.
+        blobs = max(self.update_blobs, self.statistics_blobs)
+        if blobs > MAX_BLOBS:
+            raise ValueError(f"an update takes {blobs} blobs, above the {MAX_BLOBS} of a task: lower bits or the model")
         return self
 
 

@@ -10,7 +10,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -190,7 +190,7 @@ class HospitalNode:
 class _Listener:
     """Answers the relay on a Unix socket, one request at a time, in a thread of its own."""
 
-    def __init__(self, path: Path, answer) -> None:  # type: ignore[no-untyped-def]
+    def __init__(self, path: Path, answer: Callable[[RoundRequest], RoundReply]) -> None:
         path.unlink(missing_ok=True)
         self._path, self._answer = path, answer
         self._fault: BaseException | None = None

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from consilium_zk.blobs import Blob, parse_blob
 from consilium_zk.constants import BYTES_PER_BLOB
+from consilium_zk.errors import BlobMalformed
 
 from consilium_client.errors import PendingUpdateLost
 
@@ -39,4 +40,7 @@ class PendingUpdates:
             raise PendingUpdateLost(round_) from error
         if not raw or len(raw) % BYTES_PER_BLOB:
             raise PendingUpdateLost(round_)
-        return [parse_blob(raw[i : i + BYTES_PER_BLOB]) for i in range(0, len(raw), BYTES_PER_BLOB)]
+        try:
+            return [parse_blob(raw[i : i + BYTES_PER_BLOB]) for i in range(0, len(raw), BYTES_PER_BLOB)]
+        except BlobMalformed as error:
+            raise PendingUpdateLost(round_) from error

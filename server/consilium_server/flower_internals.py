@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import ssl
 import subprocess
 import sys
 import time
@@ -169,7 +170,5 @@ class SuperLink:
         raise SuperLinkFailed(f"the SuperLink handed out no ServerApp task within {ACQUIRE_TIMEOUT:.0f} s")
 
 
-def _trust(authority: Path):  # type: ignore[no-untyped-def]
-    import ssl
-
+def _trust(authority: Path) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=str(authority))

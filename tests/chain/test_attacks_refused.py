@@ -117,7 +117,9 @@ def test_commit_update_refuses_point_outside_subgroup(committing: TaskDriver) ->
     outside = bytes([0x80]) + bytes(46) + b"\x04"
     with refused("OpeningInvalid"):
         committing.nodes[0].commit_update(
-            committing.task, 0, [OpenedCommitment(outside, Opening(0, b"\xc0" + bytes(47)))]  # type: ignore[arg-type]
+            committing.task,
+            0,
+            [OpenedCommitment(outside, Opening(0, b"\xc0" + bytes(47)))],  # type: ignore[arg-type]
         )
 
 

@@ -74,7 +74,6 @@ def impostor() -> Iterator[str]:
         (500, b""),
         (200, b"<html>a web page</html>"),
         (200, b"{}"),
-        (200, b"[]"),
         (200, b'{"jsonrpc":"2.0","id":0,"result":null}'),
         (200, b'{"jsonrpc":"2.0","id":0,"result":"many"}'),
         (200, b'{"jsonrpc":"2.0","id":0,"error":{"code":-32601,"message":"no such method"}}'),

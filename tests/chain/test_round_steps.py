@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from consilium_chain.rounds import UPLOAD_MARGIN, Step, View, deadline_passed, expected_uploads, is_judged, next_step
+from consilium_chain.rounds import Step, View, deadline_passed, expected_uploads, is_judged, next_step
 from consilium_chain.views import Outcome, Phase, RoundState, TaskState, VoidReason, members
 from hypothesis import given
 from hypothesis import strategies as st
@@ -69,7 +69,7 @@ def test_next_step_publishes_with_all_awaited_uploads_or_shortly_before_the_dead
 ) -> None:
     if view.now > view.state.deadline:
         return
-    hurried = view.now + UPLOAD_MARGIN >= view.state.deadline
+    hurried = view.now + view.upload_margin >= view.state.deadline
     complete = all(arrived >> index & 1 for index in members(awaited))
     assert (step(view, awaited, arrived) is Step.PUBLISH) == (complete or hurried)
 

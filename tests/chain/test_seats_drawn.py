@@ -83,9 +83,7 @@ def test_commit_scores_refuses_another_key_with_its_own_ticket(local_chain: Loca
     late = tickets.generate_secret_key(b"chosen when the seed was known..")
     message = judge.ticket_message(task.task, 1, task.round_state.seat_seed)
     with refused("VoterKeyMismatch", voter=judge.address):
-        judge.commit_scores(
-            task.task, 1, tickets.public_key(late), tickets.sign_ticket(late, message), bytes(32)
-        )
+        judge.commit_scores(task.task, 1, tickets.public_key(late), tickets.sign_ticket(late, message), bytes(32))
 
 
 def test_register_voter_key_refuses_another_voters_proof(local_chain: LocalChain) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from chain_driver import LocalChain, refused, task_params
 from consilium_chain import proposal
@@ -16,6 +19,7 @@ name = "a task"
 label = "sick"
 classes = ["no", "yes"]
 [[data.features]]
+kind = "numeric"
 name = "age"
 min = 0.0
 max = 120.0
@@ -26,7 +30,7 @@ values = [1.0, 2.0, 3.0]
 [model]
 name = "logistic"
 [update]
-bits = 16
+bits = 24
 [rounds]
 max_hospitals = 4
 [judging]
@@ -53,9 +57,9 @@ NAN_FIELDS = [
     ("min = 0.0", "min = nan"),
     ("max = 120.0", "max = inf"),
     ("values = [1.0, 2.0, 3.0]", "values = [1.0, nan]"),
-    ("bits = 16", "bits = 16\nvalue_range = nan"),
-    ("bits = 16", "bits = 16\nvalue_range = inf"),
-    ("bits = 16", "bits = 16\nclip_norm = inf"),
+    ("bits = 24", "bits = 24\nvalue_range = nan"),
+    ("bits = 24", "bits = 24\nvalue_range = inf"),
+    ("bits = 24", "bits = 24\nclip_norm = inf"),
     ("max_voters = 5", "max_voters = 5\naccept_floor = nan"),
     ("max_voters = 5", "max_voters = 5\nharmful_below = nan"),
     ("max_voters = 5", "max_voters = 5\nharmful_below = -inf"),
@@ -100,9 +104,9 @@ CASES = {
     "unknown key": ("commit = 60", "commit = 60\ncomit = 60", "windows.comit: Extra inputs"),
     "unknown section": ("[windows]", "[code]\nrun = 'x'\n[windows]", "code: Extra inputs"),
     "window zero": ("commit = 60", "commit = 0", "windows.commit"),
-    "bits": ("bits = 16", "bits = 41", "update.bits"),
-    "one bit": ("bits = 16", "bits = 1", "update.bits"),
-    "range": ("bits = 16", "bits = 16\nvalue_range = 0.0", "update.value_range"),
+    "bits": ("bits = 24", "bits = 41", "update.bits"),
+    "one bit": ("bits = 24", "bits = 1", "update.bits"),
+    "range": ("bits = 24", "bits = 24\nvalue_range = 0.0", "update.value_range"),
     "unknown model": ('name = "logistic"', 'name = "pickle"', "model.name"),
     "mlp without widths": ('name = "logistic"', 'name = "mlp"', "mlp needs hidden widths"),
     "logistic with widths": ('name = "logistic"', 'name = "logistic"\nhidden = [3]', "logistic has none"),
@@ -145,7 +149,7 @@ def test_task_file_refuses_what_is_not_utf_8(raw: bytes) -> None:
 
 
 def test_task_file_reports_every_fault_at_once() -> None:
-    text = TASK.replace("bits = 16", "bits = 99").replace("commit = 60", "commit = -1")
+    text = TASK.replace("bits = 24", "bits = 99").replace("commit = 60", "commit = -1")
     with pytest.raises(SpecInvalid, match=r"update\.bits.*windows\.commit"):
         parse_task_spec(text.encode())
 
@@ -191,7 +195,7 @@ def test_propose_keeps_params_to_the_letter(local_chain: LocalChain) -> None:
         ({"commit_window": 0}, "commitWindow"),
     ],
 )
-def test_propose_refuses_and_names_the_field(local_chain: LocalChain, change: dict[str, int], field: str) -> None:
-    params: TaskParams = task_params(local_chain.treasury.address, **change)
+def test_propose_refuses_and_names_the_field(local_chain: LocalChain, change: dict[str, Any], field: str) -> None:
+    params: TaskParams = replace(task_params(local_chain.treasury.address), **change)
     with refused("ParamsInvalid", field=field):
         local_chain.treasury.propose(params)

@@ -14,7 +14,7 @@ def test_whole_task_publishes_exact_sums_and_pays_out_everything(local_chain: Lo
     task = TaskDriver(local_chain, hospitals=3, voters=2, terms={"rounds": 1, "cohorts": 2})
     task.join(rows=[5, 31, 1_000])
     assert [h.weight for h in task.operator.hospitals(task.task)] == [1, 4, 16]
-    task.statistics()
+    task.first_round()
     assert task.operator.round_state(task.task, 0).outcome is Outcome.SETTLED
     task.form().commit_all()
     sums = [task.cohort_sum(cohort, range(3)) for cohort in range(2)]
@@ -58,7 +58,7 @@ def test_update_of_several_blobs_settles_with_every_blob_published(local_chain: 
     task = TaskDriver(
         local_chain, lanes=LAYOUT.lanes_per_blob + 7, terms={"update_blobs": 2, "statistics_blobs": 2, "rounds": 1}
     )
-    task.join().statistics().form().commit_all()
+    task.join().first_round().form().commit_all()
     published = task.cohort_sum(0, range(2))
     task.publish()
     hashes = [task.operator.expected_blob_hash(task.task, 1, 0, blob) for blob in range(2)]

@@ -48,6 +48,9 @@ contract JoiningTest is Fixture {
         p.maxVoters = 257;
         _refused(p, "maxVoters");
         p = _params();
+        (p.maxHospitals, p.maxVoters, p.cohorts) = (160, 160, 6);
+        _refused(p, "maxVoters");
+        p = _params();
         p.minVoters = 4;
         _refused(p, "minVoters");
     }
@@ -63,8 +66,8 @@ contract JoiningTest is Fixture {
         (p.maxHospitals, p.cohorts) = (256, 65);
         _refused(p, "cohorts");
         p = _params();
-        (p.maxHospitals, p.cohorts, p.maxVoters) = (256, 64, 17);
-        _refused(p, "cohorts");
+        (p.maxHospitals, p.cohorts, p.maxVoters) = (256, 16, 64);
+        _refused(p, "maxVoters");
         p = _params();
         p.seats = 0;
         _refused(p, "seats");

@@ -20,7 +20,6 @@ from consilium_cli.demo.network import Network, Role, build, prepare_output, sta
 from consilium_cli.demo.options import DataSet, DemoOptions
 from consilium_cli.demo.page import write_page
 from consilium_cli.demo.processes import Processes
-from consilium_cli.demo.references import Metrics, local_only, pooled
 from consilium_cli.demo.screen import Screen, show_tables
 from consilium_cli.demo.tally import report
 from consilium_cli.demo.task_file import TaskSettings, task_toml
@@ -75,8 +74,10 @@ def deal(options: DemoOptions) -> DemoData:
     return deal_wdbc(options.hospitals, options.voters, options.seed)
 
 
-def references(data: DemoData, spec: TaskSpec, seed: int) -> dict[str, Metrics]:
+def references(data: DemoData, spec: TaskSpec, seed: int) -> dict[str, dict[str, float]]:
     """Training without the platform on the same rows."""
+    from consilium_cli.demo.references import local_only, pooled  # loads torch, which the start need not wait for
+
     return {"pooled": pooled(data, spec, seed), "local_only": local_only(data, spec, seed)}
 
 

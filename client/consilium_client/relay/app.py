@@ -37,5 +37,5 @@ def _ask_node(message: Message) -> RoundReply:
             connection.connect(os.environ[SOCKET_VARIABLE])
             send_request(connection, request)
             return receive_reply(connection)
-    except (KeyError, TypeError, ValueError, OSError, FrameMalformed):
+    except (KeyError, TypeError, ValueError, OverflowError, OSError, FrameMalformed):
         return RoundReply(ReplyCode.FAILED)

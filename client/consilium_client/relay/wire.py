@@ -30,7 +30,11 @@ class RoundRequest:
     round: int
 
     def encode(self) -> bytes:
-        return _REQUEST.pack(self.contract, self.task, self.round)
+        """Raises FrameMalformed where a value does not fit its field."""
+        try:
+            return _REQUEST.pack(self.contract, self.task, self.round)
+        except struct.error as error:
+            raise FrameMalformed("a value of the request does not fit its field") from error
 
     @classmethod
     def parse(cls, raw: bytes) -> RoundRequest:

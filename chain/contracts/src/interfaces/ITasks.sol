@@ -49,16 +49,16 @@ interface ITasks {
         uint128 voterBond;
         uint128 aggregatorBond;
         uint16 rounds; // training rounds, >= 1
-        uint16 cohorts; // per training round, >= 1
+        uint16 cohorts; // per training round, 1 to 64
         uint16 minCohortSize; // >= 1
         uint16 minHospitals;
         uint16 maxHospitals; // <= 256
         uint16 minVoters;
-        uint16 maxVoters; // <= 256
+        uint16 maxVoters; // <= 256; and no more than one transaction can settle (`TaskRules`)
         uint16 seats; // expected committee size, <= maxVoters
         uint16 minReveals; // >= 1, <= seats
-        uint16 statisticsBlobs; // blobs per hospital in round 0, >= 1
-        uint16 updateBlobs; // blobs per hospital in a training round, >= 1
+        uint16 statisticsBlobs; // blobs per hospital in round 0, 1 to 128
+        uint16 updateBlobs; // blobs per hospital in a training round, 1 to 128
         uint32 rowsPerWeight; // weight = clamp(ceil(rows / rowsPerWeight), 1, maxWeight)
         uint32 maxWeight;
         int64 acceptFloor; // a cohort whose median score is at least this is accepted
@@ -119,7 +119,7 @@ interface ITasks {
         uint256 stoodDown; // voters: bit map
         uint256 revealed; // voters: bit map
         uint256 seatWeight; // sum of the active voters' bonds when the seats were drawn
-        uint256 acceptedCohorts; // bit map
+        uint256 acceptedCohorts; // bit map; in round 0 the one cohort, unjudged
         int64[] medians; // per cohort, 0 for one that was not judged
     }
 

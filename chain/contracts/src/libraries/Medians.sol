@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
+import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
+
 /// @title The lower median: one of the values given, never an average of two.
 library Medians {
     /// @notice The element at place (n - 1) / 2 of the n values in ascending order. There must be at least one.
@@ -8,28 +10,33 @@ library Medians {
         return _sorted(values)[(values.length - 1) / 2];
     }
 
-    /// @dev Merge sort from the bottom up: the cost has no worst case for a voter to aim at.
+    /// @dev Merge sort from the bottom up: the cost has no worst case for a voter to aim at. Indices stay below twice
+    ///      the count, so nothing can overflow.
     function _sorted(int64[] memory values) private pure returns (int64[] memory) {
-        uint256 count = values.length;
-        int64[] memory from = values;
-        int64[] memory to = new int64[](count);
-        for (uint256 width = 1; width < count; width *= 2) {
-            for (uint256 start = 0; start < count; start += 2 * width) {
-                _merge(from, to, start, width);
+        unchecked {
+            uint256 count = values.length;
+            int64[] memory from = values;
+            int64[] memory to = new int64[](count);
+            for (uint256 width = 1; width < count; width *= 2) {
+                for (uint256 start = 0; start < count; start += 2 * width) {
+                    _merge(from, to, start, width);
+                }
+                (from, to) = (to, from);
             }
-            (from, to) = (to, from);
+            return from;
         }
-        return from;
     }
 
     function _merge(int64[] memory from, int64[] memory to, uint256 start, uint256 width) private pure {
-        uint256 middle = start + width < from.length ? start + width : from.length;
-        uint256 end = middle + width < from.length ? middle + width : from.length;
-        uint256 left = start;
-        uint256 right = middle;
-        for (uint256 place = start; place < end; ++place) {
-            bool takesLeft = right == end || (left < middle && from[left] <= from[right]);
-            to[place] = takesLeft ? from[left++] : from[right++];
+        unchecked {
+            uint256 middle = Math.min(start + width, from.length);
+            uint256 end = Math.min(middle + width, from.length);
+            uint256 left = start;
+            uint256 right = middle;
+            for (uint256 place = start; place < end; ++place) {
+                bool takesLeft = right == end || (left < middle && from[left] <= from[right]);
+                to[place] = takesLeft ? from[left++] : from[right++];
+            }
         }
     }
 }

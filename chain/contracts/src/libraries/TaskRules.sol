@@ -9,7 +9,11 @@ library TaskRules {
     uint256 internal constant MAX_NODES = 256; // a bit map's width
     uint256 internal constant MAX_COHORTS = 64; // three maps of cohorts share a storage slot
     uint256 internal constant MAX_BLOBS = 128; // two maps of blobs share one; and a commit must fit a transaction
-    uint256 internal constant MAX_SCORES = 1024; // voters times cohorts: what one transaction can settle
+    /// @dev A round that no transaction can settle would be stuck for good, and a transaction has 16.7 million gas.
+    ///      What settling costs is mostly for whom it pays and for the scores it sorts; both figures are measured.
+    uint256 internal constant MAX_SETTLE_GAS = 15_000_000;
+    uint256 internal constant SETTLE_GAS_PER_NODE = 36_000;
+    uint256 internal constant SETTLE_GAS_PER_SCORE = 6_000;
 
     /// @dev Reverts with `ParamsInvalid` and the name of the first field that does not fit.
     function validate(ITasks.TaskParams calldata p) internal pure {
@@ -25,7 +29,7 @@ library TaskRules {
         _require(p.minVoters <= p.maxVoters, "minVoters");
         _require(p.cohorts > 0 && p.cohorts <= MAX_COHORTS, "cohorts");
         _require(uint256(p.cohorts) * p.minCohortSize <= p.maxHospitals, "cohorts");
-        _require(uint256(p.cohorts) * p.maxVoters <= MAX_SCORES, "cohorts");
+        _require(_settleGas(p.maxHospitals, p.maxVoters, p.cohorts) <= MAX_SETTLE_GAS, "maxVoters");
         _require(p.seats > 0 && p.seats <= p.maxVoters, "seats");
         _require(p.minReveals > 0 && p.minReveals <= p.seats, "minReveals");
         _require(p.statisticsBlobs > 0 && p.statisticsBlobs <= MAX_BLOBS, "statisticsBlobs");
@@ -53,13 +57,20 @@ library TaskRules {
         return uint32(steps < maxWeight ? steps : maxWeight);
     }
 
+    function _settleGas(uint256 hospitals, uint256 voters, uint256 cohorts) private pure returns (uint256) {
+        unchecked {
+            // Of 16-bit numbers.
+            return (hospitals + voters) * SETTLE_GAS_PER_NODE + voters * cohorts * SETTLE_GAS_PER_SCORE;
+        }
+    }
+
     function _require(bool holds, bytes32 field) private pure {
         if (holds) return;
+        bytes memory name = bytes.concat(field);
         uint256 length;
         while (field[length] != 0) ++length;
-        bytes memory name = new bytes(length);
-        for (uint256 i = 0; i < length; ++i) {
-            name[i] = field[i];
+        assembly ("memory-safe") {
+            mstore(name, length)
         }
         revert ITasks.ParamsInvalid(string(name));
     }

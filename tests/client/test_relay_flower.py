@@ -1,0 +1,202 @@
+"""Relay and node behind real Flower: SuperLink, SuperNode, executor and Unix socket, each its own process."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import consilium_server.flower_internals as server_internals
+import pytest
+from consilium_chain.errors import ArtifactMissing
+from consilium_chain.localnode import free_port
+from consilium_chain.messages import ReplyCode
+from consilium_client.errors import ValueNotNumeric
+from consilium_client.hospital import _Listener
+from consilium_client.relay.processes import RelayProcesses, transport_public_key
+from consilium_client.relay.wire import RoundReply, RoundRequest
+from consilium_server.collection import Collection
+from consilium_server.flower_internals import SuperLink
+from consilium_zk.blobs import Blob, from_scalars
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from flwr.app import Message
+from flwr.serverapp import Grid
+
+pytestmark = [
+    pytest.mark.xdist_group("e2e"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
+]
+
+PRIVATE = "Doe-Jane-1957"
+CONTRACT = bytes(range(20))
+BLOBS = [from_scalars([value] * 4096) for value in (1, 2)]
+PATIENCE = 90.0  # seconds, against hanging for ever; nothing is measured by it
+
+FOREIGN = """
+from pathlib import Path
+Path({marker!r}).write_text("foreign code ran")
+from flwr.clientapp import ClientApp
+from flwr.serverapp import ServerApp
+app = ClientApp()
+server = ServerApp()
+"""
+
+
+class RecordingGrid:
+    """A grid that keeps every reply as the server received it."""
+
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
+        self.received: list[Message] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._grid, name)
+
+    def pull_messages(self, identifiers: list[str]) -> list[Message]:
+        replies = list(self._grid.pull_messages(identifiers))
+        self.received += replies
+        return replies
+
+
+@dataclass
+class Exchange:
+    """A hospital's Flower side and the server's, ready to send rounds."""
+
+    home: Path
+    grid: RecordingGrid
+    node: int
+    relay: RelayProcesses
+    listener: _Listener
+    marker: Path
+    asked: list[RoundRequest] = field(default_factory=list)
+    answer: Callable[[RoundRequest], RoundReply] = lambda _: RoundReply(ReplyCode.SAT_OUT)
+
+    def round(self, number: int) -> Collection:
+        """Sends one round and waits for the hospital's reply, whatever it is."""
+        collection = Collection(self.grid, {0: self.node}, CONTRACT, 7, number, 1, len(BLOBS))  # type: ignore[arg-type]
+        end = time.monotonic() + PATIENCE
+        while not (collection.arrived or collection.failed):
+            assert time.monotonic() < end, (self.home / "hospital" / "logs" / "executor.log").read_text()[-2000:]
+            self.relay.keep_running()
+            collection.send()
+            collection.receive()
+            time.sleep(0.1)
+        return collection
+
+
+def write_transport_key(path: Path) -> None:
+    key = ec.generate_private_key(ec.SECP384R1())
+    path.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
+        )
+    )
+    public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    path.with_suffix(".key.pub").write_bytes(public)
+
+
+def foreign_bundle(folder: Path, marker: Path) -> Path:
+    """The server's bundle, with code of its own for hospitals to run."""
+    shutil.copytree(server_internals.BUNDLE, folder)
+    (folder / "foreign").mkdir()
+    (folder / "foreign" / "__init__.py").write_text(FOREIGN.format(marker=str(marker)))
+    lines = []
+    for line in (folder / "pyproject.toml").read_text().splitlines():
+        key = line.split("=")[0].strip()
+        replaced = {"clientapp": 'clientapp = "foreign:app"', "serverapp": 'serverapp = "foreign:server"'}
+        lines.append(replaced.get(key, line))
+    text = "\n".join(lines) + "\n"
+    assert "foreign:app" in text
+    (folder / "pyproject.toml").write_text(text)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def exchange(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exchange]:
+    home = tmp_path_factory.mktemp("x")
+    hospital = home / "hospital"
+    hospital.mkdir()
+    write_transport_key(hospital / "transport.key")
+    port, marker = free_port(), home / "foreign-code-ran"
+    with pytest.MonkeyPatch.context() as patch, SuperLink(home, port) as superlink:
+        patch.setattr(server_internals, "BUNDLE", foreign_bundle(home / "bundle", marker))
+        superlink.wait_until_up()
+        node = superlink.register(transport_public_key(hospital / "transport.key"))
+        flower = SimpleNamespace(
+            superlink=f"127.0.0.1:{port}",
+            ca_certificate=superlink.certificates.authority,
+            transport_key=hospital / "transport.key",
+        )
+        settings: Any = SimpleNamespace(home=hospital, flower=flower)
+        path = hospital / "s"
+
+        def answer(request: RoundRequest) -> RoundReply:
+            made.asked.append(request)
+            return made.answer(request)
+
+        with _Listener(path, answer) as listener, RelayProcesses(settings, path) as relay, superlink.run() as (grid, _):
+            made = Exchange(home, RecordingGrid(grid), node, relay, listener, marker)
+            yield made
+
+
+def test_relay_carries_blobs_and_codes_and_no_private_text(exchange: Exchange) -> None:
+    """One story, in order: each exchange takes Flower seconds, and the last one ends the node."""
+
+    def raising(error: Exception) -> Callable[[RoundRequest], RoundReply]:
+        def answer(_: RoundRequest) -> RoundReply:
+            raise error
+
+        return answer
+
+    # Blobs arrive as they were, and the node got exactly what the server asked for.
+    exchange.answer = lambda _: RoundReply(ReplyCode.OK, BLOBS)
+    assert exchange.round(3).uploads[0].blobs == BLOBS
+    assert exchange.asked == [RoundRequest(CONTRACT, 7, 3)]
+
+    # The run came with a bundle of foreign code: nobody loaded it.
+    assert not exchange.marker.exists()
+    assert not list((exchange.home / "hospital").rglob("foreign*"))
+
+    # Too few blobs, and a hospital that sits out.
+    exchange.answer = lambda _: RoundReply(ReplyCode.OK, BLOBS[:1])
+    assert exchange.round(4).failed == 1
+    exchange.answer = lambda _: RoundReply(ReplyCode.SAT_OUT)
+    assert exchange.round(5).failed == 1
+
+    # A node that fails says so by a code alone, whatever its error says.
+    for error in (ArtifactMissing(PRIVATE, PRIVATE), ValueNotNumeric(Path(PRIVATE), 3, PRIVATE), OSError(PRIVATE)):
+        exchange.answer = raising(error)
+        assert exchange.round(6).failed == 1
+        assert status_of(exchange.grid.received[-1]) == {"code": ReplyCode.FAILED}
+        exchange.listener.raise_fault()  # no fault of the program
+
+    # A fault in the node's program ends its listener, and the relay still says only that it failed.
+    exchange.answer = raising(ZeroDivisionError(PRIVATE))
+    assert exchange.round(7).failed == 1
+    assert status_of(exchange.grid.received[-1]) == {"code": ReplyCode.FAILED}
+    with pytest.raises(ZeroDivisionError):
+        exchange.listener.raise_fault()
+
+    # Nothing of it is in what the server was sent, nor in any file that the SuperLink keeps.
+    assert len(exchange.grid.received) == 7
+    for reply in exchange.grid.received:
+        assert not reply.has_error()
+        assert set(reply.content) == {"status", "blobs"}
+        assert set(reply.content["status"]) == {"code"}
+        assert PRIVATE not in repr(reply.content["status"])
+        for array in reply.content["blobs"].values():
+            assert isinstance(array.data, bytes)
+            assert Blob(array.data) in BLOBS
+    for file in exchange.home.glob("superlink*"):
+        assert PRIVATE.encode() not in file.read_bytes(), file
+    for file in (exchange.home / "flower").rglob("*"):
+        assert not file.is_file() or PRIVATE.encode() not in file.read_bytes(), file
+
+
+def status_of(reply: Message) -> dict[str, Any]:
+    return dict(reply.content["status"])

@@ -1,0 +1,177 @@
+"""The model that everybody derives from chain and artifact store: the same bits everywhere."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from chain_driver import LAYOUT, LocalChain, TaskDriver
+from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.connection import Connection
+from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, SpecMismatch
+from consilium_chain.ledger import Ledger
+from consilium_chain.proposal import task_params
+from consilium_chain.task_spec import TaskSpec, parse_task_spec
+from consilium_chain.views import Role, members
+from consilium_client.errors import RecordIncomplete
+from consilium_client.models import initial_parameters
+from consilium_client.replay import PublicRecord
+from consilium_client.task import load_task
+from consilium_zk.kzg import commit, versioned_hash
+from consilium_zk.packing import pack
+
+WINDOWS = "\n".join(f"{name} = 100000" for name in ("join", "commit", "upload", "publish", "score", "reveal"))
+TASK = f"""
+name = "replayed"
+[data]
+label = "sick"
+classes = ["no", "yes"]
+[[data.features]]
+kind = "numeric"
+name = "age"
+min = 0.0
+max = 120.0
+[model]
+name = "mlp"
+hidden = [3]
+[update]
+bits = 16
+value_range = 0.5
+[rounds]
+rounds = 3
+cohorts = 2
+max_hospitals = 2
+max_weight = 128
+[judging]
+max_voters = 1
+seats = 1
+[windows]
+{WINDOWS}
+""".encode()
+
+
+def driver(chain: LocalChain, spec: TaskSpec, store: ArtifactStore) -> TaskDriver:
+    """A task on chain whose terms are those of its file."""
+    (aggregator,) = chain.staked(Role.AGGREGATOR, 1)
+    params = task_params(spec, store.put_file(TASK), aggregator.address)
+    statistics = (spec.statistics_layout, spec.statistics_values)
+    return TaskDriver(chain, lanes=spec.parameters, terms={name: value for name, value in vars(params).items() if name != "aggregator"}, layout=LAYOUT, statistics=statistics)
+
+
+def publish(task: TaskDriver, store: ArtifactStore) -> None:
+    for cohort in members(task.round_state.viable_cohorts):
+        for blob in task.cohort_sum(cohort, range(task.hospitals)).blobs:
+            store.put_blob(blob, versioned_hash(commit(blob)))
+    task.publish()
+
+
+def fresh(task: TaskDriver, store: ArtifactStore) -> PublicRecord:
+    """As a new process would derive it, with nothing but the chain and the store."""
+    ledger = Ledger(Connection(task.chain.node.url), task.chain.deployment)
+    return PublicRecord(ledger, store, load_task(ledger, store, task.task))
+
+
+def test_public_record_gives_the_same_bits_and_the_exact_mean(local_chain: LocalChain, tmp_path: Path) -> None:
+    store, spec = ArtifactStore(tmp_path), parse_task_spec(TASK)
+    assert spec.update_layout == LAYOUT
+    task = driver(local_chain, spec, store).join(rows=[25, 300])
+    record = fresh(task, store)
+    first = record.base(1)
+    assert first.tobytes() == fresh(task, store).base(1).tobytes()
+    with pytest.raises(RecordIncomplete, match="round 0"):
+        record.statistics()
+    task.commit_all()
+    publish(task, store)
+    exact = sum(task.updates[0, i].lanes for i in range(2))
+    step = 65_536.0 / (2**39 - 1)
+    np.testing.assert_allclose(
+        record.statistics(), (exact.astype(np.float64) - 2 * (2**39 - 1)) * step, rtol=0, atol=2 * step
+    )
+
+    # Round 1: one cohort is accepted, the other is not; only the first moves the model.
+    with pytest.raises(RecordIncomplete, match="round 1"):
+        record.base(2)
+    task.form().commit_all()
+    publish(task, store)
+    task.draw().judge([[5_000, -900_000]])
+    accepted = list(members(task.operator.cohort_members(task.task, 1, 0)))
+    lanes = task.updates[1, accepted[0]].lanes.astype(np.float64)
+    moved = ((lanes - (2**15 - 1)) * (0.5 / (2**15 - 1))).astype(np.float32)
+    np.testing.assert_array_equal(record.base(2), first + moved)
+    state = task.operator.round_state(task.task, 1)
+    np.testing.assert_array_equal(record.candidate(1, 0, state), first + moved)
+
+    # Round 2: both are; the mean is by weight (3 and 30 steps of ten rows). Round 3 is void and changes nothing.
+    task.form().commit_all()
+    publish(task, store)
+    task.draw().judge([[5_000, 5_000]])
+    weights = [task.weight(i, 2) for i in range(2)]
+    assert weights == [3, 30]
+    total = sum(w * task.updates[2, i].lanes.astype(object) for i, w in enumerate(weights))
+    mean = np.array([float(int(t) - 33 * (2**15 - 1)) for t in total]) * (0.5 / (2**15 - 1)) / 33
+    np.testing.assert_allclose(record.base(3), record.base(2) + mean, rtol=0, atol=1e-6)
+    task.form().pass_deadline()
+    task.tick()
+    bases = [record.base(r).tobytes() for r in range(1, 5)]
+    assert bases[2] == bases[3]
+    for _ in range(2):
+        again = fresh(task, store)
+        assert again.base(4).tobytes() == bases[3]  # derived in one go
+        assert [again.base(r).tobytes() for r in range(1, 5)] == bases
+
+
+def test_public_record_takes_lanes_out_of_range_for_no_model(local_chain: LocalChain, tmp_path: Path) -> None:
+    store, spec = ArtifactStore(tmp_path), parse_task_spec(TASK)
+    task = driver(local_chain, spec, store).join(rows=[25, 300])
+    task.commit_all()
+    publish(task, store)
+    task.form()
+    too_much = np.full(spec.parameters, 2**17, dtype=np.uint64)  # fits its lane, but is no honest value
+    for index in range(2):
+        update = task.update_of(index, 1, too_much, pack(too_much, LAYOUT, total_weight=5)) if index == 0 else None
+        task.commit(index, update)
+    publish(task, store)
+    state = task.round_state
+    record = fresh(task, store)
+    theirs = [list(members(task.operator.cohort_members(task.task, 1, c))) for c in range(2)]
+    bad = theirs.index([0])
+    assert record.cohort_sum(1, bad, state) is None
+    assert record.candidate(1, bad, state) is None
+    assert record.candidate(1, 1 - bad, state) is not None
+    # Even if bribed voters accept it, it does not enter the model.
+    task.draw().judge([[1, 1]])
+    good = record.candidate(1, 1 - bad, task.operator.round_state(task.task, 1))
+    np.testing.assert_array_equal(record.base(2), good)
+
+
+def test_public_record_refuses_missing_and_changed_artifacts(local_chain: LocalChain, tmp_path: Path) -> None:
+    store, spec = ArtifactStore(tmp_path), parse_task_spec(TASK)
+    task = driver(local_chain, spec, store).join().commit_all()
+    publish(task, store)
+    (file,) = tmp_path.glob("blob-*")
+    kept = file.read_bytes()
+    file.write_bytes(kept[:31] + bytes([kept[31] ^ 1]) + kept[32:])
+    with pytest.raises(ArtifactCorrupt):
+        fresh(task, store).statistics()
+    file.unlink()
+    with pytest.raises(ArtifactMissing):
+        fresh(task, store).statistics()
+
+
+def test_load_task_refuses_terms_that_are_not_the_files(local_chain: LocalChain, tmp_path: Path) -> None:
+    store, spec = ArtifactStore(tmp_path), parse_task_spec(TASK)
+    operator = local_chain.treasury
+    params = task_params(spec, store.put_file(TASK), operator.address)
+    number = operator.propose(replace(params, hospital_bond=params.hospital_bond + 1))
+    with pytest.raises(SpecMismatch, match="do not join, ask its operator"):
+        load_task(operator, store, number)
+
+
+@pytest.mark.parametrize("hidden", [[3], [4, 2]])
+def test_initial_parameters_are_the_same_bits_for_everybody(hidden: list[int]) -> None:
+    spec = parse_task_spec(TASK.replace(b"hidden = [3]", f"hidden = {hidden}".encode()))
+    one, other = (initial_parameters(spec.model, 1, seed=5) for _ in range(2))
+    assert one.tobytes() == other.tobytes()
+    assert one.tobytes() != initial_parameters(spec.model, 1, seed=6).tobytes()

@@ -1,0 +1,203 @@
+"""Frames between relay and node: what goes in comes out, and nothing else gets through."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from consilium_chain.messages import ReplyCode
+from consilium_client.errors import FrameMalformed
+from consilium_client.relay import app as relay
+from consilium_client.relay.wire import (
+    MAX_BLOBS,
+    RoundReply,
+    RoundRequest,
+    receive_reply,
+    receive_request,
+    send_reply,
+    send_request,
+)
+from consilium_zk.constants import BYTES_PER_BLOB
+from flwr.app import ConfigRecord, Context, Message, RecordDict
+from flwr.supercore.task_identity import TaskIdentity
+from hypothesis import given
+from hypothesis import strategies as st
+
+REQUESTS = st.builds(
+    RoundRequest, st.binary(min_size=20, max_size=20), st.integers(0, 2**64 - 1), st.integers(0, 2**32 - 1)
+)
+Pair = tuple[socket.socket, socket.socket]
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    one, other = socket.socketpair()
+    with one, other:
+        yield one, other
+
+
+@given(REQUESTS)
+def test_request_round_trips(request: RoundRequest) -> None:
+    assert RoundRequest.parse(request.encode()) == request
+
+
+@given(st.binary(max_size=64).filter(lambda raw: len(raw) != 32))
+def test_request_of_another_length_is_malformed(raw: bytes) -> None:
+    with pytest.raises(FrameMalformed, match=f"not {len(raw)}$"):
+        RoundRequest.parse(raw)
+
+
+def test_request_travels_in_pieces(pair: Pair) -> None:
+    request = RoundRequest(bytes(range(20)), 7, 9)
+    for byte in request.encode():
+        pair[0].sendall(bytes([byte]))
+    assert receive_request(pair[1]) == request
+
+
+@pytest.mark.parametrize("code", list(ReplyCode))
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_reply_round_trips(pair: Pair, code: ReplyCode, count: int) -> None:
+    blobs = [bytes([index + 1]) * BYTES_PER_BLOB for index in range(count)]
+    sender = threading.Thread(target=send_reply, args=(pair[0], RoundReply(code, blobs)))
+    sender.start()
+    received = receive_reply(pair[1])
+    sender.join()
+    assert (received.code, list(received.blobs)) == (code, blobs)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"\x00",
+        struct.pack(">BI", 9, 0),
+        struct.pack(">BI", 255, 0),
+        struct.pack(">BI", 0, MAX_BLOBS + 1),
+        struct.pack(">BI", 0, 2**32 - 1),
+        struct.pack(">BI", 0, 1),
+        struct.pack(">BI", 0, 1) + bytes(BYTES_PER_BLOB - 1),
+    ],
+    ids=["nothing", "one byte", "code 9", "code 255", "a blob too many", "4 billion blobs", "no blob", "cut blob"],
+)
+def test_reply_that_is_no_frame_is_malformed(pair: Pair, raw: bytes) -> None:
+    sender = threading.Thread(target=lambda: (pair[0].sendall(raw), pair[0].close()))
+    sender.start()
+    with pytest.raises(FrameMalformed):
+        receive_reply(pair[1])
+    sender.join()
+
+
+@pytest.mark.parametrize("sent", [0, 1, 31])
+def test_request_cut_short_is_malformed(pair: Pair, sent: int) -> None:
+    pair[0].sendall(bytes(sent))
+    pair[0].close()
+    with pytest.raises(FrameMalformed, match=f"closed after {sent} of 32 bytes"):
+        receive_request(pair[1])
+
+
+# The relay's edge: whatever happens, a code leaves and no text.
+
+
+@pytest.fixture(autouse=True)
+def in_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flower makes messages only in a process that has a task."""
+    for name in ("_task_id", "_run_id", "_node_id"):
+        monkeypatch.setattr(TaskIdentity, name, 1)
+
+
+def asked(fields: dict[str, object] | None) -> Message:
+    content = RecordDict({} if fields is None else {"request": ConfigRecord(fields)})  # type: ignore[arg-type]
+    return Message(content, dst_node_id=1, message_type="train")
+
+
+GOOD = {"contract": bytes(20), "task": 1, "round": 0}
+
+
+def answered(message: Message) -> RoundReply:
+    return relay._ask_node(message)
+
+
+def failed(reply: RoundReply) -> bool:
+    return (reply.code, list(reply.blobs)) == (ReplyCode.FAILED, [])
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        None,
+        {},
+        {"contract": bytes(20), "task": 1},
+        GOOD | {"task": "one"},
+        GOOD | {"contract": "0x00"},
+        GOOD | {"task": -1},
+        GOOD | {"task": 2**63},
+        GOOD | {"round": -1},
+        GOOD | {"round": 2**40},
+        GOOD | {"round": float("inf")},
+        GOOD | {"round": float("nan")},
+    ],
+)
+def test_relay_answers_a_malformed_request_with_a_code(
+    fields: dict[str, object] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s"
+    monkeypatch.setenv(relay.SOCKET_VARIABLE, str(path))
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+        server.settimeout(20)
+        thread = threading.Thread(target=lambda: server.accept()[0].close())
+        thread.start()
+        try:
+            assert failed(answered(asked(fields)))
+        finally:
+            with socket.socket(socket.AF_UNIX) as last:  # frees the thread where the relay never called
+                last.connect(str(path))
+            thread.join()
+
+
+def test_relay_answers_with_a_code_when_the_node_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(relay.SOCKET_VARIABLE, str(tmp_path / "gone"))
+    assert failed(answered(asked(dict(GOOD))))
+    monkeypatch.delenv(relay.SOCKET_VARIABLE)
+    assert failed(answered(asked(dict(GOOD))))
+    monkeypatch.setenv(relay.SOCKET_VARIABLE, str(tmp_path / ("x" * 200)))  # longer than a socket's path may be
+    assert failed(answered(asked(dict(GOOD))))
+
+
+@pytest.mark.parametrize("raw", [b"", b"Doe, Jane", struct.pack(">BI", 0, 1) + b"Doe, Jane", b"\xff" * 64])
+def test_relay_answers_with_a_code_when_the_node_talks_nonsense(
+    raw: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s"
+    monkeypatch.setenv(relay.SOCKET_VARIABLE, str(path))
+
+    def node(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection:
+            receive_request(connection)
+            connection.sendall(raw)
+
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+        thread = threading.Thread(target=node, args=(server,))
+        thread.start()
+        reply = answered(asked(dict(GOOD)))
+        thread.join()
+    assert failed(reply)
+
+
+def test_relay_app_sends_nothing_but_code_and_blobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(relay.SOCKET_VARIABLE, str(tmp_path / "gone"))
+    context = Context(run_id=1, node_id=1, node_config={}, state=RecordDict(), run_config={})
+    message = asked(dict(GOOD))
+    reply = relay.app(message, context)
+    assert not reply.has_error()
+    assert set(reply.content) == {"status", "blobs"}
+    assert dict(reply.content["status"]) == {"code": int(ReplyCode.FAILED)}
+    assert dict(reply.content["blobs"]) == {}

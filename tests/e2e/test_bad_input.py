@@ -1,0 +1,276 @@
+"""What a user may get wrong on the command line: a message that names cause and way out, and no trace."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+import tomli_w
+from chain_driver import LocalChain
+from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.deployment import Deployment
+from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
+from consilium_chain.localnode import free_port
+from consilium_chain.proposal import task_params
+from consilium_chain.task_spec import parse_task_spec
+from consilium_cli.main import main
+from eth_account import Account
+
+TASK = b"""
+name = "a task"
+[data]
+label = "sick"
+classes = ["no", "yes"]
+[[data.features]]
+kind = "numeric"
+name = "age"
+min = 0.0
+max = 120.0
+[model]
+name = "logistic"
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_signals() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture
+def consilium(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> object:
+    """Runs the command line in this process; returns exit code and everything said, on one line."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments: str) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["consilium", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        captured = capsys.readouterr()
+        said = re.sub(r"[\s│╭╮╰╯─]+", " ", captured.out + captured.err)
+        assert "Traceback" not in said
+        code = ended.value.code
+        return (code if isinstance(code, int) else int(code is not None)), said
+
+    return run
+
+
+USAGE = {
+    "unknown data": (["--data", "mnist"], ["mnist", "wdbc", "heart"]),
+    "unknown attack": (["--attack", "bribe"], ["bribe", "sign-flip", "silent"]),
+    "attack count 0": (["--attack", "noise:0"], ["noise:0", "at least 1"]),
+    "attack count negative": (["--attack", "noise:-1"], ["at least 1"]),
+    "attack count no number": (["--attack", "noise:many"], ["KIND:COUNT"]),
+    "attack without kind": (["--attack", ":2"], ["KIND:COUNT"]),
+    "all hospitals attack": (["--attack", "noise:4"], ["one hospital", "lower the attack's COUNT"]),
+    "all voters attack": (["--attack", "lazy:3", "--attack", "silent:2"], ["one voter", "lower the attack's COUNT"]),
+    "unknown cheat": (["--cheat", "steal"], ["steal", "change-blob"]),
+    "heart without folder": (["--data", "heart"], ["--data-dir", "processed.*.data"]),
+    "heart with five hospitals": (
+        ["--data", "heart", "--data-dir", ".", "--hospitals", "5"],
+        ["leave --hospitals at 4"],
+    ),
+    "cohorts above hospitals": (["--cohorts", "5"], ["5 cohorts", "there are 4"]),
+    "seats above voters": (["--seats", "6"], ["6 seats", "5 voters", "lower --seats"]),
+    "kill after the end": (["--kill-in-round", "3", "--rounds", "2"], ["after the last round, 2"]),
+    "no rounds": (["--rounds", "0"], ["--rounds", "1<=x"]),
+    "one hospital": (["--hospitals", "1"], ["--hospitals", "2<=x"]),
+    "no voters": (["--voters", "0"], ["--voters"]),
+    "port 0": (["--chain-port", "0"], ["--chain-port"]),
+    "negative seed": (["--seed", "-1"], ["--seed"]),
+    "unknown option": (["--poison"], ["--poison"]),
+}
+
+
+@pytest.mark.parametrize("case", sorted(USAGE))
+def test_demo_refuses_bad_options(consilium, case: str, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    arguments, words = USAGE[case]
+    code, said = consilium("demo", "--output", str(tmp_path / "out"), *arguments)
+    assert code == 2
+    assert [word for word in words if word not in said] == []
+    assert not (tmp_path / "out").exists()
+
+
+def refused(result: tuple[int, str], words: Sequence[str]) -> None:
+    code, said = result
+    assert code == 1, said
+    assert said.strip().startswith("error: ")
+    assert [word for word in words if word not in said] == []
+
+
+HEART_FILES = [f"processed.{name}.data" for name in ("cleveland", "hungarian", "switzerland", "va")]
+ROW = "63.0,1.0,1.0,145.0,233.0,1.0,2.0,150.0,0.0,2.3,3.0,0.0,6.0,0\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (None, ["processed.cleveland.data", "pass the directory"]),
+        (b"", ["processed.cleveland.data", "holds no rows", "fetch the file again"]),
+        (b"63.0,1.0\n", ["line 1", "2 columns instead of 14"]),
+        (ROW.encode() + ROW.replace("145.0", "Doe Jane").encode(), ["line 2", "trestbps"]),
+        (ROW.replace(",0\n", ",9\n").encode(), ["line 1", "num is outside 0 to 4"]),
+        (b"\xff\xfe", ["not plain ASCII"]),
+    ],
+    ids=["missing", "empty", "short row", "no number", "label out of range", "binary"],
+)
+def test_demo_names_fault_of_heart_files(consilium, tmp_path: Path, text: bytes | None, words: list[str]) -> None:  # type: ignore[no-untyped-def]
+    folder = tmp_path / "heart"
+    folder.mkdir()
+    for name in HEART_FILES:
+        if text is not None:
+            (folder / name).write_bytes(text)
+    result = consilium("demo", "--data", "heart", "--data-dir", str(folder), "--output", str(tmp_path / "out"))
+    refused(result, words)
+    assert "Doe" not in result[1]
+
+
+def test_demo_names_missing_heart_folder(consilium, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    missing = str(tmp_path / "none")
+    refused(consilium("demo", "--data", "heart", "--data-dir", missing), [missing, "no such directory", "wdbc"])
+
+
+def test_demo_names_chain_port_in_use(consilium, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        result = consilium("demo", "--chain-port", port, "--output", str(tmp_path / "out"))
+    refused(result, [f"port {port}", "in use", "choose another port"])
+
+
+def test_demo_names_too_many_parties(consilium, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    result = consilium("demo", "--hospitals", "64", "--voters", "64", "--output", str(tmp_path / "out"))
+    if result[0] == 1:
+        refused(result, ["64"])
+
+
+@pytest.fixture
+def node_folder(tmp_path: Path, local_chain: LocalChain) -> Path:
+    """A voter's and a hospital's configuration that hold, but for what a test breaks."""
+    store = ArtifactStore(tmp_path / "artifacts")
+    spec = parse_task_spec(TASK)
+    operator = local_chain.treasury
+    number = operator.propose(task_params(spec, store.put_file(TASK), operator.address))
+    local_chain.deployment.write(tmp_path / "book.json")
+    write_keystore(tmp_path / "key.json", Account.create(), "right", LIGHT_SCRYPT_N)
+    write_private_file(tmp_path / "password", "right")
+    (tmp_path / "data.csv").write_text("age,sick\n50,0\n60,1\n")
+    config = {
+        "home": str(tmp_path),
+        "chain_url": local_chain.node.url,
+        "deployment": str(tmp_path / "book.json"),
+        "artifacts": str(tmp_path / "artifacts"),
+        "keystore": str(tmp_path / "key.json"),
+        "password_file": str(tmp_path / "password"),
+        "task": number,
+        "data": str(tmp_path / "data.csv"),
+    }
+    (tmp_path / "voter.toml").write_text(tomli_w.dumps(config))
+    flower = {"superlink": "127.0.0.1:1", "ca_certificate": "ca.crt", "transport_key": "transport.key"}
+    (tmp_path / "hospital.toml").write_text(tomli_w.dumps(config | {"flower": flower}))
+    return tmp_path
+
+
+def change(folder: Path, old: str, new: str, file: str = "voter.toml") -> None:
+    text = (folder / file).read_text()
+    assert old in text
+    (folder / file).write_text(text.replace(old, new))
+
+
+@pytest.mark.parametrize("node", ["hospital", "voter", "server"])
+def test_node_names_missing_and_malformed_config(consilium, tmp_path: Path, node: str) -> None:  # type: ignore[no-untyped-def]
+    path = tmp_path / "node.toml"
+    refused(consilium(node, "run", "--config", str(path)), [str(path), "does not exist"])
+    path.write_text("home = ")
+    refused(consilium(node, "run", "--config", str(path)), [str(path), "is not TOML"])
+    path.write_text("home = '/tmp'\ntask = 'one'\nextra = 1\n")
+    refused(consilium(node, "run", "--config", str(path)), ["task: ", "extra: ", "chain_url: Field required"])
+    code, said = consilium(node, "run")
+    assert code == 2
+    assert "--config" in said
+
+
+@pytest.mark.parametrize("node", ["hospital", "voter"])
+def test_node_names_unreachable_chain(consilium, node_folder: Path, local_chain: LocalChain, node: str) -> None:  # type: ignore[no-untyped-def]
+    dead = f"http://127.0.0.1:{free_port()}"
+    change(node_folder, local_chain.node.url, dead, f"{node}.toml")
+    result = consilium(node, "run", "--config", str(node_folder / f"{node}.toml"))
+    refused(result, [dead, "no chain node answers", "pass another URL"])
+
+
+BAD_DATA: dict[str, tuple[str | None, list[str]]] = {
+    "missing": (None, ["data.csv", "no such file", "pass the path"]),
+    "column missing": ("age\n50\n", ["missing: sick", "rename these columns"]),
+    "column too many": ("age,sick,name\n50,0,Doe\n", ["unexpected: name"]),
+    "no header": ("50,0\n60,1\n", ["line 1", "none of the task's columns"]),
+    "nan": ("age,sick\nnan,0\n60,1\n", ["line 2, column age", "not a finite number", "leave the cell empty"]),
+    "infinite": ("age,sick\n50,0\ninf,1\n", ["line 3, column age", "not a finite number"]),
+    "text": ("age,sick\nDoe,0\n60,1\n", ["line 2, column age", "not a number"]),
+    "label": ("age,sick\n50,2\n", ["line 2", "neither 0 nor 1"]),
+    "one class": ("age,sick\n50,1\n60,1\n", ["both classes", "add rows of the other"]),
+    "empty": ("age,sick\n", ["no rows"]),
+}
+
+
+@pytest.mark.parametrize("case", sorted(BAD_DATA))
+def test_voter_names_fault_of_its_data(consilium, node_folder: Path, case: str) -> None:  # type: ignore[no-untyped-def]
+    text, words = BAD_DATA[case]
+    (node_folder / "data.csv").unlink()
+    if text is not None:
+        (node_folder / "data.csv").write_text(text)
+    result = consilium("voter", "run", "--config", str(node_folder / "voter.toml"))
+    refused(result, words)
+    assert "Doe" not in result[1]
+
+
+def test_voter_names_fault_of_its_other_files(consilium, node_folder: Path) -> None:  # type: ignore[no-untyped-def]
+    run = ("voter", "run", "--config", str(node_folder / "voter.toml"))
+    book = Deployment.read(node_folder / "book.json")
+    (node_folder / "book.json").write_text(json.dumps(vars(book) | {"chain_id": 1}))
+    refused(consilium(*run), ["address book is of chain 1", "pass the one that fits"])
+    (node_folder / "book.json").write_text("{")
+    refused(consilium(*run), ["book.json is malformed"])
+    (node_folder / "book.json").unlink()
+    refused(consilium(*run), ["book.json does not exist", "deploy first"])
+    book.write(node_folder / "book.json")
+    (node_folder / "password").write_text("wrong")
+    refused(consilium(*run), ["does not open with the password"])
+    (node_folder / "password").chmod(0o644)
+    refused(consilium(*run), ["can be read by others", "chmod 600"])
+    (node_folder / "password").unlink()
+    refused(consilium(*run), ["password does not exist"])
+
+
+def test_voter_names_unknown_task_and_missing_task_file(consilium, node_folder: Path) -> None:  # type: ignore[no-untyped-def]
+    run = ("voter", "run", "--config", str(node_folder / "voter.toml"))
+    for file in (node_folder / "artifacts").iterdir():
+        file.unlink()
+    refused(consilium(*run), ["artifact file-", "add another mirror"])
+    text = (node_folder / "voter.toml").read_text()
+    (node_folder / "voter.toml").write_text(re.sub(r"task = \d+", "task = 999999", text))
+    refused(consilium(*run), ["TaskUnknown", "999999"])
+
+
+def test_voter_without_tokens_is_told_so(consilium, node_folder: Path) -> None:  # type: ignore[no-untyped-def]
+    """It has no ether either: whatever the node says then, it is no trace."""
+    code, said = consilium("voter", "run", "--config", str(node_folder / "voter.toml"))
+    assert code == 1
+    assert said.strip().startswith("error: ")
+
+
+def test_program_ends_with_a_message_and_without_a_trace(tmp_path: Path) -> None:
+    """As a user starts it: in a process of its own."""
+    command = [sys.executable, "-m", "consilium_cli.main", "hospital", "run", "--config", str(tmp_path / "none.toml")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.strip() == f"error: the configuration {tmp_path / 'none.toml'} does not exist"

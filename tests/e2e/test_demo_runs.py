@@ -1,0 +1,310 @@
+"""The real demo, every party a process of its own. One at a time: each wants the whole machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+pytestmark = [pytest.mark.xdist_group("e2e"), pytest.mark.timeout(600)]
+
+ROOT = Path(__file__).parents[2]
+HEART = ROOT.parent / "shared" / "data" / "heart"
+DEMO = [sys.executable, "-m", "consilium_cli.main", "demo"]
+
+
+@dataclass
+class Run:
+    """A demo that has ended: its exit code, what it said, and its report."""
+
+    code: int
+    said: str
+    folder: Path
+
+    @property
+    def report(self) -> dict[str, Any]:
+        loaded: dict[str, Any] = json.loads((self.folder / "report.json").read_text())
+        return loaded
+
+    def parties(self, **wanted: Any) -> list[dict[str, Any]]:
+        return [b for b in self.report["balances"].values() if all(b[k] == v for k, v in wanted.items())]
+
+    def refusals(self) -> list[tuple[int, str, str]]:
+        return [(r["index"], x["who"], x["error"]) for r in self.report["rounds"] for x in r["refusals"]]
+
+
+def gain(balance: dict[str, Any]) -> int:
+    return int(balance["after"]) - int(balance["before"])
+
+
+def of_this_run(folder: Path) -> list[psutil.Process]:
+    """Processes that know the folder, and what they started."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.pid != os.getpid() and any(str(folder) in part for part in process.cmdline()):
+                found.append(process)
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+    return found
+
+
+def assert_nothing_runs(folder: Path, port: int | None = None) -> None:
+    end = time.monotonic() + 15
+    while (left := of_this_run(folder)) and time.monotonic() < end:
+        time.sleep(0.2)
+    assert left == []
+    if port is not None:
+        with socket.socket() as probe:
+            assert probe.connect_ex(("127.0.0.1", port)) != 0, "the local chain still listens"
+
+
+Demo = Callable[..., Run]
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Demo:
+    """Runs the demo to its end with these options."""
+
+    def run(*options: str) -> Run:
+        folder = tmp_path / "out"
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        command = [*DEMO, "--output", str(folder), "--chain-port", str(port), *options]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=500, cwd=tmp_path, check=False)
+        said = done.stdout + done.stderr
+        assert "Traceback" not in said, said[-3000:]
+        assert_nothing_runs(folder, port)
+        return Run(done.returncode, said, folder)
+
+    return run
+
+
+ROUND_KEYS = {
+    "index",
+    "outcome",
+    "base_metric",
+    "cohorts",
+    "committee",
+    "refusals",
+    "payouts",
+    "slashes",
+    "gas",
+    "seconds",
+}
+REPORT_KEYS = {
+    "data",
+    "hospitals",
+    "voters",
+    "wall_s",
+    "final_metric",
+    "local_only_metric",
+    "pooled_metric",
+    "metric_name",
+    "conservation",
+    "balances",
+    "rounds",
+}
+
+
+def assert_sound(run: Run) -> None:
+    """What holds for every demo that ran to its end, whoever cheated."""
+    assert run.code == 0, run.said[-3000:]
+    report = run.report
+    assert report.keys() >= REPORT_KEYS
+    money = report["conservation"]
+    assert (money["difference"], money["minted"]) == ("0", money["held"])
+    for balance in report["balances"].values():
+        assert balance.keys() >= {"before", "after", "role", "honest"}
+    for round_ in report["rounds"]:
+        assert round_.keys() >= ROUND_KEYS
+        for cohort in round_["cohorts"]:
+            assert cohort.keys() >= {"members", "weight", "sum_verified_on_chain", "median_improvement", "accepted"}
+            if round_["outcome"] == "settled":
+                assert cohort["sum_verified_on_chain"]
+            else:
+                assert not cohort["accepted"]
+    assert [r["index"] for r in report["rounds"]] == list(range(len(report["rounds"])))
+    page = (run.folder / "report.html").read_text()
+    assert not re.search(r"""(src|href|action|srcset)\s*=\s*["']?\s*(https?:)?//""", page)
+    assert not re.search(r"@import|url\(\s*['\"]?(?!data:|#)", page)
+    assert "<script" not in page
+    private_key_names = ("key.json", "password", "transport.key", "executor.secret", "superexec.secret", "server.key")
+    files = [path for path in run.folder.rglob("*") if path.name in private_key_names]
+    assert files
+    assert [path for path in files if path.stat().st_mode & 0o077] == []
+
+
+def test_honest_demo_settles_and_reports_everything(demo: Demo) -> None:
+    run = demo("--rounds", "2")
+    assert_sound(run)
+    report = run.report
+    assert (report["data"], report["hospitals"], report["voters"]) == ("wdbc", 4, 5)
+    assert [r["outcome"] for r in report["rounds"]] == ["settled"] * 3
+    assert [r["refusals"] for r in report["rounds"]] == [[], [], []]
+    assert all(balance["honest"] for balance in report["balances"].values())
+    assert report["final_metric"] > 0.9
+    assert report["final_metric"] >= report["rounds"][1]["base_metric"]
+    for round_ in report["rounds"][1:]:
+        names = [name for cohort in round_["cohorts"] for name in cohort["members"]]
+        assert sorted(names) == sorted({b["name"] for b in run.parties(role="hospital")})
+        assert set(round_["committee"]) <= {b["name"] for b in run.parties(role="voter")}
+        assert round_["gas"]["commitUpdate"] > 100_000
+        assert sum(int(p["amount"]) for p in round_["payouts"]) > 0
+    assert all(gain(b) > 0 for b in run.parties(role="hospital"))
+    assert gain(run.parties(role="aggregator")[0]) > 0
+    assert sum(gain(b) for b in report["balances"].values()) == -int(report["conservation"]["burnt"]) == 0
+
+
+def test_sign_flipping_hospital_ends_poorer_than_every_honest_one(demo: Demo) -> None:
+    run = demo("--cohorts", "4", "--attack", "sign-flip", "--rounds", "2")
+    assert_sound(run)
+    (attacker,) = run.parties(role="hospital", honest=False)
+    honest = run.parties(role="hospital", honest=True)
+    assert len(honest) == 3
+    assert gain(attacker) < 0 < min(gain(b) for b in honest)
+    for round_ in run.report["rounds"][1:]:
+        theirs = [c for c in round_["cohorts"] if c["members"] == [attacker["name"]]]
+        assert [c["accepted"] for c in theirs] == [False]
+    reasons = {(s["who"], s["reason"]) for r in run.report["rounds"] for s in r["slashes"]}
+    assert (attacker["name"], "harmful_cohort") in reasons
+
+
+def cheated_round(run: Run, error: str) -> dict[str, Any]:
+    """The round in which the aggregator was refused with `error`: void, and paid for by the aggregator."""
+    refused = [r for r in run.report["rounds"] if "BlobMismatch" in [x["error"] for x in r["refusals"]]]
+    assert len(refused) == 1
+    (round_,) = refused
+    assert {"who": "aggregator", "error": error}.items() <= round_["refusals"][0].items()
+    assert round_["outcome"] == "void"
+    assert [c["accepted"] for c in round_["cohorts"]] == [False] * len(round_["cohorts"])
+    assert [(s["who"], s["reason"]) for s in round_["slashes"]] == [("aggregator", "not_published")]
+    assert round_["payouts"] == []
+    return round_
+
+
+def test_aggregator_that_changes_a_blob_is_refused_and_slashed(demo: Demo) -> None:
+    run = demo("--cheat", "change-blob", "--rounds", "2")
+    assert_sound(run)
+    assert cheated_round(run, "BlobMismatch")["index"] == 2
+    assert run.report["rounds"][1]["outcome"] == "settled"
+    assert run.report["final_metric"] == pytest.approx(run.report["rounds"][2]["base_metric"])
+    assert gain(run.parties(role="aggregator")[0]) < 0
+
+
+def test_interrupt_ends_every_process(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    command = [*DEMO, "--output", str(folder), "--rounds", "3"]
+    child = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=tmp_path, start_new_session=True
+    )
+    try:
+        end = time.monotonic() + 120
+        journal = folder / "logs" / "aggregator.jsonl"
+        while not (journal.exists() and "joined" in journal.read_text()):  # everybody runs by then
+            assert child.poll() is None, child.stdout and child.stdout.read()
+            assert time.monotonic() < end
+            time.sleep(0.2)
+        family = psutil.Process(child.pid).children(recursive=True)
+        assert len(family) > 10
+        child.send_signal(signal.SIGINT)
+        said, _ = child.communicate(timeout=60)
+    finally:
+        if child.poll() is None:
+            child.kill()
+            child.communicate()
+    assert child.returncode == 130, said
+    assert "Traceback" not in said
+    assert_nothing_runs(folder)
+    _, alive = psutil.wait_procs(family, timeout=15)
+    assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
+
+
+# Depth: every attack, every cheat, the other data set, other seeds.
+
+
+@pytest.mark.deep
+def test_aggregator_that_drops_a_hospital_is_refused_and_slashed(demo: Demo) -> None:
+    run = demo("--cheat", "drop-hospital", "--rounds", "2")
+    assert_sound(run)
+    assert cheated_round(run, "BlobMismatch")["index"] == 2
+
+
+@pytest.mark.deep
+def test_rogue_commitment_is_refused_and_the_others_settle(demo: Demo) -> None:
+    run = demo("--cheat", "rogue-commitment", "--rounds", "2")
+    assert_sound(run)
+    (colluder,) = run.parties(role="hospital", honest=False)
+    assert (2, colluder["name"], "OpeningInvalid") in run.refusals()
+    last = run.report["rounds"][2]
+    assert last["outcome"] == "settled"
+    assert colluder["name"] not in [name for cohort in last["cohorts"] for name in cohort["members"]]
+    assert gain(colluder) < min(gain(b) for b in run.parties(role="hospital", honest=True))
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("attack", ["noise", "label-flip"])
+def test_poisoning_hospital_alone_in_its_cohort_loses(demo: Demo, attack: str) -> None:
+    run = demo("--cohorts", "4", "--attack", attack, "--rounds", "3")
+    assert_sound(run)
+    (attacker,) = run.parties(role="hospital", honest=False)
+    assert gain(attacker) < min(gain(b) for b in run.parties(role="hospital", honest=True))
+    assert gain(attacker) < 0
+    assert run.report["final_metric"] > 0.9
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("attack", ["lazy", "silent"])
+def test_dishonest_voter_earns_less_than_an_honest_seat(demo: Demo, attack: str) -> None:
+    run = demo("--attack", attack, "--rounds", "3", "--seats", "5")
+    assert_sound(run)
+    (cheat,) = run.parties(role="voter", honest=False)
+    honest = run.parties(role="voter", honest=True)
+    assert gain(cheat) < min(gain(b) for b in honest)
+    reasons = {(s["who"], s["reason"]) for r in run.report["rounds"] for s in r["slashes"]}
+    assert ((cheat["name"], "not_revealed") in reasons) == (attack == "silent")
+
+
+@pytest.mark.deep
+def test_killed_hospital_is_left_out_and_the_round_settles(demo: Demo) -> None:
+    run = demo("--kill-in-round", "1", "--rounds", "2")
+    assert_sound(run)
+    first = run.parties(role="hospital")[0]["name"]
+    for round_ in run.report["rounds"][1:]:
+        names = [name for cohort in round_["cohorts"] for name in cohort["members"]]
+        assert first not in names
+        assert len(names) == 3
+    assert [r["outcome"] for r in run.report["rounds"]] == ["settled"] * 3
+
+
+@pytest.mark.deep
+def test_heart_data_federates_above_training_alone(demo: Demo) -> None:
+    if not HEART.is_dir():
+        pytest.skip(f"the UCI Heart Disease files are not in {HEART}")
+    run = demo("--data", "heart", "--data-dir", str(HEART))
+    assert_sound(run)
+    assert {b["name"] for b in run.parties(role="hospital")} == {"cleveland", "hungarian", "switzerland", "va"}
+    assert run.report["final_metric"] > run.report["local_only_metric"]
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", range(5))
+def test_every_seed_conserves_money_and_pays_the_honest(demo: Demo, seed: int) -> None:
+    run = demo("--seed", str(seed))
+    assert_sound(run)
+    assert all(r["outcome"] == "settled" for r in run.report["rounds"])
+    assert all(gain(b) > 0 for b in run.parties(role="hospital"))
+    assert run.report["final_metric"] > run.report["local_only_metric"]

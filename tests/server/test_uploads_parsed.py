@@ -1,0 +1,228 @@
+"""A hospital's reply is hostile until parsed; a sum that is wrong is laid at the right door."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from consilium_chain.messages import ReplyCode
+from consilium_server.collection import Collection
+from consilium_server.errors import SumMismatch, UploadInvalid
+from consilium_server.uploads import Contribution, Upload, parse_upload, sum_cohort, wrong_uploads
+from consilium_zk.blobs import Blob, add, from_scalars, scale, to_scalars
+from consilium_zk.constants import BLS_MODULUS, BYTES_PER_BLOB
+from consilium_zk.kzg import Commitment, commit
+from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, MetricRecord, RecordDict
+from flwr.supercore.task_identity import TaskIdentity
+
+PRIVATE = "Doe, Jane"
+
+
+def blob(seed: int) -> Blob:
+    random = np.random.default_rng(seed)
+    return from_scalars([int.from_bytes(random.bytes(31), "big") for _ in range(4096)])
+
+
+GOOD = blob(1)
+
+
+def raw(data: bytes = GOOD, dtype: str = "uint8", shape: tuple[int, ...] | None = None, stype: str = "raw") -> Array:
+    return Array(dtype=dtype, shape=shape or (len(data),), stype=stype, data=data)
+
+
+def reply(arrays: dict[str, Array] | None = None, **status: Any) -> RecordDict:
+    fields = {"code": int(ReplyCode.OK)} | status
+    blobs = ArrayRecord({"0": raw()} if arrays is None else arrays)
+    return RecordDict({"status": ConfigRecord(fields), "blobs": blobs})
+
+
+def without(name: str) -> RecordDict:
+    content = reply()
+    del content[name]
+    return content
+
+
+def with_record(name: str, record: Any) -> RecordDict:
+    content = reply()
+    content[name] = record
+    return content
+
+
+def test_parse_upload_takes_what_the_round_asks_for() -> None:
+    other = blob(2)
+    assert parse_upload(reply(), 1).blobs == [GOOD]
+    assert parse_upload(reply({"1": raw(other), "0": raw()}), 2).blobs == [GOOD, other]
+
+
+def no_code() -> RecordDict:
+    return with_record("status", ConfigRecord({"reason": "none"}))
+
+
+HOSTILE: dict[str, Callable[[], RecordDict]] = {
+    "nothing": RecordDict,
+    "no status": lambda: without("status"),
+    "no blobs": lambda: without("blobs"),
+    "one more record": lambda: with_record("metrics", MetricRecord({"loss": 0.1})),
+    "status of another kind": lambda: with_record("status", MetricRecord({"code": 0})),
+    "status as arrays": lambda: with_record("status", ArrayRecord({})),
+    "blobs of another kind": lambda: with_record("blobs", ConfigRecord({"0": GOOD})),
+    "no code": no_code,
+    "sat out": lambda: reply(code=int(ReplyCode.SAT_OUT)),
+    "refused": lambda: reply(code=int(ReplyCode.REFUSED)),
+    "failed": lambda: reply(code=int(ReplyCode.FAILED)),
+    "unknown code": lambda: reply(code=99),
+    "huge code": lambda: reply(code=2**62),
+    "negative code": lambda: reply(code=-1),
+    "code as text": lambda: reply(code=PRIVATE),
+    "code as number in text": lambda: reply(code="0"),
+    "code as bytes": lambda: reply(code=b"0"),
+    "code as list": lambda: reply(code=[0]),
+    "code as nan": lambda: reply(code=float("nan")),
+    "no array": lambda: reply({}),
+    "two arrays": lambda: reply({"0": raw(), "1": raw()}),
+    "array of another name": lambda: reply({"1": raw()}),
+    "array of a private name": lambda: reply({PRIVATE: raw()}),
+    "array of a padded name": lambda: reply({"00": raw()}),
+    "array of a negative name": lambda: reply({"-1": raw()}),
+    "another dtype": lambda: reply({"0": raw(dtype="float32")}),
+    "private dtype": lambda: reply({"0": raw(dtype=PRIVATE)}),
+    "objects": lambda: reply({"0": raw(dtype="object")}),
+    "another serialisation": lambda: reply({"0": raw(stype="numpy.ndarray")}),
+    "pickle": lambda: reply({"0": raw(stype="pickle")}),
+    "broadcast shape": lambda: reply({"0": raw(shape=(1, BYTES_PER_BLOB))}),
+    "scalar shape": lambda: reply({"0": raw(shape=(1,))}),
+    "huge shape": lambda: reply({"0": raw(shape=(2**40,))}),
+    "negative shape": lambda: reply({"0": raw(shape=(-BYTES_PER_BLOB,))}),
+    "short data": lambda: reply({"0": raw(GOOD[:-1])}),
+    "short data under a right shape": lambda: reply({"0": raw(GOOD[:-1], shape=(BYTES_PER_BLOB,))}),
+    "long data under a right shape": lambda: reply({"0": raw(GOOD + b"\0", shape=(BYTES_PER_BLOB,))}),
+    "no data": lambda: reply({"0": raw(b"", shape=(BYTES_PER_BLOB,))}),
+    "scalar equal to the modulus": lambda: reply({"0": raw(BLS_MODULUS.to_bytes(32, "big") + GOOD[32:])}),
+    "last scalar above the modulus": lambda: reply({"0": raw(GOOD[:-32] + b"\xff" * 32)}),
+}
+
+
+@pytest.mark.parametrize("case", sorted(HOSTILE))
+def test_parse_upload_refuses(case: str) -> None:
+    with pytest.raises(UploadInvalid) as caught:
+        parse_upload(HOSTILE[case](), 1)
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("code", [True, False])
+def test_parse_upload_takes_booleans_for_the_integers_they_are(code: bool) -> None:
+    if code:
+        with pytest.raises(UploadInvalid, match="SAT_OUT"):
+            parse_upload(reply(code=code), 1)
+    else:
+        assert parse_upload(reply(code=code), 1).blobs == [GOOD]
+
+
+def test_parse_upload_refuses_fewer_blobs_than_the_round_has() -> None:
+    with pytest.raises(UploadInvalid, match="1 blobs instead of 2"):
+        parse_upload(reply(), 2)
+
+
+def contribution(seed: int, weight: int, sent: Blob | None = None, blobs: int = 1) -> Contribution:
+    """An honest contribution, or one that sends `sent` as its first blob."""
+    own = [blob(seed + 100 * place) for place in range(blobs)]
+    points: list[Commitment] = [commit(one) for one in own]
+    weighted = [scale(one, weight) for one in own]
+    return Contribution(Upload([sent or weighted[0], *weighted[1:]]), points, weight)
+
+
+def test_sum_cohort_is_the_exact_weighted_sum() -> None:
+    parts = [contribution(1, 3, blobs=2), contribution(2, 11, blobs=2)]
+    sums = sum_cohort(0, parts)
+    for place, total in enumerate(sums):
+        one, other = to_scalars(blob(1 + 100 * place)), to_scalars(blob(2 + 100 * place))
+        assert to_scalars(total) == [(3 * a + 11 * b) % BLS_MODULUS for a, b in zip(one, other, strict=True)]
+    assert wrong_uploads({4: parts[0], 9: parts[1]}) == []
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        blob(77),
+        GOOD,  # unweighted
+        scale(GOOD, 5),  # a weight of its own choice
+        Blob(bytes(BYTES_PER_BLOB)),
+    ],
+    ids=["another blob", "unweighted", "another weight", "zeros"],
+)
+def test_wrong_uploads_names_exactly_who_sent_something_else(sent: Blob) -> None:
+    parts = {2: contribution(3, 2), 5: contribution(1, 4, sent=sent), 7: contribution(4, 1)}
+    with pytest.raises(SumMismatch, match="cohort 6, blob 0"):
+        sum_cohort(6, list(parts.values()))
+    assert wrong_uploads(parts) == [5]
+    del parts[5]
+    assert sum_cohort(6, list(parts.values())) == [add([c.upload.blobs[0] for c in parts.values()])]
+
+
+def test_wrong_uploads_names_both_who_cancel_each_other_out() -> None:
+    shift = blob(50)
+    one, other = contribution(1, 1), contribution(2, 1)
+    moved = [
+        Contribution(Upload([add([one.upload.blobs[0], shift])]), one.points, 1),
+        Contribution(Upload([add([other.upload.blobs[0], scale(shift, -1)])]), other.points, 1),
+    ]
+    # The sum is right, and only the sum is published: nothing to refuse, and still it is known who did it.
+    assert sum_cohort(0, moved) == sum_cohort(0, [one, other])
+    assert wrong_uploads(dict(enumerate(moved))) == [0, 1]
+
+
+class FakeGrid:
+    """Flower's grid as far as `Collection` asks it: answers what it was told to."""
+
+    def __init__(self, answers: dict[int, Callable[[Message], Message]]) -> None:
+        self.answers = answers
+        self.pushed: list[Message] = []
+
+    def get_node_ids(self) -> list[int]:
+        return list(self.answers)
+
+    def push_messages(self, messages: list[Message]) -> list[str]:
+        self.pushed += messages
+        return [str(message.metadata.dst_node_id) for message in messages]
+
+    def pull_messages(self, identifiers: list[str]) -> list[Message]:
+        return [self.answers[int(i)](self.pushed[0]) for i in identifiers if self.answers[int(i)] is not NEVER]
+
+
+def NEVER(message: Message) -> Message:
+    raise NotImplementedError
+
+
+def answering(node: int, content: RecordDict | None) -> Callable[[Message], Message]:
+    def answer(asked: Message) -> Message:
+        made = Message(content if content is not None else RecordDict(), dst_node_id=1, message_type="train")
+        if content is None:
+            made = Message(RecordDict(), dst_node_id=1, message_type="train")
+            made.__dict__["_content"], made.__dict__["_error"] = None, Error(code=1, reason=PRIVATE)
+        made.metadata.__dict__["_reply_to_message_id"] = str(node)
+        return made
+
+    return answer
+
+
+def test_collection_keeps_the_good_and_names_the_bad(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("_task_id", "_run_id", "_node_id"):  # Flower makes messages only in a process that has a task
+        monkeypatch.setattr(TaskIdentity, name, 1)
+    grid = FakeGrid(
+        {10: answering(10, reply()), 11: answering(11, reply(code=PRIVATE)), 12: NEVER, 14: answering(14, None)}
+    )
+    nodes = {0: 10, 1: 11, 2: 12, 3: 13, 4: 14}
+    collection = Collection(grid, nodes, bytes(20), 1, 0, 0b11111, 1)  # type: ignore[arg-type]
+    collection.send()
+    assert collection.incomplete  # node 13 is not online
+    collection.receive()
+    collection.receive()
+    assert (collection.arrived, collection.failed) == (0b00001, 0b10010)
+    assert PRIVATE not in capsys.readouterr().out
+    assert sorted(message.metadata.dst_node_id for message in grid.pushed) == [10, 11, 12, 14]
+    collection.send()
+    assert len(grid.pushed) == 4  # nobody is asked twice
