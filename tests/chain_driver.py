@@ -211,9 +211,7 @@ class TaskDriver:
 
     def update_of(self, index: int, round_: int, lanes: NDArray[np.uint64], packed: Sequence[Blob]) -> Update:
         """Packed blobs, blinded and opened."""
-        blobs = [
-            with_blinders(blob, secrets.randbelow(BLS_MODULUS), secrets.randbelow(BLS_MODULUS)) for blob in packed
-        ]
+        blobs = [with_blinders(blob, secrets.randbelow(BLS_MODULUS), secrets.randbelow(BLS_MODULUS)) for blob in packed]
         return Update(lanes, blobs, [self.opened(index, round_, place, blob) for place, blob in enumerate(blobs)])
 
     def opened(self, index: int, round_: int, place: int, blob: Blob) -> OpenedCommitment:

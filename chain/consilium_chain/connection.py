@@ -20,15 +20,17 @@ from hexbytes import HexBytes
 from web3 import HTTPProvider, Web3
 from web3.contract.contract import Contract, ContractFunction
 from web3.exceptions import (
+    BadFunctionCallOutput,
     ContractCustomError,
     ContractLogicError,
     TransactionNotFound,
     Web3Exception,
+    Web3RPCError,
 )
 from web3.types import BlockData
 
 from consilium_chain.abi import CONTRACT_NAMES, ContractName, contract_artifact
-from consilium_chain.errors import ChainUnreachable, Refused
+from consilium_chain.errors import ChainUnreachable, DeploymentInvalid, Refused, TransactionRejected
 from consilium_chain.views import Event
 
 BLOCK_POLL = 0.1
@@ -94,11 +96,16 @@ class Connection:
         return str(self._web3.eth.get_transaction_receipt(HexStr(receipt.transaction))["contractAddress"])
 
     def call(self, function: ContractFunction) -> Any:
-        """Reads. Raises Refused, ChainUnreachable."""
+        """Reads. Raises Refused, ChainUnreachable, DeploymentInvalid where no such contract is."""
         try:
             return function.call({"from": self.account.address} if self.account else {})
         except (ContractCustomError, ContractLogicError) as error:
             raise _refused(error, function.fn_name) from error
+        except BadFunctionCallOutput as error:
+            raise DeploymentInvalid(
+                f"no contract at {function.address} answers {function.fn_name}: the address book is of another chain"
+                f" than {self.url}, or of one that was started anew; deploy again or pass the one that fits"
+            ) from error
         except requests.exceptions.RequestException as error:
             raise ChainUnreachable(self.url, type(error).__name__) from error
 
@@ -167,6 +174,9 @@ class Connection:
             return self._await(digest, transaction, call)
         except (ContractCustomError, ContractLogicError) as error:
             raise _refused(error, call) from error
+        except Web3RPCError as error:
+            why = str((error.rpc_response or {}).get("error", {}).get("message", "no reason given"))
+            raise TransactionRejected(call, self.address, self.url, why) from error
         except requests.exceptions.RequestException as error:
             raise ChainUnreachable(self.url, type(error).__name__) from error
 

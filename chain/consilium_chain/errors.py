@@ -4,6 +4,7 @@ ChainError
 ├── ChainUnreachable        no node answers at the URL
 ├── ContractsNotBuilt       the contracts' ABI and bytecode are missing from this installation
 ├── Refused                 the contract refused a call: carries the Solidity error's name and values
+├── TransactionRejected     the chain node took no transaction: most often for want of ether
 ├── DeploymentInvalid       the address book is missing, malformed or of another chain
 ├── LocalNodeError          the local node did not start, or its port is taken
 ├── ArtifactMissing         no artifact of that hash in the store
@@ -44,6 +45,14 @@ class Refused(ChainError):
         self.name, self.values, self.call = name, dict(values), call
         shown = ", ".join(f"{k}={v}" for k, v in self.values.items())
         super().__init__(f"the contract refused {call}: {name}({shown})")
+
+
+class TransactionRejected(ChainError):
+    def __init__(self, call: str, account: str, url: str, why: str) -> None:
+        self.call, self.account = call, account
+        super().__init__(
+            f"the chain node at {url} rejected {call} of {account}: {why}; see that this account has ether for gas"
+        )
 
 
 class DeploymentInvalid(ChainError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.errors import Refused
@@ -14,7 +15,7 @@ from consilium_chain.rounds import Step, View, deadline_passed, expected_uploads
 from consilium_chain.task_spec import parse_task_spec
 from consilium_chain.views import STATISTICS_ROUND, Phase, Role, RoundState, TaskState, members
 from consilium_zk.curve import to_eip2537
-from consilium_zk.kzg import commit, setup, versioned_hash
+from consilium_zk.kzg import VersionedHash, setup, versioned_hash
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
@@ -22,9 +23,18 @@ from consilium_server.collection import Collection
 from consilium_server.config import AggregatorSettings
 from consilium_server.errors import SumMismatch
 from consilium_server.flower_internals import SuperLink
-from consilium_server.uploads import Contribution, sum_cohort, wrong_uploads
+from consilium_server.uploads import Contribution, sum_cohort, sum_commitments, wrong_uploads
 
 POLL = 0.15
+
+
+@dataclass(frozen=True)
+class _Summed:
+    """A cohort ready to be published: whose updates are in it, and the versioned hash of each of its blobs."""
+
+    indices: list[int]
+    published: PublishedCohort
+    hashes: list[VersionedHash]
 
 
 class Aggregator:
@@ -152,29 +162,38 @@ class Aggregator:
         survivors, published = 0, []
         for cohort in members(round_state.viable_cohorts):
             indices = [index for index in members(cohorts[cohort]) if index in contributions]
-            if len(indices) < self.params.min_cohort_size:
+            summed = self._sum(state.round, cohort, indices, contributions)
+            if summed is None:
                 continue
-            try:
-                sums = sum_cohort(cohort, [contributions[index] for index in indices])
-            except SumMismatch:
-                wrong = wrong_uploads({index: contributions[index] for index in indices})
-                emit("upload-wrong", round=state.round, hospitals=wrong)
-                indices = [index for index in indices if index not in wrong]
-                if len(indices) < self.params.min_cohort_size:
-                    continue
-                sums = sum_cohort(cohort, [contributions[index] for index in indices])
-            survivors |= sum(1 << index for index in indices)
-            points = [[to_eip2537(contributions[index].points[blob]) for index in indices] for blob in range(len(sums))]
-            published.append(PublishedCohort(cohort, sums, points))
+            published.append(summed.published)
+            survivors |= sum(1 << index for index in summed.indices)
+            for blob, digest in zip(summed.published.blobs, summed.hashes, strict=True):
+                self.store.put_blob(blob, digest)
         published = self.sums_to_publish(state.round, published, contributions)
-        for cohort_sum in published:
-            for blob in cohort_sum.blobs:
-                self.store.put_blob(blob, versioned_hash(commit(blob)))
         receipts = self.ledger.publish_sums(self.number, state.round, survivors, published, self.forces(state.round))
         emit(
             "published", round=state.round, gas=sum(r.gas_used for r in receipts), cohorts=len(published),
             survivors=survivors.bit_count(), seconds=round(time.monotonic() - started, 3),
         )  # fmt: skip
+
+    def _sum(
+        self, round_: int, cohort: int, indices: list[int], contributions: dict[int, Contribution]
+    ) -> _Summed | None:
+        """A cohort's checked sum, without the hospitals whose upload is wrong; None if too few are left."""
+        if len(indices) < max(self.params.min_cohort_size, 1):
+            return None
+        parts = [contributions[index] for index in indices]
+        try:
+            sums = sum_cohort(cohort, parts)
+        except SumMismatch:
+            wrong = wrong_uploads({index: contributions[index] for index in indices})
+            emit("upload-wrong", round=round_, cohort=cohort, hospitals=wrong)
+            if not wrong:
+                raise
+            return self._sum(round_, cohort, [index for index in indices if index not in wrong], contributions)
+        points = [[to_eip2537(part.points[blob]) for part in parts] for blob in range(len(sums))]
+        hashes = [versioned_hash(commitment) for commitment in sum_commitments(parts)]
+        return _Summed(indices, PublishedCohort(cohort, sums, points), hashes)
 
     def sums_to_publish(
         self, round_: int, sums: Sequence[PublishedCohort], contributions: dict[int, Contribution]

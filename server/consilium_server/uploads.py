@@ -70,13 +70,18 @@ def wrong_uploads(contributions: Mapping[int, Contribution]) -> list[int]:
     ]
 
 
+def sum_commitments(contributions: Sequence[Contribution]) -> list[Commitment]:
+    """Per blob what the contract makes of the same commitments: their weighted sum."""
+    weights = [c.weight for c in contributions]
+    return [weighted_sum(points, weights) for points in zip(*(c.points for c in contributions), strict=True)]
+
+
 def sum_cohort(cohort: int, contributions: Sequence[Contribution]) -> list[Blob]:
     """The cohort's sum per blob, checked against the commitments that the contract adds up. Raises SumMismatch."""
     sums = []
-    for position in range(len(contributions[0].points)):
+    for position, expected in enumerate(sum_commitments(contributions)):
         total = add([c.upload.blobs[position] for c in contributions])
-        points, weights = [c.points[position] for c in contributions], [c.weight for c in contributions]
-        if commit(total) != weighted_sum(points, weights):
+        if commit(total) != expected:
             raise SumMismatch(cohort, position)
         sums.append(total)
     return sums

@@ -92,9 +92,7 @@ class Exchange:
 def write_transport_key(path: Path) -> None:
     key = ec.generate_private_key(ec.SECP384R1())
     path.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
-        )
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption())
     )
     public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
     path.with_suffix(".key.pub").write_bytes(public)

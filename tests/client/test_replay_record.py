@@ -57,7 +57,13 @@ def driver(chain: LocalChain, spec: TaskSpec, store: ArtifactStore) -> TaskDrive
     (aggregator,) = chain.staked(Role.AGGREGATOR, 1)
     params = task_params(spec, store.put_file(TASK), aggregator.address)
     statistics = (spec.statistics_layout, spec.statistics_values)
-    return TaskDriver(chain, lanes=spec.parameters, terms={name: value for name, value in vars(params).items() if name != "aggregator"}, layout=LAYOUT, statistics=statistics)
+    return TaskDriver(
+        chain,
+        lanes=spec.parameters,
+        terms={name: value for name, value in vars(params).items() if name != "aggregator"},
+        layout=LAYOUT,
+        statistics=statistics,
+    )
 
 
 def publish(task: TaskDriver, store: ArtifactStore) -> None:

@@ -19,7 +19,6 @@ from consilium_client.relay.wire import (
     receive_reply,
     receive_request,
     send_reply,
-    send_request,
 )
 from consilium_zk.constants import BYTES_PER_BLOB
 from flwr.app import ConfigRecord, Context, Message, RecordDict

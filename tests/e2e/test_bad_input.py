@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -103,7 +104,7 @@ def test_demo_refuses_bad_options(consilium, case: str, tmp_path: Path) -> None:
 def refused(result: tuple[int, str], words: Sequence[str]) -> None:
     code, said = result
     assert code == 1, said
-    assert said.strip().startswith("error: ")
+    assert "error: " in said
     assert [word for word in words if word not in said] == []
 
 
@@ -146,12 +147,6 @@ def test_demo_names_chain_port_in_use(consilium, tmp_path: Path) -> None:  # typ
         port = str(taken.getsockname()[1])
         result = consilium("demo", "--chain-port", port, "--output", str(tmp_path / "out"))
     refused(result, [f"port {port}", "in use", "choose another port"])
-
-
-def test_demo_names_too_many_parties(consilium, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    result = consilium("demo", "--hospitals", "64", "--voters", "64", "--output", str(tmp_path / "out"))
-    if result[0] == 1:
-        refused(result, ["64"])
 
 
 @pytest.fixture
@@ -261,11 +256,17 @@ def test_voter_names_unknown_task_and_missing_task_file(consilium, node_folder: 
     refused(consilium(*run), ["TaskUnknown", "999999"])
 
 
-def test_voter_without_tokens_is_told_so(consilium, node_folder: Path) -> None:  # type: ignore[no-untyped-def]
-    """It has no ether either: whatever the node says then, it is no trace."""
-    code, said = consilium("voter", "run", "--config", str(node_folder / "voter.toml"))
-    assert code == 1
-    assert said.strip().startswith("error: ")
+def test_voter_without_ether_is_told_so(consilium, node_folder: Path) -> None:  # type: ignore[no-untyped-def]
+    result = consilium("voter", "run", "--config", str(node_folder / "voter.toml"))
+    refused(result, ["rejected registerVoterKey", "has ether for gas"])
+
+
+def test_voter_names_address_book_of_a_chain_started_anew(consilium, node_folder: Path) -> None:  # type: ignore[no-untyped-def]
+    """A local chain has the same id every time, and nothing at yesterday's addresses."""
+    book = Deployment.read(node_folder / "book.json")
+    replace(book, tasks="0x" + "77" * 20).write(node_folder / "book.json")
+    result = consilium("voter", "run", "--config", str(node_folder / "voter.toml"))
+    refused(result, ["no contract at 0x7777", "started anew", "deploy again or pass the one that fits"])
 
 
 def test_program_ends_with_a_message_and_without_a_trace(tmp_path: Path) -> None:

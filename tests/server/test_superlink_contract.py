@@ -58,7 +58,9 @@ def test_flower_still_has_what_the_executor_replaces() -> None:
 def test_private_flower_is_used_in_two_modules_only() -> None:
     root = Path(client_internals.__file__).parents[3]
     files = [
-        path for room in ("zk", "chain", "client", "server", "cli") for path in (root / room).glob("consilium_*/**/*.py")
+        path
+        for room in ("zk", "chain", "client", "server", "cli")
+        for path in (root / room).glob("consilium_*/**/*.py")
     ]
     assert len(files) > 30
     users = {path for path in files if {module for module, _ in flower_names(path)} - PUBLIC}
@@ -136,6 +138,8 @@ def test_certificates_verify_for_loopback_and_are_kept(tmp_path: Path) -> None:
 
 def test_relay_imports_no_torch() -> None:
     """A relay starts for every message; what it does not load cannot leak, and costs no second."""
-    code = "import sys, consilium_client.relay.app; print([m for m in ('torch', 'sklearn', 'pandas') if m in sys.modules])"
+    code = (
+        "import sys, consilium_client.relay.app; print([m for m in ('torch', 'sklearn', 'pandas') if m in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     assert done.stdout.strip().splitlines()[-1] == "[]"
