@@ -22,13 +22,13 @@ body{font:16px/1.5 system-ui,sans-serif;color:#1f2933;background:#fff;max-width:
 h1{font-size:1.6rem;margin:0}h2{font-size:1.15rem;margin:2.2rem 0 .6rem}
 p.sub{color:#6b7785;margin:.2rem 0 1.2rem}
 .tiles{display:flex;flex-wrap:wrap;gap:.8rem}
-.tile{border:1px solid #e3e8ee;border-radius:10px;padding:.7rem 1rem;min-width:9rem}
+.tile{border:1px solid #e3e8ee;border-radius:10px;padding:.7rem 1rem;flex:1;min-width:8rem}
 .tile b{display:block;font-size:1.5rem}.tile span{color:#6b7785;font-size:.85rem}
 table{border-collapse:collapse;width:100%;font-size:.92rem}
 th,td{text-align:left;padding:.35rem .6rem;border-bottom:1px solid #e3e8ee}
 td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
 .bad{color:#b3342f}.good{color:#2e8b6f}.note{background:#fff6e5;border-radius:8px;padding:.7rem 1rem}
-svg{max-width:100%;height:auto}.wrap{overflow-x:auto}
+svg{width:100%;height:auto}.wrap{overflow-x:auto}
 """
 
 
@@ -139,7 +139,7 @@ def _zoom(axes: Any, report: dict[str, Any], values: list[float]) -> None:
     margin = max(0.15 * (high - low), 0.01)
     if values and values[0] < low - margin:
         axes.set_ylim(low - 2 * margin, min(high + margin, 1.0))
-        axes.annotate(f"start: {values[0]:.3f}, below", (0, low - 2 * margin), xytext=(6, 8), fontsize=9, color=MUTED,
+        axes.annotate(f"start: {values[0]:.3f}", (0, low - 2 * margin), xytext=(6, 8), fontsize=9, color=MUTED,
                       textcoords="offset points")  # fmt: skip
 
 
