@@ -16,6 +16,7 @@ ClientError
 │   ├── FrameMalformed          bytes between relay and node are not a frame
 │   ├── RecordIncomplete        the public record does not give a model or statistics yet, or gives none
 │   ├── PendingUpdateLost       a committed update is no longer on this node's disk
+│   ├── BallotLost              a committed ballot is no longer on this node's disk
 │   └── TransportKeyInvalid     the Flower node key is missing or of another kind
 ├── StatisticsInvalid           the summed statistics of round 0 are no numbers
 └── ModelError
@@ -169,6 +170,12 @@ class PendingUpdateLost(NodeError):
         super().__init__(
             f"the update committed in round {round_} is not on this disk any more; the round goes on without"
         )
+
+
+class BallotLost(NodeError):
+    def __init__(self, round_: int) -> None:
+        self.round = round_
+        super().__init__(f"the ballot of round {round_} is not on this disk any more; it cannot be revealed")
 
 
 class TransportKeyInvalid(NodeError):

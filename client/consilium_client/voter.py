@@ -24,6 +24,7 @@ from consilium_zk.tickets import draw, public_key, seat_threshold, sign_ticket
 from numpy.typing import NDArray
 
 from consilium_client.config import VoterSettings
+from consilium_client.errors import BallotLost
 from consilium_client.metrics import log_loss
 from consilium_client.models import predict
 from consilium_client.replay import PublicRecord, Vector
@@ -78,6 +79,8 @@ class VoterNode:
                     action(state, self.ledger.round_state(self.task.number, state.round))
                 except Refused as error:
                     emit("refused", call=error.call, error=error.name, round=state.round)
+                except BallotLost:
+                    emit("ballot-lost", round=state.round)
             block = self.ledger.connection.next_block(block)
         self.ledger.release_bond(self.task.number, self.ledger.address)
         self.ledger.claim()
@@ -136,5 +139,9 @@ class VoterNode:
             os.fsync(file.fileno())
 
     def _kept(self, round_: int) -> Ballot:
-        kept = json.loads(self._ballot_path(round_).read_text())
-        return Ballot(kept["round"], tuple(kept["scores"]), bytes.fromhex(kept["salt"]))
+        """Raises BallotLost."""
+        try:
+            kept = json.loads(self._ballot_path(round_).read_text())
+            return Ballot(kept["round"], tuple(kept["scores"]), bytes.fromhex(kept["salt"]))
+        except (OSError, ValueError, KeyError, TypeError):  # unchained: the error could quote the ballot
+            raise BallotLost(round_) from None

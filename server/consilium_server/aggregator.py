@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.errors import Refused
+from consilium_chain.errors import Refused, SpecMismatch
 from consilium_chain.journal import emit
 from consilium_chain.ledger import Ledger, PublishedCohort
 from consilium_chain.proposal import task_params
@@ -48,7 +48,7 @@ class Aggregator:
         self.params = self.ledger.params(self.number)
         self.spec = parse_task_spec(self.store.get_file(self.params.spec_hash))
         if task_params(self.spec, self.params.spec_hash, self.params.aggregator) != self.params:
-            raise ValueError("the task's terms on chain are not those of its file")
+            raise SpecMismatch(f"task {self.number}'s terms on chain are not those of its file; ask its operator")
         self._collection: Collection | None = None
         self._collected_round = -1
         self._refused_round = -1

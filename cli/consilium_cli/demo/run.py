@@ -26,7 +26,8 @@ from consilium_cli.demo.task_file import TaskSettings, task_toml
 
 POLL = 0.15
 FAREWELL = 30.0  # seconds for the nodes to collect their money and leave
-WINDOWS = {"join": 90, "commit": 60, "upload": 20, "publish": 10, "score": 30, "reveal": 12}
+SECONDS_TO_JOIN = 8  # for each party, on a busy machine
+WINDOWS = {"commit": 60, "upload": 20, "publish": 10, "score": 30, "reveal": 12}
 
 
 def run_demo(options: DemoOptions) -> int:
@@ -34,7 +35,8 @@ def run_demo(options: DemoOptions) -> int:
     started = time.monotonic()
     console = Console()
     data = deal(options)
-    task_file = task_toml(data, TaskSettings(options.rounds, options.cohorts, options.seats, WINDOWS)).encode()
+    windows = WINDOWS | {"join": 60 + SECONDS_TO_JOIN * (options.hospitals + options.voters)}
+    task_file = task_toml(data, TaskSettings(options.rounds, options.cohorts, options.seats, windows)).encode()
     spec = parse_task_spec(task_file)
     prepare_output(options.output)
     screen = Screen(console, spec.rounds.rounds)
