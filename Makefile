@@ -60,11 +60,11 @@ contracts-test: contracts
 	cd $(CONTRACTS) && FORGE_SNAPSHOT_CHECK=true npm run --silent test
 
 python-test: dev contracts
-	$(BIN)/pytest -m "not deep"
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not deep"
 
 test-deep: dev contracts
 	cd $(CONTRACTS) && FOUNDRY_PROFILE=deep npm run --silent test
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 bench: dev contracts
 	$(BIN)/python bench/run.py $(ARGS)

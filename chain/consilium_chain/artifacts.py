@@ -6,15 +6,20 @@ The store needs no trust: whoever reads, checks the bytes against the name that 
 from __future__ import annotations
 
 import os
+import secrets
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from consilium_zk.blobs import Blob, parse_blob
-from consilium_zk.errors import BlobMalformed
-from consilium_zk.kzg import commit, versioned_hash
+from consilium_zk.constants import BYTES_PER_BLOB
+from consilium_zk.errors import BlobMalformed, PointMalformed
+from consilium_zk.kzg import Commitment, commit, commits_to, parse_commitment, versioned_hash
 from eth_utils.crypto import keccak
 
 from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing
+
+CHECK_BITS = 128  # of a random factor in the check of many blobs at once
 
 
 class ArtifactStore:
@@ -35,19 +40,34 @@ class ArtifactStore:
             raise ArtifactCorrupt(digest.hex(), str(self._folder))
         return raw
 
-    def put_blob(self, raw: Blob, digest: bytes) -> None:
-        """Stores a blob under its versioned hash, which the caller has computed."""
-        self._write(f"blob-{digest.hex()}", raw)
+    def put_blob(self, blob: Blob, commitment: Commitment) -> bytes:
+        """Stores a blob with its commitment, which the caller has computed; returns the versioned hash."""
+        digest = versioned_hash(commitment)
+        self._write(f"blob-{digest.hex()}", blob + commitment)
+        return digest
 
-    def get_blob(self, digest: bytes) -> Blob:
-        """The blob whose KZG commitment has this versioned hash: recomputed here, about 30 ms."""
+    def get_blobs(self, digests: Sequence[bytes]) -> list[Blob]:
+        """The blobs whose KZG commitments have these versioned hashes. Raises ArtifactMissing, ArtifactCorrupt.
+
+        All are checked at once (`commits_to`); only where that fails is each looked at alone, to name the bad one.
+        """
+        pairs = [self._read_blob(digest) for digest in digests]
+        blobs, commitments = [blob for blob, _ in pairs], [commitment for _, commitment in pairs]
+        factors = [secrets.randbits(CHECK_BITS) for _ in pairs]
+        if not commits_to(blobs, commitments, factors):
+            wrong = next(d for d, (blob, commitment) in zip(digests, pairs, strict=True) if commit(blob) != commitment)
+            raise ArtifactCorrupt(wrong.hex(), str(self._folder))
+        return blobs
+
+    def _read_blob(self, digest: bytes) -> tuple[Blob, Commitment]:
+        raw = self._read(f"blob-{digest.hex()}")
         try:
-            blob = parse_blob(self._read(f"blob-{digest.hex()}"))
-        except BlobMalformed as error:
+            blob, commitment = parse_blob(raw[:BYTES_PER_BLOB]), parse_commitment(raw[BYTES_PER_BLOB:])
+        except (BlobMalformed, PointMalformed) as error:
             raise ArtifactCorrupt(digest.hex(), str(self._folder)) from error
-        if versioned_hash(commit(blob)) != digest:
+        if versioned_hash(commitment) != digest:
             raise ArtifactCorrupt(digest.hex(), str(self._folder))
-        return blob
+        return blob, commitment
 
     def _read(self, name: str) -> bytes:
         try:

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import requests
@@ -39,10 +39,15 @@ RECEIPT_TIMEOUT = 120.0
 # The last of a phase pays for the phase's end, which its estimate may not have seen.
 GAS_MARGIN = 600_000
 FORCED_GAS = 3_000_000
+MAX_BLOBS_PER_TRANSACTION = 6
 TRANSACTION_GAS_LIMIT = 16_777_216  # EIP-7825
 
 # eth-account loads the ceremony setup anew for every commitment of a blob transaction, two seconds each time.
 blob_transactions.load_trusted_setup = lambda *_: setup()  # type: ignore[attr-defined]
+# It also commits to every blob twice.
+blob_transactions.blob_to_kzg_commitment = lru_cache(MAX_BLOBS_PER_TRANSACTION)(  # type: ignore[attr-defined]
+    blob_transactions.blob_to_kzg_commitment  # type: ignore[attr-defined]
+)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from consilium_zk.blobs import Blob
 from consilium_zk.kzg import Commitment, Opening, challenge, parse_commitment
 from consilium_zk.tickets import SecretKey, prove_possession, public_key, ticket_message
 
-from consilium_chain.connection import Connection, Receipt
+from consilium_chain.connection import MAX_BLOBS_PER_TRANSACTION, Connection, Receipt
 from consilium_chain.deployment import Deployment
 from consilium_chain.errors import DeploymentInvalid, Refused
 from consilium_chain.views import (
@@ -25,7 +25,6 @@ from consilium_chain.views import (
 )
 
 COMMITMENT_BYTES = 48
-MAX_BLOBS_PER_TRANSACTION = 6
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ class PublicRecord:
         self._quantiser = Quantiser(spec.update.bits, spec.update.value_range)
         first = initial_parameters(spec.model, spec.data.columns, seed=int.from_bytes(task.params.spec_hash[:8], "big"))
         self._bases: list[Vector] = [first]
+        self._sums: dict[tuple[int, int], CohortSum | None] = {}
 
     def statistics(self) -> NDArray[np.float64]:
         """Sums over all hospitals of round 0: float64 (statistics_values,). Raises RecordIncomplete."""
@@ -70,14 +71,20 @@ class PublicRecord:
 
     def cohort_sum(self, round_: int, cohort: int, state: RoundState) -> CohortSum | None:
         """A cohort's published sum; None where a lane is out of range, which its commitments cannot rule out."""
+        key_of = (round_, cohort)
+        if key_of in self._sums:
+            return self._sums[key_of]
         survivors = self._ledger.cohort_members(self._task.number, round_, cohort) & state.survivors
         weight, layout, count, blob_count = self._shape(round_, survivors)
         hashes = [self._ledger.expected_blob_hash(self._task.number, round_, cohort, i) for i in range(blob_count)]
-        blobs = [self._store.get_blob(digest) for digest in hashes]
+        blobs = self._store.get_blobs(hashes)
         try:
-            return CohortSum(unpack(blobs, count, layout, weight), weight)
+            found = CohortSum(unpack(blobs, count, layout, weight), weight)
         except ZkError:
-            return None
+            found = None
+        # The round's sums come again when the next base is derived.
+        self._sums = {key: value for key, value in self._sums.items() if key[0] >= round_ - 1} | {key_of: found}
+        return found
 
     def _shape(self, round_: int, survivors: int) -> tuple[int, LaneLayout, int, int]:
         spec = self._task.spec

