@@ -143,8 +143,8 @@ def show_tables(console: Console, report: dict[str, Any], network: Network, chro
 
     difference = report["conservation"]["difference"]
     console.print(
-        f"Money: {tokens(int(report['conservation']['minted']))} tokens minted, difference to all accounts"
-        f" and {tokens(int(report['conservation']['burnt']))} burnt: [bold]{difference}[/bold]",
+        f"Money: of {tokens(int(report['conservation']['minted']))} tokens, difference to what all accounts hold"
+        f" and slashes burnt ({tokens(int(report['conservation']['burnt']))}): [bold]{difference}[/bold]",
         highlight=False,
     )
     final = report["final_metric"]
