@@ -107,7 +107,9 @@ def chain_local(
 
 def main() -> None:
     """Runs the command line; known errors end it with exit code 1 and one message, without a trace."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as an exception, so that children are ended
+    # As exceptions, so that children are ended; explicitly, for a shell's background jobs start with SIGINT ignored.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         app()
     except KeyboardInterrupt:
