@@ -12,9 +12,7 @@ import numpy as np
 from consilium_chain.deployment import SUPPLY
 from consilium_chain.views import (
     STATISTICS_ROUND,
-    Event,
     Outcome,
-    Phase,
     RoundState,
     SlashReason,
     VoidReason,
@@ -225,7 +223,3 @@ def _gas(network: Network, chronicle: Chronicle, round_: int) -> dict[str, int]:
 def _name(network: Network, address: str) -> str:
     party = network.party(address)
     return party.name if party is not None else address
-
-
-def is_phase(event: Event, phase: Phase) -> bool:
-    return event.name == "PhaseStarted" and event.values["phase"] == phase
