@@ -22,7 +22,7 @@ from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.connection import Connection, Receipt
 from consilium_chain.deployment import deploy
 from consilium_chain.keystore import voter_key
-from consilium_chain.ledger import Ledger, OpenedCommitment, PublishedCohort
+from consilium_chain.ledger import CommittedUpdate, Ledger, PublishedCohort
 from consilium_chain.localnode import FAUCET_KEY, LocalNode
 from consilium_chain.proposal import task_params
 from consilium_chain.task_spec import TOKEN, TaskSpec
@@ -33,7 +33,7 @@ from consilium_server.uploads import Contribution, Upload, sum_cohort
 from consilium_zk.blobs import Blob, scale, with_blinders
 from consilium_zk.constants import BLS_MODULUS
 from consilium_zk.curve import to_eip2537
-from consilium_zk.kzg import commit, open_at, versioned_hash
+from consilium_zk.kzg import commit, open_combined
 from consilium_zk.packing import LaneLayout, pack
 from consilium_zk.tickets import public_key, sign_ticket
 from eth_account import Account
@@ -135,8 +135,9 @@ class Rehearsal:
         for ledger, hospital in zip(self.hospitals, self.treasury.hospitals(self.task), strict=True):
             blob = _random_update(layout)
             point = commit(blob)
-            z = ledger.challenge(self.task, round_, ledger.address, 0, versioned_hash(point))
-            ledger.commit_update(self.task, round_, [OpenedCommitment(point, open_at(blob, z))])
+            challenge = ledger.challenge(self.task, round_, ledger.address, [point])
+            update = CommittedUpdate(to_eip2537(point), open_combined([blob], challenge))
+            ledger.commit_update(self.task, round_, update)
             weighted.append(blob if round_ == STATISTICS_ROUND else scale(blob, hospital.weight))
         return weighted
 
@@ -155,7 +156,10 @@ class Rehearsal:
             self._note("sumCommitments alone (2 hospitals)", connection.send(adding))
         for cohort in sums:
             showing = functions.publish(self.task, round_, cohort.index, 0, 0, 1)
-            self._note("publish alone (1 blob)", connection.send(showing, blobs=cohort.blobs))
+            self._note(
+                "publish alone (1 blob)",
+                connection.send(showing, [self.aggregator.prover.sidecar(blob) for blob in cohort.blobs]),
+            )
 
     def _sums(self, round_: int, blobs: Sequence[Blob]) -> list[PublishedCohort]:
         points, hospitals = self.treasury.committed_points(self.task, round_), self.treasury.hospitals(self.task)
@@ -168,7 +172,7 @@ class Rehearsal:
                 Contribution(Upload([blobs[i]]), p, w) for i, p, w in zip(indices, own, weights, strict=True)
             ]
             encoded = [to_eip2537(p[0]) for p in own]
-            found.append(PublishedCohort(cohort, sum_cohort(cohort, contributions), [encoded]))
+            found.append(PublishedCohort(cohort, sum_cohort(cohort, contributions, [1]), [encoded]))
         return found
 
     def _judge(self, round_: int) -> None:

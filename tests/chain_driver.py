@@ -18,14 +18,14 @@ from consilium_chain.connection import Connection, Receipt
 from consilium_chain.deployment import SUPPLY, Deployment, deploy
 from consilium_chain.errors import Refused
 from consilium_chain.keystore import voter_key
-from consilium_chain.ledger import Ledger, OpenedCommitment, PublishedCohort
+from consilium_chain.ledger import CommittedUpdate, Ledger, PublishedCohort
 from consilium_chain.localnode import FAUCET_KEY, LocalNode
 from consilium_chain.task_spec import TOKEN
 from consilium_chain.views import Phase, Role, RoundState, TaskParams, members
 from consilium_zk.blobs import Blob, add, scale, with_blinders
-from consilium_zk.constants import BLS_MODULUS
+from consilium_zk.constants import BLS_MODULUS, BYTES_PER_EIP2537_G1
 from consilium_zk.curve import to_eip2537
-from consilium_zk.kzg import commit, open_at, versioned_hash
+from consilium_zk.kzg import commit, open_combined
 from consilium_zk.packing import LaneLayout, pack
 from consilium_zk.tickets import Ticket, public_key, sign_ticket
 from eth_account import Account
@@ -138,7 +138,7 @@ class Update:
 
     lanes: NDArray[np.uint64]
     blobs: list[Blob]
-    opened: list[OpenedCommitment]
+    committed: CommittedUpdate
 
 
 @dataclass
@@ -212,17 +212,17 @@ class TaskDriver:
     def update_of(self, index: int, round_: int, lanes: NDArray[np.uint64], packed: Sequence[Blob]) -> Update:
         """Packed blobs, blinded and opened."""
         blobs = [with_blinders(blob, secrets.randbelow(BLS_MODULUS), secrets.randbelow(BLS_MODULUS)) for blob in packed]
-        return Update(lanes, blobs, [self.opened(index, round_, place, blob) for place, blob in enumerate(blobs)])
+        return Update(lanes, blobs, self.committed(index, round_, blobs))
 
-    def opened(self, index: int, round_: int, place: int, blob: Blob) -> OpenedCommitment:
+    def committed(self, index: int, round_: int, blobs: Sequence[Blob]) -> CommittedUpdate:
         node = self.nodes[index]
-        point = commit(blob)
-        z = node.challenge(self.task, round_, node.address, place, versioned_hash(point))
-        return OpenedCommitment(point, open_at(blob, z))
+        commitments = [commit(blob) for blob in blobs]
+        challenge = node.challenge(self.task, round_, node.address, commitments)
+        return CommittedUpdate(b"".join(map(to_eip2537, commitments)), open_combined(blobs, challenge))
 
     def commit(self, index: int, update: Update | None = None) -> Update:
         update = update or self.make_update(index)
-        self.nodes[index].commit_update(self.task, self.round, update.opened)
+        self.nodes[index].commit_update(self.task, self.round, update.committed)
         self.updates[self.round, index] = update
         return update
 
@@ -243,7 +243,8 @@ class TaskDriver:
         sums = [
             add([scale(u.blobs[place], w) for u, w in zip(updates, weights, strict=True)]) for place in range(count)
         ]
-        points = [[to_eip2537(u.opened[place].point) for u in updates] for place in range(count)]
+        slices = [slice(place * BYTES_PER_EIP2537_G1, (place + 1) * BYTES_PER_EIP2537_G1) for place in range(count)]
+        points = [[u.committed.points[part] for u in updates] for part in slices]
         return PublishedCohort(cohort, sums, points)
 
     def publish(

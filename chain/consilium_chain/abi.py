@@ -6,12 +6,12 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from consilium_chain.errors import ContractsNotBuilt
 
-ContractName = Literal["ConsiliumToken", "Staking", "PrevrandaoBeacon", "Tasks"]
-CONTRACT_NAMES: tuple[ContractName, ...] = ("ConsiliumToken", "Staking", "PrevrandaoBeacon", "Tasks")
+ContractName = Literal["ConsiliumToken", "Staking", "PrevrandaoBeacon", "TaskRegistry", "Tasks"]
+CONTRACT_NAMES: tuple[ContractName, ...] = get_args(ContractName)
 
 
 @dataclass(frozen=True)

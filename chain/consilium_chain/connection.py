@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 import requests
 import rlp
-from consilium_zk.kzg import setup
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
 from eth_account.typed_transactions import base as blob_transactions
@@ -30,6 +31,7 @@ from web3.exceptions import (
 from web3.types import BlockData
 
 from consilium_chain.abi import CONTRACT_NAMES, ContractName, contract_artifact
+from consilium_chain.cell_proofs import Sidecar
 from consilium_chain.errors import ChainUnreachable, DeploymentInvalid, Refused, TransactionRejected
 from consilium_chain.views import Event
 
@@ -42,12 +44,12 @@ FORCED_GAS = 3_000_000
 MAX_BLOBS_PER_TRANSACTION = 6
 TRANSACTION_GAS_LIMIT = 16_777_216  # EIP-7825
 
-# eth-account loads the ceremony setup anew for every commitment of a blob transaction, two seconds each time.
-blob_transactions.load_trusted_setup = lambda *_: setup()  # type: ignore[attr-defined]
-# It also commits to every blob twice.
-blob_transactions.blob_to_kzg_commitment = lru_cache(MAX_BLOBS_PER_TRANSACTION)(  # type: ignore[attr-defined]
-    blob_transactions.blob_to_kzg_commitment  # type: ignore[attr-defined]
-)
+# eth-account computes commitments and cell proofs while it signs, and loads the ceremony setup anew, two seconds, for
+# each: it is handed those of the sidecars instead.
+_signing: ContextVar[Mapping[bytes, Sidecar]] = ContextVar("sidecars of the transaction that is being signed")
+blob_transactions.load_trusted_setup = lambda *_: None  # type: ignore[attr-defined]
+blob_transactions.blob_to_kzg_commitment = lambda blob, _: _signing.get()[blob].commitment  # type: ignore[attr-defined]
+blob_transactions.compute_cells_and_kzg_proofs = lambda blob, _: ([], _signing.get()[blob].proofs.result())  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,14 @@ class Receipt:
     transaction: str
     gas_used: int
     block: int
+    call: str
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A transaction that was sent and has no receipt yet."""
+
+    digest: HexBytes
     call: str
 
 
@@ -97,7 +107,9 @@ class Connection:
         """Deploys a contract; returns its address."""
         artifact = contract_artifact(name)
         factory = self._web3.eth.contract(abi=artifact.abi, bytecode=HexStr(artifact.bytecode))
-        receipt = self._transact(factory.constructor(*arguments).data_in_transaction, None, f"deploy {name}", None, ())
+        receipt = self.receipt(
+            self._submit(factory.constructor(*arguments).data_in_transaction, None, f"deploy {name}")
+        )
         return str(self._web3.eth.get_transaction_receipt(HexStr(receipt.transaction))["contractAddress"])
 
     def call(self, function: ContractFunction) -> Any:
@@ -115,68 +127,92 @@ class Connection:
             raise ChainUnreachable(self.url, type(error).__name__) from error
 
     def send(
-        self, function: ContractFunction, blobs: Sequence[bytes] = (), force: bool = False, call: str | None = None
+        self, function: ContractFunction, sidecars: Sequence[Sidecar] = (), force: bool = False, call: str | None = None
     ) -> Receipt:
         """Sends a transaction and waits for it.
 
-        `blobs` travel with it (EIP-4844, EIP-7594 sidecar). With `force` it is sent although it may be refused.
-        `call` is what errors call it, by default the function's name.
-        Raises Refused with the contract's error, ChainUnreachable.
+        `sidecars` travel with it (EIP-4844). With `force` it is sent although it may be refused. `call` is what errors
+        call it, by default the function's name. Raises Refused with the contract's error, ChainUnreachable.
         """
+        return self.receipt(self.submit(function, sidecars, force, call))
+
+    def submit(
+        self, function: ContractFunction, sidecars: Sequence[Sidecar] = (), force: bool = False, call: str | None = None
+    ) -> Pending:
+        """Sends a transaction as `send` does, without waiting for it: one sent later is carried out later."""
         data = function._encode_transaction_data()
         gas = FORCED_GAS if force else None
-        return self._transact(data, function.address, call or function.fn_name, gas, blobs)
+        return self._submit(data, function.address, call or function.fn_name, gas, sidecars)
+
+    def receipt(self, pending: Pending) -> Receipt:
+        """Waits for a transaction. Raises Refused, ChainUnreachable."""
+        with self._named_errors(pending.call):
+            end = time.monotonic() + RECEIPT_TIMEOUT
+            while True:
+                try:
+                    receipt = self._web3.eth.get_transaction_receipt(pending.digest)
+                    break
+                except TransactionNotFound:
+                    if time.monotonic() > end:
+                        why = f"no receipt for {pending.call} in {RECEIPT_TIMEOUT:.0f} s"
+                        raise ChainUnreachable(self.url, why) from None
+                    time.sleep(RECEIPT_POLL)
+            if receipt["status"] != 1:
+                raise self._why_refused(pending.digest, pending.call)
+            return Receipt(pending.digest.to_0x_hex(), receipt["gasUsed"], receipt["blockNumber"], pending.call)
 
     def send_ether(self, recipient: str, amount: int) -> None:
-        self._transact(HexStr("0x"), Web3.to_checksum_address(recipient), "transfer", 21_000, (), amount)
+        self.receipt(self._submit(HexStr("0x"), Web3.to_checksum_address(recipient), "transfer", 21_000, (), amount))
 
-    def _transact(
+    def _submit(
         self,
         data: HexStr,
         to: ChecksumAddress | None,
         call: str,
-        gas: int | None,
-        blobs: Sequence[bytes],
+        gas: int | None = None,
+        sidecars: Sequence[Sidecar] = (),
         value: int = 0,
-    ) -> Receipt:
+    ) -> Pending:
         if self.account is None:
             raise ValueError("this connection has no account: it can read only")
-        with self._sending:
-            return self._sign_and_send(self.account, data, to, call, gas, blobs, value)
+        with self._sending, self._named_errors(call):
+            transaction = self._transaction(data, to, gas, value, bool(sidecars))
+            token = _signing.set({sidecar.blob: sidecar for sidecar in sidecars})
+            blobs = {"blobs": [sidecar.blob for sidecar in sidecars]} if sidecars else {}
+            try:
+                signed = Account.sign_transaction(transaction, self.account.key, **blobs)
+            finally:
+                _signing.reset(token)
+            return Pending(self._web3.eth.send_raw_transaction(signed.raw_transaction), call)
 
-    def _sign_and_send(
-        self,
-        account: LocalAccount,
-        data: HexStr,
-        to: ChecksumAddress | None,
-        call: str,
-        gas: int | None,
-        blobs: Sequence[bytes],
-        value: int,
-    ) -> Receipt:
+    def _transaction(
+        self, data: HexStr, to: ChecksumAddress | None, gas: int | None, value: int, has_blobs: bool
+    ) -> dict[str, Any]:
+        base_fee = int(self._web3.eth.get_block("latest")["baseFeePerGas"])
+        tip = 10**9
+        transaction: dict[str, Any] = {
+            "chainId": self.chain_id,
+            "nonce": self._web3.eth.get_transaction_count(self.address, "pending"),
+            "data": data,
+            "value": value,
+            "maxPriorityFeePerGas": tip,
+            "maxFeePerGas": 2 * base_fee + tip,
+        }
+        if to is not None:
+            transaction["to"] = to
+        if has_blobs:
+            transaction |= {"type": 3, "maxFeePerBlobGas": 10**10}
+        # A node cannot estimate a call that reads its own blobs: such a call gets the fixed limit.
+        if gas is None and not has_blobs:
+            estimate = self._web3.eth.estimate_gas({**transaction, "from": self.address})  # type: ignore[typeddict-item]
+            gas = min(estimate * 3 // 2 + GAS_MARGIN, TRANSACTION_GAS_LIMIT)
+        return transaction | {"gas": gas or FORCED_GAS}
+
+    @contextmanager
+    def _named_errors(self, call: str) -> Iterator[None]:
+        """What web3 raises, by this room's names."""
         try:
-            base_fee = int(self._web3.eth.get_block("latest")["baseFeePerGas"])
-            tip = 10**9
-            transaction: dict[str, Any] = {
-                "chainId": self.chain_id,
-                "nonce": self._web3.eth.get_transaction_count(self.address, "pending"),
-                "data": data,
-                "value": value,
-                "maxPriorityFeePerGas": tip,
-                "maxFeePerGas": 2 * base_fee + tip,
-            }
-            if to is not None:
-                transaction["to"] = to
-            if blobs:
-                transaction |= {"type": 3, "maxFeePerBlobGas": 10**10}
-            # A node cannot estimate a call that reads its own blobs: such a call gets the fixed limit.
-            if gas is None and not blobs:
-                estimate = self._web3.eth.estimate_gas({**transaction, "from": self.address})  # type: ignore[typeddict-item]
-                gas = min(estimate * 3 // 2 + GAS_MARGIN, TRANSACTION_GAS_LIMIT)
-            transaction["gas"] = gas or FORCED_GAS
-            signed = Account.sign_transaction(transaction, account.key, **({"blobs": list(blobs)} if blobs else {}))
-            digest = self._web3.eth.send_raw_transaction(signed.raw_transaction)
-            return self._await(digest, transaction, call)
+            yield
         except (ContractCustomError, ContractLogicError) as error:
             raise _refused(error, call) from error
         except Web3RPCError as error:
@@ -184,20 +220,6 @@ class Connection:
             raise TransactionRejected(call, self.address, self.url, why) from error
         except requests.exceptions.RequestException as error:
             raise ChainUnreachable(self.url, type(error).__name__) from error
-
-    def _await(self, digest: HexBytes, transaction: dict[str, Any], call: str) -> Receipt:
-        end = time.monotonic() + RECEIPT_TIMEOUT
-        while True:
-            try:
-                receipt = self._web3.eth.get_transaction_receipt(digest)
-                break
-            except TransactionNotFound:
-                if time.monotonic() > end:
-                    raise ChainUnreachable(self.url, f"no receipt for {call} in {RECEIPT_TIMEOUT:.0f} s") from None
-                time.sleep(RECEIPT_POLL)
-        if receipt["status"] != 1:
-            raise self._why_refused(digest, call)
-        return Receipt(digest.to_0x_hex(), receipt["gasUsed"], receipt["blockNumber"], call)
 
     def _why_refused(self, digest: HexBytes, call: str) -> Refused:
         """The named error of a transaction that the chain carried and the contract refused."""

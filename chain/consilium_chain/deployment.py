@@ -51,6 +51,7 @@ def deploy(connection: Connection, unbonding: int = LOCAL_UNBONDING) -> Deployme
     token = connection.deploy("ConsiliumToken", SUPPLY, connection.address)
     staking = connection.deploy("Staking", token, unbonding)
     beacon = connection.deploy("PrevrandaoBeacon", BEACON_LOOKAHEAD)
-    tasks = connection.deploy("Tasks", token, staking, beacon)
+    registry = connection.deploy("TaskRegistry", token, staking, beacon)
+    tasks = connection.deploy("Tasks", token, staking, beacon, registry)
     connection.send(connection.contract("Staking", staking).functions.setTasks(tasks))
     return Deployment(connection.chain_id, first_block, token, staking, beacon, tasks)

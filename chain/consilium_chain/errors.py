@@ -6,6 +6,7 @@ ChainError
 ├── Refused                 the contract refused a call: carries the Solidity error's name and values
 ├── TransactionRejected     the chain node took no transaction: most often for want of ether
 ├── DeploymentInvalid       the address book is missing, malformed or of another chain
+├── CellProverEnded         a process that proves blobs' cells ended
 ├── LocalNodeError          the local node did not start, or its port is taken
 ├── ArtifactMissing         no artifact of that hash in the store
 ├── ArtifactCorrupt         an artifact's bytes do not have its hash
@@ -57,6 +58,13 @@ class TransactionRejected(ChainError):
 
 class DeploymentInvalid(ChainError):
     pass
+
+
+class CellProverEnded(ChainError):
+    def __init__(self, pid: int) -> None:
+        super().__init__(
+            f"process {pid}, which proves blobs' cells, ended: start this node anew; see that memory is left"
+        )
 
 
 class LocalNodeError(ChainError):

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from consilium_zk.blobs import Blob
-from consilium_zk.kzg import Commitment, Opening, challenge, parse_commitment
+from consilium_zk.kzg import Challenge, Commitment, Opening, challenge, parse_commitment
 from consilium_zk.tickets import SecretKey, prove_possession, public_key, ticket_message
 
-from consilium_chain.connection import MAX_BLOBS_PER_TRANSACTION, Connection, Receipt
+from consilium_chain.cell_proofs import CellProver, Sidecar
+from consilium_chain.connection import MAX_BLOBS_PER_TRANSACTION, Connection, Pending, Receipt
 from consilium_chain.deployment import Deployment
 from consilium_chain.errors import DeploymentInvalid, Refused
 from consilium_chain.views import (
@@ -28,10 +29,10 @@ COMMITMENT_BYTES = 48
 
 
 @dataclass(frozen=True)
-class OpenedCommitment:
-    """A KZG commitment (48 bytes) with its opening at the bound challenge."""
+class CommittedUpdate:
+    """A round's commitments (G1, EIP-2537, 128 bytes per blob) and the opening that answers their challenge."""
 
-    point: bytes
+    points: bytes
     opening: Opening
 
 
@@ -46,6 +47,7 @@ class Ledger:
             )
         self.connection = connection
         self.deployment = deployment
+        self.prover = CellProver(0)  # who publishes much puts one with processes here
         self._token = connection.contract("ConsiliumToken", deployment.token)
         self._staking = connection.contract("Staking", deployment.staking)
         self._beacon = connection.contract("PrevrandaoBeacon", deployment.beacon)
@@ -103,16 +105,9 @@ class Ledger:
         """What a ticket signs, computed here: a node must not sign what another says that it signs."""
         return ticket_message(self.connection.chain_id, _bytes20(self.deployment.tasks), task, round_, seat_seed)
 
-    def challenge(self, task: int, round_: int, hospital: str, blob: int, versioned_hash: bytes) -> int:
-        return challenge(
-            self.connection.chain_id,
-            _bytes20(self.deployment.tasks),
-            task,
-            round_,
-            _bytes20(hospital),
-            blob,
-            versioned_hash,
-        )
+    def challenge(self, task: int, round_: int, hospital: str, commitments: Sequence[Commitment]) -> Challenge:
+        contract = _bytes20(self.deployment.tasks)
+        return challenge(self.connection.chain_id, contract, task, round_, _bytes20(hospital), commitments)
 
     def score_commitment(self, task: int, round_: int, scores: Sequence[int], salt: bytes) -> bytes:
         return bytes(self._read("scoreCommitment", task, round_, self.address, list(scores), salt))
@@ -203,22 +198,21 @@ class Ledger:
         return self._send("joinAsVoter", task)
 
     def beacon_expired(self, request: int) -> bool:
-        return bool(self.connection.call(self._beacon.functions.expired(request)))
+        return request != 0 and bool(self.connection.call(self._beacon.functions.expired(request)))
 
     def beacon_ready(self, request: int) -> bool:
-        """The prevrandao beacon's value is that of block `request`, provable from the next block on."""
+        """The prevrandao beacon's value is that of block `request`, provable from the next block on; 0 awaits none."""
         return self.connection.block_number() > request
 
     def form_cohorts(self, task: int, request: int) -> Receipt:
-        return self._send("formCohorts", task, self.connection.header(request))
+        """`request` is the round's, 0 where the value that drew the last seats deals the cohorts."""
+        return self._send("formCohorts", task, self.connection.header(request) if request else b"")
 
     def draw_seats(self, task: int, request: int) -> Receipt:
         return self._send("drawSeats", task, self.connection.header(request))
 
-    def commit_update(
-        self, task: int, round_: int, commitments: Sequence[OpenedCommitment], force: bool = False
-    ) -> Receipt:
-        encoded = [(c.point, c.opening.value.to_bytes(32, "big"), c.opening.proof) for c in commitments]
+    def commit_update(self, task: int, round_: int, update: CommittedUpdate, force: bool = False) -> Receipt:
+        encoded = (update.points, update.opening.value.to_bytes(32, "big"), update.opening.proof)
         function = self._tasks.functions.commitUpdate(task, round_, encoded)
         return self.connection.send(function, force=force)
 
@@ -227,25 +221,27 @@ class Ledger:
     ) -> list[Receipt]:
         """Fixes the survivors, adds up their commitments and publishes the cohorts' blobs.
 
-        One transaction where everything fits into six blobs and the gas limit, several otherwise.
+        One transaction where everything fits into six blobs, several otherwise: each is sent as soon as its blobs' cell
+        proofs are ready, and only then the first one's receipt is awaited.
         """
+        ready = iter([self.prover.sidecar(blob) for cohort in sums for blob in cohort.blobs])
         calls = [self._encode("fixSurvivors", task, round_, survivors)]
-        blobs: list[Blob] = []
-        receipts = []
+        sidecars: list[Sidecar] = []
+        pending = []
         for cohort in sums:
-            for index, (blob, points) in enumerate(zip(cohort.blobs, cohort.points, strict=True)):
+            for index, points in enumerate(cohort.points):
                 calls.append(self._encode("sumCommitments", task, round_, cohort.index, index, b"".join(points)))
-                calls.append(self._encode("publish", task, round_, cohort.index, index, len(blobs), 1))
-                blobs.append(blob)
-                if len(blobs) == MAX_BLOBS_PER_TRANSACTION:
-                    receipts.append(self._publish(calls, blobs, force))
-                    calls, blobs = [], []
+                calls.append(self._encode("publish", task, round_, cohort.index, index, len(sidecars), 1))
+                sidecars.append(next(ready))
+                if len(sidecars) == MAX_BLOBS_PER_TRANSACTION:
+                    pending.append(self._publish(calls, sidecars, force))
+                    calls, sidecars = [], []
         if calls:
-            receipts.append(self._publish(calls, blobs, force))
-        return receipts
+            pending.append(self._publish(calls, sidecars, force))
+        return [self.connection.receipt(one) for one in pending]
 
-    def _publish(self, calls: list[str], blobs: list[Blob], force: bool) -> Receipt:
-        return self.connection.send(self._tasks.functions.multicall(calls), blobs=blobs, force=force, call="publish")
+    def _publish(self, calls: list[str], sidecars: list[Sidecar], force: bool) -> Pending:
+        return self.connection.submit(self._tasks.functions.multicall(calls), sidecars, force, call="publish")
 
     def commit_scores(self, task: int, round_: int, public: bytes, ticket: bytes, commitment: bytes) -> Receipt:
         return self._send("commitScores", task, round_, public, ticket, commitment)

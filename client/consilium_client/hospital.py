@@ -15,16 +15,17 @@ from pathlib import Path
 
 import numpy as np
 from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.errors import ChainError
+from consilium_chain.errors import ChainError, Refused
 from consilium_chain.journal import emit
-from consilium_chain.ledger import Ledger, OpenedCommitment
+from consilium_chain.ledger import CommittedUpdate, Ledger
 from consilium_chain.messages import ReplyCode
 from consilium_chain.task_spec import STATISTICS_BITS, STATISTICS_RANGE
 from consilium_chain.views import STATISTICS_ROUND, Phase, Role, TaskState
 from consilium_zk.blobs import Blob, scale, with_blinders
 from consilium_zk.constants import BLS_MODULUS
+from consilium_zk.curve import to_eip2537
 from consilium_zk.errors import ZkError
-from consilium_zk.kzg import commit, open_at, setup, versioned_hash
+from consilium_zk.kzg import commit, open_combined, setup
 from consilium_zk.packing import pack
 from consilium_zk.quantise import Quantiser, clip_norm
 from numpy.typing import NDArray
@@ -40,9 +41,11 @@ from consilium_client.tables import Table, read_table
 from consilium_client.task import JoinedTask, load_task
 from consilium_client.training import train
 
+RESUMABLE = (Phase.COMMITTING, Phase.UPLOADING, Phase.PUBLISHING)
+
 
 class HospitalNode:
-    """One hospital in one task. `local_update` and `committed_points` are what a dishonest hospital would replace."""
+    """One hospital in one task. `local_update` and `committed` are what a dishonest hospital would replace."""
 
     def __init__(self, settings: HospitalSettings) -> None:
         self.settings = settings
@@ -87,10 +90,14 @@ class HospitalNode:
         emit("left", role="hospital", balance=str(self.ledger.balance(self.ledger.address)))
 
     def _resume_if_absent(self, state: TaskState) -> None:
-        bond = self.ledger.hospitals(self.task.number)[self.index].bond if not self._active(state) else 0
-        if bond:
-            self.ledger.resume(self.task.number)
-            emit("resumed", round=state.round)
+        if state.phase not in RESUMABLE or self._active(state):
+            return
+        if self.ledger.hospitals(self.task.number)[self.index].bond:
+            try:
+                self.ledger.resume(self.task.number)
+                emit("resumed", round=state.round)
+            except Refused as error:  # the phase ended meanwhile: in the next round, then
+                emit("refused", call=error.call, error=error.name, round=state.round)
 
     def _active(self, state: TaskState) -> bool:
         return bool(state.active_hospitals >> self.index & 1)
@@ -123,9 +130,9 @@ class HospitalNode:
         started = time.monotonic()
         blobs = [self._blinded(blob) for blob in self._packed(round_)]
         trained = time.monotonic()
-        commitments = self.committed_points(round_, blobs)
+        update = self.committed(round_, blobs)
         self.pending.write(round_, blobs)
-        receipt = self.ledger.commit_update(self.task.number, round_, commitments)
+        receipt = self.ledger.commit_update(self.task.number, round_, update)
         emit(
             "committed", round=round_, blobs=len(blobs), gas=receipt.gas_used,
             train_s=round(trained - started, 3), commit_s=round(time.monotonic() - trained, 3),
@@ -154,14 +161,12 @@ class HospitalNode:
             self._features = Standardiser.from_sums(self.record.statistics()).transform(self.table)
         return self._features
 
-    def committed_points(self, round_: int, blobs: Sequence[Blob]) -> list[OpenedCommitment]:
-        """A commitment to each blob with its opening at the challenge that binds it to this hospital and round."""
-        opened = []
-        for index, blob in enumerate(blobs):
-            point = commit(blob)
-            z = self.ledger.challenge(self.task.number, round_, self.ledger.address, index, versioned_hash(point))
-            opened.append(OpenedCommitment(point, open_at(blob, z)))
-        return opened
+    def committed(self, round_: int, blobs: Sequence[Blob]) -> CommittedUpdate:
+        """A commitment to each blob, and the opening at the challenge that binds them to this hospital and round."""
+        commitments = [commit(blob) for blob in blobs]
+        challenge = self.ledger.challenge(self.task.number, round_, self.ledger.address, commitments)
+        points = b"".join(to_eip2537(commitment) for commitment in commitments)
+        return CommittedUpdate(points, open_combined(blobs, challenge))
 
     @staticmethod
     def _blinded(blob: Blob) -> Blob:

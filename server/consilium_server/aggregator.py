@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.artifacts import CHECK_BITS, ArtifactStore
+from consilium_chain.cell_proofs import CellProver
 from consilium_chain.errors import Refused, SpecMismatch
 from consilium_chain.journal import emit
 from consilium_chain.ledger import Ledger, PublishedCohort
@@ -26,6 +29,8 @@ from consilium_server.flower_internals import SuperLink
 from consilium_server.uploads import Contribution, sum_cohort, sum_commitments, wrong_uploads
 
 POLL = 0.15
+MOST_PROVERS = 8
+BLOBS_WORTH_A_PROCESS = 6  # published in a round: below, a prover's start costs more than it saves
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,12 @@ class Aggregator:
 
     def run(self) -> None:
         """Joins, starts the SuperLink, conducts every round, and takes the bond and the fee home."""
-        with SuperLink(self.settings.home, self.settings.superlink_port) as superlink:
+        blobs = self.params.cohorts * self.params.update_blobs
+        processes = min(os.cpu_count() or 1, MOST_PROVERS) if blobs >= BLOBS_WORTH_A_PROCESS else 0
+        with (
+            CellProver(processes) as self.ledger.prover,
+            SuperLink(self.settings.home, self.settings.superlink_port) as superlink,
+        ):
             if not self.ledger.state(self.number).aggregator_joined:
                 self.ledger.stake(Role.AGGREGATOR, self.params.aggregator_bond)
                 self.ledger.join_as_aggregator(self.number)
@@ -184,15 +194,18 @@ class Aggregator:
             return None
         parts = [contributions[index] for index in indices]
         try:
-            sums = sum_cohort(cohort, parts)
+            sums = sum_cohort(cohort, parts, [secrets.randbits(CHECK_BITS) for _ in parts[0].points])
         except SumMismatch:
             wrong = wrong_uploads({index: contributions[index] for index in indices})
             emit("upload-wrong", round=round_, cohort=cohort, hospitals=wrong)
             if not wrong:
                 raise
             return self._sum(round_, cohort, [index for index in indices if index not in wrong], contributions)
+        commitments = sum_commitments(parts)
+        for blob, commitment in zip(sums, commitments, strict=True):
+            self.ledger.prover.prove(blob, commitment)
         points = [[to_eip2537(part.points[blob]) for part in parts] for blob in range(len(sums))]
-        return _Summed(indices, PublishedCohort(cohort, sums, points), sum_commitments(parts))
+        return _Summed(indices, PublishedCohort(cohort, sums, points), commitments)
 
     def sums_to_publish(
         self, round_: int, sums: Sequence[PublishedCohort], contributions: dict[int, Contribution]

@@ -13,7 +13,7 @@ from consilium_zk.blobs import Blob, add, parse_blob
 from consilium_zk.constants import BYTES_PER_BLOB
 from consilium_zk.curve import weighted_sum
 from consilium_zk.errors import ZkError
-from consilium_zk.kzg import Commitment, commit
+from consilium_zk.kzg import Commitment, commit, commits_to
 from flwr.app import RecordDict
 
 from consilium_server.errors import SumMismatch, UploadInvalid
@@ -76,12 +76,14 @@ def sum_commitments(contributions: Sequence[Contribution]) -> list[Commitment]:
     return [weighted_sum(points, weights) for points in zip(*(c.points for c in contributions), strict=True)]
 
 
-def sum_cohort(cohort: int, contributions: Sequence[Contribution]) -> list[Blob]:
-    """The cohort's sum per blob, checked against the commitments that the contract adds up. Raises SumMismatch."""
-    sums = []
-    for position, expected in enumerate(sum_commitments(contributions)):
-        total = add([c.upload.blobs[position] for c in contributions])
-        if commit(total) != expected:
-            raise SumMismatch(cohort, position)
-        sums.append(total)
+def sum_cohort(cohort: int, contributions: Sequence[Contribution], factors: Sequence[int]) -> list[Blob]:
+    """The cohort's sum per blob, checked against the commitments that the contract adds up. Raises SumMismatch.
+
+    `factors`, one per blob, are those of `consilium_zk.kzg.commits_to`: nobody may know them before the uploads are in.
+    """
+    expected = sum_commitments(contributions)
+    sums = [add([c.upload.blobs[position] for c in contributions]) for position in range(len(expected))]
+    if not commits_to(sums, expected, factors):
+        wrong = next(i for i, (total, point) in enumerate(zip(sums, expected, strict=True)) if commit(total) != point)
+        raise SumMismatch(cohort, wrong)
     return sums

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from chain_driver import LocalChain, TaskDriver, refused
-from consilium_chain.ledger import OpenedCommitment, PublishedCohort
+from consilium_chain.ledger import CommittedUpdate, PublishedCohort
 from consilium_chain.views import Phase
 from consilium_zk.blobs import Blob, add, from_scalars, negate
 from consilium_zk.constants import BLS_MODULUS
+from consilium_zk.curve import from_eip2537, to_eip2537, weighted_sum
 from consilium_zk.curve import negate as negate_point
-from consilium_zk.curve import to_eip2537, weighted_sum
-from consilium_zk.kzg import Opening, commit, open_at
+from consilium_zk.kzg import Commitment, Opening, Proof, commit, open_at, open_combined
 
 
 @pytest.fixture
@@ -22,14 +24,14 @@ def committing(local_chain: LocalChain) -> TaskDriver:
     return TaskDriver(local_chain).join()
 
 
-def refuse_commitment(task: TaskDriver, opened: OpenedCommitment, index: int = 1) -> None:
+def refuse_commitment(task: TaskDriver, update: CommittedUpdate, index: int = 1) -> None:
     node = task.nodes[index]
-    with refused("OpeningInvalid", hospital=node.address, blob=0):
-        node.commit_update(task.task, task.round, [opened])
+    with refused("OpeningInvalid", hospital=node.address):
+        node.commit_update(task.task, task.round, update)
     assert not task.round_state.committed >> index & 1
 
 
-def rogue_point(task: TaskDriver) -> bytes:
+def rogue_point(task: TaskDriver) -> Commitment:
     """Com(X) − ΣC: with it the cohort's sum would be X, whatever the others committed to."""
     target = commit(from_scalars([7] * 4096))
     others = [point for points in task.operator.committed_points(task.task, task.round).values() for point in points]
@@ -39,31 +41,32 @@ def rogue_point(task: TaskDriver) -> bytes:
 def test_commit_update_refuses_rogue_commitment(committing: TaskDriver) -> None:
     honest = committing.commit(0)
     rogue = rogue_point(committing)
-    guess = Opening(secrets.randbelow(BLS_MODULUS), honest.opened[0].opening.proof)
-    refuse_commitment(committing, OpenedCommitment(rogue, guess))
+    guess = Opening(secrets.randbelow(BLS_MODULUS), honest.committed.opening.proof)
+    refuse_commitment(committing, CommittedUpdate(to_eip2537(rogue), guess))
 
 
 def test_commit_update_refuses_rogue_commitment_with_opening_of_target(committing: TaskDriver) -> None:
     committing.commit(0)
     rogue = rogue_point(committing)
-    target = committing.opened(1, 0, 0, from_scalars([7] * 4096))
-    refuse_commitment(committing, OpenedCommitment(rogue, target.opening))
+    target = committing.committed(1, 0, [from_scalars([7] * 4096)])
+    refuse_commitment(committing, CommittedUpdate(to_eip2537(rogue), target.opening))
 
 
 def test_commit_update_refuses_cancelling_commitment(committing: TaskDriver) -> None:
     """−C of another's C, opened by negating what that one showed: the challenge is another."""
-    shown = committing.commit(0).opened[0]
+    shown = committing.commit(0).committed
     opening = Opening(-shown.opening.value % BLS_MODULUS, negate_point(shown.opening.proof))
-    refuse_commitment(committing, OpenedCommitment(negate_point(shown.point), opening))
+    negated = to_eip2537(negate_point(from_eip2537(shown.points)))
+    refuse_commitment(committing, CommittedUpdate(negated, opening))
 
 
 def test_commit_update_refuses_copied_commitment(committing: TaskDriver) -> None:
-    refuse_commitment(committing, committing.commit(0).opened[0])
+    refuse_commitment(committing, committing.commit(0).committed)
 
 
 def test_commit_update_refuses_replay_in_next_round(local_chain: LocalChain) -> None:
     task = TaskDriver(local_chain).to_committing()
-    old = task.commit(0).opened[0]
+    old = task.commit(0).committed
     task.commit(1)
     task.pass_deadline()
     task.tick().form()  # the aggregator was silent: round 1 is void, round 2 has begun
@@ -74,91 +77,101 @@ def test_commit_update_refuses_replay_in_next_round(local_chain: LocalChain) -> 
 
 def test_commit_update_refuses_replay_of_statistics_round(local_chain: LocalChain) -> None:
     task = TaskDriver(local_chain).to_committing()
-    refuse_commitment(task, task.updates[0, 1].opened[0])
+    refuse_commitment(task, task.updates[0, 1].committed)
 
 
 def test_commit_update_refuses_replay_from_another_task(committing: TaskDriver, local_chain: LocalChain) -> None:
     other = TaskDriver(local_chain).join()
-    refuse_commitment(committing, other.commit(1).opened[0])
+    refuse_commitment(committing, other.commit(1).committed)
 
 
-def test_commit_update_refuses_opening_of_another_blob_place(local_chain: LocalChain) -> None:
+def test_commit_update_refuses_opening_of_other_blobs(local_chain: LocalChain) -> None:
+    """One opening stands for all blobs: it must be that of exactly these, in this order."""
     task = TaskDriver(local_chain, terms={"statistics_blobs": 2}).join()
-    blob = task.make_update(0).blobs[0]
-    first = task.opened(0, 0, 0, blob)
-    with refused("OpeningInvalid", blob=1):
-        task.nodes[0].commit_update(task.task, 0, [first, first])
+    first, second = (commit(task.make_update(0).blobs[0]) for _ in range(2))
+    blobs = [task.make_update(0).blobs[0] for _ in range(2)]
+    honest = task.committed(0, 0, blobs)
+    swapped = honest.points[128:] + honest.points[:128]
+    for points in (swapped, honest.points[:128] * 2, to_eip2537(first) + to_eip2537(second)):
+        refuse_commitment(task, CommittedUpdate(points, honest.opening), index=0)
+    task.nodes[0].commit_update(task.task, 0, honest)
+
+
+def test_commit_update_refuses_rogue_blob_beside_a_known_one(local_chain: LocalChain) -> None:
+    task = TaskDriver(local_chain, terms={"statistics_blobs": 2}).join()
+    first, second, known, wanted = (task.make_update(0).blobs[0] for _ in range(4))
+    task.nodes[0].commit_update(task.task, 0, task.committed(0, 0, [first, second]))
+    rogue = weighted_sum([commit(wanted), commit(second)], [1, -1])
+    challenge = task.nodes[1].challenge(task.task, 0, task.nodes[1].address, [commit(known), rogue])
+    points = to_eip2537(commit(known)) + to_eip2537(rogue)
+    refuse_commitment(task, CommittedUpdate(points, open_combined([known, wanted], challenge)))
+
+
+NO_PROOF = b"\xc0" + bytes(47)
 
 
 @pytest.mark.parametrize(
-    ("point", "proof", "error"),
+    ("points", "proof", "error"),
     [
-        (b"", b"\x00" * 48, "CommitmentMalformed"),
-        (b"\xc0" + b"\x00" * 48, b"\x00" * 48, "CommitmentMalformed"),
-        (b"\xc0" + b"\x00" * 46, b"\xc0" + b"\x00" * 47, "CommitmentMalformed"),
-        (b"\xc0" + b"\x00" * 47, b"\xc0" + b"\x00" * 46, "CommitmentMalformed"),
-        (b"\xff" * 48, b"\xc0" + b"\x00" * 47, None),
-        (b"\x00" * 48, b"\xc0" + b"\x00" * 47, None),
+        (b"", NO_PROOF, "PointsWrong"),
+        (bytes(127), NO_PROOF, "PointsWrong"),
+        (bytes(129), NO_PROOF, "PointsWrong"),
+        (bytes(128), NO_PROOF, "CommitmentMalformed"),
+        (b"\xff" * 128, NO_PROOF, "CommitmentMalformed"),
+        (bytes(127) + b"\x01", NO_PROOF, "OpeningInvalid"),
+        (bytes(127) + b"\x01", NO_PROOF[:-1], "OpeningInvalid"),
     ],
-    ids=["empty", "long", "short", "short proof", "all ones", "no flag"],
+    ids=["empty", "short", "long", "infinity", "all ones", "off the curve", "short proof"],
 )
 def test_commit_update_refuses_malformed_points(
-    committing: TaskDriver, point: bytes, proof: bytes, error: str | None
+    committing: TaskDriver, points: bytes, proof: bytes, error: str
 ) -> None:
-    from consilium_chain.errors import Refused
-
-    with pytest.raises(Refused) as caught:
-        committing.nodes[0].commit_update(committing.task, 0, [OpenedCommitment(point, Opening(0, proof))])  # type: ignore[arg-type]
-    assert caught.value.name == error if error else caught.value.name in ("CommitmentMalformed", "OpeningInvalid")
+    with refused(error):
+        committing.nodes[0].commit_update(committing.task, 0, CommittedUpdate(points, Opening(0, Proof(proof))))
 
 
 def test_commit_update_refuses_point_outside_subgroup(committing: TaskDriver) -> None:
-    """x = 4 gives a point of the curve that is not of the prime-order group."""
-    outside = bytes([0x80]) + bytes(46) + b"\x04"
-    with refused("OpeningInvalid"):
-        committing.nodes[0].commit_update(
-            committing.task,
-            0,
-            [OpenedCommitment(outside, Opening(0, b"\xc0" + bytes(47)))],  # type: ignore[arg-type]
-        )
+    vectors = json.loads((Path(__file__).parents[1] / "vectors" / "protocol.json").read_text())
+    outside = bytes.fromhex(vectors["outside_g1"]["point"].removeprefix("0x"))
+    refuse_commitment(committing, CommittedUpdate(outside, Opening(0, Proof(NO_PROOF))))
 
 
 def test_commit_update_refuses_value_at_or_above_modulus(committing: TaskDriver) -> None:
     update = committing.make_update(0)
-    opening = update.opened[0].opening
+    opening = update.committed.opening
     shifted = Opening(opening.value + BLS_MODULUS, opening.proof)
-    refuse_commitment(committing, OpenedCommitment(update.opened[0].point, shifted), index=0)
+    refuse_commitment(committing, CommittedUpdate(update.committed.points, shifted), index=0)
 
 
 def test_commit_update_refuses_outsider(committing: TaskDriver, local_chain: LocalChain) -> None:
     outsider = local_chain.funded()
     update = committing.make_update(0)
     with refused("NotAMember", taskId=committing.task, account=outsider.address):
-        outsider.commit_update(committing.task, 0, update.opened)
+        outsider.commit_update(committing.task, 0, update.committed)
 
 
 def test_commit_update_refuses_voter(committing: TaskDriver) -> None:
     judge = committing.judges[0]
     with refused("NotAMember", account=judge.address):
-        judge.commit_update(committing.task, 0, committing.make_update(0).opened)
+        judge.commit_update(committing.task, 0, committing.make_update(0).committed)
 
 
 def test_commit_update_refuses_second_commitment(committing: TaskDriver) -> None:
     committing.commit(0)
     with refused("AlreadyCommitted", account=committing.nodes[0].address):
-        committing.nodes[0].commit_update(committing.task, 0, committing.make_update(0).opened)
+        committing.nodes[0].commit_update(committing.task, 0, committing.make_update(0).committed)
 
 
 @pytest.mark.parametrize("count", [0, 2])
 def test_commit_update_refuses_wrong_blob_count(committing: TaskDriver, count: int) -> None:
-    update = committing.make_update(0)
-    with refused("BlobCountWrong", given=count, wanted=1):
-        committing.nodes[0].commit_update(committing.task, 0, update.opened * count)
+    update = committing.make_update(0).committed
+    with refused("PointsWrong", given=128 * count, wanted=128):
+        committing.nodes[0].commit_update(committing.task, 0, CommittedUpdate(update.points * count, update.opening))
 
 
 def test_commit_update_refuses_other_round(committing: TaskDriver) -> None:
     with refused("WrongRound", actual=0, given=1):
-        committing.nodes[0].commit_update(committing.task, 1, committing.make_update(0, round_=1).opened)
+        committing.nodes[0].commit_update(committing.task, 1, committing.make_update(0, round_=1).committed)
 
 
 def test_commit_update_refuses_late_commitment(committing: TaskDriver) -> None:
@@ -166,10 +179,10 @@ def test_commit_update_refuses_late_commitment(committing: TaskDriver) -> None:
     late = committing.make_update(1)
     committing.pass_deadline()
     with refused("PhaseOver", taskId=committing.task):
-        committing.nodes[1].commit_update(committing.task, 0, late.opened)
+        committing.nodes[1].commit_update(committing.task, 0, late.committed)
     committing.tick()
     with refused("WrongPhase", actual=Phase.UPLOADING, wanted=Phase.COMMITTING):
-        committing.nodes[1].commit_update(committing.task, 0, late.opened)
+        committing.nodes[1].commit_update(committing.task, 0, late.committed)
 
 
 def one_bit_changed(cohort: PublishedCohort) -> PublishedCohort:
@@ -229,7 +242,7 @@ def test_sum_commitments_refuses_wrong_number_of_points(committing: TaskDriver, 
 def test_sum_commitments_refuses_points_that_only_add_up(committing: TaskDriver) -> None:
     committing.commit_all()
     shift = commit(from_scalars([3] * 4096))
-    first, second = (committing.updates[0, i].opened[0].point for i in range(2))
+    first, second = (commit(committing.updates[0, i].blobs[0]) for i in range(2))
     moved = [weighted_sum([first, shift], [1, 1]), weighted_sum([second, shift], [1, -1])]
     with refused("CommitmentMismatch", hospital=committing.nodes[0].address):
         committing.publish(lambda c: replace(c, points=[[to_eip2537(point) for point in moved]]))
@@ -262,4 +275,4 @@ def test_fix_survivors_refuses_a_second_set(committing: TaskDriver) -> None:
 def test_commit_update_refuses_opening_at_a_chosen_point(committing: TaskDriver) -> None:
     update = committing.make_update(0)
     chosen = open_at(update.blobs[0], 12_345)
-    refuse_commitment(committing, OpenedCommitment(update.opened[0].point, chosen), index=0)
+    refuse_commitment(committing, CommittedUpdate(update.committed.points, chosen), index=0)

@@ -169,13 +169,16 @@ def test_absent_hospital_sits_out_until_it_resumes(local_chain: LocalChain) -> N
     task.tick().publish()
     task.draw().judge([[100]])
     assert task.operator.state(task.task).active_hospitals == 0b01
+    assert task.round_state.beacon_request == 0  # the next dealing's seed is known: nobody may change who is dealt
+    with refused("WrongPhase", actual=Phase.FORMING, wanted=Phase.COMMITTING):
+        task.nodes[1].resume(task.task)
+    task.form()
     with refused("AlreadyJoined"):
         task.nodes[0].resume(task.task)
-    task.form()
     assert task.round_state.members == 0b01
     task.nodes[1].resume(task.task)
     with refused("NotAMember", account=task.nodes[1].address):
-        task.nodes[1].commit_update(task.task, 2, task.make_update(1).opened)
+        task.nodes[1].commit_update(task.task, 2, task.make_update(1).committed)
     task.commit_all().publish()
     task.draw().judge([[100]])
     task.form()

@@ -133,9 +133,12 @@ def contribution(seed: int, weight: int, sent: Blob | None = None, blobs: int = 
     return Contribution(Upload([sent or weighted[0], *weighted[1:]]), points, weight)
 
 
+FACTORS = [2**127 + 12_345, 3]
+
+
 def test_sum_cohort_is_the_exact_weighted_sum() -> None:
     parts = [contribution(1, 3, blobs=2), contribution(2, 11, blobs=2)]
-    sums = sum_cohort(0, parts)
+    sums = sum_cohort(0, parts, FACTORS)
     for place, total in enumerate(sums):
         one, other = to_scalars(blob(1 + 100 * place)), to_scalars(blob(2 + 100 * place))
         assert to_scalars(total) == [(3 * a + 11 * b) % BLS_MODULUS for a, b in zip(one, other, strict=True)]
@@ -155,10 +158,10 @@ def test_sum_cohort_is_the_exact_weighted_sum() -> None:
 def test_wrong_uploads_names_exactly_who_sent_something_else(sent: Blob) -> None:
     parts = {2: contribution(3, 2), 5: contribution(1, 4, sent=sent), 7: contribution(4, 1)}
     with pytest.raises(SumMismatch, match="cohort 6, blob 0"):
-        sum_cohort(6, list(parts.values()))
+        sum_cohort(6, list(parts.values()), FACTORS[:1])
     assert wrong_uploads(parts) == [5]
     del parts[5]
-    assert sum_cohort(6, list(parts.values())) == [add([c.upload.blobs[0] for c in parts.values()])]
+    assert sum_cohort(6, list(parts.values()), FACTORS[:1]) == [add([c.upload.blobs[0] for c in parts.values()])]
 
 
 def test_wrong_uploads_names_both_who_cancel_each_other_out() -> None:
@@ -169,7 +172,7 @@ def test_wrong_uploads_names_both_who_cancel_each_other_out() -> None:
         Contribution(Upload([add([other.upload.blobs[0], scale(shift, -1)])]), other.points, 1),
     ]
     # The sum is right, and only the sum is published: nothing to refuse, and still it is known who did it.
-    assert sum_cohort(0, moved) == sum_cohort(0, [one, other])
+    assert sum_cohort(0, moved, FACTORS[:1]) == sum_cohort(0, [one, other], FACTORS[:1])
     assert wrong_uploads(dict(enumerate(moved))) == [0, 1]
 
 

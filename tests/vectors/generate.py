@@ -84,31 +84,34 @@ def versioned_hash(commitment: bytes) -> bytes:
     return b"\x01" + hashlib.sha256(commitment).digest()[1:]
 
 
-def challenge(hospital: str, blob: int, commitment: bytes) -> int:
-    types = ["bytes32", "uint256", "address", "uint256", "uint256", "address", "uint256", "bytes32"]
+def challenge(hospital: str, commitments: bytes) -> tuple[int, int]:
+    """The ratio that combines an update's commitments, and where the combination is opened."""
+    types = ["bytes32", "uint256", "address", "uint256", "uint256", "address", "bytes32"]
     domain = keccak(b"CONSILIUM-V1-OPENING")
-    values = [domain, CHAIN_ID, TASKS, TASK, ROUND, hospital, blob, versioned_hash(commitment)]
-    return int.from_bytes(keccak(encode(types, values)), "big") % curve_order
+    values = [domain, CHAIN_ID, TASKS, TASK, ROUND, hospital, keccak(commitments)]
+    transcript = keccak(encode(types, values))
+    ratio, z = (int.from_bytes(raw, "big") % curve_order for raw in (transcript, keccak(transcript)))
+    return ratio, z
 
 
-def openings(setup: Any, blobs: list[list[int]]) -> list[dict[str, Any]]:
-    cases = []
-    for hospital, scalars in zip(HOSPITALS, blobs, strict=True):
-        commitment = ckzg.blob_to_kzg_commitment(blob_of(scalars), setup)
-        z = challenge(hospital, 0, commitment)
-        proof, y = ckzg.compute_kzg_proof(blob_of(scalars), z.to_bytes(32, "big"), setup)
-        cases.append(
-            {
-                "hospital": hospital,
-                "commitment": hexed(commitment),
-                "point": hexed(g1_bytes(point_of(commitment))),
-                "versioned_hash": hexed(versioned_hash(commitment)),
-                "z": hexed(z.to_bytes(32, "big")),
-                "y": hexed(y),
-                "proof": hexed(proof),
-            }
-        )
-    return cases
+def opening(setup: Any, hospital: str, blobs: list[list[int]]) -> dict[str, Any]:
+    """Commitments to a hospital's blobs and the one opening of their combination."""
+    commitments = [ckzg.blob_to_kzg_commitment(blob_of(scalars), setup) for scalars in blobs]
+    ratio, z = challenge(hospital, b"".join(commitments))
+    powers = [pow(ratio, i, curve_order) for i in range(len(blobs))]
+    combined = [
+        sum(p * s for p, s in zip(powers, column, strict=True)) % curve_order for column in zip(*blobs, strict=True)
+    ]
+    proof, y = ckzg.compute_kzg_proof(blob_of(combined), z.to_bytes(32, "big"), setup)
+    return {
+        "hospital": hospital,
+        "commitments": hexed(b"".join(commitments)),
+        "points": hexed(b"".join(g1_bytes(point_of(commitment)) for commitment in commitments)),
+        "ratio": hexed(ratio.to_bytes(32, "big")),
+        "z": hexed(z.to_bytes(32, "big")),
+        "y": hexed(y),
+        "proof": hexed(proof),
+    }
 
 
 def weighted_sum(setup: Any, blobs: list[list[int]], weights: list[int]) -> dict[str, Any]:
@@ -204,7 +207,8 @@ def main() -> None:
         "task": TASK,
         "round": ROUND,
         "tau": setup_tau(setup),
-        "openings": openings(setup, blobs),
+        "openings": [opening(setup, hospital, [blob]) for hospital, blob in zip(HOSPITALS, blobs, strict=True)],
+        "opening_of_three": opening(setup, HOSPITALS[0], blobs),
         "unweighted_sum": weighted_sum(setup, blobs, [1, 1, 1]),
         "weighted_sum": weighted_sum(setup, blobs, WEIGHTS),
         "signatures": signatures(),

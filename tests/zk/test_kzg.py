@@ -92,14 +92,15 @@ def test_negated_commitment_takes_a_dropped_update_out() -> None:
     assert curve.negate(commitments[1]) == kzg.commit(blobs.negate(dropped))
 
 
+POINTS = [kzg.Commitment(bytes([0x80 + i]) * 48) for i in range(3)]
+
 BOUND: dict[str, Any] = {
     "chain_id": 31337,
     "contract": bytes(range(20)),
     "task": 4,
     "round": 2,
     "hospital": bytes(range(100, 120)),
-    "blob": 1,
-    "versioned_hash": b"\x01" + bytes(range(31)),
+    "commitments": POINTS,
 }
 
 
@@ -109,18 +110,19 @@ BOUND: dict[str, Any] = {
     st.integers(0, 2**256 - 1),
     st.integers(0, 2**64),
     st.binary(min_size=20, max_size=20),
-    st.integers(0, 2**16),
-    st.binary(min_size=32, max_size=32),
+    st.lists(st.binary(min_size=48, max_size=48), max_size=4),
 )
 def test_challenge_equals_abi_encoding(
-    chain_id: int, contract: bytes, task: int, round: int, hospital: bytes, blob: int, versioned_hash: bytes
+    chain_id: int, contract: bytes, task: int, round: int, hospital: bytes, commitments: list[bytes]
 ) -> None:
     encoded = encode(
-        ["bytes32", "uint256", "address", "uint256", "uint256", "address", "uint256", "bytes32"],
-        [keccak(text="CONSILIUM-V1-OPENING"), chain_id, contract, task, round, hospital, blob, versioned_hash],
+        ["bytes32", "uint256", "address", "uint256", "uint256", "address", "bytes32"],
+        [keccak(text="CONSILIUM-V1-OPENING"), chain_id, contract, task, round, hospital, keccak(b"".join(commitments))],
     )
-    expected = int.from_bytes(keccak(encoded), "big") % BLS_MODULUS
-    assert kzg.challenge(chain_id, contract, task, round, hospital, blob, versioned_hash) == expected
+    ratio = int.from_bytes(keccak(encoded), "big") % BLS_MODULUS
+    point = int.from_bytes(keccak(keccak(encoded)), "big") % BLS_MODULUS
+    challenge = kzg.challenge(chain_id, contract, task, round, hospital, [kzg.Commitment(c) for c in commitments])
+    assert challenge == kzg.Challenge(ratio, point)
 
 
 OTHERS: dict[str, Any] = {
@@ -129,34 +131,51 @@ OTHERS: dict[str, Any] = {
     "task": 5,
     "round": 3,
     "hospital": bytes(range(101, 121)),
-    "blob": 0,
-    "versioned_hash": b"\x01" + bytes(31),
+    "commitments": POINTS[:2],
 }
 
 
-def test_opening_at_the_bound_challenge_verifies_there_and_nowhere_else() -> None:
-    blob = field_blob(20)
-    commitment = kzg.commit(blob)
-    bound = BOUND | {"versioned_hash": kzg.versioned_hash(commitment)}
-    z = kzg.challenge(**bound)
-    opening = kzg.open_at(blob, z)
-    assert opening.value == evaluate(blobs.to_scalars(blob), z)
-    assert kzg.verify_opening(commitment, z, opening)
-    kzg.require_opening(commitment, z, opening)
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_open_combined_verifies_at_its_challenge_and_nowhere_else(count: int) -> None:
+    own = [field_blob(20 + i) for i in range(count)]
+    commitments = [kzg.commit(blob) for blob in own]
+    bound = BOUND | {"commitments": commitments}
+    challenge = kzg.challenge(**bound)
+    opening = kzg.open_combined(own, challenge)
+    values = [evaluate(blobs.to_scalars(blob), challenge.point) for blob in own]
+    assert opening.value == sum(pow(challenge.ratio, i, BLS_MODULUS) * v for i, v in enumerate(values)) % BLS_MODULUS
+    combined = kzg.combined_commitment(commitments, challenge)
+    assert kzg.verify_opening(combined, challenge.point, opening)
+    kzg.require_opening(combined, challenge.point, opening)
     for name, other in OTHERS.items():
         elsewhere = kzg.challenge(**(bound | {name: other}))
-        assert not kzg.verify_opening(commitment, elsewhere, opening), name
+        assert not kzg.verify_opening(kzg.combined_commitment(commitments, elsewhere), elsewhere.point, opening), name
         with pytest.raises(OpeningInvalid):
-            kzg.require_opening(commitment, elsewhere, opening)
+            kzg.require_opening(combined, elsewhere.point, opening)
 
 
-def test_opening_of_a_rogue_commitment_cannot_be_borrowed() -> None:
+def test_open_combined_of_a_rogue_commitment_cannot_be_borrowed() -> None:
     """Com(X) - ΣC opens to what its parts open to, but only their owners can prove their parts at this challenge."""
-    honest, wanted = field_blob(21), field_blob(22)
+    honest, wanted, known = field_blob(21), field_blob(22), field_blob(23)
     rogue = curve.weighted_sum([kzg.commit(wanted), kzg.commit(honest)], [1, -1])
-    z = kzg.challenge(**(BOUND | {"versioned_hash": kzg.versioned_hash(rogue)}))
-    for opening in (kzg.open_at(wanted, z), kzg.open_at(honest, z)):
-        assert not kzg.verify_opening(rogue, z, opening)
+    for own, commitments in (([], [rogue]), ([known], [kzg.commit(known), rogue])):
+        challenge = kzg.challenge(**(BOUND | {"commitments": commitments}))
+        combined = kzg.combined_commitment(commitments, challenge)
+        for guess in (wanted, honest):
+            assert not kzg.verify_opening(combined, challenge.point, kzg.open_combined([*own, guess], challenge))
+
+
+def test_open_combined_shows_what_cancels_at_another_ratio() -> None:
+    """Two rogue points that cancel at a ratio chosen beforehand do not at the one that follows from them."""
+    honest, mine = field_blob(21), field_blob(22)
+    guessed = 7
+    first = curve.weighted_sum([kzg.commit(mine), kzg.commit(honest)], [1, 1])
+    second = curve.weighted_sum([kzg.commit(honest)], [-pow(guessed, -1, BLS_MODULUS)])
+    challenge = kzg.challenge(**(BOUND | {"commitments": [first, second]}))
+    prepared = kzg.Challenge(guessed, challenge.point)
+    opening = kzg.open_at(mine, challenge.point)
+    assert kzg.verify_opening(kzg.combined_commitment([first, second], prepared), challenge.point, opening)
+    assert not kzg.verify_opening(kzg.combined_commitment([first, second], challenge), challenge.point, opening)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +185,6 @@ def test_opening_of_a_rogue_commitment_cannot_be_borrowed() -> None:
         ("task", 1 << 256, ArgumentInvalid),
         ("contract", bytes(19), ShapeWrong),
         ("hospital", bytes(32), ShapeWrong),
-        ("versioned_hash", bytes(31), ShapeWrong),
     ],
 )
 def test_challenge_refuses_what_does_not_encode(name: str, bad: Any, error: type[ZkError]) -> None:

@@ -25,15 +25,18 @@ from .encoding import address, bytes32, uint256
 from .errors import ArgumentInvalid, BlobMalformed, ChallengeOnDomain, OpeningInvalid, PointMalformed, SetupMalformed
 
 __all__ = [
+    "Challenge",
     "Commitment",
     "Opening",
     "Proof",
     "VersionedHash",
     "challenge",
+    "combined_commitment",
     "commit",
     "commit_by_points",
     "commits_to",
     "open_at",
+    "open_combined",
     "parse_commitment",
     "parse_opening",
     "require_opening",
@@ -190,15 +193,27 @@ def versioned_hash(commitment: Commitment) -> VersionedHash:
     return VersionedHash(b"\x01" + hashlib.sha256(commitment).digest()[1:])
 
 
-def challenge(
-    chain_id: int, contract: bytes, task: int, round: int, hospital: bytes, blob: int, versioned_hash: bytes
-) -> int:
-    """The point at which `hospital` must open its commitment number `blob` of this round.
+@dataclass(frozen=True)
+class Challenge:
+    """How a hospital must open a round's commitments C_0, C_1, …: the sum of ratio^i · C_i, at `point`.
 
-    keccak256(abi.encode(OPENING_TAG, chain id, contract, task, round, hospital, blob, versioned hash)) modulo the
-    group order, as ITasks.challenge. Addresses are 20 bytes. Naming the sender keeps anybody from posting another's
-    commitment; naming chain, contract, task, round and blob keeps openings from being replayed.
-    Raises ArgumentInvalid, ShapeWrong.
+    Both are scalars that nobody knows before the commitments are fixed. A blob that its sender does not know stays in
+    the combination but for one ratio in 2^247, so one opening shows knowledge of all of them.
+    """
+
+    ratio: int
+    point: int
+
+
+def challenge(
+    chain_id: int, contract: bytes, task: int, round: int, hospital: bytes, commitments: Sequence[Commitment]
+) -> Challenge:
+    """The challenge to `hospital` for its commitments of this round, one per blob, in order.
+
+    The ratio is t modulo the group order with t = keccak256(abi.encode(OPENING_TAG, chain id, contract, task, round,
+    hospital, keccak256(commitments))), the point keccak256(t) likewise, as ITasks.challenge. Addresses are 20 bytes.
+    Naming the sender keeps anybody from posting another's commitments; naming chain, contract, task and round keeps
+    openings from being replayed. Raises ArgumentInvalid, ShapeWrong.
     """
     message = b"".join(
         [
@@ -208,11 +223,29 @@ def challenge(
             uint256("task", task),
             uint256("round", round),
             address("hospital", hospital),
-            uint256("blob", blob),
-            bytes32("versioned_hash", versioned_hash),
+            bytes32("commitments", keccak(b"".join(commitments))),
         ]
     )
-    return int.from_bytes(keccak(message), "big") % BLS_MODULUS
+    transcript = keccak(message)
+    ratio, point = (int.from_bytes(raw, "big") % BLS_MODULUS for raw in (transcript, keccak(transcript)))
+    return Challenge(ratio, point)
+
+
+def open_combined(blobs: Sequence[Blob], challenge: Challenge) -> Opening:
+    """The opening that answers a challenge: one, whatever the number of blobs.
+
+    Raises ShapeWrong where there is no blob, ChallengeOnDomain, BlobMalformed.
+    """
+    return open_at(combine(blobs, _powers(challenge, len(blobs))), challenge.point)
+
+
+def combined_commitment(commitments: Sequence[Commitment], challenge: Challenge) -> Commitment:
+    """What `open_combined` opens, from the commitments alone. Raises ShapeWrong, PointMalformed."""
+    return weighted_sum(commitments, _powers(challenge, len(commitments)))
+
+
+def _powers(challenge: Challenge, count: int) -> list[int]:
+    return [pow(challenge.ratio, exponent, BLS_MODULUS) for exponent in range(count)]
 
 
 def _scalar_bytes(scalar: int) -> bytes:

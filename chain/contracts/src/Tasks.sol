@@ -5,23 +5,44 @@ import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {Multicall} from "@openzeppelin/contracts/utils/Multicall.sol";
 import {IBeacon} from "./interfaces/IBeacon.sol";
 import {IStaking} from "./interfaces/IStaking.sol";
-import {ITasks} from "./interfaces/ITasks.sol";
-import {Joining} from "./phases/Joining.sol";
+import {ITaskRounds} from "./interfaces/ITaskRounds.sol";
 import {Judging} from "./phases/Judging.sol";
 import {Publishing} from "./phases/Publishing.sol";
 import {Settling} from "./phases/Settling.sol";
 import {TaskBase} from "./phases/TaskBase.sol";
 import {Training} from "./phases/Training.sol";
-import {Keys, Round, Task} from "./types/Task.sol";
+import {Task} from "./types/Task.sol";
 
-/// @title Tasks and their rounds: the clock, and what can be read.
+/// @title Tasks and their rounds: the clock.
 /// @notice Every phase has a deadline after which anyone may `tick`, or waits for the beacon and can ask it anew: no
 ///         task gets stuck. Calls can be batched with `multicall`, so that one blob transaction fixes survivors, adds
 ///         up commitments and publishes.
-contract Tasks is Joining, Training, Publishing, Judging, Settling, Multicall {
-    constructor(IERC20 token_, IStaking staking_, IBeacon beacon_) TaskBase(token_, staking_, beacon_) {}
+/// @dev The code of one contract does not hold all of it (EIP-170). What is not a step of a round, `ITaskRegistry`, is
+///      the code of `registry`, fixed for good, and runs here by delegatecall. Both have the one storage of `TaskBase`.
+contract Tasks is Training, Publishing, Judging, Settling, Multicall {
+    address public immutable registry;
 
-    /// @inheritdoc ITasks
+    constructor(IERC20 token_, IStaking staking_, IBeacon beacon_, address registry_)
+        TaskBase(token_, staking_, beacon_)
+    {
+        registry = registry_;
+    }
+
+    /// @dev What is no step of a round: the registry's code, here. Delegates as OpenZeppelin's `Proxy` does, but takes no
+    ///      ether.
+    fallback() external {
+        address code = registry;
+        assembly {
+            calldatacopy(0, 0, calldatasize())
+            let ok := delegatecall(gas(), code, 0, calldatasize(), 0, 0)
+            returndatacopy(0, 0, returndatasize())
+            switch ok
+            case 0 { revert(0, returndatasize()) }
+            default { return(0, returndatasize()) }
+        }
+    }
+
+    /// @inheritdoc ITaskRounds
     function tick(uint256 taskId) external {
         Task storage task = _known(taskId);
         Phase phase = task.state.phase;
@@ -36,61 +57,11 @@ contract Tasks is Joining, Training, Publishing, Judging, Settling, Multicall {
         else _settle(taskId, task);
     }
 
-    /// @inheritdoc ITasks
-    function params(uint256 taskId) external view returns (TaskParams memory) {
-        return _known(taskId).params;
-    }
-
-    /// @inheritdoc ITasks
-    function state(uint256 taskId) external view returns (TaskState memory) {
-        return _known(taskId).state;
-    }
-
-    /// @inheritdoc ITasks
-    function roundState(uint256 taskId, uint256 number) external view returns (RoundState memory) {
-        Round storage round = _known(taskId).rounds[number];
-        return RoundState({
-            outcome: round.outcome,
-            voidReason: round.voidReason,
-            cohorts: round.cohorts,
-            beaconRequest: round.beaconRequest,
-            cohortSeed: round.cohortSeed,
-            seatSeed: round.seatSeed,
-            members: round.members,
-            committed: round.committed(),
-            viableCohorts: round.viableCohorts,
-            survivors: round.survivors,
-            summedCohorts: round.summedCohorts,
-            publishedCohorts: round.publishedCohorts,
-            seated: round.seated,
-            stoodDown: round.stoodDown,
-            revealed: round.revealed,
-            seatWeight: round.seatWeight,
-            acceptedCohorts: round.acceptedCohorts,
-            medians: round.medians
-        });
-    }
-
-    /// @inheritdoc ITasks
-    function hospitals(uint256 taskId) external view returns (Hospital[] memory) {
-        return _known(taskId).hospitals;
-    }
-
-    /// @inheritdoc ITasks
-    function voters(uint256 taskId) external view returns (Voter[] memory) {
-        return _known(taskId).voters;
-    }
-
-    /// @inheritdoc ITasks
-    function cohortMembers(uint256 taskId, uint256 round, uint256 cohort) external view returns (uint256) {
-        return _known(taskId).cohorts[Keys.entry(round, cohort)].members;
-    }
-
     /// @dev The beacon's value went by unproven: wait for another. Nobody can use this to choose, since the value
     ///      that went by stays the only one until it can no longer be proven by anybody.
     function _askAnew(uint256 taskId, Task storage task, Phase phase) private {
-        bool expired = beacon.expired(task.rounds[task.state.round].beaconRequest);
-        if (!expired) revert PhaseNotOver(taskId, 0);
+        uint256 request = task.rounds[task.state.round].beaconRequest;
+        if (request == 0 || !beacon.expired(request)) revert PhaseNotOver(taskId, 0);
         _awaitBeacon(taskId, task, phase);
     }
 

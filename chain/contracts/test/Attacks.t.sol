@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {ITasks} from "../src/interfaces/ITasks.sol";
+import {ITaskRounds} from "../src/interfaces/ITaskRounds.sol";
+import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
 import {Bits} from "../src/libraries/Bits.sol";
 import {Bls12381, G1} from "../src/libraries/Bls12381.sol";
 import {Kzg} from "../src/libraries/Kzg.sol";
@@ -16,7 +17,7 @@ contract AttacksTest is Fixture {
     address private constant ATTACKER = address(0x10004); // the last hospital
 
     function _openingInvalid() private pure returns (bytes memory) {
-        return abi.encodeWithSelector(ITasks.OpeningInvalid.selector, ATTACKER, 0);
+        return abi.encodeWithSelector(ITaskTypes.OpeningInvalid.selector, ATTACKER);
     }
 
     /// @dev Without openings this passes, and the aggregate is whatever the attacker likes.
@@ -27,18 +28,51 @@ contract AttacksTest is Fixture {
             others = Points.plus(others, Lines.point(_line(0, i, 0)));
         }
         Line memory wanted = Lines.from("the aggregate that the attacker wants");
-        bytes memory rogue = Bls12381.compress(Points.plus(Lines.point(wanted), Points.negated(others)));
+        G1 memory rogue = Points.plus(Lines.point(wanted), Points.negated(others));
         // The attacker can open what it wants, and can copy any opening, but it cannot open the difference.
-        uint256 z = tasks.challenge(id, 0, ATTACKER, 0, Kzg.versionedHash(rogue));
-        ITasks.Commitment memory commitment = Lines.open(wanted, z);
-        commitment.point = rogue;
+        (, uint256 z) = tasks.challenge(id, 0, ATTACKER, Bls12381.compress(rogue));
+        ITaskTypes.Update memory update = Lines.open(_one(wanted), 0, z);
+        update.points = abi.encode(rogue);
         vm.expectRevert(_openingInvalid());
-        _commit(0, ATTACKER, commitment);
+        _commit(0, ATTACKER, update);
+    }
+
+    /// @dev One opening stands for all points. What cannot be opened in one of them does not go away by another: the
+    ///      ratio that they are combined by depends on them, so there is none to prepare for.
+    function test_commitUpdate_refusesRogueCommitmentsThatCancel() public {
+        _toTwoBlobs();
+        G1 memory honest = Lines.point(_line(0, 0, 0));
+        Line[] memory wanted = _lines(0, 3);
+        G1 memory first = Points.plus(Lines.point(wanted[0]), honest);
+        for (uint256 guess = 1; guess < 4; ++guess) {
+            // With the ratio `guess` the honest hospital's part would cancel.
+            uint256 inverse = guess == 1 ? 1 : _inverse(guess);
+            G1 memory second = Points.plus(Lines.point(wanted[1]), Points.times(Points.negated(honest), inverse));
+            bytes memory compressed = bytes.concat(Bls12381.compress(first), Bls12381.compress(second));
+            (uint256 ratio, uint256 z) = tasks.challenge(id, 0, ATTACKER, compressed);
+            ITaskTypes.Update memory update = Lines.open(wanted, ratio, z);
+            update.points = bytes.concat(abi.encode(first), abi.encode(second));
+            vm.expectRevert(_openingInvalid());
+            _commit(0, ATTACKER, update);
+            update = Lines.open(wanted, guess, z);
+            update.points = bytes.concat(abi.encode(first), abi.encode(second));
+            vm.expectRevert(_openingInvalid());
+            _commit(0, ATTACKER, update);
+        }
+    }
+
+    function test_commitUpdate_refusesChangedOrderOfPoints() public {
+        _toTwoBlobs();
+        ITaskTypes.Update memory update = _update(0, 3);
+        Line[] memory lines = _lines(0, 3);
+        update.points = bytes.concat(abi.encode(Lines.point(lines[1])), abi.encode(Lines.point(lines[0])));
+        vm.expectRevert(_openingInvalid());
+        _commit(0, ATTACKER, update);
     }
 
     function test_commitUpdate_refusesCopiedCommitment() public {
         _toCommitting();
-        ITasks.Commitment memory copied = _commitments(1, 0)[0];
+        ITaskTypes.Update memory copied = _update(1, 0);
         _commit(1, _hospital(0), copied);
         vm.expectRevert(_openingInvalid());
         _commit(1, ATTACKER, copied);
@@ -46,7 +80,7 @@ contract AttacksTest is Fixture {
 
     function test_commitUpdate_refusesReplayFromAnotherRound() public {
         _toStatistics();
-        ITasks.Commitment memory earlier = _commitments(0, 3)[0];
+        ITaskTypes.Update memory earlier = _update(0, 3);
         _runTraining();
         _form();
         vm.expectRevert(_openingInvalid());
@@ -55,7 +89,7 @@ contract AttacksTest is Fixture {
 
     function test_commitUpdate_refusesReplayFromAnotherTask() public {
         _toStatistics();
-        ITasks.Commitment memory earlier = _commitments(0, 3)[0];
+        ITaskTypes.Update memory earlier = _update(0, 3);
         _toStatistics();
         vm.expectRevert(_openingInvalid());
         _commit(0, ATTACKER, earlier);
@@ -63,50 +97,58 @@ contract AttacksTest is Fixture {
 
     function test_commitUpdate_refusesReplayFromAnotherChain() public {
         _toStatistics();
-        ITasks.Commitment memory earlier = _commitments(0, 3)[0];
+        ITaskTypes.Update memory earlier = _update(0, 3);
         vm.chainId(5);
         vm.expectRevert(_openingInvalid());
         _commit(0, ATTACKER, earlier);
     }
 
     function test_commitUpdate_refusesAnotherBlobsOpening() public {
-        ITasks.TaskParams memory params = _params();
-        params.statisticsBlobs = 2;
-        _propose(params);
-        _joinAll();
-        ITasks.Commitment[] memory commitments = _commitments(0, 3);
-        commitments[1] = commitments[0];
-        vm.expectRevert(abi.encodeWithSelector(ITasks.OpeningInvalid.selector, ATTACKER, 1));
-        vm.prank(ATTACKER);
-        tasks.commitUpdate(id, 0, commitments);
+        _toTwoBlobs();
+        Line[] memory lines = _lines(0, 3);
+        (uint256 ratio, uint256 z) = tasks.challenge(id, 0, ATTACKER, Lines.compressed(lines));
+        lines[1] = lines[0];
+        ITaskTypes.Update memory other = Lines.open(lines, ratio, z);
+        other.points = _update(0, 3).points;
+        vm.expectRevert(_openingInvalid());
+        _commit(0, ATTACKER, other);
     }
 
     /// @dev -C cancels an honest C. Negating the copied opening along with it does not help: the challenge differs.
     function test_commitUpdate_refusesNegatedCommitment() public {
         _toCommitting();
         Line memory honest = _line(1, 0, 0);
-        uint256 z = tasks.challenge(id, 1, _hospital(0), 0, Lines.hash(honest));
-        ITasks.Commitment memory negated =
-            Lines.open(Line(Kzg.MODULUS - honest.constant_, Kzg.MODULUS - honest.slope), z);
+        (, uint256 z) = tasks.challenge(id, 1, _hospital(0), Lines.compressed(_one(honest)));
+        Line memory negated = Line(Kzg.MODULUS - honest.constant_, Kzg.MODULUS - honest.slope);
+        ITaskTypes.Update memory update = Lines.open(_one(negated), 0, z);
         vm.expectRevert(_openingInvalid());
-        _commit(1, ATTACKER, negated);
+        _commit(1, ATTACKER, update);
     }
 
     function test_commitUpdate_refusesPointOutsideSubgroup() public {
+        bytes memory outside = vm.parseJsonBytes(vm.readFile("../../tests/vectors/protocol.json"), ".outside_g1.point");
         _toCommitting();
-        string memory json = vm.readFile("../../tests/vectors/protocol.json");
-        ITasks.Commitment memory commitment = _commitments(1, 3)[0];
-        commitment.point = vm.parseJsonBytes(json, ".outside_g1.compressed");
+        ITaskTypes.Update memory update = _update(1, 3);
+        update.points = outside;
         vm.expectRevert(_openingInvalid());
-        _commit(1, ATTACKER, commitment);
+        _commit(1, ATTACKER, update);
+    }
+
+    function test_commitUpdate_refusesPointOutsideSubgroupAmongOthers() public {
+        bytes memory outside = vm.parseJsonBytes(vm.readFile("../../tests/vectors/protocol.json"), ".outside_g1.point");
+        _toTwoBlobs();
+        ITaskTypes.Update memory update = _update(0, 3);
+        update.points = bytes.concat(abi.encode(Lines.point(_line(0, 3, 0))), outside);
+        vm.expectRevert(abi.encodeWithSelector(Bls12381.PrecompileFailed.selector, 0x0c));
+        _commit(0, ATTACKER, update);
     }
 
     function test_commitUpdate_refusesValueBeyondTheField() public {
         _toCommitting();
-        ITasks.Commitment memory commitment = _commitments(1, 3)[0];
-        commitment.value = bytes32(uint256(commitment.value) + Kzg.MODULUS);
+        ITaskTypes.Update memory update = _update(1, 3);
+        update.value = bytes32(uint256(update.value) + Kzg.MODULUS);
         vm.expectRevert(_openingInvalid());
-        _commit(1, ATTACKER, commitment);
+        _commit(1, ATTACKER, update);
     }
 
     function test_publish_refusesChangedBlob() public {
@@ -154,7 +196,7 @@ contract AttacksTest is Fixture {
         _runTraining();
         _draw();
         bytes memory key = Signer.publicKey(_secret(0));
-        vm.expectRevert(abi.encodeWithSelector(ITasks.TicketInvalid.selector, _voter(0)));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.TicketInvalid.selector, _voter(0)));
         vm.prank(_voter(0));
         tasks.commitScores(id, 2, key, earlier, bytes32(0));
     }
@@ -172,20 +214,39 @@ contract AttacksTest is Fixture {
             tasks.commitScores(id, 1, key, ticket, copied);
         }
         _reveal(0, scores);
-        vm.expectRevert(abi.encodeWithSelector(ITasks.RevealMismatch.selector, _voter(1)));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.RevealMismatch.selector, _voter(1)));
         vm.prank(_voter(1));
         tasks.revealScores(id, 1, scores, _salt(0));
     }
 
+    function _one(Line memory line) private pure returns (Line[] memory lines) {
+        lines = new Line[](1);
+        lines[0] = line;
+    }
+
+    function _toTwoBlobs() private {
+        ITaskTypes.TaskParams memory params = _params();
+        params.statisticsBlobs = 2;
+        _propose(params);
+        _joinAll();
+    }
+
+    /// @dev Modulo the group order, by Fermat.
+    function _inverse(uint256 scalar) private view returns (uint256) {
+        bytes memory input = abi.encode(32, 32, 32, scalar, Kzg.MODULUS - 2, Kzg.MODULUS);
+        (, bytes memory inverse) = address(0x05).staticcall(input);
+        return abi.decode(inverse, (uint256));
+    }
+
     function _publishRefused(uint256 round, bytes32 expected, bytes32 actual) private {
         _setBlob(actual);
-        vm.expectRevert(abi.encodeWithSelector(ITasks.BlobMismatch.selector, 0, 0, expected, actual));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.BlobMismatch.selector, 0, 0, expected, actual));
         vm.prank(AGGREGATOR);
         tasks.publish(id, round, 0, 0, 0, 1);
     }
 
     function _ticketRefused(bytes memory key, bytes memory ticket) private {
-        vm.expectRevert(abi.encodeWithSelector(ITasks.TicketInvalid.selector, _voter(0)));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.TicketInvalid.selector, _voter(0)));
         vm.prank(_voter(0));
         tasks.commitScores(id, 1, key, ticket, bytes32(0));
     }

@@ -2,7 +2,8 @@
 pragma solidity ^0.8.28;
 
 import {IStaking} from "../src/interfaces/IStaking.sol";
-import {ITasks} from "../src/interfaces/ITasks.sol";
+import {ITaskRounds} from "../src/interfaces/ITaskRounds.sol";
+import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
 import {Bits} from "../src/libraries/Bits.sol";
 import {Tickets} from "../src/libraries/Tickets.sol";
 import {Fixture} from "./utils/Fixture.sol";
@@ -17,7 +18,7 @@ contract ConservationTest is Fixture {
     /// forge-config: default.fuzz.runs = 64
     function test_task_endsAndConservesWhateverNodesDo(uint256 entropy) public {
         _entropy = entropy;
-        ITasks.TaskParams memory params = _params();
+        ITaskTypes.TaskParams memory params = _params();
         params.rounds = 3;
         params.harmfulSlashBps = uint16(_choose(10_001));
         params.notRevealedSlashBps = uint16(_choose(10_001));
@@ -26,7 +27,7 @@ contract ConservationTest is Fixture {
         _propose(params);
         _joinAll();
         // A round has seven phases, and nothing here waits for a phase in vain.
-        for (uint256 steps = 0; tasks.state(id).phase != ITasks.Phase.Ended; ++steps) {
+        for (uint256 steps = 0; tasks.state(id).phase != ITaskTypes.Phase.Ended; ++steps) {
             vm.assertLe(steps, 7 * 4);
             _step(tasks.state(id).phase);
             _assertConserved();
@@ -34,13 +35,13 @@ contract ConservationTest is Fixture {
         _leaveAll();
     }
 
-    function _step(ITasks.Phase phase) private {
-        if (phase == ITasks.Phase.Forming) _form();
-        else if (phase == ITasks.Phase.Drawing) _draw();
-        else if (phase == ITasks.Phase.Committing) _commitSome();
-        else if (phase == ITasks.Phase.Uploading) _fixSome();
-        else if (phase == ITasks.Phase.Publishing) _publishPerhaps();
-        else if (phase == ITasks.Phase.Scoring) _scoreSome();
+    function _step(ITaskTypes.Phase phase) private {
+        if (phase == ITaskTypes.Phase.Forming) _form();
+        else if (phase == ITaskTypes.Phase.Drawing) _draw();
+        else if (phase == ITaskTypes.Phase.Committing) _commitSome();
+        else if (phase == ITaskTypes.Phase.Uploading) _fixSome();
+        else if (phase == ITaskTypes.Phase.Publishing) _publishPerhaps();
+        else if (phase == ITaskTypes.Phase.Scoring) _scoreSome();
         else _revealSome();
         if (tasks.state(id).phase != phase) return;
         _pass();
@@ -57,7 +58,7 @@ contract ConservationTest is Fixture {
     /// @dev Of each cohort all, most or none, or nothing at all; and some absent hospital comes back.
     function _fixSome() private {
         if (_choose(6) == 0) return;
-        ITasks.RoundState memory round = _roundState();
+        ITaskTypes.RoundState memory round = _roundState();
         uint256 survivors;
         for (uint256 cohort = 0; cohort < round.cohorts; ++cohort) {
             uint256 present = tasks.cohortMembers(id, _round(), cohort) & round.committed;
@@ -65,7 +66,7 @@ contract ConservationTest is Fixture {
             if (round.viableCohorts.has(cohort) && present.count() >= 2) survivors |= present;
         }
         _fix(survivors);
-        if (tasks.state(id).phase == ITasks.Phase.Ended) return;
+        if (tasks.state(id).phase != ITaskTypes.Phase.Publishing) return;
         uint256 returning = _choose(HOSPITALS);
         if (tasks.state(id).activeHospitals.has(returning)) return;
         if (tasks.hospitals(id)[returning].bond == 0) return;

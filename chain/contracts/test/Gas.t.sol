@@ -2,7 +2,8 @@
 pragma solidity ^0.8.28;
 
 import {IStaking} from "../src/interfaces/IStaking.sol";
-import {ITasks} from "../src/interfaces/ITasks.sol";
+import {ITaskRounds} from "../src/interfaces/ITaskRounds.sol";
+import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
 import {Bits} from "../src/libraries/Bits.sol";
 import {Signer} from "./utils/Crypto.sol";
 import {Fixture} from "./utils/Fixture.sol";
@@ -41,8 +42,8 @@ contract CommitGasTest is GasFixture {
     function setUp() public override {
         super.setUp();
         _toCommitting();
-        _first = abi.encodeCall(ITasks.commitUpdate, (id, 1, _commitments(1, 0)));
-        _second = abi.encodeCall(ITasks.commitUpdate, (id, 1, _commitments(1, 1)));
+        _first = abi.encodeCall(ITaskRounds.commitUpdate, (id, 1, _update(1, 0)));
+        _second = abi.encodeCall(ITaskRounds.commitUpdate, (id, 1, _update(1, 1)));
     }
 
     function test_commitUpdate_costsLessThan125k() public {
@@ -62,12 +63,30 @@ contract CommitNextGasTest is GasFixture {
         super.setUp();
         _toCommitting();
         _commit(0);
-        _data = abi.encodeCall(ITasks.commitUpdate, (id, 1, _commitments(1, 1)));
+        _data = abi.encodeCall(ITaskRounds.commitUpdate, (id, 1, _update(1, 1)));
     }
 
     function test_commitUpdate_costsNoMoreAfterTheFirst() public {
         bytes memory data = _data;
         vm.assertLe(_measure("commitUpdate, one blob", _hospital(1), data), 125_000);
+    }
+}
+
+contract CommitManyGasTest is GasFixture {
+    bytes private _data;
+
+    function setUp() public override {
+        super.setUp();
+        ITaskTypes.TaskParams memory params = _params();
+        params.statisticsBlobs = 16;
+        _propose(params);
+        _joinAll();
+        _data = abi.encodeCall(ITaskRounds.commitUpdate, (id, 0, _update(0, 0)));
+    }
+
+    function test_commitUpdate_costsLessThan50kABlobForSixteen() public {
+        bytes memory data = _data;
+        vm.assertLe(_measure("commitUpdate, sixteen blobs", _hospital(0), data), 16 * 50_000);
     }
 }
 
@@ -81,7 +100,7 @@ contract PublishGasTest is GasFixture {
         _toPublishing();
         _publish(0, 0, _sumCohort(0, 0));
         _hash = _sumCohort(1, 0);
-        _publishData = abi.encodeCall(ITasks.publish, (id, 1, 1, 0, 0, 1));
+        _publishData = abi.encodeCall(ITaskRounds.publish, (id, 1, 1, 0, 0, 1));
     }
 
     function test_publish_costsLessThan60kWithTheNextPhase() public {
@@ -100,7 +119,7 @@ contract SumGasTest is GasFixture {
         _commitAll();
         _fix(15);
         (bytes memory points,) = _sum(0, 15, 0);
-        _data = abi.encodeCall(ITasks.sumCommitments, (id, 0, 0, 0, points));
+        _data = abi.encodeCall(ITaskRounds.sumCommitments, (id, 0, 0, 0, points));
     }
 
     function test_sumCommitments_costsLessThan200kForFour() public {
@@ -119,7 +138,7 @@ contract ScoreGasTest is GasFixture {
         super.setUp();
         _toScoring();
         (_key, _ticketOf, _message) = (Signer.publicKey(_secret(0)), _ticket(0), tasks.ticketMessage(id, 1));
-        _data = abi.encodeCall(ITasks.commitScores, (id, 1, _key, _ticketOf, bytes32(uint256(1))));
+        _data = abi.encodeCall(ITaskRounds.commitScores, (id, 1, _key, _ticketOf, bytes32(uint256(1))));
     }
 
     function test_commitScores_costsLessThan235k() public {
@@ -146,7 +165,7 @@ contract SettleGasTest is GasFixture {
         super.setUp();
         _toScoring();
         _scoreAll(1_000);
-        _data = abi.encodeCall(ITasks.settle, (id, 1));
+        _data = abi.encodeCall(ITaskRounds.settle, (id, 1));
     }
 
     function test_settle_costsLessThan460kForFourHospitalsAndThreeVoters() public {

@@ -2,13 +2,14 @@
 pragma solidity ^0.8.28;
 
 import {IStaking} from "../src/interfaces/IStaking.sol";
-import {ITasks} from "../src/interfaces/ITasks.sol";
+import {ITaskRounds} from "../src/interfaces/ITaskRounds.sol";
+import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
 import {Fixture} from "./utils/Fixture.sol";
 
 contract JoiningTest is Fixture {
     function test_propose_takesThePool() public {
         vm.expectEmit(address(tasks));
-        emit ITasks.TaskProposed(1, OPERATOR, keccak256("specification"), 1_000e18);
+        emit ITaskTypes.TaskProposed(1, OPERATOR, keccak256("specification"), 1_000e18);
         _propose(_params());
         vm.assertEq(id, 1);
         vm.assertEq(tasks.state(id).poolLeft, 1_000e18);
@@ -17,7 +18,7 @@ contract JoiningTest is Fixture {
     }
 
     function test_propose_refusesEachFieldOutOfRange() public {
-        ITasks.TaskParams memory p = _params();
+        ITaskTypes.TaskParams memory p = _params();
         p.aggregator = address(0);
         _refused(p, "aggregator");
         p = _params();
@@ -56,7 +57,7 @@ contract JoiningTest is Fixture {
     }
 
     function test_propose_refusesEachCountOutOfRange() public {
-        ITasks.TaskParams memory p = _params();
+        ITaskTypes.TaskParams memory p = _params();
         p.cohorts = 0;
         _refused(p, "cohorts");
         p = _params();
@@ -95,7 +96,7 @@ contract JoiningTest is Fixture {
     }
 
     function test_propose_refusesEachRateAndWindowOutOfRange() public {
-        ITasks.TaskParams memory p = _params();
+        ITaskTypes.TaskParams memory p = _params();
         p.harmfulBelow = 1;
         _refused(p, "harmfulBelow");
         p = _params();
@@ -133,9 +134,9 @@ contract JoiningTest is Fixture {
     function test_joinAsHospital_locksBondAndFixesWeight() public {
         _propose(_params());
         vm.expectEmit(address(tasks));
-        emit ITasks.HospitalJoined(id, _hospital(2), 0, 3, "transport key");
+        emit ITaskTypes.HospitalJoined(id, _hospital(2), 0, 3, "transport key");
         _joinHospital(2);
-        ITasks.Hospital memory hospital = tasks.hospitals(id)[0];
+        ITaskTypes.Hospital memory hospital = tasks.hospitals(id)[0];
         vm.assertEq(hospital.node, _hospital(2));
         vm.assertEq(hospital.weight, 3);
         vm.assertEq(_locked(_hospital(2), IStaking.Role.Hospital), 100e18);
@@ -144,7 +145,7 @@ contract JoiningTest is Fixture {
     function test_join_refusedTwiceInAnyRole() public {
         _propose(_params());
         _joinHospital(0);
-        bytes memory refusal = abi.encodeWithSelector(ITasks.AlreadyJoined.selector, id, _hospital(0));
+        bytes memory refusal = abi.encodeWithSelector(ITaskTypes.AlreadyJoined.selector, id, _hospital(0));
         vm.startPrank(_hospital(0));
         vm.expectRevert(refusal);
         tasks.joinAsHospital(id, 1, "");
@@ -154,22 +155,22 @@ contract JoiningTest is Fixture {
     }
 
     function test_join_refusals() public {
-        vm.expectRevert(abi.encodeWithSelector(ITasks.TaskUnknown.selector, 1));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.TaskUnknown.selector, 1));
         tasks.joinAsVoter(1);
         _propose(_params());
         vm.startPrank(STRANGER);
-        vm.expectRevert(ITasks.RowsAreZero.selector);
+        vm.expectRevert(ITaskTypes.RowsAreZero.selector);
         tasks.joinAsHospital(id, 0, "");
-        vm.expectRevert(abi.encodeWithSelector(ITasks.VoterKeyMissing.selector, STRANGER));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.VoterKeyMissing.selector, STRANGER));
         tasks.joinAsVoter(id);
-        vm.expectRevert(abi.encodeWithSelector(ITasks.NotAggregator.selector, STRANGER));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.NotAggregator.selector, STRANGER));
         tasks.joinAsAggregator(id);
         vm.expectRevert(
             abi.encodeWithSelector(IStaking.StakeInsufficient.selector, STRANGER, IStaking.Role.Hospital, 0, 100e18)
         );
         tasks.joinAsHospital(id, 1, "");
         _pass();
-        vm.expectRevert(abi.encodeWithSelector(ITasks.PhaseOver.selector, id, tasks.state(id).deadline));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.PhaseOver.selector, id, tasks.state(id).deadline));
         tasks.joinAsHospital(id, 1, "");
         vm.stopPrank();
     }
@@ -184,13 +185,13 @@ contract JoiningTest is Fixture {
         }
         _register(STRANGER, 7);
         vm.startPrank(STRANGER);
-        vm.expectRevert(abi.encodeWithSelector(ITasks.TaskFull.selector, id));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.TaskFull.selector, id));
         tasks.joinAsHospital(id, 1, "");
-        vm.expectRevert(abi.encodeWithSelector(ITasks.TaskFull.selector, id));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.TaskFull.selector, id));
         tasks.joinAsVoter(id);
         vm.stopPrank();
         _joinAggregator();
-        _assertPhase(ITasks.Phase.Committing);
+        _assertPhase(ITaskTypes.Phase.Committing);
     }
 
     function test_resume_returnsInTheNextRound() public {
@@ -201,10 +202,10 @@ contract JoiningTest is Fixture {
         }
         _pass();
         tasks.tick(id);
-        vm.expectRevert(abi.encodeWithSelector(ITasks.AlreadyJoined.selector, id, _hospital(0)));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.AlreadyJoined.selector, id, _hospital(0)));
         vm.prank(_hospital(0));
         tasks.resume(id);
-        vm.expectRevert(abi.encodeWithSelector(ITasks.NotAMember.selector, id, _voter(0)));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.NotAMember.selector, id, _voter(0)));
         vm.prank(_voter(0));
         tasks.resume(id);
         vm.prank(_hospital(3));
@@ -217,7 +218,7 @@ contract JoiningTest is Fixture {
     }
 
     function test_claim_refusedWithNothing() public {
-        vm.expectRevert(abi.encodeWithSelector(ITasks.NothingToClaim.selector, STRANGER));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.NothingToClaim.selector, STRANGER));
         vm.prank(STRANGER);
         tasks.claim();
     }
@@ -225,20 +226,22 @@ contract JoiningTest is Fixture {
     function test_releaseBond_refusals() public {
         _toStatistics();
         vm.expectRevert(
-            abi.encodeWithSelector(ITasks.WrongPhase.selector, id, ITasks.Phase.Committing, ITasks.Phase.Ended)
+            abi.encodeWithSelector(
+                ITaskTypes.WrongPhase.selector, id, ITaskTypes.Phase.Committing, ITaskTypes.Phase.Ended
+            )
         );
         tasks.releaseBond(id, _hospital(0));
         _pass();
         tasks.tick(id);
         tasks.releaseBond(id, _hospital(0));
-        vm.expectRevert(abi.encodeWithSelector(ITasks.NothingToRelease.selector, id, _hospital(0)));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.NothingToRelease.selector, id, _hospital(0)));
         tasks.releaseBond(id, _hospital(0));
-        vm.expectRevert(abi.encodeWithSelector(ITasks.NothingToRelease.selector, id, STRANGER));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.NothingToRelease.selector, id, STRANGER));
         tasks.releaseBond(id, STRANGER);
     }
 
-    function _refused(ITasks.TaskParams memory params, string memory field) private {
-        vm.expectRevert(abi.encodeWithSelector(ITasks.ParamsInvalid.selector, field));
+    function _refused(ITaskTypes.TaskParams memory params, string memory field) private {
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.ParamsInvalid.selector, field));
         vm.prank(OPERATOR);
         tasks.propose(params);
     }

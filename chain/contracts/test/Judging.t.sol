@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {ITasks} from "../src/interfaces/ITasks.sol";
+import {ITaskRounds} from "../src/interfaces/ITaskRounds.sol";
+import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
 import {Tickets} from "../src/libraries/Tickets.sol";
 import {Signer} from "./utils/Crypto.sol";
 import {Fixture} from "./utils/Fixture.sol";
@@ -22,23 +23,23 @@ contract JudgingTest is Fixture {
         _toScoring();
         bytes memory key = Signer.publicKey(_secret(0));
         bytes memory ticket = _ticket(0);
-        vm.expectRevert(abi.encodeWithSelector(ITasks.NotAMember.selector, id, _hospital(0)));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.NotAMember.selector, id, _hospital(0)));
         vm.prank(_hospital(0));
         tasks.commitScores(id, 1, key, ticket, SEALED);
-        vm.expectRevert(abi.encodeWithSelector(ITasks.VoterKeyMismatch.selector, _voter(1)));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.VoterKeyMismatch.selector, _voter(1)));
         vm.prank(_voter(1));
         tasks.commitScores(id, 1, key, ticket, SEALED);
 
         vm.startPrank(_voter(0));
-        vm.expectRevert(abi.encodeWithSelector(ITasks.WrongRound.selector, id, 1, 0));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.WrongRound.selector, id, 1, 0));
         tasks.commitScores(id, 0, key, ticket, SEALED);
         tasks.commitScores(id, 1, key, ticket, SEALED);
-        vm.expectRevert(abi.encodeWithSelector(ITasks.AlreadyActed.selector, id, _voter(0)));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.AlreadyActed.selector, id, _voter(0)));
         tasks.commitScores(id, 1, key, ticket, SEALED);
-        vm.expectRevert(abi.encodeWithSelector(ITasks.AlreadyActed.selector, id, _voter(0)));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.AlreadyActed.selector, id, _voter(0)));
         tasks.standDown(id, 1);
         _pass();
-        vm.expectRevert(abi.encodeWithSelector(ITasks.PhaseOver.selector, id, tasks.state(id).deadline));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.PhaseOver.selector, id, tasks.state(id).deadline));
         tasks.standDown(id, 1);
         vm.stopPrank();
     }
@@ -48,13 +49,13 @@ contract JudgingTest is Fixture {
         _register(_voter(0), 4242);
         bytes memory key = Signer.publicKey(4242);
         bytes memory ticket = Signer.sign(4242, tasks.ticketMessage(id, 1), Tickets.TICKET_DOMAIN);
-        vm.expectRevert(abi.encodeWithSelector(ITasks.VoterKeyMismatch.selector, _voter(0)));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.VoterKeyMismatch.selector, _voter(0)));
         vm.prank(_voter(0));
         tasks.commitScores(id, 1, key, ticket, SEALED);
     }
 
     function test_commitScores_seatsWhoDrawsBelowTheThreshold() public {
-        ITasks.TaskParams memory params = _params();
+        ITaskTypes.TaskParams memory params = _params();
         (params.seats, params.minReveals) = (1, 1);
         _propose(params);
         _joinAll();
@@ -73,14 +74,14 @@ contract JudgingTest is Fixture {
                 bytes memory key = Signer.publicKey(_secret(i));
                 bytes memory ticket = _ticket(i);
                 vm.startPrank(_voter(i));
-                vm.expectRevert(abi.encodeWithSelector(ITasks.SeatNotWon.selector, _voter(i), draw, threshold));
+                vm.expectRevert(abi.encodeWithSelector(ITaskTypes.SeatNotWon.selector, _voter(i), draw, threshold));
                 tasks.commitScores(id, 1, key, ticket, SEALED);
                 tasks.standDown(id, 1);
                 vm.stopPrank();
             }
         }
-        if (seated > 0) _assertPhase(ITasks.Phase.Revealing);
-        else _assertVoid(1, ITasks.VoidReason.TooFewScores);
+        if (seated > 0) _assertPhase(ITaskTypes.Phase.Revealing);
+        else _assertVoid(1, ITaskTypes.VoidReason.TooFewScores);
     }
 
     function test_standDown_endsScoring() public {
@@ -89,7 +90,7 @@ contract JudgingTest is Fixture {
         _score(1, _scores(1));
         vm.prank(_voter(2));
         tasks.standDown(id, 1);
-        _assertPhase(ITasks.Phase.Revealing);
+        _assertPhase(ITaskTypes.Phase.Revealing);
         vm.assertEq(_roundState().stoodDown, 4);
     }
 
@@ -99,8 +100,8 @@ contract JudgingTest is Fixture {
             vm.prank(_voter(i));
             tasks.standDown(id, 1);
         }
-        _assertVoid(1, ITasks.VoidReason.TooFewScores);
-        _assertPhase(ITasks.Phase.Forming);
+        _assertVoid(1, ITaskTypes.VoidReason.TooFewScores);
+        _assertPhase(ITaskTypes.Phase.Forming);
         _assertConserved();
     }
 
@@ -111,25 +112,25 @@ contract JudgingTest is Fixture {
         vm.prank(_voter(2));
         tasks.standDown(id, 1);
         int64[] memory scores = _scores(1);
-        vm.expectRevert(abi.encodeWithSelector(ITasks.NotSeated.selector, id, _voter(2)));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.NotSeated.selector, id, _voter(2)));
         vm.prank(_voter(2));
         tasks.revealScores(id, 1, scores, _salt(2));
 
         vm.startPrank(_voter(0));
-        vm.expectRevert(abi.encodeWithSelector(ITasks.ScoreCountWrong.selector, 1, 2));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.ScoreCountWrong.selector, 1, 2));
         tasks.revealScores(id, 1, new int64[](1), _salt(0));
-        vm.expectRevert(abi.encodeWithSelector(ITasks.RevealMismatch.selector, _voter(0)));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.RevealMismatch.selector, _voter(0)));
         tasks.revealScores(id, 1, scores, _salt(1));
         int64[] memory others = _scores(2);
-        vm.expectRevert(abi.encodeWithSelector(ITasks.RevealMismatch.selector, _voter(0)));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.RevealMismatch.selector, _voter(0)));
         tasks.revealScores(id, 1, others, _salt(0));
         tasks.revealScores(id, 1, scores, _salt(0));
-        vm.expectRevert(abi.encodeWithSelector(ITasks.AlreadyActed.selector, id, _voter(0)));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.AlreadyActed.selector, id, _voter(0)));
         tasks.revealScores(id, 1, scores, _salt(0));
         vm.stopPrank();
 
         _pass();
-        vm.expectRevert(abi.encodeWithSelector(ITasks.PhaseOver.selector, id, tasks.state(id).deadline));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.PhaseOver.selector, id, tasks.state(id).deadline));
         vm.prank(_voter(1));
         tasks.revealScores(id, 1, scores, _salt(1));
     }

@@ -70,7 +70,7 @@ contract LibrariesTest is Test {
         uint256[3] memory weights = [uint256(1), 3, 250];
         bytes memory terms = new bytes(3 * Bls12381.TERM_LENGTH);
         for (uint256 i = 0; i < 3; ++i) {
-            string memory key = string.concat(".openings[", vm.toString(i), "].point");
+            string memory key = string.concat(".openings[", vm.toString(i), "].points");
             Bls12381.setTerm(terms, i, abi.decode(vm.parseJsonBytes(json, key), (G1)), weights[i]);
         }
         bytes memory compressed = Bls12381.compress(Bls12381.weightedSum(terms));
@@ -216,7 +216,7 @@ contract LibrariesTest is Test {
         view
         returns (bool)
     {
-        return Kzg.verifyOpening(Kzg.versionedHash(commitment), z, y, commitment, proof);
+        return Kzg.verifyOpening(commitment, z, y, proof);
     }
 
     function verify(bytes calldata key, bytes calldata signature, bytes memory message, bytes memory domain)

@@ -2,21 +2,22 @@
 pragma solidity ^0.8.28;
 
 import {IStaking} from "../src/interfaces/IStaking.sol";
-import {ITasks} from "../src/interfaces/ITasks.sol";
+import {ITaskRounds} from "../src/interfaces/ITaskRounds.sol";
+import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
 import {Fixture} from "./utils/Fixture.sol";
 
 /// @notice Whole tasks: the path on which all goes well, and every way in which a round comes to nothing.
 contract RoundsTest is Fixture {
     function test_task_endsWithEverybodyPaid() public {
         _toForming();
-        ITasks.RoundState memory statistics = tasks.roundState(id, 0);
-        vm.assertEq(uint256(statistics.outcome), uint256(ITasks.Outcome.Settled));
+        ITaskTypes.RoundState memory statistics = tasks.roundState(id, 0);
+        vm.assertEq(uint256(statistics.outcome), uint256(ITaskTypes.Outcome.Settled));
         vm.assertEq(statistics.medians.length, 0);
         _assertConserved();
 
         _runRound(2_000);
-        ITasks.RoundState memory first = tasks.roundState(id, 1);
-        vm.assertEq(uint256(first.outcome), uint256(ITasks.Outcome.Settled));
+        ITaskTypes.RoundState memory first = tasks.roundState(id, 1);
+        vm.assertEq(uint256(first.outcome), uint256(ITaskTypes.Outcome.Settled));
         vm.assertEq(first.cohorts, 2);
         vm.assertEq(first.acceptedCohorts, 3);
         vm.assertEq(first.medians[0], 2_000);
@@ -25,11 +26,11 @@ contract RoundsTest is Fixture {
         vm.assertEq(tasks.claimable(_hospital(3)), 140e18);
         vm.assertEq(tasks.claimable(_voter(0)), uint256(100e18) / 3);
         vm.assertEq(tasks.claimable(AGGREGATOR), 50e18);
-        _assertPhase(ITasks.Phase.Forming);
+        _assertPhase(ITaskTypes.Phase.Forming);
         _assertConserved();
 
         _runRound(2_000);
-        _assertPhase(ITasks.Phase.Ended);
+        _assertPhase(ITaskTypes.Phase.Ended);
         vm.assertEq(tasks.state(id).poolLeft, 0);
         vm.assertEq(tasks.claimable(OPERATOR), 2); // what rounding down left
         vm.assertEq(token.totalSupply(), SUPPLY);
@@ -63,7 +64,7 @@ contract RoundsTest is Fixture {
         _propose(_params());
         _pass();
         tasks.tick(id);
-        _assertPhase(ITasks.Phase.Ended);
+        _assertPhase(ITaskTypes.Phase.Ended);
         vm.assertEq(tasks.claimable(OPERATOR), 1_000e18);
         _assertConserved();
     }
@@ -78,7 +79,7 @@ contract RoundsTest is Fixture {
         }
         _pass();
         tasks.tick(id);
-        _assertPhase(ITasks.Phase.Ended);
+        _assertPhase(ITaskTypes.Phase.Ended);
         tasks.releaseBond(id, _hospital(1));
         vm.assertEq(_locked(_hospital(1), IStaking.Role.Hospital), 0);
         _assertConserved();
@@ -93,7 +94,7 @@ contract RoundsTest is Fixture {
         _joinVoter(1);
         _pass();
         vm.expectEmit(address(tasks));
-        emit ITasks.PhaseStarted(id, 0, ITasks.Phase.Committing, uint64(block.timestamp + WINDOW));
+        emit ITaskTypes.PhaseStarted(id, 0, ITaskTypes.Phase.Committing, uint64(block.timestamp + WINDOW));
         tasks.tick(id);
         vm.assertEq(_roundState().members, 3);
     }
@@ -103,8 +104,8 @@ contract RoundsTest is Fixture {
         _commit(0);
         _pass();
         tasks.tick(id);
-        _assertVoid(0, ITasks.VoidReason.TooFewHospitals);
-        _assertPhase(ITasks.Phase.Ended);
+        _assertVoid(0, ITaskTypes.VoidReason.TooFewHospitals);
+        _assertPhase(ITaskTypes.Phase.Ended);
         _assertConserved();
     }
 
@@ -115,10 +116,10 @@ contract RoundsTest is Fixture {
         _commit(2);
         _pass();
         vm.expectEmit(address(tasks));
-        emit ITasks.HospitalAbsent(id, 1, _hospital(3));
+        emit ITaskTypes.HospitalAbsent(id, 1, _hospital(3));
         tasks.tick(id);
         vm.assertEq(tasks.state(id).activeHospitals, 7);
-        _assertPhase(ITasks.Phase.Uploading);
+        _assertPhase(ITaskTypes.Phase.Uploading);
     }
 
     function test_tick_endsTaskWithFewerHospitalsThanACohort() public {
@@ -126,8 +127,8 @@ contract RoundsTest is Fixture {
         _commit(0);
         _pass();
         tasks.tick(id);
-        _assertVoid(1, ITasks.VoidReason.TooFewHospitals);
-        _assertPhase(ITasks.Phase.Ended);
+        _assertVoid(1, ITaskTypes.VoidReason.TooFewHospitals);
+        _assertPhase(ITaskTypes.Phase.Ended);
         _assertConserved();
     }
 
@@ -135,10 +136,10 @@ contract RoundsTest is Fixture {
         _toUploading();
         _pass();
         vm.expectEmit(address(tasks));
-        emit ITasks.Slashed(id, 1, AGGREGATOR, 60e18, ITasks.SlashReason.NotPublished);
+        emit ITaskTypes.Slashed(id, 1, AGGREGATOR, 60e18, ITaskTypes.SlashReason.NotPublished);
         tasks.tick(id);
-        _assertVoid(1, ITasks.VoidReason.SurvivorsNotFixed);
-        _assertPhase(ITasks.Phase.Forming);
+        _assertVoid(1, ITaskTypes.VoidReason.SurvivorsNotFixed);
+        _assertPhase(ITaskTypes.Phase.Forming);
         vm.assertEq(_locked(AGGREGATOR, IStaking.Role.Aggregator), 140e18);
         vm.assertEq(token.totalSupply(), SUPPLY - 60e18);
         _assertConserved();
@@ -150,13 +151,13 @@ contract RoundsTest is Fixture {
         _publish(0, 0, hash);
         _pass();
         tasks.tick(id);
-        _assertVoid(1, ITasks.VoidReason.NotPublished);
+        _assertVoid(1, ITaskTypes.VoidReason.NotPublished);
         vm.assertEq(_locked(AGGREGATOR, IStaking.Role.Aggregator), 140e18);
         _assertConserved();
     }
 
     function test_tick_slashesAggregatorNoFurtherThanItsBond() public {
-        ITasks.TaskParams memory params = _params();
+        ITaskTypes.TaskParams memory params = _params();
         params.notPublishedSlashBps = 6_000;
         _propose(params);
         _joinAll();
@@ -167,9 +168,9 @@ contract RoundsTest is Fixture {
             _pass();
             tasks.tick(id);
         }
-        _assertPhase(ITasks.Phase.Ended);
+        _assertPhase(ITaskTypes.Phase.Ended);
         vm.assertEq(_locked(AGGREGATOR, IStaking.Role.Aggregator), 0);
-        vm.expectRevert(abi.encodeWithSelector(ITasks.NothingToRelease.selector, id, AGGREGATOR));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.NothingToRelease.selector, id, AGGREGATOR));
         tasks.releaseBond(id, AGGREGATOR);
         _assertConserved();
     }
@@ -179,7 +180,7 @@ contract RoundsTest is Fixture {
         _score(0, _scores(1));
         _pass();
         tasks.tick(id);
-        _assertVoid(1, ITasks.VoidReason.TooFewScores);
+        _assertVoid(1, ITaskTypes.VoidReason.TooFewScores);
         _assertConserved();
     }
 
@@ -189,7 +190,7 @@ contract RoundsTest is Fixture {
         _score(2, _scores(1));
         _pass();
         tasks.tick(id);
-        _assertPhase(ITasks.Phase.Revealing);
+        _assertPhase(ITaskTypes.Phase.Revealing);
     }
 
     function test_tick_voidsRoundWithTooFewReveals() public {
@@ -197,7 +198,7 @@ contract RoundsTest is Fixture {
         _reveal(1, _scores(1));
         _pass();
         tasks.tick(id);
-        _assertVoid(1, ITasks.VoidReason.TooFewScores);
+        _assertVoid(1, ITaskTypes.VoidReason.TooFewScores);
         vm.assertEq(_locked(_voter(0), IStaking.Role.Voter), 25e18);
         vm.assertEq(_locked(_voter(1), IStaking.Role.Voter), 50e18);
         vm.assertEq(tasks.claimable(_voter(1)), 0);
@@ -210,24 +211,24 @@ contract RoundsTest is Fixture {
         _reveal(2, _scores(1));
         _pass();
         tasks.tick(id);
-        vm.assertEq(uint256(tasks.roundState(id, 1).outcome), uint256(ITasks.Outcome.Settled));
+        vm.assertEq(uint256(tasks.roundState(id, 1).outcome), uint256(ITaskTypes.Outcome.Settled));
         vm.assertEq(_locked(_voter(0), IStaking.Role.Voter), 25e18);
         _assertConserved();
     }
 
     function test_tick_refusedBeforeDeadline() public {
         _toCommitting();
-        vm.expectRevert(abi.encodeWithSelector(ITasks.PhaseNotOver.selector, id, tasks.state(id).deadline));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.PhaseNotOver.selector, id, tasks.state(id).deadline));
         tasks.tick(id);
     }
 
     function test_tick_refusedForUnknownAndEndedTasks() public {
-        vm.expectRevert(abi.encodeWithSelector(ITasks.TaskUnknown.selector, 9));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.TaskUnknown.selector, 9));
         tasks.tick(9);
         _propose(_params());
         _pass();
         tasks.tick(id);
-        vm.expectRevert(abi.encodeWithSelector(ITasks.PhaseNotOver.selector, id, 0));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.PhaseNotOver.selector, id, 0));
         tasks.tick(id);
     }
 
@@ -235,13 +236,13 @@ contract RoundsTest is Fixture {
         _toForming();
         uint256 request = _roundState().beaconRequest;
         _reachBeacon();
-        vm.expectRevert(abi.encodeWithSelector(ITasks.PhaseNotOver.selector, id, 0));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.PhaseNotOver.selector, id, 0));
         tasks.tick(id);
         vm.roll(request + 10_000);
         tasks.tick(id);
         vm.assertEq(_roundState().beaconRequest, request + 10_000 + LOOKAHEAD);
         _form();
-        _assertPhase(ITasks.Phase.Committing);
+        _assertPhase(ITaskTypes.Phase.Committing);
     }
 
     function test_roundState_neverChangesOnceSettled() public {

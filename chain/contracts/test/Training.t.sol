@@ -2,7 +2,8 @@
 pragma solidity ^0.8.28;
 
 import {IBeacon} from "../src/interfaces/IBeacon.sol";
-import {ITasks} from "../src/interfaces/ITasks.sol";
+import {ITaskRounds} from "../src/interfaces/ITaskRounds.sol";
+import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
 import {Bits} from "../src/libraries/Bits.sol";
 import {Bls12381} from "../src/libraries/Bls12381.sol";
 import {Cohorts} from "../src/libraries/Cohorts.sol";
@@ -16,12 +17,12 @@ contract TrainingTest is Fixture {
         _toForming();
         uint256 number = _roundState().beaconRequest;
         _form();
-        uint256[] memory expected = Cohorts.deal(15, _seedOf(number), 2);
+        uint256[] memory expected = Cohorts.deal(15, Cohorts.seed(_seedOf(number)), 2);
         for (uint256 i = 0; i < 2; ++i) {
             vm.assertEq(tasks.cohortMembers(id, 1, i), expected[i]);
             vm.assertEq(expected[i].count(), 2);
         }
-        vm.assertEq(_roundState().cohortSeed, _seedOf(number));
+        vm.assertEq(_roundState().cohortSeed, Cohorts.seed(_seedOf(number)));
     }
 
     function test_formCohorts_refusedBeforeTheBeacon() public {
@@ -51,22 +52,20 @@ contract TrainingTest is Fixture {
         for (uint256 i = 0; i < 3; ++i) {
             _commit(i);
         }
-        ITasks.Commitment[] memory commitments = _commitments(1, 3);
         vm.expectEmit(address(tasks));
-        emit ITasks.UpdateCommitted(id, 1, _hospital(3), commitments[0].point);
-        vm.prank(_hospital(3));
-        tasks.commitUpdate(id, 1, commitments);
-        _assertPhase(ITasks.Phase.Uploading);
+        emit ITaskTypes.UpdateCommitted(id, 1, _hospital(3), Lines.compressed(_lines(1, 3)));
+        _commit(3);
+        _assertPhase(ITaskTypes.Phase.Uploading);
         vm.assertEq(_roundState().viableCohorts, 3);
     }
 
     function test_commitUpdate_takesSeveralBlobs() public {
-        ITasks.TaskParams memory params = _params();
+        ITaskTypes.TaskParams memory params = _params();
         params.statisticsBlobs = 3;
         _propose(params);
         _joinAll();
         _runTraining();
-        _assertPhase(ITasks.Phase.Forming);
+        _assertPhase(ITaskTypes.Phase.Forming);
     }
 
     function test_commitUpdate_acceptsCKzgOpenings() public {
@@ -76,10 +75,12 @@ contract TrainingTest is Fixture {
         for (uint256 i = 0; i < 3; ++i) {
             string memory key = string.concat(".openings[", vm.toString(i), "]");
             vm.assertEq(vm.parseJsonAddress(json, string.concat(key, ".hospital")), _hospital(i));
-            bytes32 hash = vm.parseJsonBytes32(json, string.concat(key, ".versioned_hash"));
-            vm.assertEq(tasks.challenge(id, 0, _hospital(i), 0, hash), vm.parseJsonUint(json, string.concat(key, ".z")));
+            bytes memory compressed = vm.parseJsonBytes(json, string.concat(key, ".commitments"));
+            (uint256 ratio, uint256 z) = tasks.challenge(id, 0, _hospital(i), compressed);
+            vm.assertEq(ratio, vm.parseJsonUint(json, string.concat(key, ".ratio")));
+            vm.assertEq(z, vm.parseJsonUint(json, string.concat(key, ".z")));
             _commit(0, _hospital(i), _vector(json, key));
-            points = bytes.concat(points, vm.parseJsonBytes(json, string.concat(key, ".point")));
+            points = bytes.concat(points, vm.parseJsonBytes(json, string.concat(key, ".points")));
         }
         _pass();
         tasks.tick(id);
@@ -88,77 +89,103 @@ contract TrainingTest is Fixture {
         vm.assertEq(tasks.expectedBlobHash(id, 0, 0, 0), vm.parseJsonBytes32(json, ".unweighted_sum.versioned_hash"));
     }
 
+    function test_commitUpdate_acceptsCKzgOpeningOfThreeBlobs() public {
+        ITaskTypes.TaskParams memory params = _params();
+        params.statisticsBlobs = 3;
+        _propose(params);
+        _joinAll();
+        string memory json = vm.readFile("../../tests/vectors/protocol.json");
+        bytes memory compressed = vm.parseJsonBytes(json, ".opening_of_three.commitments");
+        (uint256 ratio, uint256 z) = tasks.challenge(id, 0, _hospital(0), compressed);
+        vm.assertEq(ratio, vm.parseJsonUint(json, ".opening_of_three.ratio"));
+        vm.assertEq(z, vm.parseJsonUint(json, ".opening_of_three.z"));
+        vm.expectEmit(address(tasks));
+        emit ITaskTypes.UpdateCommitted(id, 0, _hospital(0), compressed);
+        _commit(0, _hospital(0), _vector(json, ".opening_of_three"));
+    }
+
     function test_commitUpdate_refusals() public {
         _toCommitting();
-        ITasks.Commitment[] memory commitments = _commitments(1, 0);
-        vm.expectRevert(abi.encodeWithSelector(ITasks.NotAMember.selector, id, _voter(0)));
-        vm.prank(_voter(0));
-        tasks.commitUpdate(id, 1, commitments);
+        ITaskTypes.Update memory update = _update(1, 0);
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.NotAMember.selector, id, _voter(0)));
+        _commit(1, _voter(0), update);
 
         vm.startPrank(_hospital(0));
-        vm.expectRevert(abi.encodeWithSelector(ITasks.WrongRound.selector, id, 1, 2));
-        tasks.commitUpdate(id, 2, commitments);
-        vm.expectRevert(abi.encodeWithSelector(ITasks.BlobCountWrong.selector, 0, 1));
-        tasks.commitUpdate(id, 1, new ITasks.Commitment[](0));
-        tasks.commitUpdate(id, 1, commitments);
-        vm.expectRevert(abi.encodeWithSelector(ITasks.AlreadyCommitted.selector, id, _hospital(0)));
-        tasks.commitUpdate(id, 1, commitments);
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.WrongRound.selector, id, 1, 2));
+        tasks.commitUpdate(id, 2, update);
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.PointsWrong.selector, 0, 128));
+        tasks.commitUpdate(id, 1, ITaskTypes.Update("", update.value, update.proof));
+        bytes memory twice = bytes.concat(update.points, update.points);
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.PointsWrong.selector, 256, 128));
+        tasks.commitUpdate(id, 1, ITaskTypes.Update(twice, update.value, update.proof));
+        tasks.commitUpdate(id, 1, update);
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.AlreadyCommitted.selector, id, _hospital(0)));
+        tasks.commitUpdate(id, 1, update);
         _pass();
-        vm.expectRevert(abi.encodeWithSelector(ITasks.PhaseOver.selector, id, tasks.state(id).deadline));
-        tasks.commitUpdate(id, 1, commitments);
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.PhaseOver.selector, id, tasks.state(id).deadline));
+        tasks.commitUpdate(id, 1, update);
         tasks.tick(id);
         vm.expectRevert(
-            abi.encodeWithSelector(ITasks.WrongPhase.selector, id, ITasks.Phase.Ended, ITasks.Phase.Committing)
+            abi.encodeWithSelector(
+                ITaskTypes.WrongPhase.selector, id, ITaskTypes.Phase.Ended, ITaskTypes.Phase.Committing
+            )
         );
-        tasks.commitUpdate(id, 1, commitments);
+        tasks.commitUpdate(id, 1, update);
         vm.stopPrank();
     }
 
-    function test_commitUpdate_refusesMalformedCommitments() public {
+    function test_commitUpdate_refusesMalformedUpdates() public {
         _toCommitting();
-        bytes memory refusal = abi.encodeWithSelector(ITasks.CommitmentMalformed.selector, 0);
-        ITasks.Commitment memory commitment = _commitments(1, 0)[0];
-        bytes memory point = commitment.point;
-        commitment.point = bytes.concat(hex"c0", new bytes(47));
-        vm.expectRevert(refusal);
-        _commit(1, _hospital(0), commitment);
-        commitment.point = new bytes(47);
-        vm.expectRevert(refusal);
-        _commit(1, _hospital(0), commitment);
-        commitment.point = point;
-        commitment.proof = new bytes(49);
-        vm.expectRevert(refusal);
-        _commit(1, _hospital(0), commitment);
+        ITaskTypes.Update memory update = _update(1, 0);
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.CommitmentMalformed.selector, 0));
+        _commit(1, _hospital(0), ITaskTypes.Update(new bytes(128), update.value, update.proof));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.OpeningInvalid.selector, _hospital(0)));
+        _commit(1, _hospital(0), ITaskTypes.Update(update.points, update.value, bytes.concat(update.proof, hex"00")));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.OpeningInvalid.selector, _hospital(0)));
+        _commit(1, _hospital(0), ITaskTypes.Update(update.points, update.value, ""));
+    }
+
+    function test_formCohorts_followsTheLastSeats() public {
+        _toScoring();
+        bytes32 value = _roundState().seatSeed;
+        _scoreAll(1);
+        tasks.settle(id, 1);
+        vm.assertEq(_roundState().beaconRequest, 0);
+        // Nothing to wait for, so nothing to ask anew either.
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.PhaseNotOver.selector, id, 0));
+        tasks.tick(id);
+        tasks.formCohorts(id, "");
+        vm.assertEq(_roundState().cohortSeed, Cohorts.seed(value));
     }
 
     function test_fixSurvivors_dropsCohortBelowItsMinimum() public {
         _toUploading();
         uint256 first = tasks.cohortMembers(id, 1, 0);
         vm.expectEmit(address(tasks));
-        emit ITasks.SurvivorsFixed(id, 1, first);
+        emit ITaskTypes.SurvivorsFixed(id, 1, first);
         _fix(first);
         vm.assertEq(_roundState().viableCohorts, 1);
         vm.assertEq(tasks.state(id).activeHospitals, 15);
         _publishAll();
-        _assertPhase(ITasks.Phase.Drawing);
+        _assertPhase(ITaskTypes.Phase.Drawing);
     }
 
     function test_fixSurvivors_marksAbsentWhoIsLeftOutOfACohortThatStays() public {
         _toStatistics();
         _commitAll();
         vm.expectEmit(address(tasks));
-        emit ITasks.HospitalAbsent(id, 0, _hospital(2));
+        emit ITaskTypes.HospitalAbsent(id, 0, _hospital(2));
         _fix(11);
         vm.assertEq(tasks.state(id).activeHospitals, 11);
         _publishAll();
-        _assertPhase(ITasks.Phase.Forming);
+        _assertPhase(ITaskTypes.Phase.Forming);
     }
 
     function test_fixSurvivors_voidsWithoutAnyCohort() public {
         _toUploading();
         _fix(0);
-        _assertVoid(1, ITasks.VoidReason.TooFewHospitals);
-        _assertPhase(ITasks.Phase.Forming);
+        _assertVoid(1, ITaskTypes.VoidReason.TooFewHospitals);
+        _assertPhase(ITaskTypes.Phase.Forming);
         _assertConserved();
     }
 
@@ -169,21 +196,21 @@ contract TrainingTest is Fixture {
         _commit(2);
         _pass();
         tasks.tick(id);
-        vm.expectRevert(abi.encodeWithSelector(ITasks.NotAggregator.selector, STRANGER));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.NotAggregator.selector, STRANGER));
         vm.prank(STRANGER);
         tasks.fixSurvivors(id, 1, 7);
         // Hospital 3 did not commit; and a cohort's survivor alone is too few.
-        vm.expectRevert(abi.encodeWithSelector(ITasks.SurvivorsInvalid.selector, 15));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.SurvivorsInvalid.selector, 15));
         vm.prank(AGGREGATOR);
         tasks.fixSurvivors(id, 1, 15);
-        vm.expectRevert(abi.encodeWithSelector(ITasks.SurvivorsInvalid.selector, 7));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.SurvivorsInvalid.selector, 7));
         vm.prank(AGGREGATOR);
         tasks.fixSurvivors(id, 1, 7);
-        vm.expectRevert(abi.encodeWithSelector(ITasks.SurvivorsInvalid.selector, 1 << 200));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.SurvivorsInvalid.selector, 1 << 200));
         vm.prank(AGGREGATOR);
         tasks.fixSurvivors(id, 1, 1 << 200);
         _pass();
-        vm.expectRevert(abi.encodeWithSelector(ITasks.PhaseOver.selector, id, tasks.state(id).deadline));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.PhaseOver.selector, id, tasks.state(id).deadline));
         vm.prank(AGGREGATOR);
         tasks.fixSurvivors(id, 1, 3);
     }
@@ -191,7 +218,9 @@ contract TrainingTest is Fixture {
     function test_fixSurvivors_onceOnly() public {
         _toPublishing();
         vm.expectRevert(
-            abi.encodeWithSelector(ITasks.WrongPhase.selector, id, ITasks.Phase.Publishing, ITasks.Phase.Uploading)
+            abi.encodeWithSelector(
+                ITaskTypes.WrongPhase.selector, id, ITaskTypes.Phase.Publishing, ITaskTypes.Phase.Uploading
+            )
         );
         vm.prank(AGGREGATOR);
         tasks.fixSurvivors(id, 1, 15);
@@ -203,9 +232,9 @@ contract TrainingTest is Fixture {
         vm.assertEq(Bls12381.compress(Lines.tau()), vm.parseJsonBytes(json, ".tau.compressed"));
     }
 
-    function _vector(string memory json, string memory key) private pure returns (ITasks.Commitment memory) {
-        return ITasks.Commitment({
-            point: vm.parseJsonBytes(json, string.concat(key, ".commitment")),
+    function _vector(string memory json, string memory key) private pure returns (ITaskTypes.Update memory) {
+        return ITaskTypes.Update({
+            points: vm.parseJsonBytes(json, string.concat(key, ".points")),
             value: vm.parseJsonBytes32(json, string.concat(key, ".y")),
             proof: vm.parseJsonBytes(json, string.concat(key, ".proof"))
         });

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from consilium_chain.errors import Refused
 from consilium_chain.journal import emit
-from consilium_chain.ledger import OpenedCommitment, PublishedCohort
+from consilium_chain.ledger import CommittedUpdate, PublishedCohort
 from consilium_chain.settings import read_settings
 from consilium_chain.views import RoundState
 from consilium_client.config import HospitalSettings, VoterSettings
@@ -30,8 +30,8 @@ from consilium_server.config import AggregatorSettings
 from consilium_server.uploads import Contribution
 from consilium_zk.blobs import Blob, add
 from consilium_zk.blobs import negate as negate_blob
-from consilium_zk.constants import BLS_MODULUS
-from consilium_zk.curve import from_eip2537, negate, weighted_sum
+from consilium_zk.constants import BLS_MODULUS, BYTES_PER_EIP2537_G1
+from consilium_zk.curve import from_eip2537, negate, to_eip2537, weighted_sum
 from consilium_zk.kzg import Commitment, Opening, commit
 from numpy.typing import NDArray
 
@@ -83,14 +83,15 @@ class Colluder(HospitalNode):
 
     cheat_round = 0
 
-    def committed_points(self, round_: int, blobs: Sequence[Blob]) -> list[OpenedCommitment]:
-        honest = super().committed_points(round_, blobs)
+    def committed(self, round_: int, blobs: Sequence[Blob]) -> CommittedUpdate:
+        honest = super().committed(round_, blobs)
         if round_ != self.cheat_round:
             return honest
         points = [points[0] for points in self._others(round_)]
         first = weighted_sum([commit(blobs[0]), *[negate(point) for point in points]], [1] * (1 + len(points)))
         # It knows no polynomial behind this point: any opening of it is a guess.
-        rogue = [OpenedCommitment(first, Opening(secrets.randbelow(BLS_MODULUS), honest[0].opening.proof)), *honest[1:]]
+        guess = Opening(secrets.randbelow(BLS_MODULUS), honest.opening.proof)
+        rogue = CommittedUpdate(to_eip2537(first) + honest.points[BYTES_PER_EIP2537_G1:], guess)
         try:
             self.ledger.commit_update(self.task.number, round_, rogue, force=True)
         except Refused as error:

@@ -17,6 +17,8 @@ library Bls12381 {
     ///         with coordinates that are not reduced.
     error PrecompileFailed(uint256 precompile);
 
+    /// @dev Of the groups: scalars are below it.
+    uint256 internal constant ORDER = 0x73eda753299d7d483339d80809a1d80553bda402fffe5bfeffffffff00000001;
     uint256 internal constant G1_LENGTH = 128;
     uint256 internal constant G2_LENGTH = 256;
     /// @dev A point and a scalar, as the multi-scalar multiplication takes them.
@@ -60,6 +62,26 @@ library Bls12381 {
         (bool ok, bytes memory sum) = _call(G1_MSM, terms, terms.length / TERM_LENGTH * G1_MUL_GAS, G1_LENGTH);
         if (!ok) revert PrecompileFailed(G1_MSM);
         return abi.decode(sum, (G1));
+    }
+
+    /// @notice One of a row of points of 128 bytes each.
+    function pointAt(bytes calldata points, uint256 index) internal pure returns (G1 memory) {
+        return abi.decode(points[index * G1_LENGTH:][:G1_LENGTH], (G1));
+    }
+
+    /// @notice The sum of points times powers of `ratio`, the first of them times one.
+    /// @param points at least one, 128 bytes each. A single one comes back as it is, unchecked.
+    /// @param ratio a scalar.
+    function powerSum(bytes calldata points, uint256 ratio) internal view returns (G1 memory) {
+        uint256 count = points.length / G1_LENGTH;
+        if (count == 1) return pointAt(points, 0);
+        bytes memory terms = new bytes(count * TERM_LENGTH);
+        uint256 power = 1;
+        for (uint256 i = 0; i < count; ++i) {
+            setTerm(terms, i, pointAt(points, i), power);
+            power = mulmod(power, ratio, ORDER);
+        }
+        return weightedSum(terms);
     }
 
     /// @notice True if e(left, -G) · e(right, key) = 1, with G the generator of G2. False for what is not a point

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
+import {Bls12381} from "./Bls12381.sol";
+
 /// @title KZG commitments to blobs, and openings of them at a challenge.
 library Kzg {
     /// @dev Order of the scalar field.
-    uint256 internal constant MODULUS = 0x73eda753299d7d483339d80809a1d80553bda402fffe5bfeffffffff00000001;
+    uint256 internal constant MODULUS = Bls12381.ORDER;
     uint256 internal constant POINT_LENGTH = 48;
 
     bytes32 private constant DOMAIN = keccak256("CONSILIUM-V1-OPENING");
@@ -18,36 +20,41 @@ library Kzg {
         return bytes32((uint256(sha256(commitment)) & (type(uint256).max >> 8)) | (1 << 248));
     }
 
-    /// @notice True for 48 bytes that do not claim to be the point at infinity. The subgroup is checked by the opening.
-    function isPoint(bytes calldata commitment) internal pure returns (bool) {
+    /// @notice True for 48 bytes that do not claim to be the point at infinity. Curve and subgroup are checked by the opening.
+    function isPoint(bytes memory commitment) internal pure returns (bool) {
         return commitment.length == POINT_LENGTH && commitment[0] & INFINITY_FLAG == 0;
     }
 
     /// @notice Writes one point of 48 bytes into a row of them.
-    function setPoint(bytes memory points, uint256 index, bytes calldata point) internal pure {
+    function setPoint(bytes memory points, uint256 index, bytes memory point) internal pure {
         assembly ("memory-safe") {
-            calldatacopy(add(add(points, 32), mul(index, 48)), point.offset, 48)
+            mcopy(add(add(points, 32), mul(index, 48)), add(point, 32), 48)
         }
     }
 
-    /// @notice Where a hospital must open its commitment. Bound to chain, contract, task, round, sender, blob and
-    ///         commitment, so that an opening proves that its sender, now, knows what is committed to.
-    function challenge(uint256 taskId, uint256 round, address hospital, uint256 blob, bytes32 hash)
+    /// @notice How a hospital must open its commitments: by which ratio to combine them, and where to open the
+    ///         combination. Bound to chain, contract, task, round, sender and all of its points, so that an opening proves
+    ///         that its sender, now, knows what is committed to.
+    /// @param points compressed, 48 bytes each.
+    function challenge(uint256 taskId, uint256 round, address hospital, bytes memory points)
         internal
         view
-        returns (uint256)
+        returns (uint256 ratio, uint256 point)
     {
-        return uint256(keccak256(abi.encode(DOMAIN, block.chainid, address(this), taskId, round, hospital, blob, hash)))
-            % MODULUS;
+        bytes32 transcript =
+            keccak256(abi.encode(DOMAIN, block.chainid, address(this), taskId, round, hospital, keccak256(points)));
+        ratio = uint256(transcript) % MODULUS;
+        point = uint256(keccak256(abi.encode(transcript))) % MODULUS;
     }
 
     /// @notice True if `proof` shows that the polynomial behind `commitment` takes `value` at `point`.
-    function verifyOpening(bytes32 hash, uint256 point, bytes32 value, bytes calldata commitment, bytes calldata proof)
+    function verifyOpening(bytes memory commitment, uint256 point, bytes32 value, bytes calldata proof)
         internal
         view
         returns (bool ok)
     {
-        bytes memory input = bytes.concat(hash, bytes32(point), value, commitment, proof);
+        // A proof of another length makes an input of another length, which the precompile refuses.
+        bytes memory input = bytes.concat(versionedHash(commitment), bytes32(point), value, commitment, proof);
         assembly ("memory-safe") {
             ok := staticcall(POINT_EVALUATION_GAS, POINT_EVALUATION, add(input, 32), mload(input), 0, 64)
             ok := and(ok, eq(returndatasize(), 64))

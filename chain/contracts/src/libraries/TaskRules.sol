@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {ITasks} from "../interfaces/ITasks.sol";
+import {ITaskTypes} from "../interfaces/ITaskTypes.sol";
 import {Payouts} from "./Payouts.sol";
 
 /// @title Which parameters a task may have.
@@ -16,7 +16,7 @@ library TaskRules {
     uint256 internal constant SETTLE_GAS_PER_SCORE = 6_000;
 
     /// @dev Reverts with `ParamsInvalid` and the name of the first field that does not fit.
-    function validate(ITasks.TaskParams calldata p) internal pure {
+    function validate(ITaskTypes.TaskParams calldata p) internal pure {
         _require(p.aggregator != address(0), "aggregator");
         _require(p.hospitalBond > 0, "hospitalBond");
         _require(p.voterBond > 0, "voterBond");
@@ -72,6 +72,6 @@ library TaskRules {
         assembly ("memory-safe") {
             mstore(name, length)
         }
-        revert ITasks.ParamsInvalid(string(name));
+        revert ITaskTypes.ParamsInvalid(string(name));
     }
 }

@@ -10,8 +10,8 @@ library Tickets {
     bytes internal constant TICKET_DOMAIN = "CONSILIUM-V1-TICKET_BLS12381G1_XMD:SHA-256_SSWU_RO_";
     bytes internal constant POSSESSION_DOMAIN = "CONSILIUM-V1-POP_BLS12381G1_XMD:SHA-256_SSWU_RO_";
 
-    /// @notice True if `signature` is the key's signature on `message`; never for an identity key or signature.
-    function verify(bytes calldata publicKey, bytes calldata signature, bytes memory message, bytes memory domain)
+    /// @notice True if `signature` is the key's signature on `signed`; never for an identity key or signature.
+    function verify(bytes calldata publicKey, bytes calldata signature, bytes memory signed, bytes memory domain)
         internal
         view
         returns (bool)
@@ -20,7 +20,12 @@ library Tickets {
         if (keccak256(publicKey) == keccak256(new bytes(Bls12381.G2_LENGTH))) return false;
         G1 memory point = abi.decode(signature, (G1));
         if (Bls12381.isIdentity(point)) return false;
-        return Bls12381.signs(point, Bls12381.hashToG1(message, domain), publicKey);
+        return Bls12381.signs(point, Bls12381.hashToG1(signed, domain), publicKey);
+    }
+
+    /// @notice What a ticket signs.
+    function message(uint256 taskId, uint256 round, bytes32 seed) internal view returns (bytes memory) {
+        return abi.encode(block.chainid, address(this), taskId, round, seed);
     }
 
     /// @notice The draw that a ticket stands for: uniform, and known to nobody but the voter before it is shown.

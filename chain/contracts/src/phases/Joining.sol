@@ -4,21 +4,21 @@ pragma solidity ^0.8.28;
 import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {IStaking} from "../interfaces/IStaking.sol";
-import {ITasks} from "../interfaces/ITasks.sol";
+import {ITaskRegistry} from "../interfaces/ITaskRegistry.sol";
 import {Bits} from "../libraries/Bits.sol";
 import {TaskRules} from "../libraries/TaskRules.sol";
 import {Membership, Task} from "../types/Task.sol";
 import {TaskBase} from "./TaskBase.sol";
 
 /// @title Coming and going: proposals, bonds, and what is paid out.
-abstract contract Joining is TaskBase {
+abstract contract Joining is TaskBase, ITaskRegistry {
     using Bits for uint256;
     using SafeERC20 for IERC20;
 
-    /// @inheritdoc ITasks
+    /// @inheritdoc ITaskRegistry
     function propose(TaskParams calldata params_) external returns (uint256 taskId) {
         TaskRules.validate(params_);
-        taskId = ++taskCount;
+        taskId = ++_taskCount;
         Task storage task = _tasks[taskId];
         task.params = params_;
         task.state.operator = msg.sender;
@@ -28,7 +28,7 @@ abstract contract Joining is TaskBase {
         token.safeTransferFrom(msg.sender, address(this), params_.pool);
     }
 
-    /// @inheritdoc ITasks
+    /// @inheritdoc ITaskRegistry
     function joinAsAggregator(uint256 taskId) external {
         Task storage task = _joinable(taskId);
         _requireAggregator(task);
@@ -39,7 +39,7 @@ abstract contract Joining is TaskBase {
         _join(taskId, task, IStaking.Role.Aggregator, 0, bond);
     }
 
-    /// @inheritdoc ITasks
+    /// @inheritdoc ITaskRegistry
     function joinAsHospital(uint256 taskId, uint256 rows, bytes calldata transportKey) external {
         Task storage task = _joinable(taskId);
         if (rows == 0) revert RowsAreZero();
@@ -53,7 +53,7 @@ abstract contract Joining is TaskBase {
         _join(taskId, task, IStaking.Role.Hospital, index, bond);
     }
 
-    /// @inheritdoc ITasks
+    /// @inheritdoc ITaskRegistry
     function joinAsVoter(uint256 taskId) external {
         Task storage task = _joinable(taskId);
         bytes32 keyHash = staking.voterKeyHash(msg.sender);
@@ -67,10 +67,14 @@ abstract contract Joining is TaskBase {
         _join(taskId, task, IStaking.Role.Voter, index, bond);
     }
 
-    /// @inheritdoc ITasks
+    /// @inheritdoc ITaskRegistry
+    /// @dev Not while the seed of the next dealing is on its way or known: who knows it could choose the cohorts by
+    ///      choosing whether to be among them.
     function resume(uint256 taskId) external {
         Task storage task = _known(taskId);
-        if (task.state.phase == Phase.Ended) revert WrongPhase(taskId, Phase.Ended, Phase.Forming);
+        Phase phase = task.state.phase;
+        bool isOpen = phase == Phase.Committing || phase == Phase.Uploading || phase == Phase.Publishing;
+        if (!isOpen) revert WrongPhase(taskId, phase, Phase.Committing);
         uint256 index = _member(taskId, task, IStaking.Role.Hospital, type(uint256).max);
         if (task.hospitals[index].bond == 0) revert NotAMember(taskId, msg.sender);
         if (task.state.activeHospitals.has(index)) revert AlreadyJoined(taskId, msg.sender);
@@ -78,31 +82,23 @@ abstract contract Joining is TaskBase {
         emit HospitalResumed(taskId, msg.sender);
     }
 
-    /// @inheritdoc ITasks
+    /// @inheritdoc ITaskRegistry
     function claim() external returns (uint256 amount) {
-        amount = claimable[msg.sender];
+        amount = _claimable[msg.sender];
         if (amount == 0) revert NothingToClaim(msg.sender);
-        claimable[msg.sender] = 0;
-        totalClaimable -= amount;
+        _claimable[msg.sender] = 0;
+        _totalClaimable -= amount;
         emit Claimed(msg.sender, amount);
         token.safeTransfer(msg.sender, amount);
     }
 
-    /// @inheritdoc ITasks
+    /// @inheritdoc ITaskRegistry
     function releaseBond(uint256 taskId, address account) external {
         Task storage task = _in(taskId, Phase.Ended);
         (IStaking.Role role, uint128 bond) = _takeBond(task, account);
         if (bond == 0) revert NothingToRelease(taskId, account);
         emit BondReleased(taskId, account, bond);
         staking.unlock(account, role, bond);
-    }
-
-    /// @dev The joining phase is over: go on with enough of everybody, else end.
-    function _closeJoining(uint256 taskId, Task storage task) internal {
-        bool enough = task.state.aggregatorJoined && task.hospitals.length >= task.params.minHospitals
-            && task.voters.length >= task.params.minVoters;
-        if (enough) _startStatistics(taskId, task);
-        else _end(taskId, task);
     }
 
     function _joinable(uint256 taskId) private view returns (Task storage task) {

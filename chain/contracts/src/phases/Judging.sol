@@ -2,7 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {IStaking} from "../interfaces/IStaking.sol";
-import {ITasks} from "../interfaces/ITasks.sol";
+import {ITaskRounds} from "../interfaces/ITaskRounds.sol";
 import {Bits} from "../libraries/Bits.sol";
 import {Scores} from "../libraries/Scores.sol";
 import {Tickets} from "../libraries/Tickets.sol";
@@ -12,10 +12,10 @@ import {TaskBase} from "./TaskBase.sol";
 /// @title Voters' part of a round: seats, scores under seal, scores revealed.
 /// @notice Seats are drawn after the sums are public and by a seed from after that, so whom to bribe is known to
 ///         nobody before there is something to judge.
-abstract contract Judging is TaskBase {
+abstract contract Judging is TaskBase, ITaskRounds {
     using Bits for uint256;
 
-    /// @inheritdoc ITasks
+    /// @inheritdoc ITaskRounds
     function drawSeats(uint256 taskId, bytes calldata beaconProof) external {
         Task storage task = _in(taskId, Phase.Drawing);
         uint256 number = task.state.round;
@@ -32,7 +32,7 @@ abstract contract Judging is TaskBase {
         _startPhase(taskId, task, Phase.Scoring, task.params.scoreWindow);
     }
 
-    /// @inheritdoc ITasks
+    /// @inheritdoc ITaskRounds
     function commitScores(
         uint256 taskId,
         uint256 number,
@@ -42,7 +42,7 @@ abstract contract Judging is TaskBase {
     ) external {
         (Task storage task, Round storage round, uint256 index) = _scoring(taskId, number);
         if (keccak256(publicKey) != task.voters[index].keyHash) revert VoterKeyMismatch(msg.sender);
-        bytes memory message = _ticketMessage(taskId, number, round.seatSeed);
+        bytes memory message = Tickets.message(taskId, number, round.seatSeed);
         if (!staking.verifyTicket(publicKey, ticket, message)) revert TicketInvalid(msg.sender);
         _requireWon(ticket, Tickets.threshold(task.params.seats, task.voters[index].bond, round.seatWeight));
 
@@ -52,7 +52,7 @@ abstract contract Judging is TaskBase {
         if (_everybodyActed(task, round)) _closeScoring(taskId, task);
     }
 
-    /// @inheritdoc ITasks
+    /// @inheritdoc ITaskRounds
     function standDown(uint256 taskId, uint256 number) external {
         (Task storage task, Round storage round, uint256 index) = _scoring(taskId, number);
         round.stoodDown = round.stoodDown.with(index);
@@ -60,7 +60,7 @@ abstract contract Judging is TaskBase {
         if (_everybodyActed(task, round)) _closeScoring(taskId, task);
     }
 
-    /// @inheritdoc ITasks
+    /// @inheritdoc ITaskRounds
     function revealScores(uint256 taskId, uint256 number, int64[] calldata scores, bytes32 salt) external {
         (Task storage task, Round storage round) = _open(taskId, Phase.Revealing, number);
         uint256 index = _member(taskId, task, IStaking.Role.Voter, type(uint256).max);
@@ -73,20 +73,6 @@ abstract contract Judging is TaskBase {
         Scores.save(task.scores, number, index, scores);
         round.revealed = round.revealed.with(index);
         emit ScoresRevealed(taskId, number, msg.sender, scores);
-    }
-
-    /// @inheritdoc ITasks
-    function ticketMessage(uint256 taskId, uint256 round) external view returns (bytes memory) {
-        return _ticketMessage(taskId, round, _known(taskId).rounds[round].seatSeed);
-    }
-
-    /// @inheritdoc ITasks
-    function scoreCommitment(uint256 taskId, uint256 round, address voter, int64[] calldata scores, bytes32 salt)
-        external
-        view
-        returns (bytes32)
-    {
-        return Scores.commitment(taskId, round, voter, scores, salt);
     }
 
     /// @dev Nobody takes a seat any more: go on with enough of them.
@@ -113,9 +99,5 @@ abstract contract Judging is TaskBase {
     function _requireWon(bytes calldata ticket, uint256 threshold) private view {
         uint256 draw = Tickets.draw(ticket);
         if (threshold < type(uint256).max && draw >= threshold) revert SeatNotWon(msg.sender, draw, threshold);
-    }
-
-    function _ticketMessage(uint256 taskId, uint256 round, bytes32 seed) private view returns (bytes memory) {
-        return abi.encode(block.chainid, address(this), taskId, round, seed);
     }
 }

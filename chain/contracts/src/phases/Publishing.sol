@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {ITasks} from "../interfaces/ITasks.sol";
+import {ITaskRounds} from "../interfaces/ITaskRounds.sol";
 import {Bits} from "../libraries/Bits.sol";
 import {Bls12381, G1} from "../libraries/Bls12381.sol";
 import {Kzg} from "../libraries/Kzg.sol";
@@ -11,16 +11,16 @@ import {TaskBase} from "./TaskBase.sol";
 /// @title The sums: what they must be by the hospitals' commitments, and the blobs that show them.
 /// @notice The consensus layer proves that a blob's bytes open the commitment behind its versioned hash. So when that
 ///         hash is the one of the survivors' added commitments, the blob is the sum of what they committed to.
-abstract contract Publishing is TaskBase {
+abstract contract Publishing is TaskBase, ITaskRounds {
     using Bits for uint256;
 
-    /// @inheritdoc ITasks
+    /// @inheritdoc ITaskRounds
     function sumCommitments(uint256 taskId, uint256 number, uint256 cohort, uint256 blob, bytes calldata points)
         external
     {
         (Task storage task, Round storage round) = _open(taskId, Phase.Publishing, number);
         if (!uint256(round.viableCohorts).has(cohort)) revert CohortUnknown(cohort);
-        if (blob >= round.blobs) revert BlobCountWrong(blob + 1, round.blobs);
+        if (blob >= round.blobs) revert BlobUnknown(blob, round.blobs);
         Cohort storage sums = task.cohorts[Keys.entry(number, cohort)];
         if (uint256(sums.summedBlobs).has(blob)) revert AlreadySummed(cohort, blob);
 
@@ -34,7 +34,7 @@ abstract contract Publishing is TaskBase {
         emit CohortSummed(taskId, number, cohort, blob, hash);
     }
 
-    /// @inheritdoc ITasks
+    /// @inheritdoc ITaskRounds
     function publish(uint256 taskId, uint256 number, uint256 cohort, uint256 firstBlob, uint256 txBlob, uint256 count)
         external
     {
@@ -56,15 +56,6 @@ abstract contract Publishing is TaskBase {
         }
         sums.publishedBlobs = uint128(published);
         if (published == Bits.below(round.blobs)) _cohortPublished(taskId, task, round, cohort);
-    }
-
-    /// @inheritdoc ITasks
-    function expectedBlobHash(uint256 taskId, uint256 round, uint256 cohort, uint256 blob)
-        external
-        view
-        returns (bytes32)
-    {
-        return _known(taskId).sums[Keys.entry(round, cohort, blob)];
     }
 
     function _cohortPublished(uint256 taskId, Task storage task, Round storage round, uint256 cohort) private {
@@ -90,7 +81,7 @@ abstract contract Publishing is TaskBase {
         uint256 term;
         for (uint256 i = 0; survivors >> i != 0; ++i) {
             if (!survivors.has(i)) continue;
-            G1 memory point = abi.decode(points[term * Bls12381.G1_LENGTH:][:Bls12381.G1_LENGTH], (G1));
+            G1 memory point = Bls12381.pointAt(points, term);
             if (keccak256(Bls12381.compress(point)) != task.commitments[Keys.entry(number, i, blob)]) {
                 revert CommitmentMismatch(task.hospitals[i].node, blob);
             }

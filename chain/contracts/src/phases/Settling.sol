@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {ITasks} from "../interfaces/ITasks.sol";
+import {ITaskRounds} from "../interfaces/ITaskRounds.sol";
 import {Bits} from "../libraries/Bits.sol";
 import {Medians} from "../libraries/Medians.sol";
 import {Payouts} from "../libraries/Payouts.sol";
@@ -11,7 +11,7 @@ import {TaskBase} from "./TaskBase.sol";
 
 /// @title The end of a round: judgement, rewards and slashes.
 /// @notice What a round may pay is an even part of the pool. What it does not pay stays in the pool.
-abstract contract Settling is TaskBase {
+abstract contract Settling is TaskBase, ITaskRounds {
     using Bits for uint256;
 
     struct Judgement {
@@ -22,7 +22,7 @@ abstract contract Settling is TaskBase {
         uint256 totalGain;
     }
 
-    /// @inheritdoc ITasks
+    /// @inheritdoc ITaskRounds
     function settle(uint256 taskId, uint256 number) external {
         (Task storage task, Round storage round) = _in(taskId, Phase.Revealing, number);
         if (round.revealed != round.seated) _requireOver(taskId, task);
@@ -95,7 +95,7 @@ abstract contract Settling is TaskBase {
             + _payVoters(taskId, task, round, Payouts.portion(budget, task.params.voterShareBps), judgement.medians)
             + _payAggregator(taskId, task, round, Payouts.portion(budget, task.params.aggregatorShareBps));
         task.state.poolLeft = uint128(left - paid);
-        totalClaimable += paid;
+        _totalClaimable += paid;
     }
 
     function _payHospitals(uint256 taskId, Task storage task, uint256 part, Judgement memory judgement)

@@ -4,7 +4,7 @@ pragma solidity ^0.8.28;
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {IBeacon} from "../interfaces/IBeacon.sol";
 import {IStaking} from "../interfaces/IStaking.sol";
-import {ITasks} from "../interfaces/ITasks.sol";
+import {ITaskTypes} from "../interfaces/ITaskTypes.sol";
 import {Bits} from "../libraries/Bits.sol";
 import {Payouts} from "../libraries/Payouts.sol";
 import {Keys, Membership, Round, Task} from "../types/Task.sol";
@@ -13,20 +13,16 @@ import {Keys, Membership, Round, Task} from "../types/Task.sol";
 /// @notice A void round pays nobody and the task goes on with the next. A task ends after its last round, when
 ///         fewer hospitals are active than one cohort takes, or when its statistics round is void, since without
 ///         statistics nothing can be standardised.
-abstract contract TaskBase is ITasks {
+abstract contract TaskBase is ITaskTypes {
     using Bits for uint256;
 
     IERC20 public immutable token;
     IStaking public immutable staking;
     IBeacon public immutable beacon;
 
-    /// @inheritdoc ITasks
-    uint256 public taskCount;
-    /// @inheritdoc ITasks
-    uint256 public totalClaimable;
-    /// @inheritdoc ITasks
-    mapping(address account => uint256) public claimable;
-
+    uint256 internal _taskCount;
+    uint256 internal _totalClaimable;
+    mapping(address account => uint256) internal _claimable;
     mapping(uint256 taskId => Task) internal _tasks;
 
     constructor(IERC20 token_, IStaking staking_, IBeacon beacon_) {
@@ -102,6 +98,14 @@ abstract contract TaskBase is ITasks {
         emit PhaseStarted(taskId, task.state.round, phase, deadline);
     }
 
+    /// @dev The joining phase is over: go on with enough of everybody, else end.
+    function _closeJoining(uint256 taskId, Task storage task) internal {
+        bool enough = task.state.aggregatorJoined && task.hospitals.length >= task.params.minHospitals
+            && task.voters.length >= task.params.minVoters;
+        if (enough) _startStatistics(taskId, task);
+        else _end(taskId, task);
+    }
+
     /// @dev Forming and Drawing last until the beacon's value is proven.
     function _awaitBeacon(uint256 taskId, Task storage task, Phase phase) internal {
         task.rounds[task.state.round].beaconRequest = beacon.request();
@@ -146,8 +150,12 @@ abstract contract TaskBase is ITasks {
     function _nextRound(uint256 taskId, Task storage task) private {
         bool isLast = task.state.round == task.params.rounds;
         if (isLast || task.state.activeHospitals.count() < task.params.minCohortSize) return _end(taskId, task);
+        bool isDealt = task.rounds[task.state.round].seatSeed != 0;
         ++task.state.round;
-        _awaitBeacon(taskId, task, Phase.Forming);
+        // The value that drew the last round's seats deals these cohorts, too: it was asked for when nobody could change
+        // any more who is active. A round that ended before its seats were drawn leaves none.
+        if (isDealt) _startPhase(taskId, task, Phase.Forming, 0);
+        else _awaitBeacon(taskId, task, Phase.Forming);
     }
 
     function _end(uint256 taskId, Task storage task) internal {
@@ -170,13 +178,13 @@ abstract contract TaskBase is ITasks {
     // Money.
 
     function _credit(address account, uint256 amount) internal {
-        claimable[account] += amount;
-        totalClaimable += amount;
+        _claimable[account] += amount;
+        _totalClaimable += amount;
     }
 
     function _reward(uint256 taskId, uint256 round, address account, uint256 amount) internal {
         if (amount == 0) return;
-        claimable[account] += amount;
+        _claimable[account] += amount;
         emit Rewarded(taskId, round, account, amount);
     }
 

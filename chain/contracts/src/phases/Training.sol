@@ -3,23 +3,26 @@ pragma solidity ^0.8.28;
 
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {IStaking} from "../interfaces/IStaking.sol";
-import {ITasks} from "../interfaces/ITasks.sol";
+import {ITaskRounds} from "../interfaces/ITaskRounds.sol";
 import {Bits} from "../libraries/Bits.sol";
+import {Bls12381, G1} from "../libraries/Bls12381.sol";
 import {Cohorts} from "../libraries/Cohorts.sol";
 import {Kzg} from "../libraries/Kzg.sol";
 import {Keys, Round, Task} from "../types/Task.sol";
 import {TaskBase} from "./TaskBase.sol";
 
 /// @title Hospitals' part of a round: cohorts, commitments, and who is in the sums.
-abstract contract Training is TaskBase {
+abstract contract Training is TaskBase, ITaskRounds {
     using Bits for uint256;
 
-    /// @inheritdoc ITasks
+    /// @inheritdoc ITaskRounds
     function formCohorts(uint256 taskId, bytes calldata beaconProof) external {
         Task storage task = _in(taskId, Phase.Forming);
         uint256 number = task.state.round;
         Round storage round = task.rounds[number];
-        bytes32 seed = _beaconSeed(round, beaconProof);
+        bytes32 seed = round.beaconRequest == 0
+            ? Cohorts.seed(task.rounds[number - 1].seatSeed)
+            : Cohorts.seed(_beaconSeed(round, beaconProof));
 
         uint256 members = task.state.activeHospitals;
         // At least one: a round does not start with fewer hospitals than one cohort takes.
@@ -37,28 +40,32 @@ abstract contract Training is TaskBase {
         _startPhase(taskId, task, Phase.Committing, task.params.commitWindow);
     }
 
-    /// @inheritdoc ITasks
-    function commitUpdate(uint256 taskId, uint256 number, Commitment[] calldata commitments) external {
+    /// @inheritdoc ITaskRounds
+    function commitUpdate(uint256 taskId, uint256 number, Update calldata update) external {
         (Task storage task, Round storage round) = _open(taskId, Phase.Committing, number);
         uint256 index = _member(taskId, task, IStaking.Role.Hospital, round.members);
         uint256 pending = round.pending;
         if (!pending.has(index)) revert AlreadyCommitted(taskId, msg.sender);
-        if (commitments.length != round.blobs) revert BlobCountWrong(commitments.length, round.blobs);
+        uint256 blobs = round.blobs;
+        if (update.points.length != blobs * Bls12381.G1_LENGTH) {
+            revert PointsWrong(update.points.length, blobs * Bls12381.G1_LENGTH);
+        }
 
-        bytes memory points = new bytes(commitments.length * Kzg.POINT_LENGTH);
-        for (uint256 blob = 0; blob < commitments.length; ++blob) {
-            bytes calldata point = commitments[blob].point;
-            _checkOpening(taskId, number, blob, commitments[blob]);
+        bytes memory points = new bytes(blobs * Kzg.POINT_LENGTH);
+        for (uint256 blob = 0; blob < blobs; ++blob) {
+            bytes memory point = Bls12381.compress(Bls12381.pointAt(update.points, blob));
+            if (!Kzg.isPoint(point)) revert CommitmentMalformed(blob);
             task.commitments[Keys.entry(number, index, blob)] = keccak256(point);
             Kzg.setPoint(points, blob, point);
         }
+        _checkOpening(taskId, number, update, points);
         pending = pending.without(index);
         round.pending = pending;
         emit UpdateCommitted(taskId, number, msg.sender, points);
         if (pending == 0) _closeCommitting(taskId, task);
     }
 
-    /// @inheritdoc ITasks
+    /// @inheritdoc ITaskRounds
     /// @dev A cohort that falls below its minimum leaves the round, and of its hospitals nobody can tell on chain
     ///      who withheld an upload: absent are only those left out of a cohort that stays.
     function fixSurvivors(uint256 taskId, uint256 number, uint256 survivors) external {
@@ -72,15 +79,6 @@ abstract contract Training is TaskBase {
         _markAbsent(taskId, task, members & ~round.pending & ~survivors);
         if (viable == 0) _void(taskId, task, VoidReason.TooFewHospitals);
         else _startPhase(taskId, task, Phase.Publishing, task.params.publishWindow);
-    }
-
-    /// @inheritdoc ITasks
-    function challenge(uint256 taskId, uint256 round, address hospital, uint256 blob, bytes32 versionedHash)
-        external
-        view
-        returns (uint256)
-    {
-        return Kzg.challenge(taskId, round, hospital, blob, versionedHash);
     }
 
     /// @dev Nobody commits any more: go on with the cohorts that have enough commitments.
@@ -113,13 +111,12 @@ abstract contract Training is TaskBase {
     }
 
     /// @dev The opening shows that the sender knows what it commits to. Without it, a hospital that saw the others'
-    ///      commitments could post Com(X) minus their sum, and any X would pass for the aggregate.
-    function _checkOpening(uint256 taskId, uint256 round, uint256 blob, Commitment calldata given) private view {
-        if (!Kzg.isPoint(given.point) || given.proof.length != Kzg.POINT_LENGTH) revert CommitmentMalformed(blob);
-        bytes32 hash = Kzg.versionedHash(given.point);
-        uint256 point = Kzg.challenge(taskId, round, msg.sender, blob, hash);
-        if (!Kzg.verifyOpening(hash, point, given.value, given.point, given.proof)) {
-            revert OpeningInvalid(msg.sender, blob);
-        }
+    ///      commitments could post Com(X) minus their sum, and any X would pass for the aggregate. One opening of the
+    ///      points' combination by powers of a ratio that depends on all of them does for each of them: a point that the
+    ///      sender cannot open stays in the combination, but for one ratio in 2^247.
+    function _checkOpening(uint256 taskId, uint256 round, Update calldata update, bytes memory points) private view {
+        (uint256 ratio, uint256 place) = Kzg.challenge(taskId, round, msg.sender, points);
+        bytes memory combined = Bls12381.compress(Bls12381.powerSum(update.points, ratio));
+        if (!Kzg.verifyOpening(combined, place, update.value, update.proof)) revert OpeningInvalid(msg.sender);
     }
 }

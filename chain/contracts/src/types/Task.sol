@@ -2,7 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {IStaking} from "../interfaces/IStaking.sol";
-import {ITasks} from "../interfaces/ITasks.sol";
+import {ITaskTypes} from "../interfaces/ITaskTypes.sol";
 
 /// @notice How an account takes part in a task: in one role at most.
 struct Membership {
@@ -13,8 +13,8 @@ struct Membership {
 
 /// @dev Everything that a commitment or a publication touches, but for the maps of hospitals, is in the first slot.
 struct Round {
-    ITasks.Outcome outcome;
-    ITasks.VoidReason voidReason;
+    ITaskTypes.Outcome outcome;
+    ITaskTypes.VoidReason voidReason;
     uint8 cohorts;
     uint8 blobs; // per hospital
     uint64 viableCohorts;
@@ -42,11 +42,11 @@ struct Cohort {
 
 /// @dev A key is `Keys.entry(round, index, item)`.
 struct Task {
-    ITasks.TaskState state;
+    ITaskTypes.TaskState state;
     uint128 aggregatorBond; // what is left of it
-    ITasks.TaskParams params;
-    ITasks.Hospital[] hospitals;
-    ITasks.Voter[] voters;
+    ITaskTypes.TaskParams params;
+    ITaskTypes.Hospital[] hospitals;
+    ITaskTypes.Voter[] voters;
     mapping(address account => Membership) memberships;
     mapping(uint256 round => Round) rounds;
     mapping(bytes32 roundAndCohort => Cohort) cohorts;

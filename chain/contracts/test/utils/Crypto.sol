@@ -3,7 +3,8 @@ pragma solidity ^0.8.28;
 
 import {Bls12381, G1} from "../../src/libraries/Bls12381.sol";
 import {Kzg} from "../../src/libraries/Kzg.sol";
-import {ITasks} from "../../src/interfaces/ITasks.sol";
+import {ITaskRounds} from "../../src/interfaces/ITaskRounds.sol";
+import {ITaskTypes} from "../../src/interfaces/ITaskTypes.sol";
 
 /// @notice BLS keys and signatures, as a voter makes them.
 library Signer {
@@ -75,12 +76,28 @@ library Lines {
         return Kzg.versionedHash(Bls12381.compress(point(line)));
     }
 
-    function open(Line memory line, uint256 z) internal view returns (ITasks.Commitment memory) {
-        return ITasks.Commitment({
-            point: Bls12381.compress(point(line)),
-            value: bytes32(addmod(line.constant_, mulmod(line.slope, z, Kzg.MODULUS), Kzg.MODULUS)),
-            proof: Bls12381.compress(Points.times(Points.generator(), line.slope))
-        });
+    /// @dev What Kzg.challenge takes: the lines' commitments, compressed, one after another.
+    function compressed(Line[] memory lines) internal view returns (bytes memory points) {
+        for (uint256 i = 0; i < lines.length; ++i) {
+            points = bytes.concat(points, Bls12381.compress(point(lines[i])));
+        }
+    }
+
+    /// @dev The lines' commitments, with the opening at `z` of their combination by powers of `ratio`.
+    function open(Line[] memory lines, uint256 ratio, uint256 z)
+        internal
+        view
+        returns (ITaskTypes.Update memory update)
+    {
+        Line memory combined;
+        uint256 power = 1;
+        for (uint256 i = 0; i < lines.length; ++i) {
+            update.points = bytes.concat(update.points, abi.encode(point(lines[i])));
+            addWeighted(combined, lines[i], power);
+            power = mulmod(power, ratio, Kzg.MODULUS);
+        }
+        update.value = bytes32(addmod(combined.constant_, mulmod(combined.slope, z, Kzg.MODULUS), Kzg.MODULUS));
+        update.proof = Bls12381.compress(Points.times(Points.generator(), combined.slope));
     }
 
     function addWeighted(Line memory sum, Line memory line, uint256 weight) internal pure {

@@ -2,6 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {IStaking} from "../../src/interfaces/IStaking.sol";
+import {ITaskRounds} from "../../src/interfaces/ITaskRounds.sol";
 import {ITasks} from "../../src/interfaces/ITasks.sol";
 
 /// @notice What the deployed contracts have besides their interfaces. Tests see no more of them than callers do, and

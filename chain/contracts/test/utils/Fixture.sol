@@ -5,7 +5,8 @@ import {RLP} from "@openzeppelin/contracts/utils/RLP.sol";
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {IBeacon} from "../../src/interfaces/IBeacon.sol";
 import {IStaking} from "../../src/interfaces/IStaking.sol";
-import {ITasks} from "../../src/interfaces/ITasks.sol";
+import {ITaskRounds} from "../../src/interfaces/ITaskRounds.sol";
+import {ITaskTypes} from "../../src/interfaces/ITaskTypes.sol";
 import {Bits} from "../../src/libraries/Bits.sol";
 import {Kzg} from "../../src/libraries/Kzg.sol";
 import {Tickets} from "../../src/libraries/Tickets.sol";
@@ -42,7 +43,8 @@ abstract contract Fixture is Test {
         token = IERC20(_deploy("ConsiliumToken", abi.encode(SUPPLY, address(this))));
         beacon = IBeacon(_deploy("PrevrandaoBeacon", abi.encode(LOOKAHEAD)));
         vm.etch(address(staking), _deploy("Staking", abi.encode(token, UNBONDING)).code);
-        vm.etch(address(tasks), _deploy("Tasks", abi.encode(token, staking, beacon)).code);
+        address registry = _deploy("TaskRegistry", abi.encode(token, staking, beacon));
+        vm.etch(address(tasks), _deploy("Tasks", abi.encode(token, staking, beacon, registry)).code);
         staking.setTasks(address(tasks));
         token.transfer(OPERATOR, 10 * STAKE);
         vm.prank(OPERATOR);
@@ -101,8 +103,8 @@ abstract contract Fixture is Test {
 
     // Joining.
 
-    function _params() internal pure returns (ITasks.TaskParams memory) {
-        return ITasks.TaskParams({
+    function _params() internal pure returns (ITaskTypes.TaskParams memory) {
+        return ITaskTypes.TaskParams({
             specHash: keccak256("specification"),
             aggregator: AGGREGATOR,
             pool: 1_000e18,
@@ -141,7 +143,7 @@ abstract contract Fixture is Test {
         });
     }
 
-    function _propose(ITasks.TaskParams memory params) internal {
+    function _propose(ITaskTypes.TaskParams memory params) internal {
         vm.prank(OPERATOR);
         id = tasks.propose(params);
     }
@@ -178,7 +180,7 @@ abstract contract Fixture is Test {
         return tasks.state(id).round;
     }
 
-    function _roundState() internal view returns (ITasks.RoundState memory) {
+    function _roundState() internal view returns (ITaskTypes.RoundState memory) {
         return tasks.roundState(id, _round());
     }
 
@@ -186,34 +188,34 @@ abstract contract Fixture is Test {
         return Lines.from(abi.encode(id, round, hospital, blob));
     }
 
-    function _opening(uint256 round, address hospital, uint256 blob, Line memory line)
+    function _open(uint256 round, address hospital, Line[] memory lines)
         internal
         view
-        returns (ITasks.Commitment memory)
+        returns (ITaskTypes.Update memory)
     {
-        return Lines.open(line, tasks.challenge(id, round, hospital, blob, Lines.hash(line)));
+        (uint256 ratio, uint256 z) = tasks.challenge(id, round, hospital, Lines.compressed(lines));
+        return Lines.open(lines, ratio, z);
     }
 
-    function _commitments(uint256 round, uint256 hospital) internal view returns (ITasks.Commitment[] memory all) {
-        uint256 blobs = round == 0 ? tasks.params(id).statisticsBlobs : tasks.params(id).updateBlobs;
-        all = new ITasks.Commitment[](blobs);
-        for (uint256 blob = 0; blob < blobs; ++blob) {
-            all[blob] = _opening(round, _hospital(hospital), blob, _line(round, hospital, blob));
+    function _lines(uint256 round, uint256 hospital) internal view returns (Line[] memory lines) {
+        lines = new Line[](round == 0 ? tasks.params(id).statisticsBlobs : tasks.params(id).updateBlobs);
+        for (uint256 blob = 0; blob < lines.length; ++blob) {
+            lines[blob] = _line(round, hospital, blob);
         }
+    }
+
+    function _update(uint256 round, uint256 hospital) internal view returns (ITaskTypes.Update memory) {
+        return _open(round, _hospital(hospital), _lines(round, hospital));
     }
 
     function _commit(uint256 hospital) internal {
         uint256 round = _round();
-        ITasks.Commitment[] memory commitments = _commitments(round, hospital);
-        vm.prank(_hospital(hospital));
-        tasks.commitUpdate(id, round, commitments);
+        _commit(round, _hospital(hospital), _update(round, hospital));
     }
 
-    function _commit(uint256 round, address sender, ITasks.Commitment memory commitment) internal {
-        ITasks.Commitment[] memory commitments = new ITasks.Commitment[](1);
-        commitments[0] = commitment;
+    function _commit(uint256 round, address sender, ITaskTypes.Update memory update) internal {
         vm.prank(sender);
-        tasks.commitUpdate(id, round, commitments);
+        tasks.commitUpdate(id, round, update);
     }
 
     function _commitAll() internal {
@@ -272,7 +274,7 @@ abstract contract Fixture is Test {
     }
 
     function _publishAll() internal {
-        ITasks.RoundState memory round = _roundState();
+        ITaskTypes.RoundState memory round = _roundState();
         uint256 blobs = _round() == 0 ? tasks.params(id).statisticsBlobs : tasks.params(id).updateBlobs;
         for (uint256 cohort = 0; cohort < round.cohorts; ++cohort) {
             if (!round.viableCohorts.has(cohort)) continue;
@@ -303,9 +305,10 @@ abstract contract Fixture is Test {
         return keccak256(abi.encode(_prevrandao(number), number));
     }
 
-    /// @dev Lets the chain reach the block after the awaited one, and returns that one's header.
+    /// @dev Lets the chain reach the block after the awaited one, and returns that one's header; nothing if none is.
     function _reachBeacon() internal returns (bytes memory header) {
         uint256 number = _roundState().beaconRequest;
+        if (number == 0) return "";
         header = _header(number);
         vm.roll(number + 1);
         vm.setBlockhash(number, keccak256(header));
@@ -425,13 +428,13 @@ abstract contract Fixture is Test {
         vm.warp(tasks.state(id).deadline + 1);
     }
 
-    function _assertPhase(ITasks.Phase phase) internal view {
+    function _assertPhase(ITaskTypes.Phase phase) internal view {
         vm.assertEq(uint256(tasks.state(id).phase), uint256(phase));
     }
 
-    function _assertVoid(uint256 round, ITasks.VoidReason reason) internal view {
-        ITasks.RoundState memory state = tasks.roundState(id, round);
-        vm.assertEq(uint256(state.outcome), uint256(ITasks.Outcome.Void));
+    function _assertVoid(uint256 round, ITaskTypes.VoidReason reason) internal view {
+        ITaskTypes.RoundState memory state = tasks.roundState(id, round);
+        vm.assertEq(uint256(state.outcome), uint256(ITaskTypes.Outcome.Void));
         vm.assertEq(uint256(state.voidReason), uint256(reason));
     }
 

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.28;
+
+import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {IBeacon} from "./interfaces/IBeacon.sol";
+import {IStaking} from "./interfaces/IStaking.sol";
+import {ITaskRegistry} from "./interfaces/ITaskRegistry.sol";
+import {Kzg} from "./libraries/Kzg.sol";
+import {Scores} from "./libraries/Scores.sol";
+import {Tickets} from "./libraries/Tickets.sol";
+import {Joining} from "./phases/Joining.sol";
+import {TaskBase} from "./phases/TaskBase.sol";
+import {Keys, Round, Task} from "./types/Task.sol";
+
+/// @title The part of `Tasks` that is not a step of a round: coming, going, being paid, and what can be read.
+/// @notice Code alone: it runs in the storage of `Tasks`, and has nothing of its own.
+contract TaskRegistry is Joining {
+    constructor(IERC20 token_, IStaking staking_, IBeacon beacon_) TaskBase(token_, staking_, beacon_) {}
+
+    /// @inheritdoc ITaskRegistry
+    function taskCount() external view returns (uint256) {
+        return _taskCount;
+    }
+
+    /// @inheritdoc ITaskRegistry
+    function params(uint256 taskId) external view returns (TaskParams memory) {
+        return _known(taskId).params;
+    }
+
+    /// @inheritdoc ITaskRegistry
+    function state(uint256 taskId) external view returns (TaskState memory) {
+        return _known(taskId).state;
+    }
+
+    /// @inheritdoc ITaskRegistry
+    function roundState(uint256 taskId, uint256 number) external view returns (RoundState memory) {
+        Round storage round = _known(taskId).rounds[number];
+        return RoundState({
+            outcome: round.outcome,
+            voidReason: round.voidReason,
+            cohorts: round.cohorts,
+            beaconRequest: round.beaconRequest,
+            cohortSeed: round.cohortSeed,
+            seatSeed: round.seatSeed,
+            members: round.members,
+            committed: round.committed(),
+            viableCohorts: round.viableCohorts,
+            survivors: round.survivors,
+            summedCohorts: round.summedCohorts,
+            publishedCohorts: round.publishedCohorts,
+            seated: round.seated,
+            stoodDown: round.stoodDown,
+            revealed: round.revealed,
+            seatWeight: round.seatWeight,
+            acceptedCohorts: round.acceptedCohorts,
+            medians: round.medians
+        });
+    }
+
+    /// @inheritdoc ITaskRegistry
+    function hospitals(uint256 taskId) external view returns (Hospital[] memory) {
+        return _known(taskId).hospitals;
+    }
+
+    /// @inheritdoc ITaskRegistry
+    function voters(uint256 taskId) external view returns (Voter[] memory) {
+        return _known(taskId).voters;
+    }
+
+    /// @inheritdoc ITaskRegistry
+    function cohortMembers(uint256 taskId, uint256 round, uint256 cohort) external view returns (uint256) {
+        return _known(taskId).cohorts[Keys.entry(round, cohort)].members;
+    }
+
+    /// @inheritdoc ITaskRegistry
+    function expectedBlobHash(uint256 taskId, uint256 round, uint256 cohort, uint256 blob)
+        external
+        view
+        returns (bytes32)
+    {
+        return _known(taskId).sums[Keys.entry(round, cohort, blob)];
+    }
+
+    /// @inheritdoc ITaskRegistry
+    function claimable(address account) external view returns (uint256) {
+        return _claimable[account];
+    }
+
+    /// @inheritdoc ITaskRegistry
+    function totalClaimable() external view returns (uint256) {
+        return _totalClaimable;
+    }
+
+    /// @inheritdoc ITaskRegistry
+    function challenge(uint256 taskId, uint256 round, address hospital, bytes calldata points)
+        external
+        view
+        returns (uint256 ratio, uint256 point)
+    {
+        return Kzg.challenge(taskId, round, hospital, points);
+    }
+
+    /// @inheritdoc ITaskRegistry
+    function ticketMessage(uint256 taskId, uint256 round) external view returns (bytes memory) {
+        return Tickets.message(taskId, round, _known(taskId).rounds[round].seatSeed);
+    }
+
+    /// @inheritdoc ITaskRegistry
+    function scoreCommitment(uint256 taskId, uint256 round, address voter, int64[] calldata scores, bytes32 salt)
+        external
+        view
+        returns (bytes32)
+    {
+        return Scores.commitment(taskId, round, voter, scores, salt);
+    }
+}

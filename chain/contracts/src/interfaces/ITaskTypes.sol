@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.28;
+
+/// @title What tasks are made of: states, events, errors.
+/// @notice Round 0 is the statistics round (one cohort of everybody, weight 1 each, not judged, not paid);
+///         rounds 1 … `rounds` train. Amounts in the token's smallest unit, times in seconds, scores in
+///         millionths of the task's metric. Hospitals and voters are known by their index of joining,
+///         and sets of them are bit maps: bit `i` stands for index `i`.
+interface ITaskTypes {
+    enum Phase {
+        None, // no such task
+        Joining, // hospitals, voters and the aggregator lock their bonds
+        Forming, // the cohorts are dealt by the value that drew the last seats, or by one that is waited for
+        Committing, // hospitals post commitments with openings
+        Uploading, // hospitals hand their updates to the aggregator, which then fixes the survivors
+        Publishing, // the aggregator publishes each cohort's sum
+        Drawing, // waits for the beacon's value that draws the seats
+        Scoring, // seated voters commit to scores
+        Revealing, // and reveal them
+        Ended
+    }
+
+    enum Outcome {
+        Pending,
+        Settled,
+        Void
+    }
+
+    enum VoidReason {
+        None,
+        TooFewHospitals, // no cohort reached its minimum size
+        SurvivorsNotFixed, // the aggregator let the upload phase pass
+        NotPublished, // the aggregator let the publishing phase pass
+        TooFewScores // fewer than `minReveals` score commitments or reveals
+    }
+
+    enum SlashReason {
+        HarmfulCohort,
+        NotRevealed,
+        NotPublished
+    }
+
+    /// @notice Fixed when the task is proposed.
+    struct TaskParams {
+        bytes32 specHash; // keccak256 of the task file
+        address aggregator;
+        uint128 pool; // rewards, paid in by the operator at proposal
+        uint128 hospitalBond;
+        uint128 voterBond;
+        uint128 aggregatorBond;
+        uint16 rounds; // training rounds, >= 1
+        uint16 cohorts; // per training round, 1 to 64
+        uint16 minCohortSize; // >= 1
+        uint16 minHospitals;
+        uint16 maxHospitals; // <= 256
+        uint16 minVoters;
+        uint16 maxVoters; // <= 256; and no more than one transaction can settle (`TaskRules`)
+        uint16 seats; // expected committee size, <= maxVoters
+        uint16 minReveals; // >= 1, <= seats
+        uint16 statisticsBlobs; // blobs per hospital in round 0, 1 to 128
+        uint16 updateBlobs; // blobs per hospital in a training round, 1 to 128
+        uint32 rowsPerWeight; // weight = clamp(ceil(rows / rowsPerWeight), 1, maxWeight)
+        uint32 maxWeight;
+        int64 acceptFloor; // a cohort whose median score is at least this is accepted
+        int64 harmfulBelow; // a cohort whose median score is below this is slashed; <= acceptFloor
+        uint64 toleranceAbs; // a voter is paid if |score - median| <= toleranceAbs + |median| * toleranceBps / 10,000
+        uint16 toleranceBps;
+        uint16 hospitalShareBps; // the three shares sum to 10,000
+        uint16 voterShareBps;
+        uint16 aggregatorShareBps;
+        uint16 harmfulSlashBps; // of the bond, per event
+        uint16 notRevealedSlashBps;
+        uint16 notPublishedSlashBps;
+        uint32 joinWindow;
+        uint32 commitWindow;
+        uint32 uploadWindow;
+        uint32 publishWindow;
+        uint32 scoreWindow;
+        uint32 revealWindow;
+    }
+
+    struct TaskState {
+        address operator;
+        Phase phase;
+        uint16 round; // current round
+        uint64 deadline; // when anyone may `tick`; 0 in Forming and Drawing, which wait for the beacon only
+        uint128 poolLeft;
+        bool aggregatorJoined;
+        uint256 activeHospitals; // bit map: joined, with bond left, not absent
+        uint256 activeVoters; // bit map
+    }
+
+    struct Hospital {
+        address node;
+        uint32 weight;
+        uint128 bond; // what is left of it
+    }
+
+    struct Voter {
+        address node;
+        uint128 bond; // what is left of it
+        bytes32 keyHash; // keccak256 of the G2 key, as registered when joining
+    }
+
+    struct RoundState {
+        Outcome outcome;
+        VoidReason voidReason;
+        uint16 cohorts; // cohorts dealt
+        uint256 beaconRequest; // of the wait in progress (Forming, Drawing); 0 in a Forming that waits for nothing
+        bytes32 cohortSeed;
+        bytes32 seatSeed;
+        uint256 members; // hospitals of the round: bit map
+        uint256 committed; // of these, who committed
+        uint256 viableCohorts; // bit map over cohorts: enough commitments (from Uploading on), enough survivors (from Publishing on)
+        uint256 survivors; // hospitals in the sums: bit map, fixed once
+        uint256 summedCohorts; // bit map over cohorts: every blob's expected hash is known
+        uint256 publishedCohorts; // bit map over cohorts
+        uint256 seated; // voters: bit map
+        uint256 stoodDown; // voters: bit map
+        uint256 revealed; // voters: bit map
+        uint256 seatWeight; // sum of the active voters' bonds when the seats were drawn
+        uint256 acceptedCohorts; // bit map; in round 0 the one cohort, unjudged
+        int64[] medians; // per cohort, 0 for one that was not judged
+    }
+
+    /// @notice A hospital's commitments of a round, and one opening for all of them (see `challenge`).
+    struct Update {
+        bytes points; // one G1 point per blob in EIP-2537 encoding, 128 bytes each
+        bytes32 value; // what the combined polynomial takes at the challenge
+        bytes proof; // G1, compressed, 48 bytes
+    }
+
+    event TaskProposed(uint256 indexed taskId, address indexed operator, bytes32 specHash, uint256 pool);
+    /// @param transportKey the hospital's Flower node key, uncompressed P-384 point as Flower registers it.
+    event HospitalJoined(
+        uint256 indexed taskId, address indexed hospital, uint256 index, uint32 weight, bytes transportKey
+    );
+    event VoterJoined(uint256 indexed taskId, address indexed voter, uint256 index);
+    event AggregatorJoined(uint256 indexed taskId, address indexed aggregator);
+    event PhaseStarted(uint256 indexed taskId, uint256 indexed round, Phase phase, uint64 deadline);
+    event CohortsFormed(uint256 indexed taskId, uint256 indexed round, bytes32 seed, uint256[] members);
+    /// @param points the commitments, G1 compressed, 48 bytes per blob: whoever adds them up reads them here.
+    event UpdateCommitted(uint256 indexed taskId, uint256 indexed round, address indexed hospital, bytes points);
+    event SurvivorsFixed(uint256 indexed taskId, uint256 indexed round, uint256 survivors);
+    event CohortSummed(
+        uint256 indexed taskId, uint256 indexed round, uint256 cohort, uint256 blob, bytes32 versionedHash
+    );
+    event CohortPublished(
+        uint256 indexed taskId, uint256 indexed round, uint256 cohort, uint256 blob, bytes32 versionedHash
+    );
+    event SeatsDrawn(uint256 indexed taskId, uint256 indexed round, bytes32 seed, uint256 seatWeight);
+    event ScoresCommitted(uint256 indexed taskId, uint256 indexed round, address indexed voter, bytes32 commitment);
+    event VoterStoodDown(uint256 indexed taskId, uint256 indexed round, address indexed voter);
+    event ScoresRevealed(uint256 indexed taskId, uint256 indexed round, address indexed voter, int64[] scores);
+    event RoundSettled(uint256 indexed taskId, uint256 indexed round, int64[] medians, uint256 acceptedCohorts);
+    event RoundVoided(uint256 indexed taskId, uint256 indexed round, VoidReason reason);
+    event HospitalAbsent(uint256 indexed taskId, uint256 indexed round, address indexed hospital);
+    event HospitalResumed(uint256 indexed taskId, address indexed hospital);
+    event Rewarded(uint256 indexed taskId, uint256 indexed round, address indexed account, uint256 amount);
+    event Slashed(
+        uint256 indexed taskId, uint256 indexed round, address indexed account, uint256 amount, SlashReason reason
+    );
+    event TaskEnded(uint256 indexed taskId, uint256 refund);
+    event BondReleased(uint256 indexed taskId, address indexed account, uint256 amount);
+    event Claimed(address indexed account, uint256 amount);
+
+    error ParamsInvalid(string field);
+    error TaskUnknown(uint256 taskId);
+    error WrongPhase(uint256 taskId, Phase actual, Phase wanted);
+    error WrongRound(uint256 taskId, uint256 actual, uint256 given);
+    error PhaseOver(uint256 taskId, uint64 deadline);
+    error PhaseNotOver(uint256 taskId, uint64 deadline);
+    error AlreadyJoined(uint256 taskId, address account);
+    error TaskFull(uint256 taskId);
+    error RowsAreZero();
+    error VoterKeyMissing(address voter);
+    error NotAMember(uint256 taskId, address account);
+    error AlreadyCommitted(uint256 taskId, address account);
+    error BlobUnknown(uint256 blob, uint256 blobs);
+    error CommitmentMalformed(uint256 blob);
+    error OpeningInvalid(address hospital);
+    error NotAggregator(address caller);
+    error SurvivorsInvalid(uint256 survivors);
+    error CohortUnknown(uint256 cohort);
+    /// @notice In bytes.
+    error PointsWrong(uint256 given, uint256 wanted);
+    /// @notice The point is not the one that this hospital committed to.
+    error CommitmentMismatch(address hospital, uint256 blob);
+    error AlreadySummed(uint256 cohort, uint256 blob);
+    error NotSummed(uint256 cohort, uint256 blob);
+    error AlreadyPublished(uint256 cohort, uint256 blob);
+    /// @notice The transaction's blob is not the sum of what the cohort's survivors committed to.
+    error BlobMismatch(uint256 cohort, uint256 blob, bytes32 expected, bytes32 actual);
+    error VoterKeyMismatch(address voter);
+    error TicketInvalid(address voter);
+    error SeatNotWon(address voter, uint256 draw, uint256 threshold);
+    error AlreadyActed(uint256 taskId, address voter);
+    error NotSeated(uint256 taskId, address voter);
+    error RevealMismatch(address voter);
+    error ScoreCountWrong(uint256 given, uint256 wanted);
+    error NothingToClaim(address account);
+    error NothingToRelease(uint256 taskId, address account);
+}
