@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from consilium_chain.errors import ContractsNotBuilt
 
-ContractName = Literal["ConsiliumToken", "Staking", "PrevrandaoBeacon", "Tasks"]
-CONTRACT_NAMES: tuple[ContractName, ...] = ("ConsiliumToken", "Staking", "PrevrandaoBeacon", "Tasks")
+ContractName = Literal["ConsiliumToken", "Staking", "PrevrandaoBeacon", "DrandBeacon", "Tasks"]
+CONTRACT_NAMES: tuple[ContractName, ...] = ("ConsiliumToken", "Staking", "PrevrandaoBeacon", "DrandBeacon", "Tasks")
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-const CONTRACTS = ['ConsiliumToken', 'Staking', 'PrevrandaoBeacon', 'Tasks']
+const CONTRACTS = ['ConsiliumToken', 'Staking', 'PrevrandaoBeacon', 'DrandBeacon', 'Tasks']
 const LARGEST = 24_576 // bytes of runtime code, EIP-170
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
