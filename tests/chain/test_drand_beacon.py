@@ -79,7 +79,7 @@ def test_task_runs_on_published_rounds(drand_chain: LocalChain, relays: RelaySer
     point = RoundSignature(unhexed(ROUNDS[ROUND]["point"]))
     assert formed["seed"] == seed(ROUND, point) == unhexed(ROUNDS[ROUND]["seed"])
     assert task.phase is Phase.COMMITTING
-    with refused("PhaseWrong", taskId=task.task):
+    with refused("WrongPhase", taskId=task.task):
         honest.form_cohorts(task.task, ROUND)
 
 
