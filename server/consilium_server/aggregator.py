@@ -155,7 +155,8 @@ class Aggregator:
             if step is Step.PUBLISH:
                 self._refused_round = state.round
         except RandomnessUnavailable as error:  # whoever gets hold of the round first may prove it
-            emit("randomness-unavailable", round=state.round, drand_round=error.round, why=str(error))
+            relays = [type(failure).__name__ for failure in error.failures]
+            emit("randomness-unavailable", round=state.round, drand_round=error.round, relays=relays)
             self.ledger.connection.next_block(self.ledger.connection.block_number())
 
     def _publish(self, state: TaskState, round_state: RoundState) -> None:

@@ -51,4 +51,4 @@ def test_attempt_tells_of_missing_randomness_and_waits_for_a_block(
     assert ledger.calls == [("form_cohorts", DRAND_ROUND), ("next_block", 7)]
     told = json.loads(capsys.readouterr().out)
     assert (told["event"], told["round"], told["drand_round"]) == ("randomness-unavailable", 3, DRAND_ROUND)
-    assert "https://drand.example/1000" in told["why"]
+    assert told["relays"] == ["RelayUnreachable"]
