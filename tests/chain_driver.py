@@ -25,6 +25,7 @@ from consilium_chain.views import Phase, Role, RoundState, TaskParams, members
 from consilium_zk.blobs import Blob, add, scale, with_blinders
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_EIP2537_G1
 from consilium_zk.curve import to_eip2537
+from consilium_zk.drand import DrandChain
 from consilium_zk.kzg import commit, open_combined
 from consilium_zk.packing import LaneLayout, pack
 from consilium_zk.tickets import Ticket, public_key, sign_ticket
@@ -71,10 +72,10 @@ def task_params(aggregator: str, **changes: Any) -> TaskParams:
 class LocalChain:
     """A node, the contracts, and accounts with tokens and stakes that tests borrow."""
 
-    def __init__(self) -> None:
-        self.node = LocalNode()
+    def __init__(self, genesis: int | None = None, drand: DrandChain | None = None) -> None:
+        self.node = LocalNode(genesis=genesis)
         try:
-            self.deployment: Deployment = deploy(Connection(self.node.url, Account.from_key(FAUCET_KEY)))
+            self.deployment: Deployment = deploy(Connection(self.node.url, Account.from_key(FAUCET_KEY)), drand=drand)
         except BaseException:
             self.node.stop()
             raise

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 from consilium_chain.errors import ContractsNotBuilt
 
-ContractName = Literal["ConsiliumToken", "Staking", "PrevrandaoBeacon", "TaskRegistry", "Tasks"]
+ContractName = Literal["ConsiliumToken", "Staking", "PrevrandaoBeacon", "DrandBeacon", "TaskRegistry", "Tasks"]
 CONTRACT_NAMES: tuple[ContractName, ...] = get_args(ContractName)
 
 

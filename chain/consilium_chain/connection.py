@@ -262,7 +262,7 @@ class Connection:
             raise ChainUnreachable(self.url, type(error).__name__) from error
 
     def header(self, number: int) -> bytes:
-        """RLP of a block's header: what the prevrandao beacon takes as its proof."""
+        """RLP of a block's header, of which the block's hash is the keccak256."""
         block = dict(self._block(number))
         header: bytes = rlp.encode([_header_field(block[name]) for name in _HEADER_FIELDS if name in block])
         return header

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Literal, get_args
 
+from consilium_zk.drand import DrandChain
 from eth_utils.address import is_hex_address
 
 from consilium_chain.connection import Connection
@@ -13,7 +15,12 @@ from consilium_chain.errors import DeploymentInvalid
 
 SUPPLY = 1_000_000_000 * 10**18
 BEACON_LOOKAHEAD = 2  # blocks between a request and the block whose randomness answers it
+# Seconds between a request and its drand round: two slots of Ethereum, in which their proposers may hold back the block
+# that asks, and two rounds for drand nodes whose clocks run ahead.
+DRAND_LOOKAHEAD = 30
 LOCAL_UNBONDING = 3600  # seconds
+
+BeaconKind = Literal["PrevrandaoBeacon", "DrandBeacon"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +33,7 @@ class Deployment:
     staking: str
     beacon: str
     tasks: str
+    beacon_kind: BeaconKind = "PrevrandaoBeacon"
 
     def write(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self), indent=2) + "\n")
@@ -42,16 +50,32 @@ class Deployment:
         numbers, addresses = (book.chain_id, book.first_block), (book.token, book.staking, book.beacon, book.tasks)
         if not all(type(number) is int for number in numbers) or not all(map(is_hex_address, addresses)):
             raise DeploymentInvalid(f"the address book {path} is malformed: a value is no number or no address")
+        if book.beacon_kind not in get_args(BeaconKind):
+            raise DeploymentInvalid(
+                f"the address book {path} names the beacon {book.beacon_kind!r}; known are {get_args(BeaconKind)}"
+            )
         return book
 
 
-def deploy(connection: Connection, unbonding: int = LOCAL_UNBONDING) -> Deployment:
-    """Deploys everything from the connection's account, which receives the whole supply of tokens."""
+def deploy(
+    connection: Connection,
+    unbonding: int = LOCAL_UNBONDING,
+    drand: DrandChain | None = None,
+    drand_lookahead: int = DRAND_LOOKAHEAD,
+) -> Deployment:
+    """Deploys everything from the connection's account, which receives the whole supply of tokens.
+
+    Randomness comes from the rounds of `drand`, asked for `drand_lookahead` seconds ahead; without, from prevrandao.
+    """
     first_block = connection.block_number()
     token = connection.deploy("ConsiliumToken", SUPPLY, connection.address)
     staking = connection.deploy("Staking", token, unbonding)
-    beacon = connection.deploy("PrevrandaoBeacon", BEACON_LOOKAHEAD)
+    kind: BeaconKind = "PrevrandaoBeacon" if drand is None else "DrandBeacon"
+    if drand is None:
+        beacon = connection.deploy(kind, BEACON_LOOKAHEAD)
+    else:
+        beacon = connection.deploy(kind, drand.genesis, drand.period, drand.public_key, drand_lookahead)
     registry = connection.deploy("TaskRegistry", token, staking, beacon)
     tasks = connection.deploy("Tasks", token, staking, beacon, registry)
     connection.send(connection.contract("Staking", staking).functions.setTasks(tasks))
-    return Deployment(connection.chain_id, first_block, token, staking, beacon, tasks)
+    return Deployment(connection.chain_id, first_block, token, staking, beacon, tasks, kind)

@@ -7,6 +7,12 @@ ChainError
 ├── TransactionRejected     the chain node took no transaction: most often for want of ether
 ├── DeploymentInvalid       the address book is missing, malformed or of another chain
 ├── CellProverEnded         a process that proves blobs' cells ended
+├── RelayFailed             one drand relay gave no proof of a round
+│   ├── RelayUnreachable        it does not answer, not in time, or with an error
+│   ├── RelayAnswerMalformed    what it answers is not a round
+│   ├── RelayRoundWrong         it answers with another round
+│   └── RelaySignatureInvalid   its signature is not the drand chain's on that round
+├── RandomnessUnavailable   no drand relay gave a proof of a round: carries each one's failure
 ├── LocalNodeError          the local node did not start, or its port is taken
 ├── ArtifactMissing         no artifact of that hash in the store
 ├── ArtifactCorrupt         an artifact's bytes do not have its hash
@@ -18,7 +24,7 @@ ChainError
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -64,6 +70,39 @@ class CellProverEnded(ChainError):
     def __init__(self, pid: int) -> None:
         super().__init__(
             f"process {pid}, which proves blobs' cells, ended: start this node anew; see that memory is left"
+        )
+
+
+class RelayFailed(ChainError):
+    """A drand relay gave no proof of `round`; the others may."""
+
+    def __init__(self, url: str, round: int, what: str) -> None:
+        self.url, self.round = url, round
+        super().__init__(f"{url}: {what}")
+
+
+class RelayUnreachable(RelayFailed):
+    pass
+
+
+class RelayAnswerMalformed(RelayFailed):
+    pass
+
+
+class RelayRoundWrong(RelayFailed):
+    pass
+
+
+class RelaySignatureInvalid(RelayFailed):
+    pass
+
+
+class RandomnessUnavailable(ChainError):
+    def __init__(self, round: int, failures: Sequence[RelayFailed]) -> None:
+        self.round, self.failures = round, tuple(failures)
+        told = "; ".join(map(str, failures))
+        super().__init__(
+            f"no relay proves drand round {round} ({told}); try again, or name other relays in `drand_relays`"
         )
 
 

@@ -10,10 +10,12 @@ from consilium_zk.blobs import Blob
 from consilium_zk.kzg import Challenge, Commitment, Opening, challenge, parse_commitment
 from consilium_zk.tickets import SecretKey, prove_possession, public_key, ticket_message
 
+from consilium_chain.beacons import open_beacon
 from consilium_chain.cell_proofs import CellProver, Sidecar
 from consilium_chain.connection import MAX_BLOBS_PER_TRANSACTION, Connection, Pending, Receipt
 from consilium_chain.deployment import Deployment
 from consilium_chain.errors import DeploymentInvalid, Refused
+from consilium_chain.relays import QUICKNET_RELAYS
 from consilium_chain.views import (
     Event,
     Hospital,
@@ -39,7 +41,9 @@ class CommittedUpdate:
 class Ledger:
     """One account's view of the contracts, or a reader's where the connection has no account."""
 
-    def __init__(self, connection: Connection, deployment: Deployment) -> None:
+    def __init__(
+        self, connection: Connection, deployment: Deployment, drand_relays: Sequence[str] = QUICKNET_RELAYS
+    ) -> None:
         if connection.chain_id != deployment.chain_id:
             raise DeploymentInvalid(
                 f"the address book is of chain {deployment.chain_id}, but {connection.url} is chain"
@@ -50,7 +54,7 @@ class Ledger:
         self.prover = CellProver(0)  # who publishes much puts one with processes here
         self._token = connection.contract("ConsiliumToken", deployment.token)
         self._staking = connection.contract("Staking", deployment.staking)
-        self._beacon = connection.contract("PrevrandaoBeacon", deployment.beacon)
+        self._beacon = open_beacon(connection, deployment, drand_relays)
         self._tasks = connection.contract("Tasks", deployment.tasks)
 
     @property
@@ -198,18 +202,18 @@ class Ledger:
         return self._send("joinAsVoter", task)
 
     def beacon_expired(self, request: int) -> bool:
-        return request != 0 and bool(self.connection.call(self._beacon.functions.expired(request)))
+        return request != 0 and self._beacon.expired(request)
 
     def beacon_ready(self, request: int) -> bool:
-        """The prevrandao beacon's value is that of block `request`, provable from the next block on; 0 awaits none."""
-        return self.connection.block_number() > request
+        """A round's request is 0 where nothing is waited for."""
+        return request == 0 or self._beacon.ready(request)
 
     def form_cohorts(self, task: int, request: int) -> Receipt:
         """`request` is the round's, 0 where the value that drew the last seats deals the cohorts."""
-        return self._send("formCohorts", task, self.connection.header(request) if request else b"")
+        return self._send("formCohorts", task, self._beacon.proof(request) if request else b"")
 
     def draw_seats(self, task: int, request: int) -> Receipt:
-        return self._send("drawSeats", task, self.connection.header(request))
+        return self._send("drawSeats", task, self._beacon.proof(request))
 
     def commit_update(self, task: int, round_: int, update: CommittedUpdate, force: bool = False) -> Receipt:
         encoded = (update.points, update.opening.value.to_bytes(32, "big"), update.opening.proof)

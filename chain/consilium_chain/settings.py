@@ -13,6 +13,7 @@ from consilium_chain.deployment import Deployment
 from consilium_chain.errors import ConfigInvalid
 from consilium_chain.keystore import open_keystore
 from consilium_chain.ledger import Ledger
+from consilium_chain.relays import QUICKNET_RELAYS, RelayUrl
 
 
 class NodeSettings(BaseModel):
@@ -27,11 +28,15 @@ class NodeSettings(BaseModel):
     keystore: Annotated[Path, Field(description="encrypted key file of the node's account")]
     password_file: Annotated[Path, Field(description="file with the key file's password, mode 600")]
     task: Annotated[int, Field(ge=1, description="the task to take part in")]
+    drand_relays: Annotated[
+        tuple[RelayUrl, ...],
+        Field(min_length=1, description="where drand rounds are fetched, in this order; {round} stands for the round"),
+    ] = QUICKNET_RELAYS
 
     def connect(self) -> Ledger:
         """Opens the key file and connects. Raises KeystoreError, DeploymentInvalid, ChainUnreachable."""
         account = open_keystore(self.keystore, self.password_file)
-        return Ledger(Connection(self.chain_url, account), Deployment.read(self.deployment))
+        return Ledger(Connection(self.chain_url, account), Deployment.read(self.deployment), self.drand_relays)
 
 
 SettingsType = TypeVar("SettingsType", bound=NodeSettings)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from consilium_chain.artifacts import CHECK_BITS, ArtifactStore
 from consilium_chain.cell_proofs import CellProver
-from consilium_chain.errors import Refused, SpecMismatch
+from consilium_chain.errors import RandomnessUnavailable, Refused, SpecMismatch
 from consilium_chain.journal import emit
 from consilium_chain.ledger import Ledger, PublishedCohort
 from consilium_chain.proposal import task_params
@@ -164,6 +164,10 @@ class Aggregator:
             emit("refused", call=error.call, error=error.name, round=state.round)
             if step is Step.PUBLISH:
                 self._refused_round = state.round
+        except RandomnessUnavailable as error:  # whoever gets hold of the round first may prove it
+            relays = [type(failure).__name__ for failure in error.failures]
+            emit("randomness-unavailable", round=state.round, drand_round=error.round, relays=relays)
+            self.ledger.connection.next_block(self.ledger.connection.block_number())
 
     def _publish(self, state: TaskState, round_state: RoundState) -> None:
         started = time.monotonic()

@@ -6,7 +6,7 @@ import pickle
 from typing import Any
 
 import pytest
-from consilium_zk import curve, tickets
+from consilium_zk import bls, curve, tickets
 from consilium_zk.constants import BLS_MODULUS, POSSESSION_DST, TICKET_DST
 from consilium_zk.errors import ArgumentInvalid, KeyMalformed, PointMalformed, ShapeWrong
 from eth_abi.abi import encode
@@ -85,7 +85,7 @@ def test_verify_ticket_refuses_other_keys_messages_tags_and_signs() -> None:
 
 
 def test_identity_key_and_ticket_are_refused() -> None:
-    identity_key, identity = tickets.PublicKey(bytes(256)), tickets.Ticket(bytes(128))
+    identity_key, identity = bls.PublicKey(bytes(256)), tickets.Ticket(bytes(128))
     with pytest.raises(KeyMalformed):
         tickets.verify_ticket(identity_key, MESSAGE, TICKET)
     with pytest.raises(PointMalformed):
@@ -94,7 +94,7 @@ def test_identity_key_and_ticket_are_refused() -> None:
         # The pairing equation itself would hold.
         tickets.verify_ticket(identity_key, MESSAGE, identity)
     with pytest.raises(KeyMalformed):
-        tickets.parse_public_key(identity_key)
+        bls.parse_public_key(identity_key)
     with pytest.raises(PointMalformed):
         tickets.parse_ticket(identity)
 
@@ -130,11 +130,11 @@ def outside_subgroup_g2() -> bytes:
 )
 def test_parse_public_key_refuses(raw: bytes) -> None:
     with pytest.raises(KeyMalformed):
-        tickets.parse_public_key(raw)
+        bls.parse_public_key(raw)
 
 
 def test_parse_takes_what_the_package_makes() -> None:
-    assert tickets.parse_public_key(PUBLIC) == PUBLIC
+    assert bls.parse_public_key(PUBLIC) == PUBLIC
     assert tickets.parse_ticket(TICKET) == TICKET
     with pytest.raises(PointMalformed):
         tickets.parse_ticket(TICKET[:-1])
@@ -171,7 +171,7 @@ def test_ticket_message_equals_abi_encoding(chain_id: int, contract: bytes, task
 @given(st.integers(0, 2**256 - 1), ADDRESS, ADDRESS, st.one_of(st.just(PUBLIC), st.binary(max_size=300)))
 def test_possession_message_equals_abi_encoding(chain_id: int, staking: bytes, voter: bytes, key: bytes) -> None:
     expected = encode(["uint256", "address", "address", "bytes"], [chain_id, staking, voter, key])
-    assert tickets.possession_message(chain_id, staking, voter, tickets.PublicKey(key)) == expected
+    assert tickets.possession_message(chain_id, staking, voter, bls.PublicKey(key)) == expected
 
 
 def test_messages_refuse_what_does_not_encode() -> None:
@@ -195,7 +195,7 @@ def test_possession_proof_verifies_for_its_voter_contract_chain_and_key_only() -
     as_ticket = tickets.sign_ticket(KEY, tickets.possession_message(31337, STAKING, VOTER, PUBLIC))
     assert not tickets.verify_possession(PUBLIC, 31337, STAKING, VOTER, as_ticket)
     with pytest.raises(KeyMalformed):
-        tickets.verify_possession(tickets.PublicKey(bytes(256)), 31337, STAKING, VOTER, proof)
+        tickets.verify_possession(bls.PublicKey(bytes(256)), 31337, STAKING, VOTER, proof)
 
 
 def test_draw_is_the_tickets_hash() -> None:

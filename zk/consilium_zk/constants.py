@@ -38,6 +38,10 @@ TICKET_DST: Final = b"CONSILIUM-V1-TICKET_BLS12381G1_XMD:SHA-256_SSWU_RO_"
 POSSESSION_DST: Final = b"CONSILIUM-V1-POP_BLS12381G1_XMD:SHA-256_SSWU_RO_"
 """Hash-to-curve tags (RFC 9380, section 3.1): a ticket can never pass for a proof of possession, nor the reverse."""
 
+DRAND_DST: Final = b"BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_NUL_"
+"""The tag of drand's scheme bls-unchained-g1-rfc9380: nobody here signs under it."""
+
 BYTES_PER_COMPRESSED_G1: Final = 48
+BYTES_PER_COMPRESSED_G2: Final = 96
 BYTES_PER_EIP2537_G1: Final = 128
 BYTES_PER_EIP2537_G2: Final = 256

@@ -11,6 +11,7 @@
     ├── OpeningInvalid      a KZG opening that does not verify or does not parse
     ├── ChallengeOnDomain   an opening there would reveal one of the blob's scalars
     ├── KeyMalformed        a BLS key that is malformed, the identity or zero
+    ├── RoundUnsigned       a point that is not the signature of the drand round
     └── SetupMalformed      the ceremony's setup is missing or is not the ceremony's
 
 Errors carry their values as attributes, and never carry secrets.
@@ -107,6 +108,14 @@ class KeyMalformed(ZkError):
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(f"key refused: {reason}")
+
+
+class RoundUnsigned(ZkError):
+    """A point is not the signature of the drand round: of another round, of another chain, or of nobody."""
+
+    def __init__(self, round: int) -> None:
+        self.round = round
+        super().__init__(f"the point is not the chain's signature of drand round {round}; ask another relay")
 
 
 class SetupMalformed(ZkError):

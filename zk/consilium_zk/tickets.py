@@ -15,15 +15,13 @@ import hmac
 from typing import Any, Final, NewType, final
 
 from eth_utils.crypto import keccak
-from py_arkworks_bls12381 import GT, G1Point, G2Point, Scalar
+from py_arkworks_bls12381 import G1Point, G2Point, Scalar
 
-from .constants import BLS_MODULUS, BYTES_PER_EIP2537_G1, BYTES_PER_EIP2537_G2, POSSESSION_DST, TICKET_DST
-from .curve import point_from_eip2537, point_to_eip2537
+from .bls import PublicKey, key_to_eip2537, signature_point, verify
+from .constants import BLS_MODULUS, POSSESSION_DST, TICKET_DST
+from .curve import point_to_eip2537
 from .encoding import address, bytes32, uint256, words_then_bytes
-from .errors import ArgumentInvalid, KeyMalformed, PointMalformed
-
-PublicKey = NewType("PublicKey", bytes)
-"""A G2 point, not the identity: x.c0, x.c1, y.c0, y.c1, each padded to 64 bytes; 256 bytes."""
+from .errors import ArgumentInvalid, KeyMalformed
 
 Ticket = NewType("Ticket", bytes)
 """A G1 signature on `ticket_message`, not the identity: x, y, each padded to 64 bytes; 128 bytes."""
@@ -32,9 +30,6 @@ ALWAYS: Final = 1 << 256
 """The threshold that every draw is below."""
 
 _KEYGEN_OUTPUT: Final = 48
-_COORDINATE = 48
-_PADDED = 64
-_PADDING = bytes(_PADDED - _COORDINATE)
 
 
 @final
@@ -78,20 +73,12 @@ def generate_secret_key(seed: bytes) -> SecretKey:
 
 def public_key(secret_key: SecretKey) -> PublicKey:
     """The key that others verify with."""
-    raw = bytes((G2Point() * Scalar(secret_key.reveal())).to_xy_bytes_be())
-    coordinates = [raw[start : start + _COORDINATE] for start in range(0, len(raw), _COORDINATE)]
-    return PublicKey(b"".join(_PADDING + coordinate for coordinate in coordinates))
-
-
-def parse_public_key(raw: bytes) -> PublicKey:
-    """`raw` as a key: on the curve, in the subgroup, not the identity. Raises KeyMalformed."""
-    _key_point(raw)
-    return PublicKey(bytes(raw))
+    return key_to_eip2537(G2Point() * Scalar(secret_key.reveal()))
 
 
 def parse_ticket(raw: bytes) -> Ticket:
     """`raw` as a ticket: on the curve, in the subgroup, not the identity. Raises PointMalformed."""
-    _signature_point(raw)
+    signature_point(raw)
     return Ticket(bytes(raw))
 
 
@@ -118,7 +105,7 @@ def sign_ticket(secret_key: SecretKey, message: bytes) -> Ticket:
 
 def verify_ticket(key: PublicKey, message: bytes, ticket: Ticket) -> bool:
     """Whether `ticket` is `key`'s ticket on `message`. Raises KeyMalformed, PointMalformed; identities are refused."""
-    return _verify(key, message, ticket, TICKET_DST)
+    return verify(key, message, ticket, TICKET_DST)
 
 
 def possession_message(chain_id: int, staking: bytes, voter: bytes, key: PublicKey) -> bytes:
@@ -141,7 +128,7 @@ def prove_possession(secret_key: SecretKey, chain_id: int, staking: bytes, voter
 
 def verify_possession(key: PublicKey, chain_id: int, staking: bytes, voter: bytes, proof: bytes) -> bool:
     """Whether `proof` shows possession. Raises KeyMalformed, PointMalformed, ArgumentInvalid, ShapeWrong."""
-    return _verify(key, possession_message(chain_id, staking, voter, key), proof, POSSESSION_DST)
+    return verify(key, possession_message(chain_id, staking, voter, key), proof, POSSESSION_DST)
 
 
 def draw(ticket: Ticket) -> int:
@@ -170,30 +157,3 @@ def wins_seat(ticket: Ticket, seats: int, bond: int, total: int) -> bool:
 
 def _sign(secret_key: SecretKey, message: bytes, tag: bytes) -> bytes:
     return point_to_eip2537(G1Point.hash_to_curve(message, tag) * Scalar(secret_key.reveal()))
-
-
-def _verify(key: bytes, message: bytes, signature: bytes, tag: bytes) -> bool:
-    """e(signature, generator) == e(H(message), key)."""
-    points = [_signature_point(signature), -G1Point.hash_to_curve(message, tag)]
-    return bool(GT.pairing_check(points, [G2Point(), _key_point(key)]))
-
-
-def _signature_point(raw: bytes) -> G1Point:
-    point = point_from_eip2537(raw, "signature")
-    if raw == bytes(BYTES_PER_EIP2537_G1):
-        raise PointMalformed("signature", "the identity")
-    return point
-
-
-def _key_point(raw: bytes) -> G2Point:
-    if len(raw) != BYTES_PER_EIP2537_G2:
-        raise KeyMalformed(f"{len(raw)} bytes instead of {BYTES_PER_EIP2537_G2}")
-    if raw == bytes(BYTES_PER_EIP2537_G2):
-        raise KeyMalformed("the identity, for which anybody can sign")
-    coordinates = [raw[start : start + _PADDED] for start in range(0, len(raw), _PADDED)]
-    if any(coordinate[: len(_PADDING)] != _PADDING for coordinate in coordinates):
-        raise KeyMalformed("a coordinate's padding is not zero")
-    try:
-        return G2Point.from_xy_bytes_be(b"".join(coordinate[len(_PADDING) :] for coordinate in coordinates))
-    except ValueError as error:
-        raise KeyMalformed("not on the curve, outside the subgroup, or badly encoded") from error

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-const CONTRACTS = ['ConsiliumToken', 'Staking', 'PrevrandaoBeacon', 'TaskRegistry', 'Tasks']
+const CONTRACTS = ['ConsiliumToken', 'Staking', 'PrevrandaoBeacon', 'DrandBeacon', 'TaskRegistry', 'Tasks']
 // A contract that delegates to another answers for both: callers need the one interface.
 const DELEGATES = { Tasks: 'TaskRegistry' }
 const LARGEST = 24_576 // bytes of runtime code, EIP-170

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
+import {IBeacon} from "../../src/interfaces/IBeacon.sol";
 import {IStaking} from "../../src/interfaces/IStaking.sol";
 import {ITaskRounds} from "../../src/interfaces/ITaskRounds.sol";
 import {ITasks} from "../../src/interfaces/ITasks.sol";
@@ -14,4 +15,14 @@ interface IDeployedTasks is ITasks {
 interface IDeployedStaking is IStaking {
     function setTasks(address tasks) external;
     function totalStaked() external view returns (uint256);
+}
+
+interface IDeployedDrandBeacon is IBeacon {
+    error ScheduleInvalid(uint256 period, uint256 lookahead);
+    error KeyInvalid();
+
+    function genesis() external view returns (uint256);
+    function period() external view returns (uint256);
+    function lookahead() external view returns (uint256);
+    function publicKey() external view returns (bytes memory);
 }

@@ -21,6 +21,7 @@ interface Vm {
     function expectEmit(address emitter) external;
     function expectRevert(bytes calldata data) external;
     function expectRevert(bytes4 selector) external;
+    function getCode(string calldata path) external view returns (bytes memory);
     function keyExistsJson(string calldata json, string calldata key) external view returns (bool);
     function parseJsonAddress(string calldata json, string calldata key) external pure returns (address);
     function parseJsonBytes(string calldata json, string calldata key) external pure returns (bytes memory);

@@ -1,0 +1,115 @@
+"""Fetches drand rounds from HTTP relays. None is trusted: what they give is verified before anybody pays for it.
+
+A relay is a URL with `{round}` in place of the round, so that both versions of drand's HTTP API, and any mirror of
+them, are named alike (https://docs.drand.love/developer/http-api): they answer with a JSON object that holds `round`
+and, in hexadecimal, `signature`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Annotated
+
+import httpx
+from consilium_zk.drand import QUICKNET_HASH, DrandChain, RoundSignature
+from consilium_zk.errors import PointMalformed, RoundUnsigned
+from pydantic import AfterValidator, AnyHttpUrl, BaseModel, Field, TypeAdapter, ValidationError
+
+from consilium_chain.errors import (
+    RandomnessUnavailable,
+    RelayAnswerMalformed,
+    RelayFailed,
+    RelayRoundWrong,
+    RelaySignatureInvalid,
+    RelayUnreachable,
+)
+
+ROUND_FIELD = "{round}"
+RELAY_TIMEOUT = 5.0  # seconds for the whole exchange: a relay that drips bytes is a relay that hangs
+LARGEST_ANSWER = 4096  # bytes; a round with its previous signature takes some 500
+
+# The League of Entropy's public relays, of several operators so that no one of them can withhold a round.
+QUICKNET_RELAYS = (
+    f"https://api.drand.sh/v2/beacons/quicknet/rounds/{ROUND_FIELD}",
+    f"https://drand.cloudflare.com/{QUICKNET_HASH}/public/{ROUND_FIELD}",
+    f"https://api.drand.secureweb3.com:6875/{QUICKNET_HASH}/public/{ROUND_FIELD}",
+    f"https://api2.drand.sh/v2/beacons/quicknet/rounds/{ROUND_FIELD}",
+    f"https://api3.drand.sh/v2/beacons/quicknet/rounds/{ROUND_FIELD}",
+)
+
+
+def _has_round(url: str) -> str:
+    if ROUND_FIELD not in url:
+        raise ValueError(f"a relay has {ROUND_FIELD} where the round goes")
+    TypeAdapter(AnyHttpUrl).validate_python(url.replace(ROUND_FIELD, "1"))
+    return url
+
+
+RelayUrl = Annotated[str, AfterValidator(_has_round)]
+
+
+class _Answer(BaseModel):
+    """What of a relay's answer counts: the rest is derived from the signature."""
+
+    round: Annotated[int, Field(strict=True)]
+    signature: Annotated[str, Field(pattern="^[0-9a-fA-F]{96}$")]
+
+
+def fetch_signature(
+    relays: Sequence[str], chain: DrandChain, round: int, timeout: float = RELAY_TIMEOUT
+) -> RoundSignature:
+    """The round's signature, of the first relay that gives it; each has `timeout` seconds.
+
+    Raises RandomnessUnavailable with every relay's failure.
+    """
+    return asyncio.run(_fetch_in_order(relays, chain, round, timeout))
+
+
+async def _fetch_in_order(relays: Sequence[str], chain: DrandChain, round: int, timeout: float) -> RoundSignature:
+    failures: list[RelayFailed] = []
+    # Timeouts are this module's: httpx's are for each read, and a relay that drips would never run into one.
+    async with httpx.AsyncClient(timeout=None, headers={"Accept-Encoding": "identity"}) as client:
+        for relay in relays:
+            url = relay.replace(ROUND_FIELD, str(round))
+            try:
+                return _parse(await _download(client, url, round, timeout), url, chain, round)
+            except RelayFailed as failure:
+                failures.append(failure)
+    raise RandomnessUnavailable(round, failures)
+
+
+async def _download(client: httpx.AsyncClient, url: str, round: int, timeout: float) -> bytes:
+    """The answer's bytes as they came, for a few compressed ones can become gigabytes.
+
+    Raises RelayUnreachable, RelayAnswerMalformed.
+    """
+    raw = b""
+    try:
+        async with asyncio.timeout(timeout), client.stream("GET", url) as response:
+            response.raise_for_status()
+            async for chunk in response.aiter_raw():
+                raw += chunk
+                if len(raw) > LARGEST_ANSWER:
+                    raise RelayAnswerMalformed(url, round, f"its answer is longer than {LARGEST_ANSWER} bytes")
+    except httpx.HTTPStatusError as error:
+        raise RelayUnreachable(url, round, f"it answers with status {error.response.status_code}") from error
+    except TimeoutError as error:
+        raise RelayUnreachable(url, round, f"no answer within {timeout:g} s") from error
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise RelayUnreachable(url, round, type(error).__name__) from error
+    return raw
+
+
+def _parse(raw: bytes, url: str, chain: DrandChain, round: int) -> RoundSignature:
+    """Raises RelayAnswerMalformed, RelayRoundWrong, RelaySignatureInvalid."""
+    try:
+        answer = _Answer.model_validate_json(raw)
+    except ValidationError as error:
+        raise RelayAnswerMalformed(url, round, "its answer is no round of drand") from error
+    if answer.round != round:
+        raise RelayRoundWrong(url, round, f"it answers with round {answer.round}")
+    try:
+        return chain.parse_signature(round, bytes.fromhex(answer.signature))
+    except (PointMalformed, RoundUnsigned) as error:
+        raise RelaySignatureInvalid(url, round, "its signature is not the chain's on this round") from error

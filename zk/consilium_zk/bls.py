@@ -1,0 +1,81 @@
+"""BLS signatures to verify: keys in G2, signatures in G1.
+
+IETF draft-irtf-cfrg-bls-signature, "minimal signature size". Points are in EIP-2537 encoding, as the contracts read
+them. Identities are refused: anybody can sign for that key.
+"""
+
+from __future__ import annotations
+
+from typing import NewType
+
+from py_arkworks_bls12381 import GT, G1Point, G2Point
+
+from .constants import BYTES_PER_COMPRESSED_G2, BYTES_PER_EIP2537_G1, BYTES_PER_EIP2537_G2
+from .curve import point_from_eip2537
+from .errors import KeyMalformed, PointMalformed
+
+PublicKey = NewType("PublicKey", bytes)
+"""A G2 point, not the identity: x.c0, x.c1, y.c0, y.c1, each padded to 64 bytes; 256 bytes."""
+
+_COORDINATE = 48
+_PADDED = 64
+_PADDING = bytes(_PADDED - _COORDINATE)
+
+
+def parse_public_key(raw: bytes) -> PublicKey:
+    """`raw` as a key: on the curve, in the subgroup, not the identity. Raises KeyMalformed."""
+    _key_point(raw)
+    return PublicKey(bytes(raw))
+
+
+def decompress_public_key(raw: bytes) -> PublicKey:
+    """The key of 96 compressed bytes (ZCash format). Raises KeyMalformed."""
+    if len(raw) != BYTES_PER_COMPRESSED_G2:
+        raise KeyMalformed(f"{len(raw)} bytes instead of {BYTES_PER_COMPRESSED_G2}")
+    try:
+        point = G2Point.from_compressed_bytes(raw)
+    except ValueError as error:
+        raise KeyMalformed("not on the curve, outside the subgroup, or badly encoded") from error
+    if bytes(point.to_compressed_bytes()) != raw:  # the library takes any flags and bytes behind the infinity bit
+        raise KeyMalformed("not the canonical encoding")
+    if point == G2Point.identity():
+        raise KeyMalformed("the identity, for which anybody can sign")
+    return key_to_eip2537(point)
+
+
+def key_to_eip2537(point: G2Point) -> PublicKey:
+    """The key of a point that is not the identity."""
+    raw = bytes(point.to_xy_bytes_be())
+    coordinates = [raw[start : start + _COORDINATE] for start in range(0, len(raw), _COORDINATE)]
+    return PublicKey(b"".join(_PADDING + coordinate for coordinate in coordinates))
+
+
+def verify(key: bytes, message: bytes, signature: bytes, tag: bytes) -> bool:
+    """Whether e(signature, generator) equals e(H(message), key), H hashing under `tag` (RFC 9380).
+
+    signature: 128 bytes; key: 256 bytes. Raises KeyMalformed, PointMalformed; identities are refused.
+    """
+    points = [signature_point(signature), -G1Point.hash_to_curve(message, tag)]
+    return bool(GT.pairing_check(points, [G2Point(), _key_point(key)]))
+
+
+def signature_point(raw: bytes) -> G1Point:
+    """The point of a signature's 128 bytes. Raises PointMalformed, also for the identity."""
+    point = point_from_eip2537(raw, "signature")
+    if raw == bytes(BYTES_PER_EIP2537_G1):
+        raise PointMalformed("signature", "the identity")
+    return point
+
+
+def _key_point(raw: bytes) -> G2Point:
+    if len(raw) != BYTES_PER_EIP2537_G2:
+        raise KeyMalformed(f"{len(raw)} bytes instead of {BYTES_PER_EIP2537_G2}")
+    if raw == bytes(BYTES_PER_EIP2537_G2):
+        raise KeyMalformed("the identity, for which anybody can sign")
+    coordinates = [raw[start : start + _PADDED] for start in range(0, len(raw), _PADDED)]
+    if any(coordinate[: len(_PADDING)] != _PADDING for coordinate in coordinates):
+        raise KeyMalformed("a coordinate's padding is not zero")
+    try:
+        return G2Point.from_xy_bytes_be(b"".join(coordinate[len(_PADDING) :] for coordinate in coordinates))
+    except ValueError as error:
+        raise KeyMalformed("not on the curve, outside the subgroup, or badly encoded") from error
