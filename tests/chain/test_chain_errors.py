@@ -245,7 +245,7 @@ def test_settings_read(tmp_path: Path) -> None:
     [
         (b"", "home: Field required"),
         (b"home = ", "is not TOML"),
-        (b"\xff\xfe", "is not"),
+        (b"\xff\xfe", r"node\.toml is not UTF-8"),
         (SETTINGS.replace("task = 1", "task = 0").encode(), "task: "),
         (SETTINGS.replace("task = 1", "").encode(), "task: Field required"),
         (SETTINGS.replace("task = 1", "task = 1\npassword = 'x'").encode(), "password: Extra inputs"),

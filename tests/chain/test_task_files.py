@@ -148,6 +148,12 @@ def test_task_file_refuses_what_is_not_utf_8(raw: bytes) -> None:
         parse_task_spec(raw)
 
 
+@pytest.mark.parametrize("raw", [b"a = " + b"[" * 100_000, b"a = " + b"9" * 5_000], ids=["nested", "long integer"])
+def test_task_file_refuses_what_breaks_the_toml_parser(raw: bytes) -> None:
+    with pytest.raises(SpecInvalid, match="not TOML"):
+        parse_task_spec(raw)
+
+
 def test_task_file_reports_every_fault_at_once() -> None:
     text = TASK.replace("bits = 24", "bits = 99").replace("commit = 60", "commit = -1")
     with pytest.raises(SpecInvalid, match=r"update\.bits.*windows\.commit"):
