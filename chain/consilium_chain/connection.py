@@ -322,7 +322,8 @@ def _decode_error(data: str) -> tuple[str, dict[str, Any]]:
     if error is None:
         return "Unnamed", {"data": data[:74]}
     values = Web3().codec.decode(error.types, bytes.fromhex(data[10:]))
-    return error.name, dict(zip(error.inputs, values, strict=True))
+    shown = [Web3.to_checksum_address(v) if t == "address" else v for t, v in zip(error.types, values, strict=True)]
+    return error.name, dict(zip(error.inputs, shown, strict=True))
 
 
 def _refused(error: ContractLogicError, call: str) -> Refused:
