@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from consilium_zk.packing import LaneLayout
 from eth_utils.crypto import keccak
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from consilium_chain.errors import SpecInvalid
 from consilium_chain.typed_toml import parse_toml
@@ -65,7 +65,14 @@ class CategoryFeature(Section):
         return self
 
 
-Feature = Annotated[NumericFeature | CategoryFeature, Field(discriminator="kind")]
+def _numeric_unless_said(feature: object) -> object:
+    """A discriminator knows no default: it wants the tag in the file."""
+    return {"kind": "numeric", **feature} if isinstance(feature, dict) else feature
+
+
+Feature = Annotated[
+    NumericFeature | CategoryFeature, Field(discriminator="kind"), BeforeValidator(_numeric_unless_said)
+]
 
 
 class DataSchema(Section):

@@ -53,6 +53,10 @@ def test_task_file_parses_to_its_defaults() -> None:
     assert spec_hash(TASK.encode()) == keccak(TASK.encode())
 
 
+def test_task_file_column_without_a_kind_is_numeric() -> None:
+    assert parse_task_spec(edited('kind = "numeric"', "")) == parse_task_spec(TASK.encode())
+
+
 NAN_FIELDS = [
     ("min = 0.0", "min = nan"),
     ("max = 120.0", "max = inf"),
@@ -111,6 +115,8 @@ CASES = {
     "mlp without widths": ('name = "logistic"', 'name = "mlp"', "mlp needs hidden widths"),
     "logistic with widths": ('name = "logistic"', 'name = "logistic"\nhidden = [3]', "logistic has none"),
     "range turned round": ("min = 0.0", "min = 130.0", "min must be below max"),
+    "unknown kind": ('kind = "numeric"', 'kind = "number"', "features.0: Input tag 'number'"),
+    "category without its kind": ('kind = "category"', "", "data.features.1.numeric.values: Extra inputs"),
     "one value": ("values = [1.0, 2.0, 3.0]", "values = [1.0]", "values"),
     "three classes": ('classes = ["no", "yes"]', 'classes = ["a", "b", "c"]', "data.classes"),
     "not TOML": ("[windows]", "[windows", "is not TOML"),
