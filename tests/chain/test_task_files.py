@@ -12,17 +12,11 @@ from consilium_chain.errors import SpecInvalid
 from consilium_chain.task_spec import MICRO, TOKEN, parse_task_spec, spec_hash
 from consilium_chain.views import TaskParams
 from eth_utils.crypto import keccak
+from task_files import DATA
 
-TASK = """
+TASK = f"""
 name = "a task"
-[data]
-label = "sick"
-classes = ["no", "yes"]
-[[data.features]]
-kind = "numeric"
-name = "age"
-min = 0.0
-max = 120.0
+{DATA}
 [[data.features]]
 kind = "category"
 name = "site"
