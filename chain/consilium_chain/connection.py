@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import requests
 import rlp
@@ -28,7 +29,7 @@ from web3.exceptions import (
     Web3Exception,
     Web3RPCError,
 )
-from web3.types import BlockData
+from web3.types import BlockData, RPCResponse
 
 from consilium_chain.abi import CONTRACT_NAMES, ContractName, contract_artifact
 from consilium_chain.cell_proofs import Sidecar
@@ -75,6 +76,20 @@ class _NamedError:
     types: list[str]
 
 
+class _Provider(HTTPProvider):
+    """Takes only what JSON-RPC 2.0 calls an answer to one request; web3 trips over all else in ways of its own."""
+
+    @staticmethod
+    def decode_rpc_response(raw_response: bytes) -> RPCResponse:
+        try:
+            answer: object = json.loads(raw_response)
+        except ValueError as error:
+            raise requests.exceptions.InvalidJSONError("the answer is not JSON") from error
+        if not isinstance(answer, dict) or not {"result", "error"} & answer.keys():
+            raise requests.exceptions.InvalidJSONError("the answer is no JSON-RPC answer")
+        return cast(RPCResponse, answer)
+
+
 class Connection:
     """One account's connection to one node. Transactions of several threads go out one after another."""
 
@@ -82,7 +97,7 @@ class Connection:
         self.url = url
         self.account = account
         self._sending = threading.Lock()
-        self._web3 = Web3(HTTPProvider(url, request_kwargs={"timeout": 30}))
+        self._web3 = Web3(_Provider(url, request_kwargs={"timeout": 30}))
         for costly in ("validation", "gas_estimate", "ens_name_to_address"):
             # They ask the node for its chain id, twice, before every call; addresses here are never names.
             self._web3.middleware_onion.remove(costly)
@@ -329,7 +344,8 @@ def _decode_error(data: str) -> tuple[str, dict[str, Any]]:
     if error is None:
         return "Unnamed", {"data": data[:74]}
     values = Web3().codec.decode(error.types, bytes.fromhex(data[10:]))
-    return error.name, dict(zip(error.inputs, values, strict=True))
+    shown = [Web3.to_checksum_address(v) if t == "address" else v for t, v in zip(error.types, values, strict=True)]
+    return error.name, dict(zip(error.inputs, shown, strict=True))
 
 
 def _refused(error: ContractLogicError, call: str) -> Refused:

@@ -1,12 +1,11 @@
-"""Settings that every node shares, and how a TOML file becomes a typed tree of them."""
+"""Settings that every node shares, read from a TOML file."""
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from consilium_chain.connection import Connection
 from consilium_chain.deployment import Deployment
@@ -14,6 +13,7 @@ from consilium_chain.errors import ConfigInvalid
 from consilium_chain.keystore import open_keystore
 from consilium_chain.ledger import Ledger
 from consilium_chain.relays import QUICKNET_RELAYS, RelayUrl
+from consilium_chain.typed_toml import parse_toml
 
 
 class NodeSettings(BaseModel):
@@ -44,14 +44,11 @@ SettingsType = TypeVar("SettingsType", bound=NodeSettings)
 
 def read_settings(path: Path, kind: type[SettingsType]) -> SettingsType:
     """Raises ConfigInvalid with every fault and where it stands."""
+    what = f"the configuration {path}"
     try:
-        return kind.model_validate(tomllib.loads(path.read_text()))
+        raw = path.read_bytes()
     except FileNotFoundError as error:
-        raise ConfigInvalid(f"the configuration {path} does not exist") from error
+        raise ConfigInvalid(f"{what} does not exist") from error
     except OSError as error:
-        raise ConfigInvalid(f"the configuration {path} cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigInvalid(f"the configuration {path} is not TOML: {error}") from error
-    except ValidationError as error:
-        faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise ConfigInvalid(f"the configuration {path} does not hold: {faults}") from error
+        raise ConfigInvalid(f"{what} cannot be read: {error.strerror}") from error
+    return parse_toml(raw, kind, what, ConfigInvalid)

@@ -8,14 +8,14 @@ are named, and a node runs only the models it has installed.
 from __future__ import annotations
 
 import itertools
-import tomllib
 from typing import Annotated, Literal
 
 from consilium_zk.packing import LaneLayout
 from eth_utils.crypto import keccak
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from consilium_chain.errors import SpecInvalid
+from consilium_chain.typed_toml import parse_toml
 
 MAX_PARTICIPANTS = 256  # one bit map word on chain
 # The contract's own limits (`TaskRules.sol`), repeated so that a file is refused before anybody pays for it.
@@ -65,7 +65,14 @@ class CategoryFeature(Section):
         return self
 
 
-Feature = Annotated[NumericFeature | CategoryFeature, Field(discriminator="kind")]
+def _numeric_unless_said(feature: object) -> object:
+    """A discriminator knows no default: it wants the tag in the file."""
+    return {"kind": "numeric", **feature} if isinstance(feature, dict) else feature
+
+
+Feature = Annotated[
+    NumericFeature | CategoryFeature, Field(discriminator="kind"), BeforeValidator(_numeric_unless_said)
+]
 
 
 class DataSchema(Section):
@@ -242,15 +249,7 @@ class TaskSpec(Section):
 
 def parse_task_spec(raw: bytes) -> TaskSpec:
     """Task file (TOML, UTF-8) to a spec. Raises SpecInvalid with every fault and where it stands."""
-    try:
-        return TaskSpec.model_validate(tomllib.loads(raw.decode("utf-8")))
-    except UnicodeDecodeError as error:
-        raise SpecInvalid(f"the task file is not UTF-8: {error}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise SpecInvalid(f"the task file is not TOML: {error}") from error
-    except ValidationError as error:
-        faults = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'task'}: {e['msg']}" for e in error.errors())
-        raise SpecInvalid(f"the task file does not hold: {faults}") from error
+    return parse_toml(raw, TaskSpec, "the task file", SpecInvalid)
 
 
 def spec_hash(raw: bytes) -> bytes:

@@ -12,22 +12,38 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
 from consilium_chain.keystore import write_private_file
 from consilium_chain.localnode import child_environment, require_free_port
-from flwr.app import Context
+from flwr.app import Context, Error, Message, Metadata
+from flwr.app.message import make_message
 from flwr.cli.build import build_fab_from_disk
+from flwr.common.constant import ErrorCode
 from flwr.common.serde import context_from_proto, context_to_proto, fab_to_proto, run_from_proto
 from flwr.proto.control_pb2 import RegisterNodeRequest, StartRunRequest
-from flwr.proto.runtime_pb2 import AcquireTaskRequest, PullTaskInputRequest, PushTaskOutputRequest
+from flwr.proto.message_pb2 import ConfirmMessageReceivedRequest
+from flwr.proto.runtime_pb2 import (
+    AcquireTaskRequest,
+    PullAppMessagesRequest,
+    PullTaskInputRequest,
+    PushTaskOutputRequest,
+)
 from flwr.serverapp import Grid
 from flwr.supercore.control import ControlHttpClient
 from flwr.supercore.fab import Fab
 from flwr.supercore.heartbeat import HeartbeatSender, make_task_heartbeat_fn_http
+from flwr.supercore.inflatable.inflatable_object import iterate_object_tree
+from flwr.supercore.inflatable.inflatable_protobuf_utils import make_pull_object_fn_protobuf
+from flwr.supercore.inflatable.inflatable_utils import (
+    ObjectPullError,
+    ObjectUnavailableError,
+    inflate_object_from_contents,
+)
 from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor, SuperExecAuthHttpInterceptor
 from flwr.supercore.runtime import RuntimeHttpClient
 from flwr.supercore.task_identity import TaskIdentity
@@ -36,10 +52,77 @@ from flwr.superlink.grid import HttpGrid
 from consilium_server.certificates import Certificates, ensure_certificates
 from consilium_server.errors import SuperLinkFailed
 
-START_TIMEOUT = 40.0
-ACQUIRE_TIMEOUT = 20.0
-SUPERLINK = "from flwr.superlink.cli.flower_superlink import flower_superlink as run; run()"
+START_TIMEOUT = 180.0  # seconds; a machine that starts all of a demo's parties at once is busy for a minute and more
+ACQUIRE_TIMEOUT = 60.0
+# All hospitals upload in the second in which commitments close. On a busy machine five seconds, Flower's patience with
+# its database's lock, are too few: it answers 500, and a SuperNode drops a message that is answered so.
+SUPERLINK = """
+from flwr.supercore import constant
+constant.SQLITE_PRAGMAS = (*constant.SQLITE_PRAGMAS, ("busy_timeout", "60000"))
+from flwr.superlink.cli.flower_superlink import flower_superlink
+flower_superlink()
+"""
 BUNDLE = Path(__file__).parent / "bundle"
+
+
+@dataclass
+class _Arriving:
+    """A reply that a hospital has announced: the objects that it consists of, and those of them that are here."""
+
+    message_id: str
+    reply_to: str
+    object_ids: list[str]
+    contents: dict[str, bytes] = field(default_factory=dict)
+
+
+class GradualGrid(HttpGrid):  # type: ignore[misc]
+    """Flower's grid, but `pull_messages` never waits: a reply still on its way comes with a later call.
+
+    Flower's own waits for each announced reply in turn, up to three minutes, while whole ones lie behind it: a single
+    hospital that announces an upload and never sends it would let a round's deadlines pass.
+    """
+
+    def __init__(self, address: str, authority: bytes, token: str) -> None:
+        super().__init__(address, insecure=False, root_certificates=authority, token=token)
+        self._arriving: list[_Arriving] = []
+
+    def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
+        """Replies to these messages that are here as a whole; one that can never be, as an error."""
+        if unknown := set(message_ids) - {reply.reply_to for reply in self._arriving}:
+            answer = self._runtime_client.PullMessages(PullAppMessagesRequest(message_ids=unknown))
+            for proto, tree in zip(answer.messages_list, answer.message_object_trees, strict=True):
+                ids = [node.object_id for node in iterate_object_tree(tree)]
+                self._arriving.append(_Arriving(proto.metadata.message_id, proto.metadata.reply_to_message_id, ids))
+        pulled = [(reply, self._pull(reply)) for reply in self._arriving]
+        self._arriving = [reply for reply, message in pulled if message is None]
+        return [message for _, message in pulled if message is not None]
+
+    def _pull(self, reply: _Arriving) -> Message | None:
+        """Takes in the objects that have come since; None if some are missing."""
+        run = self._run.run_id
+        fetch = make_pull_object_fn_protobuf(self._runtime_client.PullObject, self.node, run)
+        try:
+            for object_id in reply.object_ids:
+                if object_id not in reply.contents:
+                    reply.contents[object_id] = fetch(object_id)
+        except ObjectUnavailableError:
+            return None
+        except ObjectPullError as error:
+            return self._lost(reply, str(error))
+        self._runtime_client.ConfirmMessageReceived(
+            ConfirmMessageReceivedRequest(node=self.node, run_id=run, message_object_id=reply.message_id)
+        )
+        message = inflate_object_from_contents(reply.message_id, reply.contents)
+        message.metadata.__dict__["_message_id"] = reply.message_id
+        return message
+
+    def _lost(self, reply: _Arriving, why: str) -> Message:
+        ours = self.node.node_id
+        metadata = Metadata(
+            run_id=self._run.run_id, message_id="", src_node_id=ours, dst_node_id=ours, message_type="system",
+            group_id="", ttl=0, reply_to_message_id=reply.reply_to, created_at=time.time(),
+        )  # fmt: skip
+        return make_message(metadata=metadata, error=Error(code=ErrorCode.MESSAGE_UNAVAILABLE, reason=why))
 
 
 class SuperLink:
@@ -126,7 +209,7 @@ class SuperLink:
             raise SuperLinkFailed(f"the SuperLink did not start a run: {started.note}")
         authority = self.certificates.authority.read_bytes()
         token = self._acquire(int(started.run_id), authority)
-        grid = HttpGrid(self.address, insecure=False, root_certificates=authority, token=token)
+        grid = GradualGrid(self.address, authority, token)
         heartbeat = HeartbeatSender(make_task_heartbeat_fn_http(grid._runtime_client))
         heartbeat.start()
         task = grid._runtime_client.PullTaskInput(PullTaskInputRequest())

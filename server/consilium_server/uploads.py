@@ -59,7 +59,13 @@ class Contribution:
 
 
 def wrong_uploads(contributions: Mapping[int, Contribution]) -> list[int]:
-    """Hospitals (by index) whose upload is not `weight` times what they committed to."""
+    """Hospitals (by index) whose upload is not `weight` times what they committed to.
+
+    Asked only once a cohort's sum is wrong: it costs a commitment for each upload. So hospitals whose deviations add up
+    to zero are never named, and need not be: a KZG commitment is additive and binding, so a sum that opens the sum of
+    the commitments is the committed sum, whatever the shares that it was put together from; nothing else is made of
+    an upload, and each of these hospitals answers for what it committed to.
+    """
     return [
         index
         for index, c in contributions.items()

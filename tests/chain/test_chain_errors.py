@@ -74,6 +74,12 @@ def impostor() -> Iterator[str]:
         (500, b""),
         (200, b"<html>a web page</html>"),
         (200, b"{}"),
+        (200, b"[]"),
+        (200, b'[{"jsonrpc":"2.0","id":0,"result":"0x1"}]'),
+        (200, b"null"),
+        (200, b'"0x1"'),
+        (200, b"1"),
+        (200, b"\xff\xfe"),
         (200, b'{"jsonrpc":"2.0","id":0,"result":null}'),
         (200, b'{"jsonrpc":"2.0","id":0,"result":"many"}'),
         (200, b'{"jsonrpc":"2.0","id":0,"error":{"code":-32601,"message":"no such method"}}'),
@@ -86,6 +92,25 @@ def test_connection_refuses_what_is_no_chain_node(
     monkeypatch.setattr(Impostor, "body", body)
     with pytest.raises(ChainUnreachable):
         Connection(impostor)
+
+
+@pytest.mark.parametrize("body", [b"[]", b"{}", b"null", b"<html>", b"\xff"])
+def test_connection_names_url_when_the_node_turns_strange(
+    impostor: str, body: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Impostor, "body", b'{"jsonrpc":"2.0","id":0,"result":"0x7a69"}')
+    connection = Connection(impostor, Account.create())
+    monkeypatch.setattr(Impostor, "body", body)
+    ledger = Ledger(connection, BOOK)
+    for attempt in (
+        connection.block_number,
+        connection.now,
+        lambda: connection.send_ether(connection.address, 1),
+        lambda: connection.header(0),
+        ledger.task_count,
+    ):
+        with pytest.raises(ChainUnreachable, match=impostor):
+            attempt()
 
 
 def test_connection_names_url_when_the_node_goes_away() -> None:
@@ -245,7 +270,7 @@ def test_settings_read(tmp_path: Path) -> None:
     [
         (b"", "home: Field required"),
         (b"home = ", "is not TOML"),
-        (b"\xff\xfe", "is not"),
+        (b"\xff\xfe", r"node\.toml is not UTF-8"),
         (SETTINGS.replace("task = 1", "task = 0").encode(), "task: "),
         (SETTINGS.replace("task = 1", "").encode(), "task: Field required"),
         (SETTINGS.replace("task = 1", "task = 1\npassword = 'x'").encode(), "password: Extra inputs"),

@@ -12,17 +12,11 @@ from consilium_chain.errors import SpecInvalid
 from consilium_chain.task_spec import MICRO, TOKEN, parse_task_spec, spec_hash
 from consilium_chain.views import TaskParams
 from eth_utils.crypto import keccak
+from task_files import DATA
 
-TASK = """
+TASK = f"""
 name = "a task"
-[data]
-label = "sick"
-classes = ["no", "yes"]
-[[data.features]]
-kind = "numeric"
-name = "age"
-min = 0.0
-max = 120.0
+{DATA}
 [[data.features]]
 kind = "category"
 name = "site"
@@ -51,6 +45,10 @@ def test_task_file_parses_to_its_defaults() -> None:
     spec = parse_task_spec(TASK.encode())
     assert (spec.data.columns, spec.parameters, spec.update_blobs, spec.statistics_values) == (3, 4, 1, 9)
     assert spec_hash(TASK.encode()) == keccak(TASK.encode())
+
+
+def test_task_file_column_without_a_kind_is_numeric() -> None:
+    assert parse_task_spec(edited('kind = "numeric"', "")) == parse_task_spec(TASK.encode())
 
 
 NAN_FIELDS = [
@@ -111,6 +109,8 @@ CASES = {
     "mlp without widths": ('name = "logistic"', 'name = "mlp"', "mlp needs hidden widths"),
     "logistic with widths": ('name = "logistic"', 'name = "logistic"\nhidden = [3]', "logistic has none"),
     "range turned round": ("min = 0.0", "min = 130.0", "min must be below max"),
+    "unknown kind": ('kind = "numeric"', 'kind = "number"', "features.0: Input tag 'number'"),
+    "category without its kind": ('kind = "category"', "", "data.features.1.numeric.values: Extra inputs"),
     "one value": ("values = [1.0, 2.0, 3.0]", "values = [1.0]", "values"),
     "three classes": ('classes = ["no", "yes"]', 'classes = ["a", "b", "c"]', "data.classes"),
     "not TOML": ("[windows]", "[windows", "is not TOML"),
@@ -145,6 +145,12 @@ def test_task_file_refuses_what_no_node_could_follow(old: str, new: str) -> None
 @pytest.mark.parametrize("raw", [b"\xff\xfe", TASK.encode("utf-16"), TASK.encode() + b"\x80"])
 def test_task_file_refuses_what_is_not_utf_8(raw: bytes) -> None:
     with pytest.raises(SpecInvalid, match="not UTF-8"):
+        parse_task_spec(raw)
+
+
+@pytest.mark.parametrize("raw", [b"a = " + b"[" * 100_000, b"a = " + b"9" * 5_000], ids=["nested", "long integer"])
+def test_task_file_refuses_what_breaks_the_toml_parser(raw: bytes) -> None:
+    with pytest.raises(SpecInvalid, match="not TOML"):
         parse_task_spec(raw)
 
 

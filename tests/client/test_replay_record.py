@@ -21,18 +21,12 @@ from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task
 from consilium_zk.kzg import commit
 from consilium_zk.packing import pack
+from task_files import DATA
 
 WINDOWS = "\n".join(f"{name} = 100000" for name in ("join", "commit", "upload", "publish", "score", "reveal"))
 TASK = f"""
 name = "replayed"
-[data]
-label = "sick"
-classes = ["no", "yes"]
-[[data.features]]
-kind = "numeric"
-name = "age"
-min = 0.0
-max = 120.0
+{DATA}
 [model]
 name = "mlp"
 hidden = [3]

@@ -23,20 +23,14 @@ from consilium_chain.proposal import task_params
 from consilium_chain.task_spec import parse_task_spec
 from consilium_cli.main import main
 from eth_account import Account
+from task_files import DATA
 
-TASK = b"""
+TASK = f"""
 name = "a task"
-[data]
-label = "sick"
-classes = ["no", "yes"]
-[[data.features]]
-kind = "numeric"
-name = "age"
-min = 0.0
-max = 120.0
+{DATA}
 [model]
 name = "logistic"
-"""
+""".encode()
 
 
 @pytest.fixture(autouse=True)

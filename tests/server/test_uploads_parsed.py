@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from consilium_chain.messages import ReplyCode
 from consilium_server.collection import Collection
 from consilium_server.errors import SumMismatch, UploadInvalid
-from consilium_server.uploads import Contribution, Upload, parse_upload, sum_cohort, wrong_uploads
+from consilium_server.uploads import Contribution, Upload, parse_upload, sum_cohort, sum_commitments, wrong_uploads
 from consilium_zk.blobs import Blob, add, from_scalars, scale, to_scalars
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_BLOB
 from consilium_zk.kzg import Commitment, commit
@@ -164,16 +165,29 @@ def test_wrong_uploads_names_exactly_who_sent_something_else(sent: Blob) -> None
     assert sum_cohort(6, list(parts.values()), FACTORS[:1]) == [add([c.upload.blobs[0] for c in parts.values()])]
 
 
-def test_wrong_uploads_names_both_who_cancel_each_other_out() -> None:
+def shifted(part: Contribution, shift: Blob, factor: int = 1) -> Contribution:
+    """`part`, its upload off by `factor` times `shift`."""
+    return replace(part, upload=Upload([add([part.upload.blobs[0], scale(shift, factor)])]))
+
+
+def test_sum_cohort_of_shifts_that_cancel_is_the_committed_sum() -> None:
+    """Nothing to refuse: not a bit of the publication depends on the shifts."""
+    honest = [contribution(1, 3), contribution(2, 11), contribution(3, 1)]
     shift = blob(50)
-    one, other = contribution(1, 1), contribution(2, 1)
-    moved = [
-        Contribution(Upload([add([one.upload.blobs[0], shift])]), one.points, 1),
-        Contribution(Upload([add([other.upload.blobs[0], scale(shift, -1)])]), other.points, 1),
-    ]
-    # The sum is right, and only the sum is published: nothing to refuse, and still it is known who did it.
-    assert sum_cohort(0, moved, FACTORS[:1]) == sum_cohort(0, [one, other], FACTORS[:1])
-    assert wrong_uploads(dict(enumerate(moved))) == [0, 1]
+    moved = [shifted(honest[0], shift), shifted(honest[1], shift, -1), honest[2]]
+    (published,) = sum_cohort(0, moved, FACTORS[:1])
+    committed = [to_scalars(blob(seed)) for seed in (1, 2, 3)]
+    assert to_scalars(published) == [(3 * a + 11 * b + c) % BLS_MODULUS for a, b, c in zip(*committed, strict=True)]
+    assert commit(published) == sum_commitments(honest)[0]
+
+
+def test_sum_cohort_refuses_shifts_that_cancel_across_cohorts_and_all_who_shifted_are_named() -> None:
+    shift = blob(50)
+    parts = {0: shifted(contribution(1, 3), shift), 1: shifted(contribution(2, 11), shift, -1), 2: contribution(3, 1)}
+    for cohort in ([0, 2], [1, 2]):
+        with pytest.raises(SumMismatch):
+            sum_cohort(0, [parts[index] for index in cohort], FACTORS[:1])
+    assert wrong_uploads(parts) == [0, 1]
 
 
 class FakeGrid:

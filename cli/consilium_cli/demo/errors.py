@@ -4,6 +4,7 @@ DemoError
 ├── DemoDataMissing      a directory or file of the demo's data set is not there
 ├── DemoDataMalformed    a line of the raw data is not what the data set's description says
 ├── DemoTooManyParties   more hospitals or voters than the data set has rows for
+├── DemoTooLarge         more hospitals and voters than this machine has memory for
 └── DemoFailed           a process of the demo ended with an error
 """
 
@@ -37,6 +38,17 @@ class DemoTooManyParties(DemoError):
     def __init__(self, who: str, asked: int, at_most: int) -> None:
         self.who, self.asked, self.at_most = who, asked, at_most
         super().__init__(f"{asked} {who} are not between 1 and the {at_most} that this data set can serve")
+
+
+class DemoTooLarge(DemoError):
+    """Amounts in MiB."""
+
+    def __init__(self, hospitals: int, voters: int, needed: int, available: int) -> None:
+        self.needed, self.available = needed, available
+        super().__init__(
+            f"{hospitals} hospitals and {voters} voters, each a process of its own, need about {needed / 1024:.1f} GiB"
+            f" of memory; {available / 1024:.1f} GiB are free: lower --hospitals and --voters, or end other programs"
+        )
 
 
 class DemoFailed(DemoError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import io
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ PHASE_COLOURS = {
     "forming": "#9fb3c8", "committing": BLUE, "uploading": "#6f9fd8", "publishing": GREEN, "drawing": "#b9c9a8",
     "scoring": ORANGE, "revealing": "#e3b27a",
 }  # fmt: skip
+LABEL_INCHES = 0.15  # height of a line's name in the money picture
+AXES_SHARE = 0.77  # of a figure's height, as matplotlib leaves it
 
 STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;color:#1f2933;background:#fff;max-width:1080px;margin:2rem auto;padding:0 1rem}
@@ -144,32 +147,63 @@ def _zoom(axes: Any, report: dict[str, Any], values: list[float]) -> None:
 
 
 def _money_picture(report: dict[str, Any]) -> Any:
-    figure, axes = _figure(9, 3.8)
-    rounds = _training(report)
     roles = {"hospital": BLUE, "voter": GREEN, "aggregator": ORANGE}
+    accounts = [row for row in report["balances"].values() if row["role"] in roles]
+    figure, axes = _figure(9, max(3.8, len(accounts) * 0.22))
+    rounds = _training(report)
     ends = []
-    for row in report["balances"].values():
-        if row["role"] not in roles:
-            continue
-        changes = [0.0]
-        for entry in rounds:
-            gained = sum(int(p["amount"]) for p in entry["payouts"] if p["who"] == row["name"])
-            lost = sum(int(s["amount"]) for s in entry["slashes"] if s["who"] == row["name"])
-            changes.append(changes[-1] + (gained - lost) / TOKEN)
+    for row in accounts:
+        changes = _changes(rounds, row["name"])
         colour = roles[row["role"]] if row["honest"] else RED
         axes.plot(changes, color=colour, linewidth=2, linestyle="-" if row["honest"] else "--")
         label = row["name"] if row["honest"] else f"{row['name']} ({row['does']})"
         ends.append((changes[-1], label, colour))
-    low, high = axes.get_ylim()
-    least = (high - low) * 0.055
-    shown = low - least
-    for value, label, colour in sorted(ends):  # labels keep their distance; the lines say where they belong
-        shown = max(shown + least, value)
-        axes.text(len(rounds) + 0.06, shown, label, color=colour, fontsize=8.5, va="center")
     axes.axhline(0, color=MUTED, linewidth=0.8)
+    axes.set_xlim(0, max(len(rounds), 1))
     axes.set_xticks(range(len(rounds) + 1), ["start", *[f"after {r['index']}" for r in rounds]], fontsize=9)
     axes.set_ylabel("tokens gained or lost", color=MUTED)
+    _label_ends(axes, ends)
     return figure
+
+
+def _changes(rounds: list[dict[str, Any]], name: str) -> list[float]:
+    """What an account gained by the start and by the end of each round, in tokens."""
+    changes = [0.0]
+    for entry in rounds:
+        gained = sum(int(p["amount"]) for p in entry["payouts"] if p["who"] == name)
+        lost = sum(int(s["amount"]) for s in entry["slashes"] if s["who"] == name)
+        changes.append(changes[-1] + (gained - lost) / TOKEN)
+    return changes
+
+
+def _label_ends(axes: Any, ends: list[tuple[float, str, str]]) -> None:
+    """Names each line (last value, name, colour) right of its end, with a thin line to a name that had to give way."""
+    low, high = axes.get_ylim()
+    gap = (high - low) * LABEL_INCHES / (AXES_SHARE * axes.figure.get_figheight())
+    ends = sorted(reversed(ends), key=lambda end: end[0])  # of equals the first stands uppermost
+    places = spread([value for value, _, _ in ends], gap, low + gap / 2, high - gap / 2)
+    for place, (value, label, colour) in zip(places, ends, strict=True):
+        axes.annotate(
+            f" {label}", (1, value), (1.05, place), xycoords=axes.get_yaxis_transform(), color=colour, fontsize=8.5,
+            va="center", arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.6, "relpos": (0, 0.5)},
+        )  # fmt: skip
+
+
+def spread(values: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Places in [low, high] for ascending values: in their order, `gap` apart, else as near to them as can be.
+
+    Least squares by pooling adjacent violators (Barlow et al. 1972). [low, high] must have room for all.
+    """
+    pools: list[tuple[float, int]] = []  # mean of neighbours that touch, their gaps taken out; their number
+    for index, value in enumerate(values):
+        mean, count = value - index * gap, 1
+        while pools and pools[-1][0] > mean:
+            other, others = pools.pop()
+            mean, count = (mean * count + other * others) / (count + others), count + others
+        pools.append((mean, count))
+    highest = high - (len(values) - 1) * gap
+    places = [min(max(mean, low), highest) for mean, count in pools for _ in range(count)]
+    return [place + index * gap for index, place in enumerate(places)]
 
 
 def _time_picture(report: dict[str, Any]) -> Any:

@@ -152,7 +152,7 @@ def show_tables(console: Console, report: dict[str, Any], network: Network, chro
         f"Model: accuracy on everybody's held-out rows [bold]{final:.3f}[/bold]"
         f" (pooled training {report['pooled_metric']:.3f}, hospitals alone {report['local_only_metric']:.3f})"
         if final is not None
-        else "Model: none, the task ended before its first round",
+        else "Model: none, the task ended before its first round: too few came in time; with fewer parties more do",
         highlight=False,
     )
     console.print(NOT_PRIVATE, highlight=False)
