@@ -1,7 +1,7 @@
 """A hospital's node: the one process that holds its data, its key and its model code.
 
-It joins a task, and for each round trains from the base that it derives itself, commits on chain, and hands the
-update out only once it has seen on chain that commitments are closed.
+It joins a task, and for each round that the chain deals it into, it trains from the base that it derives itself and
+commits on chain. Whoever asks over Flower gets the update only once commitments are seen closed on chain.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from consilium_client.tables import Table, read_table
 from consilium_client.task import JoinedTask, load_task
 from consilium_client.training import train
 
+ROUND_ERRORS = (ClientError, ChainError, ZkError, OSError)  # what may fail of a round, and leaves the node running
 RESUMABLE = (Phase.COMMITTING, Phase.UPLOADING, Phase.PUBLISHING)
 
 
@@ -56,6 +57,7 @@ class HospitalNode:
         self.record = PublicRecord(self.ledger, self.store, self.task)
         self.pending = PendingUpdates(settings.home / "pending")
         self._features: NDArray[np.float32] | None = None
+        self._attempted_round = -1
         self._lock = threading.Lock()
 
     def read_data(self) -> Table:
@@ -84,10 +86,22 @@ class HospitalNode:
                 if state.phase is not Phase.JOINING:  # by then the aggregator has registered this transport key
                     relay.keep_running()
                     self._resume_if_absent(state)
+                    self._take_part(state)
                 block = self.ledger.connection.next_block(block)
         self.ledger.release_bond(self.task.number, self.ledger.address)
         self.ledger.claim()
         emit("left", role="hospital", balance=str(self.ledger.balance(self.ledger.address)))
+
+    def _take_part(self, state: TaskState) -> None:
+        """Trains and commits as soon as the chain says so: nobody needs to ask for it."""
+        if state.phase is not Phase.COMMITTING or state.round == self._attempted_round:
+            return
+        self._attempted_round = state.round
+        try:
+            with self._lock:
+                self._committed_blobs(state.round)
+        except ROUND_ERRORS as error:
+            emit("round-failed", round=state.round, error=getattr(error, "name", type(error).__name__))
 
     def _resume_if_absent(self, state: TaskState) -> None:
         if state.phase not in RESUMABLE or self._active(state):
@@ -105,14 +119,16 @@ class HospitalNode:
     # A round
 
     def answer(self, request: RoundRequest) -> RoundReply:
-        """Trains, commits, waits until commitments are closed, and only then hands out the weighted blobs."""
+        """Waits until commitments are closed, and only then hands out the weighted blobs that were committed to."""
         ours = bytes.fromhex(self.ledger.deployment.tasks.removeprefix("0x"))
         if request.contract != ours or request.task != self.task.number:
             return RoundReply(ReplyCode.REFUSED)
+        if not self._wait_for_upload(request.round):
+            return RoundReply(ReplyCode.SAT_OUT)
         with self._lock:
             blobs = self._committed_blobs(request.round)
-            if blobs is None or not self._wait_for_upload(request.round):
-                return RoundReply(ReplyCode.SAT_OUT)
+        if blobs is None:
+            return RoundReply(ReplyCode.SAT_OUT)
         weight = 1 if request.round == STATISTICS_ROUND else self.ledger.hospitals(self.task.number)[self.index].weight
         emit("uploading", round=request.round, blobs=len(blobs))
         return RoundReply(ReplyCode.OK, [scale(blob, weight) for blob in blobs])
@@ -126,8 +142,9 @@ class HospitalNode:
         if round_state.committed >> self.index & 1:
             return self.pending.read(round_)
         if state.phase is not Phase.COMMITTING:
-            return None
+            return None  # too late to commit
         started = time.monotonic()
+        emit("training", round=round_)
         blobs = [self._blinded(blob) for blob in self._packed(round_)]
         trained = time.monotonic()
         update = self.committed(round_, blobs)
@@ -173,14 +190,17 @@ class HospitalNode:
         return with_blinders(blob, secrets.randbelow(BLS_MODULUS), secrets.randbelow(BLS_MODULUS))
 
     def _wait_for_upload(self, round_: int) -> bool:
+        """Whether the round comes to its uploads. It may be the next one: requests are sent ahead."""
         block = 0
         while True:
             state = self.ledger.state(self.task.number)
-            if state.round != round_ or state.phase not in (Phase.COMMITTING, Phase.UPLOADING):
+            if state.phase is Phase.ENDED or not state.round <= round_ <= state.round + 1:
                 return False
-            if state.phase is Phase.UPLOADING:
+            if state.round == round_ and state.phase is Phase.UPLOADING:
                 return True
-            if self.ledger.connection.now() > state.deadline:
+            if state.round == round_ and state.phase not in (Phase.FORMING, Phase.COMMITTING):
+                return False
+            if state.phase is Phase.COMMITTING and self.ledger.connection.now() > state.deadline:
                 self._tick()
             block = self.ledger.connection.next_block(block)
 
@@ -228,7 +248,7 @@ class _Listener:
             request = receive_request(connection)
             try:
                 reply = self._answer(request)
-            except (ClientError, ChainError, ZkError, OSError) as error:
+            except ROUND_ERRORS as error:
                 emit("round-failed", round=request.round, error=getattr(error, "name", type(error).__name__))
                 reply = RoundReply(ReplyCode.FAILED)
             send_reply(connection, reply)

@@ -29,6 +29,7 @@ from consilium_server.flower_internals import SuperLink
 from consilium_server.uploads import Contribution, sum_cohort, sum_commitments, wrong_uploads
 
 POLL = 0.15
+AHEAD = (Phase.FORMING, Phase.DRAWING, Phase.SCORING, Phase.REVEALING)
 MOST_PROVERS = 8
 BLOBS_WORTH_A_PROCESS = 6  # published in a round: below, a prover's start costs more than it saves
 
@@ -54,8 +55,8 @@ class Aggregator:
         self.spec = parse_task_spec(self.store.get_file(self.params.spec_hash))
         if task_params(self.spec, self.params.spec_hash, self.params.aggregator) != self.params:
             raise SpecMismatch(f"task {self.number}'s terms on chain are not those of its file; ask its operator")
-        self._collection: Collection | None = None
-        self._collected_round = -1
+        self._collected: Collection | None = None
+        self._collection_round = -1
         self._refused_round = -1
 
     def run(self) -> None:
@@ -96,15 +97,16 @@ class Aggregator:
         while True:
             state = self.ledger.state(self.number)
             round_state = self.ledger.round_state(self.number, state.round)
-            collection = self._collection_of(grid, nodes, state, round_state)
-            awaited = expected_uploads(round_state, self._cohorts(state, round_state)) & ~collection.failed
+            all_asked = self._collect(grid, nodes, state, round_state)
+            arrived, failed = self._uploads_of(state.round)
+            awaited = expected_uploads(round_state, self._cohorts(state, round_state)) & ~failed
             refused = self._refused_round == state.round
-            step = next_step(self._view(state, round_state), awaited, collection.arrived, refused)
+            step = next_step(self._view(state, round_state), awaited, arrived, refused)
             if step is Step.STOP:
                 return
             if step is not Step.WAIT:
                 self._attempt(step, state, round_state)
-            elif state.phase is Phase.UPLOADING or (state.phase is Phase.COMMITTING and collection.incomplete):
+            elif state.phase is Phase.UPLOADING or (state.phase is Phase.COMMITTING and not all_asked):
                 time.sleep(POLL)  # Flower has no other way to say that a node or a reply is there
             else:
                 block = self.ledger.connection.next_block(block)
@@ -120,23 +122,35 @@ class Aggregator:
             upload_margin=self.params.upload_window // 2,
         )
 
-    def _collection_of(
-        self, grid: Grid, nodes: dict[int, int], state: TaskState, round_state: RoundState
-    ) -> Collection:
-        if self._collection is None or self._collected_round != state.round:
-            contract = bytes.fromhex(self.ledger.deployment.tasks.removeprefix("0x"))
-            asked = round_state.members
-            if not asked:  # cohorts are not formed yet
-                return Collection(grid, nodes, contract, self.number, state.round, 0, 0)
-            self._collection = Collection(
-                grid, nodes, contract, self.number, state.round, asked, self._blob_count(state.round)
-            )
-            self._collected_round = state.round
+    def _collect(self, grid: Grid, nodes: dict[int, int], state: TaskState, round_state: RoundState) -> bool:
+        """Asks for uploads and takes in what is there; whether everybody who should be asked is.
+
+        Hospitals are asked for a round before it begins: a request takes long on its way, and they answer only once
+        commitments are closed.
+        """
         if state.phase in (Phase.COMMITTING, Phase.UPLOADING):
-            self._collection.send()
-        if state.phase is Phase.UPLOADING:  # no hospital answers before commitments are closed
-            self._collection.receive()
-        return self._collection
+            collection = self._collection(grid, nodes, state.round)
+            complete = collection.ask(round_state.members)
+            if state.phase is Phase.UPLOADING:
+                collection.receive()
+            return complete
+        ahead = state.round if state.phase is Phase.FORMING else state.round + 1
+        if state.phase in AHEAD and ahead <= self.params.rounds:
+            self._collection(grid, nodes, ahead).ask(state.active_hospitals)
+        return True
+
+    def _collection(self, grid: Grid, nodes: dict[int, int], round_: int) -> Collection:
+        if self._collection_round != round_ or self._collected is None:
+            contract = bytes.fromhex(self.ledger.deployment.tasks.removeprefix("0x"))
+            self._collected = Collection(grid, nodes, contract, self.number, round_, self._blob_count(round_))
+            self._collection_round = round_
+        return self._collected
+
+    def _uploads_of(self, round_: int) -> tuple[int, int]:
+        """Bit maps of who uploaded, and of who will not."""
+        if self._collected is None or self._collection_round != round_:
+            return 0, 0
+        return self._collected.arrived, self._collected.failed
 
     def _blob_count(self, round_: int) -> int:
         return self.params.statistics_blobs if round_ == STATISTICS_ROUND else self.params.update_blobs
@@ -221,15 +235,14 @@ class Aggregator:
         return False
 
     def _contributions(self, state: TaskState, round_state: RoundState) -> dict[int, Contribution]:
-        collection = self._collection
-        if collection is None:
+        if self._collected is None or self._collection_round != state.round:
             return {}
         points = self.ledger.committed_points(self.number, state.round)
         hospitals = self.ledger.hospitals(self.number)
         statistics = state.round == STATISTICS_ROUND
         return {
             index: Contribution(upload, points[hospitals[index].node], 1 if statistics else hospitals[index].weight)
-            for index, upload in collection.uploads.items()
+            for index, upload in self._collected.uploads.items()
             if round_state.committed >> index & 1
         }
 

@@ -10,17 +10,19 @@ from flwr.serverapp import Grid
 from consilium_server.errors import UploadInvalid
 from consilium_server.uploads import Upload, parse_upload
 
+ATTEMPTS = 2  # a hospital whose node started anew between request and upload is asked again
+
 
 class Collection:
     """One round's requests and uploads. Bit maps are over hospitals' indices."""
 
     def __init__(
-        self, grid: Grid, nodes: dict[int, int], contract: bytes, task: int, round_: int, asked: int, blob_count: int
+        self, grid: Grid, nodes: dict[int, int], contract: bytes, task: int, round_: int, blob_count: int
     ) -> None:
         self._grid, self._nodes, self._blob_count = grid, nodes, blob_count
         self._round = round_
         self._request = ConfigRecord({"contract": contract, "task": task, "round": round_})
-        self._unsent = set(members(asked))
+        self._asked: dict[int, int] = {}  # how often
         self._waiting: dict[str, int] = {}
         self.uploads: dict[int, Upload] = {}
         self.failed = 0
@@ -29,32 +31,32 @@ class Collection:
     def arrived(self) -> int:
         return sum(1 << index for index in self.uploads)
 
-    @property
-    def incomplete(self) -> bool:
-        """Whether a hospital has not been asked yet, because it is not online."""
-        return bool(self._unsent)
-
-    def send(self) -> None:
-        """Asks the hospitals that have come online."""
-        if not self._unsent:
-            return
+    def ask(self, hospitals: int) -> bool:
+        """Asks those of them who are online and not asked yet; whether all of them are asked now."""
+        unsent = [index for index in members(hospitals) if index not in self._asked]
+        if not unsent:
+            return True
         online = set(self._grid.get_node_ids())
-        ready = [index for index in sorted(self._unsent) if self._nodes[index] in online]
+        ready = [index for index in unsent if self._nodes[index] in online]
+        if ready:
+            self._send(ready)
+        return len(ready) == len(unsent)
+
+    def _send(self, hospitals: list[int]) -> None:
         messages = [
             Message(RecordDict({"request": self._request}), dst_node_id=self._nodes[index], message_type="train")
-            for index in ready
+            for index in hospitals
         ]
-        if messages:
-            identifiers = list(self._grid.push_messages(messages))
-            self._waiting |= {
-                identifier: index for identifier, index in zip(identifiers, ready, strict=True) if identifier
-            }
-            self._unsent -= set(ready)
+        for identifier, index in zip(list(self._grid.push_messages(messages)), hospitals, strict=True):
+            self._asked[index] = self._asked.get(index, 0) + 1
+            if identifier:
+                self._waiting[identifier] = index
 
     def receive(self) -> None:
-        """Takes in what replies are there."""
+        """Takes in what replies are there, and asks those again whose first reply was no upload."""
         if not self._waiting:
             return
+        again = []
         for reply in self._grid.pull_messages(list(self._waiting)):
             index = self._waiting.pop(reply.metadata.reply_to_message_id, None)
             if index is None:
@@ -63,6 +65,12 @@ class Collection:
                 if reply.has_error():
                     raise UploadInvalid(f"Flower error {reply.error.code}")
                 self.uploads[index] = parse_upload(reply.content, self._blob_count)
+                emit("uploaded", round=self._round, hospital=index)
             except UploadInvalid as error:
-                self.failed |= 1 << index
                 emit("upload-refused", round=self._round, hospital=index, error=str(error))
+                if self._asked[index] < ATTEMPTS:
+                    again.append(index)
+                else:
+                    self.failed |= 1 << index
+        if again:
+            self._send(again)
