@@ -73,7 +73,7 @@ MILLION = Scenario(
         "model": {"name": "mlp", "hidden": [970, 1000]},
         "training": {"learning_rate": 0.05},
         "update": {"bits": 8, "value_range": 0.2, "clip_norm": 3.0},
-        "rounds": {"max_weight": 16},
+        "rounds": {"max_weight": 4},
         "judging": {"accept_floor": -1.0, "harmful_below": -2.0, "tolerance": 1.0},
     },
     hospitals=4,

@@ -50,7 +50,7 @@ def find_anvil() -> str:
 
 
 class LocalNode:
-    """anvil on loopback. Mines each transaction at once, and two blocks a second besides: chain time flows."""
+    """anvil on loopback. Mines each transaction at once, and four blocks a second besides: chain time flows."""
 
     def __init__(self, port: int | None = None, log: IO[bytes] | None = None, genesis: int | None = None) -> None:
         """`genesis` is the Unix time at which the chain's clock starts, by default now."""
@@ -59,7 +59,7 @@ class LocalNode:
         self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         command = [find_anvil(), "--host", "127.0.0.1", "--port", str(self.port)]
-        command += ["--block-time", "0.5", "--mixed-mining", "--accounts", "1", "--silent"]
+        command += ["--block-time", "0.25", "--mixed-mining", "--accounts", "1", "--silent"]
         if genesis is not None:
             command += ["--timestamp", str(genesis)]
         sink = log or subprocess.DEVNULL

@@ -241,6 +241,7 @@ class _Listener:
                     self._handle(connection)
             except BaseException as fault:
                 self._fault = fault
+                self._server.close()  # so that the next request is refused at once
                 raise
 
     def _handle(self, connection: socket.socket) -> None:
