@@ -31,7 +31,6 @@ from consilium_server.uploads import Contribution, sum_cohort, sum_commitments, 
 POLL = 0.15
 AHEAD = (Phase.FORMING, Phase.DRAWING, Phase.SCORING, Phase.REVEALING)
 MOST_PROVERS = 8
-BLOBS_WORTH_A_PROCESS = 6  # published in a round: below, a prover's start costs more than it saves
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ class Aggregator:
     def run(self) -> None:
         """Joins, starts the SuperLink, conducts every round, and takes the bond and the fee home."""
         blobs = self.params.cohorts * self.params.update_blobs
-        processes = min(os.cpu_count() or 1, MOST_PROVERS) if blobs >= BLOBS_WORTH_A_PROCESS else 0
+        processes = min(blobs, os.cpu_count() or 1, MOST_PROVERS)
         with (
             CellProver(processes) as self.ledger.prover,
             SuperLink(self.settings.home, self.settings.superlink_port) as superlink,
