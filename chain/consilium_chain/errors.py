@@ -18,6 +18,7 @@ ChainError
 ├── ArtifactCorrupt         an artifact's bytes do not have its hash
 ├── SpecInvalid             a task file is malformed, or its values do not fit together
 ├── SpecMismatch            a task file is not the one that the chain names
+├── SettlementInvalid       a round's record is not one that a chain could hold
 ├── ConfigInvalid           a node's configuration file is missing, malformed or incomplete
 └── KeystoreError           a key file is missing, readable by others, or does not open with the password
 """
@@ -127,6 +128,10 @@ class SpecInvalid(ChainError):
 
 
 class SpecMismatch(ChainError):
+    pass
+
+
+class SettlementInvalid(ChainError):
     pass
 
 

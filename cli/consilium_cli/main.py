@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from consilium_cli.demo.options import DemoOptions, demo_command
+from consilium_cli.economics.options import economics_command
 
 app = typer.Typer(
     help="Federated learning whose aggregation the chain itself verifies.",
@@ -22,12 +23,15 @@ voter = typer.Typer(help="A voter's node.", no_args_is_help=True)
 server = typer.Typer(help="The aggregator.", no_args_is_help=True)
 operator = typer.Typer(help="Tasks: what an operator asks for.", no_args_is_help=True)
 chain = typer.Typer(help="Chains and contracts.", no_args_is_help=True)
+simulate = typer.Typer(help="Simulations: what would happen if.", no_args_is_help=True)
 app.add_typer(hospital, name="hospital")
 app.add_typer(voter, name="voter")
 app.add_typer(server, name="server")
 app.add_typer(chain, name="chain")
 app.add_typer(operator, name="operator")
+app.add_typer(simulate, name="simulate")
 app.command("demo")(demo_command)
+simulate.command("economics")(economics_command)
 
 ConfigOption = Annotated[Path, typer.Option("--config", help="the node's configuration, a TOML file")]
 

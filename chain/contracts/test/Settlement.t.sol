@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.28;
+
+import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {IBeacon} from "../src/interfaces/IBeacon.sol";
+import {IStaking} from "../src/interfaces/IStaking.sol";
+import {ITasks} from "../src/interfaces/ITasks.sol";
+import {Tasks} from "../src/Tasks.sol";
+import {Bits} from "../src/libraries/Bits.sol";
+import {Medians} from "../src/libraries/Medians.sol";
+import {Payouts} from "../src/libraries/Payouts.sol";
+import {Scores} from "../src/libraries/Scores.sol";
+import {Keys, Round, Task} from "../src/types/Task.sol";
+import {Test} from "./utils/Vm.sol";
+
+/// @dev A round before it is settled: `RoundRecord` of the Python reference. A voter that did not reveal has no scores.
+struct Record {
+    uint128 poolLeft;
+    uint256[] weights;
+    uint256[] hospitalBonds;
+    uint256[] voterBonds;
+    uint256[] cohorts;
+    uint64 viable;
+    uint256 committed;
+    uint256 survivors;
+    uint256 seated;
+    int64[][] scores;
+}
+
+/// @dev What settling needs of its neighbours: slashes burn all that is asked, and beacon values can be requested.
+contract Neighbours {
+    function slash(address, IStaking.Role, uint256 amount) external pure returns (uint256) {
+        return amount;
+    }
+
+    function request() external pure returns (uint256) {
+        return 0;
+    }
+}
+
+/// @dev The contract with one door more: it can be put in front of any round.
+contract PlantedTasks is Tasks {
+    using Bits for uint256;
+
+    constructor(address neighbours) Tasks(IERC20(address(0)), IStaking(neighbours), IBeacon(neighbours)) {}
+
+    function plant(TaskParams calldata params_, Record calldata record) external returns (uint256 taskId) {
+        taskId = ++taskCount;
+        Task storage task = _tasks[taskId];
+        task.params = params_;
+        task.state.operator = operator(taskId);
+        task.state.phase = Phase.Revealing;
+        task.state.deadline = 1;
+        task.state.round = 1;
+        task.state.poolLeft = record.poolLeft;
+        task.state.activeHospitals = Bits.below(record.weights.length);
+        task.state.activeVoters = Bits.below(record.voterBonds.length);
+        _plantNodes(taskId, task, record);
+        _plantRound(task, record);
+        for (uint256 i = 0; i < record.scores.length; ++i) {
+            if (record.scores[i].length != 0) this.save(taskId, i, record.scores[i]);
+        }
+    }
+
+    function save(uint256 taskId, uint256 voter, int64[] calldata scores) external {
+        Task storage task = _tasks[taskId];
+        Scores.save(task.scores, 1, voter, scores);
+        task.rounds[1].revealed = task.rounds[1].revealed.with(voter);
+    }
+
+    function judged(uint256 taskId) external view returns (VoidReason, int64[] memory medians, uint256 accepted) {
+        Round storage round = _tasks[taskId].rounds[1];
+        return (round.voidReason, round.medians, round.acceptedCohorts);
+    }
+
+    /// @dev A task that ended gave what was left to its operator.
+    function left(uint256 taskId) external view returns (uint256) {
+        return _tasks[taskId].state.poolLeft + paid(operator(taskId));
+    }
+
+    function nodes(uint256 taskId) external view returns (Hospital[] memory, Voter[] memory, address aggregator) {
+        Task storage task = _tasks[taskId];
+        return (task.hospitals, task.voters, task.params.aggregator);
+    }
+
+    function paid(address account) public view returns (uint256) {
+        return claimable[account];
+    }
+
+    /// @dev An account of its own for everybody in every task.
+    function node(uint256 taskId, IStaking.Role role, uint256 index) public pure returns (address) {
+        return address(uint160(taskId << 32 | (uint256(role) + 1) << 16 | index));
+    }
+
+    function operator(uint256 taskId) public pure returns (address) {
+        return address(uint160(taskId << 32));
+    }
+
+    function _plantNodes(uint256 taskId, Task storage task, Record calldata record) private {
+        for (uint256 i = 0; i < record.weights.length; ++i) {
+            (uint32 weight, uint128 bond) = (uint32(record.weights[i]), uint128(record.hospitalBonds[i]));
+            task.hospitals.push(Hospital({node: node(taskId, IStaking.Role.Hospital, i), weight: weight, bond: bond}));
+        }
+        for (uint256 i = 0; i < record.voterBonds.length; ++i) {
+            uint128 bond = uint128(record.voterBonds[i]);
+            task.voters.push(Voter({node: node(taskId, IStaking.Role.Voter, i), bond: bond, keyHash: 0}));
+        }
+    }
+
+    function _plantRound(Task storage task, Record calldata record) private {
+        Round storage round = task.rounds[1];
+        round.cohorts = uint8(record.cohorts.length);
+        for (uint256 k = 0; k < record.cohorts.length; ++k) {
+            task.cohorts[Keys.entry(1, k)].members = record.cohorts[k];
+            round.members |= record.cohorts[k];
+        }
+        round.pending = round.members & ~record.committed;
+        round.viableCohorts = record.viable;
+        round.survivors = record.survivors;
+        round.seated = record.seated;
+    }
+}
+
+/// @notice Settling and its arithmetic against the plain Python reference, on the vectors that pytest reads, too.
+contract SettlementTest is Test {
+    using Bits for uint256;
+
+    string private constant VECTORS = "../../tests/vectors/settlement.json";
+    uint256 private constant QUESTIONS = 96;
+    uint256 private constant CASES = 64;
+
+    PlantedTasks private _planted;
+
+    function setUp() public {
+        _planted = new PlantedTasks(address(new Neighbours()));
+        vm.warp(1_000);
+    }
+
+    // The arithmetic.
+
+    function test_portion_agreesWithReference() public view {
+        string memory key = ".functions.portion.";
+        (uint256[] memory amount, uint256[] memory bps) = (_uints(key, "amount"), _uints(key, "basis_points"));
+        uint256[] memory result = _results(key);
+        for (uint256 i = 0; i < QUESTIONS; ++i) {
+            vm.assertEq(Payouts.portion(amount[i], bps[i]), result[i]);
+        }
+    }
+
+    function test_penalty_agreesWithReference() public view {
+        string memory key = ".functions.penalty.";
+        (uint256[] memory bond, uint256[] memory bps) = (_uints(key, "bond"), _uints(key, "basis_points"));
+        (uint256[] memory left, uint256[] memory result) = (_uints(key, "left"), _results(key));
+        for (uint256 i = 0; i < QUESTIONS; ++i) {
+            vm.assertEq(Payouts.penalty(bond[i], bps[i], left[i]), result[i]);
+        }
+    }
+
+    function test_budget_agreesWithReference() public view {
+        string memory key = ".functions.budget.";
+        (uint256[] memory pool, uint256[] memory rounds) = (_uints(key, "pool"), _uints(key, "rounds"));
+        (uint256[] memory left, uint256[] memory result) = (_uints(key, "left"), _results(key));
+        for (uint256 i = 0; i < QUESTIONS; ++i) {
+            vm.assertEq(Payouts.budget(pool[i], rounds[i], left[i]), result[i]);
+        }
+    }
+
+    function test_gain_agreesWithReference() public view {
+        string memory key = ".functions.gain.";
+        (uint256[] memory weight, int256[] memory median) = (_uints(key, "weight"), _ints(key, "median"));
+        uint256[] memory result = _results(key);
+        for (uint256 i = 0; i < QUESTIONS; ++i) {
+            vm.assertEq(Payouts.gain(weight[i], int64(median[i])), result[i]);
+        }
+    }
+
+    function test_share_agreesWithReference() public view {
+        string memory key = ".functions.share.";
+        (uint256[] memory amount, uint256[] memory part) = (_uints(key, "amount"), _uints(key, "part"));
+        (uint256[] memory whole, uint256[] memory result) = (_uints(key, "whole"), _results(key));
+        for (uint256 i = 0; i < QUESTIONS; ++i) {
+            vm.assertEq(Payouts.share(amount[i], part[i], whole[i]), result[i]);
+        }
+    }
+
+    function test_isNear_agreesWithReference() public view {
+        string memory key = ".functions.is_near.";
+        (int256[] memory score, int256[] memory median) = (_ints(key, "score"), _ints(key, "median"));
+        (uint256[] memory abs, uint256[] memory bps) = (_uints(key, "tolerance_abs"), _uints(key, "tolerance_bps"));
+        uint256[] memory result = _results(key);
+        uint256 near;
+        for (uint256 i = 0; i < QUESTIONS; ++i) {
+            vm.assertTrue(Payouts.isNear(int64(score[i]), int64(median[i]), abs[i], bps[i]) == (result[i] == 1));
+            near += result[i];
+        }
+        vm.assertTrue(0 < near && near < QUESTIONS);
+    }
+
+    function test_lower_agreesWithReference() public view {
+        uint256 count;
+        for (string memory key = _item(".functions.lower", 0); this.has(key); key = _item(".functions.lower", ++count)) {
+            int64[] memory values = _narrow(_ints(key, ".values"));
+            vm.assertEq(Medians.lower(values), _int(key, ".result"));
+        }
+        vm.assertGt(count, 40);
+    }
+
+    function test_portion_isTheFloor(uint128 amount, uint16 bps) public pure {
+        uint256 portion = Payouts.portion(amount, bps);
+        vm.assertLe(portion * 10_000, uint256(amount) * bps);
+        vm.assertGt((portion + 1) * 10_000, uint256(amount) * bps);
+    }
+
+    function test_budget_ofAllRoundsStaysWithinPool(uint128 pool, uint16 rounds, uint128 left) public pure {
+        vm.assume(rounds > 0);
+        uint256 budget = Payouts.budget(pool, rounds, left);
+        vm.assertLe(budget, left);
+        vm.assertLe(budget * rounds, pool);
+        vm.assertTrue(budget == left || (budget + 1) * rounds > pool);
+    }
+
+    // Whole rounds.
+
+    function test_settle_agreesWithReference() public {
+        for (uint256 i = 0; i < CASES; ++i) {
+            string memory key = _item(".settlements", i);
+            uint256 id = _planted.plant(_params(string.concat(key, ".terms.")), _record(string.concat(key, ".record.")));
+            _planted.settle(id, 1);
+            _compareRound(id, string.concat(key, ".answer."));
+            _compareAccounts(id, key);
+        }
+        vm.assertFalse(this.has(_item(".settlements", CASES)));
+    }
+
+    function _compareRound(uint256 id, string memory key) private view {
+        (ITasks.VoidReason reason, int64[] memory medians, uint256 accepted) = _planted.judged(id);
+        vm.assertEq(uint256(reason), _uint(key, "void"));
+        int256[] memory expected = _ints(key, "medians");
+        vm.assertEq(medians.length, expected.length);
+        for (uint256 k = 0; k < expected.length; ++k) {
+            vm.assertEq(medians[k], expected[k]);
+        }
+        vm.assertEq(accepted, _uint(key, "accepted"));
+        vm.assertEq(_planted.left(id), _uint(key, "pool_left"));
+    }
+
+    function _compareAccounts(uint256 id, string memory key) private view {
+        uint256[] memory rewards = _uints(key, ".answer.rewards");
+        uint256[] memory slashes = _uints(key, ".answer.slashes");
+        (ITasks.Hospital[] memory hospitals, ITasks.Voter[] memory voters, address aggregator) = _planted.nodes(id);
+        vm.assertEq(rewards.length, hospitals.length + voters.length + 1);
+        uint256[] memory bonds = _uints(key, ".record.hospital_bonds");
+        for (uint256 i = 0; i < hospitals.length; ++i) {
+            vm.assertEq(_planted.paid(hospitals[i].node), rewards[i]);
+            vm.assertEq(bonds[i] - hospitals[i].bond, slashes[i]);
+        }
+        bonds = _uints(key, ".record.voter_bonds");
+        for (uint256 i = 0; i < voters.length; ++i) {
+            vm.assertEq(_planted.paid(voters[i].node), rewards[hospitals.length + i]);
+            vm.assertEq(bonds[i] - voters[i].bond, slashes[hospitals.length + i]);
+        }
+        vm.assertEq(_planted.paid(aggregator), rewards[rewards.length - 1]);
+    }
+
+    // The vectors. Numbers are decimal strings there; each is read in a call of its own, whose memory ends with it.
+
+    function uints(string calldata key) external view returns (uint256[] memory) {
+        return vm.parseJsonUintArray(vm.readFile(VECTORS), key);
+    }
+
+    function ints(string calldata key) external view returns (int256[] memory) {
+        return vm.parseJsonIntArray(vm.readFile(VECTORS), key);
+    }
+
+    function one(string calldata key) external view returns (int256) {
+        return vm.parseJsonInt(vm.readFile(VECTORS), key);
+    }
+
+    function has(string calldata key) external view returns (bool) {
+        return vm.keyExistsJson(vm.readFile(VECTORS), key);
+    }
+
+    function _params(string memory key) private view returns (ITasks.TaskParams memory p) {
+        p.aggregator = address(uint160(uint256(keccak256(bytes(key)))));
+        p.pool = uint128(_uint(key, "pool"));
+        p.rounds = uint16(_uint(key, "rounds"));
+        p.hospitalBond = uint128(_uint(key, "hospital_bond"));
+        p.voterBond = uint128(_uint(key, "voter_bond"));
+        p.minReveals = uint16(_uint(key, "min_reveals"));
+        p.acceptFloor = int64(_int(key, "accept_floor"));
+        p.harmfulBelow = int64(_int(key, "harmful_below"));
+        p.toleranceAbs = uint64(_uint(key, "tolerance_abs"));
+        p.toleranceBps = uint16(_uint(key, "tolerance_bps"));
+        p.hospitalShareBps = uint16(_uint(key, "hospital_share_bps"));
+        p.voterShareBps = uint16(_uint(key, "voter_share_bps"));
+        p.aggregatorShareBps = uint16(_uint(key, "aggregator_share_bps"));
+        p.harmfulSlashBps = uint16(_uint(key, "harmful_slash_bps"));
+        p.notRevealedSlashBps = uint16(_uint(key, "not_revealed_slash_bps"));
+    }
+
+    function _record(string memory key) private view returns (Record memory r) {
+        r.poolLeft = uint128(_uint(key, "pool_left"));
+        r.weights = _uints(key, "weights");
+        r.hospitalBonds = _uints(key, "hospital_bonds");
+        r.voterBonds = _uints(key, "voter_bonds");
+        r.cohorts = _uints(key, "cohorts");
+        r.viable = uint64(_uint(key, "viable"));
+        r.committed = _uint(key, "committed");
+        r.survivors = _uint(key, "survivors");
+        r.seated = _uint(key, "seated");
+        r.scores = new int64[][](r.voterBonds.length);
+        for (uint256 i = 0; i < r.scores.length; ++i) {
+            r.scores[i] = _narrow(_ints(_item(string.concat(key, "scores"), i), ""));
+        }
+    }
+
+    function _uints(string memory key, string memory name) private view returns (uint256[] memory) {
+        return this.uints(string.concat(key, name));
+    }
+
+    function _ints(string memory key, string memory name) private view returns (int256[] memory) {
+        return this.ints(string.concat(key, name));
+    }
+
+    function _int(string memory key, string memory name) private view returns (int256) {
+        return this.one(string.concat(key, name));
+    }
+
+    function _uint(string memory key, string memory name) private view returns (uint256) {
+        return uint256(_int(key, name));
+    }
+
+    function _results(string memory key) private view returns (uint256[] memory results) {
+        results = _uints(key, "result");
+        vm.assertEq(results.length, QUESTIONS);
+    }
+
+    function _item(string memory list, uint256 index) private pure returns (string memory) {
+        return string.concat(list, "[", vm.toString(index), "]");
+    }
+
+    function _narrow(int256[] memory wide) private pure returns (int64[] memory narrow) {
+        narrow = new int64[](wide.length);
+        for (uint256 i = 0; i < wide.length; ++i) {
+            narrow[i] = int64(wide[i]);
+        }
+    }
+}

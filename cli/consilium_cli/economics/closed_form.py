@@ -1,0 +1,65 @@
+"""What can be had without simulating: checks on the simulation, and formulas to set a task's terms by."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from consilium_cli.economics.world import Reals
+
+
+def honest_from_rate(
+    cost: float, seat_pay: float, near_lazy: float, near_honest: float, slash: float, eligible: float, told: float,
+    failed: float,
+) -> float:  # fmt: skip
+    """The canary rate from which on evaluating pays more than not evaluating.
+
+    Per seat, honesty earns `seat_pay · near_honest − cost − rate · eligible · failed · slash` and laziness
+    `seat_pay · near_lazy − rate · eligible · (1 − told) · slash`; where they meet is the answer, infinity if a lazy
+    voter is caught no more often than an honest one. `eligible` is the share of rounds that can hold a canary, `told`
+    the chance that a lazy voter tells it without data, `failed` the chance that an honest voter passes it.
+    """
+    caught = slash * eligible * (1 - told - failed)
+    advantage = cost + seat_pay * (near_lazy - near_honest)
+    if advantage <= 0:
+        return 0.0
+    return advantage / caught if caught > 0 else float("inf")
+
+
+def seats_of(voters: int, chance: float) -> Reals:
+    """Distribution of how many of `voters` independent voters win a seat: (voters + 1,)."""
+    distribution = np.ones(1)
+    for _ in range(voters):
+        distribution = np.convolve(distribution, [1 - chance, chance])
+    return distribution
+
+
+def capture_chance(voters: int, colluders: int, seats: int, min_reveals: int) -> float:
+    """Chance that colluders alone set the lower median upwards in a round: they are more than half of the committee.
+
+    Voters have one bond each. A void round counts as not captured.
+    """
+    chance = min(1.0, seats / voters)
+    theirs, others = seats_of(colluders, chance), seats_of(voters - colluders, chance)
+    return float(
+        sum(
+            theirs[a] * others[b]
+            for a in range(len(theirs))
+            for b in range(len(others))
+            if a + b >= max(min_reveals, 1) and a >= (a + b) // 2 + 1
+        )
+    )
+
+
+def split_pay(others: int, seats: int, stake: float, parts: int) -> float:
+    """Expected part of the voters' part that a stake of `stake` bonds earns per round, split over `parts` accounts,
+    when everybody is paid and the `others` have one bond each.
+    """
+    total = others + stake
+    own = seats_of(parts, min(1.0, seats * stake / parts / total))
+    rest = seats_of(others, min(1.0, seats / total))
+    return float(sum(own[x] * rest[y] * x / (x + y) for x in range(1, len(own)) for y in range(len(rest))))
+
+
+def aggregator_pay(fee: float, slash: float, cheated: float) -> float:
+    """Mean per round of an aggregator that lets a share `cheated` of the rounds go unpublished."""
+    return (1 - cheated) * fee - cheated * slash

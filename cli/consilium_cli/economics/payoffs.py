@@ -1,0 +1,96 @@
+"""Settlement of many rounds at once, in integers: equal, unit for unit, to `consilium_chain.settlement`.
+
+Rounds are the first axis of every array: R rounds, K cohorts, H hospitals of equal weight, V voters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from consilium_chain.settlement import BASIS_POINTS, portion
+
+from consilium_cli.economics.bank import Integers
+from consilium_cli.economics.errors import MoneyLost
+from consilium_cli.economics.rules import Rules
+from consilium_cli.economics.world import Flags
+
+LAST = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What R rounds decided. Amounts in millionths of a token; `left` stays in the pool."""
+
+    medians: Integers  # (R, K), 0 in a void round
+    accepted: Flags  # (R, K)
+    void: Flags  # (R,)
+    near: Flags  # (R, V) revealed, and within reach of every median
+    hospital_rewards: Integers  # (R, H)
+    hospital_slashes: Integers
+    voter_rewards: Integers  # (R, V)
+    voter_slashes: Integers  # for not revealing
+    aggregator_rewards: Integers  # (R,)
+    left: Integers  # (R,)
+
+
+def settle_rounds(rules: Rules, votes: Integers, seated: Flags, revealed: Flags, cohort_of: Integers) -> Settled:
+    """Votes are (R, K, V), in millionths, below 2^31 in size so that no product leaves 64 bits.
+
+    All hospitals commit, survive and weigh 1; all cohorts are viable. Raises MoneyLost if the money does not add up.
+    """
+    counts = revealed.sum(axis=1)
+    void = counts < rules.min_reveals
+    judged = ~void[:, None]
+    medians = np.where(judged, lower_medians(votes, revealed), 0)
+    accepted = (medians >= rules.accept_floor) & judged
+    harmful = (medians < rules.harmful_below) & judged
+    near = _near(rules, votes, medians) & revealed & judged
+
+    gains = np.take_along_axis(np.where(accepted, np.maximum(medians, 0), 0), cohort_of, axis=1)
+    whole = gains.sum(axis=1, keepdims=True)
+    hospital_rewards = portion(rules.budget, rules.hospital_share_bps) * gains // np.maximum(whole, 1)
+    seats = np.maximum(seated.sum(axis=1, keepdims=True), 1)
+    voter_rewards = np.where(near, rules.voter_part // seats, 0)
+    aggregator_rewards = np.where(void, 0, portion(rules.budget, rules.aggregator_share_bps))
+    paid = hospital_rewards.sum(axis=1) + voter_rewards.sum(axis=1) + aggregator_rewards
+    settled = Settled(
+        medians=medians,
+        accepted=accepted,
+        void=void,
+        near=near,
+        hospital_rewards=hospital_rewards,
+        hospital_slashes=np.take_along_axis(harmful, cohort_of, axis=1)
+        * portion(rules.hospital_bond, rules.harmful_slash_bps),
+        voter_rewards=voter_rewards,
+        voter_slashes=(seated & ~revealed) * portion(rules.voter_bond, rules.not_revealed_slash_bps),
+        aggregator_rewards=aggregator_rewards,
+        left=rules.budget - paid,
+    )
+    _require_conserved(settled)
+    return settled
+
+
+def lower_medians(votes: Integers, revealed: Flags) -> Integers:
+    """Per round and cohort, of the revealed votes: (R, K). Of no meaning where nobody revealed."""
+    ordered = np.sort(np.where(revealed[:, None, :], votes, LAST), axis=2)
+    place = np.maximum((revealed.sum(axis=1) - 1) // 2, 0)
+    return np.asarray(np.take_along_axis(ordered, place[:, None, None], axis=2)[..., 0])
+
+
+def canary_slashes(rules: Rules, canary_votes: Integers, canary: Flags, revealed: Flags) -> Integers:
+    """(R, V): of everybody who revealed a score at or above the line for a canary."""
+    return (canary[:, None] & revealed & (canary_votes >= rules.canary_line)) * rules.canary_slash
+
+
+def _near(rules: Rules, votes: Integers, medians: Integers) -> Flags:
+    reach = rules.tolerance_abs + np.abs(medians) * rules.tolerance_bps // BASIS_POINTS
+    return np.asarray((np.abs(votes - medians[..., None]) <= reach[..., None]).all(axis=1))
+
+
+def _require_conserved(settled: Settled) -> None:
+    """A round pays out of its budget, never more, and nothing negative."""
+    least = np.minimum(settled.left, settled.hospital_rewards.min(axis=1))
+    if (least < 0).any():
+        worst = int(np.argmin(least))
+        raise MoneyLost(worst, int(least[worst]))

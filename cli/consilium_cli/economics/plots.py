@@ -1,0 +1,160 @@
+"""The result's pictures, SVG. The same rows give the same file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+from matplotlib import pyplot
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from consilium_cli.economics.findings import clique_curve, rate_curve
+from consilium_cli.economics.options import Scenario
+from consilium_cli.economics.rules import RECOMMENDED
+from consilium_cli.economics.scenarios import CLIQUES, COMMITTEES, CURVES, HOSPITALS, VOTES, Row
+
+HONEST, DEVIANT, IDLE = "#2f6f9f", "#b1588c", "#8a8f98"
+SHADES = ("#d9a441", "#b1588c", "#1f9e89", "#2f6f9f", "#20344a")
+SHARE = 0.2  # of the bars
+
+
+def draw_plots(rows: Sequence[Row], crossings: Sequence[dict[str, Any]], folder: Path) -> list[Path]:
+    """Draws what the rows allow; returns the files written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, drawn in (
+        ("economics-payoffs", payoffs(rows)),
+        ("economics-canaries", canaries(rows, crossings)),
+        ("economics-collusion", collusion(rows)),
+    ):
+        if drawn is not None:
+            path = folder / f"{name}.svg"
+            drawn.savefig(path, metadata={"Date": None})
+            pyplot.close(drawn)
+            written.append(path)
+    return written
+
+
+def payoffs(rows: Sequence[Row]) -> Figure | None:
+    """What honest and dishonest players earn, side by side, one panel for those who vote and one for who trains."""
+    panels = [
+        ("voters, demo's terms, no canaries", _bars(rows, VOTES, "demo"), (-9, 12)),
+        ("voters, recommended terms", _bars(rows, VOTES, "recommended"), (-9, 12)),
+        ("cliques and hospitals, recommended terms", _bars(rows, {**CLIQUES, **HOSPITALS}, "recommended"), (-110, 90)),
+    ]
+    if not all(bars for _, bars, _ in panels):
+        return None
+    drawn, axes = _figure(12, 4.0, 3)
+    for axis, (title, bars, limits) in zip(axes, panels, strict=True):
+        for place, row in enumerate(bars):
+            axis.barh(place - 0.28, row.if_honest, 0.22, color=HONEST, label="deviants, had they been honest")
+            axis.barh(place, row.deviant_mean, 0.3, color=DEVIANT, label="deviants")
+            axis.barh(place + 0.28, row.honest_mean, 0.22, color=IDLE, label="the honest others, meanwhile")
+            shown = max(row.deviant_mean, limits[0] * 0.98)  # a bar that leaves the panel keeps its figure inside
+            side, space = ("left", " ") if shown >= 0 or row.deviant_mean < limits[0] else ("right", "")
+            colour = "white" if row.deviant_mean < limits[0] else DEVIANT
+            text = f"{space}{row.deviant_mean:.1f}{' ' if side == 'right' else ''}"
+            axis.text(shown, place, text, ha=side, va="center", fontsize=7, color=colour, weight="bold")
+        axis.set_xlim(*limits)
+        axis.set_yticks(range(len(bars)), [row.scenario for row in bars])
+        axis.invert_yaxis()
+        axis.axvline(0, color="black", linewidth=0.8)
+        axis.set_title(title, loc="left", fontsize=10)
+        axis.set_xlabel("tokens per round and player")
+    handles, labels = axes[0].get_legend_handles_labels()
+    drawn.legend(handles[:3], labels[:3], frameon=False, ncols=3, loc="outside lower center")
+    drawn.suptitle(f"Does honesty pay? {SHARE:.0%} of all deviate", x=0.01, ha="left")
+    return drawn
+
+
+def _bars(rows: Sequence[Row], scenarios: dict[Scenario, Any], terms: str) -> list[Row]:
+    """One row per scenario: the main share, whole tasks, the terms' own canary rate, the usual cohorts."""
+    found = {}
+    for row in rows:
+        usual = (row.share, row.late, row.canary_detection, row.cohort_size) == (
+            SHARE, False, 0.0, RECOMMENDED.cohort_size,
+        )  # fmt: skip
+        if row.scenario in scenarios and row.terms == terms and usual:
+            found[row.scenario] = row
+    return list(found.values())
+
+
+def canaries(rows: Sequence[Row], crossings: Sequence[dict[str, Any]]) -> Figure | None:
+    """Payoff of not looking against the canary rate."""
+    scenarios = (Scenario.LAZY, Scenario.FORECAST, Scenario.DODGING)
+    if not all(rate_curve(rows, scenario, *CURVES[0]) for scenario in scenarios):
+        return None
+    drawn, axes = _figure(12, 4.2, 3)
+    titles = ("tasks of five rounds", "a task that has converged", "five rounds; half of canaries told without data")
+    for axis, title, (late, told) in zip(axes, titles, CURVES, strict=True):
+        honest = rate_curve(rows, Scenario.FORECAST, late, told)
+        axis.plot([r.canary_rate for r in honest], [r.if_honest for r in honest], color="black", label="honest")
+        for scenario, colour in zip(scenarios, SHADES, strict=False):
+            curve = rate_curve(rows, scenario, late, told)
+            axis.plot([r.canary_rate for r in curve], [r.deviant_mean for r in curve], color=colour, label=scenario)
+            _mark(
+                axis,
+                next(
+                    c for c in crossings if (c["scenario"], c["late"], c["canary_detection"]) == (scenario, late, told)
+                ),
+                colour,
+            )
+        axis.axvline(RECOMMENDED.canary_rate, color=IDLE, linestyle="--", linewidth=1)
+        axis.set(xlabel="chance of a canary in a round", ylim=(-6, 12))
+        axis.set_title(title, loc="left", fontsize=10)
+        axis.axhline(0, color=IDLE, linewidth=0.8)
+    axes[0].set_ylabel("tokens per round and voter")
+    axes[0].legend(frameon=False, fontsize=8, loc="lower left")
+    drawn.suptitle(
+        "Canaries make laziness lose (dotted: where it should meet honesty, by hand; dashed: recommended)",
+        x=0.01, ha="left",
+    )  # fmt: skip
+    return drawn
+
+
+def _mark(axis: Axes, crossing: dict[str, Any], colour: str) -> None:
+    """The crossing by hand, and the simulated one as a point."""
+    by_hand = crossing["closed_form"]
+    if by_hand:
+        axis.axvline(by_hand, color=colour, linestyle=":", linewidth=1.2)
+        axis.text(by_hand, 11.8, f" {by_hand:.3f}", color=colour, va="top", fontsize=8)
+
+
+def collusion(rows: Sequence[Row]) -> Figure | None:
+    """A clique's gain over honesty against its share, one line per committee; dotted where one reveal is enough."""
+    if not all(clique_curve(rows, scenario, COMMITTEES[0], 1) for scenario in CLIQUES):
+        return None
+    drawn, axes = _figure(12, 4.2, 3)
+    titles = ("loud in every round", "loud only where it holds the median", "bent within the tolerance")
+    for axis, title, scenario in zip(axes, titles, CLIQUES, strict=True):
+        for seats, colour in zip(COMMITTEES, SHADES, strict=True):
+            curve = clique_curve(rows, scenario, seats, seats // 2 + 1)
+            lone = clique_curve(rows, scenario, seats, 1)
+            shares, errors = [r.share * 100 for r in curve], [2 * r.gain_se for r in curve]
+            gains = [r.gain for r in curve]
+            axis.errorbar(shares, gains, errors, color=colour, linewidth=1.4, elinewidth=0.7, label=f"{seats} seats")
+            axis.plot(shares, [r.gain for r in lone], color=colour, linewidth=0.9, linestyle=":")
+        axis.axhline(0, color="black", linewidth=0.8)
+        axis.set_xlabel("clique's share of stake and hospitals, %")
+        axis.set_title(title, loc="left", fontsize=10)
+    axes[0].set_ylabel("gain over honesty, tokens per round and party")
+    axes[0].legend(frameon=False, fontsize=8)
+    drawn.suptitle(
+        "Where honesty stops paying: above zero, collusion gains"
+        " (solid: most seats must reveal, dotted: one reveal is enough; bars: two standard errors)",
+        x=0.01, ha="left",
+    )  # fmt: skip
+    return drawn
+
+
+def _figure(width: float, height: float, columns: int) -> tuple[Figure, list[Axes]]:
+    pyplot.rcParams.update({"font.size": 9, "svg.fonttype": "path", "svg.hashsalt": "consilium"})
+    drawn, axes = pyplot.subplots(1, columns, figsize=(width, height), squeeze=False, layout="constrained")
+    for axis in axes[0]:
+        axis.spines[["top", "right"]].set_visible(False)
+    return drawn, list(axes[0])

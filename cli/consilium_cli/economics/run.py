@@ -1,0 +1,94 @@
+"""The simulation from measurement to files."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from consilium_cli.economics.bank import Bank
+from consilium_cli.economics.findings import break_evens, crossings
+from consilium_cli.economics.measure import TASKS, measure
+from consilium_cli.economics.options import EconomicsOptions
+from consilium_cli.economics.rules import RECOMMENDED
+from consilium_cli.economics.scenarios import TERMS, Row, Setting, rows_of
+
+SHOWN_SHARE = 0.2
+
+
+def run_economics(options: EconomicsOptions) -> None:
+    """Raises EconomicsError."""
+    started = time.monotonic()
+    console = Console()
+    columns = (TextColumn("  {task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    rows: list[Row] = []
+    with Progress(*columns, console=console, transient=True) as progress:
+        measuring = progress.add_task("measuring scores of real candidates", total=TASKS)
+        bank = measure(options.seed, progress=lambda done: progress.update(measuring, completed=done))
+        setting = Setting(bank, options.rounds, options.seed)
+        playing = progress.add_task("playing", total=len(options.scenarios))
+        for scenario in options.scenarios:
+            progress.update(playing, description=f"playing {scenario}")
+            rows.extend(rows_of(scenario, setting))
+            progress.advance(playing)
+    report = as_report(options, setting, rows)
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(as_text(report), encoding="utf-8")
+    written = [options.output]
+    if options.plots is not None:
+        from consilium_cli.economics.plots import draw_plots  # loads matplotlib
+
+        written += draw_plots(rows, report["crossings"], options.plots)
+    console.print(table(rows))
+    console.print(f"{time.monotonic() - started:.1f} s. {len(rows)} rows; wrote {', '.join(map(str, written))}")
+
+
+def as_report(options: EconomicsOptions, setting: Setting, rows: Sequence[Row]) -> dict[str, Any]:
+    """The whole result, ready for JSON: a function of rounds, seed and scenarios alone."""
+    return {
+        "what": "mean payoff per round of honest and dishonest players, in tokens; see docs/economics.md",
+        "rounds": options.rounds,
+        "seed": options.seed,
+        "terms": {name: asdict(rules) for name, rules in TERMS.items()},
+        "measured": measured(setting.bank),
+        "crossings": crossings(rows, setting),
+        "break_evens": break_evens(rows),
+        "rows": [row.as_json() for row in rows],
+    }
+
+
+def as_text(report: dict[str, Any]) -> str:
+    """JSON with one line per row, so that a change to one shows as one."""
+    head = json.dumps({name: value for name, value in report.items() if name != "rows"}, indent=1)
+    rows = ",\n".join(f"  {json.dumps(row)}" for row in report["rows"])
+    return f'{head.removesuffix("}").rstrip()},\n "rows": [\n{rows}\n ]\n}}\n'
+
+
+def measured(bank: Bank) -> dict[str, Any]:
+    return {
+        "what": "federated averaging on the Wisconsin breast cancer data, cohorts of four, scores in nats of log loss",
+        "tasks": bank.tasks,
+        "rows_per_voter": bank.rows_per_voter,
+        "rounds": bank.summary(RECOMMENDED.cohort_size, RECOMMENDED.canary_line),
+    }
+
+
+def table(rows: Sequence[Row]) -> Table:
+    """One line per scenario and terms: the usual cohorts, whole tasks, and a fifth of all deviating if it can be."""
+    shown = Table("scenario", "terms", "honest", "deviant", "if honest", "gain", "per", box=None, pad_edge=False)
+    usual: dict[tuple[str, str], Row] = {}
+    for row in rows:
+        key = (row.scenario, row.terms)
+        closer = key not in usual or abs(row.share - SHOWN_SHARE) < abs(usual[key].share - SHOWN_SHARE)
+        if closer and row.terms in TERMS and row.cohort_size == RECOMMENDED.cohort_size and not row.late:
+            usual[key] = row
+    for row in usual.values():
+        amounts = (row.honest_mean, row.deviant_mean, row.if_honest, row.gain)
+        shown.add_row(row.scenario, row.terms, *(f"{amount:.2f}" for amount in amounts), row.unit)
+    return shown

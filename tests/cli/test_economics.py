@@ -1,0 +1,380 @@
+"""The economics simulation: settles as the contract does, conserves, repeats itself, agrees with sums by hand."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from consilium_chain.settlement import RoundRecord, lower_median, settle
+from consilium_chain.task_spec import MICRO
+from consilium_chain.views import VoidReason
+from consilium_cli.economics import run
+from consilium_cli.economics.bank import Bank, Conduct
+from consilium_cli.economics.closed_form import (
+    aggregator_pay,
+    capture_chance,
+    honest_from_rate,
+    seats_of,
+    split_pay,
+)
+from consilium_cli.economics.errors import MoneyLost, RulesInvalid
+from consilium_cli.economics.findings import closed_crossing, zero_of
+from consilium_cli.economics.measure import measure
+from consilium_cli.economics.options import EconomicsOptions, Scenario
+from consilium_cli.economics.payoffs import lower_medians, settle_rounds
+from consilium_cli.economics.players import Cast, Played, Vote, holds_median, play
+from consilium_cli.economics.rules import DEMO, RECOMMENDED, Rules
+from consilium_cli.economics.scenarios import (
+    SHARES,
+    SPLITS,
+    SYBIL_STAKE,
+    VOTES,
+    Setting,
+    clique_row,
+    first,
+    hospital_row,
+    rows_of,
+    sybil_payoffs,
+    voter_row,
+)
+from consilium_cli.economics.world import World, draw
+from consilium_cli.main import app
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+pytestmark = pytest.mark.xdist_group("economics")  # the bank is measured once
+
+
+@pytest.fixture(scope="module")
+def bank() -> Bank:
+    return measure(seed=0, tasks=2)
+
+
+@pytest.fixture(scope="module")
+def setting(bank: Bank) -> Setting:
+    return Setting(bank, rounds=1_000, seed=1)
+
+
+def cast(world: World, vote: Vote, conduct: Conduct = Conduct.HONEST, share: float = 0.3) -> Cast:
+    hospitals = first(world.rules.hospitals, share)
+    return Cast(vote, first(world.voters, share), conduct, hospitals, hospitals)
+
+
+def record_of(world: World, votes: Any, revealed: Any, r: int) -> RoundRecord:
+    rules = world.rules
+    everybody = (1 << rules.hospitals) - 1
+    return RoundRecord(
+        pool_left=rules.budget,
+        weights=(1,) * rules.hospitals,
+        hospital_bonds=(rules.hospital_bond,) * rules.hospitals,
+        voter_bonds=(rules.voter_bond,) * world.voters,
+        cohorts=tuple(sum(1 << int(h) for h in np.flatnonzero(world.cohort_of[r] == k)) for k in range(rules.cohorts)),
+        viable=(1 << rules.cohorts) - 1,
+        committed=everybody,
+        survivors=everybody,
+        seated=sum(1 << int(v) for v in np.flatnonzero(world.seated[r])),
+        scores=tuple(tuple(map(int, votes[r, :, v])) if revealed[r, v] else None for v in range(world.voters)),
+    )
+
+
+@pytest.mark.parametrize("rules", [DEMO, RECOMMENDED, replace(DEMO, seats=3, min_reveals=3)])
+@pytest.mark.parametrize("conduct", [Conduct.HONEST, Conduct.SIGN_FLIP])
+def test_settle_rounds_agrees_with_the_reference(bank: Bank, rules: Rules, conduct: Conduct) -> None:
+    """Unit for unit, on rounds with poison, silent voters and too few of them."""
+    world = draw(rules, bank, 60, seed=3)
+    hospitals = first(rules.hospitals, 0.3)
+    votes = world.evaluations(conduct, hospitals)
+    revealed = world.seated & (np.arange(world.voters) % 5 != 0)
+    fast = settle_rounds(rules, votes, world.seated, revealed, world.cohort_of)
+    assert fast.void.any() or rules.min_reveals != rules.seats
+    for r in range(world.rounds):
+        plain = settle(rules.terms(), record_of(world, votes, revealed, r))
+        accounts = plain.accounts
+        assert fast.void[r] == (plain.void is VoidReason.TOO_FEW_SCORES)
+        assert tuple(fast.medians[r]) == (plain.medians or (0,) * rules.cohorts)
+        assert sum(1 << k for k in range(rules.cohorts) if fast.accepted[r, k]) == plain.accepted
+        rewards = [*fast.hospital_rewards[r], *fast.voter_rewards[r], fast.aggregator_rewards[r]]
+        assert rewards == [account.reward for account in accounts]
+        slashes = [*fast.hospital_slashes[r], *fast.voter_slashes[r]]
+        assert slashes == [account.slash for account in accounts[:-1]]
+        assert fast.left[r] == plain.pool_left
+
+
+@pytest.mark.parametrize("vote", Vote)
+@pytest.mark.parametrize("conduct", Conduct)
+def test_play_conserves_in_every_round(bank: Bank, vote: Vote, conduct: Conduct) -> None:
+    world = draw(RECOMMENDED, bank, 200, seed=5)
+    played = play(world, cast(world, vote, conduct))
+    settled = played.settled
+    paid = settled.hospital_rewards.sum(axis=1) + settled.voter_rewards.sum(axis=1) + settled.aggregator_rewards
+    assert (paid + settled.left == RECOMMENDED.budget).all()
+    assert min(part.min() for part in (settled.hospital_rewards, settled.voter_rewards, settled.left)) >= 0
+    # What players have is what was paid, less what they spent and lost: no payoff comes out of nothing.
+    slashed = settled.voter_slashes.sum() + settled.hospital_slashes.sum() + played.canary_slashes.sum()
+    spent = played.voter_costs.sum() * MICRO + _trained(world, played, conduct) * RECOMMENDED.training_cost
+    total = (played.voters.sum() + played.hospitals.sum()) * MICRO
+    assert total == pytest.approx(paid.sum() - settled.aggregator_rewards.sum() - slashed - spent, rel=1e-9)
+
+
+def _trained(world: World, played: Played, conduct: Conduct) -> int:
+    idle = first(world.rules.hospitals, 0.3).sum() if conduct in (Conduct.ZERO, Conduct.NOISE) else 0
+    return int(world.rounds * (world.rules.hospitals - idle))
+
+
+def test_settle_rounds_names_the_round_that_loses_money() -> None:
+    greedy = replace(DEMO, hospital_share_bps=12_000)
+    votes = np.full((3, greedy.cohorts, 4), 1_000)
+    seated = np.ones((3, 4), dtype=bool)
+    with pytest.raises(MoneyLost, match="round 0"):
+        settle_rounds(greedy, votes, seated, seated, np.tile(np.arange(20) % 5, (3, 1)))
+
+
+@given(st.lists(st.tuples(st.integers(-(2**40), 2**40), st.booleans()), min_size=1, max_size=50))
+def test_lower_medians_agrees_with_the_reference(votes: list[tuple[int, bool]]) -> None:
+    revealed = [value for value, shown in votes if shown]
+    if revealed:
+        values, shown = np.array([[[value for value, _ in votes]]]), np.array([[shown for _, shown in votes]])
+        assert lower_medians(values, shown)[0, 0] == lower_median(revealed)
+
+
+# --- what the simulation is for -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("scenario", VOTES)
+def test_honesty_beats_every_careless_vote_at_the_recommended_terms(
+    setting: Setting, scenario: Scenario, late: bool
+) -> None:
+    for share in SHARES:
+        row = voter_row(scenario, share, replace(RECOMMENDED, late=late), "recommended", setting)
+        assert row.gain + 3 * row.gain_se < 0, share
+
+
+def test_laziness_pays_without_canaries(setting: Setting) -> None:
+    """What canaries are for: in a converged task nothing else finds out who did not look."""
+    row = voter_row(Scenario.LAZY, 0.1, replace(RECOMMENDED, late=True, canary_rate=0.0), "recommended", setting)
+    assert row.gain - 3 * row.gain_se > 0
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_closed_crossing_is_where_the_simulation_crosses(bank: Bank, late: bool) -> None:
+    setting = Setting(bank, rounds=20_000, seed=2)
+    by_hand = closed_crossing(Scenario.FORECAST, late, 0.0, setting)
+    rules = replace(RECOMMENDED, late=late, canary_rate=by_hand)
+    row = voter_row(Scenario.FORECAST, 0.1, rules, "recommended", setting)
+    assert 0.02 < by_hand < RECOMMENDED.canary_rate
+    assert abs(row.gain) < 4 * row.gain_se < 0.5
+
+
+def test_more_canaries_never_help_the_lazy(setting: Setting) -> None:
+    rates = (0.0, 0.05, 0.1, 0.2, 0.4)
+    rows = [
+        voter_row(Scenario.FORECAST, 0.2, replace(RECOMMENDED, canary_rate=q), "recommended", setting) for q in rates
+    ]
+    payoffs = [row.deviant_mean for row in rows]
+    assert payoffs == sorted(payoffs, reverse=True)
+
+
+def test_hedging_pays_only_where_the_tolerance_reaches_below_the_canaries_line(setting: Setting) -> None:
+    wide = replace(RECOMMENDED, late=True, tolerance_abs=DEMO.tolerance_abs)
+    assert voter_row(Scenario.HEDGING, 0.1, wide, "recommended", setting).gain > 0
+    assert voter_row(Scenario.HEDGING, 0.1, replace(RECOMMENDED, late=True), "recommended", setting).gain < 0
+
+
+def test_keeping_silent_about_a_canary_is_no_cheaper_than_failing_it(setting: Setting) -> None:
+    fails = voter_row(Scenario.FORECAST, 0.1, RECOMMENDED, "recommended", setting)
+    dodges = voter_row(Scenario.DODGING, 0.1, RECOMMENDED, "recommended", setting)
+    assert dodges.deviant_mean <= fails.deviant_mean
+    cheap = replace(RECOMMENDED, not_revealed_slash_bps=1_000)
+    assert voter_row(Scenario.DODGING, 0.1, cheap, "recommended", setting).deviant_mean > fails.deviant_mean
+
+
+def test_split_stake_gains_nothing(setting: Setting) -> None:
+    """Below the cap of one seat: 9 seats, a tenth of the stake. Many rounds, since seats differ from split to split."""
+    long = replace(setting, rounds=20_000)
+    rules = replace(RECOMMENDED, seats=9, min_reveals=1, canary_rate=0.0)
+    whole, _ = sybil_payoffs(rules, 1, long)
+    for parts in SPLITS[1:]:
+        split, _ = sybil_payoffs(rules, parts, long)
+        error = float(np.hypot(split.std(), whole.std()) / np.sqrt(long.rounds))
+        assert split.mean() - whole.mean() < 3 * error, parts
+
+
+def test_split_pay_falls_with_every_split_and_agrees_with_the_simulation(setting: Setting) -> None:
+    by_hand = [split_pay(36, 9, SYBIL_STAKE, parts) for parts in SPLITS]
+    assert by_hand == sorted(by_hand, reverse=True)
+    rules = replace(
+        RECOMMENDED, seats=9, min_reveals=1, canary_rate=0.0, tolerance_abs=10**9, evaluation_cost=0
+    )  # everybody is near
+    for parts, expected in zip(SPLITS, by_hand, strict=True):
+        simulated = sybil_payoffs(rules, parts, replace(setting, rounds=20_000))[0]
+        error = float(simulated.std() / np.sqrt(len(simulated)))
+        assert simulated.mean() == pytest.approx(expected * rules.voter_part / MICRO / SYBIL_STAKE, abs=4 * error)
+
+
+def test_clique_holds_more_rounds_and_gains_more_as_it_grows(setting: Setting) -> None:
+    world = setting.world(RECOMMENDED)
+    held = [holds_median(world.seated, first(world.voters, share)).mean() for share in SHARES]
+    assert held == sorted(held)
+    rows = [clique_row(Scenario.OPPORTUNIST, share, RECOMMENDED, "recommended", setting) for share in SHARES]
+    gains = [row.gain for row in rows]
+    assert gains == sorted(gains)
+    assert gains[0] >= 0
+    assert gains[-1] > 3 * rows[-1].gain_se  # collusion pays in the end, and docs/economics.md says so
+
+
+@pytest.mark.parametrize(("seats", "min_reveals"), [(3, 1), (9, 5), (15, 8)])
+def test_capture_chance_agrees_with_the_simulation(bank: Bank, seats: int, min_reveals: int) -> None:
+    world = draw(replace(RECOMMENDED, seats=seats, min_reveals=min_reveals), bank, 20_000, seed=4)
+    held = holds_median(world.seated, first(40, 0.4)) & (world.seated.sum(axis=1) >= min_reveals)
+    assert held.mean() == pytest.approx(capture_chance(40, 16, seats, min_reveals), abs=0.012)
+
+
+def test_free_riding_loses_alone_and_hides_in_large_cohorts(setting: Setting) -> None:
+    gains = [
+        hospital_row(Scenario.FREE_RIDER, 0.1, replace(RECOMMENDED, cohort_size=size), "recommended", setting).gain
+        for size in (1, 2, 4)
+    ]
+    assert gains == sorted(gains)
+    assert gains[0] < -40
+    assert gains[2] > -4
+
+
+@pytest.mark.parametrize("scenario", [Scenario.POISON_SIGN, Scenario.POISON_LABELS])
+def test_poison_costs_its_author_more_than_its_neighbours(setting: Setting, scenario: Scenario) -> None:
+    row = hospital_row(scenario, 0.1, RECOMMENDED, "recommended", setting)
+    assert row.deviant_mean < 0 < row.honest_mean
+
+
+def test_aggregator_pay_of_the_demo_and_of_the_rule() -> None:
+    assert 2 * aggregator_pay(fee=500, slash=250, cheated=0.5) == 250  # the demo's two rounds, one of them cheated
+    assert aggregator_pay(fee=500, slash=500, cheated=0.5) == 0
+
+
+def test_honest_from_rate_knows_its_limits() -> None:
+    given = {"cost": 5.0, "seat_pay": 27.0, "slash": 100.0, "eligible": 1.0, "told": 0.0, "failed": 0.0}
+    assert honest_from_rate(near_lazy=1.0, near_honest=1.0, **given) == pytest.approx(0.05)
+    assert honest_from_rate(near_lazy=0.1, near_honest=1.0, **given) == 0
+    assert honest_from_rate(near_lazy=1.0, near_honest=1.0, **given | {"told": 1.0}) == float("inf")
+
+
+def test_seats_of_is_binomial() -> None:
+    assert seats_of(3, 0.5) == pytest.approx([0.125, 0.375, 0.375, 0.125])
+
+
+@pytest.mark.parametrize(
+    ("points", "zero"),
+    [([(0, -1), (1, 1)], 0.5), ([(0, 0), (1, 1)], 0), ([(0, 1), (1, 2)], None), ([(0, 1), (1, 0)], 1), ([], None)],
+)
+def test_zero_of_finds_the_first_crossing(points: list[tuple[float, float]], zero: float | None) -> None:
+    assert zero_of(points) == zero
+
+
+# --- reproducible, and usable -------------------------------------------------------------------------------------
+
+
+def test_measure_is_deterministic_and_plausible(bank: Bank) -> None:
+    again = measure(seed=0, tasks=1)
+    for key, scores in again.scores.items():
+        assert np.array_equal(scores[0], bank.scores[key][0]), key
+    assert np.array_equal(again.canaries[0], bank.canaries[0])
+    forecast = bank.forecast(4)
+    assert list(forecast) == sorted(forecast, reverse=True)  # a task's first round improves most
+    assert forecast[0] > 300_000 > 30_000 > forecast[-1] > 0
+    assert (bank.of(Conduct.ZERO, 4, 4) == 0).all()
+    assert bank.of(Conduct.SIGN_FLIP, 4, 4).mean() < bank.of(Conduct.SIGN_FLIP, 4, 1).mean() < 0
+
+
+def test_report_is_a_function_of_its_options(bank: Bank) -> None:
+    def report(seed: int) -> str:
+        setting = Setting(bank, rounds=50, seed=seed)
+        scenarios = tuple(Scenario)
+        rows = [row for scenario in scenarios for row in rows_of(scenario, setting)]
+        assert {row.scenario for row in rows} == set(scenarios)
+        return run.as_text(run.as_report(EconomicsOptions(50, seed, scenarios, Path(), None), setting, rows))
+
+    assert report(1) == report(1)
+    assert report(1) != report(2)
+
+
+@pytest.fixture
+def simulate(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """The command, with the measurement that these tests share."""
+    monkeypatch.setattr(run, "measure", lambda seed, progress: bank)
+    return lambda *arguments: CliRunner().invoke(app, ["simulate", "economics", *arguments])
+
+
+def test_simulate_economics_writes_rows_and_pictures(simulate: Callable[..., Any], tmp_path: Path) -> None:
+    output, plots = tmp_path / "new" / "economics.json", tmp_path / "plots"
+    result = simulate("--rounds", "50", "--output", str(output), "--plots", str(plots))
+    assert result.exit_code == 0, result.output
+    rows = json.loads(output.read_text(encoding="utf-8"))["rows"]
+    assert {"scenario", "share", "honest_mean", "deviant_mean", "canary_rate"} <= set(rows[0])
+    assert sorted(path.name for path in plots.iterdir()) == [
+        "economics-canaries.svg", "economics-collusion.svg", "economics-payoffs.svg",
+    ]  # fmt: skip
+
+
+def test_simulate_economics_of_one_scenario_draws_no_empty_pictures(
+    simulate: Callable[..., Any], tmp_path: Path
+) -> None:
+    output, plots = tmp_path / "economics.json", tmp_path / "plots"
+    result = simulate(
+        "--scenario", "sybil", "--scenario", "sybil", "--rounds", "50", "--output", str(output), "--plots", str(plots)
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    report = json.loads(output.read_text(encoding="utf-8"))
+    assert [row["scenario"] for row in report["rows"]] == ["sybil"] * 2 * len(SPLITS)
+    assert list(plots.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "about"),
+    [
+        (["--rounds", "0"], "--rounds"),
+        (["--seed", "-1"], "--seed"),
+        (["--scenario", "greedy"], "greedy"),
+        (["--output", "."], "--output"),
+    ],
+)
+def test_simulate_economics_refuses_bad_options(simulate: Callable[..., Any], arguments: list[str], about: str) -> None:
+    result = simulate(*arguments)
+    assert result.exit_code == 2
+    assert about in result.output
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"cohort_size": 3}, "cohort_size"),
+        ({"seats": 41}, "seats"),
+        ({"min_reveals": 10}, "min_reveals"),
+        ({"canary_rate": 1.5}, "canary_rate"),
+        ({"canary_detection": -0.1}, "canary_detection"),
+    ],
+)
+def test_rules_refuse_what_does_not_fit(change: dict[str, Any], field: str) -> None:
+    with pytest.raises(RulesInvalid) as caught:
+        replace(DEMO, **change)
+    assert caught.value.field == field
+
+
+def test_bank_refuses_a_cohort_size_that_was_not_measured(bank: Bank) -> None:
+    with pytest.raises(RulesInvalid, match=r"cohort_size 5: was not measured; measured are \[1, 2, 4\]"):
+        play(world := draw(replace(DEMO, cohort_size=5), bank, 5, seed=0), cast(world, Vote.HONEST))
+
+
+def test_help_loads_nothing_heavy() -> None:
+    script = (
+        "import sys; from consilium_cli.main import app;"
+        "heavy = {'numpy', 'torch', 'matplotlib', 'web3', 'pandas'} & set(sys.modules); assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
