@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import time
+from fractions import Fraction
+from math import floor
+
+import numpy as np
+import pytest
+from consilium_zk.canaries import (
+    MAX_RETREAT,
+    canary_lanes,
+    is_turned,
+    progress_after,
+    seed_commitment,
+)
+from consilium_zk.errors import ArgumentInvalid, LaneOutOfRange, ShapeWrong
+from consilium_zk.packing import LaneLayout, pack, unpack
+from consilium_zk.quantise import Quantiser
+from hypothesis import given
+from hypothesis import strategies as st
+
+SEED = bytes(range(32))
+
+
+@st.composite
+def sums(draw: st.DrawFn) -> tuple[list[int], list[int], int, int, int]:
+    """Lanes, progress, weight, bits, retreat: over all that the function takes, ends included."""
+    bits = draw(st.integers(2, 40))
+    weight = draw(st.integers(1, min(1 << 22, ((1 << 62) - 1) // ((1 << (bits - 1)) - 1))))
+    top = weight * ((1 << bits) - 2)
+    lane = st.one_of(st.integers(0, top), st.sampled_from([0, top, top // 2]))
+    pairs = draw(st.lists(st.tuples(lane, st.integers(-(1 << 55), 1 << 55)), min_size=1, max_size=20))
+    return [a for a, _ in pairs], [b for _, b in pairs], weight, bits, draw(st.integers(0, MAX_RETREAT))
+
+
+def reference(lane: int, progress: int, weight: int, bits: int, retreat: int) -> int:
+    """One lane in exact rational arithmetic, as the contract's dispute would compute it."""
+    top, half = weight * (2**bits - 2), (2 ** (bits - 1) - 1) // 2
+    back = max(-half, min(half, floor(Fraction(progress * retreat, 16))))
+    return (top - weight * back - lane) % (top + 1)
+
+
+@given(sums())
+def test_canary_lanes_equals_exact_arithmetic_lane_by_lane(case: tuple[list[int], list[int], int, int, int]) -> None:
+    lanes, progress, *rest = case
+    found = canary_lanes(np.array(lanes, np.uint64), np.array(progress, np.int64), *rest)
+    assert found.dtype == np.uint64
+    assert found.tolist() == [reference(a, b, *rest) for a, b in zip(lanes, progress, strict=True)]
+
+
+@given(sums())
+def test_canary_lanes_twice_gives_the_sum_and_stays_in_range(case: tuple[list[int], list[int], int, int, int]) -> None:
+    lanes, progress = np.array(case[0], np.uint64), np.array(case[1], np.int64)
+    weight, bits, retreat = case[2:]
+    turned = canary_lanes(lanes, progress, weight, bits, retreat)
+    assert int(turned.max()) <= weight * (2**bits - 2)
+    assert np.array_equal(canary_lanes(turned, progress, weight, bits, retreat), lanes)
+
+
+@given(sums())
+def test_canary_lanes_without_progress_negates_the_update_exactly(
+    case: tuple[list[int], list[int], int, int, int],
+) -> None:
+    lanes, (weight, bits, retreat) = np.array(case[0], np.uint64), case[2:]
+    turned = canary_lanes(lanes, np.zeros(lanes.size, np.int64), weight, bits, retreat)
+    quantiser = Quantiser(bits, 1.0)
+    assert np.array_equal(quantiser.dequantise_sum(turned, weight), -quantiser.dequantise_sum(lanes, weight))
+
+
+def test_canary_lanes_keep_the_weights_common_divisor(random: np.random.Generator) -> None:
+    """A sum of multiples of 12 and 16 holds multiples of 4 only; a canary that did not would be known by that."""
+    bits, weights = 16, (12, 16)
+    lanes = sum(random.integers(2**13, 2**15, 5_000, dtype=np.uint64) * np.uint64(weight) for weight in weights)
+    progress = random.integers(-(2**14), 2**14, 5_000)
+    turned = canary_lanes(np.asarray(lanes), progress, sum(weights), bits)
+    wrapped = np.abs(turned.astype(np.int64) - 28 * 32767) > 28 * 24575
+    assert not (turned[~wrapped] % np.uint64(4)).any()
+    assert (~wrapped).mean() > 0.5
+
+
+def test_canary_lanes_of_a_rounded_update_are_those_of_the_negated_update_in_law(random: np.random.Generator) -> None:
+    """Stochastic rounding is symmetric: turning after rounding leaves no other noise than rounding what was turned."""
+    quantiser, count = Quantiser(8, 1.0), 200_000
+    values = np.full(count, 0.3217)
+    turned = canary_lanes(quantiser.quantise(values, random.random(count)), np.zeros(count, np.int64), 1, 8)
+    direct = quantiser.quantise(-values, random.random(count))
+    assert set(turned.tolist()) == set(direct.tolist())
+    # Six deviations of the difference of two such means.
+    assert abs(float(turned.mean()) - float(direct.mean())) < 6 * 0.5 * (2 / count) ** 0.5
+
+
+def test_canary_lanes_take_the_progress_back(random: np.random.Generator) -> None:
+    quantiser, weight, count = Quantiser(16, 1.0), 20, 4_000
+    update, learnt = random.uniform(-0.4, 0.4, count), random.uniform(-0.4, 0.4, count)
+    lanes = quantiser.quantise(update) * np.uint64(weight)
+    progress = np.rint(learnt / quantiser.step).astype(np.int64)
+    for retreat in (0, 8, 16):
+        mean = quantiser.dequantise_mean(canary_lanes(lanes, progress, weight, 16, retreat), weight)
+        np.testing.assert_allclose(mean, -update - retreat / 16 * learnt, atol=2.1 * quantiser.step)
+
+
+def test_canary_lanes_pack_as_a_sum_does(random: np.random.Generator) -> None:
+    layout = LaneLayout(16, 128)
+    lanes = random.integers(0, 30 * (2**16 - 2), 50_000, dtype=np.uint64)
+    turned = canary_lanes(lanes, random.integers(-(2**17), 2**17, 50_000), 30, 16)
+    blobs = pack(turned, layout, 30)
+    assert len(blobs) == len(pack(lanes, layout, 30))
+    assert np.array_equal(unpack(blobs, 50_000, layout, 30), turned)
+
+
+@given(
+    st.integers(2, 40),
+    st.integers(1, 1000),
+    st.lists(st.tuples(st.integers(0, 2**50), st.integers(-(2**50), 2**50)), min_size=1, max_size=20),
+)
+def test_progress_after_adds_the_rounded_mean(bits: int, weight: int, pairs: list[tuple[int, int]]) -> None:
+    offset = 2 ** (bits - 1) - 1
+    lanes = [number % (2 * weight * offset + 1) for number, _ in pairs]
+    before = [progress for _, progress in pairs]
+    after = progress_after(np.array(before, np.int64), np.array(lanes, np.uint64), weight, bits)
+    exact = [floor(Fraction(lane, weight) - offset + Fraction(1, 2)) for lane in lanes]
+    assert after.tolist() == [a + b for a, b in zip(before, exact, strict=True)]
+
+
+def test_canary_lanes_of_a_million_lanes_take_under_a_second(random: np.random.Generator) -> None:
+    lanes = random.integers(0, 60 * (2**16 - 2), 1_000_000, dtype=np.uint64)
+    progress = random.integers(-(2**15), 2**15, 1_000_000)
+    started = time.process_time()
+    canary_lanes(lanes, progress, 60, 16)
+    assert time.process_time() - started < 1
+
+
+def test_is_turned_is_a_fair_coin_that_depends_on_all_it_is_told() -> None:
+    flips = [is_turned(SEED, 1, round_, cohort) for round_ in range(100) for cohort in range(20)]
+    assert 850 < sum(flips) < 1150  # 6.7 deviations
+    others = [
+        [is_turned(bytes(32), 1, 1, cohort) for cohort in range(64)],
+        [is_turned(SEED, 2, 1, cohort) for cohort in range(64)],
+        [is_turned(SEED, 1, 2, cohort) for cohort in range(64)],
+        [is_turned(SEED, 1, 1, cohort) for cohort in range(64)],
+    ]
+    assert len({tuple(row) for row in others}) == len(others)
+
+
+def test_seed_commitment_is_known_by_the_seed_only() -> None:
+    assert seed_commitment(SEED) != seed_commitment(bytes(32))
+    assert len(seed_commitment(SEED)) == 32
+    with pytest.raises(ShapeWrong):
+        seed_commitment(b"short")
+    with pytest.raises(ArgumentInvalid):
+        is_turned(SEED, -1, 0, 0)
+
+
+def test_canary_lanes_refuse_what_is_no_sum() -> None:
+    lanes, progress = np.zeros(3, np.uint64), np.zeros(3, np.int64)
+    with pytest.raises(LaneOutOfRange) as caught:
+        canary_lanes(np.array([0, 61], np.uint64), np.zeros(2, np.int64), 10, 3)
+    assert (caught.value.index, caught.value.bound) == (1, 60)
+    with pytest.raises(ShapeWrong):
+        canary_lanes(lanes.astype(np.int64), progress, 10, 8)
+    with pytest.raises(ShapeWrong):
+        canary_lanes(lanes, progress[:2], 10, 8)
+    with pytest.raises(ShapeWrong):
+        progress_after(progress.astype(np.float64), lanes, 10, 8)
+    with pytest.raises(ArgumentInvalid):
+        canary_lanes(lanes, progress + 2**56, 10, 8)
+    for weight, bits, retreat in ((0, 8, 16), (2**30, 40, 16), (1, 1, 16), (1, 41, 16), (1, 8, -1), (1, 8, 256)):
+        with pytest.raises(ArgumentInvalid):
+            canary_lanes(lanes, progress, weight, bits, retreat)
