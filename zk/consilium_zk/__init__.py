@@ -10,6 +10,7 @@ Imports nothing from the other rooms; they import this one.
     kzg        commitments, openings, the challenge that binds an opening to its sender
     curve      G1 in ZCash and EIP-2537 encodings; weighted sums of commitments
     tickets    committee seats: BLS keys, tickets, draws
+    canaries   sums turned into known-bad candidates, and back
     encoding   Solidity's abi.encode for the few fixed shapes above
     errors     everything raised, one tree
 """
