@@ -136,11 +136,11 @@ contract ConservationTest is Fixture {
         vm.assertEq(_locked(node, role), 0);
         vm.startPrank(node);
         if (tasks.claimable(node) > 0) tasks.claim();
-        uint128 free = staking.stakeOf(node, role).free;
-        if (free > 0) {
-            staking.startUnbonding(role, free);
+        (uint256 shares,,) = staking.positionOf(node, node, role);
+        if (shares > 0) {
+            uint256 request = staking.startUnbonding(node, role, shares);
             vm.warp(block.timestamp + UNBONDING);
-            staking.withdraw(role);
+            staking.withdraw(request);
         }
         vm.stopPrank();
     }

@@ -12,5 +12,4 @@ interface IDeployedTasks is ITasks {
 
 interface IDeployedStaking is IStaking {
     function setTasks(address tasks) external;
-    function totalStaked() external view returns (uint256);
 }

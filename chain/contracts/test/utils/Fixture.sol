@@ -20,7 +20,9 @@ abstract contract Fixture is Test {
 
     uint256 internal constant SUPPLY = 1_000_000e18;
     uint256 internal constant STAKE = 1_000e18;
-    uint64 internal constant UNBONDING = 7 days;
+    uint32 internal constant UNBONDING = 7 days;
+    uint32 internal constant VESTING = 1 days;
+    uint256 internal constant COMMISSION = 1_000;
     uint256 internal constant WINDOW = 100;
     uint256 internal constant HOSPITALS = 4;
     uint256 internal constant VOTERS = 3;
@@ -41,7 +43,7 @@ abstract contract Fixture is Test {
         vm.roll(1_000);
         token = IERC20(_deploy("ConsiliumToken", abi.encode(SUPPLY, address(this))));
         beacon = IBeacon(_deploy("PrevrandaoBeacon", abi.encode(LOOKAHEAD)));
-        vm.etch(address(staking), _deploy("Staking", abi.encode(token, UNBONDING)).code);
+        vm.etch(address(staking), _deploy("Staking", abi.encode(token, UNBONDING, VESTING)).code);
         vm.etch(address(tasks), _deploy("Tasks", abi.encode(token, staking, beacon)).code);
         staking.setTasks(address(tasks));
         token.transfer(OPERATOR, 10 * STAKE);
@@ -80,7 +82,7 @@ abstract contract Fixture is Test {
         token.transfer(node, STAKE);
         vm.startPrank(node);
         token.approve(address(staking), STAKE);
-        staking.stake(role, STAKE);
+        staking.register(role, COMMISSION, STAKE);
         vm.stopPrank();
     }
 
@@ -464,6 +466,6 @@ abstract contract Fixture is Test {
 
     function _staked(address node, IStaking.Role role) internal view returns (uint256) {
         IStaking.Stake memory own = staking.stakeOf(node, role);
-        return uint256(own.free) + own.locked + own.unbonding;
+        return uint256(own.active) + own.unbonding;
     }
 }
