@@ -155,12 +155,11 @@ contract Staking is VoterKeys {
 
     /// @inheritdoc IStaking
     function lock(address node, Role role, uint256 amount) external onlyTasks {
-        Pool memory pool = _known(node, role);
+        Pool memory pool = _pools[node][role];
         uint256 free = pool.free();
         if (free < amount) revert StakeInsufficient(node, role, free, amount);
         uint256 locked = pool.locked + amount;
-        pool.locked = uint96(locked);
-        pool.store(_pools[node][role]);
+        _pools[node][role].locked = uint96(locked);
         emit StakeLocked(node, role, amount, locked);
     }
 
@@ -251,14 +250,10 @@ contract Staking is VoterKeys {
 
     // Shared steps.
 
-    function _known(address node, Role role) private view returns (Pool memory pool) {
-        pool = _pools[node][role];
-        if (pool.vestedAt == 0) revert NodeUnknown(node, role);
-    }
-
     /// @dev The caller stores it.
     function _accrued(address node, Role role) private returns (Pool memory pool) {
-        pool = _known(node, role);
+        pool = _pools[node][role];
+        if (pool.vestedAt == 0) revert NodeUnknown(node, role);
         (uint256 commission, uint256 index) = (pool.commission, pool.indexX48);
         pool.accrue(block.timestamp);
         if (pool.commission == commission && pool.indexX48 == index) return pool;

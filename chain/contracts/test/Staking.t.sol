@@ -76,8 +76,8 @@ contract StakingTest is StakingFixture {
         bytes memory refusal = abi.encodeWithSelector(IStaking.NodeUnknown.selector, EVE, ROLE);
         vm.expectRevert(refusal);
         _delegate(ALICE, EVE, 1);
-        vm.expectRevert(refusal);
-        staking.lock(EVE, ROLE, 0);
+        vm.expectRevert(abi.encodeWithSelector(IStaking.StakeInsufficient.selector, EVE, ROLE, 0, 1));
+        staking.lock(EVE, ROLE, 1);
         vm.expectRevert(refusal);
         staking.slash(EVE, ROLE, 0);
         vm.expectRevert(refusal);

@@ -134,7 +134,7 @@ contract StakingAttacksTest is StakingFixture {
         _reward(1_000e18);
         _wait(VESTING);
         uint256 fair = 1_000e18 * before / VESTING * 9 / 10;
-        vm.assertLe(_claimable(ALICE), fair);
+        vm.assertLe(_claimable(ALICE), fair + 1);
         vm.assertLe(fair, _claimable(ALICE) + (1_000e18 >> 47));
         vm.assertEq(_pool().commissionBps, 10_000);
     }

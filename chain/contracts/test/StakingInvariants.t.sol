@@ -51,18 +51,19 @@ contract StakingInvariantsTest is StakingFixture {
         }
     }
 
-    /// @dev 102,400 calls.
-    /// forge-config: default.invariant.runs = 32
+    /// @dev 102,400 calls, and a look at the books after every tenth and the last.
+    /// forge-config: default.invariant.runs = 512
     /// forge-config: default.invariant.depth = 200
     /// forge-config: default.invariant.fail-on-revert = true
+    /// forge-config: default.invariant.check-interval = 10
     function invariant_money() external view {
         _moneyIsWhereItIsCounted();
         _poolsAreSound();
         _nobodyHasMoreOrLessThanTheirs();
     }
 
-    /// @notice The last check of each sequence. Of stake nothing is left; of rewards less than one unit for every node,
-    ///         since what a reward leaves undivided goes to the owner once nobody else is there, in whole units.
+    /// @notice The last check of each sequence. Of stake nothing is left; of rewards less than one unit for every node
+    ///         and for every position, the fractions that nobody can be paid.
     function afterInvariant() external {
         _handler.everybodyLeaves();
         vm.assertEq(staking.totalStaked(), 0);

@@ -8,8 +8,9 @@ import {Pool} from "../types/Pool.sol";
 ///         losses reach them pro rata. Amounts are in the token's smallest unit, times in seconds since the epoch.
 ///
 ///         Locked stake answers for behaviour in tasks. All of a pool answers for its bonds, unbonding stake included;
-///         new bonds find room only in stake that is not unbonding. Who starts to unbond can therefore withdraw once
-///         both the unbonding period and the tasks that ran when it started are over, whatever the node joins later.
+///         new bonds find room only in stake that is not unbonding. So a node that goes on joining tasks keeps nobody:
+///         who starts to unbond can withdraw, if prompt, as soon as the unbonding period is over and either the node
+///         has locked a bond since, or the tasks have ended that ran at the start.
 ///
 ///         Rewards do not compound. They vest evenly, commission to the owner and the rest to shares that are not
 ///         unbonding, second by second, and wait to be claimed.
@@ -191,6 +192,7 @@ interface IStaking {
 
     // The task contract alone.
 
+    /// @notice Lets stake answer for a bond; who is no node has none.
     function lock(address node, Role role, uint256 amount) external;
     function unlock(address node, Role role, uint256 amount) external;
     /// @notice Burns up to `amount` of the node's locked stake, from all its shares alike, and the same proportion of
