@@ -8,8 +8,8 @@ import {Payouts} from "./Payouts.sol";
 
 /// @title Arithmetic of pools of stake: shares, slashes, and rewards that vest. Pure: the clock is an argument.
 /// @notice Rewards stay out of the assets, so a share starts at one unit and only slashes lower it: assets <= shares
-///         holds through every function here. A deposit thus always mints at least as many shares as it has units,
-///         and whom rounding would have to rob first, in a pool with a high price, cannot exist.
+///         holds through every function here. A deposit therefore mints at least as many shares as it has units, and
+///         rounding costs it less than one unit: there is no high price that a first depositor could make.
 /// @dev No product overflows: amounts have 96 bits, shares 112, fixed-point numbers 144, times 40, commissions 16.
 ///      The reward index is that of Batog, Boca and Johnson, "Scalable Reward Distribution on the Ethereum
 ///      Blockchain" (2018).
@@ -34,8 +34,8 @@ library Pools {
     }
 
     /// @notice Adds `amount` and the shares for it, rounded down: at least `amount` of them, worth at most `amount`.
-    /// @dev Shares outgrow their width only once slashes have taken nearly all of a price: what is then minted for a
-    ///      unit is more than a share of honest width can count. Leaving such a pool is always possible.
+    /// @dev Shares outgrow 112 bits only once slashes have taken nearly all that a share was worth: a deposit of 2^k
+    ///      units fits down to a price of 2^(k - 112). Leaving is possible at any price.
     function enter(Pool memory pool, uint256 amount) internal pure returns (uint256 minted) {
         minted = pool.shares == 0 ? amount : amount * pool.shares / pool.assets;
         if (pool.shares + minted > type(uint112).max) revert IStaking.PoolWornOut(pool.assets, pool.shares);
