@@ -2,35 +2,49 @@
 pragma solidity ^0.8.28;
 
 import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
-import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 import {ConsiliumToken} from "./ConsiliumToken.sol";
 import {IStaking} from "./interfaces/IStaking.sol";
-import {Bls12381} from "./libraries/Bls12381.sol";
-import {Tickets} from "./libraries/Tickets.sol";
+import {Payouts} from "./libraries/Payouts.sol";
+import {Pools} from "./libraries/Pools.sol";
+import {VoterKeys} from "./staking/VoterKeys.sol";
+import {Pool, Position} from "./types/Pool.sol";
 
-/// @title Stakes and voters' keys.
-/// @notice Locked stake answers for behaviour in tasks, and only free stake can be unbonded: what answers for
-///         something is slashed before it can be free, so stake that leaves owes nothing.
-contract Staking is IStaking {
+/// @title Staking, delegation and rewards. The arithmetic is in `Pools`.
+/// @notice What is owed is counted here and never read from the token's balance: tokens sent here by plain transfer
+///         change nothing. Each function costs the same however many delegate.
+/// @dev Tokens are pulled in before they are counted. The token is the one named at deployment and calls nobody back.
+contract Staking is VoterKeys {
     using SafeERC20 for ConsiliumToken;
-    using SafeCast for uint256;
+    using Pools for Pool;
+    using Pools for Position;
 
     ConsiliumToken public immutable token;
-    /// @notice Seconds between the start of unbonding and withdrawal.
-    uint64 public immutable unbondingPeriod;
-    /// @notice All stake held: free, locked and unbonding.
-    uint256 public totalStaked;
-    /// @notice The one contract that may lock, unlock and slash.
-    address public tasks;
     /// @inheritdoc IStaking
-    mapping(address voter => bytes32) public voterKeyHash;
+    uint32 public immutable unbondingPeriod;
+    /// @inheritdoc IStaking
+    uint32 public immutable vestingPeriod;
+    /// @inheritdoc IStaking
+    uint96 public totalStaked;
+    /// @notice The one contract that may lock, unlock, slash and reward.
+    address public tasks;
 
     address private immutable _deployer;
-    mapping(address node => mapping(Role role => Stake)) private _stakes;
+    mapping(address node => mapping(Role role => Pool)) private _pools;
+    mapping(address node => mapping(Role role => mapping(address delegator => Position))) private _positions;
+    mapping(address node => mapping(Role role => mapping(uint256 generation => uint256))) private _lastIndexX48;
+    mapping(address delegator => Request[]) private _requests;
 
-    constructor(ConsiliumToken token_, uint64 unbondingPeriod_) {
+    /// @param unbondingPeriod_ Seconds, at least `vestingPeriod_`: stake can be slashed for as long as rewards can.
+    /// @param vestingPeriod_ Seconds; the time within which a settled round can be challenged.
+    constructor(ConsiliumToken token_, uint32 unbondingPeriod_, uint32 vestingPeriod_) {
+        if (vestingPeriod_ == 0 || unbondingPeriod_ < vestingPeriod_) {
+            revert PeriodsInvalid(unbondingPeriod_, vestingPeriod_);
+        }
+        uint256 supply = token_.totalSupply();
+        if (supply > type(uint96).max) revert SupplyTooLarge(supply);
         token = token_;
         unbondingPeriod = unbondingPeriod_;
+        vestingPeriod = vestingPeriod_;
         _deployer = msg.sender;
     }
 
@@ -46,93 +60,267 @@ contract Staking is IStaking {
         tasks = tasks_;
     }
 
+    // Owners.
+
     /// @inheritdoc IStaking
-    function stake(Role role, uint256 amount) external {
-        if (amount == 0) revert AmountIsZero();
-        _stakes[msg.sender][role].free += amount.toUint128();
-        totalStaked += amount;
-        emit Staked(msg.sender, role, amount);
-        token.safeTransferFrom(msg.sender, address(this), amount);
+    function register(Role role, uint256 commissionBps, uint256 amount) external {
+        if (commissionBps > Payouts.BASIS_POINTS) revert CommissionTooHigh(commissionBps);
+        Pool storage pool = _pools[msg.sender][role];
+        if (pool.vestedAt != 0) revert AlreadyRegistered(msg.sender, role);
+        pool.vestedAt = uint40(block.timestamp);
+        pool.commissionBps = uint16(commissionBps);
+        emit NodeRegistered(msg.sender, role, commissionBps);
+        if (amount > 0) _delegate(msg.sender, role, amount);
     }
 
     /// @inheritdoc IStaking
-    function startUnbonding(Role role, uint256 amount) external {
-        if (amount == 0) revert AmountIsZero();
-        Stake storage own = _stakes[msg.sender][role];
-        if (own.unbonding > 0) revert UnbondingInProgress(own.unbonding, own.withdrawableAt);
-        _takeFree(own, msg.sender, role, amount);
-        own.unbonding = uint128(amount);
-        own.withdrawableAt = uint64(block.timestamp) + unbondingPeriod;
-        emit UnbondingStarted(msg.sender, role, amount, own.withdrawableAt);
+    function setCommission(Role role, uint256 commissionBps) external {
+        if (commissionBps > Payouts.BASIS_POINTS) revert CommissionTooHigh(commissionBps);
+        Pool memory pool = _accrued(msg.sender, role);
+        bool isRaise = commissionBps > pool.commissionBps;
+        uint256 effectiveAt = block.timestamp + (isRaise ? unbondingPeriod : 0);
+        if (isRaise) pool.nextCommissionBps = uint16(commissionBps);
+        else pool.commissionBps = uint16(commissionBps);
+        pool.nextCommissionAt = isRaise ? uint40(effectiveAt) : 0;
+        pool.store(_pools[msg.sender][role]);
+        emit CommissionSet(msg.sender, role, commissionBps, effectiveAt);
+    }
+
+    // Delegators.
+
+    /// @inheritdoc IStaking
+    function delegate(address node, Role role, uint256 amount) external {
+        _delegate(node, role, amount);
     }
 
     /// @inheritdoc IStaking
-    function withdraw(Role role) external {
-        Stake storage own = _stakes[msg.sender][role];
-        uint256 amount = own.unbonding;
-        if (amount == 0) revert NothingToWithdraw(msg.sender, role);
-        if (block.timestamp < own.withdrawableAt) revert StillUnbonding(own.withdrawableAt);
-        own.unbonding = 0;
-        own.withdrawableAt = 0;
-        totalStaked -= amount;
-        emit Withdrawn(msg.sender, role, amount);
+    function delegateWithPermit(
+        address node,
+        Role role,
+        uint256 amount,
+        uint256 deadline,
+        uint8 v,
+        bytes32 r,
+        bytes32 s
+    ) external {
+        // A refused permit says nothing: whoever saw it may have used it first. The transfer asks for what it gave.
+        try token.permit(msg.sender, address(this), amount, deadline, v, r, s) {} catch {}
+        _delegate(node, role, amount);
+    }
+
+    /// @inheritdoc IStaking
+    function startUnbonding(address node, Role role, uint256 shares) external returns (uint256 requestId) {
+        if (shares == 0) revert AmountIsZero();
+        Pool memory pool = _accrued(node, role);
+        Position memory position = _settled(pool, node, role, msg.sender);
+        if (position.shares < shares) revert SharesInsufficient(node, role, position.shares, shares);
+        position.shares -= uint112(shares);
+        pool.unbondingShares += uint112(shares);
+        position.store(_positions[node][role][msg.sender]);
+        pool.store(_pools[node][role]);
+        requestId = _requests[msg.sender].length;
+        uint40 maturesAt = uint40(block.timestamp + unbondingPeriod);
+        _requests[msg.sender].push(Request(node, role, maturesAt, pool.generation, uint112(shares)));
+        emit UnbondingStarted(node, role, msg.sender, requestId, shares, maturesAt, pool.unbondingShares);
+    }
+
+    /// @inheritdoc IStaking
+    function withdraw(uint256 requestId) external returns (uint256 amount) {
+        amount = _unbond(requestId);
+        totalStaked -= uint96(amount);
         token.safeTransfer(msg.sender, amount);
     }
 
     /// @inheritdoc IStaking
-    /// @dev The message names the sender, so that nobody can register another's key with a copied proof.
-    function registerVoterKey(bytes calldata publicKey, bytes calldata proofOfPossession) external {
-        if (publicKey.length != Bls12381.G2_LENGTH) revert VoterKeyMalformed(publicKey.length);
-        bytes memory message = abi.encode(block.chainid, address(this), msg.sender, publicKey);
-        if (!Tickets.verify(publicKey, proofOfPossession, message, Tickets.POSSESSION_DOMAIN)) {
-            revert ProofOfPossessionInvalid(msg.sender);
-        }
-        voterKeyHash[msg.sender] = keccak256(publicKey);
-        emit VoterKeyRegistered(msg.sender, publicKey);
+    function redelegate(uint256 requestId, address node, Role role) external returns (uint256 amount) {
+        amount = _unbond(requestId);
+        _join(node, role, amount);
     }
 
     /// @inheritdoc IStaking
+    function claim(address node, Role role) external returns (uint256 amount) {
+        amount = _takeRewards(node, role);
+        _payRewards(amount);
+    }
+
+    /// @inheritdoc IStaking
+    function claimMany(NodeId[] calldata nodes) external returns (uint256 amount) {
+        for (uint256 i = 0; i < nodes.length; ++i) {
+            amount += _takeRewards(nodes[i].node, nodes[i].role);
+        }
+        _payRewards(amount);
+    }
+
+    // Tasks.
+
+    /// @inheritdoc IStaking
     function lock(address node, Role role, uint256 amount) external onlyTasks {
-        Stake storage own = _stakes[node][role];
-        _takeFree(own, node, role, amount);
-        own.locked += uint128(amount);
-        emit StakeLocked(node, role, amount);
+        Pool memory pool = _pools[node][role];
+        uint256 free = pool.free();
+        if (free < amount) revert StakeInsufficient(node, role, free, amount);
+        uint256 locked = pool.locked + amount;
+        _pools[node][role].locked = uint96(locked);
+        emit StakeLocked(node, role, amount, locked);
     }
 
     /// @inheritdoc IStaking
     function unlock(address node, Role role, uint256 amount) external onlyTasks {
-        Stake storage own = _stakes[node][role];
-        own.locked -= amount.toUint128();
-        own.free += uint128(amount);
-        emit StakeUnlocked(node, role, amount);
+        Pool storage pool = _pools[node][role];
+        uint256 locked = pool.locked;
+        if (locked < amount) revert LockedInsufficient(node, role, locked, amount);
+        pool.locked = uint96(locked - amount);
+        emit StakeUnlocked(node, role, amount, locked - amount);
     }
 
     /// @inheritdoc IStaking
     function slash(address node, Role role, uint256 amount) external onlyTasks returns (uint256 burnt) {
-        Stake storage own = _stakes[node][role];
-        burnt = amount < own.locked ? amount : own.locked;
-        own.locked -= uint128(burnt);
-        totalStaked -= burnt;
-        emit StakeSlashed(node, role, burnt);
-        token.burn(burnt);
+        Pool memory pool = _accrued(node, role);
+        burnt = amount < pool.locked ? amount : pool.locked;
+        if (burnt == 0) return 0;
+        uint256 generation = pool.generation;
+        uint256 forfeited = pool.slash(burnt);
+        pool.store(_pools[node][role]);
+        totalStaked -= uint96(burnt);
+        emit StakeSlashed(node, role, burnt, forfeited, pool.assets, pool.shares);
+        if (pool.generation != generation) {
+            _lastIndexX48[node][role][generation] = pool.indexX48;
+            emit PoolWiped(node, role, pool.generation);
+        }
+        token.burn(burnt + forfeited);
     }
 
     /// @inheritdoc IStaking
-    function verifyTicket(bytes calldata publicKey, bytes calldata ticket, bytes calldata message)
-        external
-        view
-        returns (bool)
-    {
-        return Tickets.verify(publicKey, ticket, message, Tickets.TICKET_DOMAIN);
+    function reward(Reward[] calldata rewards) external onlyTasks {
+        uint256 total;
+        for (uint256 i = 0; i < rewards.length; ++i) {
+            (address node, Role role, uint256 amount) = (rewards[i].node, rewards[i].role, rewards[i].amount);
+            if (amount == 0) continue;
+            Pool memory pool = _accrued(node, role);
+            pool.addReward(amount, block.timestamp, vestingPeriod);
+            pool.store(_pools[node][role]);
+            total += amount;
+            emit RewardAdded(node, role, amount, pool.vestingEnd);
+        }
+        token.safeTransferFrom(msg.sender, address(this), total);
     }
+
+    // Views.
 
     /// @inheritdoc IStaking
     function stakeOf(address node, Role role) external view returns (Stake memory) {
-        return _stakes[node][role];
+        Pool memory pool = _pools[node][role];
+        uint128 active = uint128(pool.active());
+        return Stake(active, uint128(pool.free()), pool.locked, pool.assets - active);
     }
 
-    function _takeFree(Stake storage own, address node, Role role, uint256 amount) private {
-        if (own.free < amount) revert StakeInsufficient(node, role, own.free, amount);
-        own.free -= uint128(amount);
+    /// @inheritdoc IStaking
+    function poolOf(address node, Role role) public view returns (Pool memory pool) {
+        pool = _pools[node][role];
+        pool.accrue(block.timestamp);
+    }
+
+    /// @inheritdoc IStaking
+    function positionOf(address delegator, address node, Role role)
+        external
+        view
+        returns (uint256 shares, uint256 amount, uint256 claimable)
+    {
+        Pool memory pool = poolOf(node, role);
+        Position memory position = _settled(pool, node, role, delegator);
+        claimable = position.takeEarned(pool) + (delegator == node ? pool.commission : 0);
+        return (position.shares, pool.worth(position.shares), claimable);
+    }
+
+    /// @inheritdoc IStaking
+    function requestCount(address delegator) external view returns (uint256) {
+        return _requests[delegator].length;
+    }
+
+    /// @inheritdoc IStaking
+    function requestOf(address delegator, uint256 requestId)
+        external
+        view
+        returns (Request memory request, uint256 amount)
+    {
+        if (requestId >= _requests[delegator].length) revert RequestUnknown(delegator, requestId);
+        request = _requests[delegator][requestId];
+        Pool memory pool = _pools[request.node][request.role];
+        if (request.generation == pool.generation) amount = pool.worth(request.shares);
+    }
+
+    // Shared steps.
+
+    /// @dev The caller stores it.
+    function _accrued(address node, Role role) private returns (Pool memory pool) {
+        pool = _pools[node][role];
+        if (pool.vestedAt == 0) revert NodeUnknown(node, role);
+        (uint256 commission, uint256 index) = (pool.commission, pool.indexX48);
+        pool.accrue(block.timestamp);
+        if (pool.commission == commission && pool.indexX48 == index) return pool;
+        emit RewardsVested(node, role, pool.commission - commission, pool.indexX48);
+    }
+
+    /// @dev The caller stores it.
+    function _settled(Pool memory pool, address node, Role role, address delegator)
+        private
+        view
+        returns (Position memory position)
+    {
+        position = _positions[node][role][delegator];
+        bool isPast = position.shares > 0 && position.generation != pool.generation;
+        position.settle(pool, isPast ? _lastIndexX48[node][role][position.generation] : 0);
+    }
+
+    function _delegate(address node, Role role, uint256 amount) private {
+        token.safeTransferFrom(msg.sender, address(this), amount);
+        totalStaked += uint96(amount);
+        _join(node, role, amount);
+    }
+
+    /// @dev `amount` is in this contract, and no pool's.
+    function _join(address node, Role role, uint256 amount) private {
+        if (amount == 0) revert AmountIsZero();
+        Pool memory pool = _accrued(node, role);
+        Position memory position = _settled(pool, node, role, msg.sender);
+        uint256 minted = pool.enter(amount);
+        position.shares += uint112(minted);
+        position.store(_positions[node][role][msg.sender]);
+        pool.store(_pools[node][role]);
+        emit Delegated(node, role, msg.sender, amount, minted, pool.assets, pool.shares);
+    }
+
+    /// @dev Takes a matured request's worth out of its pool, and leaves it in this contract as no pool's.
+    function _unbond(uint256 requestId) private returns (uint256 amount) {
+        if (requestId >= _requests[msg.sender].length) revert RequestUnknown(msg.sender, requestId);
+        Request memory request = _requests[msg.sender][requestId];
+        if (request.shares == 0) revert RequestUnknown(msg.sender, requestId);
+        if (block.timestamp < request.maturesAt) revert StillUnbonding(request.maturesAt);
+        delete _requests[msg.sender][requestId];
+        (address node, Role role) = (request.node, request.role);
+        Pool memory pool = _pools[node][role];
+        if (request.generation == pool.generation) {
+            amount = pool.exit(request.shares);
+            if (pool.assets < pool.locked) revert StillBacking(node, role, pool.locked, pool.assets);
+            pool.store(_pools[node][role]);
+        }
+        emit Unbonded(node, role, msg.sender, requestId, request.shares, amount, pool.assets, pool.shares);
+    }
+
+    function _takeRewards(address node, Role role) private returns (uint256 amount) {
+        Pool memory pool = _accrued(node, role);
+        Position memory position = _settled(pool, node, role, msg.sender);
+        amount = position.takeEarned(pool);
+        if (msg.sender == node) {
+            amount += pool.commission;
+            pool.commission = 0;
+        }
+        position.store(_positions[node][role][msg.sender]);
+        pool.store(_pools[node][role]);
+        emit Claimed(node, role, msg.sender, amount);
+    }
+
+    function _payRewards(uint256 amount) private {
+        if (amount == 0) revert NothingToClaim(msg.sender);
+        token.safeTransfer(msg.sender, amount);
     }
 }

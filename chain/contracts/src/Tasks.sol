@@ -26,6 +26,8 @@ contract Tasks is Training, Publishing, Judging, Settling, Multicall {
         TaskBase(token_, staking_, beacon_)
     {
         registry = registry_;
+        // Staking draws on it for the rewards that this contract names, and for nothing else.
+        token_.approve(address(staking_), type(uint256).max);
     }
 
     /// @dev What is no step of a round: the registry's code, here. Delegates as OpenZeppelin's `Proxy` does, but takes no

@@ -137,13 +137,18 @@ contract ConservationTest is Fixture {
         vm.assertEq(_locked(node, role), 0);
         vm.startPrank(node);
         if (tasks.claimable(node) > 0) tasks.claim();
-        uint128 free = staking.stakeOf(node, role).free;
-        if (free > 0) {
-            staking.startUnbonding(role, free);
+        if (_claimable(node, role) > 0) staking.claim(node, role);
+        (uint256 shares,,) = staking.positionOf(node, node, role);
+        if (shares > 0) {
+            uint256 request = staking.startUnbonding(node, role, shares);
             vm.warp(block.timestamp + UNBONDING);
-            staking.withdraw(role);
+            staking.withdraw(request);
         }
         vm.stopPrank();
+    }
+
+    function _claimable(address node, IStaking.Role role) private view returns (uint256 claimable) {
+        (,, claimable) = staking.positionOf(node, node, role);
     }
 
     function _choose(uint256 choices) private returns (uint256) {

@@ -210,7 +210,7 @@ contract DrandGasTest is GasFixture, QuicknetFixture {
 
     function test_seed_costsLessThan160k() public {
         bytes memory data = _data;
-        vm.assertLe(_measure("drand seed, call alone", STRANGER, address(drand), data), 160_000);
+        vm.assertLe(_measure("gas", "drand seed, call alone", STRANGER, address(drand), data), 160_000);
     }
 }
 
@@ -227,6 +227,6 @@ contract PrevrandaoGasTest is GasFixture {
 
     function test_seed_costsLessThan60k() public {
         bytes memory data = _data;
-        vm.assertLe(_measure("prevrandao seed, call alone", STRANGER, address(beacon), data), 60_000);
+        vm.assertLe(_measure("gas", "prevrandao seed, call alone", STRANGER, address(beacon), data), 60_000);
     }
 }

@@ -4,34 +4,13 @@ pragma solidity ^0.8.28;
 import {IStaking} from "../src/interfaces/IStaking.sol";
 import {ITaskRounds} from "../src/interfaces/ITaskRounds.sol";
 import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
-import {Bits} from "../src/libraries/Bits.sol";
 import {Signer} from "./utils/Crypto.sol";
 import {Fixture} from "./utils/Fixture.sol";
+import {GasMeter} from "./utils/GasMeter.sol";
 
-/// @dev Each stage is reached in `setUp`, so that a test's one call finds storage as cold as a transaction does.
-abstract contract GasFixture is Fixture {
-    using Bits for uint256;
-
-    /// @dev The gas of a transaction with this call alone: what it costs by itself, its data, and what it does.
-    function _measure(string memory name, address sender, address target, bytes memory data)
-        internal
-        returns (uint256 used)
-    {
-        vm.assertGt(target.code.length, 0); // a transaction's target is warm
-        vm.prank(sender);
-        uint256 before = gasleft();
-        (bool ok,) = target.call(data);
-        used = before - gasleft();
-        vm.assertTrue(ok);
-        used += 21_000;
-        for (uint256 i = 0; i < data.length; ++i) {
-            used += data[i] == 0 ? 4 : 16;
-        }
-        vm.snapshotValue("gas", name, used);
-    }
-
+abstract contract GasFixture is Fixture, GasMeter {
     function _measure(string memory name, address sender, bytes memory data) internal returns (uint256) {
-        return _measure(name, sender, address(tasks), data);
+        return _measure("gas", name, sender, address(tasks), data);
     }
 }
 

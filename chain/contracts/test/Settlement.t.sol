@@ -4,7 +4,7 @@ pragma solidity ^0.8.28;
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {IBeacon} from "../src/interfaces/IBeacon.sol";
 import {IStaking} from "../src/interfaces/IStaking.sol";
-import {ITasks} from "../src/interfaces/ITasks.sol";
+import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
 import {Tasks} from "../src/Tasks.sol";
 import {Bits} from "../src/libraries/Bits.sol";
 import {Medians} from "../src/libraries/Medians.sol";
@@ -27,8 +27,21 @@ struct Record {
     int64[][] scores;
 }
 
-/// @dev What settling needs of its neighbours: slashes burn all that is asked, and beacon values can be requested.
+/// @dev What settling needs of its neighbours: slashes burn all that is asked, beacon values can be requested, and
+///      what is paid is noted.
 contract Neighbours {
+    mapping(address node => uint256) public paid;
+
+    function reward(IStaking.Reward[] calldata rewards) external {
+        for (uint256 i = 0; i < rewards.length; ++i) {
+            paid[rewards[i].node] += rewards[i].amount;
+        }
+    }
+
+    function approve(address, uint256) external pure returns (bool) {
+        return true;
+    }
+
     function slash(address, IStaking.Role, uint256 amount) external pure returns (uint256) {
         return amount;
     }
@@ -42,10 +55,10 @@ contract Neighbours {
 contract PlantedTasks is Tasks {
     using Bits for uint256;
 
-    constructor(address neighbours) Tasks(IERC20(address(0)), IStaking(neighbours), IBeacon(neighbours)) {}
+    constructor(address neighbours) Tasks(IERC20(neighbours), IStaking(neighbours), IBeacon(neighbours), address(0)) {}
 
     function plant(TaskParams calldata params_, Record calldata record) external returns (uint256 taskId) {
-        taskId = ++taskCount;
+        taskId = ++_taskCount;
         Task storage task = _tasks[taskId];
         task.params = params_;
         task.state.operator = operator(taskId);
@@ -84,7 +97,7 @@ contract PlantedTasks is Tasks {
     }
 
     function paid(address account) public view returns (uint256) {
-        return claimable[account];
+        return _claimable[account] + Neighbours(address(staking)).paid(account);
     }
 
     /// @dev An account of its own for everybody in every task.
@@ -233,7 +246,7 @@ contract SettlementTest is Test {
     }
 
     function _compareRound(uint256 id, string memory key) private view {
-        (ITasks.VoidReason reason, int64[] memory medians, uint256 accepted) = _planted.judged(id);
+        (ITaskTypes.VoidReason reason, int64[] memory medians, uint256 accepted) = _planted.judged(id);
         vm.assertEq(uint256(reason), _uint(key, "void"));
         int256[] memory expected = _ints(key, "medians");
         vm.assertEq(medians.length, expected.length);
@@ -247,7 +260,8 @@ contract SettlementTest is Test {
     function _compareAccounts(uint256 id, string memory key) private view {
         uint256[] memory rewards = _uints(key, ".answer.rewards");
         uint256[] memory slashes = _uints(key, ".answer.slashes");
-        (ITasks.Hospital[] memory hospitals, ITasks.Voter[] memory voters, address aggregator) = _planted.nodes(id);
+        (ITaskTypes.Hospital[] memory hospitals, ITaskTypes.Voter[] memory voters, address aggregator) =
+            _planted.nodes(id);
         vm.assertEq(rewards.length, hospitals.length + voters.length + 1);
         uint256[] memory bonds = _uints(key, ".record.hospital_bonds");
         for (uint256 i = 0; i < hospitals.length; ++i) {
@@ -280,7 +294,7 @@ contract SettlementTest is Test {
         return vm.keyExistsJson(vm.readFile(VECTORS), key);
     }
 
-    function _params(string memory key) private view returns (ITasks.TaskParams memory p) {
+    function _params(string memory key) private view returns (ITaskTypes.TaskParams memory p) {
         p.aggregator = address(uint160(uint256(keccak256(bytes(key)))));
         p.pool = uint128(_uint(key, "pool"));
         p.rounds = uint16(_uint(key, "rounds"));

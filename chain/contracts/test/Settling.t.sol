@@ -41,11 +41,11 @@ contract SettlingTest is Fixture {
         }
         for (uint256 i = 0; i < HOSPITALS; ++i) {
             bool isPaid = accepted.has(i);
-            vm.assertEq(tasks.claimable(_hospital(i)), isPaid ? 350e18 * (i + 1) / weight : 0);
+            vm.assertEq(_earned(_hospital(i)), isPaid ? 350e18 * (i + 1) / weight : 0);
             vm.assertEq(_locked(_hospital(i), IStaking.Role.Hospital), isPaid ? 100e18 : 80e18);
         }
-        vm.assertEq(tasks.claimable(_voter(0)), uint256(100e18) / 3);
-        vm.assertEq(tasks.claimable(_voter(2)), 0); // far from the second median
+        vm.assertEq(_earned(_voter(0)), uint256(100e18) / 3);
+        vm.assertEq(_earned(_voter(2)), 0); // far from the second median
         _assertConserved();
     }
 
@@ -56,9 +56,9 @@ contract SettlingTest is Fixture {
         }
         tasks.settle(id, 1);
         vm.assertEq(tasks.roundState(id, 1).acceptedCohorts, 0);
-        vm.assertEq(tasks.claimable(_hospital(0)), 0);
+        vm.assertEq(_earned(_hospital(0)), 0);
         vm.assertEq(_locked(_hospital(0), IStaking.Role.Hospital), 100e18);
-        vm.assertGt(tasks.claimable(_voter(0)), 0);
+        vm.assertGt(_earned(_voter(0)), 0);
         _assertConserved();
     }
 
@@ -69,7 +69,7 @@ contract SettlingTest is Fixture {
         }
         tasks.settle(id, 1);
         vm.assertEq(tasks.roundState(id, 1).acceptedCohorts, 3);
-        vm.assertEq(tasks.claimable(_hospital(0)), 0);
+        vm.assertEq(_earned(_hospital(0)), 0);
         _assertConserved();
     }
 
@@ -84,7 +84,7 @@ contract SettlingTest is Fixture {
         emit ITaskTypes.Slashed(id, 1, _voter(1), 25e18, ITaskTypes.SlashReason.NotRevealed);
         tasks.settle(id, 1);
         // The share of the seat that fell silent goes to nobody.
-        vm.assertEq(tasks.claimable(_voter(0)), uint256(100e18) / 3);
+        vm.assertEq(_earned(_voter(0)), uint256(100e18) / 3);
         _assertConserved();
     }
 
@@ -150,8 +150,8 @@ contract SettlingTest is Fixture {
         _draw();
         _scoreAll(1_000);
         tasks.settle(id, 1);
-        vm.assertEq(tasks.claimable(AGGREGATOR), 30e18);
-        vm.assertEq(tasks.claimable(_hospital(3)), 0);
+        vm.assertEq(_earned(AGGREGATOR), 30e18);
+        vm.assertEq(_earned(_hospital(3)), 0);
         _assertConserved();
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
+import {IStaking} from "../interfaces/IStaking.sol";
 import {ITaskRounds} from "../interfaces/ITaskRounds.sol";
 import {Bits} from "../libraries/Bits.sol";
 import {Medians} from "../libraries/Medians.sol";
@@ -20,6 +21,13 @@ abstract contract Settling is TaskBase, ITaskRounds {
         uint256 harmful; // hospitals in the sums of harmful cohorts
         uint256[] gains; // per hospital: its claim on the hospitals' part
         uint256 totalGain;
+    }
+
+    /// @dev What a round pays: handed over to Staking, where it vests, in one call.
+    struct Payroll {
+        IStaking.Reward[] entries; // the first `count` of them
+        uint256 count;
+        uint256 total;
     }
 
     /// @inheritdoc ITaskRounds
@@ -91,37 +99,42 @@ abstract contract Settling is TaskBase, ITaskRounds {
     function _pay(uint256 taskId, Task storage task, Round storage round, Judgement memory judgement) private {
         uint256 left = task.state.poolLeft;
         uint256 budget = Payouts.budget(task.params.pool, task.params.rounds, left);
-        uint256 paid = _payHospitals(taskId, task, Payouts.portion(budget, task.params.hospitalShareBps), judgement)
-            + _payVoters(taskId, task, round, Payouts.portion(budget, task.params.voterShareBps), judgement.medians)
-            + _payAggregator(taskId, task, round, Payouts.portion(budget, task.params.aggregatorShareBps));
-        task.state.poolLeft = uint128(left - paid);
-        _totalClaimable += paid;
+        Payroll memory payroll;
+        payroll.entries = new IStaking.Reward[](task.hospitals.length + task.voters.length + 1);
+        _payHospitals(taskId, task, payroll, Payouts.portion(budget, task.params.hospitalShareBps), judgement);
+        _payVoters(taskId, task, round, payroll, Payouts.portion(budget, task.params.voterShareBps), judgement.medians);
+        _payAggregator(taskId, task, round, payroll, Payouts.portion(budget, task.params.aggregatorShareBps));
+        task.state.poolLeft = uint128(left - payroll.total);
+        _handOver(payroll);
     }
 
-    function _payHospitals(uint256 taskId, Task storage task, uint256 part, Judgement memory judgement)
-        private
-        returns (uint256 paid)
-    {
+    function _payHospitals(
+        uint256 taskId,
+        Task storage task,
+        Payroll memory payroll,
+        uint256 part,
+        Judgement memory judgement
+    ) private {
         for (uint256 i = 0; i < judgement.gains.length; ++i) {
-            if (judgement.gains[i] == 0) continue;
             uint256 amount = Payouts.share(part, judgement.gains[i], judgement.totalGain);
-            paid += amount;
-            _reward(taskId, task.state.round, task.hospitals[i].node, amount);
+            _reward(taskId, task, payroll, task.hospitals[i].node, IStaking.Role.Hospital, amount);
         }
     }
 
     /// @dev An even part of the seats, so that nobody gains by another voter's going unpaid.
-    function _payVoters(uint256 taskId, Task storage task, Round storage round, uint256 part, int64[] memory medians)
-        private
-        returns (uint256 paid)
-    {
-        uint256 number = task.state.round;
+    function _payVoters(
+        uint256 taskId,
+        Task storage task,
+        Round storage round,
+        Payroll memory payroll,
+        uint256 part,
+        int64[] memory medians
+    ) private {
         uint256 revealed = round.revealed;
         uint256 amount = Payouts.share(part, 1, round.seated.count());
         for (uint256 i = 0; revealed >> i != 0; ++i) {
             if (!revealed.has(i) || !_isNear(task, round, i, medians)) continue;
-            paid += amount;
-            _reward(taskId, number, task.voters[i].node, amount);
+            _reward(taskId, task, payroll, task.voters[i].node, IStaking.Role.Voter, amount);
         }
     }
 
@@ -142,12 +155,39 @@ abstract contract Settling is TaskBase, ITaskRounds {
     }
 
     /// @dev By how much of what was committed made it into the sums.
-    function _payAggregator(uint256 taskId, Task storage task, Round storage round, uint256 part)
-        private
-        returns (uint256 amount)
-    {
-        amount = Payouts.share(part, _weight(task, round.survivors), _weight(task, round.committed()));
-        _reward(taskId, task.state.round, task.params.aggregator, amount);
+    function _payAggregator(
+        uint256 taskId,
+        Task storage task,
+        Round storage round,
+        Payroll memory payroll,
+        uint256 part
+    ) private {
+        uint256 amount = Payouts.share(part, _weight(task, round.survivors), _weight(task, round.committed()));
+        _reward(taskId, task, payroll, task.params.aggregator, IStaking.Role.Aggregator, amount);
+    }
+
+    function _reward(
+        uint256 taskId,
+        Task storage task,
+        Payroll memory payroll,
+        address node,
+        IStaking.Role role,
+        uint256 amount
+    ) private {
+        if (amount == 0) return;
+        // No amount exceeds the pool, which is of the token's supply, which Staking counts in 96 bits.
+        payroll.entries[payroll.count++] = IStaking.Reward(node, role, uint96(amount));
+        payroll.total += amount;
+        emit Rewarded(taskId, task.state.round, node, amount);
+    }
+
+    function _handOver(Payroll memory payroll) private {
+        if (payroll.count == 0) return;
+        (IStaking.Reward[] memory entries, uint256 count) = (payroll.entries, payroll.count);
+        assembly ("memory-safe") {
+            mstore(entries, count)
+        }
+        staking.reward(entries);
     }
 
     function _weight(Task storage task, uint256 members) private view returns (uint256 total) {

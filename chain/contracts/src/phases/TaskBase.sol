@@ -21,7 +21,7 @@ abstract contract TaskBase is ITaskTypes {
     IBeacon public immutable beacon;
 
     uint256 internal _taskCount;
-    uint256 internal _totalClaimable;
+    uint256 internal _totalClaimable; // refunds; rewards are in Staking
     mapping(address account => uint256) internal _claimable;
     mapping(uint256 taskId => Task) internal _tasks;
 
@@ -180,12 +180,6 @@ abstract contract TaskBase is ITaskTypes {
     function _credit(address account, uint256 amount) internal {
         _claimable[account] += amount;
         _totalClaimable += amount;
-    }
-
-    function _reward(uint256 taskId, uint256 round, address account, uint256 amount) internal {
-        if (amount == 0) return;
-        _claimable[account] += amount;
-        emit Rewarded(taskId, round, account, amount);
     }
 
     function _slashHospital(uint256 taskId, Task storage task, uint256 index) internal {

@@ -14,7 +14,6 @@ interface IDeployedTasks is ITasks {
 
 interface IDeployedStaking is IStaking {
     function setTasks(address tasks) external;
-    function totalStaked() external view returns (uint256);
 }
 
 interface IDeployedDrandBeacon is IBeacon {

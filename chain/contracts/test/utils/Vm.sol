@@ -3,6 +3,7 @@ pragma solidity ^0.8.28;
 
 /// @notice The cheats of forge that these tests use.
 interface Vm {
+    function addr(uint256 secret) external pure returns (address);
     function assume(bool condition) external pure;
     function assertEq(uint256 left, uint256 right) external pure;
     function assertEq(int256 left, int256 right) external pure;
@@ -29,12 +30,14 @@ interface Vm {
     function parseJsonInt(string calldata json, string calldata key) external pure returns (int256);
     function parseJsonIntArray(string calldata json, string calldata key) external pure returns (int256[] memory);
     function parseJsonString(string calldata json, string calldata key) external pure returns (string memory);
+    function parseJsonStringArray(string calldata json, string calldata key) external pure returns (string[] memory);
     function parseJsonUint(string calldata json, string calldata key) external pure returns (uint256);
     function parseJsonUintArray(string calldata json, string calldata key) external pure returns (uint256[] memory);
     function prank(address sender) external;
     function readFile(string calldata path) external view returns (string memory);
     function roll(uint256 number) external;
     function setBlockhash(uint256 number, bytes32 hash) external;
+    function sign(uint256 secret, bytes32 digest) external pure returns (uint8 v, bytes32 r, bytes32 s);
     function snapshotValue(string calldata group, string calldata name, uint256 value) external;
     function startPrank(address sender) external;
     function stopPrank() external;

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.28;
+
+import {IStaking} from "../interfaces/IStaking.sol";
+import {Bls12381} from "../libraries/Bls12381.sol";
+import {Tickets} from "../libraries/Tickets.sol";
+
+/// @title Voters' keys, and the check of what they sign.
+abstract contract VoterKeys is IStaking {
+    /// @inheritdoc IStaking
+    mapping(address voter => bytes32) public voterKeyHash;
+
+    /// @inheritdoc IStaking
+    /// @dev The message names the sender, so that nobody can register another's key with a copied proof.
+    function registerVoterKey(bytes calldata publicKey, bytes calldata proofOfPossession) external {
+        if (publicKey.length != Bls12381.G2_LENGTH) revert VoterKeyMalformed(publicKey.length);
+        bytes memory message = abi.encode(block.chainid, address(this), msg.sender, publicKey);
+        if (!Tickets.verify(publicKey, proofOfPossession, message, Tickets.POSSESSION_DOMAIN)) {
+            revert ProofOfPossessionInvalid(msg.sender);
+        }
+        voterKeyHash[msg.sender] = keccak256(publicKey);
+        emit VoterKeyRegistered(msg.sender, publicKey);
+    }
+
+    /// @inheritdoc IStaking
+    function verifyTicket(bytes calldata publicKey, bytes calldata ticket, bytes calldata message)
+        external
+        view
+        returns (bool)
+    {
+        return Tickets.verify(publicKey, ticket, message, Tickets.TICKET_DOMAIN);
+    }
+}
