@@ -20,7 +20,7 @@ import numpy as np
 import tomli_w
 from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.connection import Connection, Receipt
-from consilium_chain.deployment import deploy
+from consilium_chain.deployment import LOCAL_VESTING, deploy
 from consilium_chain.keystore import voter_key
 from consilium_chain.ledger import CommittedUpdate, Ledger, PublishedCohort
 from consilium_chain.localnode import FAUCET_KEY, LocalNode
@@ -47,7 +47,7 @@ SNAPSHOTS = Path(__file__).resolve().parents[1] / "chain" / "contracts" / "snaps
 PUBLISH = "publish: survivors, sums, blobs"
 # A transaction is known by an event that only it emits.
 CALLS = {
-    "Staked": "stake",
+    "NodeRegistered": "register",
     "VoterKeyRegistered": "registerVoterKey",
     "TaskProposed": "propose",
     "HospitalJoined": "joinAsHospital",
@@ -89,11 +89,23 @@ class Rehearsal:
         self._note("ERC-20 transfer", self.treasury.transfer(account.address, SPENDING_MONEY // 2))
         return Ledger(Connection(self.node.url, account), self.treasury.deployment)
 
+    def _pass_time(self, seconds: int) -> None:
+        for method, arguments in (("evm_increaseTime", [seconds]), ("evm_mine", [])):
+            self.treasury.connection._web3.provider.make_request(method, arguments)  # type: ignore[arg-type]
+
+    def _delegate(self) -> None:
+        """The operator backs a hospital, twice."""
+        connection, staking = self.operator.connection, self.operator._staking.functions
+        connection.send(self.operator._token.functions.approve(self.operator.deployment.staking, 2 * TOKEN))
+        for call in ("delegate, first", "delegate, more"):
+            self._note(call, connection.send(staking.delegate(self.hospitals[0].address, Role.HOSPITAL, TOKEN)))
+
     def _note(self, call: str, receipt: Receipt) -> None:
         self.gas[call].append(receipt.gas_used)
 
     def run(self) -> None:
         self._join()
+        self._delegate()
         while (state := self.treasury.state(self.task)).phase is not Phase.ENDED:
             apart = state.round == ROUNDS
             blobs = self._commit(state.round)
@@ -102,7 +114,12 @@ class Rehearsal:
                 self._judge(state.round)
         for ledger in (*self.hospitals, *self.voters, self.aggregator):
             ledger.release_bond(self.task, ledger.address)
-            ledger.claim()
+        self._pass_time(LOCAL_VESTING)
+        for ledger in self.hospitals:
+            ledger.claim(Role.HOSPITAL)
+        for ledger in self.voters:
+            ledger.claim(Role.VOTER)
+        self.aggregator.claim(Role.AGGREGATOR)
         for event in self.treasury.events():
             # The statistics round is settled by its publication; a training round's figures are wanted here.
             if event.name in CALLS and event.values.get("round") != STATISTICS_ROUND:

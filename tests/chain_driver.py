@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from consilium_chain.accounting import take_stock
 from consilium_chain.connection import Connection, Receipt
 from consilium_chain.deployment import SUPPLY, Deployment, deploy
 from consilium_chain.errors import Refused
@@ -121,11 +122,7 @@ class LocalChain:
 
     def unaccounted(self) -> int:
         """Tokens minted minus all that are anywhere, or were burnt: 0."""
-        ledger = self.treasury
-        wallets = sum(ledger.balance(address) for address in self.accounts)
-        pools = sum(ledger.state(task).pool_left for task in range(1, ledger.task_count() + 1))
-        burnt = sum(event.values["amount"] for event in ledger.events() if event.name == "StakeSlashed")
-        return SUPPLY - wallets - ledger.total_staked() - pools - ledger.total_claimable() - burnt
+        return take_stock(self.treasury, SUPPLY, self.accounts).difference
 
 
 @dataclass

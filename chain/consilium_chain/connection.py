@@ -29,7 +29,7 @@ from web3.exceptions import (
     Web3Exception,
     Web3RPCError,
 )
-from web3.types import BlockData, RPCResponse
+from web3.types import BlockData, RPCResponse, TxParams
 
 from consilium_chain.abi import CONTRACT_NAMES, ContractName, contract_artifact
 from consilium_chain.cell_proofs import Sidecar
@@ -127,10 +127,11 @@ class Connection:
         )
         return str(self._web3.eth.get_transaction_receipt(HexStr(receipt.transaction))["contractAddress"])
 
-    def call(self, function: ContractFunction) -> Any:
-        """Reads. Raises Refused, ChainUnreachable, DeploymentInvalid where no such contract is."""
+    def call(self, function: ContractFunction, block: int | None = None) -> Any:
+        """Reads, as of a block or the latest. Raises Refused, ChainUnreachable, DeploymentInvalid where none is."""
         try:
-            return function.call({"from": self.account.address} if self.account else {})
+            sender: TxParams = {"from": self.account.address} if self.account else {}
+            return function.call(sender, block_identifier="latest" if block is None else block)
         except (ContractCustomError, ContractLogicError) as error:
             raise _refused(error, function.fn_name) from error
         except BadFunctionCallOutput as error:

@@ -28,6 +28,7 @@ from consilium_chain.views import (
 )
 
 COMMITMENT_BYTES = 48
+NO_COMMISSION = 0  # of a node that registers by staking: it has no delegators yet, and may raise it
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,8 @@ class Ledger:
     def params(self, task: int) -> TaskParams:
         return TaskParams.from_chain(self._read("params", task))
 
-    def state(self, task: int) -> TaskState:
-        return TaskState.from_chain(self._read("state", task))
+    def state(self, task: int, block: int | None = None) -> TaskState:
+        return TaskState.from_chain(self._read("state", task, block=block))
 
     def round_state(self, task: int, round_: int) -> RoundState:
         return RoundState.from_chain(self._read("roundState", task, round_))
@@ -84,26 +85,41 @@ class Ledger:
     def expected_blob_hash(self, task: int, round_: int, cohort: int, blob: int) -> bytes:
         return bytes(self._read("expectedBlobHash", task, round_, cohort, blob))
 
-    def claimable(self, account: str) -> int:
-        return int(self._read("claimable", account))
+    def refundable(self, account: str, block: int | None = None) -> int:
+        """What tasks owe an operator back."""
+        return int(self._read("claimable", account, block=block))
 
-    def total_claimable(self) -> int:
-        return int(self._read("totalClaimable"))
+    def total_refundable(self, block: int | None = None) -> int:
+        return int(self._read("totalClaimable", block=block))
 
-    def task_count(self) -> int:
-        return int(self._read("taskCount"))
+    def task_count(self, block: int | None = None) -> int:
+        return int(self._read("taskCount", block=block))
 
-    def balance(self, account: str) -> int:
-        return int(self.connection.call(self._token.functions.balanceOf(account)))
+    def balance(self, account: str, block: int | None = None) -> int:
+        return int(self.connection.call(self._token.functions.balanceOf(account), block))
 
     def total_supply(self) -> int:
         return int(self.connection.call(self._token.functions.totalSupply()))
 
-    def total_staked(self) -> int:
-        return int(self.connection.call(self._staking.functions.totalStaked()))
+    def total_staked(self, block: int | None = None) -> int:
+        return int(self.connection.call(self._staking.functions.totalStaked(), block))
 
-    def stake_of(self, account: str, role: Role) -> Stake:
-        return Stake.from_chain(self.connection.call(self._staking.functions.stakeOf(account, role)))
+    def stake_of(self, account: str, role: Role, block: int | None = None) -> Stake:
+        return Stake.from_chain(self.connection.call(self._staking.functions.stakeOf(account, role), block))
+
+    def unvested(self, node: str, role: Role, block: int | None = None) -> int:
+        """A node's rewards that have not vested, rounded down."""
+        return self._pool(node, role, block)["unvestedX48"] >> 48
+
+    def claimable(self, delegator: str, node: str, role: Role, block: int | None = None) -> int:
+        """A delegator's vested rewards from a node; the owner's, with the commission."""
+        _, _, claimable = self.connection.call(self._staking.functions.positionOf(delegator, node, role), block)
+        return int(claimable)
+
+    def _pool(self, node: str, role: Role, block: int | None = None) -> dict[str, int]:
+        function = self._staking.functions.poolOf(node, role)
+        names = [component["name"] for component in function.abi["outputs"][0]["components"]]
+        return dict(zip(names, self.connection.call(function, block), strict=True))
 
     def ticket_message(self, task: int, round_: int, seat_seed: bytes) -> bytes:
         """What a ticket signs, computed here: a node must not sign what another says that it signs."""
@@ -154,14 +170,23 @@ class Ledger:
         return self.connection.send(self._token.functions.transfer(recipient, amount))
 
     def stake(self, role: Role, amount: int) -> None:
-        """Brings the free stake of the role up to `amount`."""
-        missing = amount - self.stake_of(self.address, role).free
-        if missing > 0:
+        """Makes this account a node of the role, unless it is one, and brings its free stake up to `amount`."""
+        is_node = self._pool(self.address, role)["vestedAt"] != 0
+        missing = max(amount - self.stake_of(self.address, role).free, 0)
+        if missing:
             self.connection.send(self._token.functions.approve(self.deployment.staking, missing))
-            self.connection.send(self._staking.functions.stake(role, missing))
+        if not is_node:
+            self.connection.send(self._staking.functions.register(role, NO_COMMISSION, missing))
+        elif missing:
+            self.connection.send(self._staking.functions.delegate(self.address, role, missing))
 
-    def claim(self) -> None:
-        if self.claimable(self.address):
+    def claim(self, role: Role) -> None:
+        """Takes home what has vested of this node's rewards, if anything has."""
+        if self.claimable(self.address, self.address, role):
+            self.connection.send(self._staking.functions.claim(self.address, role))
+
+    def claim_refund(self) -> None:
+        if self.refundable(self.address):
             self._send("claim")
 
     def release_bond(self, task: int, account: str) -> bool:
@@ -265,8 +290,8 @@ class Ledger:
     def resume(self, task: int) -> Receipt:
         return self._send("resume", task)
 
-    def _read(self, name: str, *arguments: Any) -> Any:
-        return self.connection.call(self._tasks.functions[name](*arguments))
+    def _read(self, name: str, *arguments: Any, block: int | None = None) -> Any:
+        return self.connection.call(self._tasks.functions[name](*arguments), block)
 
     def _send(self, name: str, *arguments: Any) -> Receipt:
         return self.connection.send(self._tasks.functions[name](*arguments))

@@ -170,10 +170,12 @@ class RoundState(_FromChain):
 
 @dataclass(frozen=True)
 class Stake(_FromChain):
+    """Of a node: `active` and `unbonding` are all of it, `free` is what new bonds can lock."""
+
+    active: int
     free: int
     locked: int
     unbonding: int
-    withdrawable_at: int
 
 
 @dataclass(frozen=True)

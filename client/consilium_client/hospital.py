@@ -89,7 +89,7 @@ class HospitalNode:
                     self._take_part(state)
                 block = self.ledger.connection.next_block(block)
         self.ledger.release_bond(self.task.number, self.ledger.address)
-        self.ledger.claim()
+        self.ledger.claim(Role.HOSPITAL)
         emit("left", role="hospital", balance=str(self.ledger.balance(self.ledger.address)))
 
     def _take_part(self, state: TaskState) -> None:

@@ -83,7 +83,7 @@ class VoterNode:
                     emit("ballot-lost", round=state.round)
             block = self.ledger.connection.next_block(block)
         self.ledger.release_bond(self.task.number, self.ledger.address)
-        self.ledger.claim()
+        self.ledger.claim(Role.VOTER)
         emit("left", role="voter", balance=str(self.ledger.balance(self.ledger.address)))
 
     def _score(self, state: TaskState, round_state: RoundState) -> None:

@@ -80,7 +80,7 @@ class Aggregator:
                 with superlink.run() as (grid, context):
                     server_app(self, nodes)(grid, context)
         self.ledger.release_bond(self.number, self.ledger.address)
-        self.ledger.claim()
+        self.ledger.claim(Role.AGGREGATOR)
         emit("left", role="aggregator", balance=str(self.ledger.balance(self.ledger.address)))
 
     def _wait_for_participants(self) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from chain_driver import BOND, LocalChain, TaskDriver, refused
+from consilium_chain.deployment import LOCAL_UNBONDING
 from consilium_chain.views import Outcome, Phase, Role, SlashReason, VoidReason
 
 
@@ -25,11 +26,11 @@ def test_tick_ends_task_that_nobody_joined(local_chain: LocalChain) -> None:
     task = TaskDriver(local_chain)
     with refused("PhaseNotOver", taskId=task.task):
         task.tick()
-    before = task.operator.claimable(task.operator.address)
+    before = task.operator.refundable(task.operator.address)
     task.pass_deadline()
     task.tick()
     ended_with_refund(task, 10_001)
-    assert task.operator.claimable(task.operator.address) == before + 10_001
+    assert task.operator.refundable(task.operator.address) == before + 10_001
 
 
 @pytest.mark.parametrize("missing", ["aggregator", "hospitals", "voters"])
@@ -62,8 +63,11 @@ def test_unbonding_refuses_what_a_task_holds(local_chain: LocalChain) -> None:
     node.stake(Role.HOSPITAL, BOND)
     task = TaskDriver(local_chain)
     node.join_as_hospital(task.task, 10, b"key")
-    with refused("StakeInsufficient", node=node.address, free=0, wanted=1):
-        node.connection.send(node._staking.functions.startUnbonding(Role.HOSPITAL, 1))
+    start = node.connection.send(node._staking.functions.startUnbonding(node.address, Role.HOSPITAL, 1))
+    assert start.gas_used
+    local_chain.pass_time(LOCAL_UNBONDING)
+    with refused("StillBacking", node=node.address, locked=BOND, left=BOND - 1):
+        node.connection.send(node._staking.functions.withdraw(0))
 
 
 def test_tick_ends_task_whose_statistics_nobody_committed(local_chain: LocalChain) -> None:
@@ -294,9 +298,13 @@ def test_reading_an_unknown_task_is_refused_by_name(local_chain: LocalChain, met
 
 def test_claim_refuses_an_account_with_nothing(local_chain: LocalChain) -> None:
     ledger = local_chain.funded()
-    ledger.claim()  # sends nothing
+    ledger.claim_refund()  # sends nothing
     with refused("NothingToClaim", account=ledger.address):
         ledger._send("claim")
+    ledger.stake(Role.VOTER, BOND)
+    ledger.claim(Role.VOTER)  # sends nothing
+    with refused("NothingToClaim", account=ledger.address):
+        ledger.connection.send(ledger._staking.functions.claim(ledger.address, Role.VOTER))
 
 
 @pytest.mark.parametrize("role", list(Role))

@@ -180,14 +180,13 @@ def test_settle_agrees_with_the_deployed_contract(local_chain: LocalChain) -> No
     round_state = task.operator.round_state(task.task, 1)
     scores = [[20_000, -60_000], [20_100, -60_100], [90_000, -60_000]]
     expected = settle(Terms.of(params), record_of(task, state, round_state, scores))
-    everybody = [*task.nodes, *task.judges, task.aggregator]
-    before = [ledger.claimable(ledger.address) for ledger in everybody]
+    everybody = [ledger.address for ledger in (*task.nodes, *task.judges, task.aggregator)]
     task.draw().judge(scores)
 
     after = task.operator.round_state(task.task, 1)
     assert (after.medians, after.accepted_cohorts) == (expected.medians, expected.accepted)
-    paid = [ledger.claimable(ledger.address) - b for ledger, b in zip(everybody, before, strict=True)]
-    assert paid == [account.reward for account in expected.accounts]
+    paid = {event["account"]: event["amount"] for event in task.events("Rewarded")}
+    assert [paid.get(account, 0) for account in everybody] == [account.reward for account in expected.accounts]
     assert task.operator.state(task.task).pool_left == expected.pool_left
     bonds = [hospital.bond for hospital in task.operator.hospitals(task.task)]
     slashed = [params.hospital_bond - bond for bond in bonds]

@@ -101,9 +101,10 @@ def _verdict(accepted: int) -> str:
 
 
 def tokens(amount: int) -> str:
-    """An amount in whole tokens, two decimals, rounded towards zero."""
+    """An amount in whole tokens, two decimals, rounded to the nearest."""
     sign, amount = ("-", -amount) if amount < 0 else ("", amount)
-    return f"{sign}{amount // TOKEN:,}.{amount % TOKEN * 100 // TOKEN:02d}"
+    hundredths = (amount * 100 + TOKEN // 2) // TOKEN
+    return f"{sign}{hundredths // 100:,}.{hundredths % 100:02d}"
 
 
 def show_tables(console: Console, report: dict[str, Any], network: Network, chronicle: Chronicle) -> None:

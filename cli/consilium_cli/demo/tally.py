@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from consilium_chain.accounting import take_stock, worth
 from consilium_chain.deployment import SUPPLY
 from consilium_chain.views import (
     STATISTICS_ROUND,
@@ -18,7 +20,6 @@ from consilium_chain.views import (
     VoidReason,
     members,
 )
-from consilium_chain.views import Role as StakeRole
 from consilium_client.metrics import accuracy, auc, log_loss
 from consilium_client.models import predict
 from consilium_client.replay import PublicRecord
@@ -28,7 +29,7 @@ from consilium_client.task import load_task
 
 from consilium_cli.demo.chronicle import Chronicle
 from consilium_cli.demo.datasets import write_csv
-from consilium_cli.demo.network import Network, Party, Role
+from consilium_cli.demo.network import Network, Role
 
 METRIC = "accuracy"
 
@@ -93,37 +94,23 @@ def report(
         "pooled_metric": references["pooled"][METRIC],
         "metrics": {"final": final, **references},
         "private": False,
-        "conservation": conservation(network, chronicle),
+        "conservation": conservation(network),
         "balances": balances(network),
         "rounds": [_round(network, chronicle, round_, by_round.get(max(round_, 1), {})) for round_ in range(last + 1)],
         "setup_s": round(chronicle.seen[0].at, 3) if chronicle.seen else None,
     }
 
 
-def conservation(network: Network, chronicle: Chronicle) -> dict[str, str]:
+def conservation(network: Network) -> dict[str, str]:
     """Every token that was ever minted, found again in the contracts' own accounts, or burnt by a slash."""
-    ledger = network.treasury
-    wallets = sum(ledger.balance(party.address) for party in network.parties) + ledger.balance(ledger.address)
-    pools = sum(ledger.state(task).pool_left for task in range(1, ledger.task_count() + 1))
-    burnt = sum(seen.event.values["amount"] for seen in chronicle.seen if seen.event.name == "StakeSlashed")
-    parts = {
-        "wallets": wallets,
-        "staked": ledger.total_staked(),
-        "pools": pools,
-        "claimable": ledger.total_claimable(),
-        "burnt": burnt,
-    }
-    held = sum(parts.values())
-    return {
-        "minted": str(SUPPLY),
-        "held": str(held),
-        "difference": str(SUPPLY - held),
-        **{name: str(amount) for name, amount in parts.items()},
-    }
+    accounts = [network.treasury.address, *(party.address for party in network.parties)]
+    books = take_stock(network.treasury, SUPPLY, accounts)
+    amounts = asdict(books) | {"held": books.held, "difference": books.difference}
+    return {name: str(amount) for name, amount in amounts.items()}
 
 
 def balances(network: Network) -> dict[str, dict[str, Any]]:
-    """What each party owned when the task was proposed and owns now: wallet, stake and what it may claim."""
+    """What each party owned when the task was proposed and owns now: wallet, stake and rewards."""
     return {
         party.address: {
             "name": party.name,
@@ -131,17 +118,10 @@ def balances(network: Network) -> dict[str, dict[str, Any]]:
             "honest": party.attack is None,
             "does": party.attack,
             "before": str(party.before),
-            "after": str(worth(network, party)),
+            "after": str(worth(network.treasury, party.address)),
         }
         for party in network.parties
     }
-
-
-def worth(network: Network, party: Party) -> int:
-    ledger = network.treasury
-    stakes = [ledger.stake_of(party.address, role) for role in StakeRole]
-    staked = sum(stake.free + stake.locked + stake.unbonding for stake in stakes)
-    return ledger.balance(party.address) + staked + ledger.claimable(party.address)
 
 
 def _round(

@@ -120,7 +120,7 @@ interface IStaking {
     error StillUnbonding(uint256 maturesAt);
     /// @notice What would stay does not cover the bonds of running tasks: wait until they are released.
     error StillBacking(address node, Role role, uint256 locked, uint256 left);
-    error NothingToClaim(address delegator);
+    error NothingToClaim(address account);
     error OnlyTasks(address caller);
     error OnlyDeployer(address caller);
     error TasksAlreadySet(address tasks);

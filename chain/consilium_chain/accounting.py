@@ -1,0 +1,76 @@
+"""Where all tokens are, by the contracts' own accounts: the check that no unit is lost, and none paid twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from consilium_chain.ledger import Ledger
+from consilium_chain.views import Role
+
+
+@dataclass(frozen=True)
+class Books:
+    """Amounts at one block. `rounding` is what Staking holds beyond all that it owes: less than two units for each
+    node and delegation, which are paid out later."""
+
+    minted: int
+    wallets: int
+    staked: int
+    rewards: int
+    rounding: int
+    pools: int
+    refunds: int
+    burnt: int
+
+    @property
+    def held(self) -> int:
+        parts = (self.wallets, self.staked, self.rewards, self.rounding, self.pools, self.refunds, self.burnt)
+        return sum(parts)
+
+    @property
+    def difference(self) -> int:
+        """Tokens that are nowhere, or more than were minted if negative. Always 0."""
+        return self.minted - self.held
+
+
+def take_stock(ledger: Ledger, minted: int, accounts: Iterable[str]) -> Books:
+    """The books as of the latest block. `accounts` are all that may have tokens in their wallets."""
+    block = ledger.connection.block_number()
+    positions = set()
+    burnt = 0
+    for event in ledger.events(last_block=block):
+        values = event.values
+        if event.name == "NodeRegistered":
+            positions.add((values["node"], values["node"], Role(values["role"])))
+        elif event.name == "Delegated":
+            positions.add((values["delegator"], values["node"], Role(values["role"])))
+        elif event.name == "StakeSlashed":
+            burnt += values["amount"] + values["forfeited"]
+    nodes = {(node, role) for _, node, role in positions}
+    rewards = sum(ledger.unvested(node, role, block) for node, role in nodes)
+    rewards += sum(ledger.claimable(delegator, node, role, block) for delegator, node, role in positions)
+    staked = ledger.total_staked(block)
+    beyond = ledger.balance(ledger.deployment.staking, block) - staked - rewards
+    return Books(
+        minted=minted,
+        wallets=sum(ledger.balance(account, block) for account in set(accounts)),
+        staked=staked,
+        rewards=rewards,
+        rounding=beyond if 0 <= beyond <= 2 * (len(nodes) + len(positions)) else 0,
+        pools=sum(ledger.state(task, block).pool_left for task in range(1, ledger.task_count(block) + 1)),
+        refunds=ledger.total_refundable(block),
+        burnt=burnt,
+    )
+
+
+def worth(ledger: Ledger, account: str) -> int:
+    """What an account owns: wallet, own stake in every role, rewards vested or not, and refunds. Its delegations to
+    others do not count, and of a node with delegators what is not vested yet counts whole."""
+    block = ledger.connection.block_number()
+    total = ledger.balance(account, block) + ledger.refundable(account, block)
+    for role in Role:
+        stake = ledger.stake_of(account, role, block)
+        total += stake.active + stake.unbonding
+        total += ledger.claimable(account, account, role, block) + ledger.unvested(account, role, block)
+    return total
