@@ -58,6 +58,7 @@ class HospitalNode:
         self.pending = PendingUpdates(settings.home / "pending")
         self._features: NDArray[np.float32] | None = None
         self._attempted_round = -1
+        self._reached = threading.Event()  # the aggregator's first request came through
         self._lock = threading.Lock()
 
     def read_data(self) -> Table:
@@ -93,8 +94,14 @@ class HospitalNode:
         emit("left", role="hospital", balance=str(self.ledger.balance(self.ledger.address)))
 
     def _take_part(self, state: TaskState) -> None:
-        """Trains and commits as soon as the chain says so: nobody needs to ask for it."""
+        """Trains and commits as soon as the chain says so.
+
+        In the first round only once the aggregator's request has come through: a hospital that cannot be reached yet,
+        for Flower takes seconds to start, would commit to what it cannot upload in time.
+        """
         if state.phase is not Phase.COMMITTING or state.round == self._attempted_round:
+            return
+        if state.round == STATISTICS_ROUND and not self._reached.is_set():
             return
         self._attempted_round = state.round
         try:
@@ -123,6 +130,7 @@ class HospitalNode:
         ours = bytes.fromhex(self.ledger.deployment.tasks.removeprefix("0x"))
         if request.contract != ours or request.task != self.task.number:
             return RoundReply(ReplyCode.REFUSED)
+        self._reached.set()
         if not self._wait_for_upload(request.round):
             return RoundReply(ReplyCode.SAT_OUT)
         with self._lock:

@@ -66,12 +66,13 @@ class Aggregator:
             CellProver(processes) as self.ledger.prover,
             SuperLink(self.settings.home, self.settings.superlink_port) as superlink,
         ):
+            superlink.wait_until_up()
+            setup()
+            # Last: the first round may begin with it, and hospitals must find a SuperLink then.
             if not self.ledger.state(self.number).aggregator_joined:
                 self.ledger.stake(Role.AGGREGATOR, self.params.aggregator_bond)
                 self.ledger.join_as_aggregator(self.number)
-            superlink.wait_until_up()
             emit("joined", role="aggregator")
-            setup()  # while others join
             self._wait_for_participants()
             if self.ledger.state(self.number).phase is not Phase.ENDED:
                 nodes = {

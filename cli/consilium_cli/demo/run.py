@@ -28,7 +28,7 @@ from consilium_cli.demo.task_file import TaskSettings, task_toml
 POLL = 0.15
 FAREWELL = 30.0  # seconds for the nodes to collect their money and leave
 # Seconds that suffice for the default demo's nine parties on two cores; all processes share the machine.
-WINDOWS = {"join": 132, "commit": 60, "upload": 20, "publish": 10, "score": 30, "reveal": 12}
+WINDOWS = {"join": 132, "commit": 60, "upload": 40, "publish": 20, "score": 30, "reveal": 12}
 WINDOWS_HOLD_FOR = 9
 
 
