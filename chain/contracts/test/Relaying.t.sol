@@ -4,11 +4,24 @@ pragma solidity ^0.8.28;
 import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
 import {Bls12381, G1} from "../src/libraries/Bls12381.sol";
 import {Kzg} from "../src/libraries/Kzg.sol";
+import {Claim, Openings} from "../src/libraries/Openings.sol";
 import {Line, Lines, Points} from "./utils/Crypto.sol";
 import {RelayFixture} from "./utils/RelayFixture.sol";
 
+contract Weights {
+    function ratio(ITaskTypes.SignedUpdate[] calldata updates, Claim[] calldata claims)
+        external
+        pure
+        returns (uint256)
+    {
+        return Openings.weightRatio(updates, claims);
+    }
+}
+
 contract RelayingTest is RelayFixture {
     uint256 private constant COUNT = 4;
+    Weights private immutable _weights = new Weights();
+
     /// @dev Order of secp256k1.
     uint256 private constant KEY_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141;
 
@@ -194,6 +207,42 @@ contract RelayingTest is RelayFixture {
         (updates[1].proof, updates[2].proof) = (updates[2].proof, updates[1].proof);
         _expect(ITaskTypes.OpeningInvalid.selector, 1);
         _relay(updates);
+    }
+
+    /// @dev Errors that cancel at the weights of the honest batch: what is changed must change the weights.
+    function test_commitUpdates_refusesValuesMadeForTheHonestWeights() public {
+        ITaskTypes.SignedUpdate[] memory updates = _batch(COUNT);
+        uint256 ratio = _weights.ratio(updates, _claims(updates));
+        updates[1].value = bytes32(addmod(uint256(updates[1].value), ratio, Kzg.MODULUS));
+        updates[2].value = bytes32(addmod(uint256(updates[2].value), Kzg.MODULUS - 1, Kzg.MODULUS));
+        _expect(ITaskTypes.OpeningInvalid.selector, 1);
+        _relay(updates);
+    }
+
+    /// @dev The same by proofs: an error D in proof i counts r^i (z_i - tau) D, and multiples of tau can be had.
+    function test_commitUpdates_refusesProofsMadeForTheHonestWeights() public {
+        ITaskTypes.SignedUpdate[] memory updates = _batch(COUNT);
+        Claim[] memory claims = _claims(updates);
+        uint256 ratio = _weights.ratio(updates, claims);
+        G1 memory first = Points.times(_fromTau(claims[2].place), ratio);
+        G1 memory second = Points.negated(_fromTau(claims[1].place));
+        updates[1].proof = Points.plus(updates[1].proof, first);
+        updates[2].proof = Points.plus(updates[2].proof, second);
+        _expect(ITaskTypes.OpeningInvalid.selector, 1);
+        _relay(updates);
+    }
+
+    /// @dev (z - tau) G1.
+    function _fromTau(uint256 z) private view returns (G1 memory) {
+        return Points.plus(Points.times(Points.generator(), z), Points.negated(Lines.tau()));
+    }
+
+    function _claims(ITaskTypes.SignedUpdate[] memory updates) private view returns (Claim[] memory claims) {
+        claims = new Claim[](updates.length);
+        for (uint256 i = 0; i < updates.length; ++i) {
+            (uint256 ratio, uint256 z) = tasks.challenge(id, 0, _signer(i), Lines.compressed(_lines(0, i)));
+            claims[i] = Claim(i, ratio, z);
+        }
     }
 
     /// @dev Com(X) minus the others' commitments, signed by who posts it, beside the others in one batch.

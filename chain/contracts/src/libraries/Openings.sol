@@ -37,6 +37,21 @@ library Openings {
         return Bls12381.signs(left, Bls12381.weightedSum(proofs), TAU_G2);
     }
 
+    /// @notice By whose powers the openings are weighed: a hash of everything that the check is about. A claim's ratio and
+    ///         place are hashes that name the update's points.
+    function weightRatio(ITaskTypes.SignedUpdate[] calldata updates, Claim[] memory claims)
+        internal
+        pure
+        returns (uint256)
+    {
+        bytes32 transcript = keccak256(abi.encode(DOMAIN, claims.length));
+        for (uint256 i = 0; i < claims.length; ++i) {
+            ITaskTypes.SignedUpdate calldata update = updates[claims[i].update];
+            transcript = keccak256(abi.encode(transcript, claims[i].ratio, claims[i].place, update.value, update.proof));
+        }
+        return uint256(transcript) % Bls12381.ORDER;
+    }
+
     /// @dev What is added up on either side of the equation.
     function _terms(ITaskTypes.SignedUpdate[] calldata updates, Claim[] memory claims)
         private
@@ -46,7 +61,7 @@ library Openings {
         uint256 blobs = updates[claims[0].update].points.length / Bls12381.G1_LENGTH;
         terms = new bytes((claims.length * (blobs + 1) + 1) * Bls12381.TERM_LENGTH);
         proofs = new bytes(claims.length * Bls12381.TERM_LENGTH);
-        uint256 ratio = _ratio(updates, claims);
+        uint256 ratio = weightRatio(updates, claims);
         uint256 weight = 1;
         uint256 value;
         uint256 next;
@@ -73,15 +88,5 @@ library Openings {
             weight = mulmod(weight, ratio, Bls12381.ORDER);
         }
         return next;
-    }
-
-    /// @dev Of everything that the check is about. A claim's ratio and place are hashes that name the update's points.
-    function _ratio(ITaskTypes.SignedUpdate[] calldata updates, Claim[] memory claims) private pure returns (uint256) {
-        bytes32 transcript = keccak256(abi.encode(DOMAIN, claims.length));
-        for (uint256 i = 0; i < claims.length; ++i) {
-            ITaskTypes.SignedUpdate calldata update = updates[claims[i].update];
-            transcript = keccak256(abi.encode(transcript, claims[i].ratio, claims[i].place, update.value, update.proof));
-        }
-        return uint256(transcript) % Bls12381.ORDER;
     }
 }

@@ -42,11 +42,10 @@ abstract contract Relaying is Training {
         private
         returns (Claim memory claim)
     {
-        Task storage task = _tasks[taskId];
         address hospital = update.hospital;
-        bytes memory points = _record(task, number, hospital, index, update.points, task.rounds[number].blobs);
-        bytes32 digest = Signatures.digest(taskId, number, points);
-        if (!Signatures.isBy(hospital, digest, update.r, update.vs)) revert SignatureInvalid(hospital);
+        bytes memory points = _record(_tasks[taskId], number, hospital, index, update.points);
+        bool isSigned = Signatures.isBy(hospital, Signatures.digest(taskId, number, points), update.r, update.vs);
+        if (!isSigned) revert SignatureInvalid(hospital);
         // As precompile 0x0A does: a value has one form.
         if (uint256(update.value) >= Kzg.MODULUS) revert OpeningInvalid(hospital);
         claim.update = position;

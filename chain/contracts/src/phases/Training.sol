@@ -46,7 +46,7 @@ abstract contract Training is TaskBase, ITaskRounds {
         uint256 index = _member(taskId, task, IStaking.Role.Hospital, round.members);
         uint256 pending = round.pending;
         if (!pending.has(index)) revert AlreadyCommitted(taskId, msg.sender);
-        bytes memory points = _record(task, number, msg.sender, index, update.points, round.blobs);
+        bytes memory points = _record(task, number, msg.sender, index, update.points);
         _checkOpening(taskId, number, update, points);
         pending = pending.without(index);
         round.pending = pending;
@@ -101,14 +101,11 @@ abstract contract Training is TaskBase, ITaskRounds {
 
     /// @dev Keeps what a hospital commits to; whether it knows what that is, the caller finds out.
     /// @param given 128 bytes a blob. @return points the same, compressed.
-    function _record(
-        Task storage task,
-        uint256 number,
-        address hospital,
-        uint256 index,
-        bytes calldata given,
-        uint256 blobs
-    ) internal returns (bytes memory points) {
+    function _record(Task storage task, uint256 number, address hospital, uint256 index, bytes calldata given)
+        internal
+        returns (bytes memory points)
+    {
+        uint256 blobs = task.rounds[number].blobs;
         if (given.length != blobs * Bls12381.G1_LENGTH) {
             revert PointsWrong(given.length, blobs * Bls12381.G1_LENGTH);
         }
