@@ -15,6 +15,7 @@ from consilium_chain.cell_proofs import CellProver, Sidecar
 from consilium_chain.connection import MAX_BLOBS_PER_TRANSACTION, Connection, Pending, Receipt
 from consilium_chain.deployment import Deployment
 from consilium_chain.errors import DeploymentInvalid, Refused
+from consilium_chain.relaying import SignedUpdate, batches, sign_update
 from consilium_chain.relays import QUICKNET_RELAYS
 from consilium_chain.views import (
     Event,
@@ -244,6 +245,23 @@ class Ledger:
         encoded = (update.points, update.opening.value.to_bytes(32, "big"), update.opening.proof)
         function = self._tasks.functions.commitUpdate(task, round_, encoded)
         return self.connection.send(function, force=force)
+
+    def sign_update(self, task: int, round_: int, update: CommittedUpdate) -> SignedUpdate:
+        """What lets anybody commit this account's update: it needs no ether. One update per round."""
+        account, contract = self.connection.account, self.deployment.tasks
+        if account is None:
+            raise ValueError("this connection has no account: it can read only")
+        return sign_update(account, self.connection.chain_id, contract, task, round_, update.points, update.opening)
+
+    def commit_updates(self, task: int, round_: int, updates: Sequence[SignedUpdate]) -> list[Receipt]:
+        """Commits for hospitals that signed, in as few transactions as can be; who has committed already is skipped.
+
+        Raises Refused before anything of a transaction is spent; its `hospital` names whose update is wrong.
+        """
+        return [
+            self._send("commitUpdates", task, round_, [update.to_chain() for update in batch])
+            for batch in batches(updates)
+        ]
 
     def publish_sums(
         self, task: int, round_: int, survivors: int, sums: Sequence[PublishedCohort], force: bool = False

@@ -7,6 +7,7 @@ import {IStaking} from "./interfaces/IStaking.sol";
 import {ITaskRegistry} from "./interfaces/ITaskRegistry.sol";
 import {Kzg} from "./libraries/Kzg.sol";
 import {Scores} from "./libraries/Scores.sol";
+import {Signatures} from "./libraries/Signatures.sol";
 import {Tickets} from "./libraries/Tickets.sol";
 import {Joining} from "./phases/Joining.sol";
 import {TaskBase} from "./phases/TaskBase.sol";
@@ -98,6 +99,11 @@ contract TaskRegistry is Joining {
         returns (uint256 ratio, uint256 point)
     {
         return Kzg.challenge(taskId, round, hospital, points);
+    }
+
+    /// @inheritdoc ITaskRegistry
+    function commitmentDigest(uint256 taskId, uint256 round, bytes calldata points) external view returns (bytes32) {
+        return Signatures.digest(taskId, round, points);
     }
 
     /// @inheritdoc ITaskRegistry

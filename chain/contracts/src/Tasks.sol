@@ -8,9 +8,9 @@ import {IStaking} from "./interfaces/IStaking.sol";
 import {ITaskRounds} from "./interfaces/ITaskRounds.sol";
 import {Judging} from "./phases/Judging.sol";
 import {Publishing} from "./phases/Publishing.sol";
+import {Relaying} from "./phases/Relaying.sol";
 import {Settling} from "./phases/Settling.sol";
 import {TaskBase} from "./phases/TaskBase.sol";
-import {Training} from "./phases/Training.sol";
 import {Task} from "./types/Task.sol";
 
 /// @title Tasks and their rounds: the clock.
@@ -19,7 +19,7 @@ import {Task} from "./types/Task.sol";
 ///         up commitments and publishes.
 /// @dev The code of one contract does not hold all of it (EIP-170). What is not a step of a round, `ITaskRegistry`, is
 ///      the code of `registry`, fixed for good, and runs here by delegatecall. Both have the one storage of `TaskBase`.
-contract Tasks is Training, Publishing, Judging, Settling, Multicall {
+contract Tasks is Relaying, Publishing, Judging, Settling, Multicall {
     address public immutable registry;
 
     constructor(IERC20 token_, IStaking staking_, IBeacon beacon_, address registry_)

@@ -137,7 +137,7 @@ contract TrainingTest is Fixture {
     function test_commitUpdate_refusesMalformedUpdates() public {
         _toCommitting();
         ITaskTypes.Update memory update = _update(1, 0);
-        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.CommitmentMalformed.selector, 0));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.CommitmentMalformed.selector, _hospital(0), 0));
         _commit(1, _hospital(0), ITaskTypes.Update(new bytes(128), update.value, update.proof));
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.OpeningInvalid.selector, _hospital(0)));
         _commit(1, _hospital(0), ITaskTypes.Update(update.points, update.value, bytes.concat(update.proof, hex"00")));

@@ -39,6 +39,10 @@ interface ITaskRegistry is ITaskTypes {
         external
         view
         returns (uint256 ratio, uint256 point);
+    /// @notice What a hospital signs for `commitUpdates`: EIP-712, UpdateCommitment(uint256 taskId,uint256 round,bytes points)
+    ///         in the domain ("Consilium", "1", chain, this contract).
+    /// @param points the commitments, G1 compressed, 48 bytes per blob.
+    function commitmentDigest(uint256 taskId, uint256 round, bytes calldata points) external view returns (bytes32);
     /// @notice What a ticket of this round signs.
     function ticketMessage(uint256 taskId, uint256 round) external view returns (bytes memory);
     function scoreCommitment(uint256 taskId, uint256 round, address voter, int64[] calldata scores, bytes32 salt)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
+import {G1} from "../libraries/Bls12381.sol";
+
 /// @title What tasks are made of: states, events, errors.
 /// @notice Round 0 is the statistics round (one cohort of everybody, weight 1 each, not judged, not paid);
 ///         rounds 1 … `rounds` train. Amounts in the token's smallest unit, times in seconds, scores in
@@ -130,6 +132,17 @@ interface ITaskTypes {
         bytes proof; // G1, compressed, 48 bytes
     }
 
+    /// @notice An update that another than its hospital hands in, with the hospital's signature on `commitmentDigest`.
+    ///         What is not signed, value and proof, cannot be other than they are: the points and the challenge fix both.
+    struct SignedUpdate {
+        address hospital;
+        bytes points; // as in `Update`
+        bytes32 value; // as in `Update`
+        G1 proof; // EIP-2537: what is checked in one go for many is added up, not handed to precompile 0x0A
+        bytes32 r; // the signature in its compact form (EIP-2098)
+        bytes32 vs;
+    }
+
     event TaskProposed(uint256 indexed taskId, address indexed operator, bytes32 specHash, uint256 pool);
     /// @param transportKey the hospital's Flower node key, uncompressed P-384 point as Flower registers it.
     event HospitalJoined(
@@ -177,8 +190,10 @@ interface ITaskTypes {
     error NotAMember(uint256 taskId, address account);
     error AlreadyCommitted(uint256 taskId, address account);
     error BlobUnknown(uint256 blob, uint256 blobs);
-    error CommitmentMalformed(uint256 blob);
+    error CommitmentMalformed(address hospital, uint256 blob);
     error OpeningInvalid(address hospital);
+    /// @notice Not this hospital's signature on this task, round and points; or one in its other, malleable form.
+    error SignatureInvalid(address hospital);
     error NotAggregator(address caller);
     error SurvivorsInvalid(uint256 survivors);
     error CohortUnknown(uint256 cohort);

@@ -59,9 +59,16 @@ library Bls12381 {
     /// @notice Sum of scalar multiples.
     /// @param terms points, each followed by its scalar: 160 bytes per term.
     function weightedSum(bytes memory terms) internal view returns (G1 memory) {
-        (bool ok, bytes memory sum) = _call(G1_MSM, terms, terms.length / TERM_LENGTH * G1_MUL_GAS, G1_LENGTH);
+        (bool ok, G1 memory sum) = tryWeightedSum(terms);
         if (!ok) revert PrecompileFailed(G1_MSM);
-        return abi.decode(sum, (G1));
+        return sum;
+    }
+
+    /// @notice The same, but for a point that is none, or outside the subgroup, it says so.
+    function tryWeightedSum(bytes memory terms) internal view returns (bool ok, G1 memory sum) {
+        bytes memory output;
+        (ok, output) = _call(G1_MSM, terms, terms.length / TERM_LENGTH * G1_MUL_GAS, G1_LENGTH);
+        sum = abi.decode(output, (G1));
     }
 
     /// @notice One of a row of points of 128 bytes each.
@@ -100,6 +107,15 @@ library Bls12381 {
         (bool ok, bytes memory sum) = _call(G1_ADD, input, G1_ADD_GAS, G1_LENGTH);
         if (!ok) revert PrecompileFailed(G1_ADD);
         return abi.decode(sum, (G1));
+    }
+
+    function generator() internal pure returns (G1 memory) {
+        return G1({
+            xHigh: 0x17f1d3a73197d7942695638c4fa9ac0f,
+            xLow: 0xc3688c4f9774b905a14e3a3f171bac586c55e83ff97a1aeffb3af00adb22c6bb,
+            yHigh: 0x08b3f481e3aaa0f1a09e30ed741d8ae4,
+            yLow: 0xfcf5e095d5d00af600db18cb2c04b3edd03cc744a2888ae40caa232946c5e7e1
+        });
     }
 
     /// @notice The 48 bytes that KZG commitments are written in: x, and flags for compression, infinity and y's sign.

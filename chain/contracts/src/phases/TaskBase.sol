@@ -77,16 +77,24 @@ abstract contract TaskBase is ITaskTypes {
         if (msg.sender != task.params.aggregator) revert NotAggregator(msg.sender);
     }
 
-    /// @dev The sender's index, if it is in `among` and of that role.
     function _member(uint256 taskId, Task storage task, IStaking.Role role, uint256 among)
         internal
         view
         returns (uint256 index)
     {
-        Membership memory member = task.memberships[msg.sender];
+        return _member(taskId, task, msg.sender, role, among);
+    }
+
+    /// @dev The account's index, if it is in `among` and of that role.
+    function _member(uint256 taskId, Task storage task, address account, IStaking.Role role, uint256 among)
+        internal
+        view
+        returns (uint256 index)
+    {
+        Membership memory member = task.memberships[account];
         index = member.index;
         bool isIn = member.joined && member.role == role && among.has(index);
-        if (!isIn) revert NotAMember(taskId, msg.sender);
+        if (!isIn) revert NotAMember(taskId, account);
     }
 
     // Passage.

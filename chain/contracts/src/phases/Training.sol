@@ -46,18 +46,7 @@ abstract contract Training is TaskBase, ITaskRounds {
         uint256 index = _member(taskId, task, IStaking.Role.Hospital, round.members);
         uint256 pending = round.pending;
         if (!pending.has(index)) revert AlreadyCommitted(taskId, msg.sender);
-        uint256 blobs = round.blobs;
-        if (update.points.length != blobs * Bls12381.G1_LENGTH) {
-            revert PointsWrong(update.points.length, blobs * Bls12381.G1_LENGTH);
-        }
-
-        bytes memory points = new bytes(blobs * Kzg.POINT_LENGTH);
-        for (uint256 blob = 0; blob < blobs; ++blob) {
-            bytes memory point = Bls12381.compress(Bls12381.pointAt(update.points, blob));
-            if (!Kzg.isPoint(point)) revert CommitmentMalformed(blob);
-            task.commitments[Keys.entry(number, index, blob)] = keccak256(point);
-            Kzg.setPoint(points, blob, point);
-        }
+        bytes memory points = _record(task, number, msg.sender, index, update.points);
         _checkOpening(taskId, number, update, points);
         pending = pending.without(index);
         round.pending = pending;
@@ -107,6 +96,25 @@ abstract contract Training is TaskBase, ITaskRounds {
             if ((cohortMembers_ & present).count() < minimum) continue;
             viable = viable.with(cohort);
             members |= cohortMembers_;
+        }
+    }
+
+    /// @dev Keeps what a hospital commits to; whether it knows what that is, the caller finds out.
+    /// @param given 128 bytes a blob. @return points the same, compressed.
+    function _record(Task storage task, uint256 number, address hospital, uint256 index, bytes calldata given)
+        internal
+        returns (bytes memory points)
+    {
+        uint256 blobs = task.rounds[number].blobs;
+        if (given.length != blobs * Bls12381.G1_LENGTH) {
+            revert PointsWrong(given.length, blobs * Bls12381.G1_LENGTH);
+        }
+        points = new bytes(blobs * Kzg.POINT_LENGTH);
+        for (uint256 blob = 0; blob < blobs; ++blob) {
+            bytes memory point = Bls12381.compress(Bls12381.pointAt(given, blob));
+            if (!Kzg.isPoint(point)) revert CommitmentMalformed(hospital, blob);
+            task.commitments[Keys.entry(number, index, blob)] = keccak256(point);
+            Kzg.setPoint(points, blob, point);
         }
     }
 

@@ -23,12 +23,7 @@ library Signer {
 /// @notice Arithmetic on points of G1.
 library Points {
     function generator() internal pure returns (G1 memory) {
-        return G1({
-            xHigh: 0x17f1d3a73197d7942695638c4fa9ac0f,
-            xLow: 0xc3688c4f9774b905a14e3a3f171bac586c55e83ff97a1aeffb3af00adb22c6bb,
-            yHigh: 0x08b3f481e3aaa0f1a09e30ed741d8ae4,
-            yLow: 0xfcf5e095d5d00af600db18cb2c04b3edd03cc744a2888ae40caa232946c5e7e1
-        });
+        return Bls12381.generator();
     }
 
     function times(G1 memory point, uint256 scalar) internal view returns (G1 memory) {
@@ -89,15 +84,26 @@ library Lines {
         view
         returns (ITaskTypes.Update memory update)
     {
+        G1 memory proof;
+        (update.points, update.value, proof) = opened(lines, ratio, z);
+        update.proof = Bls12381.compress(proof);
+    }
+
+    /// @dev The same, with the proof as a point.
+    function opened(Line[] memory lines, uint256 ratio, uint256 z)
+        internal
+        view
+        returns (bytes memory points, bytes32 value, G1 memory proof)
+    {
         Line memory combined;
         uint256 power = 1;
         for (uint256 i = 0; i < lines.length; ++i) {
-            update.points = bytes.concat(update.points, abi.encode(point(lines[i])));
+            points = bytes.concat(points, abi.encode(point(lines[i])));
             addWeighted(combined, lines[i], power);
             power = mulmod(power, ratio, Kzg.MODULUS);
         }
-        update.value = bytes32(addmod(combined.constant_, mulmod(combined.slope, z, Kzg.MODULUS), Kzg.MODULUS));
-        update.proof = Bls12381.compress(Points.times(Points.generator(), combined.slope));
+        value = bytes32(addmod(combined.constant_, mulmod(combined.slope, z, Kzg.MODULUS), Kzg.MODULUS));
+        proof = Points.times(Points.generator(), combined.slope);
     }
 
     function addWeighted(Line memory sum, Line memory line, uint256 weight) internal pure {

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.28;
+
+import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
+import {MessageHashUtils} from "@openzeppelin/contracts/utils/cryptography/MessageHashUtils.sol";
+
+/// @title What a hospital signs so that another may commit in its name (EIP-712).
+/// @dev No nonce: a hospital commits once a round, so a signature that names chain, contract, task and round is of no use
+///      after it was used. No expiry: the phase has one.
+library Signatures {
+    bytes32 private constant DOMAIN_TYPE =
+        keccak256("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)");
+    bytes32 private constant NAME = keccak256("Consilium");
+    bytes32 private constant VERSION = keccak256("1");
+    bytes32 private constant COMMITMENT_TYPE = keccak256("UpdateCommitment(uint256 taskId,uint256 round,bytes points)");
+
+    /// @notice The digest that is signed.
+    /// @param points the commitments, G1 compressed, 48 bytes per blob.
+    function digest(uint256 taskId, uint256 round, bytes memory points) internal view returns (bytes32) {
+        // Not kept from construction: the code may run on a fork's chain id.
+        bytes32 domain = keccak256(abi.encode(DOMAIN_TYPE, NAME, VERSION, block.chainid, address(this)));
+        bytes32 message = keccak256(abi.encode(COMMITMENT_TYPE, taskId, round, keccak256(points)));
+        return MessageHashUtils.toTypedDataHash(domain, message);
+    }
+
+    /// @notice True for the one signature in canonical form (s in the lower half) that the account's key makes of these.
+    /// @dev Of keys alone: a contract's consent (ERC-1271) can change between the call that tries a batch and the
+    ///      transaction that sends it, and then one hospital could make the others' commitments fail.
+    function isBy(address account, bytes32 digest_, bytes32 r, bytes32 vs) internal pure returns (bool) {
+        (address signer, ECDSA.RecoverError failure,) = ECDSA.tryRecover(digest_, r, vs);
+        return failure == ECDSA.RecoverError.NoError && signer == account;
+    }
+}
