@@ -19,6 +19,7 @@ BEACON_LOOKAHEAD = 2  # blocks between a request and the block whose randomness 
 # that asks, and two rounds for drand nodes whose clocks run ahead.
 DRAND_LOOKAHEAD = 30
 LOCAL_UNBONDING = 3600  # seconds
+LOCAL_VESTING = 60  # seconds
 
 BeaconKind = Literal["PrevrandaoBeacon", "DrandBeacon"]
 
@@ -60,6 +61,7 @@ class Deployment:
 def deploy(
     connection: Connection,
     unbonding: int = LOCAL_UNBONDING,
+    vesting: int = LOCAL_VESTING,
     drand: DrandChain | None = None,
     drand_lookahead: int = DRAND_LOOKAHEAD,
 ) -> Deployment:
@@ -69,7 +71,7 @@ def deploy(
     """
     first_block = connection.block_number()
     token = connection.deploy("ConsiliumToken", SUPPLY, connection.address)
-    staking = connection.deploy("Staking", token, unbonding)
+    staking = connection.deploy("Staking", token, unbonding, vesting)
     kind: BeaconKind = "PrevrandaoBeacon" if drand is None else "DrandBeacon"
     if drand is None:
         beacon = connection.deploy(kind, BEACON_LOOKAHEAD)
