@@ -19,6 +19,7 @@ TOKEN = 10**18
 LARGEST_SUPPLY = (2**96 - 1) // TOKEN  # whole tokens: Staking counts in uint96
 UINT32 = 2**32 - 1
 SHIPPED = "networks.toml"
+VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"  # no URL written there by mistake, which errors would then show
 
 
 def _checksummed(address: str) -> str:
@@ -71,9 +72,7 @@ class Network(_Table):
 
     chain_id: Annotated[int, Field(ge=1)]
     url: Annotated[SecretStr | None, Field(description="HTTP endpoint, where it holds no key")] = None
-    url_env: Annotated[str | None, Field(min_length=1, description="environment variable with the HTTP endpoint")] = (
-        None
-    )
+    url_env: Annotated[str | None, Field(pattern=VARIABLE, description="environment variable with the URL")] = None
     blobs: Annotated[bool, Field(description="the chain takes blob transactions (EIP-4844)")]
     confirmations: Annotated[int, Field(ge=1, le=1000, description="blocks, the transaction's own counted")]
     unbonding: Annotated[int, Field(ge=1, le=UINT32)]
