@@ -250,8 +250,7 @@ class Connection:
         except (ContractCustomError, ContractLogicError) as error:
             raise _refused(error, call) from error
         except Web3RPCError as error:
-            why = str((error.rpc_response or {}).get("error", {}).get("message", "no reason given"))
-            raise TransactionRejected(call, self.address, self.shown_url, why) from error
+            raise TransactionRejected(call, self.address, self.shown_url, refusal_of(error)) from error
         except requests.exceptions.RequestException as error:
             raise ChainUnreachable(self.shown_url, type(error).__name__) from error
 
@@ -365,6 +364,11 @@ def _decode_error(data: str) -> tuple[str, dict[str, Any]]:
     values = Web3().codec.decode(error.types, bytes.fromhex(data[10:]))
     shown = [Web3.to_checksum_address(v) if t == "address" else v for t, v in zip(error.types, values, strict=True)]
     return error.name, dict(zip(error.inputs, shown, strict=True))
+
+
+def refusal_of(error: Web3RPCError) -> str:
+    """What the node says."""
+    return str((error.rpc_response or {}).get("error", {}).get("message", "no reason given"))
 
 
 def _refused(error: ContractLogicError, call: str) -> Refused:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import http.server
 import json
 import secrets
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from chain_driver import GAS_MONEY, refused, task_params
+from consilium_chain import abi
 from consilium_chain.abi import CONTRACT_NAMES, contract_artifact
 from consilium_chain.connection import Connection
 from consilium_chain.deploying import node as node_module
@@ -24,8 +29,10 @@ from consilium_chain.deploying.verify import same_but
 from consilium_chain.deployment import Deployment
 from consilium_chain.errors import (
     BookTaken,
+    ChainUnreachable,
     CodeMismatch,
     ConfigInvalid,
+    ContractsNotBuilt,
     ContractTooLarge,
     DeployerUnfunded,
     DeploymentPending,
@@ -338,6 +345,67 @@ def test_gas_estimates_are_above_what_is_paid_and_near(site: Site, beacon: Any) 
         paid = site.node().gas_of(site.steps()[contract.name]["transaction"])
         assert paid <= contract.gas <= paid * 1.35, (contract.name, paid)
     assert site.node().gas_of(site.steps()[plan.WIRING]["transaction"]) <= plan.WIRING_GAS
+
+
+@contextmanager
+def proxy(url: str, method: str, answer: dict[str, Any]) -> Iterator[str]:
+    """A node that is the one at `url`, but for its answer to one method."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            raw = self.rfile.read(int(self.headers["Content-Length"]))
+            request = json.loads(raw)
+            if request["method"] == method:
+                body = json.dumps({"jsonrpc": "2.0", "id": request["id"]} | answer).encode()
+            else:
+                body = httpx.post(url, content=raw, headers={"Content-Type": "application/json"}).content
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+OLD_BLOCK = {"hash": "0x" + "11" * 32, "number": "0x1", "timestamp": "0x1"}
+
+
+@pytest.mark.parametrize(
+    ("method", "answer", "words"),
+    [
+        ("eth_getBlockByNumber", {"result": None}, "asked for the first block"),
+        ("eth_getBlockByNumber", {"result": OLD_BLOCK}, "its blocks name no base fee, EIP-1559"),
+        ("eth_getCode", {"error": {"code": -1, "message": "no state"}}, "no state, asked for a contract's code"),
+        ("eth_getBalance", {"error": {"code": 3, "message": "no state"}}, "no state, asked for the account's balance"),
+        ("eth_getTransactionCount", {"no": "answer"}, "InvalidJSONError, asked for the account's nonce"),
+    ],
+)
+def test_node_that_leaves_things_out_is_named(site: Site, method: str, answer: dict[str, Any], words: str) -> None:
+    with proxy(site.url, method, answer) as url, pytest.raises(ChainUnreachable, match=words):
+        whole_run(site, DeployNode(url, Account.from_key(site.key)))
+
+
+def whole_run(site: Site, node: DeployNode) -> None:
+    deploying = site.begin(node)
+    deploying.survey()
+    deploying.carry_out(lambda _: None)
+
+
+def test_artifacts_of_an_older_export_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(abi, "_exported", lambda _: '{"abi": [], "bytecode": "0x"}')
+    with pytest.raises(ContractsNotBuilt, match="of another version; run `make contracts`"):
+        contract_artifact.__wrapped__("Tasks")
 
 
 def test_creation_gas_counts_words_and_zero_bytes() -> None:

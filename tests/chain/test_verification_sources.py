@@ -10,7 +10,7 @@ import pytest
 from consilium_chain.abi import CONTRACT_NAMES, ContractName, compiler_input, contract_artifact
 
 CONTRACTS = Path(__file__).resolve().parents[2] / "chain" / "contracts"
-SMALL = "ConsiliumToken"
+SMALL = "PrevrandaoBeacon"
 
 
 @pytest.mark.parametrize(

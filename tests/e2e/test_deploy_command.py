@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -139,6 +141,20 @@ def test_other_chains_are_asked_about_first(deploy, node: LocalNode, account: Lo
     code, said = deploy("--yes", network="testnet")
     assert code == 0, said
     assert Deployment.read(Path(".consilium/testnet.json")).chain_id == TEST_CHAIN
+
+
+@pytest.mark.parametrize(("answer", "sent"), [("y\n", 6), ("n\n", 0), ("", 0)])
+def test_answer_at_a_terminal_decides(
+    deploy, node: LocalNode, account: LocalAccount, monkeypatch: pytest.MonkeyPatch, answer: str, sent: int
+) -> None:  # type: ignore[no-untyped-def]
+    client = DeployNode(node.url, account)._web3.provider
+    client.make_request("anvil_setChainId", [TEST_CHAIN])  # type: ignore[arg-type]
+    terminal = io.StringIO(answer)
+    monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys, "stdin", terminal)
+    code, said = deploy(network="testnet")
+    assert f"Deploy to chain {TEST_CHAIN}?" in said
+    assert (code, nonce(node, account)) == (0 if sent else 1, sent)
 
 
 def test_deploy_refuses_what_does_not_fit(deploy, node: LocalNode, account: LocalAccount, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import requests
 from eth_account import Account
 from eth_typing import ChecksumAddress, HexStr
 from hexbytes import HexBytes
 from web3 import Web3
-from web3.exceptions import TransactionNotFound
+from web3.exceptions import TransactionNotFound, Web3Exception, Web3RPCError
 
 from consilium_chain import connection as doors
 from consilium_chain.abi import ContractName, contract_artifact
-from consilium_chain.connection import TRANSACTION_GAS_LIMIT, Connection
-from consilium_chain.errors import DeploymentPending, DeploymentReverted
+from consilium_chain.connection import TRANSACTION_GAS_LIMIT, Connection, refusal_of
+from consilium_chain.errors import ChainUnreachable, DeploymentPending, DeploymentReverted
 
 ZERO_ADDRESS = "0x" + "00" * 20
 
@@ -39,6 +42,16 @@ class Signed:
 class DeployNode(Connection):
     """One account's connection from which contracts are deployed. Every method raises ChainUnreachable."""
 
+    @contextmanager
+    def _asking(self, what: str) -> Iterator[None]:
+        """Whatever goes wrong in a question; providers' nodes differ in what they leave out."""
+        try:
+            yield
+        except Web3RPCError as error:
+            raise ChainUnreachable(self.shown_url, f"{refusal_of(error)}, asked for {what}") from error
+        except (requests.exceptions.RequestException, Web3Exception) as error:
+            raise ChainUnreachable(self.shown_url, f"{type(error).__name__}, asked for {what}") from error
+
     def creation_code(self, name: ContractName, *arguments: Any) -> bytes:
         """Init code of a contract with its ABI-encoded constructor arguments."""
         artifact = contract_artifact(name)
@@ -53,26 +66,28 @@ class DeployNode(Connection):
         return self.call(self.contract(name, address).get_function_by_name(function)())
 
     def balance(self) -> int:
-        with self._named_errors("the account's balance"):
+        with self._asking("the account's balance"):
             return int(self._web3.eth.get_balance(self.address))
 
     def nonce(self, with_pending: bool) -> int:
         """How many transactions of the account are on the chain, and with `with_pending` on their way, too."""
-        with self._named_errors("the account's nonce"):
+        with self._asking("the account's nonce"):
             return int(self._web3.eth.get_transaction_count(self.address, "pending" if with_pending else "latest"))
 
     def code(self, address: str) -> bytes:
-        with self._named_errors("a contract's code"):
+        with self._asking("a contract's code"):
             return bytes(self._web3.eth.get_code(Web3.to_checksum_address(address)))
 
     def genesis(self) -> str:
         """Hash of the first block: local chains that were started anew share an id, but not this."""
-        with self._named_errors("the first block"):
+        with self._asking("the first block"):
             return HexBytes(self._web3.eth.get_block(0)["hash"]).to_0x_hex()
 
     def fees(self) -> Fees:
-        with self._named_errors("the current fee"):
-            base = int(self._web3.eth.get_block("latest")["baseFeePerGas"])
+        with self._asking("the current fee"):
+            base = self._web3.eth.get_block("latest").get("baseFeePerGas")
+        if base is None:
+            raise ChainUnreachable(self.shown_url, "its blocks name no base fee, EIP-1559")
         return Fees(base + doors.TIP, 2 * base + doors.TIP)
 
     def runtime_of(self, creation: bytes) -> bytes:
@@ -98,7 +113,7 @@ class DeployNode(Connection):
 
     def knows(self, digest: str) -> bool:
         """Whether a transaction is on the chain or on its way."""
-        with self._named_errors("a transaction"):
+        with self._asking("a transaction"):
             try:
                 self._web3.eth.get_transaction(HexStr(digest))
             except TransactionNotFound:
