@@ -155,7 +155,8 @@ class DeploymentPending(DeployFailed):
     def __init__(self, call: str, transaction: str) -> None:
         self.transaction = transaction
         super().__init__(
-            f"{call} is not on the chain yet (transaction {transaction}): run the same command again, which waits on"
+            f"{call} is not on the chain yet (transaction {transaction}): run the same command again, which waits"
+            " for it"
         )
 
 

@@ -93,7 +93,7 @@ def _show(name: str, shown_url: str, survey: Survey) -> None:
     console.print(f"deployer {survey.deployer}, {ether(survey.balance)} ether")
     table = Table(box=None)
     table.add_column("contract", no_wrap=True)
-    for column in (f"code ≤ {RUNTIME_LIMIT:,}", f"init code ≤ {INIT_LIMIT:,}", "gas, at most", "ether now"):
+    for column in (f"code ≤ {RUNTIME_LIMIT:,}", f"init ≤ {INIT_LIMIT:,}", "gas, at most", "ether now"):
         table.add_column(column, justify="right")
     table.add_column("there")
     for contract in survey.contracts:

@@ -207,8 +207,7 @@ def test_step_whose_nonce_was_spent_elsewhere_is_sent_anew(site: Site) -> None:
 
 def test_step_that_nobody_mines_is_waited_for(own_chain: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site = own_chain
-    site.rpc("evm_setAutomine", False)
-    site.rpc("anvil_setIntervalMining", 0)
+    stop_mining(site)
     with monkeypatch.context() as patch:
         patch.setattr(node_module.doors, "RECEIPT_TIMEOUT", 0.2)
         for _ in range(2):
@@ -219,6 +218,38 @@ def test_step_that_nobody_mines_is_waited_for(own_chain: Site, monkeypatch: pyte
             assert caught.value.transaction == site.steps()["ConsiliumToken"]["transaction"]
     site.rpc("anvil_setIntervalMining", 1)
     site.deploy()
+    assert site.nonce() == STEPS
+
+
+def stop_mining(site: Site) -> None:
+    site.rpc("evm_setAutomine", False)
+    site.rpc("anvil_setIntervalMining", 0)
+
+
+def test_step_that_nodes_forgot_is_sent_again_under_its_nonce(own_chain: Site) -> None:
+    site = own_chain
+    site.cut(0)
+    stop_mining(site)
+    site.cut(0)
+    site.rpc("anvil_dropTransaction", site.steps()["Staking"]["transaction"])
+    site.rpc("anvil_setIntervalMining", 1)
+    site.deploy()
+    assert site.nonce() == STEPS
+
+
+def test_step_that_arrives_under_another_hash_is_not_sent_again(own_chain: Site) -> None:
+    """As when a first transaction of a nonce is mined after all, and the journal names the second."""
+    site = own_chain
+    stop_mining(site)
+    site.cut(0)
+    record = json.loads(site.journal.read_text())
+    record["steps"]["ConsiliumToken"]["transaction"] = "0x" + "ab" * 32
+    site.journal.write_text(json.dumps(record))
+    deploying = site.begin()
+    assert deploying.addresses == {}
+    site.rpc("anvil_mine", "0x1")
+    site.rpc("anvil_setIntervalMining", 1)
+    deploying.carry_out(lambda _: None)
     assert site.nonce() == STEPS
 
 
