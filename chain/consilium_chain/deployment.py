@@ -19,7 +19,7 @@ BEACON_LOOKAHEAD = 2  # blocks between a request and the block whose randomness 
 # that asks, and two rounds for drand nodes whose clocks run ahead.
 DRAND_LOOKAHEAD = 30
 LOCAL_UNBONDING = 3600  # seconds
-LOCAL_VESTING = 60  # seconds
+LOCAL_VESTING = 60
 
 BeaconKind = Literal["PrevrandaoBeacon", "DrandBeacon"]
 
