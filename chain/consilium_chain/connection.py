@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 import requests
 import rlp
@@ -42,6 +43,7 @@ RECEIPT_TIMEOUT = 120.0
 # The last of a phase pays for the phase's end, which its estimate may not have seen.
 GAS_MARGIN = 600_000
 FORCED_GAS = 3_000_000
+TIP = 10**9  # wei per gas
 MAX_BLOBS_PER_TRANSACTION = 6
 TRANSACTION_GAS_LIMIT = 16_777_216  # EIP-7825
 
@@ -90,6 +92,19 @@ class _Provider(HTTPProvider):
         return cast(RPCResponse, answer)
 
 
+def without_secrets(url: str) -> str:
+    """Scheme, host and port of a URL: path, query and user hold the keys of RPC providers."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+    if not host:
+        return "a URL without a host"
+    shown = f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{f':{port}' if port else ''}"
+    return shown if shown == url.rstrip("/") else f"{shown}/…"
+
+
 class Connection:
     """One account's connection to one node. Transactions of several threads go out one after another."""
 
@@ -104,9 +119,14 @@ class Connection:
         try:
             self.chain_id: int = self._web3.eth.chain_id
         except (requests.exceptions.RequestException, ValueError, Web3Exception) as error:
-            raise ChainUnreachable(url, type(error).__name__) from error
+            raise ChainUnreachable(self.shown_url, type(error).__name__) from error
         if type(self.chain_id) is not int:
-            raise ChainUnreachable(url, "what answers there names no chain")
+            raise ChainUnreachable(self.shown_url, "what answers there names no chain")
+
+    @property
+    def shown_url(self) -> str:
+        """The URL as errors and screens may show it."""
+        return without_secrets(self.url)
 
     @property
     def address(self) -> ChecksumAddress:
@@ -137,10 +157,10 @@ class Connection:
         except BadFunctionCallOutput as error:
             raise DeploymentInvalid(
                 f"no contract at {function.address} answers {function.fn_name}: the address book is of another chain"
-                f" than {self.url}, or of one that was started anew; deploy again or pass the one that fits"
+                f" than {self.shown_url}, or of one that was started anew; deploy again or pass the one that fits"
             ) from error
         except requests.exceptions.RequestException as error:
-            raise ChainUnreachable(self.url, type(error).__name__) from error
+            raise ChainUnreachable(self.shown_url, type(error).__name__) from error
 
     def send(
         self, function: ContractFunction, sidecars: Sequence[Sidecar] = (), force: bool = False, call: str | None = None
@@ -171,7 +191,7 @@ class Connection:
                 except TransactionNotFound:
                     if time.monotonic() > end:
                         why = f"no receipt for {pending.call} in {RECEIPT_TIMEOUT:.0f} s"
-                        raise ChainUnreachable(self.url, why) from None
+                        raise ChainUnreachable(self.shown_url, why) from None
                     time.sleep(RECEIPT_POLL)
             if receipt["status"] != 1:
                 raise self._why_refused(pending.digest, pending.call)
@@ -205,14 +225,13 @@ class Connection:
         self, data: HexStr, to: ChecksumAddress | None, gas: int | None, value: int, has_blobs: bool
     ) -> dict[str, Any]:
         base_fee = int(self._web3.eth.get_block("latest")["baseFeePerGas"])
-        tip = 10**9
         transaction: dict[str, Any] = {
             "chainId": self.chain_id,
             "nonce": self._web3.eth.get_transaction_count(self.address, "pending"),
             "data": data,
             "value": value,
-            "maxPriorityFeePerGas": tip,
-            "maxFeePerGas": 2 * base_fee + tip,
+            "maxPriorityFeePerGas": TIP,
+            "maxFeePerGas": 2 * base_fee + TIP,
         }
         if to is not None:
             transaction["to"] = to
@@ -232,10 +251,9 @@ class Connection:
         except (ContractCustomError, ContractLogicError) as error:
             raise _refused(error, call) from error
         except Web3RPCError as error:
-            why = str((error.rpc_response or {}).get("error", {}).get("message", "no reason given"))
-            raise TransactionRejected(call, self.address, self.url, why) from error
+            raise TransactionRejected(call, self.address, self.shown_url, refusal_of(error)) from error
         except requests.exceptions.RequestException as error:
-            raise ChainUnreachable(self.url, type(error).__name__) from error
+            raise ChainUnreachable(self.shown_url, type(error).__name__) from error
 
     def _why_refused(self, digest: HexBytes, call: str) -> Refused:
         """The named error of a transaction that the chain carried and the contract refused."""
@@ -257,7 +275,7 @@ class Connection:
         try:
             return int(self._web3.eth.block_number)
         except requests.exceptions.RequestException as error:
-            raise ChainUnreachable(self.url, type(error).__name__) from error
+            raise ChainUnreachable(self.shown_url, type(error).__name__) from error
 
     def next_block(self, seen: int, patience: float = 2.0) -> int:
         """Waits for a block after `seen`: nothing on chain changes without one. Returns the latest block's number.
@@ -275,7 +293,7 @@ class Connection:
         try:
             return self._web3.eth.get_block(which)
         except requests.exceptions.RequestException as error:
-            raise ChainUnreachable(self.url, type(error).__name__) from error
+            raise ChainUnreachable(self.shown_url, type(error).__name__) from error
 
     def header(self, number: int) -> bytes:
         """RLP of a block's header, of which the block's hash is the keccak256."""
@@ -347,6 +365,11 @@ def _decode_error(data: str) -> tuple[str, dict[str, Any]]:
     values = Web3().codec.decode(error.types, bytes.fromhex(data[10:]))
     shown = [Web3.to_checksum_address(v) if t == "address" else v for t, v in zip(error.types, values, strict=True)]
     return error.name, dict(zip(error.inputs, shown, strict=True))
+
+
+def refusal_of(error: Web3RPCError) -> str:
+    """What the node says."""
+    return str((error.rpc_response or {}).get("error", {}).get("message", "no reason given"))
 
 
 def _refused(error: ContractLogicError, call: str) -> Refused:

@@ -6,6 +6,21 @@ ChainError
 ├── Refused                 the contract refused a call: carries the Solidity error's name and values
 ├── TransactionRejected     the chain node took no transaction: most often for want of ether
 ├── DeploymentInvalid       the address book is missing, malformed or of another chain
+├── DeployFailed            contracts were not, or not all, deployed
+│   ├── NetworkUnknown          the networks file names no such network
+│   ├── BlobsUnavailable        the network takes no blobs, which tasks need
+│   ├── ChainMismatch           the node is of another chain than the network
+│   ├── BookTaken               another deployment's address book is where this one's would go
+│   ├── JournalInvalid          the record of what was sent cannot be read
+│   ├── JournalStale            it is of another chain, account, code or terms
+│   ├── DeploymentRunning       another process deploys into the same folder
+│   ├── ContractTooLarge        code above what chains take
+│   ├── DeployerUnfunded        the account has too little ether
+│   ├── NotConfirmed            nobody said yes
+│   ├── DeploymentPending       a transaction is not on the chain yet
+│   ├── DeploymentReverted      a transaction failed on the chain
+│   ├── CodeMismatch            the code on the chain is not the compiled one
+│   └── WiringWrong             a contract has another value than it was deployed with
 ├── CellProverEnded         a process that proves blobs' cells ended
 ├── RelayFailed             one drand relay gave no proof of a round
 │   ├── RelayUnreachable        it does not answer, not in time, or with an error
@@ -27,6 +42,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from consilium_chain.units import ether
 
 
 class ChainError(Exception):
@@ -65,6 +82,105 @@ class TransactionRejected(ChainError):
 
 class DeploymentInvalid(ChainError):
     pass
+
+
+class DeployFailed(ChainError):
+    """Root of what a deployment ends with. Each run of it goes on where the last one ended."""
+
+
+class NetworkUnknown(DeployFailed):
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        self.name, self.known = name, tuple(known)
+        super().__init__(f"no network {name!r}; known are {', '.join(known)}; add it to a file, and pass --networks")
+
+
+class BlobsUnavailable(DeployFailed):
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(
+            f"{name} takes no blob transactions (blobs = false), and Tasks reads every update from blobs (EIP-4844):"
+            " deploy to a network that does, such as sepolia"
+        )
+
+
+class ChainMismatch(DeployFailed):
+    def __init__(self, name: str, expected: int, found: int, shown_url: str) -> None:
+        self.expected, self.found = expected, found
+        super().__init__(
+            f"{name} is chain {expected}, but {shown_url} is a node of chain {found}: correct the URL or the chain_id"
+        )
+
+
+class BookTaken(DeployFailed):
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"the address book {path} is there already: {why}; pass another --address-book or move it")
+
+
+class JournalInvalid(DeployFailed):
+    pass
+
+
+class JournalStale(DeployFailed):
+    pass
+
+
+class DeploymentRunning(DeployFailed):
+    def __init__(self, folder: str) -> None:
+        super().__init__(f"another deployment writes into {folder}: wait for its end, or pass another --address-book")
+
+
+class ContractTooLarge(DeployFailed):
+    def __init__(self, name: str, what: str, size: int, limit: int, rule: str) -> None:
+        self.name, self.size, self.limit = name, size, limit
+        super().__init__(
+            f"{name} has {size:,} bytes of {what}, and chains take {limit:,} ({rule}): split it, or optimise for size"
+        )
+
+
+class DeployerUnfunded(DeployFailed):
+    def __init__(self, account: str, balance: int, needed: int) -> None:
+        self.account, self.balance, self.needed = account, balance, needed
+        super().__init__(
+            f"{account} must hold {ether(needed)} ether to deploy and lacks {ether(needed - balance)}: send it that,"
+            " or try again when fees are lower"
+        )
+
+
+class NotConfirmed(DeployFailed):
+    def __init__(self) -> None:
+        super().__init__("nothing was sent: answer y, or pass --yes where nobody can answer")
+
+
+class DeploymentPending(DeployFailed):
+    def __init__(self, call: str, transaction: str) -> None:
+        self.transaction = transaction
+        super().__init__(
+            f"{call} is not on the chain yet (transaction {transaction}): run the same command again, which waits"
+            " for it"
+        )
+
+
+class DeploymentReverted(DeployFailed):
+    def __init__(self, call: str, transaction: str) -> None:
+        self.transaction = transaction
+        super().__init__(
+            f"{call} failed on the chain (transaction {transaction}): look it up in an explorer, then run the same"
+            " command again, which sends it anew"
+        )
+
+
+class CodeMismatch(DeployFailed):
+    def __init__(self, name: str, address: str, what: str) -> None:
+        self.name, self.address = name, address
+        super().__init__(
+            f"{name} at {address}: {what}; build the version that was deployed, or move the journal away to deploy anew"
+        )
+
+
+class WiringWrong(DeployFailed):
+    def __init__(self, what: str, found: str, expected: str) -> None:
+        self.what, self.found, self.expected = what, found, expected
+        super().__init__(f"{what} is {found} instead of {expected}: do not use this deployment; deploy anew")
 
 
 class CellProverEnded(ChainError):

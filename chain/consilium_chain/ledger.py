@@ -48,7 +48,7 @@ class Ledger:
     ) -> None:
         if connection.chain_id != deployment.chain_id:
             raise DeploymentInvalid(
-                f"the address book is of chain {deployment.chain_id}, but {connection.url} is chain"
+                f"the address book is of chain {deployment.chain_id}, but {connection.shown_url} is chain"
                 f" {connection.chain_id}: pass the one that fits"
             )
         self.connection = connection

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from consilium_cli.demo.options import DemoOptions, demo_command
+from consilium_cli.deploy import deploy_command
 from consilium_cli.economics.options import economics_command
 
 app = typer.Typer(
@@ -31,6 +32,7 @@ app.add_typer(chain, name="chain")
 app.add_typer(operator, name="operator")
 app.add_typer(simulate, name="simulate")
 app.command("demo")(demo_command)
+chain.command("deploy")(deploy_command)
 simulate.command("economics")(economics_command)
 
 ConfigOption = Annotated[Path, typer.Option("--config", help="the node's configuration, a TOML file")]

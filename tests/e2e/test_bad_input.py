@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +20,6 @@ from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_priva
 from consilium_chain.localnode import free_port
 from consilium_chain.proposal import task_params
 from consilium_chain.task_spec import parse_task_spec
-from consilium_cli.main import main
 from eth_account import Account
 from task_files import DATA
 
@@ -31,32 +29,6 @@ name = "a task"
 [model]
 name = "logistic"
 """.encode()
-
-
-@pytest.fixture(autouse=True)
-def own_signals() -> Iterator[None]:
-    before = signal.getsignal(signal.SIGTERM)
-    yield
-    signal.signal(signal.SIGTERM, before)
-
-
-@pytest.fixture
-def consilium(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> object:
-    """Runs the command line in this process; returns exit code and everything said, on one line."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def run(*arguments: str) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["consilium", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capsys.readouterr()
-        said = re.sub(r"[\s│╭╮╰╯─]+", " ", captured.out + captured.err)
-        assert "Traceback" not in said
-        code = ended.value.code
-        return (code if isinstance(code, int) else int(code is not None)), said
-
-    return run
 
 
 USAGE = {

@@ -1,4 +1,5 @@
-// Writes what the chain room needs of each deployable contract, {abi, bytecode}, after `forge build`.
+// Writes what the chain room needs of each deployable contract, after `forge build`: NAME.json with its interface and code,
+// and NAME.input.json, solc's standard JSON input with just its sources, from which anybody compiles the same bytes.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -22,13 +23,34 @@ function interfaceOf(name) {
   return [...own, ...added]
 }
 
+// What the compiler itself says that it was given, without `compilationTarget`, which is no part of an input.
+function standardInput({ language, settings, sources }) {
+  const { compilationTarget, ...given } = settings
+  const outputSelection = { '*': { '*': ['abi', 'evm.bytecode', 'evm.deployedBytecode', 'metadata'] } }
+  const read = (path) => [path, { content: readFileSync(join(root, path), 'utf8') }]
+  return { language, sources: Object.fromEntries(Object.keys(sources).map(read)), settings: { ...given, outputSelection } }
+}
+
+function writeIfChanged(path, text) {
+  if (!existsSync(path) || readFileSync(path, 'utf8') !== text) writeFileSync(path, text)
+}
+
 for (const name of CONTRACTS) {
-  const { bytecode, deployedBytecode } = compiled(name)
+  const { bytecode, deployedBytecode, metadata } = compiled(name)
   if (Object.keys(bytecode.linkReferences).length > 0) throw new Error(`${name} needs linking, which no deployer here does`)
   const size = (deployedBytecode.object.length - 2) / 2
   if (size > LARGEST) throw new Error(`${name} has ${size} bytes of code, a chain takes ${LARGEST} at most`)
-  const path = join(target, `${name}.json`)
-  const text = JSON.stringify({ abi: interfaceOf(name), bytecode: bytecode.object })
-  if (!existsSync(path) || readFileSync(path, 'utf8') !== text) writeFileSync(path, text)
+  const immutables = Object.values(deployedBytecode.immutableReferences ?? {}).flat()
+  const [[file, contract]] = Object.entries(metadata.settings.compilationTarget)
+  const artifact = {
+    abi: interfaceOf(name),
+    bytecode: bytecode.object,
+    runtime: deployedBytecode.object,
+    immutables: immutables.map(({ start, length }) => [start, length]),
+    compiler: metadata.compiler.version,
+    source: `${file}:${contract}`,
+  }
+  writeIfChanged(join(target, `${name}.input.json`), JSON.stringify(standardInput(metadata)))
+  writeIfChanged(join(target, `${name}.json`), JSON.stringify(artifact))
   console.log(`${name}: ${size} bytes`)
 }

@@ -1,0 +1,127 @@
+"""The networks that contracts are deployed to, read from one typed file."""
+
+from __future__ import annotations
+
+import os
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Literal
+
+from eth_utils.address import is_checksum_address
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
+
+from consilium_chain.deployment import BeaconKind
+from consilium_chain.errors import BlobsUnavailable, ConfigInvalid, NetworkUnknown
+from consilium_chain.localnode import CHAIN_ID
+from consilium_chain.typed_toml import parse_toml
+
+TOKEN = 10**18
+LARGEST_SUPPLY = (2**96 - 1) // TOKEN  # whole tokens: Staking counts in uint96
+UINT32 = 2**32 - 1
+SHIPPED = "networks.toml"
+VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"  # no URL written there by mistake, which errors would then show
+
+
+def _checksummed(address: str) -> str:
+    if not is_checksum_address(address):
+        raise ValueError("is no address with its checksum (EIP-55)")
+    return address
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class PrevrandaoTerms(_Table):
+    """Randomness of a later block."""
+
+    kind: Literal["prevrandao"]
+    lookahead: Annotated[int, Field(ge=1, le=8191, description="blocks; EIP-2935 keeps the hashes of 8191")]
+
+    @property
+    def contract(self) -> BeaconKind:
+        return "PrevrandaoBeacon"
+
+
+class QuicknetTerms(_Table):
+    """Randomness of a later round of drand's quicknet."""
+
+    kind: Literal["quicknet"]
+    lookahead: Annotated[int, Field(ge=1, le=86_400, description="seconds")]
+
+    @property
+    def contract(self) -> BeaconKind:
+        return "DrandBeacon"
+
+
+class TokenTerms(_Table):
+    """Either a supply to mint to the deployer, or a token that is there."""
+
+    supply: Annotated[int | None, Field(ge=1, le=LARGEST_SUPPLY, description="whole tokens")] = None
+    address: Annotated[str, AfterValidator(_checksummed)] | None = None
+
+    @model_validator(mode="after")
+    def _is_one(self) -> TokenTerms:
+        if (self.supply is None) == (self.address is None):
+            raise ValueError("name either supply or address")
+        return self
+
+
+class Network(_Table):
+    """Terms of a deployment; periods in seconds."""
+
+    chain_id: Annotated[int, Field(ge=1)]
+    url: Annotated[SecretStr | None, Field(description="HTTP endpoint, where it holds no key")] = None
+    url_env: Annotated[str | None, Field(pattern=VARIABLE, description="environment variable with the URL")] = None
+    blobs: Annotated[bool, Field(description="the chain takes blob transactions (EIP-4844)")]
+    confirmations: Annotated[int, Field(ge=1, le=1000, description="blocks, the transaction's own counted")]
+    unbonding: Annotated[int, Field(ge=1, le=UINT32)]
+    vesting: Annotated[int, Field(ge=1, le=UINT32)]
+    beacon: Annotated[PrevrandaoTerms | QuicknetTerms, Field(discriminator="kind")]
+    token: TokenTerms
+
+    @model_validator(mode="after")
+    def _fits(self) -> Network:
+        if (self.url is None) == (self.url_env is None):
+            raise ValueError("name either url or url_env")
+        if self.unbonding < self.vesting:
+            raise ValueError(f"unbonding ({self.unbonding} s) must be at least vesting ({self.vesting} s)")
+        return self
+
+    @property
+    def is_local(self) -> bool:
+        return self.chain_id == CHAIN_ID
+
+    def endpoint(self) -> str:
+        """The node's URL, which may hold a key. Raises ConfigInvalid where its environment variable is not set."""
+        if self.url is not None:
+            return self.url.get_secret_value()
+        if found := os.environ.get(str(self.url_env), "").strip():
+            return found
+        raise ConfigInvalid(f"the environment variable {self.url_env} is not set; set it to the URL of a chain node")
+
+
+class Networks(_Table):
+    """A networks file."""
+
+    networks: Annotated[dict[str, Network], Field(min_length=1)]
+
+
+def read_networks(path: Path | None) -> Networks:
+    """The networks in a file, or those that ship with this package. Raises ConfigInvalid."""
+    what = f"the networks file {path or SHIPPED}"
+    try:
+        raw = path.read_bytes() if path else (resources.files(__package__) / SHIPPED).read_bytes()
+    except OSError as error:
+        raise ConfigInvalid(f"{what} cannot be read: {error.strerror}; pass the path of one by --networks") from error
+    return parse_toml(raw, Networks, what, ConfigInvalid)
+
+
+def pick_network(networks: Networks, name: str) -> Network:
+    """Raises NetworkUnknown, and BlobsUnavailable for a chain on which no task could run."""
+    if name not in networks.networks:
+        raise NetworkUnknown(name, sorted(networks.networks))
+    network = networks.networks[name]
+    if not network.blobs:
+        raise BlobsUnavailable(name)
+    return network

@@ -1,0 +1,143 @@
+"""A connection with what only a deployer asks of a node."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import requests
+from eth_account import Account
+from eth_typing import ChecksumAddress, HexStr
+from hexbytes import HexBytes
+from web3 import Web3
+from web3.exceptions import TransactionNotFound, Web3Exception, Web3RPCError
+
+from consilium_chain import connection as doors
+from consilium_chain.abi import ContractName, contract_artifact
+from consilium_chain.connection import TRANSACTION_GAS_LIMIT, Connection, refusal_of
+from consilium_chain.errors import ChainUnreachable, DeploymentPending, DeploymentReverted
+
+ZERO_ADDRESS = "0x" + "00" * 20
+
+
+@dataclass(frozen=True)
+class Fees:
+    """Wei per gas: what a transaction would pay now, and the most that it offers."""
+
+    now: int
+    most: int
+
+
+@dataclass(frozen=True)
+class Signed:
+    """A transaction that can be sent any number of times and happens once at most, for it has a nonce."""
+
+    raw: bytes
+    digest: str
+
+
+class DeployNode(Connection):
+    """One account's connection from which contracts are deployed. Every method raises ChainUnreachable."""
+
+    @contextmanager
+    def _asking(self, what: str) -> Iterator[None]:
+        """Whatever goes wrong in a question; providers' nodes differ in what they leave out."""
+        try:
+            yield
+        except Web3RPCError as error:
+            raise ChainUnreachable(self.shown_url, f"{refusal_of(error)}, asked for {what}") from error
+        except (requests.exceptions.RequestException, Web3Exception) as error:
+            raise ChainUnreachable(self.shown_url, f"{type(error).__name__}, asked for {what}") from error
+
+    def creation_code(self, name: ContractName, *arguments: Any) -> bytes:
+        """Init code of a contract with its ABI-encoded constructor arguments."""
+        artifact = contract_artifact(name)
+        factory = self._web3.eth.contract(abi=artifact.abi, bytecode=HexStr(artifact.bytecode))
+        return bytes(HexBytes(factory.constructor(*arguments).data_in_transaction))
+
+    def call_data(self, name: ContractName, address: str, function: str, *arguments: Any) -> bytes:
+        return bytes(HexBytes(self.contract(name, address).encode_abi(function, arguments)))
+
+    def read(self, name: ContractName, address: str, function: str) -> Any:
+        """What a function without arguments answers. Raises DeploymentInvalid where no such contract is."""
+        return self.call(self.contract(name, address).get_function_by_name(function)())
+
+    def balance(self) -> int:
+        with self._asking("the account's balance"):
+            return int(self._web3.eth.get_balance(self.address))
+
+    def nonce(self, with_pending: bool) -> int:
+        """How many transactions of the account are on the chain, and with `with_pending` on their way, too."""
+        with self._asking("the account's nonce"):
+            return int(self._web3.eth.get_transaction_count(self.address, "pending" if with_pending else "latest"))
+
+    def code(self, address: str) -> bytes:
+        with self._asking("a contract's code"):
+            return bytes(self._web3.eth.get_code(Web3.to_checksum_address(address)))
+
+    def genesis(self) -> str:
+        """Hash of the first block: local chains that were started anew share an id, but not this."""
+        with self._asking("the first block"):
+            return HexBytes(self._web3.eth.get_block(0)["hash"]).to_0x_hex()
+
+    def fees(self) -> Fees:
+        with self._asking("the current fee"):
+            base = self._web3.eth.get_block("latest").get("baseFeePerGas")
+        if base is None:
+            raise ChainUnreachable(self.shown_url, "its blocks name no base fee, EIP-1559")
+        return Fees(base + doors.TIP, 2 * base + doors.TIP)
+
+    def runtime_of(self, creation: bytes) -> bytes:
+        """The code that a creation would leave, its immutables filled in. Raises Refused by the constructor."""
+        with self._named_errors("a constructor"):
+            return bytes(self._web3.eth.call({"from": self.address, "data": HexStr(HexBytes(creation).to_0x_hex())}))
+
+    def sign(self, call: str, to: str | None, data: bytes, nonce: int) -> Signed:
+        """Raises Refused where the chain would refuse it."""
+        target: ChecksumAddress | None = None if to is None else Web3.to_checksum_address(to)
+        with self._named_errors(call):
+            hex_data = HexStr(HexBytes(data).to_0x_hex())
+            request: Any = {"from": self.address, "data": hex_data} | ({} if target is None else {"to": target})
+            gas = min(self._web3.eth.estimate_gas(request) * 11 // 10, TRANSACTION_GAS_LIMIT)
+            transaction = self._transaction(hex_data, target, gas, 0, False) | {"nonce": nonce}
+            signed = Account.sign_transaction(transaction, self.account.key)  # type: ignore[union-attr]
+        return Signed(bytes(signed.raw_transaction), HexBytes(signed.hash).to_0x_hex())
+
+    def broadcast(self, signed: Signed, call: str) -> None:
+        """Raises TransactionRejected."""
+        with self._named_errors(call):
+            self._web3.eth.send_raw_transaction(signed.raw)
+
+    def knows(self, digest: str) -> bool:
+        """Whether a transaction is on the chain or on its way."""
+        with self._asking("a transaction"):
+            try:
+                self._web3.eth.get_transaction(HexStr(digest))
+            except TransactionNotFound:
+                return False
+            return True
+
+    def wait_mined(self, digest: str, call: str) -> int:
+        """The block of a transaction. Raises DeploymentPending, DeploymentReverted."""
+        end = time.monotonic() + doors.RECEIPT_TIMEOUT
+        with self._named_errors(call):
+            while True:
+                try:
+                    receipt = self._web3.eth.get_transaction_receipt(HexStr(digest))
+                    break
+                except TransactionNotFound:
+                    if time.monotonic() > end:
+                        raise DeploymentPending(call, digest) from None
+                    time.sleep(doors.RECEIPT_POLL)
+        if receipt["status"] != 1:
+            raise DeploymentReverted(call, digest)
+        return int(receipt["blockNumber"])
+
+    def wait_confirmed(self, block: int, confirmations: int) -> None:
+        """Waits until the chain has grown to `confirmations` blocks from `block` on, it included."""
+        seen = self.block_number()
+        while seen < block + confirmations - 1:
+            seen = self.next_block(seen)

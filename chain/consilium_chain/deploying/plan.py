@@ -1,0 +1,114 @@
+"""Which contracts a network gets, with which arguments, and what they will cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from consilium_zk.drand import QUICKNET
+from eth_utils.address import to_checksum_address
+
+from consilium_chain.abi import ContractName, contract_artifact
+from consilium_chain.deploying.networks import TOKEN, Network
+from consilium_chain.deploying.node import DeployNode, Fees
+from consilium_chain.errors import ContractTooLarge, DeployerUnfunded
+
+RUNTIME_LIMIT = 24_576  # bytes, EIP-170
+INIT_LIMIT = 49_152  # bytes, EIP-3860
+WIRING = "Staking.setTasks"
+WIRING_GAS = 60_000
+# Storage that constructors write, calls between them and the check of a BLS key: 108,000 at most is measured.
+CONSTRUCTOR_GAS = 150_000
+STAND_IN = to_checksum_address("0x" + "ff" * 20)  # for an address that is not known yet
+
+
+def contracts_of(network: Network) -> tuple[ContractName, ...]:
+    """In the order in which they need one another's addresses."""
+    token: tuple[ContractName, ...] = () if network.token.address else ("ConsiliumToken",)
+    return (*token, "Staking", network.beacon.contract, "TaskRegistry", "Tasks")
+
+
+def constructor_arguments(
+    name: ContractName, network: Network, deployer: str, at: Mapping[str, str]
+) -> tuple[Any, ...]:
+    """`at` are the addresses of the contracts before it; the supply of tokens goes to `deployer`."""
+    token = network.token.address or at.get("ConsiliumToken", STAND_IN)
+    staking, registry = at.get("Staking", STAND_IN), at.get("TaskRegistry", STAND_IN)
+    beacon = at.get(network.beacon.contract, STAND_IN)
+    lookahead = network.beacon.lookahead
+    arguments: dict[ContractName, tuple[Any, ...]] = {
+        "ConsiliumToken": ((network.token.supply or 0) * TOKEN, deployer),
+        "Staking": (token, network.unbonding, network.vesting),
+        "PrevrandaoBeacon": (lookahead,),
+        "DrandBeacon": (QUICKNET.genesis, QUICKNET.period, QUICKNET.public_key, lookahead),
+        "TaskRegistry": (token, staking, beacon),
+        "Tasks": (token, staking, beacon, registry),
+    }
+    return arguments[name]
+
+
+@dataclass(frozen=True)
+class PlannedContract:
+    """Sizes in bytes; `gas` is an upper estimate; `address` where it was deployed earlier."""
+
+    name: str
+    runtime_bytes: int
+    init_bytes: int
+    gas: int
+    address: str | None
+
+
+@dataclass(frozen=True)
+class Survey:
+    """All that is known before anything is sent. Money in wei."""
+
+    chain_id: int
+    deployer: str
+    balance: int
+    fees: Fees
+    contracts: tuple[PlannedContract, ...]
+    wired: bool
+
+    @property
+    def gas(self) -> int:
+        """Of what is not there yet."""
+        return sum(c.gas for c in self.contracts if c.address is None) + (0 if self.wired else WIRING_GAS)
+
+    @property
+    def cost(self) -> int:
+        return self.gas * self.fees.now
+
+    @property
+    def most(self) -> int:
+        """What the account must hold: its transactions offer more than they pay."""
+        return self.gas * self.fees.most
+
+    def check(self) -> None:
+        """Raises ContractTooLarge, DeployerUnfunded."""
+        for contract in self.contracts:
+            if contract.runtime_bytes > RUNTIME_LIMIT:
+                raise ContractTooLarge(contract.name, "code", contract.runtime_bytes, RUNTIME_LIMIT, "EIP-170")
+            if contract.init_bytes > INIT_LIMIT:
+                raise ContractTooLarge(contract.name, "init code", contract.init_bytes, INIT_LIMIT, "EIP-3860")
+        if self.balance < self.most:
+            raise DeployerUnfunded(self.deployer, self.balance, self.most)
+
+
+def creation_gas(init: bytes, runtime_bytes: int) -> int:
+    """Upper estimate of a creation's gas: EIP-2028 (data), EIP-3860 (init code), 200 a byte of code, constructor."""
+    zeros = init.count(0)
+    data = 4 * zeros + 16 * (len(init) - zeros)
+    return 21_000 + 32_000 + data + 2 * -(-len(init) // 32) + 200 * runtime_bytes + CONSTRUCTOR_GAS
+
+
+def survey(node: DeployNode, network: Network, there: Mapping[str, str], wired: bool) -> Survey:
+    """`there` are the contracts that an earlier, cut off run deployed."""
+    planned = []
+    for name in contracts_of(network):
+        init = node.creation_code(name, *constructor_arguments(name, network, node.address, there))
+        runtime_bytes = len(contract_artifact(name).runtime) // 2 - 1
+        planned.append(
+            PlannedContract(name, runtime_bytes, len(init), creation_gas(init, runtime_bytes), there.get(name))
+        )
+    return Survey(node.chain_id, node.address, node.balance(), node.fees(), tuple(planned), wired)

@@ -1,0 +1,166 @@
+"""Carries a deployment out, one transaction at a time, from wherever an earlier run was cut off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+import rlp
+from eth_utils.address import to_checksum_address
+from eth_utils.crypto import keccak
+
+from consilium_chain.abi import ContractName
+from consilium_chain.deploying.journal import Journal, Record, Step, fingerprint, journal_path, open_journal
+from consilium_chain.deploying.networks import Network
+from consilium_chain.deploying.node import ZERO_ADDRESS, DeployNode
+from consilium_chain.deploying.plan import WIRING, Survey, constructor_arguments, contracts_of, survey
+from consilium_chain.deploying.verify import verify_code, verify_wiring
+from consilium_chain.deployment import Deployment
+from consilium_chain.errors import BookTaken, ChainMismatch, ConfigInvalid, DeploymentInvalid
+
+DECIMALS = 18
+
+
+def created_address(creator: str, nonce: int) -> str:
+    """The address of the contract that a transaction of this nonce creates (yellow paper, 7)."""
+    return to_checksum_address(keccak(rlp.encode([bytes.fromhex(creator[2:]), nonce]))[12:])
+
+
+@dataclass
+class Deploying:
+    """A deployment to one network, its account and its files."""
+
+    node: DeployNode
+    network: Network
+    book: Path
+    journal: Journal
+    creations: dict[ContractName, bytes] = field(default_factory=dict)
+    addresses: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def begin(cls, node: DeployNode, name: str, network: Network, book: Path) -> Deploying:
+        """Finds what an earlier run left; sends nothing.
+
+        Raises ChainMismatch, ConfigInvalid, BookTaken, JournalInvalid, JournalStale, CodeMismatch.
+        """
+        if node.chain_id != network.chain_id:
+            raise ChainMismatch(name, network.chain_id, node.chain_id, node.shown_url)
+        _check_token(node, network)
+        fresh = Record(
+            chain_id=node.chain_id, genesis=node.genesis(), deployer=node.address, first_block=node.block_number()
+        )
+        path = journal_path(book)
+        if book.exists():
+            _check_book(book, node.chain_id, path)
+        deploying = cls(node, network, book, open_journal(path, fresh))
+        deploying._find_deployed()
+        return deploying
+
+    def _find_deployed(self) -> None:
+        for name in contracts_of(self.network):
+            creation = self._creation(name)
+            step = self.journal.step(name, creation)
+            if step is None or step.address is None or not self.node.code(step.address):
+                return
+            verify_code(self.node, name, step.address, creation)
+            self._know(name, step.address, creation)
+
+    def _creation(self, name: ContractName) -> bytes:
+        return self.node.creation_code(
+            name, *constructor_arguments(name, self.network, self.node.address, self.addresses)
+        )
+
+    def _know(self, name: ContractName, address: str, creation: bytes) -> None:
+        self.addresses[name], self.creations[name] = address, creation
+
+    @property
+    def wired(self) -> bool:
+        """Whether the last step is done."""
+        if "Tasks" not in self.addresses:
+            return False
+        return str(self.node.read("Staking", self.addresses["Staking"], "tasks")) != ZERO_ADDRESS
+
+    def survey(self) -> Survey:
+        return survey(self.node, self.network, self.addresses, self.wired)
+
+    def carry_out(self, tell: Callable[[str], None]) -> Deployment:
+        """Sends what is missing, waits for its confirmations, verifies all, and only then writes the address book.
+
+        Raises Refused, TransactionRejected, DeploymentPending, DeploymentReverted, CodeMismatch, WiringWrong.
+        """
+        for name in contracts_of(self.network):
+            if name not in self.addresses:
+                creation = self._creation(name)
+                step = self._send(f"deploy {name}", name, None, creation)
+                address = cast(str, step.address)
+                self._know(name, address, creation)
+                tell(f"{name} at {address}")
+        tasks, staking = self.addresses["Tasks"], self.addresses["Staking"]
+        if not self.wired:
+            self._send(WIRING, WIRING, staking, self.node.call_data("Staking", staking, "setTasks", tasks))
+            tell("Staking answers to Tasks")
+        head = self.node.block_number()
+        last = max(head if step.block is None else step.block for step in self.journal.record.steps.values())
+        self.node.wait_confirmed(last, self.network.confirmations)
+        return self._verified()
+
+    def _verified(self) -> Deployment:
+        for name, creation in self.creations.items():
+            verify_code(self.node, name, self.addresses[name], creation)
+        deployment = Deployment(
+            self.node.chain_id,
+            self.journal.record.first_block,
+            self.network.token.address or self.addresses["ConsiliumToken"],
+            self.addresses["Staking"],
+            self.addresses[self.network.beacon.contract],
+            self.addresses["Tasks"],
+            self.network.beacon.contract,
+        )
+        verify_wiring(self.node, self.network, deployment, self.addresses["TaskRegistry"])
+        deployment.write(self.book)
+        return deployment
+
+    def _send(self, call: str, name: str, to: str | None, data: bytes) -> Step:
+        """Sends a step, under the nonce that an earlier run chose unless something else took that, and waits for it."""
+        step = self.journal.step(name, data)
+        if step is not None and step.nonce < self.node.nonce(with_pending=False):
+            if step.address is not None and self.node.code(step.address):
+                return step  # arrived since this run began
+            step = None  # failed on the chain, or the account sent something else
+        if step is None or not self.node.knows(step.transaction):
+            nonce = self.node.nonce(with_pending=True) if step is None else step.nonce
+            signed = self.node.sign(call, to, data, nonce)
+            address = created_address(self.node.address, nonce) if to is None else None
+            step = Step(nonce=nonce, transaction=signed.digest, payload=fingerprint(data), address=address)
+            self.journal.write_down(name, step)
+            self.node.broadcast(signed, call)
+        step = step.model_copy(update={"block": self.node.wait_mined(step.transaction, call)})
+        self.journal.write_down(name, step)
+        return step
+
+
+def _check_book(book: Path, chain_id: int, journal: Path) -> None:
+    """An address book that is there already must be of this deployment."""
+    try:
+        other = Deployment.read(book).chain_id
+    except DeploymentInvalid as error:
+        raise BookTaken(str(book), str(error)) from error
+    if other != chain_id:
+        raise BookTaken(str(book), f"it is of chain {other}, not of {chain_id}")
+    if not journal.exists():
+        raise BookTaken(str(book), f"and no journal {journal.name} says that this account deployed it")
+
+
+def _check_token(node: DeployNode, network: Network) -> None:
+    """A token that is named must be there, and count as every amount in this project does."""
+    address = network.token.address
+    if address is None:
+        return
+    if not node.code(address):
+        raise ConfigInvalid(f"token.address {address} holds no contract on chain {node.chain_id}: correct it")
+    if (decimals := node.read("ConsiliumToken", address, "decimals")) != DECIMALS:
+        raise ConfigInvalid(
+            f"the token at {address} has {decimals} decimals, and tasks count in {DECIMALS}: name another"
+        )

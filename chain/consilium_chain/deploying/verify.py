@@ -1,0 +1,62 @@
+"""That what is on the chain is what was compiled, and that its parts know one another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from consilium_zk.drand import QUICKNET
+
+from consilium_chain.abi import ContractName, contract_artifact
+from consilium_chain.deploying.networks import TOKEN, Network
+from consilium_chain.deploying.node import DeployNode
+from consilium_chain.deployment import Deployment
+from consilium_chain.errors import CodeMismatch, WiringWrong
+
+
+def same_but(left: bytes, right: bytes, places: Iterable[tuple[int, int]]) -> bool:
+    """Whether two codes are equal outside the (start, length) of `places`."""
+    if len(left) != len(right):
+        return False
+    masked = [bytearray(left), bytearray(right)]
+    for start, length in places:
+        for code in masked:
+            code[start : start + length] = bytes(length)
+    return masked[0] == masked[1]
+
+
+def verify_code(node: DeployNode, name: ContractName, address: str, creation: bytes) -> None:
+    """Raises CodeMismatch unless the code there is the compiled one, with the immutables that `creation` gives it."""
+    artifact = contract_artifact(name)
+    found, compiled = node.code(address), bytes.fromhex(artifact.runtime[2:])
+    if not found:
+        raise CodeMismatch(name, address, "no contract is there")
+    if not same_but(found, compiled, artifact.immutables):
+        raise CodeMismatch(name, address, "its code is not the compiled one")
+    # The token keeps its own address (EIP-712), which a trial run of its constructor cannot know.
+    if name != "ConsiliumToken" and found != node.runtime_of(creation):
+        raise CodeMismatch(name, address, "it was constructed with other arguments")
+
+
+def verify_wiring(node: DeployNode, network: Network, deployment: Deployment, registry: str) -> None:
+    """Raises WiringWrong for the first value that is not what the deployment says."""
+    token, staking, beacon, tasks = deployment.token, deployment.staking, deployment.beacon, deployment.tasks
+    kind = deployment.beacon_kind
+    expected: list[tuple[ContractName, str, str, object]] = [
+        ("Staking", staking, "token", token),
+        ("Staking", staking, "tasks", tasks),
+        ("Staking", staking, "unbondingPeriod", network.unbonding),
+        ("Staking", staking, "vestingPeriod", network.vesting),
+        (kind, beacon, "lookahead", network.beacon.lookahead),
+        ("Tasks", tasks, "registry", registry),
+    ]
+    for name, address in (("TaskRegistry", registry), ("Tasks", tasks)):
+        pairs = (("token", token), ("staking", staking), ("beacon", beacon))
+        expected += [(name, address, what, value) for what, value in pairs]  # type: ignore[misc]
+    if kind == "DrandBeacon":
+        expected += [(kind, beacon, "genesis", QUICKNET.genesis), (kind, beacon, "period", QUICKNET.period)]
+    if network.token.supply is not None:
+        expected.append(("ConsiliumToken", token, "totalSupply", network.token.supply * TOKEN))
+    for name, address, what, value in expected:
+        found = node.read(name, address, what)
+        if found != value:
+            raise WiringWrong(f"{name}.{what}", str(found), str(value))

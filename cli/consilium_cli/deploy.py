@@ -1,0 +1,110 @@
+"""`consilium chain deploy`: shows what it would do and cost, asks, and then does it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from consilium_chain.deploying.networks import Network
+    from consilium_chain.deploying.plan import Survey
+    from eth_account.signers.local import LocalAccount
+
+
+def deploy_command(
+    network: Annotated[str, typer.Option(help="name of a network in the networks file")],
+    networks: Annotated[
+        Path | None, typer.Option(help="networks file, TOML; by default the one that ships with this program")
+    ] = None,
+    keystore: Annotated[
+        Path | None, typer.Option(help="encrypted key file of the account that deploys; not needed on the local chain")
+    ] = None,
+    password_file: Annotated[Path | None, typer.Option(help="file with the key file's password, mode 600")] = None,
+    address_book: Annotated[
+        Path | None, typer.Option(help="where to write the addresses; by default .consilium/NETWORK.json")
+    ] = None,
+    verification_dir: Annotated[
+        Path | None, typer.Option(help="folder for what block explorers need to verify the sources")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="show what would be done and cost, and send nothing")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False,
+) -> None:
+    """Deploys the contracts to a network; one that was cut off goes on where it stopped."""
+    from consilium_chain.deploying.journal import locked
+    from consilium_chain.deploying.networks import pick_network, read_networks
+    from consilium_chain.deploying.node import DeployNode
+    from consilium_chain.deploying.run import Deploying
+    from consilium_chain.deploying.sources import write_sources
+
+    terms = pick_network(read_networks(networks), network)
+    book = address_book or Path(".consilium") / f"{network}.json"
+    node = DeployNode(terms.endpoint(), _account(terms, keystore, password_file))
+    with locked(book.parent):
+        deploying = Deploying.begin(node, network, terms, book)
+        survey = deploying.survey()
+        _show(network, node.shown_url, survey)
+        survey.check()
+        if dry_run:
+            return
+        _confirm(survey, yes or terms.is_local)
+        deployment = deploying.carry_out(typer.echo)
+        if verification_dir is not None:
+            write_sources(verification_dir, deploying)
+            typer.echo(f"sources for block explorers in {verification_dir}")
+        typer.echo(f"deployed and verified on chain {deployment.chain_id}; address book {book}")
+
+
+def _account(network: Network, keystore: Path | None, password_file: Path | None) -> LocalAccount:
+    from consilium_chain.errors import KeystoreError
+    from consilium_chain.keystore import open_keystore
+    from consilium_chain.localnode import FAUCET_KEY
+    from eth_account import Account
+
+    if keystore is not None and password_file is not None:
+        return open_keystore(keystore, password_file)
+    if network.is_local and keystore is None and password_file is None:
+        account: LocalAccount = Account.from_key(FAUCET_KEY)
+        return account
+    raise KeystoreError("an account is needed to deploy from: pass both --keystore and --password-file")
+
+
+def _confirm(survey: Survey, agreed: bool) -> None:
+    from consilium_chain.errors import NotConfirmed
+
+    if agreed or survey.gas == 0:
+        return
+    if not sys.stdin.isatty() or not typer.confirm(f"Deploy to chain {survey.chain_id}?"):
+        raise NotConfirmed
+
+
+def _show(name: str, shown_url: str, survey: Survey) -> None:
+    from consilium_chain.deploying.plan import INIT_LIMIT, RUNTIME_LIMIT, WIRING, WIRING_GAS
+    from consilium_chain.units import ether
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    console.print(f"{name}: chain {survey.chain_id}, as its node at {shown_url} confirms", markup=False)
+    console.print(f"deployer {survey.deployer}, {ether(survey.balance)} ether")
+    table = Table(box=None)
+    table.add_column("contract", no_wrap=True)
+    for column in (f"code ≤ {RUNTIME_LIMIT:,}", f"init ≤ {INIT_LIMIT:,}", "gas, at most", "ether now"):
+        table.add_column(column, justify="right")
+    table.add_column("there")
+    for contract in survey.contracts:
+        sizes = (f"{contract.runtime_bytes:,}", f"{contract.init_bytes:,}")
+        costs = ("", "") if contract.address else (f"{contract.gas:,}", ether(contract.gas * survey.fees.now))
+        there = f"{contract.address[:6]}…{contract.address[-4:]}" if contract.address else "–"
+        table.add_row(contract.name, *sizes, *costs, there)
+    costs = ("", "") if survey.wired else (f"{WIRING_GAS:,}", ether(WIRING_GAS * survey.fees.now))
+    table.add_row(WIRING, "", "", *costs, "done" if survey.wired else "–")
+    console.print(table)
+    console.print(
+        f"to do: {survey.gas:,} gas, {ether(survey.cost)} ether at {survey.fees.now / 10**9:.3f} gwei;"
+        f" the account must hold {ether(survey.most)}"
+    )

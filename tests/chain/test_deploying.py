@@ -1,0 +1,479 @@
+"""Deployments to a real local chain: whole, cut off at every point, and onto what does not fit."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import secrets
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from chain_driver import GAS_MONEY, refused, task_params
+from consilium_chain import abi
+from consilium_chain.abi import CONTRACT_NAMES, contract_artifact
+from consilium_chain.connection import Connection
+from consilium_chain.deploying import node as node_module
+from consilium_chain.deploying import plan
+from consilium_chain.deploying.journal import journal_path, locked
+from consilium_chain.deploying.networks import Network, PrevrandaoTerms, TokenTerms, read_networks
+from consilium_chain.deploying.node import DeployNode, Signed
+from consilium_chain.deploying.plan import INIT_LIMIT, RUNTIME_LIMIT, creation_gas
+from consilium_chain.deploying.run import Deploying, created_address
+from consilium_chain.deploying.verify import same_but
+from consilium_chain.deployment import Deployment
+from consilium_chain.errors import (
+    BookTaken,
+    ChainUnreachable,
+    CodeMismatch,
+    ConfigInvalid,
+    ContractsNotBuilt,
+    ContractTooLarge,
+    DeployerUnfunded,
+    DeploymentPending,
+    DeploymentReverted,
+    DeploymentRunning,
+    JournalInvalid,
+    JournalStale,
+    WiringWrong,
+)
+from consilium_chain.ledger import Ledger
+from consilium_chain.localnode import FAUCET_KEY, LocalNode
+from consilium_chain.task_spec import TOKEN
+from eth_account import Account
+from hypothesis import given
+from hypothesis import strategies as st
+
+STEPS = 6
+LOCAL = read_networks(None).networks["local"]
+QUICKNET_TERMS = read_networks(None).networks["sepolia"].beacon
+
+
+class Cut(BaseException):
+    """Stands for the end of the process."""
+
+
+class CutNode(DeployNode):
+    """Ends the process at one of its transactions, before or after that is sent."""
+
+    cut_at: int | None = None
+    after_sending = False
+    sent = 0
+
+    def broadcast(self, signed: Signed, call: str) -> None:
+        cut = self.sent == self.cut_at
+        if cut and not self.after_sending:
+            raise Cut
+        super().broadcast(signed, call)
+        self.sent += 1
+        if cut:
+            raise Cut
+
+
+@dataclass
+class Site:
+    """A chain, an account on it that deployed nothing yet, and a folder."""
+
+    url: str
+    key: bytes
+    folder: Path
+    network: Network = LOCAL
+
+    @property
+    def book(self) -> Path:
+        return self.folder / "book.json"
+
+    @property
+    def journal(self) -> Path:
+        return journal_path(self.book)
+
+    def node(self, cut_at: int | None = None, after_sending: bool = False) -> CutNode:
+        node = CutNode(self.url, Account.from_key(self.key))
+        node.cut_at, node.after_sending = cut_at, after_sending
+        return node
+
+    def begin(self, node: DeployNode | None = None) -> Deploying:
+        return Deploying.begin(node or self.node(), "local", self.network, self.book)
+
+    def deploy(self) -> Deployment:
+        return self.begin().carry_out(lambda _: None)
+
+    def cut(self, at: int, after_sending: bool = True) -> None:
+        with pytest.raises(Cut):
+            self.begin(self.node(at, after_sending)).carry_out(lambda _: None)
+
+    def nonce(self) -> int:
+        return self.node().nonce(with_pending=True)
+
+    def rpc(self, method: str, *arguments: Any) -> Any:
+        answer = self.node()._web3.provider.make_request(method, list(arguments))  # type: ignore[arg-type]
+        assert "error" not in answer, answer
+        return answer.get("result")
+
+    def steps(self) -> dict[str, Any]:
+        steps: dict[str, Any] = json.loads(self.journal.read_text())["steps"]
+        return steps
+
+
+@pytest.fixture(scope="module")
+def shared_chain() -> Iterator[LocalNode]:
+    with LocalNode() as node:
+        yield node
+
+
+@pytest.fixture
+def site(shared_chain: LocalNode, tmp_path: Path) -> Site:
+    return new_site(shared_chain.url, tmp_path)
+
+
+@pytest.fixture
+def own_chain(tmp_path: Path) -> Iterator[Site]:
+    """A chain of its own, for tests that stop its mining."""
+    with LocalNode() as node:
+        yield new_site(node.url, tmp_path)
+
+
+def new_site(url: str, folder: Path) -> Site:
+    key = secrets.token_bytes(32)
+    Connection(url, Account.from_key(FAUCET_KEY)).send_ether(Account.from_key(key).address, GAS_MONEY)
+    return Site(url, key, folder)
+
+
+@pytest.mark.parametrize("beacon", [LOCAL.beacon, QUICKNET_TERMS], ids=lambda terms: terms.kind)
+def test_deployment_serves_a_ledger(site: Site, beacon: Any) -> None:
+    site.network = LOCAL.model_copy(update={"beacon": beacon})
+    deployment = site.deploy()
+    assert Deployment.read(site.book) == deployment
+    assert deployment.beacon_kind == beacon.contract
+    ledger = Ledger(site.node(), Deployment.read(site.book))
+    terms = task_params(ledger.address)
+    task = ledger.propose(terms)
+    assert ledger.params(task) == terms
+    assert ledger.balance(ledger.address) == (LOCAL.token.supply or 0) * TOKEN - terms.pool
+    assert site.node().read("Staking", deployment.staking, "vestingPeriod") == LOCAL.vesting
+
+
+def test_deployment_onto_existing_token(site: Site, tmp_path: Path) -> None:
+    token = site.deploy().token
+    other = replace(site, folder=tmp_path / "other")
+    other.folder.mkdir()
+    other.network = LOCAL.model_copy(update={"token": TokenTerms(address=token)})
+    assert other.deploy().token == token
+    assert site.nonce() == STEPS + STEPS - 1
+
+
+def test_token_that_is_no_contract_is_refused(site: Site) -> None:
+    nothing = created_address("0x" + "11" * 20, 3)
+    site.network = LOCAL.model_copy(update={"token": TokenTerms(address=nothing)})
+    with pytest.raises(ConfigInvalid, match="holds no contract on chain 31337: correct it"):
+        site.begin()
+    assert site.nonce() == 0
+
+
+@pytest.mark.parametrize("after_sending", [False, True], ids=["before sending", "after sending"])
+@pytest.mark.parametrize("at", range(STEPS))
+def test_cut_deployment_goes_on_and_deploys_nothing_twice(site: Site, at: int, after_sending: bool) -> None:
+    site.cut(at, after_sending)
+    assert not site.book.exists()
+    before = site.steps()
+    deployment = site.deploy()
+    assert site.nonce() == STEPS
+    assert [step["nonce"] for step in site.steps().values()] == list(range(STEPS))
+    assert {name: step["address"] for name, step in before.items()} == {
+        name: step["address"] for name, step in site.steps().items() if name in before
+    }
+    assert str(site.node().read("Staking", deployment.staking, "tasks")) == deployment.tasks
+
+
+def test_finished_deployment_sends_nothing_again(site: Site) -> None:
+    deployment = site.deploy()
+    again = site.begin()
+    assert again.survey().gas == 0
+    assert again.carry_out(lambda _: None) == deployment
+    assert site.nonce() == STEPS
+
+
+def test_step_whose_nonce_was_spent_elsewhere_is_sent_anew(site: Site) -> None:
+    site.cut(2, after_sending=False)
+    site.node().send_ether(Account.create().address, 1)
+    site.deploy()
+    assert [step["nonce"] for step in site.steps().values()] == [0, 1, 3, 4, 5, 6]
+
+
+def test_step_that_nobody_mines_is_waited_for(own_chain: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = own_chain
+    stop_mining(site)
+    with monkeypatch.context() as patch:
+        patch.setattr(node_module.doors, "RECEIPT_TIMEOUT", 0.2)
+        for _ in range(2):
+            with pytest.raises(
+                DeploymentPending, match=r"deploy ConsiliumToken .* run the same command again"
+            ) as caught:
+                site.deploy()
+            assert caught.value.transaction == site.steps()["ConsiliumToken"]["transaction"]
+    site.rpc("anvil_setIntervalMining", 1)
+    site.deploy()
+    assert site.nonce() == STEPS
+
+
+def stop_mining(site: Site) -> None:
+    site.rpc("evm_setAutomine", False)
+    site.rpc("anvil_setIntervalMining", 0)
+
+
+def test_step_that_nodes_forgot_is_sent_again_under_its_nonce(own_chain: Site) -> None:
+    site = own_chain
+    site.cut(0)
+    stop_mining(site)
+    site.cut(0)
+    site.rpc("anvil_dropTransaction", site.steps()["Staking"]["transaction"])
+    site.rpc("anvil_setIntervalMining", 1)
+    site.deploy()
+    assert site.nonce() == STEPS
+
+
+def test_step_that_arrives_under_another_hash_is_not_sent_again(own_chain: Site) -> None:
+    """As when a first transaction of a nonce is mined after all, and the journal names the second."""
+    site = own_chain
+    stop_mining(site)
+    site.cut(0)
+    record = json.loads(site.journal.read_text())
+    record["steps"]["ConsiliumToken"]["transaction"] = "0x" + "ab" * 32
+    site.journal.write_text(json.dumps(record))
+    deploying = site.begin()
+    assert deploying.addresses == {}
+    site.rpc("anvil_mine", "0x1")
+    site.rpc("anvil_setIntervalMining", 1)
+    deploying.carry_out(lambda _: None)
+    assert site.nonce() == STEPS
+
+
+def test_step_that_failed_on_the_chain_is_sent_anew(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(node_module, "TRANSACTION_GAS_LIMIT", 250_000)
+        with pytest.raises(DeploymentReverted, match="deploy ConsiliumToken failed on the chain"):
+            site.deploy()
+    site.deploy()
+    assert site.nonce() == STEPS + 1
+
+
+def test_constructor_refusal_is_named(site: Site) -> None:
+    site.network = LOCAL.model_copy(update={"unbonding": 10, "vesting": 11})  # past the file's own check
+    with refused("PeriodsInvalid", unbondingPeriod=10, vestingPeriod=11):
+        site.deploy()
+    assert site.nonce() == 1
+
+
+def test_resuming_with_other_terms_is_refused(site: Site) -> None:
+    site.cut(3)
+    site.network = LOCAL.model_copy(update={"beacon": PrevrandaoTerms(kind="prevrandao", lookahead=7)})
+    with pytest.raises(JournalStale, match="PrevrandaoBeacon was sent with other code or terms"):
+        site.deploy()
+    assert site.nonce() == 4
+
+
+@pytest.mark.parametrize("field", ["chain_id", "genesis", "deployer"])
+def test_journal_of_another_chain_or_account_is_refused(site: Site, field: str) -> None:
+    site.cut(1)
+    record = json.loads(site.journal.read_text())
+    record[field] = 5 if field == "chain_id" else "0x" + "ab" * 20
+    site.journal.write_text(json.dumps(record))
+    with pytest.raises(JournalStale, match=r"is of another .* pass another --address-book"):
+        site.begin()
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"chain_id": 31337}', "\x00"])
+def test_malformed_journal_is_refused(site: Site, text: str) -> None:
+    site.journal.write_text(text)
+    with pytest.raises(JournalInvalid, match=r"malformed .* restore it, or move it away"):
+        site.begin()
+    assert site.nonce() == 0
+
+
+def test_code_that_is_not_the_compiled_one_is_refused(site: Site) -> None:
+    site.cut(3)
+    address = site.steps()["Staking"]["address"]
+    code = bytearray(site.node().code(address))
+    places = contract_artifact("Staking").immutables
+    inside = next(start + length - 1 for start, length in places)
+    outside = next(i for i in range(len(code)) if not any(start <= i < start + length for start, length in places))
+    for at, why in ((inside, "constructed with other arguments"), (outside, "its code is not the compiled one")):
+        changed = bytes(byte ^ (i == at) for i, byte in enumerate(code))
+        site.rpc("anvil_setCode", address, "0x" + changed.hex())
+        with pytest.raises(CodeMismatch, match=why):
+            site.begin()
+    site.rpc("anvil_setCode", address, "0x" + code.hex())
+    site.deploy()
+
+
+def test_staking_that_answers_to_another_contract_is_refused(site: Site) -> None:
+    site.cut(4)
+    node = site.node()
+    staking = site.steps()["Staking"]["address"]
+    node.send(node.contract("Staking", staking).functions.setTasks(node.address))
+    with pytest.raises(WiringWrong) as caught:
+        site.deploy()
+    assert (caught.value.what, caught.value.found) == ("Staking.tasks", node.address)
+    assert not site.book.exists()
+
+
+def test_address_book_of_another_deployment_is_kept(site: Site) -> None:
+    for chain_id, why in ((5, "of chain 5, not of 31337"), (31_337, "no journal book.journal.json")):
+        other = Deployment(chain_id, 0, *(f"0x{n:040x}" for n in range(1, 5)))
+        other.write(site.book)
+        with pytest.raises(BookTaken, match=why):
+            site.begin()
+        assert Deployment.read(site.book) == other
+    site.book.write_text("no book")
+    with pytest.raises(BookTaken, match="malformed"):
+        site.begin()
+    assert site.nonce() == 0
+
+
+def test_contract_above_a_limit_is_refused(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    padding = {"runtime": RUNTIME_LIMIT, "bytecode": INIT_LIMIT}
+    for field, limit in padding.items():
+        for size, fits in ((limit, True), (limit + 1, False)):
+            artifact = contract_artifact("PrevrandaoBeacon")
+            arguments = 32 if field == "bytecode" else 0
+            code: str = getattr(artifact, field)
+            padded = replace(artifact, **{field: code + "00" * (size - arguments - (len(code) // 2 - 1))})
+            with monkeypatch.context() as patch:
+                for module in (plan, node_module):
+                    patch.setattr(
+                        module,
+                        "contract_artifact",
+                        lambda name, padded=padded: padded if name == "PrevrandaoBeacon" else contract_artifact(name),
+                    )
+                survey = site.begin().survey()
+            if fits:
+                survey.check()
+                continue
+            with pytest.raises(ContractTooLarge) as caught:
+                survey.check()
+            assert (caught.value.name, caught.value.size, caught.value.limit) == ("PrevrandaoBeacon", size, limit)
+
+
+def test_account_without_ether_is_refused(site: Site) -> None:
+    site.key = secrets.token_bytes(32)
+    survey = site.begin().survey()
+    with pytest.raises(DeployerUnfunded, match="send it that") as caught:
+        survey.check()
+    assert (caught.value.balance, caught.value.needed) == (0, survey.most)
+
+
+@pytest.mark.parametrize("beacon", [LOCAL.beacon, QUICKNET_TERMS], ids=lambda terms: terms.kind)
+def test_gas_estimates_are_above_what_is_paid_and_near(site: Site, beacon: Any) -> None:
+    site.network = LOCAL.model_copy(update={"beacon": beacon})
+    survey = site.begin().survey()
+    site.deploy()
+    for contract in survey.contracts:
+        paid = site.node().gas_of(site.steps()[contract.name]["transaction"])
+        assert paid <= contract.gas <= paid * 1.35, (contract.name, paid)
+    assert site.node().gas_of(site.steps()[plan.WIRING]["transaction"]) <= plan.WIRING_GAS
+
+
+@contextmanager
+def proxy(url: str, method: str, answer: dict[str, Any]) -> Iterator[str]:
+    """A node that is the one at `url`, but for its answer to one method."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            raw = self.rfile.read(int(self.headers["Content-Length"]))
+            request = json.loads(raw)
+            if request["method"] == method:
+                body = json.dumps({"jsonrpc": "2.0", "id": request["id"]} | answer).encode()
+            else:
+                body = httpx.post(url, content=raw, headers={"Content-Type": "application/json"}).content
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+OLD_BLOCK = {"hash": "0x" + "11" * 32, "number": "0x1", "timestamp": "0x1"}
+
+
+@pytest.mark.parametrize(
+    ("method", "answer", "words"),
+    [
+        ("eth_getBlockByNumber", {"result": None}, "asked for the first block"),
+        ("eth_getBlockByNumber", {"result": OLD_BLOCK}, "its blocks name no base fee, EIP-1559"),
+        ("eth_getCode", {"error": {"code": -1, "message": "no state"}}, "no state, asked for a contract's code"),
+        ("eth_getBalance", {"error": {"code": 3, "message": "no state"}}, "no state, asked for the account's balance"),
+        ("eth_getTransactionCount", {"no": "answer"}, "InvalidJSONError, asked for the account's nonce"),
+    ],
+)
+def test_node_that_leaves_things_out_is_named(site: Site, method: str, answer: dict[str, Any], words: str) -> None:
+    with proxy(site.url, method, answer) as url, pytest.raises(ChainUnreachable, match=words):
+        whole_run(site, DeployNode(url, Account.from_key(site.key)))
+
+
+def whole_run(site: Site, node: DeployNode) -> None:
+    deploying = site.begin(node)
+    deploying.survey()
+    deploying.carry_out(lambda _: None)
+
+
+def test_artifacts_of_an_older_export_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(abi, "_exported", lambda _: '{"abi": [], "bytecode": "0x"}')
+    with pytest.raises(ContractsNotBuilt, match="of another version; run `make contracts`"):
+        contract_artifact.__wrapped__("Tasks")
+
+
+def test_creation_gas_counts_words_and_zero_bytes() -> None:
+    flat = creation_gas(b"", 0)
+    assert creation_gas(b"\0", 0) - flat == 4 + 2
+    assert creation_gas(b"\1" * 33, 10) - flat == 33 * 16 + 2 * 2 + 10 * 200
+
+
+def test_two_deployments_into_one_folder_are_refused(tmp_path: Path) -> None:
+    with locked(tmp_path), pytest.raises(DeploymentRunning, match="wait for its end"), locked(tmp_path):
+        pass
+    with locked(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("nonce", "address"),
+    [(0, "cd234a471b72ba2f1ccf0a70fcaba648a5eecd8d"), (1, "343c43a37d37dff08ae8c4a11544c718abb4fcf8")],
+)
+def test_created_address_is_that_of_the_chain(nonce: int, address: str) -> None:
+    creator = "0x6ac7ea33f8831ea9dcc53393aaa88b25a785dbf0"
+    assert created_address(creator, nonce).lower() == "0x" + address
+
+
+@given(st.binary(min_size=40, max_size=40), st.integers(0, 39), st.integers(1, 255))
+def test_same_but_sees_every_byte_outside_the_places(code: bytes, at: int, change: int) -> None:
+    places = [(4, 8), (20, 1)]
+    other = bytearray(code)
+    other[at] ^= change
+    assert same_but(code, bytes(other), places) == (4 <= at < 12 or at == 20)
+    assert not same_but(code, code + b"\0", places)
+
+
+def test_immutables_lie_inside_the_code_and_are_left_zero() -> None:
+    for name in CONTRACT_NAMES:
+        artifact = contract_artifact(name)
+        runtime = bytes.fromhex(artifact.runtime[2:])
+        for start, length in artifact.immutables:
+            assert runtime[start : start + length] == bytes(length)
+    assert len(contract_artifact("Staking").immutables) > 0

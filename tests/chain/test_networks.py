@@ -1,0 +1,103 @@
+"""The networks file: what ships, and what is refused in one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from consilium_chain.connection import without_secrets
+from consilium_chain.deploying.networks import pick_network, read_networks
+from consilium_chain.errors import BlobsUnavailable, ConfigInvalid, NetworkUnknown
+
+CHAIN_IDS = {"local": 31_337, "sepolia": 11_155_111, "base-sepolia": 84_532, "ethereum": 1, "base": 8_453}
+NETWORK = """
+[networks.some]
+chain_id = 5
+url = "http://127.0.0.1:1"
+blobs = true
+confirmations = 1
+unbonding = 20
+vesting = 10
+beacon = { kind = "prevrandao", lookahead = 2 }
+token = { supply = 1 }
+"""
+
+
+def test_shipped_networks_keep_urls_of_providers_out() -> None:
+    networks = read_networks(None).networks
+    assert {name: network.chain_id for name, network in networks.items()} == CHAIN_IDS
+    assert [name for name, network in networks.items() if network.url is not None] == ["local"]
+    assert [name for name, network in networks.items() if not network.blobs] == ["base-sepolia", "base"]
+
+
+def test_network_without_blobs_is_refused() -> None:
+    with pytest.raises(BlobsUnavailable, match=r"base takes no blob transactions .* such as sepolia"):
+        pick_network(read_networks(None), "base")
+
+
+def test_unknown_network_is_refused_with_those_known() -> None:
+    with pytest.raises(NetworkUnknown, match="known are base, base-sepolia, ethereum, local, sepolia; add it"):
+        pick_network(read_networks(None), "goerli")
+
+
+def test_url_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = pick_network(read_networks(None), "sepolia")
+    monkeypatch.delenv("CONSILIUM_SEPOLIA_URL", raising=False)
+    with pytest.raises(ConfigInvalid, match="CONSILIUM_SEPOLIA_URL is not set; set it to the URL"):
+        network.endpoint()
+    monkeypatch.setenv("CONSILIUM_SEPOLIA_URL", "https://node.example/v3/key\n")
+    assert network.endpoint() == "https://node.example/v3/key"
+
+
+FAULTS = {
+    "no url": ('url = "http://127.0.0.1:1"', "", "name either url or url_env"),
+    "both urls": ("blobs = true", 'blobs = true\nurl_env = "NAME"', "name either url or url_env"),
+    "url as variable": ('url = "http://127.0.0.1:1"', 'url_env = "http://host/s3cret"', "some.url_env"),
+    "unbonding below vesting": (
+        "unbonding = 20",
+        "unbonding = 9",
+        r"unbonding \(9 s\) must be at least vesting \(10 s\)",
+    ),
+    "no vesting": ("vesting = 10", "vesting = 0", "some.vesting"),
+    "period above uint32": ("unbonding = 20", "unbonding = 4294967296", "some.unbonding"),
+    "unknown key": ("blobs = true", "blobs = true\nprivate_key = 1", "some.private_key"),
+    "blobs as text": ("blobs = true", 'blobs = "yes"', "some.blobs"),
+    "unknown beacon": ('"prevrandao"', '"dice"', "some.beacon"),
+    "no lookahead": ("lookahead = 2", "lookahead = 0", "some.beacon.prevrandao.lookahead"),
+    "supply above uint96": ("supply = 1", "supply = 79228162515", "some.token.supply"),
+    "supply and address": ("supply = 1", f'supply = 1, address = "0x{"00" * 20}"', "name either supply or address"),
+    "address without checksum": ("supply = 1", f'address = "0x{"ab" * 20}"', "checksum"),
+    "no TOML": ("blobs = true", "blobs true", "is not TOML"),
+    "no networks": (NETWORK, "[networks]", "networks"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_networks_file_names_its_fault(tmp_path: Path, fault: str) -> None:
+    old, new, words = FAULTS[fault]
+    assert NETWORK.count(old) == 1
+    path = tmp_path / "networks.toml"
+    path.write_text(NETWORK)
+    read_networks(path)
+    path.write_text(NETWORK.replace(old, new))
+    with pytest.raises(ConfigInvalid, match=words) as caught:
+        read_networks(path)
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://127.0.0.1:8545", "http://127.0.0.1:8545"),
+        ("http://127.0.0.1:8545/", "http://127.0.0.1:8545"),
+        ("https://user:s3cret@node.example", "https://node.example/…"),
+        ("https://node.example:443/v3/s3cret", "https://node.example:443/…"),
+        ("https://node.example?key=s3cret", "https://node.example/…"),
+        ("http://[::1]:8545/s3cret", "http://[::1]:8545/…"),
+        ("s3cret", "a URL without a host"),
+        ("http://host:s3cret", "a URL without a host"),
+        ("http://[s3cret", "a URL without a host"),
+    ],
+)
+def test_shown_url_holds_no_secret(url: str, shown: str) -> None:
+    assert without_secrets(url) == shown
