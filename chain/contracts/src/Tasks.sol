@@ -68,7 +68,7 @@ contract Tasks is Training, Publishing, Judging, Settling, Multicall {
     }
 
     function _blameAggregator(uint256 taskId, Task storage task, VoidReason reason) private {
-        _slashAggregator(taskId, task);
+        _slash(taskId, task, SlashReason.NotPublished, 0);
         _void(taskId, task, reason);
     }
 }

@@ -22,6 +22,8 @@ interface ITaskRegistry is ITaskTypes {
     function roundState(uint256 taskId, uint256 round) external view returns (RoundState memory);
     function hospitals(uint256 taskId) external view returns (Hospital[] memory);
     function voters(uint256 taskId) external view returns (Voter[] memory);
+    /// @notice What an account was paid and slashed in a round, and why; the same answer at any time after its end.
+    function explain(uint256 taskId, uint256 round, address account) external view returns (Payout memory);
     /// @notice Members of a cohort: bit map over hospitals.
     function cohortMembers(uint256 taskId, uint256 round, uint256 cohort) external view returns (uint256);
     /// @notice Versioned hash of the sum that must be published; zero until summed.

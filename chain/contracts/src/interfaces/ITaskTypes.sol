@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
+import {IStaking} from "./IStaking.sol";
+
 /// @title What tasks are made of: states, events, errors.
 /// @notice Round 0 is the statistics round (one cohort of everybody, weight 1 each, not judged, not paid);
 ///         rounds 1 … `rounds` train. Amounts in the token's smallest unit, times in seconds, scores in
@@ -38,6 +40,25 @@ interface ITaskTypes {
         HarmfulCohort,
         NotRevealed,
         NotPublished
+    }
+
+    /// @notice Why an account got what it got in a round.
+    enum PayoutReason {
+        NotSettled, // the round is not over, or never was
+        Stranger, // the account has no role in the task
+        Statistics, // round 0 is neither judged nor paid
+        Void, // the round is void: nobody is paid
+        NotPublished, // the aggregator let the upload or publishing phase pass
+        SatOut, // the hospital was not dealt into a cohort
+        NotCommitted,
+        NotInSum, // its update is in no published sum
+        Harmful, // its cohort's median is below `harmfulBelow`
+        Rejected, // its cohort's median is below `acceptFloor`
+        NoImprovement, // its cohort was accepted and improved nothing
+        NoSeat,
+        NotRevealed, // the voter held a seat
+        Far, // a score of the voter is too far from the median
+        Paid
     }
 
     /// @notice Fixed when the task is proposed.
@@ -121,6 +142,17 @@ interface ITaskTypes {
         uint256 seatWeight; // sum of the active voters' bonds when the seats were drawn
         uint256 acceptedCohorts; // bit map; in round 0 the one cohort, unjudged
         int64[] medians; // per cohort, 0 for one that was not judged
+    }
+
+    /// @notice An account's round: `reward` is `base` times `part` of `whole`, rounded down.
+    struct Payout {
+        IStaking.Role role; // says nothing for a stranger
+        PayoutReason reason;
+        uint256 base; // what its role shares in this round
+        uint256 part; // its claim: weight times the cohort's median, one seat, or the survivors' weight
+        uint256 whole; // all claims: of hospitals, seats taken, or weight committed
+        uint256 reward;
+        uint256 slash; // burnt of its bond
     }
 
     /// @notice A hospital's commitments of a round, and one opening for all of them (see `challenge`).
