@@ -110,6 +110,7 @@ class TaskParams(_FromChain):
     hospital_bond: int
     voter_bond: int
     aggregator_bond: int
+    tick_bounty: int
     rounds: int
     cohorts: int
     min_cohort_size: int

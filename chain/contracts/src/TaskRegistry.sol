@@ -16,7 +16,16 @@ import {HospitalEntry, Keys, Round, Task, VoterEntry} from "./types/Task.sol";
 /// @title The part of `Tasks` that is not a step of a round: coming, going, being paid, and what can be read.
 /// @notice Code alone: it runs in the storage of `Tasks`, and has nothing of its own.
 contract TaskRegistry is Joining, Explaining {
-    constructor(IERC20 token_, IStaking staking_, IBeacon beacon_) TaskBase(token_, staking_, beacon_) {}
+    /// @param guardian_ Who may stop proposals; zero for nobody.
+    constructor(IERC20 token_, IStaking staking_, IBeacon beacon_, address guardian_)
+        TaskBase(token_, staking_, beacon_)
+        Joining(guardian_)
+    {}
+
+    /// @inheritdoc ITaskRegistry
+    function proposalsStopped() external view returns (bool) {
+        return _proposalsStopped;
+    }
 
     /// @inheritdoc ITaskRegistry
     function taskCount() external view returns (uint256) {

@@ -22,8 +22,10 @@ contract ConservationTest is Fixture {
         params.rounds = 3;
         params.harmfulSlashBps = uint16(_choose(10_001));
         params.notRevealedSlashBps = uint16(_choose(10_001));
-        params.notPublishedSlashBps = uint16(_choose(10_001));
         params.pool = uint128(_choose(2_000e18));
+        params.aggregatorBond = 400e18;
+        params.notPublishedSlashBps = 3_334 + uint16(_choose(1_667)); // at least twice a sixtieth of the largest pool
+        params.tickBounty = uint128(_choose(params.pool / 1_600 + 1));
         _propose(params);
         _joinAll();
         // A round has seven phases, and nothing here waits for a phase in vain.
@@ -32,6 +34,8 @@ contract ConservationTest is Fixture {
             _step(tasks.state(id).phase);
             _assertConserved();
         }
+        // Whoever is late, rewards give up no more than a hundredth of the pool to bounties.
+        vm.assertLe(tasks.claimable(STRANGER) * 100, params.pool);
         _leaveAll();
     }
 
@@ -45,6 +49,7 @@ contract ConservationTest is Fixture {
         else _revealSome();
         if (tasks.state(id).phase != phase) return;
         _pass();
+        vm.prank(STRANGER);
         tasks.tick(id);
     }
 
@@ -126,6 +131,7 @@ contract ConservationTest is Fixture {
         }
         _leave(AGGREGATOR, IStaking.Role.Aggregator);
         _leave(OPERATOR, IStaking.Role.Hospital);
+        _leave(STRANGER, IStaking.Role.Hospital);
         vm.assertEq(token.balanceOf(address(tasks)), 0);
         vm.assertEq(tasks.totalClaimable(), 0);
         vm.assertEq(staking.totalStaked(), 0);

@@ -92,7 +92,7 @@ contract ExplainingTest is Fixture {
         _pass();
         tasks.tick(id);
         for (uint256 round = 1; round < 3; ++round) {
-            _saysOf(round, AGGREGATOR, ITaskTypes.PayoutReason.NotPublished, 0, 60e18);
+            _saysOf(round, AGGREGATOR, ITaskTypes.PayoutReason.NotPublished, 0, 100e18);
             _saysOf(round, _hospital(2), ITaskTypes.PayoutReason.Void, 0, 0);
             _saysOf(round, _voter(2), ITaskTypes.PayoutReason.Void, 0, 0);
         }

@@ -152,7 +152,7 @@ contract SettlementTest is Test {
     function setUp() public {
         address neighbours = address(new Neighbours());
         IERC20 token = IERC20(neighbours);
-        address registry = address(new TaskRegistry(token, IStaking(neighbours), IBeacon(neighbours)));
+        address registry = address(new TaskRegistry(token, IStaking(neighbours), IBeacon(neighbours), address(0)));
         _planted = new PlantedTasks(neighbours, registry);
         _registry = ITaskRegistry(address(_planted));
         vm.warp(1_000);

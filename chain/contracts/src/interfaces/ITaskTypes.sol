@@ -68,7 +68,8 @@ interface ITaskTypes {
         uint128 pool; // rewards, paid in by the operator at proposal
         uint128 hospitalBond;
         uint128 voterBond;
-        uint128 aggregatorBond;
+        uint128 aggregatorBond; // holds at least two slashes, each of at least two rounds' fees (`TaskRules`)
+        uint128 tickBounty; // for a tick that moves the task on; all possible ones take at most 1 % of the pool
         uint16 rounds; // training rounds, >= 1
         uint16 cohorts; // per training round, 1 to 64
         uint16 minCohortSize; // >= 1
@@ -192,10 +193,17 @@ interface ITaskTypes {
     event Slashed(
         uint256 indexed taskId, uint256 indexed round, address indexed account, uint256 amount, SlashReason reason
     );
+    /// @notice For a tick, from the pool.
+    event BountyPaid(uint256 indexed taskId, uint256 indexed round, address indexed account, uint256 amount);
+    /// @notice No task can be proposed any more.
+    event ProposalsEnded(address indexed guardian);
     event TaskEnded(uint256 indexed taskId, uint256 refund);
     event BondReleased(uint256 indexed taskId, address indexed account, uint256 amount);
     event Claimed(address indexed account, uint256 amount);
 
+    /// @notice The guardian stopped proposals for good: use a newer deployment.
+    error ProposalsStopped();
+    error NotGuardian(address caller);
     error ParamsInvalid(string field);
     error TaskUnknown(uint256 taskId);
     error WrongPhase(uint256 taskId, Phase actual, Phase wanted);

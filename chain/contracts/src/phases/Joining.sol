@@ -16,7 +16,23 @@ abstract contract Joining is TaskBase, ITaskRegistry {
     using SafeERC20 for IERC20;
 
     /// @inheritdoc ITaskRegistry
+    address public immutable guardian;
+
+    constructor(address guardian_) {
+        guardian = guardian_;
+    }
+
+    /// @inheritdoc ITaskRegistry
+    function stopProposals() external {
+        if (msg.sender != guardian) revert NotGuardian(msg.sender);
+        if (_proposalsStopped) revert ProposalsStopped();
+        _proposalsStopped = true;
+        emit ProposalsEnded(msg.sender);
+    }
+
+    /// @inheritdoc ITaskRegistry
     function propose(TaskParams calldata params_) external returns (uint256 taskId) {
+        if (_proposalsStopped) revert ProposalsStopped();
         TaskRules.validate(params_);
         taskId = ++_taskCount;
         Task storage task = _tasks[taskId];

@@ -23,9 +23,10 @@ abstract contract TaskBase is ITaskTypes {
     IBeacon public immutable beacon;
 
     uint256 internal _taskCount;
-    uint256 internal _totalClaimable; // refunds; rewards are in Staking
+    uint256 internal _totalClaimable; // refunds and bounties; rewards are in Staking
     mapping(address account => uint256) internal _claimable;
     mapping(uint256 taskId => Task) internal _tasks;
+    bool internal _proposalsStopped;
 
     constructor(IERC20 token_, IStaking staking_, IBeacon beacon_) {
         token = token_;
