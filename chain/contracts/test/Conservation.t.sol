@@ -34,6 +34,7 @@ contract ConservationTest is Fixture {
             _step(tasks.state(id).phase);
             _assertConserved();
         }
+        _assertExplained(params);
         // Whoever is late, rewards give up no more than a hundredth of the pool to bounties.
         vm.assertLe(tasks.claimable(STRANGER) * 100, params.pool);
         _leaveAll();
@@ -120,6 +121,32 @@ contract ConservationTest is Fixture {
             scores[cohort] = int64(uint64(uint256(truth) % 8_000)) - 4_000 + int64(uint64(voter * 400));
             if (uint256(truth) >> 240 == voter) scores[cohort] = type(int64).min;
         }
+    }
+
+    /// @dev What `explain` says of all rounds, added up: every unit that left the pool or a bond, and no other.
+    function _assertExplained(ITaskTypes.TaskParams memory params) private view {
+        uint256 paid;
+        for (uint256 i = 0; i < HOSPITALS; ++i) {
+            paid += _explained(_hospital(i), IStaking.Role.Hospital, params.hospitalBond);
+        }
+        for (uint256 i = 0; i < VOTERS; ++i) {
+            paid += _explained(_voter(i), IStaking.Role.Voter, params.voterBond);
+        }
+        paid += _explained(AGGREGATOR, IStaking.Role.Aggregator, params.aggregatorBond);
+        vm.assertEq(paid + tasks.claimable(OPERATOR) + tasks.claimable(STRANGER), params.pool);
+    }
+
+    function _explained(address node, IStaking.Role role, uint256 bond) private view returns (uint256 paid) {
+        uint256 slashed;
+        for (uint256 round = 0; round <= tasks.params(id).rounds; ++round) {
+            ITaskTypes.Payout memory payout = tasks.explain(id, round, node);
+            vm.assertEq(uint256(payout.role), uint256(role));
+            vm.assertTrue(payout.reward == 0 || payout.reason == ITaskTypes.PayoutReason.Paid);
+            paid += payout.reward;
+            slashed += payout.slash;
+        }
+        vm.assertEq(bond - _locked(node, role), slashed);
+        vm.assertLe(_earned(node), paid);
     }
 
     function _leaveAll() private {

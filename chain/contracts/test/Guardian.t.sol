@@ -47,6 +47,7 @@ contract GuardianTest is Fixture {
     }
 
     /// @dev In whatever phase it comes, the task goes on to its end, and everybody takes home what is theirs.
+    /// forge-config: default.fuzz.runs = 24
     function test_stopProposals_touchesNoRunningTask(uint256 when) public {
         when = _bound(when, 0, 5);
         _propose(_params());
