@@ -5,7 +5,6 @@ import {IStaking} from "../src/interfaces/IStaking.sol";
 import {ITaskRounds} from "../src/interfaces/ITaskRounds.sol";
 import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
 import {Bits} from "../src/libraries/Bits.sol";
-import {Tickets} from "../src/libraries/Tickets.sol";
 import {Fixture} from "./utils/Fixture.sol";
 
 /// @notice Whatever nodes do or fail to do: every task ends, money is conserved at every step, and in the end
@@ -97,13 +96,6 @@ contract ConservationTest is Fixture {
                 tasks.standDown(id, round);
             }
         }
-    }
-
-    /// @dev Who was slashed has a smaller chance than the others.
-    function _wins(uint256 voter) private view returns (bool) {
-        uint256 threshold =
-            Tickets.threshold(tasks.params(id).seats, tasks.voters(id)[voter].bond, _roundState().seatWeight);
-        return threshold == type(uint256).max || uint256(keccak256(_ticket(voter))) < threshold;
     }
 
     function _revealSome() private {

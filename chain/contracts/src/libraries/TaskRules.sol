@@ -20,7 +20,7 @@ library TaskRules {
     /// @dev A round that no transaction can settle would be stuck for good, and a transaction has 16.7 million gas.
     ///      What settling costs is mostly for whom it pays and for the scores it sorts; both figures are measured.
     uint256 internal constant MAX_SETTLE_GAS = 15_000_000;
-    uint256 internal constant SETTLE_GAS_PER_NODE = 36_000;
+    uint256 internal constant SETTLE_GAS_PER_NODE = 37_500;
     uint256 internal constant SETTLE_GAS_PER_SCORE = 6_000;
 
     /// @dev Reverts with `ParamsInvalid` and the name of the first field that does not fit.

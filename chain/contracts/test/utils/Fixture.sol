@@ -334,6 +334,13 @@ abstract contract Fixture is Test {
         return Signer.sign(_secret(voter), tasks.ticketMessage(id, _round()), Tickets.TICKET_DOMAIN);
     }
 
+    /// @dev Who was slashed has a smaller chance than the others.
+    function _wins(uint256 voter) internal view returns (bool) {
+        uint256 threshold =
+            Tickets.threshold(tasks.params(id).seats, tasks.voters(id)[voter].bond, _roundState().seatWeight);
+        return threshold == type(uint256).max || uint256(keccak256(_ticket(voter))) < threshold;
+    }
+
     function _scores(int64 each) internal view returns (int64[] memory scores) {
         scores = new int64[](_roundState().cohorts);
         for (uint256 i = 0; i < scores.length; ++i) {
