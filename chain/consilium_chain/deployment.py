@@ -20,6 +20,7 @@ BEACON_LOOKAHEAD = 2  # blocks between a request and the block whose randomness 
 DRAND_LOOKAHEAD = 30
 LOCAL_UNBONDING = 3600  # seconds
 LOCAL_VESTING = 60
+NOBODY = "0x" + "00" * 20
 
 BeaconKind = Literal["PrevrandaoBeacon", "DrandBeacon"]
 
@@ -64,9 +65,11 @@ def deploy(
     vesting: int = LOCAL_VESTING,
     drand: DrandChain | None = None,
     drand_lookahead: int = DRAND_LOOKAHEAD,
+    guardian: str = NOBODY,
 ) -> Deployment:
     """Deploys everything from the connection's account, which receives the whole supply of tokens.
 
+    `guardian` may stop the proposal of new tasks, and nothing else.
     Randomness comes from the rounds of `drand`, asked for `drand_lookahead` seconds ahead; without, from prevrandao.
     """
     first_block = connection.block_number()
@@ -77,7 +80,7 @@ def deploy(
         beacon = connection.deploy(kind, BEACON_LOOKAHEAD)
     else:
         beacon = connection.deploy(kind, drand.genesis, drand.period, drand.public_key, drand_lookahead)
-    registry = connection.deploy("TaskRegistry", token, staking, beacon)
+    registry = connection.deploy("TaskRegistry", token, staking, beacon, guardian)
     tasks = connection.deploy("Tasks", token, staking, beacon, registry)
     connection.send(connection.contract("Staking", staking).functions.setTasks(tasks))
     return Deployment(connection.chain_id, first_block, token, staking, beacon, tasks, kind)

@@ -20,6 +20,7 @@ from consilium_chain.relays import QUICKNET_RELAYS
 from consilium_chain.views import (
     Event,
     Hospital,
+    Payout,
     Role,
     RoundState,
     Stake,
@@ -85,6 +86,10 @@ class Ledger:
 
     def expected_blob_hash(self, task: int, round_: int, cohort: int, blob: int) -> bytes:
         return bytes(self._read("expectedBlobHash", task, round_, cohort, blob))
+
+    def explain(self, task: int, round_: int, account: str) -> Payout:
+        """What an account was paid and slashed in a round, and why."""
+        return Payout.from_chain(self._read("explain", task, round_, account))
 
     def refundable(self, account: str, block: int | None = None) -> int:
         """What tasks owe an operator back."""

@@ -16,6 +16,7 @@ def task_params(spec: TaskSpec, spec_hash: bytes, aggregator: str) -> TaskParams
         hospital_bond=money.hospital_bond * TOKEN,
         voter_bond=money.voter_bond * TOKEN,
         aggregator_bond=money.aggregator_bond * TOKEN,
+        tick_bounty=money.tick_bounty * TOKEN,
         rounds=rounds.rounds,
         cohorts=rounds.cohorts,
         min_cohort_size=rounds.min_cohort_size,

@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from consilium_chain.errors import SettlementInvalid
 from consilium_chain.task_spec import MICRO, TOKEN
-from consilium_chain.views import Role, TaskParams, VoidReason, members
+from consilium_chain.views import PayoutReason, Role, TaskParams, VoidReason, members
 
 BASIS_POINTS = 10_000
 
@@ -160,6 +160,11 @@ class Reason(StrEnum):
     NO_SEAT = "had no seat"
     NOT_REVEALED = "held a seat and did not reveal"
     FAR = "a score is too far from the median"
+
+    @property
+    def code(self) -> PayoutReason:
+        """What `explain` on chain says for it."""
+        return PayoutReason[self.name]
 
 
 @dataclass(frozen=True)

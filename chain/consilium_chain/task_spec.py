@@ -21,6 +21,8 @@ MAX_PARTICIPANTS = 256  # one bit map word on chain
 # The contract's own limits (`TaskRules.sol`), repeated so that a file is refused before anybody pays for it.
 MAX_COHORTS = 64
 MAX_BLOBS = 128
+SLASH_PER_FEE, SLASHES_PER_BOND = 2, 2  # an aggregator's slash, in fees of a round; its bond, in slashes
+TICKS_PER_ROUND, BOUNTIES_BPS = 4, 100  # all bounties that a task can come to pay, in basis points of its pool
 MAX_SETTLE_GAS, SETTLE_GAS_PER_NODE, SETTLE_GAS_PER_SCORE = 15_000_000, 55_000, 6_000
 STATISTICS_BITS = 40  # round 0 sums counts and squares exactly enough for standardisation
 STATISTICS_RANGE = 65_536.0  # rows per hospital that round 0 can carry
@@ -157,12 +159,28 @@ class MoneySpec(Section):
     hospital_bond: Annotated[int, Field(ge=1)] = 500
     voter_bond: Annotated[int, Field(ge=1)] = 200
     aggregator_bond: Annotated[int, Field(ge=1)] = 1_000
+    tick_bounty: Annotated[int, Field(ge=0)] = Field(
+        default=0, description="from the pool, for whoever moves the task on when a deadline has passed"
+    )
     hospital_share_bps: Annotated[int, Field(ge=0, le=10_000)] = 7_000
     voter_share_bps: Annotated[int, Field(ge=0, le=10_000)] = 2_000
     aggregator_share_bps: Annotated[int, Field(ge=0, le=10_000)] = 1_000
     harmful_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = 2_000
     not_revealed_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = 1_000
-    not_published_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = 2_500
+    not_published_slash_bps: Annotated[int, Field(ge=0, le=10_000 // SLASHES_PER_BOND)] = 5_000
+
+    def aggregator_fee(self, rounds: int) -> int:
+        """The most that one of `rounds` pays the aggregator. In the smallest unit, as all of these; rounded down."""
+        return self.pool * TOKEN // rounds * self.aggregator_share_bps // 10_000
+
+    @property
+    def aggregator_slash(self) -> int:
+        return self.aggregator_bond * TOKEN * self.not_published_slash_bps // 10_000
+
+    def least_aggregator_bond(self, rounds: int) -> int:
+        """In whole tokens: with it a slash is twice a round's fee, so that letting rounds go by never pays."""
+        least = SLASH_PER_FEE * self.aggregator_fee(rounds) * 10_000
+        return -(-least // max(1, self.not_published_slash_bps * TOKEN))
 
 
 class WindowsSpec(Section):
@@ -240,6 +258,19 @@ class TaskSpec(Section):
         shares = m.hospital_share_bps + m.voter_share_bps + m.aggregator_share_bps
         if shares != 10_000:
             raise ValueError(f"the three shares sum to {shares} basis points: make them 10000")
+        slash, fee = m.aggregator_slash, m.aggregator_fee(r.rounds)
+        if slash < SLASH_PER_FEE * fee:
+            raise ValueError(
+                f"an aggregator that lets a round go by loses {slash / TOKEN:g} tokens, less than twice the"
+                f" {fee / TOKEN:g} that a round pays it, so that it could afford to: raise aggregator_bond"
+                f" or not_published_slash_bps, or lower aggregator_share_bps"
+            )
+        bounties, most = m.tick_bounty * TICKS_PER_ROUND * (r.rounds + 1) * 10_000, m.pool * BOUNTIES_BPS
+        if bounties > most:
+            raise ValueError(
+                f"a tick_bounty of {m.tick_bounty} could come to more than a hundredth of the pool of {m.pool} over"
+                f" {r.rounds} rounds: make it at most {most // (TICKS_PER_ROUND * (r.rounds + 1) * 10_000)}"
+            )
         # Lanes too wide for a cohort's weight are refused here too, by their own error.
         blobs = max(self.update_blobs, self.statistics_blobs)
         if blobs > MAX_BLOBS:

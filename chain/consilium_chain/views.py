@@ -41,6 +41,24 @@ class SlashReason(IntEnum):
     NOT_PUBLISHED = 2
 
 
+class PayoutReason(IntEnum):
+    NOT_SETTLED = 0
+    STRANGER = 1
+    STATISTICS = 2
+    VOID = 3
+    NOT_PUBLISHED = 4
+    SAT_OUT = 5
+    NOT_COMMITTED = 6
+    NOT_IN_SUM = 7
+    HARMFUL = 8
+    REJECTED = 9
+    NO_IMPROVEMENT = 10
+    NO_SEAT = 11
+    NOT_REVEALED = 12
+    FAR = 13
+    PAID = 14
+
+
 class Role(IntEnum):
     HOSPITAL = 0
     VOTER = 1
@@ -59,7 +77,13 @@ def members(bit_map: int) -> Iterator[int]:
         bit_map ^= low
 
 
-_ENUMS: dict[str, Callable[[Any], Any]] = {"phase": Phase, "outcome": Outcome, "void_reason": VoidReason}
+_ENUMS: dict[str, Callable[[Any], Any]] = {
+    "phase": Phase,
+    "outcome": Outcome,
+    "void_reason": VoidReason,
+    "role": Role,
+    "reason": PayoutReason,
+}
 
 
 class _FromChain:
@@ -86,6 +110,7 @@ class TaskParams(_FromChain):
     hospital_bond: int
     voter_bond: int
     aggregator_bond: int
+    tick_bounty: int
     rounds: int
     cohorts: int
     min_cohort_size: int
@@ -166,6 +191,17 @@ class RoundState(_FromChain):
     seat_weight: int
     accepted_cohorts: int
     medians: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Payout(_FromChain):
+    role: Role
+    reason: PayoutReason
+    base: int
+    part: int
+    whole: int
+    reward: int
+    slash: int
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 from chain_driver import LocalChain, refused, task_params
 from consilium_chain import proposal
 from consilium_chain.errors import SpecInvalid
-from consilium_chain.task_spec import MICRO, TOKEN, parse_task_spec, spec_hash
+from consilium_chain.task_spec import MICRO, TOKEN, MoneySpec, parse_task_spec, spec_hash
 from consilium_chain.views import TaskParams
 from eth_utils.crypto import keccak
 from task_files import DATA
@@ -91,6 +91,21 @@ CASES = {
         "money.hospital_share_bps",
     ),
     "slash above everything": ("pool = 100", "pool = 100\nharmful_slash_bps = 10001", "money.harmful_slash_bps"),
+    "aggregator's bond below two slashes": (
+        "pool = 100",
+        "pool = 100\nnot_published_slash_bps = 5001",
+        "money.not_published_slash_bps",
+    ),
+    "aggregator that can afford to cheat": (
+        "pool = 100",
+        "pool = 100\naggregator_bond = 7",
+        "loses 3.5 tokens, less than twice the 2 that a round pays it",
+    ),
+    "bounties for the whole pool": (
+        "pool = 100",
+        "pool = 100\ntick_bounty = 1",
+        "hundredth of the pool of 100 over 5 rounds: make it at most 0",
+    ),
     "bond zero": ("pool = 100", "pool = 100\nhospital_bond = 0", "money.hospital_bond"),
     "fractional pool": ("pool = 100", "pool = 100.5", "money.pool"),
     "negative pool": ("pool = 100", "pool = -1", "money.pool"),
@@ -169,6 +184,18 @@ def test_task_params_are_exact_integers() -> None:
     assert all(isinstance(value, int | str | bytes) for value in params.to_chain())
 
 
+@pytest.mark.parametrize("rounds", [1, 2, 3, 7, 9])
+def test_aggregator_with_the_least_bond_loses_by_cheating_in_every_other_round(rounds: int) -> None:
+    money = MoneySpec(aggregator_share_bps=333)
+    bond = money.least_aggregator_bond(rounds)
+    slash = money.model_copy(update={"aggregator_bond": bond}).aggregator_slash
+    assert slash >= 2 * money.aggregator_fee(rounds)
+    assert money.model_copy(update={"aggregator_bond": bond - 1}).aggregator_slash < 2 * money.aggregator_fee(rounds)
+    assert 2 * slash <= bond * TOKEN
+    honest_rounds, missed = rounds // 2, rounds - rounds // 2
+    assert honest_rounds * money.aggregator_fee(rounds) < missed * slash
+
+
 def test_propose_keeps_params_to_the_letter(local_chain: LocalChain) -> None:
     raw = TASK.encode()
     params = proposal.task_params(parse_task_spec(raw), spec_hash(raw), local_chain.treasury.address)
@@ -197,6 +224,9 @@ def test_propose_keeps_params_to_the_letter(local_chain: LocalChain) -> None:
         ({"harmful_below": 1, "accept_floor": 0}, "harmfulBelow"),
         ({"voter_share_bps": 2_001}, "shareBps"),
         ({"harmful_slash_bps": 10_001}, "harmfulSlashBps"),
+        ({"not_published_slash_bps": 5_001}, "notPublishedSlashBps"),
+        ({"aggregator_bond": 3_999}, "aggregatorBond"),
+        ({"tick_bounty": 9}, "tickBounty"),
         ({"hospital_bond": 0}, "hospitalBond"),
         ({"commit_window": 0}, "commitWindow"),
     ],

@@ -134,6 +134,7 @@ def test_task_toml_parses_to_the_spec_it_was_made_from() -> None:
     assert (spec.rounds.rounds, spec.rounds.cohorts, spec.rounds.max_hospitals) == (2, 3, 6)
     assert (spec.judging.max_voters, spec.judging.seats, spec.windows.join) == (3, 2, 5)
     assert spec.data.columns == 30
+    assert spec.money.aggregator_bond == 2_000  # two slashes, each of two of its fees of 500
 
 
 @needs_heart

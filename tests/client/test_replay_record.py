@@ -41,6 +41,8 @@ max_weight = 128
 [judging]
 max_voters = 1
 seats = 1
+[money]
+pool = 1000
 [windows]
 {WINDOWS}
 """.encode()

@@ -115,7 +115,7 @@ def any_terms(source: random.Random) -> Terms:
 
 def any_record(source: random.Random, terms: Terms) -> RoundRecord:
     """A round such as the contract's earlier phases can leave behind."""
-    hospitals, voters = source.randint(1, 9), source.randint(1, 8)
+    hospitals, voters = source.randint(1, 9), source.randint(terms.min_reveals, 8)
     count = source.randint(1, min(5, hospitals))
     dealt = source.sample(range(hospitals), source.randint(count, hospitals))
     cohorts = [sum(1 << hospital for hospital in dealt[k::count]) for k in range(count)]
@@ -128,7 +128,8 @@ def any_record(source: random.Random, terms: Terms) -> RoundRecord:
     def scores() -> tuple[int, ...]:
         return tuple(any_score(source) if wild else value + source.randint(-1_500, 1_500) for value in truth)
 
-    seated = subset(source, (1 << voters) - 1, 0.85)
+    # Nobody reveals before there are as many seated as must reveal.
+    seated = subset(source, (1 << voters) - 1, 0.85) | (1 << terms.min_reveals) - 1
     return RoundRecord(
         pool_left=min(terms.pool, any_uint(source, 10**24)),
         weights=tuple(source.randint(1, source.choice((8, UINT32))) for _ in range(hospitals)),
@@ -160,7 +161,11 @@ def answer(settlement: Settlement) -> dict[str, Any]:
         "roles": [int(account.role) for account in accounts],
         "rewards": [str(account.reward) for account in accounts],
         "slashes": [str(account.slash) for account in accounts],
+        "bases": [str(account.base) for account in accounts],
+        "parts": [str(account.part) for account in accounts],
+        "wholes": [str(account.whole) for account in accounts],
         "reasons": [account.reason.name for account in accounts],
+        "codes": [int(account.reason.code) for account in accounts],
         "pool_left": str(settlement.pool_left),
     }
 

@@ -42,7 +42,7 @@ def constructor_arguments(
         "Staking": (token, network.unbonding, network.vesting),
         "PrevrandaoBeacon": (lookahead,),
         "DrandBeacon": (QUICKNET.genesis, QUICKNET.period, QUICKNET.public_key, lookahead),
-        "TaskRegistry": (token, staking, beacon),
+        "TaskRegistry": (token, staking, beacon, network.guardian),
         "Tasks": (token, staking, beacon, registry),
     }
     return arguments[name]

@@ -48,6 +48,7 @@ def verify_wiring(node: DeployNode, network: Network, deployment: Deployment, re
         ("Staking", staking, "vestingPeriod", network.vesting),
         (kind, beacon, "lookahead", network.beacon.lookahead),
         ("Tasks", tasks, "registry", registry),
+        ("Tasks", tasks, "guardian", network.guardian),
     ]
     for name, address in (("TaskRegistry", registry), ("Tasks", tasks)):
         pairs = (("token", token), ("staking", staking), ("beacon", beacon))

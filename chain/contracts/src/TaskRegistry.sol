@@ -9,14 +9,24 @@ import {Kzg} from "./libraries/Kzg.sol";
 import {Scores} from "./libraries/Scores.sol";
 import {Signatures} from "./libraries/Signatures.sol";
 import {Tickets} from "./libraries/Tickets.sol";
+import {Explaining} from "./phases/Explaining.sol";
 import {Joining} from "./phases/Joining.sol";
 import {TaskBase} from "./phases/TaskBase.sol";
-import {Keys, Round, Task} from "./types/Task.sol";
+import {HospitalEntry, Keys, Round, Task, VoterEntry} from "./types/Task.sol";
 
 /// @title The part of `Tasks` that is not a step of a round: coming, going, being paid, and what can be read.
 /// @notice Code alone: it runs in the storage of `Tasks`, and has nothing of its own.
-contract TaskRegistry is Joining {
-    constructor(IERC20 token_, IStaking staking_, IBeacon beacon_) TaskBase(token_, staking_, beacon_) {}
+contract TaskRegistry is Joining, Explaining {
+    /// @param guardian_ Who may stop proposals; zero for nobody.
+    constructor(IERC20 token_, IStaking staking_, IBeacon beacon_, address guardian_)
+        TaskBase(token_, staking_, beacon_)
+        Joining(guardian_)
+    {}
+
+    /// @inheritdoc ITaskRegistry
+    function proposalsStopped() external view returns (bool) {
+        return _proposalsStopped;
+    }
 
     /// @inheritdoc ITaskRegistry
     function taskCount() external view returns (uint256) {
@@ -59,13 +69,21 @@ contract TaskRegistry is Joining {
     }
 
     /// @inheritdoc ITaskRegistry
-    function hospitals(uint256 taskId) external view returns (Hospital[] memory) {
-        return _known(taskId).hospitals;
+    function hospitals(uint256 taskId) external view returns (Hospital[] memory list) {
+        HospitalEntry[] storage entries = _known(taskId).hospitals;
+        list = new Hospital[](entries.length);
+        for (uint256 i = 0; i < list.length; ++i) {
+            list[i] = Hospital(entries[i].node, entries[i].weight, entries[i].bond.left);
+        }
     }
 
     /// @inheritdoc ITaskRegistry
-    function voters(uint256 taskId) external view returns (Voter[] memory) {
-        return _known(taskId).voters;
+    function voters(uint256 taskId) external view returns (Voter[] memory list) {
+        VoterEntry[] storage entries = _known(taskId).voters;
+        list = new Voter[](entries.length);
+        for (uint256 i = 0; i < list.length; ++i) {
+            list[i] = Voter(entries[i].node, entries[i].bond.left, entries[i].keyHash);
+        }
     }
 
     /// @inheritdoc ITaskRegistry

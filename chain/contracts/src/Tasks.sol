@@ -2,6 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {Multicall} from "@openzeppelin/contracts/utils/Multicall.sol";
 import {IBeacon} from "./interfaces/IBeacon.sol";
 import {IStaking} from "./interfaces/IStaking.sol";
@@ -51,6 +52,7 @@ contract Tasks is Relaying, Publishing, Judging, Settling, Multicall {
         if (phase == Phase.Forming || phase == Phase.Drawing) return _askAnew(taskId, task, phase);
 
         _requireOver(taskId, task);
+        _payBounty(taskId, task);
         if (phase == Phase.Joining) _closeJoining(taskId, task);
         else if (phase == Phase.Committing) _closeCommitting(taskId, task);
         else if (phase == Phase.Uploading) _blameAggregator(taskId, task, VoidReason.SurvivorsNotFixed);
@@ -67,8 +69,18 @@ contract Tasks is Relaying, Publishing, Judging, Settling, Multicall {
         _awaitBeacon(taskId, task, phase);
     }
 
+    /// @dev Before the task moves on: what is left of the pool may go back to the operator then.
+    function _payBounty(uint256 taskId, Task storage task) private {
+        uint128 left = task.state.poolLeft;
+        uint128 amount = uint128(Math.min(task.params.tickBounty, left));
+        if (amount == 0) return;
+        task.state.poolLeft = left - amount;
+        emit BountyPaid(taskId, task.state.round, msg.sender, amount);
+        _credit(msg.sender, amount);
+    }
+
     function _blameAggregator(uint256 taskId, Task storage task, VoidReason reason) private {
-        _slashAggregator(taskId, task);
+        _slash(taskId, task, SlashReason.NotPublished, 0);
         _void(taskId, task, reason);
     }
 }

@@ -5,7 +5,6 @@ import {IStaking} from "../src/interfaces/IStaking.sol";
 import {ITaskRounds} from "../src/interfaces/ITaskRounds.sol";
 import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
 import {Bits} from "../src/libraries/Bits.sol";
-import {Tickets} from "../src/libraries/Tickets.sol";
 import {Fixture} from "./utils/Fixture.sol";
 
 /// @notice Whatever nodes do or fail to do: every task ends, money is conserved at every step, and in the end
@@ -22,8 +21,10 @@ contract ConservationTest is Fixture {
         params.rounds = 3;
         params.harmfulSlashBps = uint16(_choose(10_001));
         params.notRevealedSlashBps = uint16(_choose(10_001));
-        params.notPublishedSlashBps = uint16(_choose(10_001));
         params.pool = uint128(_choose(2_000e18));
+        params.aggregatorBond = 400e18;
+        params.notPublishedSlashBps = 3_334 + uint16(_choose(1_667)); // at least twice a sixtieth of the largest pool
+        params.tickBounty = uint128(_choose(params.pool / 1_600 + 1));
         _propose(params);
         _joinAll();
         // A round has seven phases, and nothing here waits for a phase in vain.
@@ -32,6 +33,9 @@ contract ConservationTest is Fixture {
             _step(tasks.state(id).phase);
             _assertConserved();
         }
+        _assertExplained(params);
+        // Whoever is late, rewards give up no more than a hundredth of the pool to bounties.
+        vm.assertLe(tasks.claimable(STRANGER) * 100, params.pool);
         _leaveAll();
     }
 
@@ -45,6 +49,7 @@ contract ConservationTest is Fixture {
         else _revealSome();
         if (tasks.state(id).phase != phase) return;
         _pass();
+        vm.prank(STRANGER);
         tasks.tick(id);
     }
 
@@ -93,13 +98,6 @@ contract ConservationTest is Fixture {
         }
     }
 
-    /// @dev Who was slashed has a smaller chance than the others.
-    function _wins(uint256 voter) private view returns (bool) {
-        uint256 threshold =
-            Tickets.threshold(tasks.params(id).seats, tasks.voters(id)[voter].bond, _roundState().seatWeight);
-        return threshold == type(uint256).max || uint256(keccak256(_ticket(voter))) < threshold;
-    }
-
     function _revealSome() private {
         for (uint256 i = 0; i < VOTERS; ++i) {
             if (_roundState().seated.has(i) && _choose(6) > 0) _reveal(i, _opinion(i));
@@ -117,6 +115,32 @@ contract ConservationTest is Fixture {
         }
     }
 
+    /// @dev What `explain` says of all rounds, added up: every unit that left the pool or a bond, and no other.
+    function _assertExplained(ITaskTypes.TaskParams memory params) private view {
+        uint256 paid;
+        for (uint256 i = 0; i < HOSPITALS; ++i) {
+            paid += _explained(_hospital(i), IStaking.Role.Hospital, params.hospitalBond);
+        }
+        for (uint256 i = 0; i < VOTERS; ++i) {
+            paid += _explained(_voter(i), IStaking.Role.Voter, params.voterBond);
+        }
+        paid += _explained(AGGREGATOR, IStaking.Role.Aggregator, params.aggregatorBond);
+        vm.assertEq(paid + tasks.claimable(OPERATOR) + tasks.claimable(STRANGER), params.pool);
+    }
+
+    function _explained(address node, IStaking.Role role, uint256 bond) private view returns (uint256 paid) {
+        uint256 slashed;
+        for (uint256 round = 0; round <= tasks.params(id).rounds; ++round) {
+            ITaskTypes.Payout memory payout = tasks.explain(id, round, node);
+            vm.assertEq(uint256(payout.role), uint256(role));
+            vm.assertTrue(payout.reward == 0 || payout.reason == ITaskTypes.PayoutReason.Paid);
+            paid += payout.reward;
+            slashed += payout.slash;
+        }
+        vm.assertEq(bond - _locked(node, role), slashed);
+        vm.assertLe(_earned(node), paid);
+    }
+
     function _leaveAll() private {
         for (uint256 i = 0; i < HOSPITALS; ++i) {
             _leave(_hospital(i), IStaking.Role.Hospital);
@@ -126,6 +150,7 @@ contract ConservationTest is Fixture {
         }
         _leave(AGGREGATOR, IStaking.Role.Aggregator);
         _leave(OPERATOR, IStaking.Role.Hospital);
+        _leave(STRANGER, IStaking.Role.Hospital);
         vm.assertEq(token.balanceOf(address(tasks)), 0);
         vm.assertEq(tasks.totalClaimable(), 0);
         vm.assertEq(staking.totalStaked(), 0);

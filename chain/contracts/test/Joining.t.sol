@@ -109,8 +109,18 @@ contract JoiningTest is Fixture {
         p.notRevealedSlashBps = 10_001;
         _refused(p, "notRevealedSlashBps");
         p = _params();
-        p.notPublishedSlashBps = 10_001;
+        p.notPublishedSlashBps = 5_001; // the bond would not hold two
         _refused(p, "notPublishedSlashBps");
+        p = _params();
+        p.aggregatorBond = 200e18 - 1; // a slash of less than two rounds' fees of 50 tokens
+        _refused(p, "aggregatorBond");
+        p = _params();
+        p.aggregatorShareBps += 1;
+        p.voterShareBps -= 1;
+        _refused(p, "aggregatorBond");
+        p = _params();
+        p.tickBounty = uint128(1_000e18) / 1_200 + 1; // twelve ticks would take more than 1 %
+        _refused(p, "tickBounty");
         p = _params();
         p.joinWindow = 0;
         _refused(p, "joinWindow");

@@ -140,12 +140,12 @@ contract RoundsTest is Fixture {
         _toUploading();
         _pass();
         vm.expectEmit(address(tasks));
-        emit ITaskTypes.Slashed(id, 1, AGGREGATOR, 60e18, ITaskTypes.SlashReason.NotPublished);
+        emit ITaskTypes.Slashed(id, 1, AGGREGATOR, 100e18, ITaskTypes.SlashReason.NotPublished);
         tasks.tick(id);
         _assertVoid(1, ITaskTypes.VoidReason.SurvivorsNotFixed);
         _assertPhase(ITaskTypes.Phase.Forming);
-        vm.assertEq(_locked(AGGREGATOR, IStaking.Role.Aggregator), 140e18);
-        vm.assertEq(token.totalSupply(), SUPPLY - 60e18);
+        vm.assertEq(_locked(AGGREGATOR, IStaking.Role.Aggregator), 100e18);
+        vm.assertEq(token.totalSupply(), SUPPLY - 100e18);
         _assertConserved();
     }
 
@@ -156,17 +156,17 @@ contract RoundsTest is Fixture {
         _pass();
         tasks.tick(id);
         _assertVoid(1, ITaskTypes.VoidReason.NotPublished);
-        vm.assertEq(_locked(AGGREGATOR, IStaking.Role.Aggregator), 140e18);
+        vm.assertEq(_locked(AGGREGATOR, IStaking.Role.Aggregator), 100e18);
         _assertConserved();
     }
 
     function test_tick_slashesAggregatorNoFurtherThanItsBond() public {
         ITaskTypes.TaskParams memory params = _params();
-        params.notPublishedSlashBps = 6_000;
+        (params.rounds, params.notPublishedSlashBps) = (3, 4_000);
         _propose(params);
         _joinAll();
         _runTraining();
-        for (uint256 i = 0; i < 2; ++i) {
+        for (uint256 i = 0; i < 3; ++i) {
             _form();
             _commitAll();
             _pass();

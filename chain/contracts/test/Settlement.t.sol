@@ -4,13 +4,15 @@ pragma solidity ^0.8.28;
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {IBeacon} from "../src/interfaces/IBeacon.sol";
 import {IStaking} from "../src/interfaces/IStaking.sol";
+import {ITaskRegistry} from "../src/interfaces/ITaskRegistry.sol";
 import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
+import {TaskRegistry} from "../src/TaskRegistry.sol";
 import {Tasks} from "../src/Tasks.sol";
 import {Bits} from "../src/libraries/Bits.sol";
 import {Medians} from "../src/libraries/Medians.sol";
 import {Payouts} from "../src/libraries/Payouts.sol";
 import {Scores} from "../src/libraries/Scores.sol";
-import {Keys, Round, Task} from "../src/types/Task.sol";
+import {Bond, HospitalEntry, Keys, Membership, Round, Task, VoterEntry} from "../src/types/Task.sol";
 import {Test} from "./utils/Vm.sol";
 
 /// @dev A round before it is settled: `RoundRecord` of the Python reference. A voter that did not reveal has no scores.
@@ -55,7 +57,9 @@ contract Neighbours {
 contract PlantedTasks is Tasks {
     using Bits for uint256;
 
-    constructor(address neighbours) Tasks(IERC20(neighbours), IStaking(neighbours), IBeacon(neighbours), address(0)) {}
+    constructor(address neighbours, address registry_)
+        Tasks(IERC20(neighbours), IStaking(neighbours), IBeacon(neighbours), registry_)
+    {}
 
     function plant(TaskParams calldata params_, Record calldata record) external returns (uint256 taskId) {
         taskId = ++_taskCount;
@@ -91,11 +95,6 @@ contract PlantedTasks is Tasks {
         return _tasks[taskId].state.poolLeft + paid(operator(taskId));
     }
 
-    function nodes(uint256 taskId) external view returns (Hospital[] memory, Voter[] memory, address aggregator) {
-        Task storage task = _tasks[taskId];
-        return (task.hospitals, task.voters, task.params.aggregator);
-    }
-
     function paid(address account) public view returns (uint256) {
         return _claimable[account] + Neighbours(address(staking)).paid(account);
     }
@@ -112,12 +111,17 @@ contract PlantedTasks is Tasks {
     function _plantNodes(uint256 taskId, Task storage task, Record calldata record) private {
         for (uint256 i = 0; i < record.weights.length; ++i) {
             (uint32 weight, uint128 bond) = (uint32(record.weights[i]), uint128(record.hospitalBonds[i]));
-            task.hospitals.push(Hospital({node: node(taskId, IStaking.Role.Hospital, i), weight: weight, bond: bond}));
+            address hospital = node(taskId, IStaking.Role.Hospital, i);
+            task.hospitals.push(HospitalEntry({node: hospital, weight: weight, bond: Bond(bond, 0, 0)}));
+            task.memberships[hospital] = Membership(true, IStaking.Role.Hospital, uint8(i));
         }
         for (uint256 i = 0; i < record.voterBonds.length; ++i) {
             uint128 bond = uint128(record.voterBonds[i]);
-            task.voters.push(Voter({node: node(taskId, IStaking.Role.Voter, i), bond: bond, keyHash: 0}));
+            address voter = node(taskId, IStaking.Role.Voter, i);
+            task.voters.push(VoterEntry({node: voter, bond: Bond(bond, 0, 0), keyHash: 0}));
+            task.memberships[voter] = Membership(true, IStaking.Role.Voter, uint8(i));
         }
+        task.memberships[task.params.aggregator] = Membership(true, IStaking.Role.Aggregator, 0);
     }
 
     function _plantRound(Task storage task, Record calldata record) private {
@@ -143,9 +147,14 @@ contract SettlementTest is Test {
     uint256 private constant CASES = 64;
 
     PlantedTasks private _planted;
+    ITaskRegistry private _registry; // the same
 
     function setUp() public {
-        _planted = new PlantedTasks(address(new Neighbours()));
+        address neighbours = address(new Neighbours());
+        IERC20 token = IERC20(neighbours);
+        address registry = address(new TaskRegistry(token, IStaking(neighbours), IBeacon(neighbours), address(0)));
+        _planted = new PlantedTasks(neighbours, registry);
+        _registry = ITaskRegistry(address(_planted));
         vm.warp(1_000);
     }
 
@@ -237,12 +246,23 @@ contract SettlementTest is Test {
     function test_settle_agreesWithReference() public {
         for (uint256 i = 0; i < CASES; ++i) {
             string memory key = _item(".settlements", i);
-            uint256 id = _planted.plant(_params(string.concat(key, ".terms.")), _record(string.concat(key, ".record.")));
-            _planted.settle(id, 1);
+            uint256 id = _settled(key);
             _compareRound(id, string.concat(key, ".answer."));
             _compareAccounts(id, key);
         }
         vm.assertFalse(this.has(_item(".settlements", CASES)));
+    }
+
+    function test_explain_agreesWithReference() public {
+        for (uint256 i = 0; i < CASES; ++i) {
+            string memory key = _item(".settlements", i);
+            _comparePayouts(_settled(key), string.concat(key, ".answer."));
+        }
+    }
+
+    function _settled(string memory key) private returns (uint256 id) {
+        id = _planted.plant(_params(string.concat(key, ".terms.")), _record(string.concat(key, ".record.")));
+        _planted.settle(id, 1);
     }
 
     function _compareRound(uint256 id, string memory key) private view {
@@ -260,8 +280,8 @@ contract SettlementTest is Test {
     function _compareAccounts(uint256 id, string memory key) private view {
         uint256[] memory rewards = _uints(key, ".answer.rewards");
         uint256[] memory slashes = _uints(key, ".answer.slashes");
-        (ITaskTypes.Hospital[] memory hospitals, ITaskTypes.Voter[] memory voters, address aggregator) =
-            _planted.nodes(id);
+        ITaskTypes.Hospital[] memory hospitals = _registry.hospitals(id);
+        ITaskTypes.Voter[] memory voters = _registry.voters(id);
         vm.assertEq(rewards.length, hospitals.length + voters.length + 1);
         uint256[] memory bonds = _uints(key, ".record.hospital_bonds");
         for (uint256 i = 0; i < hospitals.length; ++i) {
@@ -273,7 +293,27 @@ contract SettlementTest is Test {
             vm.assertEq(_planted.paid(voters[i].node), rewards[hospitals.length + i]);
             vm.assertEq(bonds[i] - voters[i].bond, slashes[hospitals.length + i]);
         }
-        vm.assertEq(_planted.paid(aggregator), rewards[rewards.length - 1]);
+        vm.assertEq(_planted.paid(_registry.params(id).aggregator), rewards[rewards.length - 1]);
+    }
+
+    /// @dev What the contract says of every account is what the reference says, the amounts that were paid included.
+    function _comparePayouts(uint256 id, string memory key) private view {
+        uint256[][7] memory expected;
+        string[7] memory names = ["roles", "codes", "bases", "parts", "wholes", "rewards", "slashes"];
+        for (uint256 i = 0; i < names.length; ++i) {
+            expected[i] = _uints(key, names[i]);
+        }
+        uint256 hospitals = _registry.hospitals(id).length;
+        for (uint256 i = 0; i < expected[0].length; ++i) {
+            uint256 role = expected[0][i];
+            address account = role == uint256(IStaking.Role.Aggregator)
+                ? _registry.params(id).aggregator
+                : _planted.node(id, IStaking.Role(role), role == 0 ? i : i - hospitals);
+            uint256[7] memory actual = abi.decode(abi.encode(_registry.explain(id, 1, account)), (uint256[7]));
+            for (uint256 j = 0; j < actual.length; ++j) {
+                vm.assertEq(actual[j], expected[j][i]);
+            }
+        }
     }
 
     // The vectors. Numbers are decimal strings there; each is read in a call of its own, whose memory ends with it.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import tomli_w
-from consilium_chain.task_spec import TaskSpec
+from consilium_chain.task_spec import MoneySpec, TaskSpec
 
 from consilium_cli.demo.datasets import DemoData
 
@@ -36,7 +36,10 @@ DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
 
 @dataclass(frozen=True)
 class TaskSettings:
-    """What the demo's user may turn; None takes the data set's default. Parties are counted from the data."""
+    """What the demo's user may turn; None takes the data set's default. Parties are counted from the data.
+
+    Unless `money` says otherwise, the aggregator's bond grows with its fee, which is the larger the fewer the rounds.
+    """
 
     rounds: int | None = None
     cohorts: int = 2
@@ -57,6 +60,10 @@ def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSp
     }
     if settings.rounds is not None:
         rounds["rounds"] = settings.rounds
+    money = MoneySpec(**settings.money or {})
+    if "aggregator_bond" not in money.model_fields_set:
+        bond = max(money.aggregator_bond, money.least_aggregator_bond(rounds["rounds"]))
+        money = money.model_copy(update={"aggregator_bond": bond})
     seats = settings.seats if settings.seats is not None else max(1, voters - 1)
     return TaskSpec.model_validate(
         {
@@ -66,7 +73,7 @@ def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSp
             "rounds": rounds,
             "judging": {**defaults["judging"], "max_voters": voters, "seats": seats},
             "windows": dict(settings.windows or {}),
-            "money": dict(settings.money or {}),
+            "money": money.model_dump(),
         }
     )
 

@@ -44,7 +44,7 @@ class Rules:
     evaluation_cost: int = 5 * MICRO  # to a voter, per round with a seat
     training_cost: int = 10 * MICRO  # to a hospital, per round
     aggregator_bond: int = 1_000 * MICRO
-    not_published_slash_bps: int = 2_500
+    not_published_slash_bps: int = 5_000
 
     def __post_init__(self) -> None:
         """Raises RulesInvalid."""
@@ -99,5 +99,4 @@ RECOMMENDED = replace(
     tolerance_abs=20_000,
     canary_rate=0.2,
     not_revealed_slash_bps=5_000,
-    not_published_slash_bps=5_000,
 )

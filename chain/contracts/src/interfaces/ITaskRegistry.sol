@@ -6,6 +6,10 @@ import {ITaskTypes} from "./ITaskTypes.sol";
 /// @title Coming, going, being paid, and what can be read.
 interface ITaskRegistry is ITaskTypes {
     function propose(TaskParams calldata params) external returns (uint256 taskId);
+    /// @notice No more proposals, for good. The guardian alone, who can do nothing else: tasks that exist go on, and
+    ///         everybody can take home what is theirs.
+    /// @dev Not to be taken back: who could open and close at will would choose who may propose.
+    function stopProposals() external;
     function joinAsAggregator(uint256 taskId) external;
     function joinAsHospital(uint256 taskId, uint256 rows, bytes calldata transportKey) external;
     function joinAsVoter(uint256 taskId) external;
@@ -16,12 +20,17 @@ interface ITaskRegistry is ITaskTypes {
     /// @notice Unlocks an account's bonds of an ended task; anyone may call for anyone.
     function releaseBond(uint256 taskId, address account) external;
 
+    /// @notice Who may stop proposals; zero: nobody.
+    function guardian() external view returns (address);
+    function proposalsStopped() external view returns (bool);
     function taskCount() external view returns (uint256);
     function params(uint256 taskId) external view returns (TaskParams memory);
     function state(uint256 taskId) external view returns (TaskState memory);
     function roundState(uint256 taskId, uint256 round) external view returns (RoundState memory);
     function hospitals(uint256 taskId) external view returns (Hospital[] memory);
     function voters(uint256 taskId) external view returns (Voter[] memory);
+    /// @notice What an account was paid and slashed in a round, and why; the same answer at any time after its end.
+    function explain(uint256 taskId, uint256 round, address account) external view returns (Payout memory);
     /// @notice Members of a cohort: bit map over hospitals.
     function cohortMembers(uint256 taskId, uint256 round, uint256 cohort) external view returns (uint256);
     /// @notice Versioned hash of the sum that must be published; zero until summed.

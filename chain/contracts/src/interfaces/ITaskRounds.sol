@@ -38,6 +38,8 @@ interface ITaskRounds is ITaskTypes {
     function revealScores(uint256 taskId, uint256 round, int64[] calldata scores, bytes32 salt) external;
     /// @notice Settles a round once everybody seated has revealed, or the deadline passed; anyone may call.
     function settle(uint256 taskId, uint256 round) external;
-    /// @notice Moves a task on whose deadline has passed; anyone may call.
+    /// @notice Moves a task on whose deadline has passed; anyone may call, and is credited the task's `tickBounty`, or
+    ///         what is left of the pool if that is less. In Forming and Drawing asks the beacon anew, once its value can
+    ///         no longer be proven: that earns nothing, since it can happen any number of times.
     function tick(uint256 taskId) external;
 }

@@ -2,6 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {G1} from "../libraries/Bls12381.sol";
+import {IStaking} from "./IStaking.sol";
 
 /// @title What tasks are made of: states, events, errors.
 /// @notice Round 0 is the statistics round (one cohort of everybody, weight 1 each, not judged, not paid);
@@ -42,6 +43,25 @@ interface ITaskTypes {
         NotPublished
     }
 
+    /// @notice Why an account got what it got in a round.
+    enum PayoutReason {
+        NotSettled, // the round is not over, or never was
+        Stranger, // the account has no role in the task
+        Statistics, // round 0 is neither judged nor paid
+        Void, // the round is void: nobody is paid
+        NotPublished, // the aggregator let the upload or publishing phase pass
+        SatOut, // the hospital was not dealt into a cohort
+        NotCommitted,
+        NotInSum, // its update is in no published sum
+        Harmful, // its cohort's median is below `harmfulBelow`
+        Rejected, // its cohort's median is below `acceptFloor`
+        NoImprovement, // its cohort was accepted and improved nothing
+        NoSeat,
+        NotRevealed, // the voter held a seat
+        Far, // a score of the voter is too far from the median
+        Paid
+    }
+
     /// @notice Fixed when the task is proposed.
     struct TaskParams {
         bytes32 specHash; // keccak256 of the task file
@@ -49,7 +69,8 @@ interface ITaskTypes {
         uint128 pool; // rewards, paid in by the operator at proposal
         uint128 hospitalBond;
         uint128 voterBond;
-        uint128 aggregatorBond;
+        uint128 aggregatorBond; // holds at least two slashes, each of at least two rounds' fees (`TaskRules`)
+        uint128 tickBounty; // for a tick that moves the task on; all possible ones take at most 1 % of the pool
         uint16 rounds; // training rounds, >= 1
         uint16 cohorts; // per training round, 1 to 64
         uint16 minCohortSize; // >= 1
@@ -125,6 +146,17 @@ interface ITaskTypes {
         int64[] medians; // per cohort, 0 for one that was not judged
     }
 
+    /// @notice An account's round: `reward` is `base` times `part` of `whole`, rounded down.
+    struct Payout {
+        IStaking.Role role; // says nothing for a stranger
+        PayoutReason reason;
+        uint256 base; // what its role shares in this round
+        uint256 part; // its claim: weight times the cohort's median, one seat, or the survivors' weight
+        uint256 whole; // all claims: of hospitals, seats taken, or weight committed
+        uint256 reward;
+        uint256 slash; // burnt of its bond
+    }
+
     /// @notice A hospital's commitments of a round, and one opening for all of them (see `challenge`).
     struct Update {
         bytes points; // one G1 point per blob in EIP-2537 encoding, 128 bytes each
@@ -173,10 +205,17 @@ interface ITaskTypes {
     event Slashed(
         uint256 indexed taskId, uint256 indexed round, address indexed account, uint256 amount, SlashReason reason
     );
+    /// @notice For a tick, from the pool.
+    event BountyPaid(uint256 indexed taskId, uint256 indexed round, address indexed account, uint256 amount);
+    /// @notice No task can be proposed any more.
+    event ProposalsEnded(address indexed guardian);
     event TaskEnded(uint256 indexed taskId, uint256 refund);
     event BondReleased(uint256 indexed taskId, address indexed account, uint256 amount);
     event Claimed(address indexed account, uint256 amount);
 
+    /// @notice The guardian stopped proposals for good: use a newer deployment.
+    error ProposalsStopped();
+    error NotGuardian(address caller);
     error ParamsInvalid(string field);
     error TaskUnknown(uint256 taskId);
     error WrongPhase(uint256 taskId, Phase actual, Phase wanted);

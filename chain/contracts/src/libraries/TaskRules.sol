@@ -9,6 +9,14 @@ library TaskRules {
     uint256 internal constant MAX_NODES = 256; // a bit map's width
     uint256 internal constant MAX_COHORTS = 64; // three maps of cohorts share a storage slot
     uint256 internal constant MAX_BLOBS = 128; // two maps of blobs share one; and a commit must fit a transaction
+    /// @dev An aggregator that lets a third of the rounds go by has earned nothing, if a slash is two rounds' fees; and a
+    ///      bond that one slash eats up deters nobody from the second (`docs/economics.md`).
+    uint256 internal constant SLASH_PER_FEE = 2;
+    uint256 internal constant SLASHES_PER_BOND = 2;
+    /// @dev Joining's deadline, and those of committing, scoring and revealing in every round, the statistics round
+    ///      counted in; a tick at another deadline makes the round void. Together they take at most 1 % of the pool.
+    uint256 internal constant TICKS_PER_ROUND = 4;
+    uint256 internal constant BOUNTIES_BPS = 100;
     /// @dev A round that no transaction can settle would be stuck for good, and a transaction has 16.7 million gas.
     ///      What settling costs is mostly for whom it pays and for the scores it sorts; both figures are measured.
     uint256 internal constant MAX_SETTLE_GAS = 15_000_000;
@@ -42,7 +50,12 @@ library TaskRules {
         );
         _require(p.harmfulSlashBps <= Payouts.BASIS_POINTS, "harmfulSlashBps");
         _require(p.notRevealedSlashBps <= Payouts.BASIS_POINTS, "notRevealedSlashBps");
-        _require(p.notPublishedSlashBps <= Payouts.BASIS_POINTS, "notPublishedSlashBps");
+        _require(p.notPublishedSlashBps <= Payouts.BASIS_POINTS / SLASHES_PER_BOND, "notPublishedSlashBps");
+        _require(_aggregatorSlash(p) >= SLASH_PER_FEE * _aggregatorFee(p), "aggregatorBond");
+        _require(
+            p.tickBounty * TICKS_PER_ROUND * (uint256(p.rounds) + 1) <= Payouts.portion(p.pool, BOUNTIES_BPS),
+            "tickBounty"
+        );
         _require(p.joinWindow > 0, "joinWindow");
         _require(p.commitWindow > 0, "commitWindow");
         _require(p.uploadWindow > 0, "uploadWindow");
@@ -55,6 +68,15 @@ library TaskRules {
     function weight(uint256 rows, uint256 rowsPerWeight, uint256 maxWeight) internal pure returns (uint32) {
         uint256 steps = (rows - 1) / rowsPerWeight + 1;
         return uint32(steps < maxWeight ? steps : maxWeight);
+    }
+
+    function _aggregatorSlash(ITaskTypes.TaskParams calldata p) private pure returns (uint256) {
+        return Payouts.portion(p.aggregatorBond, p.notPublishedSlashBps);
+    }
+
+    /// @dev The most that a round pays it.
+    function _aggregatorFee(ITaskTypes.TaskParams calldata p) private pure returns (uint256) {
+        return Payouts.portion(Payouts.budget(p.pool, p.rounds, p.pool), p.aggregatorShareBps);
     }
 
     function _settleGas(uint256 hospitals, uint256 voters, uint256 cohorts) private pure returns (uint256) {

@@ -7,7 +7,7 @@ import {IStaking} from "../interfaces/IStaking.sol";
 import {ITaskRegistry} from "../interfaces/ITaskRegistry.sol";
 import {Bits} from "../libraries/Bits.sol";
 import {TaskRules} from "../libraries/TaskRules.sol";
-import {Membership, Task} from "../types/Task.sol";
+import {Bond, HospitalEntry, Membership, Task, VoterEntry} from "../types/Task.sol";
 import {TaskBase} from "./TaskBase.sol";
 
 /// @title Coming and going: proposals, bonds, and what is paid out.
@@ -16,7 +16,23 @@ abstract contract Joining is TaskBase, ITaskRegistry {
     using SafeERC20 for IERC20;
 
     /// @inheritdoc ITaskRegistry
+    address public immutable guardian;
+
+    constructor(address guardian_) {
+        guardian = guardian_;
+    }
+
+    /// @inheritdoc ITaskRegistry
+    function stopProposals() external {
+        if (msg.sender != guardian) revert NotGuardian(msg.sender);
+        if (_proposalsStopped) revert ProposalsStopped();
+        _proposalsStopped = true;
+        emit ProposalsEnded(msg.sender);
+    }
+
+    /// @inheritdoc ITaskRegistry
     function propose(TaskParams calldata params_) external returns (uint256 taskId) {
+        if (_proposalsStopped) revert ProposalsStopped();
         TaskRules.validate(params_);
         taskId = ++_taskCount;
         Task storage task = _tasks[taskId];
@@ -34,7 +50,7 @@ abstract contract Joining is TaskBase, ITaskRegistry {
         _requireAggregator(task);
         uint128 bond = task.params.aggregatorBond;
         task.state.aggregatorJoined = true;
-        task.aggregatorBond = bond;
+        task.aggregatorBond.left = bond;
         emit AggregatorJoined(taskId, msg.sender);
         _join(taskId, task, IStaking.Role.Aggregator, 0, bond);
     }
@@ -47,7 +63,7 @@ abstract contract Joining is TaskBase, ITaskRegistry {
         if (index == task.params.maxHospitals) revert TaskFull(taskId);
         uint128 bond = task.params.hospitalBond;
         uint32 weight = TaskRules.weight(rows, task.params.rowsPerWeight, task.params.maxWeight);
-        task.hospitals.push(Hospital({node: msg.sender, weight: weight, bond: bond}));
+        task.hospitals.push(HospitalEntry({node: msg.sender, weight: weight, bond: Bond(bond, 0, 0)}));
         task.state.activeHospitals = task.state.activeHospitals.with(index);
         emit HospitalJoined(taskId, msg.sender, index, weight, transportKey);
         _join(taskId, task, IStaking.Role.Hospital, index, bond);
@@ -61,7 +77,7 @@ abstract contract Joining is TaskBase, ITaskRegistry {
         uint256 index = task.voters.length;
         if (index == task.params.maxVoters) revert TaskFull(taskId);
         uint128 bond = task.params.voterBond;
-        task.voters.push(Voter({node: msg.sender, bond: bond, keyHash: keyHash}));
+        task.voters.push(VoterEntry({node: msg.sender, bond: Bond(bond, 0, 0), keyHash: keyHash}));
         task.state.activeVoters = task.state.activeVoters.with(index);
         emit VoterJoined(taskId, msg.sender, index);
         _join(taskId, task, IStaking.Role.Voter, index, bond);
@@ -76,7 +92,7 @@ abstract contract Joining is TaskBase, ITaskRegistry {
         bool isOpen = phase == Phase.Committing || phase == Phase.Uploading || phase == Phase.Publishing;
         if (!isOpen) revert WrongPhase(taskId, phase, Phase.Committing);
         uint256 index = _member(taskId, task, IStaking.Role.Hospital, type(uint256).max);
-        if (task.hospitals[index].bond == 0) revert NotAMember(taskId, msg.sender);
+        if (task.hospitals[index].bond.left == 0) revert NotAMember(taskId, msg.sender);
         if (task.state.activeHospitals.has(index)) revert AlreadyJoined(taskId, msg.sender);
         task.state.activeHospitals = task.state.activeHospitals.with(index);
         emit HospitalResumed(taskId, msg.sender);
@@ -116,16 +132,11 @@ abstract contract Joining is TaskBase, ITaskRegistry {
         if (complete) _startStatistics(taskId, task);
     }
 
-    function _takeBond(Task storage task, address account) private returns (IStaking.Role role, uint128 bond) {
+    /// @dev The record of slashes stays.
+    function _takeBond(Task storage task, address account) private returns (IStaking.Role role, uint128 left) {
         Membership memory member = task.memberships[account];
-        role = member.role;
-        if (!member.joined) return (role, 0);
-        if (role == IStaking.Role.Hospital) {
-            (bond, task.hospitals[member.index].bond) = (task.hospitals[member.index].bond, 0);
-        } else if (role == IStaking.Role.Voter) {
-            (bond, task.voters[member.index].bond) = (task.voters[member.index].bond, 0);
-        } else {
-            (bond, task.aggregatorBond) = (task.aggregatorBond, 0);
-        }
+        if (!member.joined) return (member.role, 0);
+        (, Bond storage bond) = _bondOf(task, member.role, member.index);
+        (role, left, bond.left) = (member.role, bond.left, 0);
     }
 }

@@ -24,7 +24,7 @@ abstract contract Judging is TaskBase, ITaskRounds {
         uint256 weight;
         uint256 active = task.state.activeVoters;
         for (uint256 i = 0; active >> i != 0; ++i) {
-            if (active.has(i)) weight += task.voters[i].bond;
+            if (active.has(i)) weight += task.voters[i].bond.left;
         }
         round.seatSeed = seed;
         round.seatWeight = weight;
@@ -44,7 +44,7 @@ abstract contract Judging is TaskBase, ITaskRounds {
         if (keccak256(publicKey) != task.voters[index].keyHash) revert VoterKeyMismatch(msg.sender);
         bytes memory message = Tickets.message(taskId, number, round.seatSeed);
         if (!staking.verifyTicket(publicKey, ticket, message)) revert TicketInvalid(msg.sender);
-        _requireWon(ticket, Tickets.threshold(task.params.seats, task.voters[index].bond, round.seatWeight));
+        _requireWon(ticket, Tickets.threshold(task.params.seats, task.voters[index].bond.left, round.seatWeight));
 
         round.seated = round.seated.with(index);
         task.scoreCommitments[Keys.entry(number, index)] = commitment;

@@ -2,12 +2,13 @@
 pragma solidity ^0.8.28;
 
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {IBeacon} from "../interfaces/IBeacon.sol";
 import {IStaking} from "../interfaces/IStaking.sol";
 import {ITaskTypes} from "../interfaces/ITaskTypes.sol";
 import {Bits} from "../libraries/Bits.sol";
-import {Payouts} from "../libraries/Payouts.sol";
-import {Keys, Membership, Round, Task} from "../types/Task.sol";
+import {Slashes} from "../libraries/Slashes.sol";
+import {Bond, Keys, Membership, Round, Task} from "../types/Task.sol";
 
 /// @title What all phases share: storage, guards, the passage from phase to phase and round to round, and money.
 /// @notice A void round pays nobody and the task goes on with the next. A task ends after its last round, when
@@ -15,15 +16,17 @@ import {Keys, Membership, Round, Task} from "../types/Task.sol";
 ///         statistics nothing can be standardised.
 abstract contract TaskBase is ITaskTypes {
     using Bits for uint256;
+    using Slashes for Bond;
 
     IERC20 public immutable token;
     IStaking public immutable staking;
     IBeacon public immutable beacon;
 
     uint256 internal _taskCount;
-    uint256 internal _totalClaimable; // refunds; rewards are in Staking
+    uint256 internal _totalClaimable; // refunds and bounties; rewards are in Staking
     mapping(address account => uint256) internal _claimable;
     mapping(uint256 taskId => Task) internal _tasks;
+    bool internal _proposalsStopped;
 
     constructor(IERC20 token_, IStaking staking_, IBeacon beacon_) {
         token = token_;
@@ -140,7 +143,7 @@ abstract contract TaskBase is ITaskTypes {
         Round storage round = task.rounds[number];
         round.outcome = Outcome.Settled;
         round.medians = medians;
-        round.acceptedCohorts = accepted;
+        round.acceptedCohorts = uint64(accepted);
         emit RoundSettled(taskId, number, medians, accepted);
         _nextRound(taskId, task);
     }
@@ -190,41 +193,27 @@ abstract contract TaskBase is ITaskTypes {
         _totalClaimable += amount;
     }
 
-    function _slashHospital(uint256 taskId, Task storage task, uint256 index) internal {
-        Hospital storage hospital = task.hospitals[index];
-        uint256 amount = Payouts.penalty(task.params.hospitalBond, task.params.harmfulSlashBps, hospital.bond);
+    /// @param index among those of the role that the fault is of; 0 for the aggregator.
+    function _slash(uint256 taskId, Task storage task, SlashReason reason, uint256 index) internal {
+        (IStaking.Role role, uint256 full) = Slashes.rule(task.params, reason);
+        (address node, Bond storage bond) = _bondOf(task, role, index);
+        uint256 amount = Math.min(full, bond.left);
         if (amount == 0) return;
-        hospital.bond -= _slash(taskId, task, IStaking.Role.Hospital, hospital.node, amount, SlashReason.HarmfulCohort);
-        if (hospital.bond == 0) task.state.activeHospitals = task.state.activeHospitals.without(index);
+        uint256 burnt = staking.slash(node, role, amount);
+        bond.note(burnt, task.state.round);
+        emit Slashed(taskId, task.state.round, node, burnt, reason);
+        if (bond.left > 0) return;
+        if (role == IStaking.Role.Hospital) task.state.activeHospitals = task.state.activeHospitals.without(index);
+        else if (role == IStaking.Role.Voter) task.state.activeVoters = task.state.activeVoters.without(index);
     }
 
-    function _slashVoter(uint256 taskId, Task storage task, uint256 index) internal {
-        Voter storage voter = task.voters[index];
-        uint256 amount = Payouts.penalty(task.params.voterBond, task.params.notRevealedSlashBps, voter.bond);
-        if (amount == 0) return;
-        voter.bond -= _slash(taskId, task, IStaking.Role.Voter, voter.node, amount, SlashReason.NotRevealed);
-        if (voter.bond == 0) task.state.activeVoters = task.state.activeVoters.without(index);
-    }
-
-    function _slashAggregator(uint256 taskId, Task storage task) internal {
-        uint256 bond = task.params.aggregatorBond;
-        uint256 amount = Payouts.penalty(bond, task.params.notPublishedSlashBps, task.aggregatorBond);
-        if (amount == 0) return;
-        address aggregator = task.params.aggregator;
-        task.aggregatorBond -= _slash(
-            taskId, task, IStaking.Role.Aggregator, aggregator, amount, SlashReason.NotPublished
-        );
-    }
-
-    function _slash(
-        uint256 taskId,
-        Task storage task,
-        IStaking.Role role,
-        address account,
-        uint256 amount,
-        SlashReason reason
-    ) private returns (uint128 burnt) {
-        burnt = uint128(staking.slash(account, role, amount));
-        emit Slashed(taskId, task.state.round, account, burnt, reason);
+    function _bondOf(Task storage task, IStaking.Role role, uint256 index)
+        internal
+        view
+        returns (address node, Bond storage bond)
+    {
+        if (role == IStaking.Role.Hospital) return (task.hospitals[index].node, task.hospitals[index].bond);
+        if (role == IStaking.Role.Voter) return (task.voters[index].node, task.voters[index].bond);
+        return (task.params.aggregator, task.aggregatorBond);
     }
 }

@@ -11,6 +11,25 @@ struct Membership {
     uint8 index; // among those of its role
 }
 
+/// @notice What a node put up for a task, and its last slash. One word.
+struct Bond {
+    uint128 left;
+    uint112 lastSlash;
+    uint16 lastRound; // of the last slash
+}
+
+struct HospitalEntry {
+    address node;
+    uint32 weight;
+    Bond bond;
+}
+
+struct VoterEntry {
+    address node;
+    Bond bond;
+    bytes32 keyHash;
+}
+
 /// @dev Everything that a commitment or a publication touches, but for the maps of hospitals, is in the first slot.
 struct Round {
     ITaskTypes.Outcome outcome;
@@ -30,7 +49,8 @@ struct Round {
     uint256 seatWeight;
     bytes32 cohortSeed;
     bytes32 seatSeed;
-    uint256 acceptedCohorts;
+    uint64 acceptedCohorts;
+    uint128 budget; // what the round might pay, once settled
     int64[] medians;
 }
 
@@ -43,10 +63,10 @@ struct Cohort {
 /// @dev A key is `Keys.entry(round, index, item)`.
 struct Task {
     ITaskTypes.TaskState state;
-    uint128 aggregatorBond; // what is left of it
+    Bond aggregatorBond;
     ITaskTypes.TaskParams params;
-    ITaskTypes.Hospital[] hospitals;
-    ITaskTypes.Voter[] voters;
+    HospitalEntry[] hospitals;
+    VoterEntry[] voters;
     mapping(address account => Membership) memberships;
     mapping(uint256 round => Round) rounds;
     mapping(bytes32 roundAndCohort => Cohort) cohorts;

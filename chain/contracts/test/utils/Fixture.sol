@@ -32,6 +32,7 @@ abstract contract Fixture is Test {
     address internal constant OPERATOR = address(0x30001);
     address internal constant AGGREGATOR = address(0x30002);
     address internal constant STRANGER = address(0x30003);
+    address internal constant GUARDIAN = address(0x30004);
     IDeployedStaking internal constant staking = IDeployedStaking(address(0x57A4));
     IDeployedTasks internal constant tasks = IDeployedTasks(address(0x7A5C));
 
@@ -45,7 +46,7 @@ abstract contract Fixture is Test {
         token = IERC20(_deploy("ConsiliumToken", abi.encode(SUPPLY, address(this))));
         beacon = IBeacon(_deploy("PrevrandaoBeacon", abi.encode(LOOKAHEAD)));
         vm.etch(address(staking), _deploy("Staking", abi.encode(token, UNBONDING, VESTING)).code);
-        address registry = _deploy("TaskRegistry", abi.encode(token, staking, beacon));
+        address registry = _deploy("TaskRegistry", abi.encode(token, staking, beacon, GUARDIAN));
         vm.etch(address(tasks), _deploy("Tasks", abi.encode(token, staking, beacon, registry)).code);
         staking.setTasks(address(tasks));
         vm.prank(address(tasks)); // whose constructor ran at another address
@@ -115,6 +116,7 @@ abstract contract Fixture is Test {
             hospitalBond: 100e18,
             voterBond: 50e18,
             aggregatorBond: 200e18,
+            tickBounty: 0,
             rounds: 2,
             cohorts: 2,
             minCohortSize: 2,
@@ -137,7 +139,7 @@ abstract contract Fixture is Test {
             aggregatorShareBps: 1_000,
             harmfulSlashBps: 2_000,
             notRevealedSlashBps: 5_000,
-            notPublishedSlashBps: 3_000,
+            notPublishedSlashBps: 5_000,
             joinWindow: uint32(WINDOW),
             commitWindow: uint32(WINDOW),
             uploadWindow: uint32(WINDOW),
@@ -332,6 +334,13 @@ abstract contract Fixture is Test {
         return Signer.sign(_secret(voter), tasks.ticketMessage(id, _round()), Tickets.TICKET_DOMAIN);
     }
 
+    /// @dev Who was slashed has a smaller chance than the others.
+    function _wins(uint256 voter) internal view returns (bool) {
+        uint256 threshold =
+            Tickets.threshold(tasks.params(id).seats, tasks.voters(id)[voter].bond, _roundState().seatWeight);
+        return threshold == type(uint256).max || uint256(keccak256(_ticket(voter))) < threshold;
+    }
+
     function _scores(int64 each) internal view returns (int64[] memory scores) {
         scores = new int64[](_roundState().cohorts);
         for (uint256 i = 0; i < scores.length; ++i) {
@@ -442,8 +451,8 @@ abstract contract Fixture is Test {
         vm.assertEq(uint256(state.voidReason), uint256(reason));
     }
 
-    /// @dev Every token is in a wallet, staked, a reward, in a task's pool, or the operator's to claim; the rest is
-    ///      burnt. Rewards lose less than two units a node to rounding, which stay in Staking.
+    /// @dev Every token is in a wallet, staked, a reward, in a task's pool, or a refund or bounty to claim; the rest
+    ///      is burnt. Rewards lose less than two units a node to rounding, which stay in Staking.
     function _assertConserved() internal view {
         uint256 wallets = token.balanceOf(address(this)) + token.balanceOf(OPERATOR) + token.balanceOf(AGGREGATOR)
             + token.balanceOf(STRANGER);
@@ -467,7 +476,8 @@ abstract contract Fixture is Test {
         vm.assertEq(stakes, staking.totalStaked());
         vm.assertLe(stakes + rewards, inStaking);
         vm.assertLe(inStaking, stakes + rewards + 2 * (HOSPITALS + VOTERS + 1));
-        vm.assertEq(tasks.claimable(OPERATOR), tasks.totalClaimable());
+        uint256 claims = tasks.claimable(OPERATOR) + tasks.claimable(STRANGER) + tasks.claimable(address(this));
+        vm.assertEq(claims, tasks.totalClaimable());
         vm.assertEq(pools + tasks.totalClaimable(), inTasks);
         vm.assertEq(wallets + inStaking + inTasks, token.totalSupply());
     }

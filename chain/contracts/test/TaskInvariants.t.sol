@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.28;
+
+import {TaskHandler} from "./utils/TaskHandler.sol";
+import {Test} from "./utils/Vm.sol";
+
+/// @notice What holds after whatever sequence of acts of all roles, over whole tasks; and every task can be ended.
+contract TaskInvariantsTest is Test {
+    /// @dev As forge reads it.
+    struct FuzzSelector {
+        address addr;
+        bytes4[] selectors;
+    }
+
+    TaskHandler private _handler;
+
+    function setUp() public {
+        _handler = new TaskHandler();
+        _handler.start();
+    }
+
+    function targetContracts() external view returns (address[] memory targets) {
+        targets = new address[](1);
+        targets[0] = address(_handler);
+    }
+
+    function targetSelectors() external view returns (FuzzSelector[] memory targets) {
+        targets = new FuzzSelector[](1);
+        targets[0] = FuzzSelector(address(_handler), new bytes4[](7));
+        targets[0].selectors[0] = TaskHandler.hospitalActs.selector;
+        targets[0].selectors[1] = TaskHandler.aggregatorActs.selector;
+        targets[0].selectors[2] = TaskHandler.voterActs.selector;
+        targets[0].selectors[3] = TaskHandler.anyoneActs.selector;
+        targets[0].selectors[4] = TaskHandler.deadlinePasses.selector;
+        targets[0].selectors[6] = TaskHandler.everybodyActs.selector;
+        targets[0].selectors[5] = TaskHandler.strangerClaims.selector;
+    }
+
+    /// forge-config: default.invariant.runs = 48
+    /// forge-config: default.invariant.depth = 200
+    /// forge-config: default.invariant.fail-on-revert = true
+    function invariant_money() external view {
+        _handler.checkConserved();
+    }
+
+    function afterInvariant() external {
+        _handler.checkEnds();
+    }
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.28;
+
+import {IStaking} from "../../src/interfaces/IStaking.sol";
+import {ITaskTypes} from "../../src/interfaces/ITaskTypes.sol";
+import {Bits} from "../../src/libraries/Bits.sol";
+import {Fixture} from "./Fixture.sol";
+
+/// @notice All roles of a task, each doing what it may at that moment, or not doing it. No call here may revert.
+contract TaskHandler is Fixture {
+    using Bits for uint256;
+
+    mapping(uint256 task => mapping(uint256 round => mapping(uint256 voter => int64))) private _opinionOf;
+
+    function start() external {
+        setUp();
+        _begin();
+    }
+
+    // Roles.
+
+    function hospitalActs(uint256 who) public {
+        who %= HOSPITALS;
+        ITaskTypes.TaskState memory state = tasks.state(id);
+        if (state.phase == ITaskTypes.Phase.Committing && _isOpen()) {
+            ITaskTypes.RoundState memory round = _roundState();
+            if (round.members.has(who) && !round.committed.has(who)) return _commit(who);
+        }
+        bool canResume = state.phase == ITaskTypes.Phase.Committing || state.phase == ITaskTypes.Phase.Uploading
+            || state.phase == ITaskTypes.Phase.Publishing;
+        if (!canResume || state.activeHospitals.has(who) || tasks.hospitals(id)[who].bond == 0) return;
+        vm.prank(_hospital(who));
+        tasks.resume(id);
+    }
+
+    /// @param left of whose updates go into the sums, as far as it keeps cohorts above their minimum.
+    function aggregatorActs(uint256 left) external {
+        if (!_isOpen()) return;
+        ITaskTypes.Phase phase = tasks.state(id).phase;
+        ITaskTypes.RoundState memory round = _roundState();
+        if (phase == ITaskTypes.Phase.Uploading) return _fix(_choice(round, left));
+        if (phase != ITaskTypes.Phase.Publishing) return;
+        for (uint256 cohort = 0; cohort < round.cohorts; ++cohort) {
+            if (!round.viableCohorts.has(cohort) || round.publishedCohorts.has(cohort)) continue;
+            return _publish(cohort, 0, _sumCohort(cohort, 0));
+        }
+    }
+
+    function voterActs(uint256 who, bool takesSeat, int64 opinion) public {
+        who %= VOTERS;
+        if (!_isOpen()) return;
+        ITaskTypes.TaskState memory state = tasks.state(id);
+        ITaskTypes.RoundState memory round = _roundState();
+        if (state.phase == ITaskTypes.Phase.Revealing) {
+            if (round.seated.has(who) && !round.revealed.has(who)) {
+                _reveal(who, _scores(_opinionOf[id][state.round][who]));
+            }
+        } else if (state.phase == ITaskTypes.Phase.Scoring) {
+            bool isDone = (round.seated | round.stoodDown).has(who) || !state.activeVoters.has(who);
+            if (isDone) return;
+            if (takesSeat && _wins(who)) {
+                opinion = opinion % 5_000;
+                _opinionOf[id][state.round][who] = opinion;
+                return _score(who, _scores(opinion));
+            }
+            vm.prank(_voter(who));
+            tasks.standDown(id, state.round);
+        }
+    }
+
+    function anyoneActs() external {
+        ITaskTypes.TaskState memory state = tasks.state(id);
+        ITaskTypes.RoundState memory round = _roundState();
+        if (state.phase == ITaskTypes.Phase.Ended) {
+            _begin();
+        } else if (state.phase == ITaskTypes.Phase.Forming) {
+            _form();
+        } else if (state.phase == ITaskTypes.Phase.Drawing) {
+            _draw();
+        } else if (state.phase == ITaskTypes.Phase.Revealing && round.seated == round.revealed) {
+            tasks.settle(id, state.round);
+        }
+    }
+
+    /// @dev Most rounds are of people who do their part.
+    function everybodyActs(int64 opinion) external {
+        for (uint256 i = 0; i < HOSPITALS; ++i) {
+            if (tasks.state(id).phase == ITaskTypes.Phase.Committing) hospitalActs(i);
+        }
+        for (uint256 i = 0; i < VOTERS; ++i) {
+            voterActs(i, true, opinion);
+        }
+    }
+
+    function deadlinePasses(uint256 patience) external {
+        if (tasks.state(id).deadline == 0 || patience % 12 > 0) return;
+        _pass();
+        vm.prank(STRANGER);
+        tasks.tick(id);
+    }
+
+    function strangerClaims() external {
+        if (tasks.claimable(STRANGER) == 0) return;
+        vm.prank(STRANGER);
+        tasks.claim();
+    }
+
+    // What must hold.
+
+    function checkConserved() external view {
+        _assertConserved();
+    }
+
+    /// @dev With nobody but strangers left to tick and to deliver the beacon's values, a task ends: bounded by the
+    ///      deadlines of all rounds and two waits for the beacon in each.
+    function checkEnds() external {
+        uint256 most = 7 * (uint256(tasks.params(id).rounds) + 1);
+        for (uint256 steps = 0; tasks.state(id).phase != ITaskTypes.Phase.Ended; ++steps) {
+            vm.assertLe(steps, most);
+            ITaskTypes.Phase phase = tasks.state(id).phase;
+            if (phase == ITaskTypes.Phase.Forming) {
+                _form();
+            } else if (phase == ITaskTypes.Phase.Drawing) {
+                _draw();
+            } else {
+                _pass();
+                tasks.tick(id);
+            }
+        }
+        _assertConserved();
+    }
+
+    /// @dev A task after the last one, with whoever can still put up the bond. Its bonds come back first.
+    function _begin() private {
+        if (tasks.taskCount() > 0) {
+            _release(AGGREGATOR, IStaking.Role.Aggregator);
+            for (uint256 i = 0; i < HOSPITALS; ++i) {
+                _release(_hospital(i), IStaking.Role.Hospital);
+            }
+            for (uint256 i = 0; i < VOTERS; ++i) {
+                _release(_voter(i), IStaking.Role.Voter);
+            }
+        }
+        ITaskTypes.TaskParams memory params = _params();
+        params.tickBounty = 0.8e18;
+        if (token.balanceOf(OPERATOR) < params.pool) return;
+        _propose(params);
+        if (_free(AGGREGATOR, IStaking.Role.Aggregator) >= params.aggregatorBond) _joinAggregator();
+        for (uint256 i = 0; i < HOSPITALS; ++i) {
+            if (_free(_hospital(i), IStaking.Role.Hospital) >= params.hospitalBond) _joinHospital(i);
+        }
+        for (uint256 i = 0; i < VOTERS; ++i) {
+            if (_free(_voter(i), IStaking.Role.Voter) >= params.voterBond) _joinVoter(i);
+        }
+    }
+
+    function _release(address node, IStaking.Role role) private {
+        if (_locked(node, role) > 0) tasks.releaseBond(id, node);
+    }
+
+    function _free(address node, IStaking.Role role) private view returns (uint256) {
+        return staking.stakeOf(node, role).free;
+    }
+
+    function _isOpen() private view returns (bool) {
+        return block.timestamp <= tasks.state(id).deadline;
+    }
+
+    function _choice(ITaskTypes.RoundState memory round, uint256 left) private view returns (uint256 survivors) {
+        for (uint256 cohort = 0; cohort < round.cohorts; ++cohort) {
+            if (!round.viableCohorts.has(cohort)) continue;
+            uint256 present = tasks.cohortMembers(id, _round(), cohort) & round.committed;
+            bool staysViable = (present & ~left).count() >= tasks.params(id).minCohortSize;
+            survivors |= staysViable ? present & ~left : present;
+        }
+    }
+}
