@@ -204,7 +204,7 @@ def test_aggregator_that_changes_a_blob_is_refused_and_slashed(demo: Demo) -> No
     assert cheated_round(run, "BlobMismatch")["index"] == 2
     assert run.report["rounds"][1]["outcome"] == "settled"
     assert run.report["final_metric"] == pytest.approx(run.report["rounds"][2]["base_metric"])
-    # Its fee for the first round, less half of its bond and as much of what had not vested: the second round pays nobody.
+    # Its fee for the first round, less half of its bond and of what had not vested: the second round pays nobody.
     fee = sum(int(p["amount"]) for p in run.report["rounds"][1]["payouts"] if p["who"] == "aggregator")
     (slash,) = run.report["rounds"][2]["slashes"]
     burnt = int(run.report["conservation"]["burnt"])
