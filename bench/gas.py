@@ -189,7 +189,7 @@ class Rehearsal:
                 Contribution(Upload([blobs[i]]), p, w) for i, p, w in zip(indices, own, weights, strict=True)
             ]
             encoded = [to_eip2537(p[0]) for p in own]
-            found.append(PublishedCohort(cohort, sum_cohort(cohort, contributions, [1]), [encoded]))
+            found.append(PublishedCohort(cohort, sum_cohort(cohort, contributions, [1]).blobs, [encoded]))
         return found
 
     def _judge(self, round_: int) -> None:

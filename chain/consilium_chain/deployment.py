@@ -20,7 +20,7 @@ BEACON_LOOKAHEAD = 2  # blocks between a request and the block whose randomness 
 DRAND_LOOKAHEAD = 30
 LOCAL_UNBONDING = 3600  # seconds
 LOCAL_VESTING = 60
-NOBODY = "0x" + "00" * 20
+ZERO_ADDRESS = "0x" + "00" * 20
 
 BeaconKind = Literal["PrevrandaoBeacon", "DrandBeacon"]
 
@@ -65,7 +65,7 @@ def deploy(
     vesting: int = LOCAL_VESTING,
     drand: DrandChain | None = None,
     drand_lookahead: int = DRAND_LOOKAHEAD,
-    guardian: str = NOBODY,
+    guardian: str = ZERO_ADDRESS,
 ) -> Deployment:
     """Deploys everything from the connection's account, which receives the whole supply of tokens.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from consilium_chain.views import STATISTICS_ROUND, Phase, RoundState, TaskState, members
+from consilium_chain.views import Phase, RoundState, TaskState, members
 
 
 class Step(Enum):
@@ -75,8 +75,3 @@ def next_step(view: View, awaited: int, arrived: int, refused: bool) -> Step:
             return Step.SETTLE
         case _:
             return Step.TICK if over else Step.WAIT
-
-
-def is_judged(round_: int) -> bool:
-    """The statistics round has no committee."""
-    return round_ != STATISTICS_ROUND

@@ -26,7 +26,7 @@ from consilium_server.collection import Collection
 from consilium_server.config import AggregatorSettings
 from consilium_server.errors import SumMismatch
 from consilium_server.flower_internals import SuperLink
-from consilium_server.uploads import Contribution, sum_cohort, sum_commitments, wrong_uploads
+from consilium_server.uploads import Contribution, sum_cohort, wrong_uploads
 
 POLL = 0.15
 AHEAD = (Phase.FORMING, Phase.DRAWING, Phase.SCORING, Phase.REVEALING)
@@ -212,18 +212,17 @@ class Aggregator:
             return None
         parts = [contributions[index] for index in indices]
         try:
-            sums = sum_cohort(cohort, parts, [secrets.randbits(CHECK_BITS) for _ in parts[0].points])
+            summed = sum_cohort(cohort, parts, [secrets.randbits(CHECK_BITS) for _ in parts[0].points])
         except SumMismatch:
             wrong = wrong_uploads({index: contributions[index] for index in indices})
             emit("upload-wrong", round=round_, cohort=cohort, hospitals=wrong)
             if not wrong:
                 raise
             return self._sum(round_, cohort, [index for index in indices if index not in wrong], contributions)
-        commitments = sum_commitments(parts)
-        for blob, commitment in zip(sums, commitments, strict=True):
+        for blob, commitment in zip(summed.blobs, summed.commitments, strict=True):
             self.ledger.prover.prove(blob, commitment)
-        points = [[to_eip2537(part.points[blob]) for part in parts] for blob in range(len(sums))]
-        return _Summed(indices, PublishedCohort(cohort, sums, points), commitments)
+        points = [[to_eip2537(part.points[blob]) for part in parts] for blob in range(len(summed.blobs))]
+        return _Summed(indices, PublishedCohort(cohort, summed.blobs, points), summed.commitments)
 
     def sums_to_publish(
         self, round_: int, sums: Sequence[PublishedCohort], contributions: dict[int, Contribution]

@@ -82,8 +82,16 @@ def sum_commitments(contributions: Sequence[Contribution]) -> list[Commitment]:
     return [weighted_sum(points, weights) for points in zip(*(c.points for c in contributions), strict=True)]
 
 
-def sum_cohort(cohort: int, contributions: Sequence[Contribution], factors: Sequence[int]) -> list[Blob]:
-    """The cohort's sum per blob, checked against the commitments that the contract adds up. Raises SumMismatch.
+@dataclass(frozen=True)
+class CohortSum:
+    """A cohort's sum: its blobs, and the commitment to each."""
+
+    blobs: list[Blob]
+    commitments: list[Commitment]
+
+
+def sum_cohort(cohort: int, contributions: Sequence[Contribution], factors: Sequence[int]) -> CohortSum:
+    """The cohort's sum, checked against the commitments that the contract adds up. Raises SumMismatch.
 
     `factors`, one per blob, are those of `consilium_zk.kzg.commits_to`: nobody may know them before the uploads are in.
     """
@@ -92,4 +100,4 @@ def sum_cohort(cohort: int, contributions: Sequence[Contribution], factors: Sequ
     if not commits_to(sums, expected, factors):
         wrong = next(i for i, (total, point) in enumerate(zip(sums, expected, strict=True)) if commit(total) != point)
         raise SumMismatch(cohort, wrong)
-    return sums
+    return CohortSum(sums, expected)

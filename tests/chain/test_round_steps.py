@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from consilium_chain.rounds import Step, View, deadline_passed, expected_uploads, is_judged, next_step
+from consilium_chain.rounds import Step, View, deadline_passed, expected_uploads, next_step
 from consilium_chain.views import Outcome, Phase, RoundState, TaskState, VoidReason, members
 from hypothesis import given
 from hypothesis import strategies as st
@@ -120,7 +120,3 @@ def test_deadline_zero_never_passes() -> None:
     assert not deadline_passed(STATE, 10**12)
     assert not deadline_passed(replace(STATE, deadline=7), 7)
     assert deadline_passed(replace(STATE, deadline=7), 8)
-
-
-def test_only_training_rounds_are_judged() -> None:
-    assert [is_judged(round_) for round_ in (0, 1, 2)] == [False, True, True]

@@ -139,7 +139,7 @@ FACTORS = [2**127 + 12_345, 3]
 
 def test_sum_cohort_is_the_exact_weighted_sum() -> None:
     parts = [contribution(1, 3, blobs=2), contribution(2, 11, blobs=2)]
-    sums = sum_cohort(0, parts, FACTORS)
+    sums = sum_cohort(0, parts, FACTORS).blobs
     for place, total in enumerate(sums):
         one, other = to_scalars(blob(1 + 100 * place)), to_scalars(blob(2 + 100 * place))
         assert to_scalars(total) == [(3 * a + 11 * b) % BLS_MODULUS for a, b in zip(one, other, strict=True)]
@@ -162,7 +162,7 @@ def test_wrong_uploads_names_exactly_who_sent_something_else(sent: Blob) -> None
         sum_cohort(6, list(parts.values()), FACTORS[:1])
     assert wrong_uploads(parts) == [5]
     del parts[5]
-    assert sum_cohort(6, list(parts.values()), FACTORS[:1]) == [add([c.upload.blobs[0] for c in parts.values()])]
+    assert sum_cohort(6, list(parts.values()), FACTORS[:1]).blobs == [add([c.upload.blobs[0] for c in parts.values()])]
 
 
 def shifted(part: Contribution, shift: Blob, factor: int = 1) -> Contribution:
@@ -175,7 +175,7 @@ def test_sum_cohort_of_shifts_that_cancel_is_the_committed_sum() -> None:
     honest = [contribution(1, 3), contribution(2, 11), contribution(3, 1)]
     shift = blob(50)
     moved = [shifted(honest[0], shift), shifted(honest[1], shift, -1), honest[2]]
-    (published,) = sum_cohort(0, moved, FACTORS[:1])
+    (published,) = sum_cohort(0, moved, FACTORS[:1]).blobs
     committed = [to_scalars(blob(seed)) for seed in (1, 2, 3)]
     assert to_scalars(published) == [(3 * a + 11 * b + c) % BLS_MODULUS for a, b, c in zip(*committed, strict=True)]
     assert commit(published) == sum_commitments(honest)[0]

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from eth_utils.address import is_checksum_address
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
 
-from consilium_chain.deployment import NOBODY, BeaconKind
+from consilium_chain.deployment import ZERO_ADDRESS, BeaconKind
 from consilium_chain.errors import BlobsUnavailable, ConfigInvalid, NetworkUnknown
 from consilium_chain.localnode import CHAIN_ID
 from consilium_chain.typed_toml import parse_toml
@@ -79,7 +79,7 @@ class Network(_Table):
     vesting: Annotated[int, Field(ge=1, le=UINT32)]
     guardian: Annotated[
         str, AfterValidator(_checksummed), Field(description="may stop new tasks, once; zero is nobody")
-    ] = NOBODY
+    ] = ZERO_ADDRESS
     beacon: Annotated[PrevrandaoTerms | QuicknetTerms, Field(discriminator="kind")]
     token: TokenTerms
 

@@ -20,8 +20,6 @@ from consilium_chain.abi import ContractName, contract_artifact
 from consilium_chain.connection import TRANSACTION_GAS_LIMIT, Connection, refusal_of
 from consilium_chain.errors import ChainUnreachable, DeploymentPending, DeploymentReverted
 
-ZERO_ADDRESS = "0x" + "00" * 20
-
 
 @dataclass(frozen=True)
 class Fees:

@@ -14,10 +14,10 @@ from eth_utils.crypto import keccak
 from consilium_chain.abi import ContractName
 from consilium_chain.deploying.journal import Journal, Record, Step, fingerprint, journal_path, open_journal
 from consilium_chain.deploying.networks import Network
-from consilium_chain.deploying.node import ZERO_ADDRESS, DeployNode
+from consilium_chain.deploying.node import DeployNode
 from consilium_chain.deploying.plan import WIRING, Survey, constructor_arguments, contracts_of, survey
 from consilium_chain.deploying.verify import verify_code, verify_wiring
-from consilium_chain.deployment import Deployment
+from consilium_chain.deployment import ZERO_ADDRESS, Deployment
 from consilium_chain.errors import BookTaken, ChainMismatch, ConfigInvalid, DeploymentInvalid
 
 DECIMALS = 18
