@@ -10,17 +10,18 @@ import {Scores} from "./libraries/Scores.sol";
 import {Signatures} from "./libraries/Signatures.sol";
 import {Tickets} from "./libraries/Tickets.sol";
 import {Explaining} from "./phases/Explaining.sol";
-import {Joining} from "./phases/Joining.sol";
+import {Opening} from "./phases/Opening.sol";
+import {Proposing} from "./phases/Proposing.sol";
 import {TaskBase} from "./phases/TaskBase.sol";
 import {HospitalEntry, Keys, Round, Task, VoterEntry} from "./types/Task.sol";
 
-/// @title The part of `Tasks` that is not a step of a round: coming, going, being paid, and what can be read.
+/// @title The part of `Tasks` around its rounds: proposals, how a round ends, and what can be read.
 /// @notice Code alone: it runs in the storage of `Tasks`, and has nothing of its own.
-contract TaskRegistry is Joining, Explaining {
+contract TaskRegistry is Proposing, Opening, Explaining {
     /// @param guardian_ Who may stop proposals; zero for nobody.
     constructor(IERC20 token_, IStaking staking_, IBeacon beacon_, address guardian_)
         TaskBase(token_, staking_, beacon_)
-        Joining(guardian_)
+        Proposing(guardian_)
     {}
 
     /// @inheritdoc ITaskRegistry
@@ -59,9 +60,11 @@ contract TaskRegistry is Joining, Explaining {
             survivors: round.survivors,
             summedCohorts: round.summedCohorts,
             publishedCohorts: round.publishedCohorts,
+            turnedCohorts: round.turnedCohorts,
             seated: round.seated,
             stoodDown: round.stoodDown,
             revealed: round.revealed,
+            mismatched: round.mismatched,
             seatWeight: round.seatWeight,
             acceptedCohorts: round.acceptedCohorts,
             medians: round.medians

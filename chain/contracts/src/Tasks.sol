@@ -2,15 +2,14 @@
 pragma solidity ^0.8.28;
 
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
-import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {Multicall} from "@openzeppelin/contracts/utils/Multicall.sol";
 import {IBeacon} from "./interfaces/IBeacon.sol";
 import {IStaking} from "./interfaces/IStaking.sol";
 import {ITaskRounds} from "./interfaces/ITaskRounds.sol";
+import {Joining} from "./phases/Joining.sol";
 import {Judging} from "./phases/Judging.sol";
 import {Publishing} from "./phases/Publishing.sol";
 import {Relaying} from "./phases/Relaying.sol";
-import {Settling} from "./phases/Settling.sol";
 import {TaskBase} from "./phases/TaskBase.sol";
 import {Task} from "./types/Task.sol";
 
@@ -18,9 +17,9 @@ import {Task} from "./types/Task.sol";
 /// @notice Every phase has a deadline after which anyone may `tick`, or waits for the beacon and can ask it anew: no
 ///         task gets stuck. Calls can be batched with `multicall`, so that one blob transaction fixes survivors, adds
 ///         up commitments and publishes.
-/// @dev The code of one contract does not hold all of it (EIP-170). What is not a step of a round, `ITaskRegistry`, is
-///      the code of `registry`, fixed for good, and runs here by delegatecall. Both have the one storage of `TaskBase`.
-contract Tasks is Relaying, Publishing, Judging, Settling, Multicall {
+/// @dev The code of one contract does not hold all of it (EIP-170). `ITaskRegistry`, proposals, the end of a round and
+///      what can be read, is the code of `registry`, fixed for good, and runs here by delegatecall. Both have the one storage of `TaskBase`.
+contract Tasks is Joining, Relaying, Publishing, Judging, Multicall {
     address public immutable registry;
 
     constructor(IERC20 token_, IStaking staking_, IBeacon beacon_, address registry_)
@@ -31,9 +30,13 @@ contract Tasks is Relaying, Publishing, Judging, Settling, Multicall {
         token_.approve(address(staking_), type(uint256).max);
     }
 
-    /// @dev What is no step of a round: the registry's code, here. Delegates as OpenZeppelin's `Proxy` does, but takes no
+    /// @dev The registry's code, here. Delegates as OpenZeppelin's `Proxy` does, but takes no
     ///      ether.
     fallback() external {
+        _delegate();
+    }
+
+    function _delegate() private {
         address code = registry;
         assembly {
             calldatacopy(0, 0, calldatasize())
@@ -50,15 +53,15 @@ contract Tasks is Relaying, Publishing, Judging, Settling, Multicall {
         Task storage task = _known(taskId);
         Phase phase = task.state.phase;
         if (phase == Phase.Forming || phase == Phase.Drawing) return _askAnew(taskId, task, phase);
+        if (phase == Phase.Revealing || phase == Phase.Opening) _delegate(); // does not return
 
         _requireOver(taskId, task);
         _payBounty(taskId, task);
         if (phase == Phase.Joining) _closeJoining(taskId, task);
         else if (phase == Phase.Committing) _closeCommitting(taskId, task);
-        else if (phase == Phase.Uploading) _blameAggregator(taskId, task, VoidReason.SurvivorsNotFixed);
-        else if (phase == Phase.Publishing) _blameAggregator(taskId, task, VoidReason.NotPublished);
-        else if (phase == Phase.Scoring) _closeScoring(taskId, task);
-        else _settle(taskId, task);
+        else if (phase == Phase.Uploading) _notPublished(taskId, task, VoidReason.SurvivorsNotFixed);
+        else if (phase == Phase.Publishing) _notPublished(taskId, task, VoidReason.NotPublished);
+        else _closeScoring(taskId, task);
     }
 
     /// @dev The beacon's value went by unproven: wait for another. Nobody can use this to choose, since the value
@@ -69,18 +72,7 @@ contract Tasks is Relaying, Publishing, Judging, Settling, Multicall {
         _awaitBeacon(taskId, task, phase);
     }
 
-    /// @dev Before the task moves on: what is left of the pool may go back to the operator then.
-    function _payBounty(uint256 taskId, Task storage task) private {
-        uint128 left = task.state.poolLeft;
-        uint128 amount = uint128(Math.min(task.params.tickBounty, left));
-        if (amount == 0) return;
-        task.state.poolLeft = left - amount;
-        emit BountyPaid(taskId, task.state.round, msg.sender, amount);
-        _credit(msg.sender, amount);
-    }
-
-    function _blameAggregator(uint256 taskId, Task storage task, VoidReason reason) private {
-        _slash(taskId, task, SlashReason.NotPublished, 0);
-        _void(taskId, task, reason);
+    function _notPublished(uint256 taskId, Task storage task, VoidReason reason) private {
+        _blame(taskId, task, SlashReason.NotPublished, reason);
     }
 }

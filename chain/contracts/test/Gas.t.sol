@@ -2,6 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {IStaking} from "../src/interfaces/IStaking.sol";
+import {ITaskRegistry} from "../src/interfaces/ITaskRegistry.sol";
 import {ITaskRounds} from "../src/interfaces/ITaskRounds.sol";
 import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
 import {Signer} from "./utils/Crypto.sol";
@@ -144,7 +145,7 @@ contract SettleGasTest is GasFixture {
         super.setUp();
         _toScoring();
         _scoreAll(1_000);
-        _data = abi.encodeCall(ITaskRounds.settle, (id, 1));
+        _data = abi.encodeCall(ITaskRegistry.settle, (id, 1));
     }
 
     function test_settle_costsLessThan460kForFourHospitalsAndThreeVoters() public {

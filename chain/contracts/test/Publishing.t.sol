@@ -97,7 +97,7 @@ contract PublishingTest is Fixture {
         tasks.publish(id, 1, 0, 0, 0, 1);
         _setBlob(hash);
         vm.startPrank(AGGREGATOR);
-        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.NotSummed.selector, 0, 1));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.BlobUnknown.selector, 1, 1));
         tasks.publish(id, 1, 0, 1, 0, 1);
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.CohortUnknown.selector, 2));
         tasks.publish(id, 1, 2, 0, 0, 1);

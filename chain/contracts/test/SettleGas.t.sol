@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {ITaskRounds} from "../src/interfaces/ITaskRounds.sol";
+import {ITaskRegistry} from "../src/interfaces/ITaskRegistry.sol";
 import {TaskRules} from "../src/libraries/TaskRules.sol";
 import {Fixture} from "./utils/Fixture.sol";
 import {GasMeter} from "./utils/GasMeter.sol";
@@ -15,7 +15,7 @@ abstract contract SettleGasFixture is Fixture, GasMeter {
         _toScoring();
         _judge();
         _pass();
-        _data = abi.encodeCall(ITaskRounds.settle, (id, 1));
+        _data = abi.encodeCall(ITaskRegistry.settle, (id, 1));
     }
 
     function _judge() internal virtual;

@@ -262,7 +262,7 @@ contract SettlementTest is Test {
 
     function _settled(string memory key) private returns (uint256 id) {
         id = _planted.plant(_params(string.concat(key, ".terms.")), _record(string.concat(key, ".record.")));
-        _planted.settle(id, 1);
+        _registry.settle(id, 1);
     }
 
     function _compareRound(uint256 id, string memory key) private view {

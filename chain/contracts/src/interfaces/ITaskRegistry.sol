@@ -3,22 +3,28 @@ pragma solidity ^0.8.28;
 
 import {ITaskTypes} from "./ITaskTypes.sol";
 
-/// @title Coming, going, being paid, and what can be read.
+/// @title Proposals, how a round ends, and what can be read.
 interface ITaskRegistry is ITaskTypes {
     function propose(TaskParams calldata params) external returns (uint256 taskId);
     /// @notice No more proposals, for good. The guardian alone, who can do nothing else: tasks that exist go on, and
     ///         everybody can take home what is theirs.
     /// @dev Not to be taken back: who could open and close at will would choose who may propose.
     function stopProposals() external;
-    function joinAsAggregator(uint256 taskId) external;
-    function joinAsHospital(uint256 taskId, uint256 rows, bytes calldata transportKey) external;
-    function joinAsVoter(uint256 taskId) external;
-    /// @notice A hospital that was absent takes part again from the next round on. Between the start of a round's
-    ///         commitments and the end of its publication.
-    function resume(uint256 taskId) external;
-    function claim() external returns (uint256 amount);
-    /// @notice Unlocks an account's bonds of an ended task; anyone may call for anyone.
-    function releaseBond(uint256 taskId, address account) external;
+    /// @notice Opens a cohort's published blobs `firstBlob …` after the reveals: shows which way it was published, and that
+    ///         it is the sum of what the survivors committed to. Anyone who knows the secrets may call.
+    /// @param retreat the points behind `CanariesSet`, 128 bytes per blob of an update.
+    function openCanaries(
+        uint256 taskId,
+        uint256 round,
+        uint256 cohort,
+        uint256 firstBlob,
+        bytes32 seed,
+        bytes calldata retreat,
+        Opened[] calldata opened
+    ) external;
+    /// @notice Settles a round once everybody seated has revealed, or the deadline passed; anyone may call. With canaries it
+    ///         first starts the opening phase, and settles once every cohort is opened.
+    function settle(uint256 taskId, uint256 round) external;
 
     /// @notice Who may stop proposals; zero: nobody.
     function guardian() external view returns (address);
@@ -33,7 +39,8 @@ interface ITaskRegistry is ITaskTypes {
     function explain(uint256 taskId, uint256 round, address account) external view returns (Payout memory);
     /// @notice Members of a cohort: bit map over hospitals.
     function cohortMembers(uint256 taskId, uint256 round, uint256 cohort) external view returns (uint256);
-    /// @notice Versioned hash of the sum that must be published; zero until summed.
+    /// @notice Versioned hash of the blob that must be published, zero until summed; in a canary round of the one that is
+    ///         published, zero until then.
     function expectedBlobHash(uint256 taskId, uint256 round, uint256 cohort, uint256 blob)
         external
         view

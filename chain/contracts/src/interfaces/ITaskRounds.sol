@@ -3,8 +3,18 @@ pragma solidity ^0.8.28;
 
 import {ITaskTypes} from "./ITaskTypes.sol";
 
-/// @title The steps of a round: train, commit, publish, judge, settle.
+/// @title Coming and going, and the steps of a round up to the reveals: train, commit, publish, judge.
 interface ITaskRounds is ITaskTypes {
+    function joinAsAggregator(uint256 taskId) external;
+    function joinAsHospital(uint256 taskId, uint256 rows, bytes calldata transportKey) external;
+    function joinAsVoter(uint256 taskId) external;
+    /// @notice A hospital that was absent takes part again from the next round on. Between the start of a round's
+    ///         commitments and the end of its publication.
+    function resume(uint256 taskId) external;
+    function claim() external returns (uint256 amount);
+    /// @notice Unlocks an account's bonds of an ended task; anyone may call for anyone.
+    function releaseBond(uint256 taskId, address account) external;
+
     /// @notice Deals the cohorts with the beacon's value; anyone may call.
     function formCohorts(uint256 taskId, bytes calldata beaconProof) external;
     /// @notice A hospital of the round commits to its update and shows that it knows what it commits to.
@@ -19,8 +29,15 @@ interface ITaskRounds is ITaskTypes {
     /// @notice Adds up the survivors' commitments of one blob by weight; anyone may call.
     /// @param points the survivors' commitments in order of index, G1 in EIP-2537 encoding, 128 bytes each.
     function sumCommitments(uint256 taskId, uint256 round, uint256 cohort, uint256 blob, bytes calldata points) external;
-    /// @notice Compares the transaction's blobs `txBlob …` with the expected sums of a cohort's blobs `firstBlob …`.
+    /// @notice Before it publishes a canary round the aggregator commits to which sums are turned. See `CanariesSet`.
+    function setCanaries(uint256 taskId, uint256 round, bytes32 seedCommitment, bytes32 retreat) external;
+    /// @notice Publishes a cohort's blobs `firstBlob …`: the transaction's blobs `txBlob …`. Without canaries they must be
+    ///         the expected sums; with canaries that shows when they are opened. The aggregator alone.
     function publish(uint256 taskId, uint256 round, uint256 cohort, uint256 firstBlob, uint256 txBlob, uint256 count)
+        external;
+    /// @notice The same by versioned hashes, in a task with `digests`: that the bytes can be had, and commit to these,
+    ///         the committee says.
+    function publishDigests(uint256 taskId, uint256 round, uint256 cohort, uint256 firstBlob, bytes32[] calldata hashes)
         external;
     /// @notice Fixes the seed that tickets sign; anyone may call.
     function drawSeats(uint256 taskId, bytes calldata beaconProof) external;
@@ -34,10 +51,10 @@ interface ITaskRounds is ITaskTypes {
     ) external;
     /// @notice A voter that drew no seat says so, to let the phase end early. Costs nothing but gas.
     function standDown(uint256 taskId, uint256 round) external;
-    /// @param scores one per cohort dealt (0 for one that is not viable), in order.
+    /// @param scores one per cohort dealt (0 for one that is not viable), in order. With canaries twice as many: first
+    ///        those of every cohort's candidate as published, then of what it is when turned. In a task with canaries or
+    ///        `digests`, a ballot that starts with -2^63 + 1 says that what is published does not match.
     function revealScores(uint256 taskId, uint256 round, int64[] calldata scores, bytes32 salt) external;
-    /// @notice Settles a round once everybody seated has revealed, or the deadline passed; anyone may call.
-    function settle(uint256 taskId, uint256 round) external;
     /// @notice Moves a task on whose deadline has passed; anyone may call, and is credited the task's `tickBounty`, or
     ///         what is left of the pool if that is less. In Forming and Drawing asks the beacon anew, once its value can
     ///         no longer be proven: that earns nothing, since it can happen any number of times.

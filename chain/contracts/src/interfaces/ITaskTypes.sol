@@ -20,6 +20,7 @@ interface ITaskTypes {
         Drawing, // waits for the beacon's value that draws the seats
         Scoring, // seated voters commit to scores
         Revealing, // and reveal them
+        Opening, // the aggregator shows which sums were turned, and that they are the sums
         Ended
     }
 
@@ -34,13 +35,20 @@ interface ITaskTypes {
         TooFewHospitals, // no cohort reached its minimum size
         SurvivorsNotFixed, // the aggregator let the upload phase pass
         NotPublished, // the aggregator let the publishing phase pass
-        TooFewScores // fewer than `minReveals` score commitments or reveals
+        TooFewScores, // fewer than `minReveals` score commitments or reveals
+        NotOpened, // the aggregator let the opening phase pass
+        Mismatched // most of those who revealed say that what is published is not what it should be
     }
 
+    /// @notice By role: two faults of hospitals, two of voters, three of the aggregator.
     enum SlashReason {
         HarmfulCohort,
+        WithheldUpload,
         NotRevealed,
-        NotPublished
+        FailedCanary,
+        NotPublished,
+        NotOpened,
+        Mismatched
     }
 
     /// @notice Why an account got what it got in a round.
@@ -50,14 +58,19 @@ interface ITaskTypes {
         Statistics, // round 0 is neither judged nor paid
         Void, // the round is void: nobody is paid
         NotPublished, // the aggregator let the upload or publishing phase pass
+        NotOpened, // it let the opening phase pass
+        Mismatched, // what it published is not what it should be
         SatOut, // the hospital was not dealt into a cohort
         NotCommitted,
-        NotInSum, // its update is in no published sum
+        NotInSum, // its update is in no published sum, since its cohort fell below its minimum
+        Withheld, // its update is not in its cohort's sum: whoever of the two kept it, both lose
         Harmful, // its cohort's median is below `harmfulBelow`
         Rejected, // its cohort's median is below `acceptFloor`
         NoImprovement, // its cohort was accepted and improved nothing
         NoSeat,
         NotRevealed, // the voter held a seat
+        Untested, // no canary of the round could tell who looked: no voter is paid
+        FailedCanary, // the voter rated a canary as high as the sum it was made of
         Far, // a score of the voter is too far from the median
         Paid
     }
@@ -65,7 +78,11 @@ interface ITaskTypes {
     /// @notice Fixed when the task is proposed.
     struct TaskParams {
         bytes32 specHash; // keccak256 of the task file
-        address aggregator;
+        address aggregator; // in one storage slot with the next four, which publishing reads
+        bool digests; // sums may be published by their hash alone: for chains without blobs
+        bool canaries; // training rounds' sums are published as they are or turned, and voters must tell
+        uint8 updateBits; // of an update's values, 2 to 40; of use with canaries only
+        uint8 laneBits; // of a lane of a scalar, wide enough for what is published; of use with canaries only
         uint128 pool; // rewards, paid in by the operator at proposal
         uint128 hospitalBond;
         uint128 voterBond;
@@ -88,12 +105,15 @@ interface ITaskTypes {
         int64 harmfulBelow; // a cohort whose median score is below this is slashed; <= acceptFloor
         uint64 toleranceAbs; // a voter is paid if |score - median| <= toleranceAbs + |median| * toleranceBps / 10,000
         uint16 toleranceBps;
+        uint64 canaryMargin; // a pair counts if the medians of sum and canary part by at least this; > 0 with canaries
         uint16 hospitalShareBps; // the three shares sum to 10,000
         uint16 voterShareBps;
         uint16 aggregatorShareBps;
         uint16 harmfulSlashBps; // of the bond, per event
+        uint16 withheldSlashBps; // at most what an average hospital's upload is worth to the aggregator
         uint16 notRevealedSlashBps;
-        uint16 notPublishedSlashBps;
+        uint16 failedCanarySlashBps;
+        uint16 notPublishedSlashBps; // also for sums not opened, or mismatched
         uint32 joinWindow;
         uint32 commitWindow;
         uint32 uploadWindow;
@@ -138,9 +158,11 @@ interface ITaskTypes {
         uint256 survivors; // hospitals in the sums: bit map, fixed once
         uint256 summedCohorts; // bit map over cohorts: every blob's expected hash is known
         uint256 publishedCohorts; // bit map over cohorts
+        uint256 turnedCohorts; // bit map over cohorts whose sum was published turned; known once opened
         uint256 seated; // voters: bit map
         uint256 stoodDown; // voters: bit map
         uint256 revealed; // voters: bit map
+        uint256 mismatched; // of these, who say that what is published does not match
         uint256 seatWeight; // sum of the active voters' bonds when the seats were drawn
         uint256 acceptedCohorts; // bit map; in round 0 the one cohort, unjudged
         int64[] medians; // per cohort, 0 for one that was not judged
@@ -175,6 +197,13 @@ interface ITaskTypes {
         bytes32 vs;
     }
 
+    /// @notice What opens a published blob of a canary round.
+    struct Opened {
+        uint256 first; // sums of the survivors' weighted blinders: what the blob's last two scalars would have been
+        uint256 second;
+        bytes points; // the survivors' commitments in order of index, G1 in EIP-2537 encoding, 128 bytes each
+    }
+
     event TaskProposed(uint256 indexed taskId, address indexed operator, bytes32 specHash, uint256 pool);
     /// @param transportKey the hospital's Flower node key, uncompressed P-384 point as Flower registers it.
     event HospitalJoined(
@@ -190,6 +219,11 @@ interface ITaskTypes {
     event CohortSummed(
         uint256 indexed taskId, uint256 indexed round, uint256 cohort, uint256 blob, bytes32 versionedHash
     );
+    /// @param seedCommitment of the seed that says which cohorts' sums are turned.
+    /// @param retreat keccak256 of the commitments to how far the round's canaries go back, G1 in EIP-2537 encoding, 128
+    ///        bytes per blob. By the public record alone: everybody can tell what it must be.
+    event CanariesSet(uint256 indexed taskId, uint256 indexed round, bytes32 seedCommitment, bytes32 retreat);
+    event CohortOpened(uint256 indexed taskId, uint256 indexed round, uint256 cohort, bool isTurned);
     event CohortPublished(
         uint256 indexed taskId, uint256 indexed round, uint256 cohort, uint256 blob, bytes32 versionedHash
     );
@@ -245,6 +279,19 @@ interface ITaskTypes {
     error AlreadyPublished(uint256 cohort, uint256 blob);
     /// @notice The transaction's blob is not the sum of what the cohort's survivors committed to.
     error BlobMismatch(uint256 cohort, uint256 blob, bytes32 expected, bytes32 actual);
+    /// @notice There is no blob in this place of the transaction.
+    error BlobMissing(uint256 cohort, uint256 blob);
+    /// @notice The task's sums are published as blobs.
+    error NotByDigest(uint256 taskId);
+    /// @notice In a canary round sums are added up when they are opened, not before; in others there are no canaries.
+    error CanaryRound(uint256 taskId, uint256 round);
+    error NotACanaryRound(uint256 taskId, uint256 round);
+    error CanariesAlreadySet(uint256 taskId, uint256 round);
+    error CanariesNotSet(uint256 taskId, uint256 round);
+    /// @notice Seed and retreat are not those that the aggregator committed to before it published.
+    error CanariesMismatch(uint256 taskId, uint256 round);
+    /// @notice Bit maps over cohorts.
+    error CohortsNotOpened(uint256 opened, uint256 wanted);
     error VoterKeyMismatch(address voter);
     error TicketInvalid(address voter);
     error SeatNotWon(address voter, uint256 draw, uint256 threshold);

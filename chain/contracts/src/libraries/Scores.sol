@@ -5,6 +5,9 @@ import {Keys} from "../types/Task.sol";
 
 /// @title Voters' revealed scores, four to a storage word.
 library Scores {
+    /// @notice In a ballot's first place: what is published cannot be read, or does not match what it should be.
+    int64 internal constant DOES_NOT_MATCH = type(int64).min + 1;
+
     uint256 private constant PER_WORD = 4;
     bytes32 private constant DOMAIN = keccak256("CONSILIUM-V1-SCORES");
 
@@ -29,11 +32,11 @@ library Scores {
         }
     }
 
-    function load(mapping(bytes32 key => uint256) storage words, uint256 round, uint256 voter, uint256 cohort)
+    function load(mapping(bytes32 key => uint256) storage words, uint256 round, uint256 voter, uint256 place)
         internal
         view
         returns (int64)
     {
-        return int64(uint64(words[Keys.entry(round, voter, cohort / PER_WORD)] >> (cohort % PER_WORD) * 64));
+        return int64(uint64(words[Keys.entry(round, voter, place / PER_WORD)] >> (place % PER_WORD) * 64));
     }
 }

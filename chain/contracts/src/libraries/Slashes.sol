@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
+import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {IStaking} from "../interfaces/IStaking.sol";
 import {ITaskTypes} from "../interfaces/ITaskTypes.sol";
 import {Bond} from "../types/Task.sol";
@@ -17,10 +18,24 @@ library Slashes {
         if (reason == ITaskTypes.SlashReason.HarmfulCohort) {
             return (IStaking.Role.Hospital, Payouts.portion(p.hospitalBond, p.harmfulSlashBps));
         }
+        if (reason == ITaskTypes.SlashReason.WithheldUpload) {
+            return (IStaking.Role.Hospital, _withheld(p));
+        }
         if (reason == ITaskTypes.SlashReason.NotRevealed) {
             return (IStaking.Role.Voter, Payouts.portion(p.voterBond, p.notRevealedSlashBps));
         }
+        if (reason == ITaskTypes.SlashReason.FailedCanary) {
+            return (IStaking.Role.Voter, Payouts.portion(p.voterBond, p.failedCanarySlashBps));
+        }
         return (IStaking.Role.Aggregator, Payouts.portion(p.aggregatorBond, p.notPublishedSlashBps));
+    }
+
+    /// @dev Nobody can tell on chain whether the hospital kept its upload or the aggregator left it out. The aggregator
+    ///      loses the fee for the hospital's weight; the hospital loses no more than that of an average one. So neither
+    ///      can hurt the other this way for less.
+    function _withheld(ITaskTypes.TaskParams storage p) private view returns (uint256) {
+        uint256 fee = Payouts.portion(Payouts.budget(p.pool, p.rounds, p.pool), p.aggregatorShareBps);
+        return Math.min(Payouts.portion(p.hospitalBond, p.withheldSlashBps), fee / p.maxHospitals);
     }
 
     function note(Bond storage bond, uint256 burnt, uint256 round) internal {
@@ -31,7 +46,7 @@ library Slashes {
 
     /// @notice What a fault in `round` took: `full`, but for the bond's last slash, which took what was left; nothing
     ///         from then on.
-    /// @dev One role is slashed for one fault, so that all its slashes but the last are of one size.
+    /// @dev Nobody is slashed twice in a round, and every slash but a bond's last is a full one.
     function taken(Bond storage bond, uint256 full, uint256 round) internal view returns (uint256) {
         if (round < bond.lastRound) return full;
         return round == bond.lastRound ? bond.lastSlash : 0;

@@ -2,6 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {ITaskTypes} from "../interfaces/ITaskTypes.sol";
+import {Canaries} from "./Canaries.sol";
 import {Payouts} from "./Payouts.sol";
 
 /// @title Which parameters a task may have.
@@ -9,6 +10,8 @@ library TaskRules {
     uint256 internal constant MAX_NODES = 256; // a bit map's width
     uint256 internal constant MAX_COHORTS = 64; // three maps of cohorts share a storage slot
     uint256 internal constant MAX_BLOBS = 128; // two maps of blobs share one; and a commit must fit a transaction
+    uint256 internal constant MIN_BITS = 2; // of an update's values, as the quantiser takes them
+    uint256 internal constant MAX_BITS = 40;
     /// @dev An aggregator that lets a third of the rounds go by has earned nothing, if a slash is two rounds' fees; and a
     ///      bond that one slash eats up deters nobody from the second (`docs/economics.md`).
     uint256 internal constant SLASH_PER_FEE = 2;
@@ -37,19 +40,23 @@ library TaskRules {
         _require(p.minVoters <= p.maxVoters, "minVoters");
         _require(p.cohorts > 0 && p.cohorts <= MAX_COHORTS, "cohorts");
         _require(uint256(p.cohorts) * p.minCohortSize <= p.maxHospitals, "cohorts");
-        _require(_settleGas(p.maxHospitals, p.maxVoters, p.cohorts) <= MAX_SETTLE_GAS, "maxVoters");
+        uint256 ballot = p.canaries ? 2 * uint256(p.cohorts) : p.cohorts;
+        _require(_settleGas(p.maxHospitals, p.maxVoters, ballot) <= MAX_SETTLE_GAS, "maxVoters");
         _require(p.seats > 0 && p.seats <= p.maxVoters, "seats");
         _require(p.minReveals > 0 && p.minReveals <= p.seats, "minReveals");
         _require(p.statisticsBlobs > 0 && p.statisticsBlobs <= MAX_BLOBS, "statisticsBlobs");
         _require(p.updateBlobs > 0 && p.updateBlobs <= MAX_BLOBS, "updateBlobs");
         _require(p.rowsPerWeight > 0, "rowsPerWeight");
         _require(p.maxWeight > 0, "maxWeight");
+        if (p.canaries) _validateCanaries(p);
         _require(p.harmfulBelow <= p.acceptFloor, "harmfulBelow");
         _require(
             uint256(p.hospitalShareBps) + p.voterShareBps + p.aggregatorShareBps == Payouts.BASIS_POINTS, "shareBps"
         );
         _require(p.harmfulSlashBps <= Payouts.BASIS_POINTS, "harmfulSlashBps");
+        _require(p.withheldSlashBps <= Payouts.BASIS_POINTS, "withheldSlashBps");
         _require(p.notRevealedSlashBps <= Payouts.BASIS_POINTS, "notRevealedSlashBps");
+        _require(p.failedCanarySlashBps <= Payouts.BASIS_POINTS, "failedCanarySlashBps");
         _require(p.notPublishedSlashBps <= Payouts.BASIS_POINTS / SLASHES_PER_BOND, "notPublishedSlashBps");
         _require(_aggregatorSlash(p) >= SLASH_PER_FEE * _aggregatorFee(p), "aggregatorBond");
         _require(
@@ -79,10 +86,18 @@ library TaskRules {
         return Payouts.portion(Payouts.budget(p.pool, p.rounds, p.pool), p.aggregatorShareBps);
     }
 
-    function _settleGas(uint256 hospitals, uint256 voters, uint256 cohorts) private pure returns (uint256) {
+    /// @dev What is published must not overflow its lane, or its commitment is not what the contract makes it.
+    function _validateCanaries(ITaskTypes.TaskParams calldata p) private pure {
+        _require(p.updateBits >= MIN_BITS && p.updateBits <= MAX_BITS, "updateBits");
+        uint256 most = Canaries.highest(p.updateBits, uint256(p.maxHospitals) * p.maxWeight);
+        _require(p.laneBits <= Canaries.USABLE_BITS && most >> p.laneBits == 0, "laneBits");
+        _require(p.canaryMargin > 0 && p.canaryMargin <= uint64(type(int64).max), "canaryMargin");
+    }
+
+    function _settleGas(uint256 hospitals, uint256 voters, uint256 ballot) private pure returns (uint256) {
         unchecked {
             // Of 16-bit numbers.
-            return (hospitals + voters) * SETTLE_GAS_PER_NODE + voters * cohorts * SETTLE_GAS_PER_SCORE;
+            return (hospitals + voters) * SETTLE_GAS_PER_NODE + voters * ballot * SETTLE_GAS_PER_SCORE;
         }
     }
 

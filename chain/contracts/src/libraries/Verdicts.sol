@@ -5,19 +5,23 @@ import {IStaking} from "../interfaces/IStaking.sol";
 import {ITaskTypes} from "../interfaces/ITaskTypes.sol";
 import {Keys, Round, Task} from "../types/Task.sol";
 import {Bits} from "./Bits.sol";
+import {Medians} from "./Medians.sol";
 import {Payouts} from "./Payouts.sol";
 import {Scores} from "./Scores.sol";
 
 /// @title What a judged round comes to, account by account. Settling pays by it, and `explain` repeats it later.
-/// @dev Reads only what no later round changes: the round, the scores, the weights and the terms; and is given the
-///      medians and the budget, which the round keeps. The plain reference is `consilium_chain/settlement.py`.
+/// @dev Reads only what no later round changes: the round, the scores, the weights and the terms; and is given the budget,
+///      which the round keeps. The plain reference is `consilium_chain/settlement.py`.
 library Verdicts {
     using Bits for uint256;
 
     struct Verdict {
         uint256 number; // of the round
-        int64[] medians; // per cohort
+        int64[] medians; // per cohort, of the sum's scores
         uint256 accepted; // cohorts
+        uint256 tests; // cohorts whose canary is told from the sum by the committee: bit map
+        uint256 failed; // voters that passed a canary of these as good: bit map
+        uint256 withheld; // hospitals that committed and are missing from their cohorts' sums
         uint256 rejected; // hospitals in the sums of cohorts that are not accepted
         uint256 harmful; // of these, hospitals in the sums of harmful cohorts
         uint256[] gains; // per hospital: its claim on the hospitals' part
@@ -29,24 +33,22 @@ library Verdicts {
     }
 
     /// @param budget what the round may pay in all.
-    function judge(Task storage task, uint256 number, int64[] memory medians, uint256 budget)
-        internal
-        view
-        returns (Verdict memory verdict)
-    {
+    function judge(Task storage task, uint256 number, uint256 budget) internal view returns (Verdict memory verdict) {
         ITaskTypes.TaskParams storage p = task.params;
         Round storage round = task.rounds[number];
         verdict.number = number;
-        verdict.medians = medians;
+        verdict.medians = new int64[](round.cohorts);
         verdict.gains = new uint256[](task.hospitals.length);
         verdict.seats = round.seated.count();
+        verdict.withheld = withheld(task, number);
         verdict.hospitalBase = Payouts.portion(budget, p.hospitalShareBps);
         verdict.voterBase = Payouts.portion(budget, p.voterShareBps);
         verdict.aggregatorBase = Payouts.portion(budget, p.aggregatorShareBps);
         uint256 viable = round.viableCohorts;
         for (uint256 cohort = 0; viable >> cohort != 0; ++cohort) {
             if (!viable.has(cohort)) continue;
-            int64 median = medians[cohort];
+            int64 median = _median(task, number, _place(round, cohort));
+            verdict.medians[cohort] = median;
             uint256 members = task.cohorts[Keys.entry(number, cohort)].members & round.survivors;
             if (median < p.harmfulBelow) verdict.harmful |= members;
             if (median < p.acceptFloor) {
@@ -54,8 +56,10 @@ library Verdicts {
             } else {
                 verdict.accepted = verdict.accepted.with(cohort);
                 _addGains(task, verdict, members, median);
+                if (p.canaries && _parts(task, number, cohort, median)) verdict.tests = verdict.tests.with(cohort);
             }
         }
+        if (verdict.tests != 0) verdict.failed = _failed(task, round, number, verdict.tests);
     }
 
     /// @notice By weight and by what its cohort improved.
@@ -83,10 +87,8 @@ library Verdicts {
         payout.base = verdict.voterBase;
         if (payout.reason != ITaskTypes.PayoutReason.Paid) return payout;
         payout.whole = verdict.seats;
-        if (!_isNear(task, verdict, index)) {
-            payout.reason = ITaskTypes.PayoutReason.Far;
-            return payout;
-        }
+        payout.reason = _voterReason(task, verdict, index);
+        if (payout.reason != ITaskTypes.PayoutReason.Paid) return payout;
         payout.part = 1;
         payout.reward = Payouts.share(payout.base, 1, payout.whole);
     }
@@ -130,10 +132,78 @@ library Verdicts {
     {
         if (!round.members.has(index)) return ITaskTypes.PayoutReason.SatOut;
         if (round.pending.has(index)) return ITaskTypes.PayoutReason.NotCommitted;
-        if (!round.survivors.has(index)) return ITaskTypes.PayoutReason.NotInSum;
+        if (!round.survivors.has(index)) {
+            return verdict.withheld.has(index) ? ITaskTypes.PayoutReason.Withheld : ITaskTypes.PayoutReason.NotInSum;
+        }
         if (verdict.harmful.has(index)) return ITaskTypes.PayoutReason.Harmful;
         if (verdict.rejected.has(index)) return ITaskTypes.PayoutReason.Rejected;
         return verdict.gains[index] == 0 ? ITaskTypes.PayoutReason.NoImprovement : ITaskTypes.PayoutReason.Paid;
+    }
+
+    /// @notice Hospitals left out of the sum of a cohort that stayed.
+    function withheld(Task storage task, uint256 number) internal view returns (uint256 missing) {
+        Round storage round = task.rounds[number];
+        (uint256 viable, uint256 survivors) = (round.viableCohorts, round.survivors);
+        if (survivors == 0) return 0; // not fixed
+        for (uint256 cohort = 0; viable >> cohort != 0; ++cohort) {
+            if (viable.has(cohort)) missing |= task.cohorts[Keys.entry(number, cohort)].members;
+        }
+        missing &= round.committed() & ~survivors;
+    }
+
+    /// @dev The place in a ballot of a sum's score; its canary's is the other of the cohort's two.
+    function _place(Round storage round, uint256 cohort) private view returns (uint256) {
+        return uint256(round.turnedCohorts).has(cohort) ? round.cohorts + cohort : cohort;
+    }
+
+    function _canaryPlace(Round storage round, uint256 cohort) private view returns (uint256) {
+        return uint256(round.turnedCohorts).has(cohort) ? cohort : round.cohorts + cohort;
+    }
+
+    /// @dev The lower median of the revealed scores at one place of the ballots.
+    function _median(Task storage task, uint256 number, uint256 place) private view returns (int64) {
+        uint256 revealed = task.rounds[number].revealed;
+        int64[] memory scores = new int64[](revealed.count());
+        uint256 next;
+        for (uint256 i = 0; revealed >> i != 0; ++i) {
+            if (revealed.has(i)) scores[next++] = Scores.load(task.scores, number, i, place);
+        }
+        return Medians.lower(scores);
+    }
+
+    /// @dev Whether the committee tells the cohort's canary from its sum by the task's margin. Both numbers are of 64 bits.
+    function _parts(Task storage task, uint256 number, uint256 cohort, int64 median) private view returns (bool) {
+        int256 canary = _median(task, number, _canaryPlace(task.rounds[number], cohort));
+        return int256(median) - canary >= int256(uint256(task.params.canaryMargin));
+    }
+
+    /// @dev Who rated a canary at least as high as its sum, ties included. Who says that nothing matches looked, at least.
+    function _failed(Task storage task, Round storage round, uint256 number, uint256 tests)
+        private
+        view
+        returns (uint256 failed)
+    {
+        uint256 asked = round.revealed & ~round.mismatched;
+        for (uint256 cohort = 0; tests >> cohort != 0; ++cohort) {
+            if (!tests.has(cohort)) continue;
+            (uint256 place, uint256 canaryPlace) = (_place(round, cohort), _canaryPlace(round, cohort));
+            for (uint256 i = 0; asked >> i != 0; ++i) {
+                if (!asked.has(i)) continue;
+                int64 score = Scores.load(task.scores, number, i, place);
+                if (score <= Scores.load(task.scores, number, i, canaryPlace)) failed = failed.with(i);
+            }
+        }
+    }
+
+    /// @dev Of a voter that revealed.
+    function _voterReason(Task storage task, Verdict memory verdict, uint256 index)
+        private
+        view
+        returns (ITaskTypes.PayoutReason)
+    {
+        if (task.params.canaries && verdict.tests == 0) return ITaskTypes.PayoutReason.Untested;
+        if (verdict.failed.has(index)) return ITaskTypes.PayoutReason.FailedCanary;
+        return _isNear(task, verdict, index) ? ITaskTypes.PayoutReason.Paid : ITaskTypes.PayoutReason.Far;
     }
 
     function _addGains(Task storage task, Verdict memory verdict, uint256 members, int64 median) private view {
@@ -146,11 +216,12 @@ library Verdicts {
     }
 
     function _isNear(Task storage task, Verdict memory verdict, uint256 voter) private view returns (bool) {
-        uint256 viable = task.rounds[verdict.number].viableCohorts;
+        Round storage round = task.rounds[verdict.number];
+        uint256 viable = round.viableCohorts;
         ITaskTypes.TaskParams storage p = task.params;
         for (uint256 cohort = 0; viable >> cohort != 0; ++cohort) {
             if (!viable.has(cohort)) continue;
-            int64 score = Scores.load(task.scores, verdict.number, voter, cohort);
+            int64 score = Scores.load(task.scores, verdict.number, voter, _place(round, cohort));
             if (!Payouts.isNear(score, verdict.medians[cohort], p.toleranceAbs, p.toleranceBps)) return false;
         }
         return true;

@@ -24,9 +24,9 @@ abstract contract Explaining is TaskBase, ITaskRegistry {
         } else if (round.outcome == Outcome.Pending) {
             payout.role = member.role; // and `NotSettled`
         } else if (round.outcome == Outcome.Void) {
-            payout = _ofVoid(task, round, member);
+            payout = _ofVoid(task, round, number, member);
         } else if (number == 0) {
-            (payout.role, payout.reason) = (member.role, PayoutReason.Statistics);
+            payout = _ofUnpaid(task, number, member, PayoutReason.Statistics);
         } else {
             payout = _ofSettled(task, round, number, member);
         }
@@ -38,25 +38,43 @@ abstract contract Explaining is TaskBase, ITaskRegistry {
         view
         returns (Payout memory)
     {
-        Verdicts.Verdict memory verdict = Verdicts.judge(task, number, round.medians, round.budget);
+        Verdicts.Verdict memory verdict = Verdicts.judge(task, number, round.budget);
         if (member.role == IStaking.Role.Hospital) return Verdicts.ofHospital(task, verdict, member.index);
         if (member.role == IStaking.Role.Voter) return Verdicts.ofVoter(task, verdict, member.index);
         return Verdicts.ofAggregator(task, verdict);
     }
 
-    /// @dev Who held a seat and kept silent answers for it only if there were seats enough to reveal.
-    function _ofVoid(Task storage task, Round storage round, Membership memory member)
+    function _ofVoid(Task storage task, Round storage round, uint256 number, Membership memory member)
         private
         view
         returns (Payout memory payout)
     {
+        payout = _ofUnpaid(task, number, member, PayoutReason.Void);
+        if (member.role != IStaking.Role.Aggregator) return payout;
         VoidReason reason = round.voidReason;
-        bool isAggregators = reason == VoidReason.SurvivorsNotFixed || reason == VoidReason.NotPublished;
-        (payout.role, payout.reason) = (member.role, PayoutReason.Void);
-        if (member.role == IStaking.Role.Aggregator && isAggregators) {
+        if (reason == VoidReason.SurvivorsNotFixed || reason == VoidReason.NotPublished) {
             payout.reason = PayoutReason.NotPublished;
-        } else if (member.role == IStaking.Role.Voter && round.seated.count() >= task.params.minReveals) {
-            payout = Verdicts.silent(round, member.index, PayoutReason.Void);
+        } else if (reason == VoidReason.NotOpened) {
+            payout.reason = PayoutReason.NotOpened;
+        } else if (reason == VoidReason.Mismatched) {
+            payout.reason = PayoutReason.Mismatched;
+        }
+    }
+
+    /// @dev Slashed all the same: who held a seat and kept silent, if there were seats enough to reveal, and whose upload
+    ///      is missing from a sum.
+    function _ofUnpaid(Task storage task, uint256 number, Membership memory member, PayoutReason otherwise)
+        private
+        view
+        returns (Payout memory payout)
+    {
+        Round storage round = task.rounds[number];
+        (payout.role, payout.reason) = (member.role, otherwise);
+        if (member.role == IStaking.Role.Voter && round.seated.count() >= task.params.minReveals) {
+            return Verdicts.silent(round, member.index, otherwise);
+        }
+        if (member.role == IStaking.Role.Hospital && Verdicts.withheld(task, number).has(member.index)) {
+            payout.reason = PayoutReason.Withheld;
         }
     }
 
@@ -67,8 +85,12 @@ abstract contract Explaining is TaskBase, ITaskRegistry {
     {
         SlashReason fault;
         if (reason == PayoutReason.Harmful) fault = SlashReason.HarmfulCohort;
+        else if (reason == PayoutReason.Withheld) fault = SlashReason.WithheldUpload;
         else if (reason == PayoutReason.NotRevealed) fault = SlashReason.NotRevealed;
+        else if (reason == PayoutReason.FailedCanary) fault = SlashReason.FailedCanary;
         else if (reason == PayoutReason.NotPublished) fault = SlashReason.NotPublished;
+        else if (reason == PayoutReason.NotOpened) fault = SlashReason.NotOpened;
+        else if (reason == PayoutReason.Mismatched) fault = SlashReason.Mismatched;
         else return 0;
         (, uint256 full) = Slashes.rule(task.params, fault);
         (, Bond storage bond) = _bondOf(task, member.role, member.index);

@@ -4,47 +4,18 @@ pragma solidity ^0.8.28;
 import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {IStaking} from "../interfaces/IStaking.sol";
-import {ITaskRegistry} from "../interfaces/ITaskRegistry.sol";
+import {ITaskRounds} from "../interfaces/ITaskRounds.sol";
 import {Bits} from "../libraries/Bits.sol";
 import {TaskRules} from "../libraries/TaskRules.sol";
 import {Bond, HospitalEntry, Membership, Task, VoterEntry} from "../types/Task.sol";
 import {TaskBase} from "./TaskBase.sol";
 
-/// @title Coming and going: proposals, bonds, and what is paid out.
-abstract contract Joining is TaskBase, ITaskRegistry {
+/// @title Coming and going: bonds, and what is paid out.
+abstract contract Joining is TaskBase, ITaskRounds {
     using Bits for uint256;
     using SafeERC20 for IERC20;
 
-    /// @inheritdoc ITaskRegistry
-    address public immutable guardian;
-
-    constructor(address guardian_) {
-        guardian = guardian_;
-    }
-
-    /// @inheritdoc ITaskRegistry
-    function stopProposals() external {
-        if (msg.sender != guardian) revert NotGuardian(msg.sender);
-        if (_proposalsStopped) revert ProposalsStopped();
-        _proposalsStopped = true;
-        emit ProposalsEnded(msg.sender);
-    }
-
-    /// @inheritdoc ITaskRegistry
-    function propose(TaskParams calldata params_) external returns (uint256 taskId) {
-        if (_proposalsStopped) revert ProposalsStopped();
-        TaskRules.validate(params_);
-        taskId = ++_taskCount;
-        Task storage task = _tasks[taskId];
-        task.params = params_;
-        task.state.operator = msg.sender;
-        task.state.poolLeft = params_.pool;
-        emit TaskProposed(taskId, msg.sender, params_.specHash, params_.pool);
-        _startPhase(taskId, task, Phase.Joining, params_.joinWindow);
-        token.safeTransferFrom(msg.sender, address(this), params_.pool);
-    }
-
-    /// @inheritdoc ITaskRegistry
+    /// @inheritdoc ITaskRounds
     function joinAsAggregator(uint256 taskId) external {
         Task storage task = _joinable(taskId);
         _requireAggregator(task);
@@ -55,7 +26,7 @@ abstract contract Joining is TaskBase, ITaskRegistry {
         _join(taskId, task, IStaking.Role.Aggregator, 0, bond);
     }
 
-    /// @inheritdoc ITaskRegistry
+    /// @inheritdoc ITaskRounds
     function joinAsHospital(uint256 taskId, uint256 rows, bytes calldata transportKey) external {
         Task storage task = _joinable(taskId);
         if (rows == 0) revert RowsAreZero();
@@ -69,7 +40,7 @@ abstract contract Joining is TaskBase, ITaskRegistry {
         _join(taskId, task, IStaking.Role.Hospital, index, bond);
     }
 
-    /// @inheritdoc ITaskRegistry
+    /// @inheritdoc ITaskRounds
     function joinAsVoter(uint256 taskId) external {
         Task storage task = _joinable(taskId);
         bytes32 keyHash = staking.voterKeyHash(msg.sender);
@@ -83,7 +54,7 @@ abstract contract Joining is TaskBase, ITaskRegistry {
         _join(taskId, task, IStaking.Role.Voter, index, bond);
     }
 
-    /// @inheritdoc ITaskRegistry
+    /// @inheritdoc ITaskRounds
     /// @dev Not while the seed of the next dealing is on its way or known: who knows it could choose the cohorts by
     ///      choosing whether to be among them.
     function resume(uint256 taskId) external {
@@ -98,7 +69,7 @@ abstract contract Joining is TaskBase, ITaskRegistry {
         emit HospitalResumed(taskId, msg.sender);
     }
 
-    /// @inheritdoc ITaskRegistry
+    /// @inheritdoc ITaskRounds
     function claim() external returns (uint256 amount) {
         amount = _claimable[msg.sender];
         if (amount == 0) revert NothingToClaim(msg.sender);
@@ -108,7 +79,7 @@ abstract contract Joining is TaskBase, ITaskRegistry {
         token.safeTransfer(msg.sender, amount);
     }
 
-    /// @inheritdoc ITaskRegistry
+    /// @inheritdoc ITaskRounds
     function releaseBond(uint256 taskId, address account) external {
         Task storage task = _in(taskId, Phase.Ended);
         (IStaking.Role role, uint128 bond) = _takeBond(task, account);

@@ -66,12 +66,16 @@ abstract contract Judging is TaskBase, ITaskRounds {
         uint256 index = _member(taskId, task, IStaking.Role.Voter, type(uint256).max);
         if (!round.seated.has(index)) revert NotSeated(taskId, msg.sender);
         if (round.revealed.has(index)) revert AlreadyActed(taskId, msg.sender);
-        if (scores.length != round.cohorts) revert ScoreCountWrong(scores.length, round.cohorts);
+        uint256 wanted = _hasCanaries(task, number) ? 2 * uint256(round.cohorts) : round.cohorts;
+        if (scores.length != wanted) revert ScoreCountWrong(scores.length, wanted);
         bytes32 commitment = Scores.commitment(taskId, number, msg.sender, scores, salt);
         if (commitment != task.scoreCommitments[Keys.entry(number, index)]) revert RevealMismatch(msg.sender);
 
         Scores.save(task.scores, number, index, scores);
         round.revealed = round.revealed.with(index);
+        // Where the contract itself compared what is published, nobody is asked.
+        bool isAsked = task.params.digests || task.params.canaries;
+        if (isAsked && scores[0] == Scores.DOES_NOT_MATCH) round.mismatched = round.mismatched.with(index);
         emit ScoresRevealed(taskId, number, msg.sender, scores);
     }
 

@@ -3,15 +3,17 @@ pragma solidity ^0.8.28;
 
 import {ITaskRounds} from "../interfaces/ITaskRounds.sol";
 import {Bits} from "../libraries/Bits.sol";
-import {Bls12381, G1} from "../libraries/Bls12381.sol";
+import {Bls12381} from "../libraries/Bls12381.sol";
+import {Canaries} from "../libraries/Canaries.sol";
 import {Kzg} from "../libraries/Kzg.sol";
 import {Cohort, Keys, Round, Task} from "../types/Task.sol";
-import {TaskBase} from "./TaskBase.sol";
+import {Summing} from "./Summing.sol";
 
 /// @title The sums: what they must be by the hospitals' commitments, and the blobs that show them.
 /// @notice The consensus layer proves that a blob's bytes open the commitment behind its versioned hash. So when that
-///         hash is the one of the survivors' added commitments, the blob is the sum of what they committed to.
-abstract contract Publishing is TaskBase, ITaskRounds {
+///         hash is the one of the survivors' added commitments, the blob is the sum of what they committed to. In a
+///         canary round the comparison waits until the reveals, and is made by `Opening`.
+abstract contract Publishing is Summing, ITaskRounds {
     using Bits for uint256;
 
     /// @inheritdoc ITaskRounds
@@ -19,74 +21,95 @@ abstract contract Publishing is TaskBase, ITaskRounds {
         external
     {
         (Task storage task, Round storage round) = _open(taskId, Phase.Publishing, number);
+        if (_hasCanaries(task, number)) revert CanaryRound(taskId, number);
         if (!uint256(round.viableCohorts).has(cohort)) revert CohortUnknown(cohort);
         if (blob >= round.blobs) revert BlobUnknown(blob, round.blobs);
         Cohort storage sums = task.cohorts[Keys.entry(number, cohort)];
         if (uint256(sums.summedBlobs).has(blob)) revert AlreadySummed(cohort, blob);
 
-        bytes memory terms = _terms(task, number, sums.members & round.survivors, blob, points);
+        (bytes memory terms,,) = _terms(task, number, sums.members & round.survivors, blob, points, false, 0);
         bytes32 hash = Kzg.versionedHash(Bls12381.compress(Bls12381.weightedSum(terms)));
         task.sums[Keys.entry(number, cohort, blob)] = hash;
-        sums.summedBlobs = uint128(uint256(sums.summedBlobs).with(blob));
-        if (sums.summedBlobs == Bits.below(round.blobs)) {
-            round.summedCohorts = uint64(uint256(round.summedCohorts).with(cohort));
-        }
+        _summed(round, sums, cohort, blob);
         emit CohortSummed(taskId, number, cohort, blob, hash);
+    }
+
+    /// @inheritdoc ITaskRounds
+    function setCanaries(uint256 taskId, uint256 number, bytes32 seedCommitment, bytes32 retreat) external {
+        (Task storage task, Round storage round) = _open(taskId, Phase.Publishing, number);
+        _requireAggregator(task);
+        if (!_hasCanaries(task, number)) revert NotACanaryRound(taskId, number);
+        if (round.canaries != 0) revert CanariesAlreadySet(taskId, number);
+        round.canaries = Canaries.commitment(seedCommitment, retreat);
+        emit CanariesSet(taskId, number, seedCommitment, retreat);
     }
 
     /// @inheritdoc ITaskRounds
     function publish(uint256 taskId, uint256 number, uint256 cohort, uint256 firstBlob, uint256 txBlob, uint256 count)
         external
     {
+        bytes32[] memory hashes = new bytes32[](count);
+        for (uint256 i = 0; i < count; ++i) {
+            hashes[i] = blobhash(txBlob + i);
+        }
+        _publish(taskId, number, cohort, firstBlob, hashes);
+    }
+
+    /// @inheritdoc ITaskRounds
+    function publishDigests(
+        uint256 taskId,
+        uint256 number,
+        uint256 cohort,
+        uint256 firstBlob,
+        bytes32[] calldata hashes
+    ) external {
+        if (!_known(taskId).params.digests) revert NotByDigest(taskId);
+        _publish(taskId, number, cohort, firstBlob, hashes);
+    }
+
+    function _publish(uint256 taskId, uint256 number, uint256 cohort, uint256 firstBlob, bytes32[] memory hashes)
+        private
+    {
         (Task storage task, Round storage round) = _open(taskId, Phase.Publishing, number);
         _requireAggregator(task);
         if (!uint256(round.viableCohorts).has(cohort)) revert CohortUnknown(cohort);
+        bool hasCanaries = _hasCanaries(task, number);
+        if (hasCanaries && round.canaries == 0) revert CanariesNotSet(taskId, number);
 
         Cohort storage sums = task.cohorts[Keys.entry(number, cohort)];
-        uint256 published = sums.publishedBlobs;
-        for (uint256 i = 0; i < count; ++i) {
+        (uint256 published, uint256 blobs) = (sums.publishedBlobs, round.blobs);
+        for (uint256 i = 0; i < hashes.length; ++i) {
             uint256 blob = firstBlob + i;
-            bytes32 expected = task.sums[Keys.entry(number, cohort, blob)];
-            if (expected == 0) revert NotSummed(cohort, blob);
+            if (blob >= blobs) revert BlobUnknown(blob, blobs);
             if (published.has(blob)) revert AlreadyPublished(cohort, blob);
-            bytes32 actual = blobhash(txBlob + i);
-            if (actual != expected) revert BlobMismatch(cohort, blob, expected, actual);
+            bytes32 key = Keys.entry(number, cohort, blob);
+            if (hasCanaries) _take(task, key, cohort, blob, hashes[i]);
+            else _compare(task, key, cohort, blob, hashes[i]);
             published = published.with(blob);
-            emit CohortPublished(taskId, number, cohort, blob, expected);
+            emit CohortPublished(taskId, number, cohort, blob, hashes[i]);
         }
         sums.publishedBlobs = uint128(published);
-        if (published == Bits.below(round.blobs)) _cohortPublished(taskId, task, round, cohort);
+        if (published == Bits.below(blobs)) _cohortPublished(taskId, task, round, cohort);
     }
 
+    function _take(Task storage task, bytes32 key, uint256 cohort, uint256 blob, bytes32 hash) private {
+        if (hash == 0) revert BlobMissing(cohort, blob);
+        task.sums[key] = hash;
+    }
+
+    function _compare(Task storage task, bytes32 key, uint256 cohort, uint256 blob, bytes32 hash) private view {
+        bytes32 expected = task.sums[key];
+        if (expected == 0) revert NotSummed(cohort, blob);
+        if (hash != expected) revert BlobMismatch(cohort, blob, expected, hash);
+    }
+
+    /// @dev Without blobs nobody but the committee can say that the statistics can be had.
     function _cohortPublished(uint256 taskId, Task storage task, Round storage round, uint256 cohort) private {
         uint256 published = uint256(round.publishedCohorts).with(cohort);
         round.publishedCohorts = uint64(published);
         if (published != round.viableCohorts) return;
-        if (task.state.round == 0) _settled(taskId, task, new int64[](0), published);
-        else _awaitBeacon(taskId, task, Phase.Drawing);
-    }
-
-    /// @dev The survivors' points with their weights, each point compared with what its hospital committed to.
-    ///      Curve and subgroup need no check here: the opening made it, and the precompile makes it again.
-    function _terms(Task storage task, uint256 number, uint256 survivors, uint256 blob, bytes calldata points)
-        private
-        view
-        returns (bytes memory terms)
-    {
-        uint256 count = survivors.count();
-        if (points.length != count * Bls12381.G1_LENGTH) {
-            revert PointsWrong(points.length, count * Bls12381.G1_LENGTH);
-        }
-        terms = new bytes(count * Bls12381.TERM_LENGTH);
-        uint256 term;
-        for (uint256 i = 0; survivors >> i != 0; ++i) {
-            if (!survivors.has(i)) continue;
-            G1 memory point = Bls12381.pointAt(points, term);
-            if (keccak256(Bls12381.compress(point)) != task.commitments[Keys.entry(number, i, blob)]) {
-                revert CommitmentMismatch(task.hospitals[i].node, blob);
-            }
-            uint256 weight = number == 0 ? 1 : task.hospitals[i].weight;
-            Bls12381.setTerm(terms, term++, point, weight);
-        }
+        bool isJudged = task.state.round != 0 || task.params.digests;
+        if (isJudged) _awaitBeacon(taskId, task, Phase.Drawing);
+        else _settled(taskId, task, new int64[](0), published);
     }
 }

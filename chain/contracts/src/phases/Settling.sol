@@ -2,18 +2,16 @@
 pragma solidity ^0.8.28;
 
 import {IStaking} from "../interfaces/IStaking.sol";
-import {ITaskRounds} from "../interfaces/ITaskRounds.sol";
+import {ITaskRegistry} from "../interfaces/ITaskRegistry.sol";
 import {Bits} from "../libraries/Bits.sol";
-import {Medians} from "../libraries/Medians.sol";
 import {Payouts} from "../libraries/Payouts.sol";
-import {Scores} from "../libraries/Scores.sol";
 import {Verdicts} from "../libraries/Verdicts.sol";
 import {Round, Task} from "../types/Task.sol";
 import {TaskBase} from "./TaskBase.sol";
 
 /// @title The end of a round: judgement, rewards and slashes.
 /// @notice What a round may pay is an even part of the pool. What it does not pay stays in the pool.
-abstract contract Settling is TaskBase, ITaskRounds {
+abstract contract Settling is TaskBase, ITaskRegistry {
     using Bits for uint256;
 
     /// @dev What a round pays: handed over to Staking, where it vests, in one call.
@@ -23,55 +21,66 @@ abstract contract Settling is TaskBase, ITaskRounds {
         uint256 total;
     }
 
-    /// @inheritdoc ITaskRounds
-    function settle(uint256 taskId, uint256 number) external {
-        (Task storage task, Round storage round) = _in(taskId, Phase.Revealing, number);
-        if (round.revealed != round.seated) _requireOver(taskId, task);
+    /// @inheritdoc ITaskRegistry
+    function settle(uint256 taskId, uint256 number) public {
+        Phase phase = _known(taskId).state.phase;
+        if (phase != Phase.Opening) phase = Phase.Revealing;
+        (Task storage task, Round storage round) = _in(taskId, phase, number);
+        if (phase == Phase.Opening) {
+            if (!_isSummed(round)) revert CohortsNotOpened(round.summedCohorts, round.viableCohorts);
+        } else if (round.revealed != round.seated) {
+            _requireOver(taskId, task);
+        }
         _settle(taskId, task);
     }
 
     function _settle(uint256 taskId, Task storage task) internal {
         uint256 number = task.state.round;
         Round storage round = task.rounds[number];
-        uint256 silent = round.seated & ~round.revealed;
-        for (uint256 i = 0; silent >> i != 0; ++i) {
-            if (silent.has(i)) _slash(taskId, task, SlashReason.NotRevealed, i);
+        uint256 revealed = round.revealed.count();
+        bool enough = revealed >= task.params.minReveals;
+        bool matches = 2 * round.mismatched.count() <= revealed;
+        if (enough && matches && !_isSummed(round)) {
+            return _startPhase(taskId, task, Phase.Opening, task.params.publishWindow);
         }
-        if (round.revealed.count() < task.params.minReveals) {
-            return _void(taskId, task, VoidReason.TooFewScores);
-        }
+        _slashSilent(taskId, task, round);
+        if (!enough) return _void(taskId, task, VoidReason.TooFewScores);
+        if (!matches) return _blame(taskId, task, SlashReason.Mismatched, VoidReason.Mismatched);
+        // Of the statistics nothing but that they match was asked.
+        if (number == 0) return _settled(taskId, task, new int64[](0), round.publishedCohorts);
 
         uint256 left = task.state.poolLeft;
         uint256 budget = Payouts.budget(task.params.pool, task.params.rounds, left);
-        Verdicts.Verdict memory verdict = Verdicts.judge(task, number, _medians(task, round, number), budget);
-        uint256 harmful = verdict.harmful;
-        for (uint256 i = 0; harmful >> i != 0; ++i) {
-            if (harmful.has(i)) _slash(taskId, task, SlashReason.HarmfulCohort, i);
-        }
+        Verdicts.Verdict memory verdict = Verdicts.judge(task, number, budget);
+        _slashAll(taskId, task, SlashReason.HarmfulCohort, verdict.harmful);
+        _slashAll(taskId, task, SlashReason.FailedCanary, verdict.failed);
         task.state.poolLeft = uint128(left - _pay(taskId, task, round, verdict));
         round.budget = uint128(budget);
         _settled(taskId, task, verdict.medians, verdict.accepted);
     }
 
-    function _medians(Task storage task, Round storage round, uint256 number)
-        private
-        view
-        returns (int64[] memory medians)
-    {
-        (uint256 viable, uint256 revealed) = (round.viableCohorts, round.revealed);
-        medians = new int64[](round.cohorts);
-        for (uint256 cohort = 0; viable >> cohort != 0; ++cohort) {
-            if (viable.has(cohort)) medians[cohort] = _median(task, number, revealed, cohort);
-        }
+    /// @notice The end of the late phases: `Tasks.tick` comes here with them.
+    function tick(uint256 taskId) external {
+        Task storage task = _known(taskId);
+        _requireOver(taskId, task);
+        _payBounty(taskId, task);
+        if (task.state.phase == Phase.Opening) _notOpened(taskId, task);
+        else _settle(taskId, task);
     }
 
-    function _median(Task storage task, uint256 number, uint256 revealed, uint256 cohort) private view returns (int64) {
-        int64[] memory scores = new int64[](revealed.count());
-        uint256 place;
-        for (uint256 i = 0; revealed >> i != 0; ++i) {
-            if (revealed.has(i)) scores[place++] = Scores.load(task.scores, number, i, cohort);
-        }
-        return Medians.lower(scores);
+    /// @dev The aggregator let the opening phase pass.
+    function _notOpened(uint256 taskId, Task storage task) private {
+        _slashSilent(taskId, task, task.rounds[task.state.round]);
+        _blame(taskId, task, SlashReason.NotOpened, VoidReason.NotOpened);
+    }
+
+    function _slashSilent(uint256 taskId, Task storage task, Round storage round) private {
+        _slashAll(taskId, task, SlashReason.NotRevealed, round.seated & ~round.revealed);
+    }
+
+    /// @dev Whether every sum is known to be what was published: without canaries since the publication.
+    function _isSummed(Round storage round) private view returns (bool) {
+        return round.summedCohorts == round.viableCohorts;
     }
 
     function _pay(uint256 taskId, Task storage task, Round storage round, Verdicts.Verdict memory verdict)

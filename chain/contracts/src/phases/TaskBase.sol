@@ -100,6 +100,11 @@ abstract contract TaskBase is ITaskTypes {
         if (!isIn) revert NotAMember(taskId, account);
     }
 
+    /// @dev The statistics are judged by nobody, so there is nobody to be tested.
+    function _hasCanaries(Task storage task, uint256 number) internal view returns (bool) {
+        return number != 0 && task.params.canaries;
+    }
+
     // Passage.
 
     function _startPhase(uint256 taskId, Task storage task, Phase phase, uint256 window) internal {
@@ -188,9 +193,30 @@ abstract contract TaskBase is ITaskTypes {
 
     // Money.
 
+    /// @dev Before the task moves on: what is left of the pool may go back to the operator then.
+    function _payBounty(uint256 taskId, Task storage task) internal {
+        uint128 left = task.state.poolLeft;
+        uint128 amount = uint128(Math.min(task.params.tickBounty, left));
+        if (amount == 0) return;
+        task.state.poolLeft = left - amount;
+        emit BountyPaid(taskId, task.state.round, msg.sender, amount);
+        _credit(msg.sender, amount);
+    }
+
+    function _blame(uint256 taskId, Task storage task, SlashReason fault, VoidReason reason) internal {
+        _slash(taskId, task, fault, 0);
+        _void(taskId, task, reason);
+    }
+
     function _credit(address account, uint256 amount) internal {
         _claimable[account] += amount;
         _totalClaimable += amount;
+    }
+
+    function _slashAll(uint256 taskId, Task storage task, SlashReason reason, uint256 guilty) internal {
+        for (uint256 i = 0; guilty >> i != 0; ++i) {
+            if (guilty.has(i)) _slash(taskId, task, reason, i);
+        }
     }
 
     /// @param index among those of the role that the fault is of; 0 for the aggregator.

@@ -56,7 +56,7 @@ abstract contract Training is TaskBase, ITaskRounds {
 
     /// @inheritdoc ITaskRounds
     /// @dev A cohort that falls below its minimum leaves the round, and of its hospitals nobody can tell on chain
-    ///      who withheld an upload: absent are only those left out of a cohort that stays.
+    ///      who withheld an upload: absent, and slashed, are only those left out of a cohort that stays.
     function fixSurvivors(uint256 taskId, uint256 number, uint256 survivors) external {
         (Task storage task, Round storage round) = _open(taskId, Phase.Uploading, number);
         _requireAggregator(task);
@@ -65,7 +65,9 @@ abstract contract Training is TaskBase, ITaskRounds {
         round.viableCohorts = uint64(viable);
         round.survivors = survivors;
         emit SurvivorsFixed(taskId, number, survivors);
-        _markAbsent(taskId, task, members & ~round.pending & ~survivors);
+        uint256 withheld = members & ~round.pending & ~survivors;
+        _markAbsent(taskId, task, withheld);
+        _slashAll(taskId, task, SlashReason.WithheldUpload, withheld);
         if (viable == 0) _void(taskId, task, VoidReason.TooFewHospitals);
         else _startPhase(taskId, task, Phase.Publishing, task.params.publishWindow);
     }

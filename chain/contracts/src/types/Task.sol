@@ -46,17 +46,20 @@ struct Round {
     uint256 seated;
     uint256 stoodDown;
     uint256 revealed;
+    uint256 mismatched; // of these, who say that what is published does not match
     uint256 seatWeight;
     bytes32 cohortSeed;
     bytes32 seatSeed;
+    bytes32 canaries; // `Canaries.commitment` of what the aggregator keeps secret until the reveals
     uint64 acceptedCohorts;
+    uint64 turnedCohorts;
     uint128 budget; // what the round might pay, once settled
     int64[] medians;
 }
 
 struct Cohort {
     uint256 members;
-    uint128 summedBlobs;
+    uint128 summedBlobs; // in a canary round: opened
     uint128 publishedBlobs;
 }
 
@@ -71,7 +74,7 @@ struct Task {
     mapping(uint256 round => Round) rounds;
     mapping(bytes32 roundAndCohort => Cohort) cohorts;
     mapping(bytes32 roundHospitalBlob => bytes32) commitments; // keccak256 of the compressed point
-    mapping(bytes32 roundCohortBlob => bytes32) sums; // versioned hash of what must be published
+    mapping(bytes32 roundCohortBlob => bytes32) sums; // versioned hash of what must be, or with canaries is, published
     mapping(bytes32 roundAndVoter => bytes32) scoreCommitments;
     mapping(bytes32 roundVoterWord => uint256) scores; // four to a word
 }

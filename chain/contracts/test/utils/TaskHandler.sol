@@ -4,13 +4,15 @@ pragma solidity ^0.8.28;
 import {IStaking} from "../../src/interfaces/IStaking.sol";
 import {ITaskTypes} from "../../src/interfaces/ITaskTypes.sol";
 import {Bits} from "../../src/libraries/Bits.sol";
-import {Fixture} from "./Fixture.sol";
+import {Scores} from "../../src/libraries/Scores.sol";
+import {CanaryFixture} from "./CanaryFixture.sol";
 
 /// @notice All roles of a task, each doing what it may at that moment, or not doing it. No call here may revert.
-contract TaskHandler is Fixture {
+contract TaskHandler is CanaryFixture {
     using Bits for uint256;
 
     mapping(uint256 task => mapping(uint256 round => mapping(uint256 voter => int64))) private _opinionOf;
+    mapping(uint256 task => mapping(uint256 round => bool)) private _areCanariesSet;
 
     function start() external {
         setUp();
@@ -39,10 +41,15 @@ contract TaskHandler is Fixture {
         ITaskTypes.Phase phase = tasks.state(id).phase;
         ITaskTypes.RoundState memory round = _roundState();
         if (phase == ITaskTypes.Phase.Uploading) return _fix(_choice(round, left));
-        if (phase != ITaskTypes.Phase.Publishing) return;
+        if (phase == ITaskTypes.Phase.Publishing && _hasCanaries() && !_areCanariesSet[id][_round()]) {
+            _areCanariesSet[id][_round()] = true;
+            return _setCanaries();
+        }
         for (uint256 cohort = 0; cohort < round.cohorts; ++cohort) {
-            if (!round.viableCohorts.has(cohort) || round.publishedCohorts.has(cohort)) continue;
-            return _publish(cohort, 0, _sumCohort(cohort, 0));
+            if (!round.viableCohorts.has(cohort)) continue;
+            if (phase == ITaskTypes.Phase.Opening && !round.summedCohorts.has(cohort)) return _openCohort(cohort);
+            bool isNext = phase == ITaskTypes.Phase.Publishing && !round.publishedCohorts.has(cohort);
+            if (isNext) return _publishCohort(cohort);
         }
     }
 
@@ -53,7 +60,7 @@ contract TaskHandler is Fixture {
         ITaskTypes.RoundState memory round = _roundState();
         if (state.phase == ITaskTypes.Phase.Revealing) {
             if (round.seated.has(who) && !round.revealed.has(who)) {
-                _reveal(who, _scores(_opinionOf[id][state.round][who]));
+                _reveal(who, _ballotOf(_opinionOf[id][state.round][who]));
             }
         } else if (state.phase == ITaskTypes.Phase.Scoring) {
             bool isDone = (round.seated | round.stoodDown).has(who) || !state.activeVoters.has(who);
@@ -61,7 +68,7 @@ contract TaskHandler is Fixture {
             if (takesSeat && _wins(who)) {
                 opinion = opinion % 5_000;
                 _opinionOf[id][state.round][who] = opinion;
-                return _score(who, _scores(opinion));
+                return _score(who, _ballotOf(opinion));
             }
             vm.prank(_voter(who));
             tasks.standDown(id, state.round);
@@ -78,6 +85,8 @@ contract TaskHandler is Fixture {
         } else if (state.phase == ITaskTypes.Phase.Drawing) {
             _draw();
         } else if (state.phase == ITaskTypes.Phase.Revealing && round.seated == round.revealed) {
+            tasks.settle(id, state.round);
+        } else if (state.phase == ITaskTypes.Phase.Opening && round.summedCohorts == round.viableCohorts) {
             tasks.settle(id, state.round);
         }
     }
@@ -142,6 +151,8 @@ contract TaskHandler is Fixture {
             }
         }
         ITaskTypes.TaskParams memory params = _params();
+        if (tasks.taskCount() % 3 > 0) params = _canaryParams();
+        (params.digests, params.withheldSlashBps) = (tasks.taskCount() % 2 == 1, 300);
         params.tickBounty = 0.8e18;
         if (token.balanceOf(OPERATOR) < params.pool) return;
         _propose(params);
@@ -152,6 +163,30 @@ contract TaskHandler is Fixture {
         for (uint256 i = 0; i < VOTERS; ++i) {
             if (_free(_voter(i), IStaking.Role.Voter) >= params.voterBond) _joinVoter(i);
         }
+    }
+
+    function _hasCanaries() private view returns (bool) {
+        return _round() > 0 && tasks.params(id).canaries;
+    }
+
+    function _publishCohort(uint256 cohort) private {
+        uint256 round = _round();
+        bytes32 hash = _hasCanaries() ? _publishedHash(cohort, 0, _isTurned(cohort)) : _sumCohort(cohort, 0);
+        if (!tasks.params(id).digests) return _publish(cohort, 0, hash);
+        bytes32[] memory hashes = new bytes32[](1);
+        hashes[0] = hash;
+        vm.prank(AGGREGATOR);
+        tasks.publishDigests(id, round, cohort, 0, hashes);
+    }
+
+    /// @dev Most look; some say the same of everything, and some that nothing matches.
+    function _ballotOf(int64 opinion) private view returns (int64[] memory) {
+        if (opinion % 11 == 1) opinion = Scores.DOES_NOT_MATCH;
+        if (!_hasCanaries()) return _scores(opinion);
+        return
+            opinion % 11 == 2 || opinion == Scores.DOES_NOT_MATCH
+                ? _constant(opinion)
+                : _ballot(opinion, opinion - 2_000);
     }
 
     function _release(address node, IStaking.Role role) private {

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.28;
+
+import {ITaskRegistry} from "../interfaces/ITaskRegistry.sol";
+import {Bits} from "../libraries/Bits.sol";
+import {Bls12381, G1} from "../libraries/Bls12381.sol";
+import {Canaries, Shown} from "../libraries/Canaries.sol";
+import {Kzg} from "../libraries/Kzg.sol";
+import {Cohort, Keys, Round, Task} from "../types/Task.sol";
+import {Settling} from "./Settling.sol";
+import {Summing} from "./Summing.sol";
+
+/// @title What was published in a canary round: shown, once the scores are revealed, to be the sums or the sums turned.
+/// @notice Nobody is paid, and no model goes on, before every blob's hash is the one that the survivors' commitments give.
+abstract contract Opening is Summing, Settling {
+    using Bits for uint256;
+
+    /// @inheritdoc ITaskRegistry
+    function openCanaries(
+        uint256 taskId,
+        uint256 number,
+        uint256 cohort,
+        uint256 firstBlob,
+        bytes32 seed,
+        bytes calldata retreat,
+        Opened[] calldata opened
+    ) external {
+        if (_known(taskId).state.phase == Phase.Revealing) settle(taskId, number); // which starts this phase
+        (, Round storage round) = _open(taskId, Phase.Opening, number);
+        if (Canaries.commitment(Canaries.seedCommitment(seed), keccak256(retreat)) != round.canaries) {
+            revert CanariesMismatch(taskId, number);
+        }
+        if (!uint256(round.viableCohorts).has(cohort)) revert CohortUnknown(cohort);
+        if (retreat.length != round.blobs * Bls12381.G1_LENGTH) {
+            revert PointsWrong(retreat.length, round.blobs * Bls12381.G1_LENGTH);
+        }
+        Shown memory shown;
+        shown.isTurned = Canaries.isTurned(seed, taskId, number, cohort);
+        for (uint256 i = 0; i < opened.length; ++i) {
+            uint256 blob = firstBlob + i;
+            if (blob >= round.blobs) revert BlobUnknown(blob, round.blobs);
+            shown.retreat = Bls12381.pointAt(retreat, blob);
+            _openBlob(taskId, cohort, blob, shown, opened[i]);
+        }
+        if (!uint256(round.summedCohorts).has(cohort)) return;
+        if (shown.isTurned) round.turnedCohorts = uint64(uint256(round.turnedCohorts).with(cohort));
+        emit CohortOpened(taskId, number, cohort, shown.isTurned);
+    }
+
+    function _openBlob(uint256 taskId, uint256 cohort, uint256 blob, Shown memory shown, Opened calldata opened)
+        private
+    {
+        Task storage task = _tasks[taskId];
+        uint256 number = task.state.round;
+        Round storage round = task.rounds[number];
+        Cohort storage sums = task.cohorts[Keys.entry(number, cohort)];
+        if (uint256(sums.summedBlobs).has(blob)) revert AlreadySummed(cohort, blob);
+        (shown.first, shown.second) = (opened.first, opened.second);
+        bytes32 expected = _expected(task, sums.members & round.survivors, blob, shown, opened.points);
+        bytes32 published = task.sums[Keys.entry(number, cohort, blob)];
+        if (expected != published) revert BlobMismatch(cohort, blob, expected, published);
+        _summed(round, sums, cohort, blob);
+    }
+
+    /// @dev The versioned hash of what the survivors' points make of a published blob.
+    function _expected(Task storage task, uint256 survivors, uint256 blob, Shown memory shown, bytes calldata points)
+        private
+        view
+        returns (bytes32)
+    {
+        uint256 room = shown.isTurned ? Canaries.TURNED_TERMS : Canaries.PLAIN_TERMS;
+        bytes memory terms;
+        (terms, shown.next, shown.weight) =
+            _terms(task, task.state.round, survivors, blob, points, shown.isTurned, room);
+        Canaries.setTerms(terms, shown, task.params.updateBits, task.params.laneBits);
+        return Kzg.versionedHash(Bls12381.compress(Bls12381.weightedSum(terms)));
+    }
+}

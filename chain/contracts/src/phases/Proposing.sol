@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.28;
+
+import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
+import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {ITaskRegistry} from "../interfaces/ITaskRegistry.sol";
+import {TaskRules} from "../libraries/TaskRules.sol";
+import {Task} from "../types/Task.sol";
+import {TaskBase} from "./TaskBase.sol";
+
+/// @title New tasks, and who may end them coming.
+abstract contract Proposing is TaskBase, ITaskRegistry {
+    using SafeERC20 for IERC20;
+
+    /// @inheritdoc ITaskRegistry
+    address public immutable guardian;
+
+    constructor(address guardian_) {
+        guardian = guardian_;
+    }
+
+    /// @inheritdoc ITaskRegistry
+    function stopProposals() external {
+        if (msg.sender != guardian) revert NotGuardian(msg.sender);
+        if (_proposalsStopped) revert ProposalsStopped();
+        _proposalsStopped = true;
+        emit ProposalsEnded(msg.sender);
+    }
+
+    /// @inheritdoc ITaskRegistry
+    function propose(TaskParams calldata params_) external returns (uint256 taskId) {
+        if (_proposalsStopped) revert ProposalsStopped();
+        TaskRules.validate(params_);
+        taskId = ++_taskCount;
+        Task storage task = _tasks[taskId];
+        task.params = params_;
+        task.state.operator = msg.sender;
+        task.state.poolLeft = params_.pool;
+        emit TaskProposed(taskId, msg.sender, params_.specHash, params_.pool);
+        _startPhase(taskId, task, Phase.Joining, params_.joinWindow);
+        token.safeTransferFrom(msg.sender, address(this), params_.pool);
+    }
+}

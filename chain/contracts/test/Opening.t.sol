@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.28;
+
+import {IStaking} from "../src/interfaces/IStaking.sol";
+import {ITaskRegistry} from "../src/interfaces/ITaskRegistry.sol";
+import {ITaskRounds} from "../src/interfaces/ITaskRounds.sol";
+import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
+import {Bits} from "../src/libraries/Bits.sol";
+import {CanaryFixture} from "./utils/CanaryFixture.sol";
+import {Lines} from "./utils/Crypto.sol";
+
+/// @notice Sums published as they are or turned, and opened after the reveals.
+contract OpeningTest is CanaryFixture {
+    using Bits for uint256;
+
+    function _toOpening(uint256 turned) private {
+        _toCanaryScoring(turned);
+        _judge(_honest());
+        tasks.settle(id, 1);
+    }
+
+    // The path on which all goes well.
+
+    function test_round_settlesWhicheverSumsAreTurned(uint8 turned) public {
+        _toOpening(turned % 4);
+        _assertPhase(ITaskTypes.Phase.Opening);
+        _openAll();
+        tasks.settle(id, 1);
+        ITaskTypes.RoundState memory round = tasks.roundState(id, 1);
+        vm.assertEq(uint256(round.outcome), uint256(ITaskTypes.Outcome.Settled));
+        vm.assertEq(round.turnedCohorts, turned % 4);
+        vm.assertEq(round.medians.length, 2);
+        vm.assertEq(round.medians[0], GOOD);
+        vm.assertEq(round.medians[1], GOOD);
+        vm.assertEq(_earned(_voter(0)), uint256(100e18) / 3);
+        vm.assertEq(_earned(_hospital(3)), 140e18);
+        _assertConserved();
+    }
+
+    function test_openCanaries_settlesInTheSameTransaction() public {
+        _toCanaryScoring(1);
+        _judge(_honest());
+        bytes[] memory calls = new bytes[](3);
+        for (uint256 cohort = 0; cohort < 2; ++cohort) {
+            calls[cohort] = abi.encodeCall(
+                ITaskRegistry.openCanaries, (id, 1, cohort, 0, _seed, _retreat(1), _one(_opened(cohort, 0)))
+            );
+        }
+        calls[2] = abi.encodeCall(ITaskRegistry.settle, (id, 1));
+        vm.prank(STRANGER);
+        tasks.multicall(calls);
+        vm.assertEq(uint256(tasks.roundState(id, 1).outcome), uint256(ITaskTypes.Outcome.Settled));
+    }
+
+    function test_openCanaries_opensSeveralBlobsOfACohort() public {
+        ITaskTypes.TaskParams memory params = _canaryParams();
+        (params.updateBlobs, params.cohorts) = (3, 1);
+        _toCanaryPublishing(params);
+        _turn(1);
+        _setCanaries();
+        ITaskTypes.Opened[] memory opened = new ITaskTypes.Opened[](3);
+        for (uint256 blob = 0; blob < 3; ++blob) {
+            _publish(0, blob, _publishedHash(0, blob, true));
+            opened[blob] = _opened(0, blob);
+        }
+        _draw();
+        _judge(_honest());
+        ITaskTypes.Opened[] memory rest = new ITaskTypes.Opened[](2);
+        (rest[0], rest[1]) = (opened[1], opened[2]);
+        tasks.openCanaries(id, 1, 0, 1, _seed, _retreat(3), rest);
+        vm.assertEq(_roundState().summedCohorts, 0);
+        vm.expectEmit(address(tasks));
+        emit ITaskTypes.CohortOpened(id, 1, 0, true);
+        tasks.openCanaries(id, 1, 0, 0, _seed, _retreat(3), _one(opened[0]));
+        vm.assertEq(_roundState().turnedCohorts, 1);
+    }
+
+    // Publishing.
+
+    function test_setCanaries_refusals() public {
+        _propose(_canaryParams());
+        _joinAll();
+        _commitAll();
+        _fix(15);
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.NotACanaryRound.selector, id, 0));
+        vm.prank(AGGREGATOR);
+        tasks.setCanaries(id, 0, "", "");
+        _publishAll();
+        _form();
+        _commitAll();
+        _fix(15);
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.NotAggregator.selector, STRANGER));
+        vm.prank(STRANGER);
+        tasks.setCanaries(id, 1, "", "");
+        vm.expectEmit(address(tasks));
+        emit ITaskTypes.CanariesSet(id, 1, keccak256(abi.encode(TAG, _seed)), keccak256(_retreat(1)));
+        _setCanaries();
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.CanariesAlreadySet.selector, id, 1));
+        vm.prank(AGGREGATOR);
+        tasks.setCanaries(id, 1, "", "");
+    }
+
+    function test_publish_refusals() public {
+        _toCanaryPublishing(_canaryParams());
+        _setBlob(keccak256("blob"));
+        vm.startPrank(AGGREGATOR);
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.CanariesNotSet.selector, id, 1));
+        tasks.publish(id, 1, 0, 0, 0, 1);
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.CanaryRound.selector, id, 1));
+        tasks.sumCommitments(id, 1, 0, 0, "");
+        vm.stopPrank();
+        _setCanaries();
+        vm.startPrank(AGGREGATOR);
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.BlobMissing.selector, 0, 0));
+        tasks.publish(id, 1, 0, 0, 1, 1);
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.BlobUnknown.selector, 1, 1));
+        tasks.publish(id, 1, 0, 1, 0, 1);
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.NotByDigest.selector, id));
+        tasks.publishDigests(id, 1, 0, 0, new bytes32[](1));
+        tasks.publish(id, 1, 0, 0, 0, 1);
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.AlreadyPublished.selector, 0, 0));
+        tasks.publish(id, 1, 0, 0, 0, 1);
+        vm.stopPrank();
+        vm.assertEq(tasks.expectedBlobHash(id, 1, 0, 0), keccak256("blob"));
+    }
+
+    // What cannot be opened.
+
+    function test_openCanaries_refusals() public {
+        _toCanaryScoring(2);
+        ITaskTypes.Opened[] memory good = _one(_opened(0, 0));
+        bytes memory retreat = _retreat(1);
+        vm.expectRevert(
+            abi.encodeWithSelector(
+                ITaskTypes.WrongPhase.selector, id, ITaskTypes.Phase.Scoring, ITaskTypes.Phase.Opening
+            )
+        );
+        tasks.openCanaries(id, 1, 0, 0, _seed, retreat, good);
+        int64[][] memory ballots = _honest();
+        for (uint256 i = 0; i < VOTERS; ++i) {
+            _score(i, ballots[i]);
+        }
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.PhaseNotOver.selector, id, tasks.state(id).deadline));
+        tasks.openCanaries(id, 1, 0, 0, _seed, retreat, good);
+        for (uint256 i = 0; i < VOTERS; ++i) {
+            _reveal(i, ballots[i]);
+        }
+
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.CanariesMismatch.selector, id, 1));
+        tasks.openCanaries(id, 1, 0, 0, keccak256("another"), retreat, good);
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.CanariesMismatch.selector, id, 1));
+        tasks.openCanaries(id, 1, 0, 0, _seed, _retreat(2), good);
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.CohortUnknown.selector, 2));
+        tasks.openCanaries(id, 1, 2, 0, _seed, retreat, good);
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.BlobUnknown.selector, 1, 1));
+        tasks.openCanaries(id, 1, 0, 1, _seed, retreat, good);
+        ITaskTypes.Opened[] memory bad = _one(_opened(1, 0));
+        uint256 first;
+        while (!_survivors(1, 0).has(first)) ++first;
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.CommitmentMismatch.selector, _hospital(first), 0));
+        tasks.openCanaries(id, 1, 0, 0, _seed, retreat, bad);
+        bad = _one(_opened(0, 0));
+        bad[0].first ^= 1;
+        _refusesMismatch(0, bad);
+        bad = _one(_opened(0, 0));
+        (bad[0].first, bad[0].second) = (bad[0].second, bad[0].first);
+        _refusesMismatch(0, bad);
+
+        tasks.openCanaries(id, 1, 0, 0, _seed, retreat, good);
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.AlreadySummed.selector, 0, 0));
+        tasks.openCanaries(id, 1, 0, 0, _seed, retreat, good);
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.CohortsNotOpened.selector, 1, 3));
+        tasks.settle(id, 1);
+        _pass();
+        good = _one(_opened(1, 0));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.PhaseOver.selector, id, tasks.state(id).deadline));
+        tasks.openCanaries(id, 1, 1, 0, _seed, retreat, good);
+    }
+
+    function _refusesMismatch(uint256 cohort, ITaskTypes.Opened[] memory opened) private {
+        bytes memory retreat = _retreat(1);
+        try tasks.openCanaries(id, 1, cohort, 0, _seed, retreat, opened) {
+            vm.assertTrue(false);
+        } catch (bytes memory reason) {
+            vm.assertEq(bytes32(bytes4(reason)), bytes32(ITaskTypes.BlobMismatch.selector));
+        }
+    }
+
+    /// @dev Whatever the blinders it names: they are fixed by what it published.
+    function test_attack_changedBlobCannotBeOpened(uint256 first, uint256 second) public {
+        _toCanaryPublishing(_canaryParams());
+        _turn(1);
+        _setCanaries();
+        _publish(0, 0, Lines.hash(Lines.from("something else")));
+        _publish(1, 0, _publishedHash(1, 0, false));
+        _draw();
+        _judge(_honest());
+        ITaskTypes.Opened memory opened = _opened(0, 0);
+        (opened.first, opened.second) = (first, second);
+        _refusesMismatch(0, _one(opened));
+        _openCohort(1);
+        _pass();
+        tasks.tick(id);
+        _assertBlamed(ITaskTypes.VoidReason.NotOpened, ITaskTypes.PayoutReason.NotOpened);
+    }
+
+    /// @dev Once the seed is committed to, a good sum cannot be passed off as the canary, nor the other way round.
+    function test_attack_sumPublishedTheOtherWayCannotBeOpened() public {
+        _toCanaryPublishing(_canaryParams());
+        _turn(1);
+        _setCanaries();
+        _publish(0, 0, _publishedHash(0, 0, false));
+        _publish(1, 0, _publishedHash(1, 0, true));
+        _draw();
+        _judge(_honest());
+        _refusesMismatch(0, _one(_opened(0, 0)));
+        _refusesMismatch(1, _one(_opened(1, 0)));
+    }
+
+    function test_attack_sumWithoutASurvivorCannotBeOpened() public {
+        _toCanaryPublishing(_canaryParams());
+        _turn(0);
+        _setCanaries();
+        uint256 survivors = _survivors(1, 0);
+        (, bytes32 hash) = _sum(1, survivors & (survivors - 1), 0);
+        _publish(0, 0, hash);
+        _publish(1, 0, _publishedHash(1, 0, false));
+        _draw();
+        _judge(_honest());
+        _refusesMismatch(0, _one(_opened(0, 0)));
+    }
+
+    /// @dev Silent voters lose theirs, too.
+    function test_tick_slashesAnAggregatorThatDoesNotOpen() public {
+        _toCanaryScoring(3);
+        int64[][] memory ballots = _honest();
+        for (uint256 i = 0; i < VOTERS; ++i) {
+            _score(i, ballots[i]);
+        }
+        _reveal(0, ballots[0]);
+        _reveal(1, ballots[1]);
+        _pass();
+        tasks.tick(id);
+        _assertPhase(ITaskTypes.Phase.Opening);
+        vm.assertEq(_locked(_voter(2), IStaking.Role.Voter), 50e18);
+        _openCohort(0);
+        _pass();
+        tasks.tick(id);
+        _assertBlamed(ITaskTypes.VoidReason.NotOpened, ITaskTypes.PayoutReason.NotOpened);
+        vm.assertEq(tasks.explain(id, 1, _voter(2)).slash, 25e18);
+        vm.assertEq(_locked(_voter(2), IStaking.Role.Voter), 25e18);
+    }
+
+    function _assertBlamed(ITaskTypes.VoidReason reason, ITaskTypes.PayoutReason said) private view {
+        _assertVoid(1, reason);
+        ITaskTypes.Payout memory payout = tasks.explain(id, 1, AGGREGATOR);
+        vm.assertEq(uint256(payout.reason), uint256(said));
+        vm.assertEq(payout.slash, 100e18);
+        vm.assertEq(_locked(AGGREGATOR, IStaking.Role.Aggregator), 100e18);
+        vm.assertEq(_earned(_voter(0)), 0);
+        vm.assertEq(_earned(_hospital(0)), 0);
+        _assertConserved();
+    }
+
+    // Voters and what they pass as good.
+
+    function _settleBallots(uint256 turned, int64[][] memory ballots) private {
+        _judge(ballots);
+        _openAll();
+        tasks.settle(id, 1);
+        vm.assertEq(tasks.roundState(id, 1).turnedCohorts, turned);
+        _assertConserved();
+    }
+
+    function _says(uint256 voter, ITaskTypes.PayoutReason reason, uint256 slash) private view {
+        ITaskTypes.Payout memory payout = tasks.explain(id, 1, _voter(voter));
+        vm.assertEq(uint256(payout.reason), uint256(reason));
+        vm.assertEq(payout.slash, slash);
+        vm.assertEq(_locked(_voter(voter), IStaking.Role.Voter), 50e18 - slash);
+        vm.assertTrue((_earned(_voter(voter)) > 0) == (reason == ITaskTypes.PayoutReason.Paid));
+    }
+
+    function test_settle_slashesWhoPassesACanary(uint8 turned, int64 each) public {
+        _toCanaryScoring(turned % 4);
+        int64[][] memory ballots = _honest();
+        ballots[2] = _constant(each % 1_000_000); // ties fail, whatever the constant
+        _settleBallots(turned % 4, ballots);
+        _says(0, ITaskTypes.PayoutReason.Paid, 0);
+        _says(2, ITaskTypes.PayoutReason.FailedCanary, 25e18);
+    }
+
+    function test_settle_slashesWhoTurnsOneCohortRound() public {
+        _toCanaryScoring(1);
+        int64[][] memory ballots = _honest();
+        (ballots[1][1], ballots[1][3]) = (ballots[1][3], ballots[1][1]);
+        _settleBallots(1, ballots);
+        _says(1, ITaskTypes.PayoutReason.FailedCanary, 25e18);
+        _says(2, ITaskTypes.PayoutReason.Paid, 0);
+    }
+
+    function test_settle_paysNoVoterWhereNoPairCounts() public {
+        _toCanaryScoring(2);
+        int64[][] memory ballots = new int64[][](VOTERS);
+        for (uint256 i = 0; i < VOTERS; ++i) {
+            ballots[i] = i == 0 ? _constant(0) : _ballot(GOOD, GOOD - int64(MARGIN) + 1);
+        }
+        _settleBallots(2, ballots);
+        for (uint256 i = 0; i < VOTERS; ++i) {
+            _says(i, ITaskTypes.PayoutReason.Untested, 0);
+        }
+        vm.assertGt(_earned(_hospital(0)), 0);
+    }
+
+    function test_settle_countsAPairFromTheMarginOn() public {
+        _toCanaryScoring(2);
+        int64[][] memory ballots = new int64[][](VOTERS);
+        for (uint256 i = 0; i < VOTERS; ++i) {
+            ballots[i] = i == 0 ? _constant(GOOD) : _ballot(GOOD, GOOD - int64(MARGIN));
+        }
+        _settleBallots(2, ballots);
+        _says(0, ITaskTypes.PayoutReason.FailedCanary, 25e18);
+        _says(1, ITaskTypes.PayoutReason.Paid, 0);
+    }
+
+    /// @dev A sum that the committee rejects arms no test: its canary may be good.
+    function test_settle_testsNobodyByARejectedSum() public {
+        _toCanaryScoring(0);
+        int64[][] memory ballots = new int64[][](VOTERS);
+        for (uint256 i = 0; i < VOTERS; ++i) {
+            ballots[i] = _ballot(-500, i == 0 ? int64(-500) : int64(-9_000));
+        }
+        _settleBallots(0, ballots);
+        _says(0, ITaskTypes.PayoutReason.Untested, 0);
+    }
+
+    // What does not match.
+
+    function test_settle_slashesTheAggregatorByMajority() public {
+        _toCanaryScoring(1);
+        int64[][] memory ballots = _honest();
+        (ballots[0], ballots[2]) = (_mismatch(), _mismatch());
+        _judge(ballots);
+        vm.assertEq(_roundState().mismatched, 5);
+        tasks.settle(id, 1);
+        _assertBlamed(ITaskTypes.VoidReason.Mismatched, ITaskTypes.PayoutReason.Mismatched);
+    }
+
+    /// @dev It is unpaid, for its scores are far from the medians, and not slashed.
+    function test_settle_goesOnWhereAMinorityFindsNoMatch() public {
+        _toCanaryScoring(1);
+        int64[][] memory ballots = _honest();
+        ballots[1] = _mismatch();
+        _settleBallots(1, ballots);
+        _says(1, ITaskTypes.PayoutReason.Far, 0);
+        _says(0, ITaskTypes.PayoutReason.Paid, 0);
+    }
+
+    function test_settle_takesNoWordForIt_whereTheContractCompared() public {
+        _toScoring();
+        int64[][] memory ballots = new int64[][](VOTERS);
+        for (uint256 i = 0; i < VOTERS; ++i) {
+            ballots[i] = _scores(type(int64).min + 1);
+        }
+        _judge(ballots);
+        vm.assertEq(_roundState().mismatched, 0);
+        tasks.settle(id, 1);
+        vm.assertEq(_locked(AGGREGATOR, IStaking.Role.Aggregator), 200e18);
+    }
+}
