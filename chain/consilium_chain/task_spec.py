@@ -273,6 +273,10 @@ class TaskSpec(Section):
             )
         if j.canaries and self.update.bits == MAX_BITS:
             raise ValueError(f"canaries need one bit more than the update's {MAX_BITS}: lower bits to {MAX_BITS - 1}")
+        if j.canaries and round(j.canary_margin * MICRO) < 1:
+            raise ValueError(
+                "canaries need a canary_margin of a millionth at least: without one, pairs of equals count"
+            )
         shares = m.hospital_share_bps + m.voter_share_bps + m.aggregator_share_bps
         if shares != 10_000:
             raise ValueError(f"the three shares sum to {shares} basis points: make them 10000")

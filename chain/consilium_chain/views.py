@@ -82,6 +82,14 @@ INVALID_SCORE = -(2**63)  # a voter's word that a published sum is no valid mode
 DOES_NOT_MATCH = INVALID_SCORE + 1  # ... that what is published is not what the chain says it is; fills the ballot
 
 
+def ballot_size(params: TaskParams, round_: int, cohorts: int) -> int:
+    """Scores of a ballot: one for each of the round's cohorts, and with canaries as many again of their twins.
+
+    In a task with canaries or digests, a ballot that is DOES_NOT_MATCH throughout is one, too.
+    """
+    return cohorts * (2 if params.has_canaries(round_) else 1)
+
+
 def members(bit_map: int) -> Iterator[int]:
     """Indices in a bit map, ascending."""
     while bit_map:
@@ -163,6 +171,10 @@ class TaskParams(_FromChain):
 
     def to_chain(self) -> tuple[Any, ...]:
         return tuple(getattr(self, field.name) for field in fields(self))
+
+    def has_canaries(self, round_: int) -> bool:
+        """Whether this round's sums are published as they are or turned."""
+        return self.canaries and round_ != STATISTICS_ROUND
 
 
 @dataclass(frozen=True)

@@ -124,6 +124,7 @@ CASES = {
     "no bit left for canaries": ("bits = 24", "bits = 40", "canaries need one bit more than the update's 40"),
     "unknown publication": ("bits = 24", 'bits = 24\npublication = "ipfs"', "update.publication"),
     "margin below nothing": ("max_voters = 5", "max_voters = 5\ncanary_margin = -0.1", "judging.canary_margin"),
+    "no margin": ("max_voters = 5", "max_voters = 5\ncanary_margin = 4e-7", "a canary_margin of a millionth at least"),
     "two scores for each cohort": (
         "max_hospitals = 4\n[judging]\nmax_voters = 5",
         "max_hospitals = 32\ncohorts = 32\n[judging]\nmax_voters = 32",
