@@ -21,7 +21,8 @@ from canary_detector import Sample, guessed_scores, round_samples, suspicion
 from canary_families import FAMILIES, Family, make_canary
 from canary_rounds import HEART, Committee, Round, Scenario, Vector, lower_median, play
 from consilium_client.metrics import auc
-from consilium_zk.canaries import STRENGTH, STRENGTH_UNIT
+from consilium_zk.canaries import STRENGTH, STRENGTH_UNIT, published_lanes, read_lanes, retreat_lanes
+from consilium_zk.errors import LaneOutOfRange
 from matplotlib import pyplot
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
@@ -177,6 +178,23 @@ def strike(played: Sequence[Played], margin: float) -> dict[str, dict[str, float
     return found
 
 
+def no_model(tasks: Sequence[tuple[Committee, list[Round]]], strength: float) -> dict[str, list[float]]:
+    """Share of the chosen canaries, by stage, that leave the quantiser's range: voters refuse them without scoring."""
+    left: dict[str, list[bool]] = defaultdict(list)
+    for _, turns in tasks:
+        for turn in turns:
+            bits = turn.spec.update.bits
+            retreat = retreat_lanes(turn.progress, bits, round(strength * STRENGTH_UNIT))
+            for genuine in turn.cohorts:
+                published = published_lanes(genuine.lanes, retreat, genuine.weight, bits, turned=True)
+                try:
+                    read_lanes(published, retreat, genuine.weight, bits, turned=False)
+                    left[stage(turn.number)].append(False)
+                except LaneOutOfRange:
+                    left[stage(turn.number)].append(True)
+    return {name: _share(sum(found), len(found)) for name, found in left.items()}
+
+
 def guess_scores(played: Sequence[Played], samples: Sequence[Sample]) -> dict[str, dict[str, float]]:
     """Share of scores within the task's tolerance of the median: a guess without data, and honest voters'."""
     guesses, judging = guessed_scores(samples), played[0].turn.spec.judging
@@ -208,7 +226,10 @@ def study(scenario: Scenario, count: int, quick: bool) -> dict[str, Any]:
                 if family.name == CHOSEN:
                     rules = {str(margin): strike(played, margin) for margin in MARGINS}
                     guessed = guess_scores(played, samples)
-                    chosen.append({"strength": strength, "margins": rules, "within_tolerance": guessed})
+                    refused = no_model(tasks, strength)
+                    chosen.append(
+                        {"strength": strength, "margins": rules, "within_tolerance": guessed, "no_model": refused}
+                    )
         first = tasks[0][1][0]
         return {
             "name": scenario.name,

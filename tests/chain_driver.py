@@ -56,11 +56,13 @@ def task_params(aggregator: str, **changes: Any) -> TaskParams:
     terms = TaskParams(
         spec_hash=bytes(32), aggregator=aggregator, pool=10_001, hospital_bond=BOND, voter_bond=BOND,
         aggregator_bond=BOND, tick_bounty=0, rounds=2, cohorts=1, min_cohort_size=1, min_hospitals=1, max_hospitals=2,
-        min_voters=1, max_voters=1, seats=1, min_reveals=1, statistics_blobs=1, update_blobs=1, rows_per_weight=10,
-        max_weight=16, accept_floor=-10_000, harmful_below=-50_000, tolerance_abs=1_000, tolerance_bps=1_000,
+        min_voters=1, max_voters=1, seats=1, min_reveals=1, statistics_blobs=1, update_blobs=1, digests=False,
+        canaries=False, update_bits=LAYOUT.bits, lane_bits=LAYOUT.lane_bits, rows_per_weight=10, max_weight=16,
+        accept_floor=-10_000, harmful_below=-50_000, tolerance_abs=1_000, tolerance_bps=1_000, canary_margin=50_000,
         hospital_share_bps=7_000, voter_share_bps=2_000, aggregator_share_bps=1_000, harmful_slash_bps=2_000,
-        not_revealed_slash_bps=1_000, not_published_slash_bps=2_500, join_window=WINDOW, commit_window=WINDOW,
-        upload_window=WINDOW, publish_window=WINDOW, score_window=WINDOW, reveal_window=WINDOW,
+        withheld_slash_bps=200, not_revealed_slash_bps=1_000, failed_canary_slash_bps=5_000,
+        not_published_slash_bps=2_500, join_window=WINDOW, commit_window=WINDOW, upload_window=WINDOW,
+        publish_window=WINDOW, score_window=WINDOW, reveal_window=WINDOW,
     )  # fmt: skip
     return replace(terms, **changes)
 

@@ -31,6 +31,7 @@ ChainError
 ├── LocalNodeError          the local node did not start, or its port is taken
 ├── ArtifactMissing         no artifact of that hash in the store
 ├── ArtifactCorrupt         an artifact's bytes do not have its hash
+├── RecordIncomplete        the public record does not give a model, statistics or canaries yet, or gives none
 ├── SpecInvalid             a task file is malformed, or its values do not fit together
 ├── SpecMismatch            a task file is not the one that the chain names
 ├── SettlementInvalid       a round's record is not one that a chain could hold
@@ -237,6 +238,10 @@ class ArtifactCorrupt(ChainError):
         super().__init__(
             f"the bytes stored as {digest} in {where} hash to something else; delete the file and fetch it again"
         )
+
+
+class RecordIncomplete(ChainError):
+    pass
 
 
 class SpecInvalid(ChainError):

@@ -41,6 +41,14 @@ class CommittedUpdate:
     opening: Opening
 
 
+@dataclass(frozen=True)
+class Canaries:
+    """What the aggregator said before it published a canary round: 32 bytes each, see `consilium_zk.canaries`."""
+
+    seed_commitment: bytes
+    retreat_digest: bytes
+
+
 class Ledger:
     """One account's view of the contracts, or a reader's where the connection has no account."""
 
@@ -165,6 +173,12 @@ class Ledger:
                 parse_commitment(points[i : i + COMMITMENT_BYTES]) for i in range(0, len(points), COMMITMENT_BYTES)
             ]
         return found
+
+    def canaries_set(self, task: int, round_: int) -> Canaries | None:
+        """None where this node has seen no event of it."""
+        for event in self._events_of_task("CanariesSet", taskId=task, round=round_):
+            return Canaries(bytes(event.values["seedCommitment"]), bytes(event.values["retreat"]))
+        return None
 
     def _events_of_task(self, name: str, **indexed: int) -> Iterator[Event]:
         first, last = self.deployment.first_block, self.connection.block_number()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from typing import Annotated, Literal
 
+from consilium_zk.constants import MAX_BITS, MIN_BITS
 from consilium_zk.packing import LaneLayout
 from eth_utils.crypto import keccak
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -125,9 +126,12 @@ class TrainingSpec(Section):
 class UpdateSpec(Section):
     """How an update becomes integers: clipped to an L2 norm, then each value to [-range, range] in `bits` bits."""
 
-    bits: Annotated[int, Field(ge=2, le=40)] = 16
+    bits: Annotated[int, Field(ge=MIN_BITS, le=MAX_BITS)] = 16
     value_range: Annotated[float, Field(gt=0)] = 4.0
     clip_norm: Annotated[float, Field(gt=0)] = 8.0
+    publication: Literal["blobs", "digests"] = Field(
+        default="blobs", description="sums go on chain as blobs, or only their hashes do"
+    )
 
 
 class RoundsSpec(Section):
@@ -150,6 +154,10 @@ class JudgingSpec(Section):
     harmful_below: Score = Field(default=-0.05, description="a cohort below this is slashed")
     tolerance: Annotated[Score, Field(ge=0)] = 0.05
     tolerance_bps: Annotated[int, Field(ge=0, le=10_000)] = 3_000
+    canaries: bool = Field(default=True, description="publish each sum as it is or turned, by a secret bit")
+    canary_margin: Annotated[Score, Field(ge=0)] = Field(
+        default=0.05, description="how far apart the medians of a sum and its canary must lie for the pair to count"
+    )
 
 
 class MoneySpec(Section):
@@ -166,7 +174,9 @@ class MoneySpec(Section):
     voter_share_bps: Annotated[int, Field(ge=0, le=10_000)] = 2_000
     aggregator_share_bps: Annotated[int, Field(ge=0, le=10_000)] = 1_000
     harmful_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = 2_000
+    withheld_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = 200
     not_revealed_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = 1_000
+    failed_canary_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = 5_000
     not_published_slash_bps: Annotated[int, Field(ge=0, le=10_000 // SLASHES_PER_BOND)] = 5_000
 
     def aggregator_fee(self, rounds: int) -> int:
@@ -211,8 +221,9 @@ class TaskSpec(Section):
 
     @property
     def update_layout(self) -> LaneLayout:
-        """Lanes wide enough for every hospital at full weight in one cohort."""
-        return LaneLayout(bits=self.update.bits, total_weight=self.rounds.max_hospitals * self.rounds.max_weight)
+        """Lanes wide enough for every hospital at full weight in one cohort; a turned sum may be twice as large."""
+        bits = self.update.bits + self.judging.canaries
+        return LaneLayout(bits=bits, total_weight=self.rounds.max_hospitals * self.rounds.max_weight)
 
     @property
     def statistics_layout(self) -> LaneLayout:
@@ -221,6 +232,11 @@ class TaskSpec(Section):
     @property
     def update_blobs(self) -> int:
         return self.update_layout.blobs_for(self.parameters)
+
+    @property
+    def lanes(self) -> int:
+        """Length of a training round's vector: the parameters, and zeros up to the last lane of the last blob."""
+        return self.update_blobs * self.update_layout.lanes_per_blob
 
     @property
     def statistics_values(self) -> int:
@@ -249,11 +265,17 @@ class TaskSpec(Section):
             raise ValueError(f"min_reveals {j.min_reveals} is above the {j.seats} seats: lower min_reveals")
         if j.harmful_below > j.accept_floor:
             raise ValueError("harmful_below is above accept_floor: a cohort could be accepted and slashed at once")
-        nodes, scores = r.max_hospitals + j.max_voters, r.cohorts * j.max_voters
+        nodes, scores = r.max_hospitals + j.max_voters, r.cohorts * j.max_voters * (1 + j.canaries)
         if nodes * SETTLE_GAS_PER_NODE + scores * SETTLE_GAS_PER_SCORE > MAX_SETTLE_GAS:
             raise ValueError(
                 f"{nodes} hospitals and voters with {scores} scores a round are more than one transaction can settle:"
                 " lower max_hospitals, max_voters or cohorts"
+            )
+        if j.canaries and self.update.bits == MAX_BITS:
+            raise ValueError(f"canaries need one bit more than the update's {MAX_BITS}: lower bits to {MAX_BITS - 1}")
+        if j.canaries and round(j.canary_margin * MICRO) < 1:
+            raise ValueError(
+                "canaries need a canary_margin of a millionth at least: without one, pairs of equals count"
             )
         shares = m.hospital_share_bps + m.voter_share_bps + m.aggregator_share_bps
         if shares != 10_000:

@@ -18,7 +18,8 @@ class Phase(IntEnum):
     DRAWING = 6
     SCORING = 7
     REVEALING = 8
-    ENDED = 9
+    OPENING = 9
+    ENDED = 10
 
 
 class Outcome(IntEnum):
@@ -33,12 +34,18 @@ class VoidReason(IntEnum):
     SURVIVORS_NOT_FIXED = 2
     NOT_PUBLISHED = 3
     TOO_FEW_SCORES = 4
+    NOT_OPENED = 5
+    MISMATCHED = 6
 
 
 class SlashReason(IntEnum):
     HARMFUL_COHORT = 0
-    NOT_REVEALED = 1
-    NOT_PUBLISHED = 2
+    WITHHELD_UPLOAD = 1
+    NOT_REVEALED = 2
+    FAILED_CANARY = 3
+    NOT_PUBLISHED = 4
+    NOT_OPENED = 5
+    MISMATCHED = 6
 
 
 class PayoutReason(IntEnum):
@@ -47,16 +54,21 @@ class PayoutReason(IntEnum):
     STATISTICS = 2
     VOID = 3
     NOT_PUBLISHED = 4
-    SAT_OUT = 5
-    NOT_COMMITTED = 6
-    NOT_IN_SUM = 7
-    HARMFUL = 8
-    REJECTED = 9
-    NO_IMPROVEMENT = 10
-    NO_SEAT = 11
-    NOT_REVEALED = 12
-    FAR = 13
-    PAID = 14
+    NOT_OPENED = 5
+    MISMATCHED = 6
+    SAT_OUT = 7
+    NOT_COMMITTED = 8
+    NOT_IN_SUM = 9
+    WITHHELD = 10
+    HARMFUL = 11
+    REJECTED = 12
+    NO_IMPROVEMENT = 13
+    NO_SEAT = 14
+    NOT_REVEALED = 15
+    UNTESTED = 16
+    FAILED_CANARY = 17
+    FAR = 18
+    PAID = 19
 
 
 class Role(IntEnum):
@@ -67,6 +79,15 @@ class Role(IntEnum):
 
 STATISTICS_ROUND = 0
 INVALID_SCORE = -(2**63)  # a voter's word that a published sum is no valid model
+DOES_NOT_MATCH = INVALID_SCORE + 1  # ... that what is published is not what the chain says it is; fills the ballot
+
+
+def ballot_size(params: TaskParams, round_: int, cohorts: int) -> int:
+    """Scores of a ballot: one for each of the round's cohorts, and with canaries as many again of their twins.
+
+    In a task with canaries or digests, a ballot that is DOES_NOT_MATCH throughout is one, too.
+    """
+    return cohorts * (2 if params.has_canaries(round_) else 1)
 
 
 def members(bit_map: int) -> Iterator[int]:
@@ -122,17 +143,24 @@ class TaskParams(_FromChain):
     min_reveals: int
     statistics_blobs: int
     update_blobs: int
+    digests: bool
+    canaries: bool
+    update_bits: int
+    lane_bits: int
     rows_per_weight: int
     max_weight: int
     accept_floor: int
     harmful_below: int
     tolerance_abs: int
     tolerance_bps: int
+    canary_margin: int
     hospital_share_bps: int
     voter_share_bps: int
     aggregator_share_bps: int
     harmful_slash_bps: int
+    withheld_slash_bps: int
     not_revealed_slash_bps: int
+    failed_canary_slash_bps: int
     not_published_slash_bps: int
     join_window: int
     commit_window: int
@@ -143,6 +171,10 @@ class TaskParams(_FromChain):
 
     def to_chain(self) -> tuple[Any, ...]:
         return tuple(getattr(self, field.name) for field in fields(self))
+
+    def has_canaries(self, round_: int) -> bool:
+        """Whether this round's sums are published as they are or turned."""
+        return self.canaries and round_ != STATISTICS_ROUND
 
 
 @dataclass(frozen=True)
@@ -185,9 +217,11 @@ class RoundState(_FromChain):
     survivors: int
     summed_cohorts: int
     published_cohorts: int
+    turned_cohorts: int
     seated: int
     stood_down: int
     revealed: int
+    mismatched: int
     seat_weight: int
     accepted_cohorts: int
     medians: tuple[int, ...]

@@ -14,10 +14,11 @@ ClientError
 │   └── TooManyRows             more rows than round 0 can count
 ├── NodeError
 │   ├── FrameMalformed          bytes between relay and node are not a frame
-│   ├── RecordIncomplete        the public record does not give a model or statistics yet, or gives none
+│   ├── RetreatMismatched       what a round's canaries are said to take back is not what the record gives
 │   ├── PendingUpdateLost       a committed update is no longer on this node's disk
 │   ├── BallotLost              a committed ballot is no longer on this node's disk
 │   └── TransportKeyInvalid     the Flower node key is missing or of another kind
+├── StatisticsOutOfRange        a hospital brought round 0 what cannot be counted
 ├── StatisticsInvalid           the summed statistics of round 0 are no numbers
 └── ModelError
     ├── UpdateNotFinite         parameters, or what a model makes of them, hold nan or inf
@@ -122,6 +123,12 @@ class TooManyRows(DataError):
         )
 
 
+class StatisticsOutOfRange(ClientError):
+    def __init__(self, task: int) -> None:
+        self.task = task
+        super().__init__(f"the statistics of task {task} hold a value out of range: leave the task, it has no model")
+
+
 class StatisticsInvalid(ClientError):
     def __init__(self, index: int) -> None:
         self.index = index
@@ -160,8 +167,15 @@ class FrameMalformed(NodeError):
     pass
 
 
-class RecordIncomplete(NodeError):
-    pass
+class RetreatMismatched(NodeError):
+    """`published` and `expected`: digests of the commitments to what the round's canaries take back, 32 bytes."""
+
+    def __init__(self, round_: int, published: bytes, expected: bytes) -> None:
+        self.round, self.published, self.expected = round_, published, expected
+        super().__init__(
+            f"the canaries of round {round_} are said to take back {published.hex()}, but the record gives"
+            f" {expected.hex()}; vote that this round does not match"
+        )
 
 
 class PendingUpdateLost(NodeError):

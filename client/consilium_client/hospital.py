@@ -171,6 +171,7 @@ class HospitalNode:
             lanes = Quantiser(STATISTICS_BITS, STATISTICS_RANGE).quantise(sums, None)
             return pack(lanes, spec.statistics_layout)
         update = clip_norm(self.local_update(round_, self.record.base(round_)), spec.update.clip_norm)
+        update = np.pad(update, (0, spec.lanes - len(update)))  # every lane of a blob is in use
         noise = np.random.default_rng(secrets.randbits(128)).random(len(update))
         lanes = Quantiser(spec.update.bits, spec.update.value_range).quantise(update, noise)
         return pack(lanes, spec.update_layout)

@@ -1,6 +1,7 @@
 """A voter's node: draws its ticket, evaluates every cohort's candidate on its own held-out data, commits, reveals.
 
-`scores` and `reveal` are what a dishonest voter would replace.
+`scores` and `reveal` are what a dishonest voter would replace. Where what is published cannot be had, or is not what it
+should be, a voter says so in place of its scores.
 """
 
 from __future__ import annotations
@@ -14,17 +15,27 @@ from pathlib import Path
 
 import numpy as np
 from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.errors import Refused
+from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, RecordIncomplete, Refused
 from consilium_chain.journal import emit
 from consilium_chain.keystore import voter_key
 from consilium_chain.ledger import Ledger
 from consilium_chain.task_spec import MICRO
-from consilium_chain.views import INVALID_SCORE, Phase, Role, RoundState, TaskState, members
+from consilium_chain.views import (
+    DOES_NOT_MATCH,
+    INVALID_SCORE,
+    STATISTICS_ROUND,
+    Phase,
+    Role,
+    RoundState,
+    TaskState,
+    ballot_size,
+    members,
+)
 from consilium_zk.tickets import draw, public_key, seat_threshold, sign_ticket
 from numpy.typing import NDArray
 
 from consilium_client.config import VoterSettings
-from consilium_client.errors import BallotLost
+from consilium_client.errors import BallotLost, RetreatMismatched
 from consilium_client.metrics import log_loss
 from consilium_client.models import predict
 from consilium_client.replay import PublicRecord, Vector
@@ -32,10 +43,21 @@ from consilium_client.standardise import Standardiser
 from consilium_client.tables import Table, read_table
 from consilium_client.task import JoinedTask, load_task
 
+# What may be a store or chain node that lags behind: tried again until the voter's patience is over.
+UNREADABLE = (ArtifactMissing, ArtifactCorrupt, RecordIncomplete, OSError)
+
+
+def patience_is_over(state: TaskState, score_window: int, now: int) -> bool:
+    """Whether to take what cannot be read in Scoring for not published: half of the phase's window has passed.
+
+    The other half is for the transaction. `now` is the chain's clock in seconds.
+    """
+    return state.deadline - now <= score_window // 2
+
 
 @dataclass(frozen=True)
 class Ballot:
-    """Scores per cohort in millionths, and the salt that hides them until the reveal."""
+    """Scores in millionths, of `ballot_size`, and the salt that hides them until the reveal."""
 
     round: int
     scores: tuple[int, ...]
@@ -97,19 +119,48 @@ class VoterNode:
             emit("stood-down", round=state.round)
             return
         started = time.monotonic()
-        ballot = Ballot(state.round, self.scores(state.round, round_state), secrets.token_bytes(32))
+        ballot = Ballot(state.round, self._judged(state, round_state), secrets.token_bytes(32))
         self._keep(ballot)  # a restart between commit and reveal must not cost the bond
         commitment = self.ledger.score_commitment(self.task.number, state.round, ballot.scores, ballot.salt)
         receipt = self.ledger.commit_scores(self.task.number, state.round, self.public_key, ticket, commitment)
         emit("scored", round=state.round, gas=receipt.gas_used, seconds=round(time.monotonic() - started, 3))
 
+    def _judged(self, state: TaskState, round_state: RoundState) -> tuple[int, ...]:
+        """The scores, or DOES_NOT_MATCH throughout; what cannot be read is tried again while there is time."""
+        params, block, fault = self.task.params, 0, ""
+        while not fault:
+            try:
+                return self.scores(state.round, round_state)
+            except RetreatMismatched as error:
+                fault = type(error).__name__
+            except UNREADABLE as error:
+                if patience_is_over(state, params.score_window, self.ledger.connection.now()):
+                    # A store that fails shows nothing; and the contract itself checked what plain tasks publish.
+                    if isinstance(error, OSError) or not (params.canaries or params.digests):
+                        raise
+                    fault = type(error).__name__
+                else:
+                    block = self.ledger.connection.next_block(block)
+        emit("does-not-match", round=state.round, error=fault)
+        return (DOES_NOT_MATCH,) * ballot_size(params, state.round, round_state.cohorts)
+
     def scores(self, round_: int, round_state: RoundState) -> tuple[int, ...]:
-        """Improvement of each cohort's candidate over the base on this voter's rows: loss saved, in millionths."""
+        """Improvement of candidates over the base on this voter's rows: loss saved, in millionths.
+
+        One for each cohort's sum as published, then, in a canary round, one for each turned. Nothing is scored in
+        round 0: what is published of it is there, or reading it raises one of UNREADABLE.
+        """
+        cohorts, scores = round_state.cohorts, [0] * ballot_size(self.task.params, round_, round_state.cohorts)
+        if round_ == STATISTICS_ROUND:
+            self.record.sums.readings(round_, 0, round_state)
+            return tuple(scores)
+        if self.task.params.has_canaries(round_):
+            self.record.require_canaries(round_)
         base_loss = self._loss(self.record.base(round_))
-        scores = [0] * round_state.cohorts
         for cohort in members(round_state.viable_cohorts):
-            candidate = self.record.candidate(round_, cohort, round_state)
-            scores[cohort] = INVALID_SCORE if candidate is None else round((base_loss - self._loss(candidate)) * MICRO)
+            for turned, candidate in enumerate(self.record.candidates(round_, cohort, round_state)):
+                saved = INVALID_SCORE if candidate is None else round((base_loss - self._loss(candidate)) * MICRO)
+                scores[turned * cohorts + cohort] = saved
         return tuple(scores)
 
     def _loss(self, parameters: Vector) -> float:

@@ -19,7 +19,7 @@ from consilium_chain.errors import Refused
 from consilium_chain.journal import emit
 from consilium_chain.ledger import CommittedUpdate, PublishedCohort
 from consilium_chain.settings import read_settings
-from consilium_chain.views import RoundState
+from consilium_chain.views import RoundState, ballot_size
 from consilium_client.config import HospitalSettings, VoterSettings
 from consilium_client.hospital import HospitalNode
 from consilium_client.replay import Vector
@@ -68,7 +68,7 @@ class LazyVoter(VoterNode):
     """Looks at nothing and says that nothing changed."""
 
     def scores(self, round_: int, round_state: RoundState) -> tuple[int, ...]:
-        return (0,) * round_state.cohorts
+        return (0,) * ballot_size(self.task.params, round_, round_state.cohorts)
 
 
 class SilentVoter(VoterNode):

@@ -1,0 +1,142 @@
+"""A task's public record without a chain: what the contract would say of published sums, and a real artifact store.
+
+Stands in for `Ledger` towards whoever reads records or scores. Every hospital is a cohort by itself.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.ledger import Canaries, Ledger
+from consilium_chain.proposal import task_params
+from consilium_chain.sums import PublishedSums
+from consilium_chain.task_spec import STATISTICS_BITS, STATISTICS_RANGE, parse_task_spec
+from consilium_chain.views import Hospital, Outcome, Phase, RoundState, TaskParams, TaskState, VoidReason
+from consilium_client.replay import PublicRecord
+from consilium_client.task import load_task
+from consilium_zk.blobs import Blob, scale, with_blinders
+from consilium_zk.canaries import is_turned, published_blob, seed_commitment
+from consilium_zk.constants import BLS_MODULUS
+from consilium_zk.kzg import commit, setup
+from consilium_zk.packing import pack
+from consilium_zk.quantise import Quantiser
+from eth_account import Account
+from numpy.typing import NDArray
+
+NUMBER = 1
+BLOCK_TIME = 10
+NEW_ROUND = RoundState(
+    Outcome.PENDING, VoidReason.NONE, 0, 0, bytes(32), bytes(32), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ()
+)  # fmt: skip
+
+
+class PaperRecord:
+    """Rounds are played by `statistics`, `publish` and `settle`; the rest is what readers ask a ledger."""
+
+    def __init__(self, task_file: bytes, folder: Path, weights: Sequence[int], seed: bytes = bytes(32)) -> None:
+        """`seed` decides which cohorts of all rounds are turned."""
+        self.spec, self.folder, self.store = parse_task_spec(task_file), folder, ArtifactStore(folder)
+        self.weights, self.seed = weights, seed
+        self.terms = task_params(self.spec, self.store.put_file(task_file), "0x" + "11" * 20)
+        self._aggregators = PublishedSums(cast(Ledger, self), self.store, NUMBER, self.spec)
+        self.rounds: dict[int, RoundState] = {}
+        self.hashes: dict[tuple[int, int], list[bytes]] = {}
+        self.canaries: dict[int, Canaries] = {}
+        self.clock = 0
+        self.on_block: Callable[[], object] = lambda: None
+        setup()  # commits faster
+        account = Account.from_key(secrets.token_bytes(32))
+        self.address = account.address
+        self.connection = SimpleNamespace(account=account, now=lambda: self.clock, next_block=self._next_block)
+
+    def reader(self) -> PublicRecord:
+        """As a new process would derive it."""
+        ledger = cast(Ledger, self)
+        return PublicRecord(ledger, self.store, load_task(ledger, self.store, NUMBER))
+
+    def settings(self, data: Path) -> Any:
+        """A node's, whose ledger this is."""
+        return SimpleNamespace(
+            connect=lambda: self, artifacts=self.folder, task=NUMBER, data=data, home=self.folder, seed=0
+        )
+
+    def statistics(self, values: NDArray[np.float64]) -> None:
+        """Round 0, of one hospital's values."""
+        lanes = Quantiser(STATISTICS_BITS, STATISTICS_RANGE).quantise(values)
+        self._put(0, [pack(lanes, self.spec.statistics_layout)])
+        self.rounds[0] = replace(NEW_ROUND, outcome=Outcome.SETTLED, cohorts=1, viable_cohorts=1, survivors=1)
+
+    def publish(self, round_: int, updates: Sequence[Sequence[Blob]]) -> RoundState:
+        """A training round's sums: each hospital's packed update, blinded and weighted, as it is or turned."""
+        sums = [
+            [scale(_blinded(blob), weight) for blob in update]
+            for update, weight in zip(updates, self.weights, strict=True)
+        ]
+        if self.spec.judging.canaries:
+            retreat = self._aggregators.retreat(round_)
+            self.canaries[round_] = Canaries(seed_commitment(self.seed), retreat.digest)
+            for cohort, weight in enumerate(self.weights):
+                turned = is_turned(self.seed, NUMBER, round_, cohort)
+                sums[cohort] = [
+                    published_blob(blob, back, weight, self.spec.update_layout, turned)
+                    for blob, back in zip(sums[cohort], retreat.blobs, strict=True)
+                ]
+        self._put(round_, sums)
+        everybody = (1 << len(sums)) - 1
+        self.rounds[round_] = replace(NEW_ROUND, cohorts=len(sums), viable_cohorts=everybody, survivors=everybody)
+        return self.rounds[round_]
+
+    def settle(self, round_: int, accepted: int) -> None:
+        """`accepted`: bit map of cohorts. Says which sums are turned."""
+        turned = sum(is_turned(self.seed, NUMBER, round_, k) << k for k in range(len(self.weights)))
+        self.rounds[round_] = replace(
+            self.rounds[round_],
+            outcome=Outcome.SETTLED,
+            accepted_cohorts=accepted,
+            turned_cohorts=turned if self.spec.judging.canaries else 0,
+        )
+
+    def scoring(self, round_: int) -> TaskState:
+        """The phase begins now."""
+        deadline = self.clock + self.terms.score_window
+        return TaskState("0x" + "22" * 20, Phase.SCORING, round_, deadline, 0, True, 0, 0)
+
+    def _put(self, round_: int, sums: Sequence[Sequence[Blob]]) -> None:
+        for cohort, blobs in enumerate(sums):
+            self.hashes[round_, cohort] = [self.store.put_blob(blob, commit(blob)) for blob in blobs]
+
+    def _next_block(self, seen: int) -> int:
+        self.clock += BLOCK_TIME
+        self.on_block()
+        return seen + 1
+
+    # What readers ask a ledger
+
+    def params(self, task: int) -> TaskParams:
+        return self.terms
+
+    def round_state(self, task: int, round_: int) -> RoundState:
+        return self.rounds.get(round_, NEW_ROUND)
+
+    def cohort_members(self, task: int, round_: int, cohort: int) -> int:
+        return 1 << cohort
+
+    def hospitals(self, task: int) -> list[Hospital]:
+        return [Hospital(f"0x{i:040x}", weight, 0) for i, weight in enumerate(self.weights)]
+
+    def expected_blob_hash(self, task: int, round_: int, cohort: int, blob: int) -> bytes:
+        return self.hashes[round_, cohort][blob]
+
+    def canaries_set(self, task: int, round_: int) -> Canaries | None:
+        return self.canaries.get(round_)
+
+
+def _blinded(blob: Blob) -> Blob:
+    return with_blinders(blob, secrets.randbelow(BLS_MODULUS), secrets.randbelow(BLS_MODULUS))
