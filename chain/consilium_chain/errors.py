@@ -29,6 +29,7 @@ ChainError
 │   └── RelaySignatureInvalid   its signature is not the drand chain's on that round
 ├── RandomnessUnavailable   no drand relay gave a proof of a round: carries each one's failure
 ├── LocalNodeError          the local node did not start, or its port is taken
+├── SignedUpdateMalformed   bytes from a hospital are not a signed update
 ├── ArtifactMissing         no artifact of that hash in the store
 ├── ArtifactCorrupt         an artifact's bytes do not have its hash
 ├── SpecInvalid             a task file is malformed, or its values do not fit together
@@ -225,6 +226,11 @@ class RandomnessUnavailable(ChainError):
 
 class LocalNodeError(ChainError):
     pass
+
+
+class SignedUpdateMalformed(ChainError):
+    def __init__(self, why: str) -> None:
+        super().__init__(f"no signed update: {why}")
 
 
 class ArtifactMissing(ChainError):
