@@ -24,7 +24,7 @@ class HospitalSettings(NodeSettings):
         Literal["relayed", "own"],
         Field(
             description="relayed: by the aggregator's transaction, and by one of its own only where half of the time"
-            " to commit went by without; own: by one of its own at once, which costs ether in every round"
+            " left for it went by without; own: by one of its own at once, which costs ether in every round"
         ),
     ] = "relayed"
     flower: FlowerSettings

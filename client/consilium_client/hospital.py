@@ -55,6 +55,7 @@ class _Round:
     update: PendingUpdate | None = None  # once it is made; never another one
     train_s: float = 0.0
     trained_at: float = field(default_factory=time.monotonic)
+    send_at: int = 0  # by the chain's clock: from then on this node's own transaction
     handed_over: bool = False
     sent: bool = False
     told: bool = False
@@ -129,10 +130,10 @@ class HospitalNode:
             self._see_committed(state, self._round, self._round.update)
 
     def _see_committed(self, state: TaskState, round_: _Round, update: PendingUpdate) -> None:
-        """Tells of the commitment once it is on chain; sends it where half of the time to commit went by without."""
+        """Tells of the commitment once it is on chain; sends it where half of the time for it went by without."""
         if self._is_committed(state.round):
             self._tell_committed(round_, update, by="relay")
-        elif state.phase is Phase.COMMITTING and not round_.sent and self._must_send(state):
+        elif state.phase is Phase.COMMITTING and not round_.sent and self.ledger.connection.now() >= round_.send_at:
             round_.sent = True
             signed = update.signed
             try:
@@ -146,11 +147,6 @@ class HospitalNode:
                 emit("not-committed", round=state.round, error=type(error).__name__, why=str(error))
             else:
                 self._tell_committed(round_, update, by="own", gas=receipt.gas_used)
-
-    def _must_send(self, state: TaskState) -> bool:
-        if self.settings.commits == "own":
-            return True
-        return self.ledger.connection.now() >= state.deadline - self.task.params.commit_window // 2
 
     def _is_committed(self, round_: int) -> bool:
         return bool(self.ledger.round_state(self.task.number, round_).committed >> self.index & 1)
@@ -226,6 +222,9 @@ class HospitalNode:
                 raise PendingUpdateLost(round_)
             if update is None and state.phase is Phase.COMMITTING:  # later is too late to commit
                 update = self._make(self._round)
+            if self.settings.commits == "relayed":
+                now = self.ledger.connection.now()
+                self._round.send_at = now + (state.deadline - now) // 2
             self._round.update = update
             return update
 
