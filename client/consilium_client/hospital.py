@@ -111,7 +111,7 @@ class HospitalNode:
             self.ledger.release_bond(self.task.number, self.ledger.address)
             self.ledger.claim(Role.HOSPITAL)
         except TransactionRejected as error:  # nothing is lost: both can be done at any later time
-            emit("not-claimed", why=str(error))
+            self._tell_unpaid("not-claimed", error)
         emit("left", role="hospital", balance=str(self.ledger.balance(self.ledger.address)))
 
     def _take_part(self, state: TaskState) -> None:
@@ -143,8 +143,8 @@ class HospitalNode:
             except Refused as error:
                 if error.name not in ("AlreadyCommitted", "WrongPhase"):  # relayed meanwhile: the next look tells
                     emit("refused", call=error.call, error=error.name, round=state.round)
-            except ChainError as error:
-                emit("not-committed", round=state.round, error=type(error).__name__, why=str(error))
+            except TransactionRejected as error:
+                self._tell_unpaid("not-committed", error, round=state.round)
             else:
                 self._tell_committed(round_, update, by="own", gas=receipt.gas_used)
 
@@ -159,8 +159,12 @@ class HospitalNode:
             commit_s=round(time.monotonic() - round_.trained_at, 3), **how,
         )  # fmt: skip
 
+    def _tell_unpaid(self, event: str, error: TransactionRejected, **fields: object) -> None:
+        """The node's words for it stay out of the journal; what this account has for gas says most."""
+        emit(event, call=error.call, error=type(error).__name__, wei=str(self.ledger.connection.ether()), **fields)
+
     def _resume_if_absent(self, state: TaskState) -> None:
-        if state.phase not in RESUMABLE or self._active(state):
+        if state.phase not in RESUMABLE or self._active(state) or self._resume_refused == state.round:
             return
         if self.ledger.hospitals(self.task.number)[self.index].bond:
             try:
@@ -169,8 +173,7 @@ class HospitalNode:
             except Refused as error:  # the phase ended meanwhile: in the next round, then
                 emit("refused", call=error.call, error=error.name, round=state.round)
             except TransactionRejected as error:
-                if self._resume_refused != state.round:
-                    emit("not-resumed", round=state.round, why=str(error))
+                self._tell_unpaid("not-resumed", error, round=state.round)
                 self._resume_refused = state.round
 
     def _active(self, state: TaskState) -> bool:

@@ -215,7 +215,7 @@ def test_hospital_that_nobody_relays_and_without_ether_says_so_once_and_lives(
         committing.look(node)
     (line,) = told()
     assert (line["event"], line["round"], line["error"]) == ("not-committed", 0, "TransactionRejected")
-    assert "has ether for gas" in line["why"]
+    assert (line["call"], line["wei"]) == ("commitUpdate", "0")
     committing.relay(update)  # late is not too late
     committing.look(node)
     assert [(line["event"], line["by"]) for line in told()] == [("committed", "relay")]

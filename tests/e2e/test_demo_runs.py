@@ -286,7 +286,7 @@ def test_hospitals_without_ether_train_commit_and_earn(demo: Demo) -> None:
     for balance in run.parties(role="hospital"):
         assert gain(balance) > 0  # what it earned waits for it: claiming takes ether
         (told,) = (line for line in journal(run.folder, balance["name"]) if line["event"] == "not-claimed")
-        assert "has ether for gas" in told["why"]
+        assert (told["error"], told["wei"]) == ("TransactionRejected", "0")
 
 
 # Depth: every attack, every cheat, the other data set, other seeds.
