@@ -195,6 +195,18 @@ class TaskDriver:
             judge.join_as_voter(self.task)
         return self
 
+    def join_without_ether(self) -> TaskDriver:
+        """Everybody joins; the hospitals, fresh accounts, have spent their last ether on it."""
+        self.aggregator.join_as_aggregator(self.task)
+        self.nodes = [self.chain.funded() for _ in self.nodes]
+        for node in self.nodes:
+            node.stake(Role.HOSPITAL, STAKE)
+            node.join_as_hospital(self.task, 10, KEY)
+            self.chain.rpc("anvil_setBalance", node.address, "0x0")
+        for judge in self.judges:
+            judge.join_as_voter(self.task)
+        return self
+
     # Hospitals
 
     def make_update(self, index: int, round_: int | None = None) -> Update:

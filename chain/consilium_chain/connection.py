@@ -277,6 +277,13 @@ class Connection:
         except requests.exceptions.RequestException as error:
             raise ChainUnreachable(self.shown_url, type(error).__name__) from error
 
+    def ether(self) -> int:
+        """What this account has to pay for gas, in wei. Raises ChainUnreachable."""
+        try:
+            return int(self._web3.eth.get_balance(self.address))
+        except requests.exceptions.RequestException as error:
+            raise ChainUnreachable(self.shown_url, type(error).__name__) from error
+
     def next_block(self, seen: int, patience: float = 2.0) -> int:
         """Waits for a block after `seen`: nothing on chain changes without one. Returns the latest block's number.
 

@@ -29,6 +29,7 @@ ChainError
 │   └── RelaySignatureInvalid   its signature is not the drand chain's on that round
 ├── RandomnessUnavailable   no drand relay gave a proof of a round: carries each one's failure
 ├── LocalNodeError          the local node did not start, or its port is taken
+├── SignedUpdateMalformed   bytes from a hospital are not a signed update
 ├── ArtifactMissing         no artifact of that hash in the store
 ├── ArtifactCorrupt         an artifact's bytes do not have its hash
 ├── RecordIncomplete        the public record does not give a model, statistics or canaries yet, or gives none
@@ -226,6 +227,11 @@ class RandomnessUnavailable(ChainError):
 
 class LocalNodeError(ChainError):
     pass
+
+
+class SignedUpdateMalformed(ChainError):
+    def __init__(self, why: str) -> None:
+        super().__init__(f"no signed update: {why}")
 
 
 class ArtifactMissing(ChainError):

@@ -10,12 +10,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from consilium_zk.constants import BYTES_PER_EIP2537_G1
-from consilium_zk.curve import Commitment, from_eip2537, to_eip2537
-from consilium_zk.kzg import Opening
+from consilium_zk.constants import BYTES_PER_COMPRESSED_G1, BYTES_PER_EIP2537_G1
+from consilium_zk.curve import Commitment, decompress, from_eip2537, point_to_eip2537, to_eip2537
+from consilium_zk.errors import ZkError
+from consilium_zk.kzg import Opening, parse_opening
 from eth_account.signers.local import LocalAccount
 
+from consilium_chain.errors import SignedUpdateMalformed
+from consilium_chain.messages import signed_update_bytes
+
 _WORD = 32
+_PROOF = 3 * _WORD  # where the opening's proof stands in the wire form
+_POINTS = signed_update_bytes(0)
 # Above what an update adds to a batch's gas (snapshots/relaying.json), so that a batch fits a transaction (EIP-7825).
 _GAS_PER_UPDATE = 40_000
 _GAS_PER_BLOB = 36_000
@@ -38,6 +44,32 @@ class SignedUpdate:
         words = tuple(int.from_bytes(proof[i : i + _WORD], "big") for i in range(0, len(proof), _WORD))
         return (self.hospital, self.points, self.opening.value.to_bytes(_WORD, "big"), words, self.r, self.vs)
 
+    def to_wire(self) -> bytes:
+        """r, vs, value, proof, compressed points: as it travels, without the hospital, whom the channel names.
+
+        Raises PointMalformed.
+        """
+        value = self.opening.value.to_bytes(_WORD, "big")
+        return b"".join((self.r, self.vs, value, self.opening.proof, *_compressed(self.points)))
+
+
+def parse_signed_update(raw: bytes, hospital: str, blobs: int) -> SignedUpdate:
+    """A signed update of `blobs` blobs from its wire form, with points and opening checked, the signature not.
+
+    `hospital` is who is known to have sent it: another's signature under it is no signature. Raises
+    SignedUpdateMalformed.
+    """
+    if len(raw) != signed_update_bytes(blobs):
+        raise SignedUpdateMalformed(f"{len(raw)} bytes instead of {signed_update_bytes(blobs)} for {blobs} blobs")
+    r, vs, value = (raw[i : i + _WORD] for i in range(0, _PROOF, _WORD))
+    rows = [raw[i : i + BYTES_PER_COMPRESSED_G1] for i in range(_POINTS, len(raw), BYTES_PER_COMPRESSED_G1)]
+    try:
+        opening = parse_opening(value, raw[_PROOF:_POINTS])
+        points = [point_to_eip2537(decompress(row, f"point {index}")) for index, row in enumerate(rows)]
+    except ZkError as error:
+        raise SignedUpdateMalformed(str(error)) from error
+    return SignedUpdate(hospital, b"".join(points), opening, r, vs)
+
 
 def sign_update(
     account: LocalAccount, chain_id: int, contract: str, task: int, round_: int, points: bytes, opening: Opening
@@ -53,7 +85,6 @@ def sign_update(
 
 def commitment_message(chain_id: int, contract: str, task: int, round_: int, points: bytes) -> dict[str, Any]:
     """The EIP-712 message whose digest is `ITasks.commitmentDigest` of the compressed points. Raises PointMalformed."""
-    rows = [points[i : i + BYTES_PER_EIP2537_G1] for i in range(0, len(points), BYTES_PER_EIP2537_G1)]
     return {
         "types": {
             "EIP712Domain": [
@@ -70,8 +101,14 @@ def commitment_message(chain_id: int, contract: str, task: int, round_: int, poi
         },
         "primaryType": "UpdateCommitment",
         "domain": {"name": "Consilium", "version": "1", "chainId": chain_id, "verifyingContract": contract},
-        "message": {"taskId": task, "round": round_, "points": b"".join(map(from_eip2537, rows))},
+        "message": {"taskId": task, "round": round_, "points": b"".join(_compressed(points))},
     }
+
+
+def _compressed(points: bytes) -> list[Commitment]:
+    """Points in EIP-2537 encoding, one after another, compressed. Raises PointMalformed."""
+    size = BYTES_PER_EIP2537_G1
+    return [from_eip2537(points[i : i + size]) for i in range(0, len(points), size)]
 
 
 def batches(updates: Sequence[SignedUpdate]) -> Iterator[list[SignedUpdate]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from consilium_chain.settings import NodeSettings
 from pydantic import BaseModel, ConfigDict, Field
@@ -20,6 +20,13 @@ class FlowerSettings(BaseModel):
 class HospitalSettings(NodeSettings):
     data: Annotated[Path, Field(description="CSV file with the columns of the task's schema")]
     seed: Annotated[int, Field(ge=0, description="seed of batch orders")] = 0
+    commits: Annotated[
+        Literal["relayed", "own"],
+        Field(
+            description="relayed: by the aggregator's transaction, and by one of its own only where half of the time"
+            " left for it went by without; own: by one of its own at once, which costs ether in every round"
+        ),
+    ] = "relayed"
     flower: FlowerSettings
 
 

@@ -1,7 +1,8 @@
 """A hospital's node: the one process that holds its data, its key and its model code.
 
 It joins a task, and for each round that the chain deals it into, it trains from the base that it derives itself and
-commits on chain. Whoever asks over Flower gets the update only once commitments are seen closed on chain.
+signs a commitment. Whoever asks over Flower gets first that, to commit it in this hospital's name, and the update only
+once commitments are seen closed on chain. What nobody commits in time, the node commits itself.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.errors import ChainError, Refused
+from consilium_chain.errors import ChainError, Refused, TransactionRejected
 from consilium_chain.journal import emit
 from consilium_chain.ledger import CommittedUpdate, Ledger
 from consilium_chain.messages import ReplyCode
@@ -31,8 +33,8 @@ from consilium_zk.quantise import Quantiser, clip_norm
 from numpy.typing import NDArray
 
 from consilium_client.config import HospitalSettings
-from consilium_client.errors import ClientError, FrameMalformed
-from consilium_client.pending import PendingUpdates
+from consilium_client.errors import ClientError, FrameMalformed, PendingUpdateLost
+from consilium_client.pending import PendingUpdate, PendingUpdates
 from consilium_client.relay.processes import RelayProcesses, transport_public_key
 from consilium_client.relay.wire import RoundReply, RoundRequest, receive_request, send_reply
 from consilium_client.replay import PublicRecord, Vector
@@ -45,6 +47,20 @@ ROUND_ERRORS = (ClientError, ChainError, ZkError, OSError)  # what may fail of a
 RESUMABLE = (Phase.COMMITTING, Phase.UPLOADING, Phase.PUBLISHING)
 
 
+@dataclass
+class _Round:
+    """Where this node stands in the latest round that it took up."""
+
+    number: int
+    update: PendingUpdate | None = None  # once it is made; never another one
+    train_s: float = 0.0
+    trained_at: float = field(default_factory=time.monotonic)
+    send_at: int = 0  # by the chain's clock: from then on this node's own transaction
+    handed_over: bool = False
+    sent: bool = False
+    told: bool = False
+
+
 class HospitalNode:
     """One hospital in one task. `local_update` and `committed` are what a dishonest hospital would replace."""
 
@@ -55,9 +71,11 @@ class HospitalNode:
         self.task: JoinedTask = load_task(self.ledger, self.store, settings.task)
         self.table: Table = self.read_data()
         self.record = PublicRecord(self.ledger, self.store, self.task)
-        self.pending = PendingUpdates(settings.home / "pending")
+        place = f"{self.ledger.connection.chain_id}-{self.ledger.deployment.tasks}-{settings.task}"
+        self.pending = PendingUpdates(settings.home / "pending" / place, self.ledger.address)
         self._features: NDArray[np.float32] | None = None
-        self._attempted_round = -1
+        self._round = _Round(-1)
+        self._resume_refused = -1  # the latest round in which this account could not pay for returning
         self._reached = threading.Event()  # the aggregator's first request came through
         self._lock = threading.Lock()
 
@@ -89,29 +107,64 @@ class HospitalNode:
                     self._resume_if_absent(state)
                     self._take_part(state)
                 block = self.ledger.connection.next_block(block)
-        self.ledger.release_bond(self.task.number, self.ledger.address)
-        self.ledger.claim(Role.HOSPITAL)
+        try:
+            self.ledger.release_bond(self.task.number, self.ledger.address)
+            self.ledger.claim(Role.HOSPITAL)
+        except TransactionRejected as error:  # nothing is lost: both can be done at any later time
+            self._tell_unpaid("not-claimed", error)
         emit("left", role="hospital", balance=str(self.ledger.balance(self.ledger.address)))
 
     def _take_part(self, state: TaskState) -> None:
-        """Trains and commits as soon as the chain says so.
+        """Trains as soon as the chain says so, and then sees to it that the update is committed.
 
         In the first round only once the aggregator's request has come through: a hospital that cannot be reached yet,
         for Flower takes seconds to start, would commit to what it cannot upload in time.
         """
-        if state.phase is not Phase.COMMITTING or state.round == self._attempted_round:
-            return
-        if state.round == STATISTICS_ROUND and not self._reached.is_set():
-            return
-        self._attempted_round = state.round
-        try:
-            with self._lock:
-                self._committed_blobs(state.round)
-        except ROUND_ERRORS as error:
-            emit("round-failed", round=state.round, error=getattr(error, "name", type(error).__name__))
+        reachable = state.round != STATISTICS_ROUND or self._reached.is_set()
+        if state.phase is Phase.COMMITTING and state.round != self._round.number and reachable:
+            try:
+                self._update(state.round)
+            except ROUND_ERRORS as error:
+                emit("round-failed", round=state.round, error=getattr(error, "name", type(error).__name__))
+        if self._round.number == state.round and self._round.update and not self._round.told:
+            self._see_committed(state, self._round, self._round.update)
+
+    def _see_committed(self, state: TaskState, round_: _Round, update: PendingUpdate) -> None:
+        """Tells of the commitment once it is on chain; sends it where half of the time for it went by without."""
+        if self._is_committed(state.round):
+            self._tell_committed(round_, update, by="relay")
+        elif state.phase is Phase.COMMITTING and not round_.sent and self.ledger.connection.now() >= round_.send_at:
+            round_.sent = True
+            signed = update.signed
+            try:
+                receipt = self.ledger.commit_update(
+                    self.task.number, state.round, CommittedUpdate(signed.points, signed.opening)
+                )
+            except Refused as error:
+                if error.name not in ("AlreadyCommitted", "WrongPhase"):  # relayed meanwhile: the next look tells
+                    emit("refused", call=error.call, error=error.name, round=state.round)
+            except TransactionRejected as error:
+                self._tell_unpaid("not-committed", error, round=state.round)
+            else:
+                self._tell_committed(round_, update, by="own", gas=receipt.gas_used)
+
+    def _is_committed(self, round_: int) -> bool:
+        return bool(self.ledger.round_state(self.task.number, round_).committed >> self.index & 1)
+
+    @staticmethod
+    def _tell_committed(round_: _Round, update: PendingUpdate, **how: object) -> None:
+        round_.told = True
+        emit(
+            "committed", round=round_.number, blobs=len(update.blobs), train_s=round(round_.train_s, 3),
+            commit_s=round(time.monotonic() - round_.trained_at, 3), **how,
+        )  # fmt: skip
+
+    def _tell_unpaid(self, event: str, error: TransactionRejected, **fields: object) -> None:
+        """The node's words for it stay out of the journal; what this account has for gas says most."""
+        emit(event, call=error.call, error=type(error).__name__, wei=str(self.ledger.connection.ether()), **fields)
 
     def _resume_if_absent(self, state: TaskState) -> None:
-        if state.phase not in RESUMABLE or self._active(state):
+        if state.phase not in RESUMABLE or self._active(state) or self._resume_refused == state.round:
             return
         if self.ledger.hospitals(self.task.number)[self.index].bond:
             try:
@@ -119,6 +172,9 @@ class HospitalNode:
                 emit("resumed", round=state.round)
             except Refused as error:  # the phase ended meanwhile: in the next round, then
                 emit("refused", call=error.call, error=error.name, round=state.round)
+            except TransactionRejected as error:
+                self._tell_unpaid("not-resumed", error, round=state.round)
+                self._resume_refused = state.round
 
     def _active(self, state: TaskState) -> bool:
         return bool(state.active_hospitals >> self.index & 1)
@@ -126,43 +182,65 @@ class HospitalNode:
     # A round
 
     def answer(self, request: RoundRequest) -> RoundReply:
-        """Waits until commitments are closed, and only then hands out the weighted blobs that were committed to."""
+        """The signed update as soon as it is made, and after that, once commitments are closed, the weighted blobs.
+
+        The first request of a round gets the one and the next the other, whether or not the node started anew before.
+        """
         ours = bytes.fromhex(self.ledger.deployment.tasks.removeprefix("0x"))
         if request.contract != ours or request.task != self.task.number:
             return RoundReply(ReplyCode.REFUSED)
         self._reached.set()
-        if not self._wait_for_upload(request.round):
+        first = not (self._round.number == request.round and self._round.handed_over)
+        if not self._wait_for((Phase.COMMITTING, Phase.UPLOADING) if first else (Phase.UPLOADING,), request.round):
             return RoundReply(ReplyCode.SAT_OUT)
-        with self._lock:
-            blobs = self._committed_blobs(request.round)
-        if blobs is None:
+        update = self._update(request.round)
+        if update is None:
+            return RoundReply(ReplyCode.SAT_OUT)
+        if first:
+            self._round.handed_over = True
+            return RoundReply(ReplyCode.SIGNED, update=update.signed.to_wire())
+        if not self._is_committed(request.round):
             return RoundReply(ReplyCode.SAT_OUT)
         weight = 1 if request.round == STATISTICS_ROUND else self.ledger.hospitals(self.task.number)[self.index].weight
-        emit("uploading", round=request.round, blobs=len(blobs))
-        return RoundReply(ReplyCode.OK, [scale(blob, weight) for blob in blobs])
+        emit("uploading", round=request.round, blobs=len(update.blobs))
+        return RoundReply(ReplyCode.OK, [scale(blob, weight) for blob in update.blobs])
 
-    def _committed_blobs(self, round_: int) -> list[Blob] | None:
-        """The blobs behind this round's commitment: as kept from before a restart, or made now. None: not a member."""
-        state = self.ledger.state(self.task.number)
-        round_state = self.ledger.round_state(self.task.number, round_)
-        if state.round != round_ or not round_state.members >> self.index & 1:
-            return None
-        if round_state.committed >> self.index & 1:
-            return self.pending.read(round_)
-        if state.phase is not Phase.COMMITTING:
-            return None  # too late to commit
+    def _update(self, round_: int) -> PendingUpdate | None:
+        """This round's update: as kept from before a restart, or made now. None: not a member, or it failed before.
+
+        What was signed is never made again: of two updates, whoever holds both could choose.
+        """
+        with self._lock:
+            if self._round.number == round_:
+                return self._round.update
+            state = self.ledger.state(self.task.number)
+            round_state = self.ledger.round_state(self.task.number, round_)
+            if state.round != round_:
+                return None
+            self._round = _Round(round_)
+            if not round_state.members >> self.index & 1:
+                return None
+            update = self.pending.read(round_)
+            if update is None and round_state.committed >> self.index & 1:
+                raise PendingUpdateLost(round_)
+            if update is None and state.phase is Phase.COMMITTING:  # later is too late to commit
+                update = self._make(self._round)
+            if self.settings.commits == "relayed":
+                now = self.ledger.connection.now()
+                self._round.send_at = now + (state.deadline - now) // 2
+            self._round.update = update
+            return update
+
+    def _make(self, round_: _Round) -> PendingUpdate:
         started = time.monotonic()
-        emit("training", round=round_)
-        blobs = [self._blinded(blob) for blob in self._packed(round_)]
-        trained = time.monotonic()
-        update = self.committed(round_, blobs)
-        self.pending.write(round_, blobs)
-        receipt = self.ledger.commit_update(self.task.number, round_, update)
-        emit(
-            "committed", round=round_, blobs=len(blobs), gas=receipt.gas_used,
-            train_s=round(trained - started, 3), commit_s=round(time.monotonic() - trained, 3),
-        )  # fmt: skip
-        return blobs
+        emit("training", round=round_.number)
+        blobs = [self._blinded(blob) for blob in self._packed(round_.number)]
+        round_.trained_at = time.monotonic()
+        round_.train_s = round_.trained_at - started
+        committed = self.committed(round_.number, blobs)
+        update = PendingUpdate(self.ledger.sign_update(self.task.number, round_.number, committed), blobs)
+        self.pending.write(round_.number, update)
+        return update
 
     def _packed(self, round_: int) -> list[Blob]:
         spec = self.task.spec
@@ -198,14 +276,14 @@ class HospitalNode:
     def _blinded(blob: Blob) -> Blob:
         return with_blinders(blob, secrets.randbelow(BLS_MODULUS), secrets.randbelow(BLS_MODULUS))
 
-    def _wait_for_upload(self, round_: int) -> bool:
-        """Whether the round comes to its uploads. It may be the next one: requests are sent ahead."""
+    def _wait_for(self, phases: Sequence[Phase], round_: int) -> bool:
+        """Whether the round comes to one of these phases. It may be the next one: requests are sent ahead."""
         block = 0
         while True:
             state = self.ledger.state(self.task.number)
             if state.phase is Phase.ENDED or not state.round <= round_ <= state.round + 1:
                 return False
-            if state.round == round_ and state.phase is Phase.UPLOADING:
+            if state.round == round_ and state.phase in phases:
                 return True
             if state.round == round_ and state.phase not in (Phase.FORMING, Phase.COMMITTING):
                 return False

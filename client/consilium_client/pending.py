@@ -1,46 +1,72 @@
-"""Updates committed and not yet uploaded, on the hospital's own disk: a restart must not lose the blinders."""
+"""A round's update, on the hospital's own disk before its signature leaves: a restart must not lose the blinders.
+
+Nor may it sign a second update: of two, whoever holds both could choose.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from consilium_chain.errors import SignedUpdateMalformed
+from consilium_chain.messages import signed_update_bytes
+from consilium_chain.relaying import SignedUpdate, parse_signed_update
 from consilium_zk.blobs import Blob, parse_blob
 from consilium_zk.constants import BYTES_PER_BLOB
 from consilium_zk.errors import BlobMalformed
 
 from consilium_client.errors import PendingUpdateLost
 
+_BYTES_PER_BLOB = signed_update_bytes(1) - signed_update_bytes(0) + BYTES_PER_BLOB
+
+
+@dataclass(frozen=True)
+class PendingUpdate:
+    """The blobs of a round's update, unweighted, and what lets anybody commit to them in this hospital's name."""
+
+    signed: SignedUpdate
+    blobs: Sequence[Blob]
+
 
 class PendingUpdates:
-    """Keeps the blobs of the latest round only; files are readable by their owner alone."""
+    """Keeps the latest round's update of `hospital` only; files are readable by their owner alone."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, hospital: str) -> None:
+        self._folder, self._hospital = folder, hospital
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
-    def write(self, round_: int, blobs: Sequence[Blob]) -> None:
+    def write(self, round_: int, update: PendingUpdate) -> None:
         for old in self._folder.glob("round-*"):
             old.unlink()
         temporary = self._folder / "writing"
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(handle, "wb") as file:
-            file.writelines(blobs)
+            file.write(update.signed.to_wire())
+            file.writelines(update.blobs)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, self._folder / f"round-{round_}")
+        folder = os.open(self._folder, os.O_RDONLY)  # the name, too, must outlast a power cut
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
-    def read(self, round_: int) -> list[Blob]:
-        """Raises PendingUpdateLost."""
-        path = self._folder / f"round-{round_}"
+    def read(self, round_: int) -> PendingUpdate | None:
+        """None where no update of the round was kept. Raises PendingUpdateLost where one was and is not whole."""
         try:
-            raw = path.read_bytes()
-        except FileNotFoundError as error:
-            raise PendingUpdateLost(round_) from error
-        if not raw or len(raw) % BYTES_PER_BLOB:
+            raw = (self._folder / f"round-{round_}").read_bytes()
+        except FileNotFoundError:
+            return None
+        count, rest = divmod(len(raw) - signed_update_bytes(0), _BYTES_PER_BLOB)
+        if count < 1 or rest:
             raise PendingUpdateLost(round_)
+        head = signed_update_bytes(count)
         try:
-            return [parse_blob(raw[i : i + BYTES_PER_BLOB]) for i in range(0, len(raw), BYTES_PER_BLOB)]
-        except BlobMalformed as error:
+            signed = parse_signed_update(raw[:head], self._hospital, count)
+            blobs = [parse_blob(raw[i : i + BYTES_PER_BLOB]) for i in range(head, len(raw), BYTES_PER_BLOB)]
+        except (SignedUpdateMalformed, BlobMalformed) as error:
             raise PendingUpdateLost(round_) from error
+        return PendingUpdate(signed, blobs)

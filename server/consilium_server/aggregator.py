@@ -23,6 +23,7 @@ from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
 from consilium_server.collection import Collection
+from consilium_server.committing import Committer
 from consilium_server.config import AggregatorSettings
 from consilium_server.errors import SumMismatch
 from consilium_server.flower_internals import SuperLink
@@ -55,6 +56,7 @@ class Aggregator:
         if task_params(self.spec, self.params.spec_hash, self.params.aggregator) != self.params:
             raise SpecMismatch(f"task {self.number}'s terms on chain are not those of its file; ask its operator")
         self._collected: Collection | None = None
+        self._committer: Committer | None = None
         self._collection_round = -1
         self._refused_round = -1
 
@@ -97,7 +99,7 @@ class Aggregator:
         while True:
             state = self.ledger.state(self.number)
             round_state = self.ledger.round_state(self.number, state.round)
-            all_asked = self._collect(grid, nodes, state, round_state)
+            more_to_come = self._collect(grid, nodes, state, round_state)
             arrived, failed = self._uploads_of(state.round)
             awaited = expected_uploads(round_state, self._cohorts(state, round_state)) & ~failed
             refused = self._refused_round == state.round
@@ -106,7 +108,7 @@ class Aggregator:
                 return
             if step is not Step.WAIT:
                 self._attempt(step, state, round_state)
-            elif state.phase is Phase.UPLOADING or (state.phase is Phase.COMMITTING and not all_asked):
+            elif more_to_come:
                 time.sleep(POLL)  # Flower has no other way to say that a node or a reply is there
             else:
                 block = self.ledger.connection.next_block(block)
@@ -123,26 +125,36 @@ class Aggregator:
         )
 
     def _collect(self, grid: Grid, nodes: dict[int, int], state: TaskState, round_state: RoundState) -> bool:
-        """Asks for uploads and takes in what is there; whether everybody who should be asked is.
+        """Asks hospitals for their parts, takes in what is there, and commits; whether to look again soon.
 
-        Hospitals are asked for a round before it begins: a request takes long on its way, and they answer only once
-        commitments are closed.
+        Hospitals are asked for a round before it begins: a request takes long on its way, and they answer as soon as
+        they have trained, and again once commitments are closed.
         """
         if state.phase in (Phase.COMMITTING, Phase.UPLOADING):
             collection = self._collection(grid, nodes, state.round)
             complete = collection.ask(round_state.members)
+            collection.receive()
             if state.phase is Phase.UPLOADING:
-                collection.receive()
-            return complete
+                return True
+            self.commit_for_hospitals(collection, round_state)
+            return not complete or bool(round_state.members & ~round_state.committed)
         ahead = state.round if state.phase is Phase.FORMING else state.round + 1
         if state.phase in AHEAD and ahead <= self.params.rounds:
             self._collection(grid, nodes, ahead).ask(state.active_hospitals)
-        return True
+        return False
+
+    def commit_for_hospitals(self, collection: Collection, round_state: RoundState) -> None:
+        """Commits for those who signed, when it is time to: hospitals need no ether for it."""
+        if self._committer is not None:
+            self._committer.commit_if_due(collection.updates, round_state, collection.failed)
 
     def _collection(self, grid: Grid, nodes: dict[int, int], round_: int) -> Collection:
         if self._collection_round != round_ or self._collected is None:
             contract = bytes.fromhex(self.ledger.deployment.tasks.removeprefix("0x"))
-            self._collected = Collection(grid, nodes, contract, self.number, round_, self._blob_count(round_))
+            addresses = [hospital.node for hospital in self.ledger.hospitals(self.number)]
+            blobs = self._blob_count(round_)
+            self._collected = Collection(grid, nodes, addresses, contract, self.number, round_, blobs)
+            self._committer = Committer(self.ledger, self.number, round_, addresses)
             self._collection_round = round_
         return self._collected
 

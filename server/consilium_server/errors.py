@@ -3,6 +3,7 @@
 ServerError
 ├── SuperLinkFailed       the SuperLink did not start, or ended
 ├── UploadInvalid         a hospital's reply is not what its round asks for
+├── SecondUpdate          a hospital signed two different updates of one round
 └── SumMismatch           uploads add up to something else than was committed, and no single one is to blame
 """
 
@@ -20,6 +21,11 @@ class SuperLinkFailed(ServerError):
 class UploadInvalid(ServerError):
     def __init__(self, why: str) -> None:
         super().__init__(f"upload refused: {why}")
+
+
+class SecondUpdate(ServerError):
+    def __init__(self) -> None:
+        super().__init__("the hospital signed two different updates of one round: the first one counts")
 
 
 class SumMismatch(ServerError):

@@ -1,4 +1,4 @@
-"""Uploads: a peer's bytes become trusted blobs here, and cohorts' sums are held against the commitments.
+"""Replies: a peer's bytes become a signed update or trusted blobs here; cohorts' sums are held against commitments.
 
 Pure: no I/O, no clock.
 """
@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from consilium_chain.errors import SignedUpdateMalformed
 from consilium_chain.messages import ReplyCode
+from consilium_chain.relaying import SignedUpdate, parse_signed_update
 from consilium_zk.blobs import Blob, add, parse_blob
 from consilium_zk.constants import BYTES_PER_BLOB
 from consilium_zk.curve import weighted_sum
@@ -24,6 +26,16 @@ class Upload:
     """One hospital's weighted blobs; every scalar is below the field's modulus."""
 
     blobs: Sequence[Blob]
+
+
+def parse_reply(content: RecordDict, hospital: str, blob_count: int) -> SignedUpdate | Upload:
+    """What `hospital`, the address behind a Flower node, answers. Raises UploadInvalid, SignedUpdateMalformed."""
+    status = content.config_records.get("status", {})
+    if status.get("code") != ReplyCode.SIGNED:
+        return parse_upload(content, blob_count)
+    if set(content) != {"status"} or set(status) != {"code", "update"} or not isinstance(status["update"], bytes):
+        raise SignedUpdateMalformed("it did not come alone, or not as bytes")
+    return parse_signed_update(status["update"], hospital, blob_count)
 
 
 def parse_upload(content: RecordDict, blob_count: int) -> Upload:

@@ -6,10 +6,9 @@ import secrets
 from dataclasses import replace
 
 import pytest
-from chain_driver import KEY, STAKE, LocalChain, TaskDriver, refused
-from consilium_chain.ledger import Ledger
+from chain_driver import LocalChain, TaskDriver, refused
 from consilium_chain.relaying import SignedUpdate, batches, commitment_message, sign_update
-from consilium_chain.views import Phase, Role
+from consilium_chain.views import Phase
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_EIP2537_G1
 from consilium_zk.curve import from_eip2537, negate, to_eip2537
 from consilium_zk.kzg import Opening, Proof, commit
@@ -23,23 +22,10 @@ COUNT = 3
 KEY_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141  # of secp256k1
 
 
-def without_ether(chain: LocalChain, task: int) -> Ledger:
-    """A hospital of the task that has spent its last ether on joining."""
-    hospital = chain.funded()
-    hospital.stake(Role.HOSPITAL, STAKE)
-    hospital.join_as_hospital(task, 10, KEY)
-    chain.rpc("anvil_setBalance", hospital.address, "0x0")
-    return hospital
-
-
 @pytest.fixture
 def relaying(local_chain: LocalChain) -> TaskDriver:
     """A task whose statistics round takes commitments, of hospitals that can send nothing."""
-    task = TaskDriver(local_chain, hospitals=COUNT)
-    task.aggregator.join_as_aggregator(task.task)
-    task.nodes = [without_ether(local_chain, task.task) for _ in range(COUNT)]
-    for judge in task.judges:
-        judge.join_as_voter(task.task)
+    task = TaskDriver(local_chain, hospitals=COUNT).join_without_ether()
     assert task.phase is Phase.COMMITTING
     return task
 

@@ -1,26 +1,44 @@
-"""A committed update survives its process; what is not whole is not an update."""
+"""An update survives its process, signature and all; what is not whole is not an update."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from consilium_chain.relaying import sign_update
 from consilium_client.errors import PendingUpdateLost
-from consilium_client.pending import PendingUpdates
+from consilium_client.pending import PendingUpdate, PendingUpdates
 from consilium_zk.blobs import Blob, from_scalars
 from consilium_zk.constants import BLS_MODULUS
+from consilium_zk.curve import to_eip2537
+from consilium_zk.kzg import commit, open_at
+from eth_account import Account
 
+ACCOUNT = Account.from_key(b"\x07" * 32)
 BLOBS = [from_scalars([value] * 4096) for value in (0, 5, BLS_MODULUS - 1)]
+
+
+def update_of(blobs: list[Blob]) -> PendingUpdate:
+    points = b"".join(to_eip2537(commit(blob)) for blob in blobs)
+    contract = Account.from_key(b"\x01" * 32).address
+    return PendingUpdate(sign_update(ACCOUNT, 1, contract, 7, 3, points, open_at(blobs[-1], 12)), blobs)
+
+
+UPDATE, OTHER = update_of(BLOBS), update_of(BLOBS[:1])
+
+
+def pending(folder: Path) -> PendingUpdates:
+    return PendingUpdates(folder, ACCOUNT.address)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    PendingUpdates(tmp_path / "pending").write(3, BLOBS)
+    pending(tmp_path / "pending").write(3, UPDATE)
     return tmp_path / "pending"
 
 
 def test_pending_updates_survive_a_restart(folder: Path) -> None:
-    assert PendingUpdates(folder).read(3) == BLOBS
+    assert pending(folder).read(3) == UPDATE
 
 
 def test_pending_updates_are_for_their_owner_alone(folder: Path) -> None:
@@ -29,32 +47,35 @@ def test_pending_updates_are_for_their_owner_alone(folder: Path) -> None:
 
 
 def test_pending_updates_keep_the_latest_round_only(folder: Path) -> None:
-    again = PendingUpdates(folder)
-    again.write(4, BLOBS[:1])
-    assert again.read(4) == BLOBS[:1]
-    with pytest.raises(PendingUpdateLost, match="round 3 is not on this disk"):
-        again.read(3)
+    again = pending(folder)
+    again.write(4, OTHER)
+    assert (again.read(4), again.read(3)) == (OTHER, None)
     assert [path.name for path in folder.iterdir()] == ["round-4"]
 
 
-@pytest.mark.parametrize("cut", [1, 32, 131_072 // 2, 131_072 * 3])
+@pytest.mark.parametrize("cut", [1, 32, 131_072 // 2, 131_072 * 3, 131_072 * 3 + 48 * 3, 131_072 * 3 + 48 * 3 + 144])
 def test_pending_updates_refuse_a_truncated_file(folder: Path, cut: int) -> None:
+    """Rather than let the node sign another update of the round."""
     file = folder / "round-3"
     file.write_bytes(file.read_bytes()[:-cut])
-    with pytest.raises(PendingUpdateLost):
-        PendingUpdates(folder).read(3)
+    with pytest.raises(PendingUpdateLost, match="round 3 is not on this disk"):
+        pending(folder).read(3)
 
 
-def test_pending_updates_refuse_a_file_with_rubbish_of_the_right_length(folder: Path) -> None:
-    (folder / "round-3").write_bytes(b"\xff" * 131_072)
+@pytest.mark.parametrize("start", [64, 96, 144, 192])
+def test_pending_updates_refuse_a_file_with_rubbish_of_the_right_length(folder: Path, start: int) -> None:
+    """In value, proof, point and blob."""
+    pending(folder).write(3, OTHER)
+    raw = bytearray((folder / "round-3").read_bytes())
+    raw[start : start + 32] = b"\xff" * 32
+    (folder / "round-3").write_bytes(raw)
     with pytest.raises(PendingUpdateLost):
-        PendingUpdates(folder).read(3)
+        pending(folder).read(3)
 
 
 def test_pending_updates_left_half_written_do_not_count(tmp_path: Path) -> None:
-    pending = PendingUpdates(tmp_path)
+    kept = pending(tmp_path)
     (tmp_path / "writing").write_bytes(Blob(BLOBS[0])[:1000])  # a crash before the file was given its name
-    with pytest.raises(PendingUpdateLost):
-        pending.read(0)
-    pending.write(0, BLOBS[:1])
-    assert pending.read(0) == BLOBS[:1]
+    assert kept.read(0) is None
+    kept.write(0, OTHER)
+    assert kept.read(0) == OTHER

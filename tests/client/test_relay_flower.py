@@ -15,6 +15,7 @@ import pytest
 from consilium_chain.errors import ArtifactMissing
 from consilium_chain.localnode import free_port
 from consilium_chain.messages import ReplyCode
+from consilium_chain.relaying import sign_update
 from consilium_client.errors import ValueNotNumeric
 from consilium_client.hospital import _Listener
 from consilium_client.relay.processes import RelayProcesses, transport_public_key
@@ -22,8 +23,11 @@ from consilium_client.relay.wire import RoundReply, RoundRequest
 from consilium_server.collection import Collection
 from consilium_server.flower_internals import SuperLink
 from consilium_zk.blobs import Blob, from_scalars
+from consilium_zk.curve import to_eip2537
+from consilium_zk.kzg import commit, open_at
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from eth_account import Account
 from flwr.app import Message
 from flwr.serverapp import Grid
 
@@ -35,6 +39,9 @@ pytestmark = [
 PRIVATE = "Doe-Jane-1957"
 CONTRACT = bytes(range(20))
 BLOBS = [from_scalars([value] * 4096) for value in (1, 2)]
+HOSPITAL = Account.from_key(b"\x07" * 32)
+POINTS = b"".join(to_eip2537(commit(blob)) for blob in BLOBS)
+UPDATE = sign_update(HOSPITAL, 1, HOSPITAL.address, 7, 3, POINTS, open_at(BLOBS[0], 9))
 PATIENCE = 90.0  # seconds, against hanging for ever; nothing is measured by it
 
 FOREIGN = """
@@ -78,7 +85,8 @@ class Exchange:
 
     def round(self, number: int) -> Collection:
         """Sends one round and waits for the hospital's reply, whatever it is."""
-        collection = Collection(self.grid, {0: self.node}, CONTRACT, 7, number, len(BLOBS))  # type: ignore[arg-type]
+        nodes, addresses = {0: self.node}, [HOSPITAL.address]
+        collection = Collection(self.grid, nodes, addresses, CONTRACT, 7, number, len(BLOBS))  # type: ignore[arg-type]
         end = time.monotonic() + PATIENCE
         while not (collection.arrived or collection.failed):
             assert time.monotonic() < end, (self.home / "hospital" / "logs" / "executor.log").read_text()[-2000:]
@@ -151,10 +159,14 @@ def test_relay_carries_blobs_and_codes_and_no_private_text(exchange: Exchange) -
 
         return answer
 
-    # Blobs arrive as they were, and the node got exactly what the server asked for.
-    exchange.answer = lambda _: RoundReply(ReplyCode.OK, BLOBS)
-    assert exchange.round(3).uploads[0].blobs == BLOBS
-    assert exchange.asked == [RoundRequest(CONTRACT, 7, 3)]
+    # The signed update and then the blobs arrive as they were, and the node got exactly what the server asked for.
+    answers = iter([RoundReply(ReplyCode.SIGNED, update=UPDATE.to_wire()), RoundReply(ReplyCode.OK, BLOBS)])
+    exchange.answer = lambda _: next(answers)
+    collection = exchange.round(3)
+    assert (collection.updates, collection.uploads[0].blobs) == ({0: UPDATE}, BLOBS)
+    assert exchange.asked == [RoundRequest(CONTRACT, 7, 3)] * 2
+    assert set(exchange.grid.received[0].content) == {"status"}
+    assert status_of(exchange.grid.received[0]) == {"code": ReplyCode.SIGNED, "update": UPDATE.to_wire()}
 
     # The run came with a bundle of foreign code: nobody loaded it.
     assert not exchange.marker.exists()
@@ -181,8 +193,8 @@ def test_relay_carries_blobs_and_codes_and_no_private_text(exchange: Exchange) -
         exchange.listener.raise_fault()
 
     # Nothing of it is in what the server was sent, nor in any file that the SuperLink keeps.
-    assert len(exchange.grid.received) == 1 + 2 * 6  # whoever sent no upload was asked once more
-    for reply in exchange.grid.received:
+    assert len(exchange.grid.received) == 2 + 3 * 6  # whoever sent no upload was asked once more
+    for reply in exchange.grid.received[1:]:
         assert not reply.has_error()
         assert set(reply.content) == {"status", "blobs"}
         assert set(reply.content["status"]) == {"code"}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import socket
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from consilium_client.errors import FrameMalformed
 from consilium_client.relay import app as relay
 from consilium_client.relay.wire import (
     MAX_BLOBS,
+    MAX_UPDATE,
     RoundReply,
     RoundRequest,
     receive_reply,
@@ -59,13 +61,14 @@ def test_request_travels_in_pieces(pair: Pair) -> None:
 
 @pytest.mark.parametrize("code", list(ReplyCode))
 @pytest.mark.parametrize("count", [0, 1, 3])
-def test_reply_round_trips(pair: Pair, code: ReplyCode, count: int) -> None:
+@pytest.mark.parametrize("update", [b"", bytes(range(200))])
+def test_reply_round_trips(pair: Pair, code: ReplyCode, count: int, update: bytes) -> None:
     blobs = [bytes([index + 1]) * BYTES_PER_BLOB for index in range(count)]
-    sender = threading.Thread(target=send_reply, args=(pair[0], RoundReply(code, blobs)))
+    sender = threading.Thread(target=send_reply, args=(pair[0], RoundReply(code, blobs, update)))
     sender.start()
     received = receive_reply(pair[1])
     sender.join()
-    assert (received.code, list(received.blobs)) == (code, blobs)
+    assert (received.code, list(received.blobs), received.update) == (code, blobs, update)
 
 
 @pytest.mark.parametrize(
@@ -73,14 +76,20 @@ def test_reply_round_trips(pair: Pair, code: ReplyCode, count: int) -> None:
     [
         b"",
         b"\x00",
-        struct.pack(">BI", 9, 0),
-        struct.pack(">BI", 255, 0),
-        struct.pack(">BI", 0, MAX_BLOBS + 1),
-        struct.pack(">BI", 0, 2**32 - 1),
-        struct.pack(">BI", 0, 1),
-        struct.pack(">BI", 0, 1) + bytes(BYTES_PER_BLOB - 1),
+        struct.pack(">BII", 9, 0, 0),
+        struct.pack(">BII", 255, 0, 0),
+        struct.pack(">BII", 0, 0, MAX_BLOBS + 1),
+        struct.pack(">BII", 0, 0, 2**32 - 1),
+        struct.pack(">BII", 0, 0, 1),
+        struct.pack(">BII", 0, 0, 1) + bytes(BYTES_PER_BLOB - 1),
+        struct.pack(">BII", 4, MAX_UPDATE + 1, 0) + bytes(MAX_UPDATE + 1),
+        struct.pack(">BII", 4, 2**32 - 1, 0),
+        struct.pack(">BII", 4, 192, 0) + bytes(191),
     ],
-    ids=["nothing", "one byte", "code 9", "code 255", "a blob too many", "4 billion blobs", "no blob", "cut blob"],
+    ids=[
+        *("nothing", "one byte", "code 9", "code 255", "a blob too many", "4 billion blobs", "no blob", "cut blob"),
+        *("an update too long", "an update of 4 GB", "cut update"),
+    ],
 )
 def test_reply_that_is_no_frame_is_malformed(pair: Pair, raw: bytes) -> None:
     sender = threading.Thread(target=lambda: (pair[0].sendall(raw), pair[0].close()))
@@ -168,7 +177,7 @@ def test_relay_answers_with_a_code_when_the_node_is_gone(tmp_path: Path, monkeyp
     assert failed(answered(asked(dict(GOOD))))
 
 
-@pytest.mark.parametrize("raw", [b"", b"Doe, Jane", struct.pack(">BI", 0, 1) + b"Doe, Jane", b"\xff" * 64])
+@pytest.mark.parametrize("raw", [b"", b"Doe, Jane", struct.pack(">BII", 0, 0, 1) + b"Doe, Jane", b"\xff" * 64])
 def test_relay_answers_with_a_code_when_the_node_talks_nonsense(
     raw: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,14 +190,40 @@ def test_relay_answers_with_a_code_when_the_node_talks_nonsense(
             receive_request(connection)
             connection.sendall(raw)
 
+    with node_at(path, node):
+        assert failed(answered(asked(dict(GOOD))))
+
+
+@contextmanager
+def node_at(path: Path, node: Callable[[socket.socket], None]) -> Iterator[None]:
+    """A node at work on the socket."""
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))
         server.listen()
         thread = threading.Thread(target=node, args=(server,))
         thread.start()
-        reply = answered(asked(dict(GOOD)))
+        yield
         thread.join()
-    assert failed(reply)
+
+
+def test_relay_app_passes_a_signed_update_on_as_it_is_and_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(relay.SOCKET_VARIABLE, str(tmp_path / "s"))
+    update = b"\xff" * 200  # what it says is for the aggregator to judge
+
+    def node(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection:
+            receive_request(connection)
+            send_reply(connection, RoundReply(ReplyCode.SIGNED, update=update))
+
+    context = Context(run_id=1, node_id=1, node_config={}, state=RecordDict(), run_config={})
+    with node_at(tmp_path / "s", node):
+        reply = relay.app(asked(dict(GOOD)), context)
+    assert {name: dict(record) for name, record in reply.content.items()} == {
+        "status": {"code": int(ReplyCode.SIGNED), "update": update}
+    }
 
 
 def test_relay_app_sends_nothing_but_code_and_blobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

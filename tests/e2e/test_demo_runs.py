@@ -10,11 +10,14 @@ import socket
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psutil
 import pytest
 
@@ -74,17 +77,35 @@ def assert_nothing_runs(folder: Path, port: int | None = None) -> None:
 Demo = Callable[..., Run]
 
 
+def journal(folder: Path, name: str) -> list[dict[str, Any]]:
+    """What a party has told so far."""
+    path = folder / "logs" / f"{name}.jsonl"
+    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+    return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("\n")]
+
+
+def commitments(run: Run, index: int) -> list[str]:
+    """By whose transactions a round's commitments came on chain, as the hospitals tell it."""
+    names = [b["name"] for b in run.parties(role="hospital")]
+    told = [line for name in names for line in journal(run.folder, name) if line["event"] == "committed"]
+    return [line["by"] for line in told if line["round"] == index]
+
+
 @pytest.fixture
 def demo(tmp_path: Path) -> Demo:
     """Runs the demo to its end with these options."""
 
-    def run(*options: str) -> Run:
+    def run(*options: str, beside: Callable[[Path], None] | None = None) -> Run:
         folder = tmp_path / "out"
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         command = [*DEMO, "--output", str(folder), "--chain-port", str(port), *options]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=500, cwd=tmp_path, check=False)
+        with ThreadPoolExecutor(1) as pool:
+            meanwhile = pool.submit(beside, folder) if beside else None
+            done = subprocess.run(command, capture_output=True, text=True, timeout=500, cwd=tmp_path, check=False)
+            if meanwhile:
+                meanwhile.result(20)
         said = done.stdout + done.stderr
         assert "Traceback" not in said, said[-3000:]
         assert_nothing_runs(folder, port)
@@ -162,7 +183,8 @@ def test_honest_demo_settles_and_reports_everything(demo: Demo) -> None:
         names = [name for cohort in round_["cohorts"] for name in cohort["members"]]
         assert sorted(names) == sorted({b["name"] for b in run.parties(role="hospital")})
         assert set(round_["committee"]) <= {b["name"] for b in run.parties(role="voter")}
-        assert round_["gas"]["commitUpdate"] > 100_000
+        assert 60_000 < round_["gas"]["commitUpdates, each hospital"] < 122_000  # less than by itself
+        assert commitments(run, round_["index"]) == ["relay"] * 4
         assert sum(int(p["amount"]) for p in round_["payouts"]) > 0
     assert all(gain(b) > 0 for b in run.parties(role="hospital"))
     assert gain(run.parties(role="aggregator")[0]) > 0
@@ -241,7 +263,42 @@ def test_interrupt_ends_every_process(tmp_path: Path) -> None:
     assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
 
 
+def take_ether(folder: Path) -> None:
+    """Takes a hospital's last wei as soon as it has joined."""
+    end = time.monotonic() + 400
+    left = {f"hospital-{number}" for number in range(1, 5)}
+    while left and time.monotonic() < end:
+        for name in [name for name in left if any(line["event"] == "joined" for line in journal(folder, name))]:
+            node = tomllib.loads((folder / "nodes" / name / "node.toml").read_text())
+            address = "0x" + json.loads(Path(node["keystore"]).read_text())["address"].removeprefix("0x")
+            call = {"jsonrpc": "2.0", "id": 1, "method": "anvil_setBalance", "params": [address, "0x0"]}
+            httpx.post(node["chain_url"], json=call).raise_for_status()
+            left.remove(name)
+        time.sleep(0.05)
+    assert not left
+
+
+def test_hospitals_without_ether_train_commit_and_earn(demo: Demo) -> None:
+    run = demo("--rounds", "1", beside=take_ether)
+    assert_sound(run)
+    assert [r["outcome"] for r in run.report["rounds"]] == ["settled"] * 2
+    assert commitments(run, 1) == ["relay"] * 4
+    for balance in run.parties(role="hospital"):
+        assert gain(balance) > 0  # what it earned waits for it: claiming takes ether
+        (told,) = (line for line in journal(run.folder, balance["name"]) if line["event"] == "not-claimed")
+        assert (told["error"], told["wei"]) == ("TransactionRejected", "0")
+
+
 # Depth: every attack, every cheat, the other data set, other seeds.
+
+
+@pytest.mark.deep
+def test_hospitals_that_the_aggregator_ignores_commit_themselves(demo: Demo) -> None:
+    run = demo("--cheat", "ignore-commitments", "--rounds", "2")
+    assert_sound(run)
+    assert [r["outcome"] for r in run.report["rounds"]] == ["settled"] * 3
+    assert (commitments(run, 1), commitments(run, 2)) == (["relay"] * 4, ["own"] * 4)
+    assert sum(len(c["members"]) for c in run.report["rounds"][2]["cohorts"]) == 4
 
 
 @pytest.mark.deep

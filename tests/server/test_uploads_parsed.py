@@ -8,13 +8,25 @@ from typing import Any
 
 import numpy as np
 import pytest
+from consilium_chain.errors import SignedUpdateMalformed
 from consilium_chain.messages import ReplyCode
+from consilium_chain.relaying import SignedUpdate, sign_update
 from consilium_server.collection import Collection
-from consilium_server.errors import SumMismatch, UploadInvalid
-from consilium_server.uploads import Contribution, Upload, parse_upload, sum_cohort, sum_commitments, wrong_uploads
+from consilium_server.errors import SecondUpdate, SumMismatch, UploadInvalid
+from consilium_server.uploads import (
+    Contribution,
+    Upload,
+    parse_reply,
+    parse_upload,
+    sum_cohort,
+    sum_commitments,
+    wrong_uploads,
+)
 from consilium_zk.blobs import Blob, add, from_scalars, scale, to_scalars
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_BLOB
-from consilium_zk.kzg import Commitment, commit
+from consilium_zk.curve import to_eip2537
+from consilium_zk.kzg import Commitment, commit, open_at
+from eth_account import Account
 from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, MetricRecord, RecordDict
 from flwr.supercore.task_identity import TaskIdentity
 
@@ -190,50 +202,143 @@ def test_sum_cohort_refuses_shifts_that_cancel_across_cohorts_and_all_who_shifte
     assert wrong_uploads(parts) == [0, 1]
 
 
-class FakeGrid:
-    """Flower's grid as far as `Collection` asks it: answers what it was told to."""
+# Signed updates
 
-    def __init__(self, answers: dict[int, Callable[[Message], Message]]) -> None:
+HOSPITAL = Account.from_key(b"\x07" * 32)
+ADDRESSES = [HOSPITAL.address] * 5
+
+
+def signed(seed: int = 1, round_: int = 0) -> SignedUpdate:
+    content = blob(seed)
+    contract = Account.from_key(b"\x01" * 32).address
+    points = to_eip2537(commit(content))
+    return sign_update(HOSPITAL, 31_337, contract, 1, round_, points, open_at(content, 99))
+
+
+def signed_reply(update: object, **more: Any) -> RecordDict:
+    fields: dict[str, Any] = {"code": int(ReplyCode.SIGNED), "update": update}
+    return RecordDict({"status": ConfigRecord(fields | more)})
+
+
+UPDATE = signed()
+
+
+def test_parse_reply_takes_a_signed_update_of_whoever_sent_it() -> None:
+    assert parse_reply(signed_reply(UPDATE.to_wire()), HOSPITAL.address, 1) == UPDATE
+    other = Account.from_key(b"\x09" * 32).address
+    parsed = parse_reply(signed_reply(UPDATE.to_wire()), other, 1)
+    assert parsed == replace(UPDATE, hospital=other)  # and so without a signature that holds
+
+
+def with_blobs() -> RecordDict:
+    content = signed_reply(UPDATE.to_wire())
+    content["blobs"] = ArrayRecord({"0": raw()})
+    return content
+
+
+WRONG_UPDATES: dict[str, Callable[[], RecordDict]] = {
+    "none": lambda: RecordDict({"status": ConfigRecord({"code": int(ReplyCode.SIGNED)})}),
+    "blobs beside it": with_blobs,
+    "words beside it": lambda: signed_reply(UPDATE.to_wire(), reason=PRIVATE),
+    "text": lambda: signed_reply(PRIVATE),
+    "a list": lambda: signed_reply([UPDATE.to_wire()]),
+    "nothing": lambda: signed_reply(b""),
+    "garbage": lambda: signed_reply(b"\xff" * len(UPDATE.to_wire())),
+    "one byte too few": lambda: signed_reply(UPDATE.to_wire()[:-1]),
+    "one byte too many": lambda: signed_reply(UPDATE.to_wire() + b"\0"),
+    "a second blob's point": lambda: signed_reply(UPDATE.to_wire() + UPDATE.to_wire()[-48:]),
+}
+
+
+@pytest.mark.parametrize("case", sorted(WRONG_UPDATES))
+def test_parse_reply_refuses_what_is_no_signed_update(case: str) -> None:
+    with pytest.raises(SignedUpdateMalformed) as caught:
+        parse_reply(WRONG_UPDATES[case](), HOSPITAL.address, 1)
+    assert PRIVATE not in str(caught.value)
+
+
+def test_parse_reply_refuses_another_blob_count() -> None:
+    with pytest.raises(SignedUpdateMalformed, match="192 bytes instead of 240 for 2 blobs"):
+        parse_reply(signed_reply(UPDATE.to_wire()), HOSPITAL.address, 2)
+
+
+# Collection
+
+NEVER = "never"
+ERROR = "error"
+Answer = RecordDict | str
+
+
+class FakeGrid:
+    """Flower's grid as far as `Collection` asks it: each node answers its requests in turn, as it was told to."""
+
+    def __init__(self, answers: dict[int, list[Answer]]) -> None:
         self.answers = answers
-        self.pushed: list[Message] = []
+        self.pushed: list[int] = []
 
     def get_node_ids(self) -> list[int]:
         return list(self.answers)
 
     def push_messages(self, messages: list[Message]) -> list[str]:
-        self.pushed += messages
-        return [str(message.metadata.dst_node_id) for message in messages]
+        identifiers = []
+        for message in messages:
+            identifiers.append(f"{message.metadata.dst_node_id}/{len(self.pushed)}")
+            self.pushed.append(message.metadata.dst_node_id)
+        return identifiers
 
     def pull_messages(self, identifiers: list[str]) -> list[Message]:
-        return [self.answers[int(i)](self.pushed[0]) for i in identifiers if self.answers[int(i)] is not NEVER]
+        replies = []
+        for identifier in identifiers:
+            script = self.answers[int(identifier.split("/")[0])]
+            if script and script[0] != NEVER:
+                replies.append(replying(identifier, script.pop(0)))
+        return replies
 
 
-def NEVER(message: Message) -> Message:
-    raise NotImplementedError
+def replying(identifier: str, content: Answer) -> Message:
+    failed = isinstance(content, str)
+    made = Message(RecordDict() if isinstance(content, str) else content, dst_node_id=1, message_type="train")
+    if failed:
+        made.__dict__["_content"], made.__dict__["_error"] = None, Error(code=1, reason=PRIVATE)
+    made.metadata.__dict__["_reply_to_message_id"] = identifier
+    return made
 
 
-def answering(node: int, content: RecordDict | None) -> Callable[[Message], Message]:
-    def answer(asked: Message) -> Message:
-        made = Message(content if content is not None else RecordDict(), dst_node_id=1, message_type="train")
-        if content is None:
-            made = Message(RecordDict(), dst_node_id=1, message_type="train")
-            made.__dict__["_content"], made.__dict__["_error"] = None, Error(code=1, reason=PRIVATE)
-        made.metadata.__dict__["_reply_to_message_id"] = str(node)
-        return made
-
-    return answer
-
-
-def test_collection_keeps_the_good_and_names_the_bad(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("_task_id", "_run_id", "_node_id"):  # Flower makes messages only in a process that has a task
+@pytest.fixture
+def in_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flower makes messages only in a process that has a task."""
+    for name in ("_task_id", "_run_id", "_node_id"):
         monkeypatch.setattr(TaskIdentity, name, 1)
-    grid = FakeGrid(
-        {10: answering(10, reply()), 11: answering(11, reply(code=PRIVATE)), 12: NEVER, 14: answering(14, None)}
-    )
-    nodes = {0: 10, 1: 11, 2: 12, 3: 13, 4: 14}
-    collection = Collection(grid, nodes, bytes(20), 1, 0, 1)  # type: ignore[arg-type]
+
+
+def collected(answers: dict[int, list[Answer]]) -> tuple[Collection, FakeGrid]:
+    """Nodes 10, 11, … are hospitals 0, 1, …; everybody is asked."""
+    grid = FakeGrid(answers)
+    nodes = {index: 10 + index for index in range(5)}
+    collection = Collection(grid, nodes, ADDRESSES, bytes(20), 1, 0, 1)  # type: ignore[arg-type]
+    collection.ask(0b11111)
+    return collection, grid
+
+
+def ok() -> RecordDict:
+    return signed_reply(UPDATE.to_wire())
+
+
+@pytest.mark.usefixtures("in_a_run")
+def test_collection_asks_twice_and_takes_update_and_upload() -> None:
+    collection, grid = collected({10: [ok(), reply()], 11: [ok(), NEVER]})
+    assert grid.pushed == [10, 11, 10, 11]
+    collection.receive()
+    assert collection.updates == {0: UPDATE, 1: UPDATE}
+    assert (collection.arrived, collection.failed) == (0b01, 0)
+    collection.receive()
+    assert len(grid.pushed) == 4  # nobody is asked again who still owes an answer or gave all
+
+
+@pytest.mark.usefixtures("in_a_run")
+def test_collection_keeps_the_good_and_names_the_bad(capsys: pytest.CaptureFixture[str]) -> None:
+    bad = [reply(code=PRIVATE) for _ in range(3)]
+    collection, grid = collected({10: [ok(), reply()], 11: list(bad), 12: [NEVER], 14: [ERROR, ERROR, ERROR]})
     assert not collection.ask(0b11111)  # node 13 is not online
     collection.receive()
     assert (collection.arrived, collection.failed) == (0b00001, 0)
@@ -241,7 +346,36 @@ def test_collection_keeps_the_good_and_names_the_bad(
     assert (collection.arrived, collection.failed) == (0b00001, 0b10010)
     assert PRIVATE not in capsys.readouterr().out
     # Who sent no upload was asked once more, for its node may have been starting anew; nobody else was.
-    assert sorted(message.metadata.dst_node_id for message in grid.pushed) == [10, 11, 11, 12, 14, 14]
+    assert sorted(grid.pushed) == [10, 10, 11, 11, 11, 12, 12, 14, 14, 14]
     assert not collection.ask(0b11111)
     assert collection.ask(0b10111)
-    assert len(grid.pushed) == 6
+    assert len(grid.pushed) == 10
+
+
+@pytest.mark.usefixtures("in_a_run")
+def test_collection_asks_a_node_that_started_anew_once_more() -> None:
+    """The old process took the first request with it; the new one answers the second as if it were the first."""
+    collection, _ = collected({10: [ERROR, ok(), reply()]})
+    collection.receive()
+    assert (collection.updates, collection.arrived) == ({0: UPDATE}, 0)
+    collection.receive()
+    assert (collection.arrived, collection.failed) == (1, 0)
+
+
+@pytest.mark.usefixtures("in_a_run")
+def test_collection_keeps_the_first_of_two_different_updates(capsys: pytest.CaptureFixture[str]) -> None:
+    other = signed_reply(signed(seed=2).to_wire())
+    collection, _ = collected({10: [ok(), other, reply()]})
+    collection.receive()
+    assert collection.updates == {0: UPDATE}
+    assert str(SecondUpdate()) in capsys.readouterr().out
+    collection.receive()
+    assert (collection.arrived, collection.failed) == (1, 0)
+
+
+@pytest.mark.usefixtures("in_a_run")
+def test_collection_gives_up_who_signs_for_ever_and_never_uploads(capsys: pytest.CaptureFixture[str]) -> None:
+    collection, grid = collected({10: [ok() for _ in range(10)]})
+    for _ in range(4):
+        collection.receive()
+    assert (len(grid.pushed), collection.arrived, collection.failed) == (3, 0, 1)

@@ -26,6 +26,7 @@ from consilium_client.replay import Vector
 from consilium_client.tables import Table
 from consilium_client.voter import Ballot, VoterNode
 from consilium_server.aggregator import Aggregator
+from consilium_server.collection import Collection
 from consilium_server.config import AggregatorSettings
 from consilium_server.uploads import Contribution
 from consilium_zk.blobs import Blob, add
@@ -115,13 +116,17 @@ class CheatingAggregator(Aggregator):
     cheat = Cheat.CHANGE_BLOB
     cheat_round = 0
 
+    def commit_for_hospitals(self, collection: Collection, round_state: RoundState) -> None:
+        if self.cheat is not Cheat.IGNORE_COMMITMENTS or collection.round != self.cheat_round:
+            super().commit_for_hospitals(collection, round_state)
+
     def forces(self, round_: int) -> bool:
-        return round_ == self.cheat_round
+        return round_ == self.cheat_round and self.cheat is not Cheat.IGNORE_COMMITMENTS
 
     def sums_to_publish(
         self, round_: int, sums: Sequence[PublishedCohort], contributions: dict[int, Contribution]
     ) -> list[PublishedCohort]:
-        if round_ != self.cheat_round or not sums:
+        if round_ != self.cheat_round or self.cheat is Cheat.IGNORE_COMMITMENTS or not sums:
             return list(sums)
         first, *rest = sums
         if self.cheat is Cheat.DROP_HOSPITAL:

@@ -121,7 +121,7 @@ def _parties(options: DemoOptions, data: DemoData) -> list[Party]:
         return Party(name, role, Account.from_key(secrets.token_bytes(32)), nodes / name, attack)
 
     parties = [party("operator", Role.OPERATOR), party("aggregator", Role.AGGREGATOR)]
-    if options.cheat in (Cheat.CHANGE_BLOB, Cheat.DROP_HOSPITAL):
+    if options.cheat in (Cheat.CHANGE_BLOB, Cheat.DROP_HOSPITAL, Cheat.IGNORE_COMMITMENTS):
         parties[-1].attack = options.cheat
     # Attackers are the last ones: the dealing gives the first hospitals the most rows.
     names = data.hospital_names
@@ -163,6 +163,8 @@ def _write_node(network: Network, party: Party) -> None:
     if party.role is Role.HOSPITAL:
         _write_transport_key(home / "transport.key")
         config["seed"] = network.options.seed
+        if network.options.kill_in_round is not None and party is network.of(Role.HOSPITAL)[0]:
+            config["commits"] = "own"  # a relayed commitment is the round's last: it would be killed too late
         config["flower"] = {
             "superlink": f"127.0.0.1:{network.superlink_port}",
             "ca_certificate": str(network.options.output / "nodes" / "aggregator" / "tls" / "ca.crt"),

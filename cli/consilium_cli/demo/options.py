@@ -33,6 +33,7 @@ class Cheat(StrEnum):
     CHANGE_BLOB = "change-blob"
     DROP_HOSPITAL = "drop-hospital"
     ROGUE_COMMITMENT = "rogue-commitment"
+    IGNORE_COMMITMENTS = "ignore-commitments"
 
 
 @dataclass(frozen=True)

@@ -231,7 +231,7 @@ def _gas_picture(report: dict[str, Any]) -> Any:
     bars = axes.barh([call for _, call in means], [gas for gas, _ in means], color=BLUE, height=0.6)
     axes.bar_label(bars, [f" {gas:,.0f}" for gas, _ in means], color=INK, fontsize=9)
     axes.set_xticks([])
-    axes.set_title("gas per transaction, mean", loc="left", color=MUTED, fontsize=10)
+    axes.set_title("gas per transaction and party, mean", loc="left", color=MUTED, fontsize=10)
     return figure
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -182,9 +182,9 @@ def refusals(network: Network, chronicle: Chronicle, round_: int) -> list[dict[s
 
 
 def _gas(network: Network, chronicle: Chronicle, round_: int) -> dict[str, int]:
-    """Mean gas of a transaction, by what it did."""
+    """Mean gas by what a transaction did; of one that did it for several parties, each one's part."""
     calls = {
-        "UpdateCommitted": "commitUpdate",
+        "UpdateCommitted": "commitUpdates, each hospital",
         "CohortsFormed": "formCohorts",
         "SurvivorsFixed": "publish (survivors, sums and blobs of all cohorts)",
         "SeatsDrawn": "drawSeats",
@@ -194,10 +194,12 @@ def _gas(network: Network, chronicle: Chronicle, round_: int) -> dict[str, int]:
         "RoundSettled": "settle",
     }
     used: dict[str, dict[str, int]] = defaultdict(dict)
+    parties: Counter[str] = Counter()
     for event in chronicle.of_round(round_):
         if event.name in calls and (round_ != STATISTICS_ROUND or event.name != "RoundSettled"):
             used[calls[event.name]][event.transaction] = network.treasury.connection.gas_of(event.transaction)
-    return {call: round(sum(gas.values()) / len(gas)) for call, gas in used.items()}
+            parties[calls[event.name]] += 1
+    return {call: round(sum(gas.values()) / parties[call]) for call, gas in used.items()}
 
 
 def _name(network: Network, address: str) -> str:

@@ -20,6 +20,9 @@ app = ClientApp()
 @app.train()  # type: ignore[untyped-decorator]
 def train(message: Message, context: Context) -> Message:
     reply = _ask_node(message)
+    if reply.code is ReplyCode.SIGNED:  # one record: each is a request of its own on the way to the server
+        status = ConfigRecord({"code": int(reply.code), "update": reply.update})
+        return Message(RecordDict({"status": status}), reply_to=message)
     arrays = {
         str(index): Array(dtype="uint8", shape=(len(blob),), stype="raw", data=blob)
         for index, blob in enumerate(reply.blobs)

@@ -1,7 +1,8 @@
 """Typed frames between the relay and the node over a Unix socket.
 
-Request: contract (20 bytes), task (8), round (4), big-endian. Reply: code (1), count (4), then `count` blobs of
-131,072 bytes. Errors travel as codes: text of an exception could carry a row of data.
+Request: contract (20 bytes), task (8), round (4), big-endian. Reply: code (1), a signed update's length (4), count (4),
+then the signed update, which the relay passes on as it is, and `count` blobs of 131,072 bytes. Errors travel as codes:
+text of an exception could carry a row of data.
 """
 
 from __future__ import annotations
@@ -11,19 +12,20 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from consilium_chain.messages import ReplyCode
+from consilium_chain.messages import ReplyCode, signed_update_bytes
 from consilium_zk.constants import BYTES_PER_BLOB
 
 from consilium_client.errors import FrameMalformed
 
 _REQUEST = struct.Struct(">20sQI")
-_REPLY = struct.Struct(">BI")
+_REPLY = struct.Struct(">BII")
 MAX_BLOBS = 4_096
+MAX_UPDATE = signed_update_bytes(MAX_BLOBS)
 
 
 @dataclass(frozen=True)
 class RoundRequest:
-    """Asks a hospital for its update of a round. Everything else the hospital reads from the chain itself."""
+    """Asks a hospital for its next part in a round. Everything else the hospital reads from the chain itself."""
 
     contract: bytes
     task: int
@@ -45,8 +47,11 @@ class RoundRequest:
 
 @dataclass(frozen=True)
 class RoundReply:
+    """What a hospital answers: with SIGNED its signed update, in wire form, and with OK its weighted blobs."""
+
     code: ReplyCode
     blobs: Sequence[bytes] = ()
+    update: bytes = b""
 
 
 def send_request(connection: socket.socket, request: RoundRequest) -> None:
@@ -58,16 +63,17 @@ def receive_request(connection: socket.socket) -> RoundRequest:
 
 
 def send_reply(connection: socket.socket, reply: RoundReply) -> None:
-    connection.sendall(_REPLY.pack(reply.code, len(reply.blobs)))
+    connection.sendall(_REPLY.pack(reply.code, len(reply.update), len(reply.blobs)) + reply.update)
     for blob in reply.blobs:
         connection.sendall(blob)
 
 
 def receive_reply(connection: socket.socket) -> RoundReply:
-    code, count = _REPLY.unpack(_receive(connection, _REPLY.size))
-    if code not in set(ReplyCode) or count > MAX_BLOBS:
-        raise FrameMalformed(f"reply code {code} with {count} blobs")
-    return RoundReply(ReplyCode(code), [_receive(connection, BYTES_PER_BLOB) for _ in range(count)])
+    code, length, count = _REPLY.unpack(_receive(connection, _REPLY.size))
+    if code not in set(ReplyCode) or count > MAX_BLOBS or length > MAX_UPDATE:
+        raise FrameMalformed(f"reply code {code} with {count} blobs and a signed update of {length} bytes")
+    update = _receive(connection, length)
+    return RoundReply(ReplyCode(code), [_receive(connection, BYTES_PER_BLOB) for _ in range(count)], update)
 
 
 def _receive(connection: socket.socket, size: int) -> bytes:

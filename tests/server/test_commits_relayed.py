@@ -1,0 +1,167 @@
+"""The aggregator commits for hospitals without ether, and nobody's wrong update holds up the others."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import consilium_server.committing as committing
+import pytest
+from chain_driver import LocalChain, TaskDriver
+from consilium_chain.relaying import SignedUpdate, parse_signed_update
+from consilium_chain.views import Phase
+from consilium_server.committing import GATHER, Committer, due
+from hypothesis import given
+from hypothesis import strategies as st
+
+COUNT = 3
+ALL = 0b111
+
+
+@pytest.fixture
+def task(local_chain: LocalChain) -> TaskDriver:
+    """A task whose statistics round takes commitments."""
+    return TaskDriver(local_chain, hospitals=COUNT).join_without_ether()
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for anybody."""
+    monkeypatch.setattr(committing, "GATHER", 0.0)
+
+
+def committer(task: TaskDriver) -> Committer:
+    return Committer(task.aggregator, task.task, task.round, [node.address for node in task.nodes])
+
+
+def signed(task: TaskDriver, *who: int) -> dict[int, SignedUpdate]:
+    """What these hospitals sign, as the aggregator gets it."""
+    updates = {}
+    for index in who:
+        update = task.updates[task.round, index] = task.make_update(index)
+        node = task.nodes[index]
+        raw = node.sign_update(task.task, task.round, update.committed).to_wire()
+        updates[index] = parse_signed_update(raw, node.address, len(update.blobs))
+    return updates
+
+
+def told(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+@given(missing=st.integers(0, 2**20), other=st.integers(0, 2**20), waited=st.floats(0, 2 * GATHER))
+def test_due_when_all_are_here_or_somebody_has_waited(missing: int, other: int, waited: float) -> None:
+    waiting = missing & other
+    assert not due(0, missing, waited)
+    if waiting:
+        assert due(waiting, waiting, waited)
+        assert due(waiting, missing, GATHER)
+        assert due(waiting, missing, waited) == (waiting == missing or waited >= GATHER)
+
+
+def test_all_who_signed_are_committed_by_one_transaction(task: TaskDriver, capsys: pytest.CaptureFixture[str]) -> None:
+    committer(task).commit_if_due(signed(task, 0, 1, 2), task.round_state, 0)
+    assert (task.round_state.committed, task.phase) == (ALL, Phase.UPLOADING)
+    (line,) = told(capsys)
+    assert (line["event"], line["hospitals"], line["transactions"]) == ("relayed", 3, 1)
+    task.publish()  # what was committed is what was made
+    assert task.phase is Phase.FORMING
+
+
+def test_hospitals_wait_for_others_but_not_for_long(task: TaskDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(committing.time, "monotonic", lambda: clock[0])
+    relaying, updates = committer(task), signed(task, 0, 1)
+    relaying.commit_if_due({}, task.round_state, 0)
+    for clock[0] in (200.0, 200.0 + GATHER / 2):  # nobody was waiting before
+        relaying.commit_if_due(updates, task.round_state, 0)
+        assert task.round_state.committed == 0
+    clock[0] = 200.0 + GATHER
+    relaying.commit_if_due(updates, task.round_state, 0)
+    assert task.round_state.committed == 0b011
+    relaying.commit_if_due(updates | signed(task, 2), task.round_state, 0)  # the last one waits for nobody
+    assert task.round_state.committed == ALL
+
+
+def test_nobody_waits_for_who_will_not_sign(task: TaskDriver) -> None:
+    committer(task).commit_if_due(signed(task, 0, 2), task.round_state, 0b010)
+    assert task.round_state.committed == 0b101
+
+
+def other_round(task: TaskDriver, update: SignedUpdate, index: int) -> SignedUpdate:
+    node = task.nodes[index]
+    return node.sign_update(task.task, task.round + 1, task.updates[task.round, index].committed)
+
+
+def other_hospital(task: TaskDriver, update: SignedUpdate, index: int) -> SignedUpdate:
+    """Signed by the neighbour, and sent through this hospital's Flower node."""
+    neighbour = task.nodes[index - 1]
+    raw = neighbour.sign_update(task.task, task.round, task.updates[task.round, index - 1].committed).to_wire()
+    return parse_signed_update(raw, task.nodes[index].address, 1)
+
+
+def other_opening(task: TaskDriver, update: SignedUpdate, index: int) -> SignedUpdate:
+    return replace(update, opening=task.updates[task.round, index - 1].committed.opening)
+
+
+def other_points(task: TaskDriver, update: SignedUpdate, index: int) -> SignedUpdate:
+    return replace(update, points=task.updates[task.round, index - 1].committed.points)
+
+
+WRONG = [
+    (other_round, "SignatureInvalid"),
+    (other_hospital, "SignatureInvalid"),
+    (other_points, "SignatureInvalid"),
+    (other_opening, "OpeningInvalid"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "name"), WRONG, ids=[make.__name__ for make, _ in WRONG])
+def test_a_wrong_update_is_left_out_and_named(
+    task: TaskDriver, wrong: Any, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    relaying, updates = committer(task), signed(task, 0, 1, 2)
+    updates[1] = wrong(task, updates[1], 1)
+    relaying.commit_if_due(updates, task.round_state, 0)
+    assert task.round_state.committed == 0b101
+    first, second = told(capsys)
+    assert (first["event"], first["hospital"], first["error"]) == ("update-refused", 1, name)
+    assert (second["event"], second["hospitals"]) == ("relayed", 2)
+    relaying.commit_if_due(updates, task.round_state, 0)
+    assert told(capsys) == []  # it is not tried again
+
+
+def test_all_wrong_updates_are_named(task: TaskDriver, capsys: pytest.CaptureFixture[str]) -> None:
+    updates = signed(task, 0, 1, 2)
+    updates = {index: other_round(task, update, index) for index, update in updates.items()}
+    committer(task).commit_if_due(updates, task.round_state, 0)
+    assert task.round_state.committed == 0
+    assert [line["hospital"] for line in told(capsys)] == [0, 1, 2]
+
+
+def test_who_committed_meanwhile_is_no_fault(
+    task: TaskDriver, local_chain: LocalChain, capsys: pytest.CaptureFixture[str]
+) -> None:
+    updates, before = signed(task, 0, 1, 2), task.round_state
+    local_chain.rpc("anvil_setBalance", task.nodes[1].address, hex(10**18))
+    task.nodes[1].commit_update(task.task, 0, task.updates[0, 1].committed)
+    committer(task).commit_if_due(updates, before, 0)
+    assert task.round_state.committed == ALL
+    assert [line["event"] for line in told(capsys)] == ["relayed"]
+
+
+def test_commitments_closed_meanwhile_are_no_fault(task: TaskDriver, capsys: pytest.CaptureFixture[str]) -> None:
+    updates, before = signed(task, 0, 1, 2), task.round_state
+    task.aggregator.commit_updates(task.task, 0, list(updates.values()))
+    committer(task).commit_if_due(updates, before, 0)
+    assert task.phase is Phase.UPLOADING
+    assert told(capsys) == []
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_hospital_of_its_own_is_not_committed_again(task: TaskDriver, capsys: pytest.CaptureFixture[str]) -> None:
+    relaying, updates = committer(task), signed(task, 0)
+    for _ in range(2):
+        relaying.commit_if_due(updates, task.round_state, 0)
+    assert [line["hospitals"] for line in told(capsys)] == [1]
