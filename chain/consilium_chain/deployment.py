@@ -27,7 +27,7 @@ BeaconKind = Literal["PrevrandaoBeacon", "DrandBeacon"]
 
 @dataclass(frozen=True)
 class Deployment:
-    """Where the contracts are, and the block from which on their events are to be read."""
+    """Where the contracts are, from which block on their events are to be read, and whether the chain takes blobs."""
 
     chain_id: int
     first_block: int
@@ -36,6 +36,7 @@ class Deployment:
     beacon: str
     tasks: str
     beacon_kind: BeaconKind = "PrevrandaoBeacon"
+    blobs: bool = True
 
     def write(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self), indent=2) + "\n")
@@ -52,6 +53,8 @@ class Deployment:
         numbers, addresses = (book.chain_id, book.first_block), (book.token, book.staking, book.beacon, book.tasks)
         if not all(type(number) is int for number in numbers) or not all(map(is_hex_address, addresses)):
             raise DeploymentInvalid(f"the address book {path} is malformed: a value is no number or no address")
+        if type(book.blobs) is not bool:
+            raise DeploymentInvalid(f"the address book {path} is malformed: blobs is neither true nor false")
         if book.beacon_kind not in get_args(BeaconKind):
             raise DeploymentInvalid(
                 f"the address book {path} names the beacon {book.beacon_kind!r}; known are {get_args(BeaconKind)}"

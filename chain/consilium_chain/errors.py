@@ -8,7 +8,6 @@ ChainError
 ├── DeploymentInvalid       the address book is missing, malformed or of another chain
 ├── DeployFailed            contracts were not, or not all, deployed
 │   ├── NetworkUnknown          the networks file names no such network
-│   ├── BlobsUnavailable        the network takes no blobs, which tasks need
 │   ├── ChainMismatch           the node is of another chain than the network
 │   ├── BookTaken               another deployment's address book is where this one's would go
 │   ├── JournalInvalid          the record of what was sent cannot be read
@@ -33,6 +32,7 @@ ChainError
 ├── ArtifactMissing         no artifact of that hash in the store
 ├── ArtifactCorrupt         an artifact's bytes do not have its hash
 ├── RecordIncomplete        the public record does not give a model, statistics or canaries yet, or gives none
+├── BlobsUnavailable        a task wants blobs on a chain without
 ├── SpecInvalid             a task file is malformed, or its values do not fit together
 ├── SpecMismatch            a task file is not the one that the chain names
 ├── SettlementInvalid       a round's record is not one that a chain could hold
@@ -96,12 +96,12 @@ class NetworkUnknown(DeployFailed):
         super().__init__(f"no network {name!r}; known are {', '.join(known)}; add it to a file, and pass --networks")
 
 
-class BlobsUnavailable(DeployFailed):
-    def __init__(self, name: str) -> None:
-        self.name = name
+class BlobsUnavailable(ChainError):
+    def __init__(self, chain_id: int) -> None:
+        self.chain_id = chain_id
         super().__init__(
-            f"{name} takes no blob transactions (blobs = false), and Tasks reads every update from blobs (EIP-4844):"
-            " deploy to a network that does, such as sepolia"
+            f"chain {chain_id} takes no blob transactions (EIP-4844), and this task publishes its sums as blobs:"
+            ' write publication = "digests" under [update] in its file'
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from consilium_zk.blobs import Blob
+from consilium_zk.curve import to_eip2537
 from consilium_zk.kzg import Challenge, Commitment, Opening, challenge, parse_commitment
 from consilium_zk.tickets import SecretKey, prove_possession, public_key, ticket_message
 
@@ -14,7 +15,7 @@ from consilium_chain.beacons import open_beacon
 from consilium_chain.cell_proofs import CellProver, Sidecar
 from consilium_chain.connection import MAX_BLOBS_PER_TRANSACTION, Connection, Pending, Receipt
 from consilium_chain.deployment import Deployment
-from consilium_chain.errors import DeploymentInvalid, Refused
+from consilium_chain.errors import BlobsUnavailable, DeploymentInvalid, Refused
 from consilium_chain.relaying import SignedUpdate, batches, sign_update
 from consilium_chain.relays import QUICKNET_RELAYS
 from consilium_chain.views import (
@@ -30,6 +31,12 @@ from consilium_chain.views import (
 )
 
 COMMITMENT_BYTES = 48
+# Above what the contract measures (snapshots/gas.json), so that a batch fits a transaction (EIP-7825).
+_GAS_PER_BATCH = 14_000_000
+_GAS_TO_BEGIN = 500_000
+_GAS_PER_SUM = 140_000
+_GAS_PER_POINT = 18_000
+_GAS_PER_DIGEST = 60_000
 NO_COMMISSION = 0  # of a node that registers by staking: it has no delegators yet, and may raise it
 
 
@@ -222,7 +229,9 @@ class Ledger:
     # A task's life
 
     def propose(self, params: TaskParams) -> int:
-        """Proposes a task and pays its pool; returns its id."""
+        """Proposes a task and pays its pool; returns its id. Raises BlobsUnavailable before it spends anything."""
+        if not self.deployment.blobs and not params.digests:
+            raise BlobsUnavailable(self.deployment.chain_id)
         self.connection.send(self._token.functions.approve(self.deployment.tasks, params.pool))
         receipt = self._send("propose", params.to_chain())
         for event in self.connection.events(self._tasks, receipt.block, receipt.block):
@@ -283,31 +292,105 @@ class Ledger:
         ]
 
     def publish_sums(
-        self, task: int, round_: int, survivors: int, sums: Sequence[PublishedCohort], force: bool = False
+        self,
+        task: int,
+        round_: int,
+        survivors: int,
+        sums: Sequence[PublishedCohort],
+        canaries: Canaries | None = None,
+        force: bool = False,
     ) -> list[Receipt]:
-        """Fixes the survivors, adds up their commitments and publishes the cohorts' blobs.
+        """Fixes the survivors, adds up their commitments (in a canary round: says what its canaries are instead) and
+        publishes the cohorts' blobs.
 
         One transaction where everything fits into six blobs, several otherwise: each is sent as soon as its blobs' cell
         proofs are ready, and only then the first one's receipt is awaited.
         """
         ready = iter([self.prover.sidecar(blob) for cohort in sums for blob in cohort.blobs])
-        calls = [self._encode("fixSurvivors", task, round_, survivors)]
+        calls = self._before_publishing(task, round_, survivors, canaries)
         sidecars: list[Sidecar] = []
         pending = []
         for cohort in sums:
             for index, points in enumerate(cohort.points):
-                calls.append(self._encode("sumCommitments", task, round_, cohort.index, index, b"".join(points)))
+                if canaries is None:
+                    calls.append(self._encode("sumCommitments", task, round_, cohort.index, index, b"".join(points)))
                 calls.append(self._encode("publish", task, round_, cohort.index, index, len(sidecars), 1))
                 sidecars.append(next(ready))
                 if len(sidecars) == MAX_BLOBS_PER_TRANSACTION:
-                    pending.append(self._publish(calls, sidecars, force))
+                    pending.append(self._multicall(calls, sidecars, force, "publish"))
                     calls, sidecars = [], []
         if calls:
-            pending.append(self._publish(calls, sidecars, force))
+            pending.append(self._multicall(calls, sidecars, force, "publish"))
         return [self.connection.receipt(one) for one in pending]
 
-    def _publish(self, calls: list[str], sidecars: list[Sidecar], force: bool) -> Pending:
-        return self.connection.submit(self._tasks.functions.multicall(calls), sidecars, force, call="publish")
+    def publish_digests(
+        self,
+        task: int,
+        round_: int,
+        survivors: int,
+        sums: Sequence[PublishedCohort],
+        canaries: Canaries | None = None,
+        force: bool = False,
+    ) -> list[Receipt]:
+        """The same by versioned hashes, on a chain without blobs: the bytes are in an artifact store."""
+        calls = [(self._before_publishing(task, round_, survivors, canaries), _GAS_TO_BEGIN)]
+        for cohort in sums:
+            for index, (points, digest) in enumerate(zip(cohort.points, cohort.digests, strict=True)):
+                publish = self._encode("publishDigests", task, round_, cohort.index, index, [digest])
+                if canaries is None:
+                    total = self._encode("sumCommitments", task, round_, cohort.index, index, b"".join(points))
+                    calls.append(([total, publish], _GAS_PER_SUM + _GAS_PER_POINT * len(points)))
+                else:
+                    calls.append(([publish], _GAS_PER_DIGEST))
+        return self._in_batches(calls, force, "publish")
+
+    def open_canaries(
+        self,
+        task: int,
+        round_: int,
+        seed: bytes,
+        retreat: Sequence[Commitment],
+        cohorts: Sequence[OpenedCohort],
+        settle_gas: int,
+        force: bool = False,
+    ) -> list[Receipt]:
+        """Opens a canary round's sums, and settles it where the last transaction has `settle_gas` to spare.
+
+        `retreat`: the commitment to each blob of the round's retreat.
+        """
+        points = b"".join(map(to_eip2537, retreat))
+        calls = []
+        for cohort in cohorts:
+            for blob, opened in enumerate(cohort.blobs):
+                call = self._encode(
+                    "openCanaries", task, round_, cohort.index, blob, seed, points,
+                    [(*opened.blinders, b"".join(opened.points))],
+                )  # fmt: skip
+                calls.append(([call], _GAS_PER_SUM + _GAS_PER_POINT * len(opened.points) + 16 * len(points)))
+        calls.append(([self._encode("settle", task, round_)], settle_gas))
+        if sum(gas for _, gas in calls) > _GAS_PER_BATCH:
+            calls.pop()  # in a transaction of its own, once the cohorts are opened
+        return self._in_batches(calls, force, "openCanaries")
+
+    def _before_publishing(self, task: int, round_: int, survivors: int, canaries: Canaries | None) -> list[str]:
+        calls = [self._encode("fixSurvivors", task, round_, survivors)]
+        if canaries is not None:
+            given = canaries.seed_commitment, canaries.retreat_digest
+            calls.append(self._encode("setCanaries", task, round_, *given))
+        return calls
+
+    def _in_batches(self, calls: Sequence[tuple[list[str], int]], force: bool, name: str) -> list[Receipt]:
+        """One transaction after the other, each with as many of the calls, by their gas, as it takes."""
+        receipts, batch, used = [], list[str](), 0
+        for data, gas in calls:
+            if batch and used + gas > _GAS_PER_BATCH:
+                receipts.append(self.connection.receipt(self._multicall(batch, [], force, name)))
+                batch, used = [], 0
+            batch, used = [*batch, *data], used + gas
+        return [*receipts, self.connection.receipt(self._multicall(batch, [], force, name))]
+
+    def _multicall(self, calls: list[str], sidecars: list[Sidecar], force: bool, name: str) -> Pending:
+        return self.connection.submit(self._tasks.functions.multicall(calls), sidecars, force, call=name)
 
     def commit_scores(self, task: int, round_: int, public: bytes, ticket: bytes, commitment: bytes) -> Receipt:
         return self._send("commitScores", task, round_, public, ticket, commitment)
@@ -339,11 +422,28 @@ class Ledger:
 
 @dataclass(frozen=True)
 class PublishedCohort:
-    """A cohort's sum: `blobs` of 131,072 bytes, and for each the survivors' points (G1, EIP-2537, 128 bytes)."""
+    """A cohort's sum as it is published: `blobs` of 131,072 bytes, and for each its versioned hash and the survivors'
+    points (G1, EIP-2537, 128 bytes).
+    """
 
     index: int
     blobs: Sequence[Blob]
+    digests: Sequence[bytes]
     points: Sequence[Sequence[bytes]]
+
+
+@dataclass(frozen=True)
+class OpenedBlob:
+    """The blinders of the sum behind a published blob, and the survivors' points (G1, EIP-2537, 128 bytes)."""
+
+    blinders: tuple[int, int]
+    points: Sequence[bytes]
+
+
+@dataclass(frozen=True)
+class OpenedCohort:
+    index: int
+    blobs: Sequence[OpenedBlob]
 
 
 def _bytes20(address: str) -> bytes:

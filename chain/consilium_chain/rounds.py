@@ -17,6 +17,7 @@ class Step(Enum):
     FORM_COHORTS = auto()
     PUBLISH = auto()
     DRAW_SEATS = auto()
+    OPEN = auto()
     SETTLE = auto()
     TICK = auto()
     STOP = auto()
@@ -31,6 +32,8 @@ class View:
     now: int
     beacon_ready: bool
     beacon_expired: bool
+    has_canaries: bool = False  # the round's sums are published as they are or turned
+    min_reveals: int = 1
     # Uploads still missing so many seconds before the deadline are given up: publishing the others takes its time.
     upload_margin: int = 3
 
@@ -48,11 +51,17 @@ def expected_uploads(round_state: RoundState, cohorts: list[int]) -> int:
     return round_state.committed & viable
 
 
+def is_judged(round_state: RoundState, min_reveals: int) -> bool:
+    """Whether enough voters revealed, and most of them do not say that what is published does not match."""
+    revealed = round_state.revealed.bit_count()
+    return revealed >= min_reveals and 2 * round_state.mismatched.bit_count() <= revealed
+
+
 def next_step(view: View, awaited: int, arrived: int, refused: bool) -> Step:
     """What the aggregator does now.
 
     `awaited` and `arrived` are bit maps of uploads; `refused` says that the contract refused this round's
-    publication, which only the deadline can end then.
+    publication or its opening, which only the deadline can end then.
     """
     state, round_state = view.state, view.round
     over = deadline_passed(state, view.now)
@@ -72,6 +81,11 @@ def next_step(view: View, awaited: int, arrived: int, refused: bool) -> Step:
         case Phase.PUBLISHING if not over and not refused:
             return Step.PUBLISH
         case Phase.REVEALING if over or round_state.revealed == round_state.seated:
+            opens = view.has_canaries and is_judged(round_state, view.min_reveals)
+            return Step.OPEN if opens and not refused else Step.SETTLE
+        case Phase.OPENING if round_state.summed_cohorts == round_state.viable_cohorts:
             return Step.SETTLE
+        case Phase.OPENING if not over and not refused:
+            return Step.OPEN
         case _:
             return Step.TICK if over else Step.WAIT

@@ -127,6 +127,10 @@ def _same(value: Any) -> Any:
 class TaskParams(_FromChain):
     spec_hash: bytes
     aggregator: str
+    digests: bool
+    canaries: bool
+    update_bits: int
+    lane_bits: int
     pool: int
     hospital_bond: int
     voter_bond: int
@@ -143,10 +147,6 @@ class TaskParams(_FromChain):
     min_reveals: int
     statistics_blobs: int
     update_blobs: int
-    digests: bool
-    canaries: bool
-    update_bits: int
-    lane_bits: int
     rows_per_weight: int
     max_weight: int
     accept_floor: int

@@ -12,39 +12,42 @@ from consilium_chain.artifacts import CHECK_BITS, ArtifactStore
 from consilium_chain.cell_proofs import CellProver
 from consilium_chain.errors import RandomnessUnavailable, Refused, SpecMismatch
 from consilium_chain.journal import emit
-from consilium_chain.ledger import Ledger, PublishedCohort
+from consilium_chain.ledger import Ledger, OpenedBlob, OpenedCohort, PublishedCohort
 from consilium_chain.proposal import task_params
 from consilium_chain.rounds import Step, View, deadline_passed, expected_uploads, next_step
-from consilium_chain.task_spec import parse_task_spec
-from consilium_chain.views import STATISTICS_ROUND, Phase, Role, RoundState, TaskState, members
+from consilium_chain.sums import PublishedSums
+from consilium_chain.task_spec import SETTLE_GAS_PER_NODE, SETTLE_GAS_PER_SCORE, parse_task_spec
+from consilium_chain.views import STATISTICS_ROUND, Phase, Role, RoundState, TaskState, ballot_size, members
 from consilium_zk.curve import to_eip2537
-from consilium_zk.kzg import Commitment, setup
+from consilium_zk.kzg import setup
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
+from consilium_server.canaries import HiddenSums, keep, kept
 from consilium_server.collection import Collection
 from consilium_server.committing import Committer
 from consilium_server.config import AggregatorSettings
-from consilium_server.errors import SumMismatch
+from consilium_server.errors import CanariesLost, SumMismatch
 from consilium_server.flower_internals import SuperLink
-from consilium_server.uploads import Contribution, sum_cohort, wrong_uploads
+from consilium_server.uploads import CohortSum, Contribution, sum_cohort, wrong_uploads
 
 POLL = 0.15
 AHEAD = (Phase.FORMING, Phase.DRAWING, Phase.SCORING, Phase.REVEALING)
 MOST_PROVERS = 8
+SETTLE_GAS = 200_000  # but for what grows with nodes and scores
+UNOPENABLE = {"BlobMismatch", "CanariesMismatch", "CommitmentMismatch", "PointsWrong"}  # and will be at any time
 
 
 @dataclass(frozen=True)
 class _Summed:
-    """A cohort ready to be published: whose updates are in it, and the commitment to each of its blobs."""
+    """A cohort's checked sum, and whose updates are in it."""
 
     indices: list[int]
-    published: PublishedCohort
-    commitments: list[Commitment]
+    total: CohortSum
 
 
 class Aggregator:
-    """One task's aggregator. `sums_to_publish` is what a dishonest aggregator would replace."""
+    """One task's aggregator. `sum_to_publish` is what a dishonest aggregator would replace."""
 
     def __init__(self, settings: AggregatorSettings) -> None:
         self.settings = settings
@@ -55,6 +58,7 @@ class Aggregator:
         self.spec = parse_task_spec(self.store.get_file(self.params.spec_hash))
         if task_params(self.spec, self.params.spec_hash, self.params.aggregator) != self.params:
             raise SpecMismatch(f"task {self.number}'s terms on chain are not those of its file; ask its operator")
+        self.sums = PublishedSums(self.ledger, self.store, self.number, self.spec)
         self._collected: Collection | None = None
         self._committer: Committer | None = None
         self._collection_round = -1
@@ -122,6 +126,8 @@ class Aggregator:
             beacon_ready=waits and self.ledger.beacon_ready(round_state.beacon_request),
             beacon_expired=waits and self.ledger.beacon_expired(round_state.beacon_request),
             upload_margin=self.params.upload_window // 2,
+            has_canaries=self.params.has_canaries(state.round),
+            min_reveals=self.params.min_reveals,
         )
 
     def _collect(self, grid: Grid, nodes: dict[int, int], state: TaskState, round_state: RoundState) -> bool:
@@ -133,6 +139,8 @@ class Aggregator:
         if state.phase in (Phase.COMMITTING, Phase.UPLOADING):
             collection = self._collection(grid, nodes, state.round)
             complete = collection.ask(round_state.members)
+            if self.params.has_canaries(state.round):
+                self.sums.retreat(state.round).digest  # noqa: B018 - while hospitals train: 30 ms a blob, once
             collection.receive()
             if state.phase is Phase.UPLOADING:
                 return True
@@ -170,7 +178,11 @@ class Aggregator:
     def _cohorts(self, state: TaskState, round_state: RoundState) -> list[int]:
         if state.phase is not Phase.UPLOADING:
             return [0] * round_state.cohorts
-        return [self.ledger.cohort_members(self.number, state.round, c) for c in range(round_state.cohorts)]
+        return self._members(round_state, state.round)
+
+    def _members(self, round_state: RoundState, round_: int) -> list[int]:
+        """Bit maps of hospitals, by cohort."""
+        return [self.ledger.cohort_members(self.number, round_, c) for c in range(round_state.cohorts)]
 
     def _attempt(self, step: Step, state: TaskState, round_state: RoundState | None) -> None:
         """Takes a step; a refusal is told and remembered, not fatal: others may have been first."""
@@ -186,10 +198,15 @@ class Aggregator:
                     self.ledger.settle(self.number, state.round)
                 case Step.PUBLISH if round_state:
                     self._publish(state, round_state)
+                case Step.OPEN if round_state:
+                    self._open(state, round_state)
         except Refused as error:
             emit("refused", call=error.call, error=error.name, round=state.round)
-            if step is Step.PUBLISH:
+            if step is Step.PUBLISH or error.name in UNOPENABLE:
                 self._refused_round = state.round
+        except CanariesLost:
+            emit("canaries-lost", round=state.round)
+            self._refused_round = state.round
         except RandomnessUnavailable as error:  # whoever gets hold of the round first may prove it
             relays = [type(failure).__name__ for failure in error.failures]
             emit("randomness-unavailable", round=state.round, drand_round=error.round, relays=relays)
@@ -198,23 +215,44 @@ class Aggregator:
     def _publish(self, state: TaskState, round_state: RoundState) -> None:
         started = time.monotonic()
         contributions = self._contributions(state, round_state)
-        cohorts = self._cohorts(state, round_state)
+        cohorts = self._members(round_state, state.round)
+        hidden = self._hidden(state.round)
         survivors, published = 0, []
         for cohort in members(round_state.viable_cohorts):
             indices = [index for index in members(cohorts[cohort]) if index in contributions]
             summed = self._sum(state.round, cohort, indices, contributions)
             if summed is None:
                 continue
-            published.append(summed.published)
+            parts = [contributions[index] for index in summed.indices]
+            shown = self.sum_to_publish(state.round, summed.total, parts)
+            if hidden is not None:
+                shown = hidden.hide(cohort, shown, sum(part.weight for part in parts))
             survivors |= sum(1 << index for index in summed.indices)
-            for blob, commitment in zip(summed.published.blobs, summed.commitments, strict=True):
-                self.store.put_blob(blob, commitment)
-        published = self.sums_to_publish(state.round, published, contributions)
-        receipts = self.ledger.publish_sums(self.number, state.round, survivors, published, self.forces(state.round))
+            published.append(self._ready(cohort, shown, parts))
+        if hidden is not None:
+            keep(self.settings.home, self.number, state.round, hidden.secrets)
+        publish = self.ledger.publish_digests if self.params.digests else self.ledger.publish_sums
+        canaries = hidden.canaries if hidden else None
+        receipts = publish(self.number, state.round, survivors, published, canaries, self.forces(state.round))
         emit(
             "published", round=state.round, gas=sum(r.gas_used for r in receipts), cohorts=len(published),
             survivors=survivors.bit_count(), seconds=round(time.monotonic() - started, 3),
         )  # fmt: skip
+
+    def _hidden(self, round_: int) -> HiddenSums | None:
+        if not self.params.has_canaries(round_):
+            return None
+        return HiddenSums(self.number, round_, secrets.token_bytes(32), self.sums.retreat(round_))
+
+    def _ready(self, cohort: int, shown: CohortSum, parts: Sequence[Contribution]) -> PublishedCohort:
+        """What is to be published, stored, and its cell proofs begun."""
+        digests = []
+        for blob, commitment in zip(shown.blobs, shown.commitments, strict=True):
+            if not self.params.digests:
+                self.ledger.prover.prove(blob, commitment)
+            digests.append(self.store.put_blob(blob, commitment))
+        points = [[to_eip2537(part.points[blob]) for part in parts] for blob in range(len(shown.blobs))]
+        return PublishedCohort(cohort, shown.blobs, digests, points)
 
     def _sum(
         self, round_: int, cohort: int, indices: list[int], contributions: dict[int, Contribution]
@@ -224,22 +262,45 @@ class Aggregator:
             return None
         parts = [contributions[index] for index in indices]
         try:
-            summed = sum_cohort(cohort, parts, [secrets.randbits(CHECK_BITS) for _ in parts[0].points])
+            total = sum_cohort(cohort, parts, [secrets.randbits(CHECK_BITS) for _ in parts[0].points])
         except SumMismatch:
             wrong = wrong_uploads({index: contributions[index] for index in indices})
             emit("upload-wrong", round=round_, cohort=cohort, hospitals=wrong)
             if not wrong:
                 raise
             return self._sum(round_, cohort, [index for index in indices if index not in wrong], contributions)
-        for blob, commitment in zip(summed.blobs, summed.commitments, strict=True):
-            self.ledger.prover.prove(blob, commitment)
-        points = [[to_eip2537(part.points[blob]) for part in parts] for blob in range(len(summed.blobs))]
-        return _Summed(indices, PublishedCohort(cohort, summed.blobs, points), summed.commitments)
+        return _Summed(indices, total)
 
-    def sums_to_publish(
-        self, round_: int, sums: Sequence[PublishedCohort], contributions: dict[int, Contribution]
-    ) -> list[PublishedCohort]:
-        return list(sums)
+    def sum_to_publish(self, round_: int, total: CohortSum, parts: Sequence[Contribution]) -> CohortSum:
+        return total
+
+    def _open(self, state: TaskState, round_state: RoundState) -> None:
+        """Shows which sums were turned, and that all of them are the sums; settles in the same go where that fits."""
+        secret = kept(self.settings.home, self.number, state.round)
+        points = self.ledger.committed_points(self.number, state.round)
+        hospitals = self.ledger.hospitals(self.number)
+        cohorts = self._members(round_state, state.round)
+
+        def opened(cohort: int) -> OpenedCohort:
+            survivors = [points[hospitals[index].node] for index in members(cohorts[cohort] & round_state.survivors)]
+            blobs = [
+                OpenedBlob(pair, [to_eip2537(point[blob]) for point in survivors])
+                for blob, pair in enumerate(secret.blinders[cohort])
+            ]
+            return OpenedCohort(cohort, blobs)
+
+        closed = round_state.viable_cohorts & ~round_state.summed_cohorts
+        receipts = self.ledger.open_canaries(
+            self.number, state.round, secret.seed, self.sums.retreat(state.round).points,
+            [opened(cohort) for cohort in members(closed)], self._settle_gas(len(hospitals)), self.forces(state.round),
+        )  # fmt: skip
+        emit("opened", round=state.round, gas=sum(receipt.gas_used for receipt in receipts))
+
+    def _settle_gas(self, hospitals: int) -> int:
+        """More than settling a round can cost."""
+        voters = self.params.max_voters
+        scores = voters * ballot_size(self.params, STATISTICS_ROUND + 1, self.params.cohorts)
+        return SETTLE_GAS + (hospitals + voters) * SETTLE_GAS_PER_NODE + scores * SETTLE_GAS_PER_SCORE
 
     def forces(self, round_: int) -> bool:
         """Whether to send the publication without a dry run."""

@@ -4,6 +4,7 @@ ServerError
 ├── SuperLinkFailed       the SuperLink did not start, or ended
 ├── UploadInvalid         a hospital's reply is not what its round asks for
 ├── SecondUpdate          a hospital signed two different updates of one round
+├── CanariesLost          what opens a canary round is no longer on this aggregator's disk
 └── SumMismatch           uploads add up to something else than was committed, and no single one is to blame
 """
 
@@ -26,6 +27,14 @@ class UploadInvalid(ServerError):
 class SecondUpdate(ServerError):
     def __init__(self) -> None:
         super().__init__("the hospital signed two different updates of one round: the first one counts")
+
+
+class CanariesLost(ServerError):
+    def __init__(self, task: int, round_: int) -> None:
+        super().__init__(
+            f"the seed and blinders of round {round_} of task {task} are not on this disk: the round cannot be opened;"
+            " restore the aggregator's home from a copy before the opening's deadline"
+        )
 
 
 class SumMismatch(ServerError):

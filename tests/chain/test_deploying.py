@@ -158,6 +158,16 @@ def test_deployment_serves_a_ledger(site: Site, beacon: Any) -> None:
     assert site.node().read("Staking", deployment.staking, "vestingPeriod") == LOCAL.vesting
 
 
+def test_chain_without_blobs_takes_tasks_that_publish_by_digest(site: Site) -> None:
+    site.network = LOCAL.model_copy(update={"blobs": False})
+    site.deploy()
+    ledger = Ledger(site.node(), Deployment.read(site.book))
+    terms = task_params(ledger.address)
+    with pytest.raises(BlobsUnavailable, match=r'chain 31337 .* publication = "digests"'):
+        ledger.propose(terms)
+    assert ledger.params(ledger.propose(replace(terms, digests=True))).digests
+
+
 def test_deployment_onto_existing_token(site: Site, tmp_path: Path) -> None:
     token = site.deploy().token
     other = replace(site, folder=tmp_path / "other")

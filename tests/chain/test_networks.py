@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from consilium_chain.connection import without_secrets
 from consilium_chain.deploying.networks import pick_network, read_networks
-from consilium_chain.errors import BlobsUnavailable, ConfigInvalid, NetworkUnknown
+from consilium_chain.errors import ConfigInvalid, NetworkUnknown
 
 CHAIN_IDS = {"local": 31_337, "sepolia": 11_155_111, "base-sepolia": 84_532, "ethereum": 1, "base": 8_453}
 NETWORK = """
@@ -28,11 +28,6 @@ def test_shipped_networks_keep_urls_of_providers_out() -> None:
     assert {name: network.chain_id for name, network in networks.items()} == CHAIN_IDS
     assert [name for name, network in networks.items() if network.url is not None] == ["local"]
     assert [name for name, network in networks.items() if not network.blobs] == ["base-sepolia", "base"]
-
-
-def test_network_without_blobs_is_refused() -> None:
-    with pytest.raises(BlobsUnavailable, match=r"base takes no blob transactions .* such as sepolia"):
-        pick_network(read_networks(None), "base")
 
 
 def test_unknown_network_is_refused_with_those_known() -> None:

@@ -22,7 +22,7 @@ from consilium_zk.canaries import (
     seed_commitment,
 )
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_EIP2537_G1
-from consilium_zk.curve import GENERATOR, Commitment, from_eip2537
+from consilium_zk.curve import GENERATOR, Commitment, from_eip2537, weighted_sum
 from consilium_zk.errors import ArgumentInvalid, LaneOutOfRange, ShapeWrong
 from consilium_zk.kzg import blinder_points, commit, versioned_hash
 from consilium_zk.packing import LaneLayout, pack, unpack
@@ -237,9 +237,8 @@ def test_published_commitment_commits_to_the_published_blob(turned: bool, random
         total = sum_of(updates, weights)
         published = published_blob(total, retreat, sum(weights), layout, turned)
         (point,) = retreat_points([retreat])
-        found = published_commitment(
-            [commit(blob) for blob in updates], weights, blinders(total), point, layout, turned
-        )
+        committed = weighted_sum([commit(blob) for blob in updates], weights)
+        found = published_commitment(committed, sum(weights), blinders(total), point, layout, turned)
         assert found == commit(published)
 
 
@@ -255,7 +254,7 @@ def test_the_equation_holds_for_one_bit_one_pair_of_blinders_and_one_retreat(
     first, second = blinders(total)
 
     def found(blinders: tuple[int, int], retreat: Commitment, turned: bool) -> Commitment:
-        return published_commitment(commitments, weights, blinders, retreat, layout, turned)
+        return published_commitment(weighted_sum(commitments, weights), 10, blinders, retreat, layout, turned)
 
     assert found((first, second), point, turned) == published
     assert found((first, second), point, not turned) != published
@@ -286,7 +285,7 @@ def test_a_sum_out_of_range_is_no_model_however_it_is_published(kind: str, rando
     for turned in (False, True):
         blob = published_blob(total, packed, weight, layout, turned)
         assert read(blob, retreat, weight, layout, turned) is None
-        found = published_commitment([commit(update)], [weight], blinders(total), commit(packed), layout, turned)
+        found = published_commitment(commit(total), weight, blinders(total), commit(packed), layout, turned)
         assert commit(blob) == found
 
 
@@ -317,7 +316,7 @@ def test_ones_are_three_known_points(random: np.random.Generator) -> None:
     zero = pack(np.zeros(layout.lanes_per_blob, np.uint64), layout)[0]
     ones = pack(np.full(layout.lanes_per_blob, 2 * (2**15 - 1), np.uint64), layout)[0]
     # A sum of nothing but zeros, of weight two, published as it is: 2h in every lane.
-    found = published_commitment([commit(zero)], [2], (0, 0), commit(zero), layout, False)
+    found = published_commitment(commit(zero), 2, (0, 0), commit(zero), layout, False)
     assert found == commit(ones)
     for index, point in enumerate(blinder_points()):
         unit = with_blinders(zero, int(index == 0), int(index == 1))
@@ -382,7 +381,8 @@ def test_vectors_of_canary_rounds(case: dict[str, Any]) -> None:
     for blob, retreat in zip(case["blobs"], retreats, strict=True):
         secret = (int(blob["first"], 16), int(blob["second"], 16))
         for turned, name in ((False, "hash_as_it_is"), (True, "hash_turned")):
-            found = published_commitment(points_of(blob["points"]), case["weights"], secret, retreat, layout, turned)
+            total = weighted_sum(points_of(blob["points"]), case["weights"])
+            found = published_commitment(total, sum(case["weights"]), secret, retreat, layout, turned)
             assert versioned_hash(found) == raw(blob[name])
 
 

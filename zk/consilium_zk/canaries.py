@@ -159,8 +159,8 @@ def published_blob(total: Blob, retreat: Blob, weight: int, layout: LaneLayout, 
 
 
 def published_commitment(
-    commitments: Sequence[Commitment],
-    weights: Sequence[int],
+    total: Commitment,
+    weight: int,
     blinders: tuple[int, int],
     retreat: Commitment,
     layout: LaneLayout,
@@ -168,18 +168,16 @@ def published_commitment(
 ) -> Commitment:
     """The commitment to `published_blob`, from what is known of it on chain: what the contract computes.
 
-    commitments, weights: the members', of this blob. blinders: those of the summed blob. retreat: the commitment to
-    this blob's retreat, of `retreat_points`. With E the commitment to ones in all lanes and D the commitment to the
-    sum without its blinders, it is D + w · h · E as it is, and 4wh · E - w · retreat - D turned.
-    Raises ArgumentInvalid, ShapeWrong, PointMalformed.
+    total, weight: the commitment to the summed blob, Σ w_i · C_i of the members', and Σ w_i. blinders: that blob's.
+    retreat: the commitment to this blob's retreat, of `retreat_points`. With E the commitment to ones in all lanes
+    and D that to the sum without its blinders, it is D + w · h · E as it is, and 4wh · E - w · retreat - D turned.
+    Raises ArgumentInvalid, PointMalformed.
     """
-    weight = sum(weights)
     ones = _middle(weight, layout) * _ones(layout) * (4 if turned else 1)
     sign = -1 if turned else 1
     first, second = (-ones - sign * blinder for blinder in blinders)
-    points = [*commitments, GENERATOR, *blinder_points(), retreat]
-    factors = [*(sign * own for own in weights), ones, first, second, -weight if turned else 0]
-    return weighted_sum(points, factors)
+    points = [total, GENERATOR, *blinder_points(), retreat]
+    return weighted_sum(points, [sign, ones, first, second, -weight if turned else 0])
 
 
 def retreat_points(retreat: Sequence[Blob]) -> list[Commitment]:

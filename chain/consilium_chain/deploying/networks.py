@@ -11,7 +11,7 @@ from eth_utils.address import is_checksum_address
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 from consilium_chain.deployment import ZERO_ADDRESS, BeaconKind
-from consilium_chain.errors import BlobsUnavailable, ConfigInvalid, NetworkUnknown
+from consilium_chain.errors import ConfigInvalid, NetworkUnknown
 from consilium_chain.localnode import CHAIN_ID
 from consilium_chain.typed_toml import parse_toml
 
@@ -121,10 +121,7 @@ def read_networks(path: Path | None) -> Networks:
 
 
 def pick_network(networks: Networks, name: str) -> Network:
-    """Raises NetworkUnknown, and BlobsUnavailable for a chain on which no task could run."""
+    """Raises NetworkUnknown."""
     if name not in networks.networks:
         raise NetworkUnknown(name, sorted(networks.networks))
-    network = networks.networks[name]
-    if not network.blobs:
-        raise BlobsUnavailable(name)
-    return network
+    return networks.networks[name]

@@ -117,6 +117,7 @@ class Deploying:
             self.addresses[self.network.beacon.contract],
             self.addresses["Tasks"],
             self.network.beacon.contract,
+            self.network.blobs,
         )
         verify_wiring(self.node, self.network, deployment, self.addresses["TaskRegistry"])
         deployment.write(self.book)

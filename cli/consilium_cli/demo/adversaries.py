@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from consilium_chain.errors import Refused
 from consilium_chain.journal import emit
-from consilium_chain.ledger import CommittedUpdate, PublishedCohort
+from consilium_chain.ledger import CommittedUpdate
 from consilium_chain.settings import read_settings
 from consilium_chain.views import RoundState, ballot_size
 from consilium_client.config import HospitalSettings, VoterSettings
@@ -28,11 +28,11 @@ from consilium_client.voter import Ballot, VoterNode
 from consilium_server.aggregator import Aggregator
 from consilium_server.collection import Collection
 from consilium_server.config import AggregatorSettings
-from consilium_server.uploads import Contribution
+from consilium_server.uploads import CohortSum, Contribution
 from consilium_zk.blobs import Blob, add
 from consilium_zk.blobs import negate as negate_blob
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_EIP2537_G1
-from consilium_zk.curve import from_eip2537, negate, to_eip2537, weighted_sum
+from consilium_zk.curve import negate, to_eip2537, weighted_sum
 from consilium_zk.kzg import Commitment, Opening, commit
 from numpy.typing import NDArray
 
@@ -123,29 +123,15 @@ class CheatingAggregator(Aggregator):
     def forces(self, round_: int) -> bool:
         return round_ == self.cheat_round and self.cheat is not Cheat.IGNORE_COMMITMENTS
 
-    def sums_to_publish(
-        self, round_: int, sums: Sequence[PublishedCohort], contributions: dict[int, Contribution]
-    ) -> list[PublishedCohort]:
-        if round_ != self.cheat_round or self.cheat is Cheat.IGNORE_COMMITMENTS or not sums:
-            return list(sums)
-        first, *rest = sums
-        if self.cheat is Cheat.DROP_HOSPITAL:
-            blobs = self._without_one(contributions, first)
+    def sum_to_publish(self, round_: int, total: CohortSum, parts: Sequence[Contribution]) -> CohortSum:
+        if round_ != self.cheat_round:
+            return total
+        if self.cheat is Cheat.DROP_HOSPITAL:  # whom the contract counts as a survivor all the same
+            dropped = parts[0].upload.blobs
+            blobs = [add([blob, negate_blob(own)]) for blob, own in zip(total.blobs, dropped, strict=True)]
         else:
-            blobs = [_one_lane_changed(first.blobs[0]), *first.blobs[1:]]
-        return [replace(first, blobs=blobs), *rest]
-
-    @staticmethod
-    def _without_one(contributions: dict[int, Contribution], cohort: PublishedCohort) -> list[Blob]:
-        """The cohort's sum without one member, whom the contract counts as a survivor all the same."""
-        for contribution in contributions.values():
-            point = weighted_sum([contribution.points[0]], [1])
-            if any(from_eip2537(p) == point for p in cohort.points[0]):
-                return [
-                    add([total, negate_blob(blob)])
-                    for total, blob in zip(cohort.blobs, contribution.upload.blobs, strict=True)
-                ]
-        return list(cohort.blobs)
+            blobs = [_one_lane_changed(total.blobs[0]), *total.blobs[1:]]
+        return CohortSum(blobs, [commit(blob) for blob in blobs])
 
 
 def _one_lane_changed(blob: Blob) -> Blob:

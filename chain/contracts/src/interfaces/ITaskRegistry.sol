@@ -11,7 +11,8 @@ interface ITaskRegistry is ITaskTypes {
     /// @dev Not to be taken back: who could open and close at will would choose who may propose.
     function stopProposals() external;
     /// @notice Opens a cohort's published blobs `firstBlob …` after the reveals: shows which way it was published, and that
-    ///         it is the sum of what the survivors committed to. Anyone who knows the secrets may call.
+    ///         it is the sum of what the survivors committed to. Anyone who knows the secrets may call; what is open already
+    ///         is passed over.
     /// @param retreat the points behind `CanariesSet`, 128 bytes per blob of an update.
     function openCanaries(
         uint256 taskId,

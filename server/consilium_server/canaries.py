@@ -1,0 +1,100 @@
+"""A canary round at the aggregator: sums published as they are or turned, and the secrets that show it later.
+
+Seed and blinders are on disk before anything is published: a restart must not cost the bond.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from consilium_chain.ledger import Canaries
+from consilium_chain.sums import Retreat
+from consilium_zk.blobs import blinders
+from consilium_zk.canaries import is_turned, published_blob, published_commitment, seed_commitment
+
+from consilium_server.errors import CanariesLost
+from consilium_server.uploads import CohortSum
+
+Blinders = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class RoundSecrets:
+    """The seed, 32 bytes, and the two blinders of each of a cohort's summed blobs, by cohort."""
+
+    seed: bytes
+    blinders: Mapping[int, list[Blinders]]
+
+
+@dataclass
+class HiddenSums:
+    """A round's sums on their way to publication. `seed`: 32 random bytes that nobody else knows."""
+
+    task: int
+    round: int
+    seed: bytes
+    retreat: Retreat
+    _blinders: dict[int, list[Blinders]] = field(default_factory=dict)
+
+    def hide(self, cohort: int, total: CohortSum, weight: int) -> CohortSum:
+        """What is published of a cohort's sum of this total weight: without blinders, turned if the seed says so."""
+        turned = is_turned(self.seed, self.task, self.round, cohort)
+        layout = self.retreat.layout
+        secret = self._blinders[cohort] = [blinders(blob) for blob in total.blobs]
+        blobs = [
+            published_blob(blob, back, weight, layout, turned)
+            for blob, back in zip(total.blobs, self.retreat.blobs, strict=True)
+        ]
+        commitments = [
+            published_commitment(point, weight, own, back, layout, turned)
+            for point, own, back in zip(total.commitments, secret, self.retreat.points, strict=True)
+        ]
+        return CohortSum(blobs, commitments)
+
+    @property
+    def canaries(self) -> Canaries:
+        return Canaries(seed_commitment(self.seed), self.retreat.digest)
+
+    @property
+    def secrets(self) -> RoundSecrets:
+        return RoundSecrets(self.seed, dict(self._blinders))
+
+
+def keep(folder: Path, task: int, round_: int, secrets: RoundSecrets) -> None:
+    """Writes a round's secrets, readable by their owner alone, and through to the disk."""
+    text = json.dumps(
+        {
+            "seed": secrets.seed.hex(),
+            "blinders": {
+                cohort: [[hex(one) for one in pair] for pair in pairs] for cohort, pairs in secrets.blinders.items()
+            },
+        }
+    )
+    temporary = folder / "canaries-writing"
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, _path(folder, task, round_))
+
+
+def kept(folder: Path, task: int, round_: int) -> RoundSecrets:
+    """Raises CanariesLost."""
+    try:
+        raw = json.loads(_path(folder, task, round_).read_text())
+        pairs = {
+            int(cohort): [(int(first, 16), int(second, 16)) for first, second in blobs]
+            for cohort, blobs in raw["blinders"].items()
+        }
+        return RoundSecrets(bytes.fromhex(raw["seed"]), pairs)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # unchained: the error could quote the secrets
+        raise CanariesLost(task, round_) from None
+
+
+def _path(folder: Path, task: int, round_: int) -> Path:
+    return folder / f"canaries-{task}-{round_}.json"
