@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from consilium_chain.settlement import RoundRecord, lower_median, settle
+from consilium_chain.payouts import lower_median
+from consilium_chain.round_record import RoundRecord
+from consilium_chain.settlement import settle
 from consilium_chain.task_spec import MICRO
 from consilium_chain.views import VoidReason
 from consilium_cli.economics import run
@@ -76,10 +78,12 @@ def record_of(world: World, votes: Any, revealed: Any, r: int) -> RoundRecord:
         weights=(1,) * rules.hospitals,
         hospital_bonds=(rules.hospital_bond,) * rules.hospitals,
         voter_bonds=(rules.voter_bond,) * world.voters,
+        aggregator_bond=rules.aggregator_bond,
         cohorts=tuple(sum(1 << int(h) for h in np.flatnonzero(world.cohort_of[r] == k)) for k in range(rules.cohorts)),
         viable=(1 << rules.cohorts) - 1,
         committed=everybody,
         survivors=everybody,
+        turned=None,
         seated=sum(1 << int(v) for v in np.flatnonzero(world.seated[r])),
         scores=tuple(tuple(map(int, votes[r, :, v])) if revealed[r, v] else None for v in range(world.voters)),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from consilium_chain.settlement import BASIS_POINTS, portion
+from consilium_chain.payouts import BASIS_POINTS, portion
 
 from consilium_cli.economics.bank import Integers
 from consilium_cli.economics.errors import MoneyLost

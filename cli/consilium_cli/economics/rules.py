@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from consilium_chain.settlement import Terms, portion
+from consilium_chain.payouts import portion
+from consilium_chain.round_record import Terms
 from consilium_chain.task_spec import MICRO
 
 from consilium_cli.economics.errors import RulesInvalid
@@ -76,18 +77,26 @@ class Rules:
         return Terms(
             pool=self.budget,
             rounds=1,
+            max_hospitals=self.hospitals,
             hospital_bond=self.hospital_bond,
             voter_bond=self.voter_bond,
+            aggregator_bond=self.aggregator_bond,
+            digests=False,
+            canaries=False,
             min_reveals=self.min_reveals,
             accept_floor=self.accept_floor,
             harmful_below=self.harmful_below,
             tolerance_abs=self.tolerance_abs,
             tolerance_bps=self.tolerance_bps,
+            canary_margin=0,
             hospital_share_bps=self.hospital_share_bps,
             voter_share_bps=self.voter_share_bps,
             aggregator_share_bps=self.aggregator_share_bps,
             harmful_slash_bps=self.harmful_slash_bps,
+            withheld_slash_bps=0,
             not_revealed_slash_bps=self.not_revealed_slash_bps,
+            failed_canary_slash_bps=self.canary_slash_bps,
+            not_published_slash_bps=self.not_published_slash_bps,
         )
 
 

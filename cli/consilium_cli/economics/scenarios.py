@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from consilium_chain.settlement import portion
+from consilium_chain.payouts import portion
 from consilium_chain.task_spec import MICRO
 
 from consilium_cli.economics.bank import Bank, Conduct
