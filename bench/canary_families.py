@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from canary_rounds import Round, Sum, Vector, layer_slices
-from consilium_zk.canaries import STRENGTH_UNIT, canary_lanes, retreat_lanes
+from consilium_zk.canaries import STRENGTH_UNIT, published_lanes, retreat_lanes
 from numpy.random import Generator
 
 Make = Callable[[Round, int, float, Generator], Vector | Sum]
@@ -117,10 +117,16 @@ def mirrored(turn: Round, cohort: int, strength: float, random: Generator) -> Ve
 
 
 def turned(turn: Round, cohort: int, strength: float, random: Generator) -> Sum:
-    """Mirrored, and `strength` times the task's progress taken back: in round 1, the mirror image itself."""
+    """Mirrored, and `strength` times the task's progress taken back: in round 1, the mirror image itself.
+
+    A voter takes a canary that leaves the quantiser's range for no model, without a look at its rows. Here it is
+    brought back to the range's end instead, and scored: it is judged by no more than its harm.
+    """
     genuine, bits = turn.cohorts[cohort], turn.spec.update.bits
     retreat = retreat_lanes(turn.progress, bits, round(strength * STRENGTH_UNIT))
-    lanes = canary_lanes(genuine.lanes, retreat, genuine.weight, bits)
+    published = published_lanes(genuine.lanes, retreat, genuine.weight, bits, turned=True)
+    middle = np.uint64(genuine.weight * turn.quantiser.offset)
+    lanes = np.clip(published, middle, 3 * middle) - middle  # as read plainly
     return Sum(lanes, genuine.weight, genuine.divisor)
 
 

@@ -1,126 +1,158 @@
 from __future__ import annotations
 
-import time
 from fractions import Fraction
 from math import floor
 from typing import Any
 
 import numpy as np
 import pytest
-from consilium_zk.blobs import Blob, with_blinders
+from consilium_zk.blobs import Blob, add, blinders, from_scalars, scale, to_scalars, with_blinders
 from consilium_zk.canaries import (
     MAX_STRENGTH,
     STRENGTH,
-    STRENGTH_UNIT,
-    canary_lanes,
-    half_range,
     is_turned,
     progress_after,
+    published_blob,
+    published_commitment,
+    published_lanes,
+    read_lanes,
+    retreat_digest,
     retreat_lanes,
+    retreat_points,
     seed_commitment,
 )
-from consilium_zk.constants import BYTES_PER_BLOB
-from consilium_zk.curve import Commitment, compressed, weighted_sum
+from consilium_zk.constants import BLS_MODULUS, BYTES_PER_EIP2537_G1
+from consilium_zk.curve import GENERATOR, Commitment, from_eip2537
 from consilium_zk.errors import ArgumentInvalid, LaneOutOfRange, ShapeWrong
-from consilium_zk.kzg import commit
+from consilium_zk.kzg import blinder_points, commit, versioned_hash
 from consilium_zk.packing import LaneLayout, pack, unpack
 from consilium_zk.quantise import Quantiser
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from py_arkworks_bls12381 import G1Point
+from zk_support import field_blob, load_vectors
 
 SEED = bytes(range(32))
+BOTH = pytest.mark.parametrize("turned", [False, True], ids=["as it is", "turned"])
+
+Case = tuple[list[int], list[int], int, int, int]
 
 
 @st.composite
-def sums(draw: st.DrawFn) -> tuple[list[int], list[int], int, int, int]:
-    """Lanes, progress, weight, bits, strength: over all that the function takes, ends included."""
+def sums(draw: st.DrawFn) -> Case:
+    """Lanes, progress, weight, bits, strength: over all that the functions take, ends included."""
     bits = draw(st.integers(2, 40))
-    weight = draw(st.integers(1, min(1 << 22, ((1 << 62) - 1) // ((1 << (bits - 1)) - 1))))
-    top = weight * ((1 << bits) - 2)
+    offset = 2 ** (bits - 1) - 1
+    weight = draw(st.integers(1, min(1 << 22, ((1 << 61) - 1) // offset)))
+    top = 2 * weight * offset
     lane = st.one_of(st.integers(0, top), st.sampled_from([0, top, top // 2]))
-    pairs = draw(st.lists(st.tuples(lane, st.integers(-(1 << 55), 1 << 55)), min_size=1, max_size=20))
+    progress = st.one_of(st.integers(-(1 << 55), 1 << 55), st.integers(-offset, offset))
+    pairs = draw(st.lists(st.tuples(lane, progress), min_size=1, max_size=20))
     return [a for a, _ in pairs], [b for _, b in pairs], weight, bits, draw(st.integers(0, MAX_STRENGTH))
 
 
-def turn(lanes: NDArray[np.uint64], progress: NDArray[np.int64], weight: int, bits: int, strength: int) -> Any:
-    return canary_lanes(lanes, retreat_lanes(progress, bits, strength), weight, bits)
+def arrays(case: Case) -> tuple[NDArray[np.uint64], NDArray[np.uint64], int, int]:
+    """Lanes, retreat, weight, bits."""
+    lanes, progress, weight, bits, strength = case
+    return np.array(lanes, np.uint64), retreat_lanes(np.array(progress, np.int64), bits, strength), weight, bits
 
 
-def reference(lane: int, progress: int, weight: int, bits: int, strength: int) -> int:
-    """One lane in exact rational arithmetic, as the contract's dispute would compute it."""
-    top, half = weight * (2**bits - 2), (2 ** (bits - 1) - 1) // 2
-    back = max(-half, min(half, floor(Fraction(progress * strength, 16))))
-    return (top - weight * back - lane) % (top + 1)
+def exact(lane: int, progress: int, weight: int, bits: int, strength: int, turned: bool) -> Fraction:
+    """One published lane by what it stands for, y = x or -x - back, in rational arithmetic."""
+    h = 2 ** (bits - 1) - 1
+    x = Fraction(lane, weight) - h
+    back = max(-h, min(h, floor(Fraction(progress * strength, 16))))
+    return 2 * weight * h + weight * (-x - back if turned else x)
 
 
-@given(sums())
-def test_canary_lanes_equals_exact_arithmetic_lane_by_lane(case: tuple[list[int], list[int], int, int, int]) -> None:
-    lanes, progress, *rest = case
-    found = turn(np.array(lanes, np.uint64), np.array(progress, np.int64), *rest)
+# Lanes
+
+
+@given(sums(), st.booleans())
+def test_published_lanes_equal_exact_arithmetic_lane_by_lane(case: Case, turned: bool) -> None:
+    found = published_lanes(*arrays(case), turned)
     assert found.dtype == np.uint64
-    assert found.tolist() == [reference(a, b, *rest) for a, b in zip(lanes, progress, strict=True)]
+    lanes, progress, *rest = case
+    assert found.tolist() == [exact(a, b, *rest, turned) for a, b in zip(lanes, progress, strict=True)]
+
+
+@given(sums(), st.booleans())
+def test_published_lanes_fit_and_read_back_as_what_they_were(case: Case, turned: bool) -> None:
+    lanes, retreat, weight, bits = arrays(case)
+    published = published_lanes(lanes, retreat, weight, bits, turned)
+    assert int(published.max()) <= 4 * weight * (2 ** (bits - 1) - 1)
+    assert np.array_equal(read_lanes(published, retreat, weight, bits, turned), lanes)
 
 
 @given(sums())
-def test_canary_lanes_twice_gives_the_sum_and_stays_in_range(case: tuple[list[int], list[int], int, int, int]) -> None:
-    lanes, progress = np.array(case[0], np.uint64), np.array(case[1], np.int64)
-    weight, bits, strength = case[2:]
-    turned = turn(lanes, progress, weight, bits, strength)
-    assert int(turned.max()) <= weight * (2**bits - 2)
-    assert np.array_equal(turn(turned, progress, weight, bits, strength), lanes)
+def test_turning_twice_gives_the_sum(case: Case) -> None:
+    """Where the canary is a valid sum itself, publishing it turned is publishing the sum as it is."""
+    lanes, retreat, weight, bits = arrays(case)
+    try:
+        canary = read_lanes(published_lanes(lanes, retreat, weight, bits, False), retreat, weight, bits, True)
+    except LaneOutOfRange:
+        return
+    assert np.array_equal(
+        published_lanes(canary, retreat, weight, bits, True), published_lanes(lanes, retreat, weight, bits, False)
+    )
 
 
 @given(sums())
-def test_canary_lanes_without_progress_negates_the_update_exactly(
-    case: tuple[list[int], list[int], int, int, int],
-) -> None:
-    lanes, (weight, bits, strength) = np.array(case[0], np.uint64), case[2:]
-    turned = turn(lanes, np.zeros(lanes.size, np.int64), weight, bits, strength)
+def test_without_progress_the_canary_is_the_mirror_image(case: Case) -> None:
+    lanes, weight, bits = np.array(case[0], np.uint64), case[2], case[3]
+    retreat = retreat_lanes(np.zeros(lanes.size, np.int64), bits)
+    canary = read_lanes(published_lanes(lanes, retreat, weight, bits, False), retreat, weight, bits, True)
     quantiser = Quantiser(bits, 1.0)
-    assert np.array_equal(quantiser.dequantise_sum(turned, weight), -quantiser.dequantise_sum(lanes, weight))
+    assert np.array_equal(quantiser.dequantise_sum(canary, weight), -quantiser.dequantise_sum(lanes, weight))
 
 
-def test_canary_lanes_keep_the_weights_common_divisor(random: np.random.Generator) -> None:
-    """A sum of multiples of 12 and 16 holds multiples of 4 only; a canary that did not would be known by that."""
-    bits, weights = 16, (12, 16)
-    lanes = sum(random.integers(2**13, 2**15, 5_000, dtype=np.uint64) * np.uint64(weight) for weight in weights)
-    progress = random.integers(-(2**14), 2**14, 5_000)
-    turned = turn(np.asarray(lanes), progress, sum(weights), bits, STRENGTH_UNIT)
-    wrapped = np.abs(turned.astype(np.int64) - 28 * 32767) > 28 * 24575
-    assert not (turned[~wrapped] % np.uint64(4)).any()
-    assert (~wrapped).mean() > 0.5
+def test_the_canary_takes_the_progress_back(random: np.random.Generator) -> None:
+    quantiser, weight, count = Quantiser(16, 1.0), 20, 4_000
+    update, learnt = random.uniform(-0.4, 0.4, count), random.uniform(-0.4, 0.4, count)
+    lanes = quantiser.quantise(update) * np.uint64(weight)
+    progress = np.rint(learnt / quantiser.step).astype(np.int64)
+    for strength in (0, 8, 16, STRENGTH):
+        retreat = retreat_lanes(progress, 16, strength)
+        canary = read_lanes(published_lanes(lanes, retreat, weight, 16, True), retreat, weight, 16, False)
+        mean = quantiser.dequantise_mean(canary, weight)
+        np.testing.assert_allclose(mean, -update - strength / 16 * learnt, atol=2.6 * quantiser.step)
 
 
-def test_canary_lanes_of_a_rounded_update_are_those_of_the_negated_update_in_law(random: np.random.Generator) -> None:
+def test_published_lanes_keep_the_weights_common_divisor(random: np.random.Generator) -> None:
+    """A sum of multiples of 12 and 16 holds multiples of 4 only; a form that did not would be known by that."""
+    lanes = sum(random.integers(0, 2**16 - 1, 5_000, dtype=np.uint64) * np.uint64(weight) for weight in (12, 16))
+    retreat = retreat_lanes(random.integers(-(2**16), 2**16, 5_000), 16)
+    for turned in (False, True):
+        assert not (published_lanes(np.asarray(lanes), retreat, 28, 16, turned) % np.uint64(4)).any()
+
+
+def test_a_rounded_update_turned_is_the_negated_update_rounded_in_law(random: np.random.Generator) -> None:
     """Stochastic rounding is symmetric: turning after rounding leaves no other noise than rounding what was turned."""
     quantiser, count = Quantiser(8, 1.0), 200_000
-    values = np.full(count, 0.3217)
-    turned = turn(quantiser.quantise(values, random.random(count)), np.zeros(count, np.int64), 1, 8, STRENGTH)
-    direct = quantiser.quantise(-values, random.random(count))
+    values, mirror = np.full(count, 0.3217), retreat_lanes(np.zeros(count, np.int64), 8)
+    turned = published_lanes(quantiser.quantise(values, random.random(count)), mirror, 1, 8, True)
+    direct = published_lanes(quantiser.quantise(-values, random.random(count)), mirror, 1, 8, False)
     assert set(turned.tolist()) == set(direct.tolist())
     # Six deviations of the difference of two such means.
     assert abs(float(turned.mean()) - float(direct.mean())) < 6 * 0.5 * (2 / count) ** 0.5
 
 
-def test_canary_lanes_take_the_progress_back(random: np.random.Generator) -> None:
-    quantiser, weight, count = Quantiser(16, 1.0), 20, 4_000
-    update, learnt = random.uniform(-0.4, 0.4, count), random.uniform(-0.4, 0.4, count)
-    lanes = quantiser.quantise(update) * np.uint64(weight)
-    progress = np.rint(learnt / quantiser.step).astype(np.int64)
-    for strength in (0, 8, 16):
-        mean = quantiser.dequantise_mean(turn(lanes, progress, weight, 16, strength), weight)
-        np.testing.assert_allclose(mean, -update - strength / 16 * learnt, atol=2.1 * quantiser.step)
-
-
-def test_canary_lanes_pack_as_a_sum_does(random: np.random.Generator) -> None:
-    layout = LaneLayout(16, 128)
-    lanes = random.integers(0, 30 * (2**16 - 2), 50_000, dtype=np.uint64)
-    turned = turn(lanes, random.integers(-(2**17), 2**17, 50_000), 30, 16, STRENGTH)
-    blobs = pack(turned, layout, 30)
-    assert len(blobs) == len(pack(lanes, layout, 30))
-    assert np.array_equal(unpack(blobs, 50_000, layout, 30), turned)
+@given(st.integers(2, 40), st.integers(1, 1000), st.integers(0, 2**62), st.booleans())
+def test_read_lanes_takes_a_lane_exactly_where_an_update_could_have_made_it(
+    bits: int, weight: int, number: int, turned: bool
+) -> None:
+    h = 2 ** (bits - 1) - 1
+    lane, back = number % (5 * weight * h), number % (2 * h + 1) - h
+    retreat = np.array([h + back], np.uint64)
+    y = Fraction(lane, weight) - 2 * h
+    valid = abs(-y - back if turned else y) <= h and lane <= 4 * weight * h
+    published = np.array([lane], np.uint64)
+    if valid:
+        (found,) = read_lanes(published, retreat, weight, bits, turned).tolist()
+        assert found == weight * h + weight * (-y - back if turned else y)
+    else:
+        with pytest.raises(LaneOutOfRange):
+            read_lanes(published, retreat, weight, bits, turned)
 
 
 @given(
@@ -133,16 +165,176 @@ def test_progress_after_adds_the_rounded_mean(bits: int, weight: int, pairs: lis
     lanes = [number % (2 * weight * offset + 1) for number, _ in pairs]
     before = [progress for _, progress in pairs]
     after = progress_after(np.array(before, np.int64), np.array(lanes, np.uint64), weight, bits)
-    exact = [floor(Fraction(lane, weight) - offset + Fraction(1, 2)) for lane in lanes]
-    assert after.tolist() == [a + b for a, b in zip(before, exact, strict=True)]
+    means = [floor(Fraction(lane, weight) - offset + Fraction(1, 2)) for lane in lanes]
+    assert after.tolist() == [a + b for a, b in zip(before, means, strict=True)]
 
 
-def test_canary_lanes_of_a_million_lanes_take_under_a_second(random: np.random.Generator) -> None:
-    lanes = random.integers(0, 60 * (2**16 - 2), 1_000_000, dtype=np.uint64)
-    progress = random.integers(-(2**15), 2**15, 1_000_000)
-    started = time.process_time()
-    turn(lanes, progress, 60, 16, STRENGTH)
-    assert time.process_time() - started < 1
+# Blobs: small lanes, so that one blob has few of them
+
+
+@st.composite
+def rounds(draw: st.DrawFn) -> tuple[LaneLayout, list[int], NDArray[np.uint64], np.random.Generator]:
+    """Layout, weights, retreat lanes of one blob, and randomness for updates."""
+    bits, weights = draw(st.integers(2, 20)), draw(st.lists(st.integers(1, 300), min_size=1, max_size=3))
+    layout = LaneLayout(bits + 1, sum(weights) + draw(st.integers(0, 100)))
+    random = np.random.default_rng(draw(st.integers(0, 2**32)))
+    span = draw(st.sampled_from([0, 2**bits, 2**45]))
+    return layout, weights, retreat_lanes(random.integers(-span, span + 1, layout.lanes_per_blob), bits), random
+
+
+def updates_of(
+    layout: LaneLayout, weights: list[int], random: np.random.Generator
+) -> tuple[list[Blob], NDArray[np.uint64]]:
+    """Blinded blobs of random updates, some of them at the ends of the range, and the lanes of their weighted sum."""
+    top = 2 * ((1 << (layout.bits - 2)) - 1)
+    made = []
+    for _ in weights:
+        lanes = random.integers(0, top + 1, layout.lanes_per_blob, dtype=np.uint64)
+        ends = random.random(lanes.size)
+        made.append(np.where(ends < 0.2, np.uint64(0), np.where(ends > 0.8, np.uint64(top), lanes)))
+    blobs = [blinded(pack(lanes, layout)[0], random) for lanes in made]
+    total = sum(lanes * np.uint64(weight) for lanes, weight in zip(made, weights, strict=True))
+    return blobs, np.asarray(total)
+
+
+def blinded(blob: Blob, random: np.random.Generator) -> Blob:
+    first, second = (int.from_bytes(random.bytes(40), "big") % BLS_MODULUS for _ in range(2))
+    return with_blinders(blob, first, second)
+
+
+def sum_of(blobs: list[Blob], weights: list[int]) -> Blob:
+    return add([scale(blob, weight) for blob, weight in zip(blobs, weights, strict=True)])
+
+
+def read(blob: Blob, retreat: NDArray[np.uint64], weight: int, layout: LaneLayout, turned: bool) -> Any:
+    """The lanes, or None where this reading is no model: what every reader does."""
+    try:
+        published = unpack([blob], layout.lanes_per_blob, layout, weight)
+        return read_lanes(published, retreat, weight, layout.bits - 1, turned)
+    except LaneOutOfRange:
+        return None
+
+
+@given(rounds(), st.booleans())
+@settings(max_examples=30, deadline=None)
+def test_published_blob_holds_the_published_lanes_without_a_carry(case: Any, turned: bool) -> None:
+    layout, weights, retreat, random = case
+    updates, lanes = updates_of(layout, weights, random)
+    weight, bits = sum(weights), layout.bits - 1
+    blob = published_blob(sum_of(updates, weights), pack(retreat, layout)[0], weight, layout, turned)
+    assert blinders(blob) == (0, 0)
+    found = unpack([blob], lanes.size, layout, weight)
+    assert np.array_equal(found, published_lanes(lanes, retreat, weight, bits, turned))
+    assert np.array_equal(read(blob, retreat, weight, layout, turned), lanes)
+
+
+@BOTH
+def test_published_commitment_commits_to_the_published_blob(turned: bool, random: np.random.Generator) -> None:
+    for bits, weights, span in ((2, [1], 2), (16, [1, 3, 250], 2**17), (20, [300, 300], 0)):
+        layout = LaneLayout(bits + 1, sum(weights))
+        retreat = pack(retreat_lanes(random.integers(-span, span + 1, layout.lanes_per_blob), bits), layout)[0]
+        updates, _ = updates_of(layout, weights, random)
+        total = sum_of(updates, weights)
+        published = published_blob(total, retreat, sum(weights), layout, turned)
+        (point,) = retreat_points([retreat])
+        found = published_commitment(
+            [commit(blob) for blob in updates], weights, blinders(total), point, layout, turned
+        )
+        assert found == commit(published)
+
+
+@BOTH
+def test_the_equation_holds_for_one_bit_one_pair_of_blinders_and_one_retreat(
+    turned: bool, random: np.random.Generator
+) -> None:
+    layout, weights = LaneLayout(9, 10), [4, 6]
+    updates, _ = updates_of(layout, weights, random)
+    total, commitments = sum_of(updates, weights), [commit(blob) for blob in updates]
+    retreat = pack(retreat_lanes(random.integers(1, 40, layout.lanes_per_blob), 8), layout)[0]
+    published, point = commit(published_blob(total, retreat, 10, layout, turned)), commit(retreat)
+    first, second = blinders(total)
+
+    def found(blinders: tuple[int, int], retreat: Commitment, turned: bool) -> Commitment:
+        return published_commitment(commitments, weights, blinders, retreat, layout, turned)
+
+    assert found((first, second), point, turned) == published
+    assert found((first, second), point, not turned) != published
+    assert found((first, second + 1), point, turned) != published
+    assert found((second, first), point, turned) != published
+    assert (found((first, second), GENERATOR, turned) == published) == (not turned)
+
+
+@pytest.mark.parametrize("kind", ["above", "field", "carry"])
+def test_a_sum_out_of_range_is_no_model_however_it_is_published(kind: str, random: np.random.Generator) -> None:
+    """A malicious hospital's lanes or scalars: they never read as another valid model, and the contract's equation
+    holds of them as of any other."""
+    layout, weight, bits = LaneLayout(9, 10), 10, 8
+    top = 2 * weight * (2 ** (bits - 1) - 1)
+    retreat = retreat_lanes(random.integers(-60, 60, layout.lanes_per_blob), bits)
+    lanes = random.integers(0, top + 1, layout.lanes_per_blob, dtype=np.uint64)
+    good = pack(lanes, layout, weight)[0]
+    if kind == "field":
+        total = field_blob(7)
+    else:  # one scalar: a lane one above the most, or one below zero, which borrows from the next
+        scalars = to_scalars(good)
+        lane = 3 * layout.lane_bits
+        held = scalars[17] >> lane & (1 << layout.lane_bits) - 1
+        scalars[17] += (top + 1 - held if kind == "above" else -1 - held) << lane
+        total = from_scalars(scalars)
+    update = scale(blinded(total, random), pow(weight, -1, BLS_MODULUS))  # what its hospital commits to
+    total, packed = scale(update, weight), pack(retreat, layout)[0]
+    for turned in (False, True):
+        blob = published_blob(total, packed, weight, layout, turned)
+        assert read(blob, retreat, weight, layout, turned) is None
+        found = published_commitment([commit(update)], [weight], blinders(total), commit(packed), layout, turned)
+        assert commit(blob) == found
+
+
+@given(st.integers(0, 2**32), st.booleans())
+@settings(max_examples=20, deadline=None)
+def test_either_form_reads_as_the_same_model_or_as_none(seed: int, edge: bool) -> None:
+    """Of any scalars: what is read of the sum does not depend on the secret bit."""
+    random = np.random.default_rng(seed)
+    layout, weight, bits = LaneLayout(5, 3), 3, 4
+    retreat = retreat_lanes(random.integers(-20, 20, layout.lanes_per_blob), bits)
+    top = 2 * weight * (2 ** (bits - 1) - 1)
+    lanes = random.integers(0, top + 1, layout.lanes_per_blob, dtype=np.uint64)
+    if edge:
+        lanes[random.integers(lanes.size)] = top + random.integers(0, 2)
+    total = blinded(pack(lanes, layout, weight)[0], random)
+    packed = pack(retreat, layout)[0]
+    plain, turned = (
+        read(published_blob(total, packed, weight, layout, bit), retreat, weight, layout, bit) for bit in (False, True)
+    )
+    expected = lanes if int(lanes.max()) <= top else None
+    for found in (plain, turned):
+        assert (found is None and expected is None) or np.array_equal(found, expected)
+
+
+def test_ones_are_three_known_points(random: np.random.Generator) -> None:
+    """E, the commitment to one in every lane, which the contract takes from the generator and the blinders' points."""
+    layout = LaneLayout(17, 64)
+    zero = pack(np.zeros(layout.lanes_per_blob, np.uint64), layout)[0]
+    ones = pack(np.full(layout.lanes_per_blob, 2 * (2**15 - 1), np.uint64), layout)[0]
+    # A sum of nothing but zeros, of weight two, published as it is: 2h in every lane.
+    found = published_commitment([commit(zero)], [2], (0, 0), commit(zero), layout, False)
+    assert found == commit(ones)
+    for index, point in enumerate(blinder_points()):
+        unit = with_blinders(zero, int(index == 0), int(index == 1))
+        assert commit(unit) == point
+
+
+def test_retreat_points_commit_to_each_blob_in_order(random: np.random.Generator) -> None:
+    layout = LaneLayout(17, 64)
+    lanes = retreat_lanes(random.integers(-(2**16), 2**16, 2 * layout.lanes_per_blob), 16)
+    first, second = pack(lanes, layout)
+    points = retreat_points([first, second, first])
+    assert points == [commit(first), commit(second), commit(first)]
+    assert retreat_digest(points) != retreat_digest(points[:2])
+    assert retreat_digest(points) != retreat_digest([points[1], points[0], points[2]])
+
+
+# The secret bit
 
 
 def test_is_turned_is_a_fair_coin_that_depends_on_all_it_is_told() -> None:
@@ -166,35 +358,52 @@ def test_seed_commitment_is_known_by_the_seed_only() -> None:
         is_turned(SEED, -1, 0, 0)
 
 
-def test_canary_lanes_commitment_is_linear(random: np.random.Generator) -> None:
-    """What a contract compares: commitments to canary, sum, retreat and ones; and ones from three known points."""
-    layout, weight = LaneLayout(16, 64), 24
-    count, half = layout.lanes_per_blob, half_range(16)
-    lanes = random.integers(weight * 2**14, weight * (3 * 2**14 - 2), count, dtype=np.uint64)
-    retreat = retreat_lanes(random.integers(-(2**17), 2**17, count), 16)
-    canary, ones = canary_lanes(lanes, retreat, weight, 16), np.ones(count, np.uint64)
-    points = [commit(pack(each, layout, weight)[0]) for each in (ones, retreat, lanes)]
-    factors = [weight * (2**16 - 2 + half), -weight, -1]
-    assert commit(pack(canary, layout, weight)[0]) == weighted_sum(points, factors)
-
-    scalar = sum(1 << (lane * layout.lane_bits) for lane in range(layout.lanes_per_scalar))
-    last = [with_blinders(Blob(bytes(BYTES_PER_BLOB)), *blinders) for blinders in ((1, 0), (0, 1))]
-    generator = Commitment(compressed(G1Point()))
-    known = [generator, *(commit(blob) for blob in last)]
-    assert points[0] == weighted_sum(known, [scalar, -scalar, -scalar])
+# What py_ecc and ckzg computed
 
 
-def test_canary_lanes_refuse_what_is_no_sum() -> None:
+def raw(text: str) -> bytes:
+    return bytes.fromhex(text.removeprefix("0x"))
+
+
+def points_of(text: str) -> list[Commitment]:
+    data = raw(text)
+    return [from_eip2537(data[i : i + BYTES_PER_EIP2537_G1]) for i in range(0, len(data), BYTES_PER_EIP2537_G1)]
+
+
+@pytest.mark.parametrize("case", load_vectors("canaries"), ids=lambda case: case["name"])
+def test_vectors_of_canary_rounds(case: dict[str, Any]) -> None:
+    layout = LaneLayout(case["bits"] + 1, 1 << (case["lane_bits"] - case["bits"] - 1))
+    assert layout.lane_bits == case["lane_bits"]
+    seed = raw(case["seed"])
+    assert seed_commitment(seed) == raw(case["seed_commitment"])
+    assert is_turned(seed, case["task"], case["round"], case["cohort"]) == case["turned"]
+    retreats = [from_eip2537(raw(blob["retreat"])) for blob in case["blobs"]]
+    assert retreat_digest(retreats) == raw(case["retreat_digest"])
+    for blob, retreat in zip(case["blobs"], retreats, strict=True):
+        secret = (int(blob["first"], 16), int(blob["second"], 16))
+        for turned, name in ((False, "hash_as_it_is"), (True, "hash_turned")):
+            found = published_commitment(points_of(blob["points"]), case["weights"], secret, retreat, layout, turned)
+            assert versioned_hash(found) == raw(blob[name])
+
+
+# Refusals
+
+
+def test_canaries_refuse_what_is_no_sum() -> None:
     lanes, progress = np.zeros(3, np.uint64), np.zeros(3, np.int64)
+    retreat = retreat_lanes(progress, 8)
     with pytest.raises(LaneOutOfRange) as caught:
-        canary_lanes(np.array([0, 61], np.uint64), np.zeros(2, np.uint64), 10, 3)
+        published_lanes(np.array([0, 61], np.uint64), np.zeros(2, np.uint64), 10, 3, True)
     assert (caught.value.index, caught.value.bound) == (1, 60)
+    with pytest.raises(LaneOutOfRange) as caught:
+        read_lanes(np.array([30, 29], np.uint64), np.zeros(2, np.uint64), 10, 3, False)
+    assert (caught.value.index, caught.value.value, caught.value.bound) == (1, -1, 60)
     with pytest.raises(LaneOutOfRange):
-        canary_lanes(lanes, lanes + np.uint64(2 * half_range(8) + 1), 10, 8)
+        published_lanes(lanes, retreat + np.uint64(128), 10, 8, True)
     with pytest.raises(ShapeWrong):
-        canary_lanes(lanes.astype(np.int64), lanes, 10, 8)
+        published_lanes(lanes.astype(np.int64), retreat, 10, 8, False)
     with pytest.raises(ShapeWrong):
-        canary_lanes(lanes, lanes[:2], 10, 8)
+        published_lanes(lanes, retreat[:2], 10, 8, True)
     with pytest.raises(ShapeWrong):
         progress_after(progress.astype(np.float64), lanes, 10, 8)
     with pytest.raises(ShapeWrong):
@@ -206,4 +415,11 @@ def test_canary_lanes_refuse_what_is_no_sum() -> None:
             retreat_lanes(progress, 8, strength)
     for weight, bits in ((0, 8), (2**30, 40), (1, 1), (1, 41)):
         with pytest.raises(ArgumentInvalid):
-            canary_lanes(lanes, lanes, weight, bits)
+            published_lanes(lanes, lanes, weight, bits, True)
+    layout = LaneLayout(9, 10)
+    blob = pack(np.zeros(layout.lanes_per_blob, np.uint64), layout)[0]
+    for weight in (0, 11):
+        with pytest.raises(ArgumentInvalid):
+            published_blob(blob, blob, weight, layout, False)
+    with pytest.raises(ArgumentInvalid):
+        published_blob(blob, blob, 1, LaneLayout(2, 10), False)  # no bit to spare

@@ -1,27 +1,32 @@
 """Canaries: known-bad candidates that a voter must tell from a cohort's sum. The study behind them: docs/canaries.md.
 
-A cohort's sum is published either as it is or *turned*, by a secret bit; turning twice gives the sum back. Whoever
-reads the blobs has both candidates and has to look which is the good one. With v the cohort's mean update and d the
-task's progress (base minus initial parameters), the genuine candidate is base + v, the canary base - v - strength · d:
-the update turned round, and more than all that was learnt taken back.
+A sum of total weight w holds S = w · h + w · x in each lane: x is the cohort's mean update in steps of the quantiser,
+h its offset, so that |x| <= h. What is published is A = 2wh + w · y, where a secret bit says whether
 
-Integers only, each lane by itself: a contract can recompute one lane of the canary from the sum's and the progress's.
-And linear, so that it can compare commitments instead: with E committing to ones in all lanes in use,
+    as it is:   y = x                 A = S + w · h
+    turned:     y = -x - back         A = 4wh - w · retreat - S          retreat = h + back,  |back| <= h
 
-    Com(canary) = (M + weight · h) · E - weight · Com(retreat) - Com(sum)
+Both keep A in [0, 4wh], so no lane ever carries into the next, and both are linear, scalar by scalar and in
+commitments. Turning is its own inverse: whoever reads A has two candidates, y and -y - back, and has to look which is
+the good one. `back` is what the task has learnt so far times a strength, lane by lane: base minus that is harmful.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 from eth_utils.crypto import keccak
 from numpy.typing import NDArray
 
-from .constants import MAX_BITS, MIN_BITS
+from .blobs import Blob, add, negate, scale, with_blinders
+from .constants import BYTES_PER_BLOB, BYTES_PER_FIELD_ELEMENT, MAX_BITS, MIN_BITS, USABLE_SCALARS
+from .curve import GENERATOR, Commitment, to_eip2537, weighted_sum
 from .encoding import bytes32, uint256
 from .errors import ArgumentInvalid, LaneOutOfRange, ShapeWrong
+from .kzg import blinder_points, commit
+from .packing import LaneLayout
 
 CANARY_TAG: Final[bytes] = keccak(b"CONSILIUM-V1-CANARY")
 
@@ -35,73 +40,89 @@ MAX_STRENGTH: Final = 255
 """With progress below 2^55 steps the product fits a signed 64-bit integer."""
 
 _MAX_PROGRESS = 1 << 55
-_MAX_MIDDLE = 1 << 62
+_MAX_MIDDLE = 1 << 61
+
+# --- lanes ---------------------------------------------------------------------------------------------------------
 
 
-def canary_lanes(lanes: NDArray[np.uint64], retreat: NDArray[np.uint64], weight: int, bits: int) -> NDArray[np.uint64]:
-    """The turned sum, uint64 (n,), of a sum's `lanes`, uint64 (n,), each in [0, M], M = weight · (2^bits - 2).
+def published_lanes(
+    lanes: NDArray[np.uint64], retreat: NDArray[np.uint64], weight: int, bits: int, turned: bool
+) -> NDArray[np.uint64]:
+    """What is published of a sum: uint64 (n,), each in [0, 4wh].
 
-        canary = (M + weight · (h - retreat) - lane) mod (M + 1),    h = half_range(bits)
-
-    retreat: of `retreat_lanes`, uint64 (n,), in [0, 2h]; one for all cohorts of a round. weight: the sum's.
-    An involution: applied to its own result it gives `lanes` again. While every update stays within half the
-    quantiser's range, as `retreat` does, the modulus never acts, and the canary is linear in both.
+    lanes: the sum's, uint64 (n,), each in [0, 2wh]. retreat: of `retreat_lanes`, uint64 (n,), each in [0, 2h]; one for
+    all cohorts of a round. weight: the sum's, w. bits: of a quantised value; h = 2^(bits-1) - 1.
     Raises ShapeWrong, ArgumentInvalid, LaneOutOfRange.
     """
-    top, half = _top(weight, bits), half_range(bits)
-    _require_lanes("lanes", lanes, top)
-    _require_lanes("retreat", retreat, 2 * half)
+    offset = _offset(weight, bits)
+    _require_lanes("lanes", lanes, 2 * weight * offset)
+    return _turn(lanes, retreat, weight, offset) if turned else lanes + np.uint64(weight * offset)
+
+
+def read_lanes(
+    published: NDArray[np.uint64], retreat: NDArray[np.uint64], weight: int, bits: int, turned: bool
+) -> NDArray[np.uint64]:
+    """The sum's lanes, uint64 (n,), each in [0, 2wh], if it was published like that: the inverse of `published_lanes`.
+
+    Arguments as there. Raises LaneOutOfRange where a lane is not that of a sum of quantised updates: then this reading
+    is no model. Raises ShapeWrong, ArgumentInvalid.
+    """
+    offset = _offset(weight, bits)
+    _require_lanes("published", published, 4 * weight * offset)
+    lanes = _turn(published, retreat, weight, offset) if turned else published - np.uint64(weight * offset)
+    signed, top = lanes.view(np.int64), 2 * weight * offset
+    outside = (signed < 0) | (signed > top)
+    if outside.any():
+        first = int(outside.argmax())
+        raise LaneOutOfRange(first, int(signed[first]), top)
+    return lanes
+
+
+def _turn(lanes: NDArray[np.uint64], retreat: NDArray[np.uint64], weight: int, offset: int) -> NDArray[np.uint64]:
+    """4wh - w · retreat - lane, modulo 2^64. Its own inverse."""
+    _require_lanes("retreat", retreat, 2 * offset)
     if retreat.shape != lanes.shape:
-        raise ShapeWrong("retreat", retreat.shape, f"the shape of lanes, {lanes.shape}")
-    # All of it fits 64 unsigned bits: M + 1 <= 2^63, and weight · h is at most a quarter of M.
-    modulus = np.uint64(top + 1)
-    pivot = np.uint64(top + weight * half) - retreat * np.uint64(weight)
-    pivot = np.where(pivot >= modulus, pivot - modulus, pivot)
-    turned: NDArray[np.uint64] = np.where(pivot >= lanes, pivot - lanes, pivot + modulus - lanes)
-    return turned
+        raise ShapeWrong("retreat", retreat.shape, f"the shape of the lanes, {lanes.shape}")
+    return np.uint64(4 * weight * offset) - retreat * np.uint64(weight) - lanes
 
 
 def retreat_lanes(progress: NDArray[np.int64], bits: int, strength: int = STRENGTH) -> NDArray[np.uint64]:
     """How far a round's canaries go back, per unit of weight and offset to be non-negative: uint64 (n,), in [0, 2h].
 
-        h + clamp(floor(progress · strength / 16), -h, h),    h = half_range(bits)
+        h + clamp(floor(progress · strength / 16), -h, h),    h = 2^(bits-1) - 1
 
     progress: int64 (n,), in quantiser steps, within ±2^55, as `progress_after` counts it. strength: sixteenths, 0 to
     255; at 0, or before the first settled round, canaries are mirror images. Raises ShapeWrong, ArgumentInvalid.
     """
-    half = half_range(bits)
+    offset = _offset(1, bits)
     _require_progress(progress)
     if not 0 <= strength <= MAX_STRENGTH:
         raise ArgumentInvalid("strength", strength, f"in [0, {MAX_STRENGTH}] sixteenths")
-    back: NDArray[np.int64] = np.clip((progress * np.int64(strength)) >> np.int64(4), -half, half)
-    shifted: NDArray[np.int64] = back + np.int64(half)
+    back: NDArray[np.int64] = np.clip((progress * np.int64(strength)) >> np.int64(4), -offset, offset)
+    shifted: NDArray[np.int64] = back + np.int64(offset)
     return shifted.view(np.uint64)
-
-
-def half_range(bits: int) -> int:
-    """Half the quantiser's range, in steps, rounded down. Raises ArgumentInvalid."""
-    if not MIN_BITS <= bits <= MAX_BITS:
-        raise ArgumentInvalid("bits", bits, f"in [{MIN_BITS}, {MAX_BITS}]")
-    return ((1 << (bits - 1)) - 1) // 2
 
 
 def progress_after(progress: NDArray[np.int64], lanes: NDArray[np.uint64], weight: int, bits: int) -> NDArray[np.int64]:
     """Progress after a settled round, int64 (n,), from that before it and the lanewise sum of its accepted cohorts.
 
-        progress + floor((2 · (lane - weight · (2^(bits-1) - 1)) + weight) / (2 · weight))
+        progress + floor((2 · (lane - weight · h) + weight) / (2 · weight)),    h = 2^(bits-1) - 1
 
     weight: total weight of the accepted cohorts. Progress starts at zero and leaves the model's base minus initial
     parameters, in quantiser steps, by at most half a step a round. Raises ShapeWrong, ArgumentInvalid, LaneOutOfRange.
     """
-    top = _top(weight, bits)
-    _require_lanes("lanes", lanes, top)
+    middle = weight * _offset(weight, bits)
+    _require_lanes("lanes", lanes, 2 * middle)
     _require_progress(progress)
     if progress.shape != lanes.shape:
         raise ShapeWrong("progress", progress.shape, f"the shape of lanes, {lanes.shape}")
-    whole, rest = np.divmod(lanes.view(np.int64) - np.int64(top // 2), np.int64(weight))
+    whole, rest = np.divmod(lanes.view(np.int64) - np.int64(middle), np.int64(weight))
     # floor((2x + w) / 2w) is the quotient, and one more where twice the remainder reaches the weight.
     rounded_up = rest >= np.int64(weight - weight // 2)
     return progress + whole + rounded_up
+
+
+# --- the secret bit ------------------------------------------------------------------------------------------------
 
 
 def is_turned(seed: bytes, task: int, round: int, cohort: int) -> bool:
@@ -119,13 +140,84 @@ def seed_commitment(seed: bytes) -> bytes:
     return keccak(CANARY_TAG + bytes32("seed", seed))
 
 
-def _top(weight: int, bits: int) -> int:
-    """The most that a lane of a sum of this weight may hold."""
-    half_range(bits)
+# --- blobs and commitments -----------------------------------------------------------------------------------------
+# `layout` is that of published sums: its bits are one more than a quantised value's, which makes room for 4wh.
+
+
+def published_blob(total: Blob, retreat: Blob, weight: int, layout: LaneLayout, turned: bool) -> Blob:
+    """`published_lanes` on a summed blob, scalar by scalar and whatever its scalars are; both blinders become zero.
+
+    total: the sum of members' weighted blobs, w = `weight` in all. retreat: the same lanes' part of
+    `pack(retreat_lanes(...), layout)`. A reader of the result finds invalid exactly what is invalid in `total`.
+    Raises ArgumentInvalid, ShapeWrong.
+    """
+    middle = _middle(weight, layout)
+    bare = with_blinders(total, 0, 0)
+    if not turned:
+        return add([bare, _filled(middle, layout)])
+    return add([_filled(4 * middle, layout), negate(add([bare, scale(retreat, weight)]))])
+
+
+def published_commitment(
+    commitments: Sequence[Commitment],
+    weights: Sequence[int],
+    blinders: tuple[int, int],
+    retreat: Commitment,
+    layout: LaneLayout,
+    turned: bool,
+) -> Commitment:
+    """The commitment to `published_blob`, from what is known of it on chain: what the contract computes.
+
+    commitments, weights: the members', of this blob. blinders: those of the summed blob. retreat: the commitment to
+    this blob's retreat, of `retreat_points`. With E the commitment to ones in all lanes and D the commitment to the
+    sum without its blinders, it is D + w · h · E as it is, and 4wh · E - w · retreat - D turned.
+    Raises ArgumentInvalid, ShapeWrong, PointMalformed.
+    """
+    weight = sum(weights)
+    ones = _middle(weight, layout) * _ones(layout) * (4 if turned else 1)
+    sign = -1 if turned else 1
+    first, second = (-ones - sign * blinder for blinder in blinders)
+    points = [*commitments, GENERATOR, *blinder_points(), retreat]
+    factors = [*(sign * own for own in weights), ones, first, second, -weight if turned else 0]
+    return weighted_sum(points, factors)
+
+
+def retreat_points(retreat: Sequence[Blob]) -> list[Commitment]:
+    """The commitment to each blob of a round's retreat, the same for all cohorts. 30 ms a blob that differs."""
+    points = {blob: commit(blob) for blob in set(retreat)}
+    return [points[blob] for blob in retreat]
+
+
+def retreat_digest(points: Sequence[Commitment]) -> bytes:
+    """keccak256 of the points in EIP-2537 encoding, one after the other: 32 bytes. Raises PointMalformed."""
+    return keccak(b"".join(to_eip2537(point) for point in points))
+
+
+def _ones(layout: LaneLayout) -> int:
+    """The scalar that holds one in each of its lanes."""
+    return sum(1 << (lane * layout.lane_bits) for lane in range(layout.lanes_per_scalar))
+
+
+def _filled(value: int, layout: LaneLayout) -> Blob:
+    """The blob that holds `value`, known to fit, in every lane."""
+    scalar = (value * _ones(layout)).to_bytes(BYTES_PER_FIELD_ELEMENT, "big")
+    return Blob((scalar * USABLE_SCALARS).ljust(BYTES_PER_BLOB, b"\0"))
+
+
+def _middle(weight: int, layout: LaneLayout) -> int:
+    """w · h, for a weight that the layout's lanes are made for."""
+    layout.max_sum(weight)
+    return weight * _offset(weight, layout.bits - 1)
+
+
+def _offset(weight: int, bits: int) -> int:
+    """h, if 4wh fits a lane of 63 bits."""
+    if not MIN_BITS <= bits <= MAX_BITS:
+        raise ArgumentInvalid("bits", bits, f"in [{MIN_BITS}, {MAX_BITS}]")
     offset = (1 << (bits - 1)) - 1
     if weight < 1 or weight * offset >= _MAX_MIDDLE:
         raise ArgumentInvalid("weight", weight, "at least 1 and small enough for 63-bit lanes")
-    return 2 * weight * offset
+    return offset
 
 
 def _require_lanes(name: str, lanes: NDArray[np.uint64], top: int) -> None:

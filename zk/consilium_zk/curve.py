@@ -18,6 +18,9 @@ from .errors import PointMalformed, ShapeWrong
 Commitment = NewType("Commitment", bytes)
 """A KZG commitment: a G1 point of the prime-order group, compressed, 48 bytes."""
 
+GENERATOR = Commitment(bytes(G1Point().to_compressed_bytes()))
+"""The generator of G1: commits to one in every scalar of a blob."""
+
 _COORDINATE = 48
 _PADDED = 64
 _PADDING = bytes(_PADDED - _COORDINATE)

@@ -5,7 +5,7 @@
     ├── ShapeWrong          an array or sequence of the wrong length, dimension or type
     ├── NotFinite           NaN or infinity in an update
     ├── LanesTooWide        a sum of lanes would not fit into its place in a scalar
-    ├── LaneOutOfRange      a lane above what honest updates can add up to
+    ├── LaneOutOfRange      a lane that honest updates cannot add up to
     ├── BlobMalformed       bytes that are not 4096 canonical scalars
     ├── PointMalformed      bytes that are not a canonical point of the group
     ├── OpeningInvalid      a KZG opening that does not verify or does not parse
@@ -60,14 +60,14 @@ class LanesTooWide(ZkError):
 
 
 class LaneOutOfRange(ZkError):
-    """Lane `index` holds `value`, more than `bound`: no sum of honest updates can.
+    """Lane `index` holds `value`, outside [0, `bound`]: no sum of honest updates can.
 
     Where bits are set above the lanes of a scalar, they count as overflow of its highest lane.
     """
 
     def __init__(self, index: int, value: int, bound: int) -> None:
         self.index, self.value, self.bound = index, value, bound
-        super().__init__(f"lane {index} holds {value}, above the bound {bound}; the update or sum must be refused")
+        super().__init__(f"lane {index} holds {value}, outside [0, {bound}]; the update or sum must be refused")
 
 
 class BlobMalformed(ZkError):

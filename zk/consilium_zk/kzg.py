@@ -19,7 +19,7 @@ from eth_utils.crypto import keccak
 from py_arkworks_bls12381 import G1Point, Scalar
 
 from .blobs import Blob, combine, parse_blob, to_scalars
-from .constants import BLS_MODULUS, BYTES_PER_FIELD_ELEMENT, FIELD_ELEMENTS_PER_BLOB, OPENING_TAG
+from .constants import BLS_MODULUS, BYTES_PER_FIELD_ELEMENT, FIELD_ELEMENTS_PER_BLOB, OPENING_TAG, USABLE_SCALARS
 from .curve import Commitment, compressed, decompress, parse_commitment, weighted_sum
 from .encoding import address, bytes32, uint256
 from .errors import ArgumentInvalid, BlobMalformed, ChallengeOnDomain, OpeningInvalid, PointMalformed, SetupMalformed
@@ -30,6 +30,7 @@ __all__ = [
     "Opening",
     "Proof",
     "VersionedHash",
+    "blinder_points",
     "challenge",
     "combined_commitment",
     "commit",
@@ -124,6 +125,13 @@ def commit_by_points(blob: Blob) -> Commitment:
     canonical = to_scalars(parse_blob(blob))
     scalars = [Scalar.from_be_bytes(scalar.to_bytes(BYTES_PER_FIELD_ELEMENT, "big")) for scalar in canonical]
     return Commitment(compressed(G1Point.multiexp_unchecked(_lagrange_points(), scalars)))
+
+
+@functools.cache
+def blinder_points() -> tuple[Commitment, Commitment]:
+    """The Lagrange points of a blob's last two scalars, which commit to its blinders. Raises SetupMalformed."""
+    first, second = (Commitment(compressed(point)) for point in _lagrange_points()[USABLE_SCALARS:])
+    return first, second
 
 
 @functools.cache
