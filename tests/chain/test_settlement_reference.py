@@ -25,7 +25,8 @@ sys.path.insert(0, str(VECTORS))
 
 import generate_settlement  # noqa: E402  (a script beside its output, no package)
 
-STORED: dict[str, Any] = json.loads((VECTORS / "settlement.json").read_text(encoding="utf-8"))
+FUNCTIONS: dict[str, Any] = json.loads((VECTORS / "settlement.json").read_text(encoding="utf-8"))["functions"]
+ROUNDS = (VECTORS / "settlement_rounds.jsonl").read_text(encoding="utf-8")
 
 TERMS = Terms(
     pool=1_000, rounds=1, max_hospitals=8, hospital_bond=500, voter_bond=200, aggregator_bond=800, digests=False,
@@ -56,11 +57,13 @@ CANARIES = RoundRecord(
 
 def test_vectors_are_what_the_reference_answers() -> None:
     """Nobody edited the file by hand, and no edit of the reference went by the contracts."""
-    assert (VECTORS / "settlement.json").read_text(encoding="utf-8") == generate_settlement.text()
+    assert (VECTORS / "settlement.json").read_text(encoding="utf-8") == generate_settlement.vectors()
+    assert generate_settlement.rounds() == ROUNDS
 
 
 def test_vectors_reach_every_reason() -> None:
-    assert {reason for case in STORED["settlements"] for reason in case["answer"]["reasons"]} == set(Reason.__members__)
+    answers = [json.loads(line)["answer"] for line in ROUNDS.splitlines()]
+    assert {reason for answer in answers for reason in answer["reasons"]} == set(Reason.__members__)
 
 
 def test_vectors_reach_every_edge() -> None:
@@ -96,7 +99,7 @@ SLASHED = {
 
 @pytest.mark.parametrize("name", ["portion", "penalty", "budget", "gain", "share", "is_near", "counts"])
 def test_function_answers_its_vectors(name: str) -> None:
-    columns = [[int(value) for value in column] for column in STORED["functions"][name].values()]
+    columns = [[int(value) for value in column] for column in FUNCTIONS[name].values()]
     assert len(columns[0]) == generate_settlement.QUESTIONS
     function = getattr(payouts, name)
     assert [int(function(*question)) for *question, _ in zip(*columns, strict=True)] == columns[-1]

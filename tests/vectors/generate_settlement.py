@@ -1,4 +1,5 @@
-"""Writes settlement.json: what the plain Python reference of settlement answers to random and extreme questions.
+"""Writes settlement.json and settlement_rounds.jsonl: what the plain Python reference of settlement answers to random
+and extreme questions, about its arithmetic and about whole rounds, one to a line.
 
 Run with the repository's rooms importable: `python tests/vectors/generate_settlement.py`. The output does not change
 from run to run. forge asks the contracts the same questions (`chain/contracts/test/Settlement.t.sol`), so a change to
@@ -239,17 +240,20 @@ def case(terms: Terms, record: RoundRecord) -> dict[str, Any]:
     }
 
 
-def vectors() -> dict[str, Any]:
-    return {
-        "source": "tests/vectors/generate_settlement.py, by consilium_chain.settlement",
-        "functions": functions(random.Random(2024)),
-        "settlements": [case(terms, record) for terms, record in questions()],
-    }
+def vectors() -> str:
+    source = "tests/vectors/generate_settlement.py, by consilium_chain.payouts"
+    return _text({"source": source, "functions": functions(random.Random(2024))})
 
 
-def text() -> str:
-    return json.dumps(vectors(), separators=(",", ":")).replace('{"terms"', '\n{"terms"') + "\n"
+def rounds() -> str:
+    return "".join(_text(case(terms, record)) for terms, record in questions())
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":")) + "\n"
 
 
 if __name__ == "__main__":
-    (Path(__file__).parent / "settlement.json").write_text(text(), encoding="utf-8")
+    folder = Path(__file__).parent
+    (folder / "settlement.json").write_text(vectors(), encoding="utf-8")
+    (folder / "settlement_rounds.jsonl").write_text(rounds(), encoding="utf-8")
