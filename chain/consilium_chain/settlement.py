@@ -1,164 +1,42 @@
 """What a round pays and slashes: the contract's arithmetic in plain integers, and in words for every account.
 
-Pure: no I/O, no clock, no randomness. A reference for `phases/Settling.sol` and `libraries/{Payouts,Medians}.sol`,
-held to the same vectors (`tests/vectors/settlement.json`). Amounts in the token's smallest unit, scores in millionths,
-sets of hospitals, voters and cohorts as bit maps over their indices. Every division rounds down, so that parts never
-exceed the whole; what is left stays in the pool.
+Pure: no I/O, no clock, no randomness. A reference for `phases/Settling.sol` and `libraries/Verdicts.sol`, held to the
+same vectors (`tests/vectors/settlement.json`). Amounts in the token's smallest unit, scores in millionths, sets of
+hospitals, voters and cohorts as bit maps over their indices. What is not paid stays in the pool.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 from consilium_chain.errors import SettlementInvalid
+from consilium_chain.payouts import budget, counts, gain, is_near, lower_median, penalty, portion, reach, share
+from consilium_chain.round_record import RoundRecord, Terms
 from consilium_chain.task_spec import MICRO, TOKEN
-from consilium_chain.views import PayoutReason, Role, TaskParams, VoidReason, members
-
-BASIS_POINTS = 10_000
-
-# --- libraries/Payouts.sol, libraries/Medians.sol ------------------------------------------------------------------
-
-
-def portion(amount: int, basis_points: int) -> int:
-    return amount * basis_points // BASIS_POINTS
-
-
-def penalty(bond: int, basis_points: int, left: int) -> int:
-    """A slash of `basis_points` of `bond`, as far as what is `left` of it reaches."""
-    return min(portion(bond, basis_points), left)
-
-
-def budget(pool: int, rounds: int, left: int) -> int:
-    """What a round may pay: an even part of the pool, as far as what is `left` of it reaches."""
-    return min(pool // rounds, left)
-
-
-def gain(weight: int, median: int) -> int:
-    """A hospital's claim on the hospitals' part: weight times improvement, nothing for none."""
-    return weight * median if median > 0 else 0
-
-
-def share(amount: int, part: int, whole: int) -> int:
-    """`amount` times `part` of `whole`; nothing of nothing."""
-    return amount * part // whole if whole else 0
-
-
-def reach(median: int, tolerance_abs: int, tolerance_bps: int) -> int:
-    """How far from the median a score may lie and still be paid."""
-    return tolerance_abs + portion(abs(median), tolerance_bps)
-
-
-def is_near(score: int, median: int, tolerance_abs: int, tolerance_bps: int) -> bool:
-    return abs(score - median) <= reach(median, tolerance_abs, tolerance_bps)
-
-
-def lower_median(values: Sequence[int]) -> int:
-    """The element at place (n - 1) // 2 of the n >= 1 values in ascending order: one of them, never an average."""
-    return sorted(values)[(len(values) - 1) // 2]
-
-
-# --- what settling reads -------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Terms:
-    """The part of a task's parameters that settling reads. Shares and slashes in basis points."""
-
-    pool: int
-    rounds: int
-    hospital_bond: int
-    voter_bond: int
-    min_reveals: int
-    accept_floor: int
-    harmful_below: int
-    tolerance_abs: int
-    tolerance_bps: int
-    hospital_share_bps: int
-    voter_share_bps: int
-    aggregator_share_bps: int
-    harmful_slash_bps: int
-    not_revealed_slash_bps: int
-
-    @classmethod
-    def of(cls, params: TaskParams) -> Terms:
-        return cls(**{name: getattr(params, name) for name in cls.__dataclass_fields__})
-
-
-@dataclass(frozen=True)
-class RoundRecord:
-    """A round as it stands when `settle` is called. `scores[v]` are voter v's, one per cohort; None if not revealed."""
-
-    pool_left: int
-    weights: tuple[int, ...]  # per hospital
-    hospital_bonds: tuple[int, ...]  # what is left of each
-    voter_bonds: tuple[int, ...]
-    cohorts: tuple[int, ...]  # per cohort: bit map of its hospitals
-    viable: int  # bit map of cohorts
-    committed: int
-    survivors: int
-    seated: int
-    scores: tuple[tuple[int, ...] | None, ...]
-
-    def __post_init__(self) -> None:
-        """Raises SettlementInvalid where no round on chain could look like this."""
-        if len(self.weights) != len(self.hospital_bonds):
-            raise SettlementInvalid(f"{len(self.weights)} weights for {len(self.hospital_bonds)} hospitals' bonds")
-        if len(self.scores) != len(self.voter_bonds):
-            raise SettlementInvalid(f"scores of {len(self.scores)} voters, but bonds of {len(self.voter_bonds)}")
-        if self.revealed & ~self.seated:
-            raise SettlementInvalid(f"voters {list(members(self.revealed & ~self.seated))} revealed without a seat")
-        for voter in members(self.revealed):
-            if len(self.scores_of(voter)) != len(self.cohorts):
-                raise SettlementInvalid(f"voter {voter} scored not {len(self.cohorts)} cohorts")
-        dealt = 0
-        for cohort in self.cohorts:
-            if dealt & cohort:
-                raise SettlementInvalid(f"hospitals {list(members(dealt & cohort))} are in two cohorts")
-            dealt |= cohort
-        known = {
-            "viable": (self.viable, (1 << len(self.cohorts)) - 1),
-            "cohorts": (dealt, (1 << len(self.weights)) - 1),
-            "committed": (self.committed, dealt),
-            "survivors": (self.survivors, self.committed),
-            "seated": (self.seated, (1 << len(self.voter_bonds)) - 1),
-        }
-        for name, (part, whole) in known.items():
-            if part & ~whole:
-                raise SettlementInvalid(f"{name} names {list(members(part & ~whole))}, whom the round does not have")
-
-    @property
-    def revealed(self) -> int:
-        return sum(1 << voter for voter, scores in enumerate(self.scores) if scores is not None)
-
-    def scores_of(self, voter: int) -> tuple[int, ...]:
-        """Of a voter that revealed."""
-        scores = self.scores[voter]
-        if scores is None:
-            raise SettlementInvalid(f"voter {voter} has not revealed")
-        return scores
-
-    def cohort_of(self, hospital: int) -> int | None:
-        return next((k for k, cohort in enumerate(self.cohorts) if cohort >> hospital & 1), None)
-
-
-# --- what settling decides -----------------------------------------------------------------------------------------
+from consilium_chain.views import PayoutReason, Role, VoidReason, members
 
 
 class Reason(StrEnum):
     """Why an account got what it got. Every account of the task has one."""
 
     PAID = "paid"
-    VOID = "the round is void: too few revealed, nobody is paid"
+    VOID = "the round is void, nobody is paid"
+    NOT_OPENED = "did not open which of the published sums were turned"
+    MISMATCHED = "most ballots say that what it published is not what it must be"
     SAT_OUT = "was not dealt into a cohort"
     NOT_COMMITTED = "committed no update"
-    NOT_IN_SUM = "its update is in no published sum"
+    NOT_IN_SUM = "its cohort has no published sum"
+    WITHHELD = "its committed update is not in its cohort's sum"
     HARMFUL = "its cohort's median is below the harmful threshold"
     REJECTED = "its cohort's median is below the acceptance floor"
     NO_IMPROVEMENT = "its cohort was accepted but improved nothing"
     NO_SEAT = "had no seat"
     NOT_REVEALED = "held a seat and did not reveal"
+    UNTESTED = "no cohort's medians tell its sum from the canary, so no voter is paid"
+    FAILED_CANARY = "rated a canary no worse than the sum"
     FAR = "a score is too far from the median"
 
     @property
@@ -187,7 +65,9 @@ class Settlement:
     """The round's end. Conserved: `pool_left` after plus `paid` is what was in the pool; `burnt` leaves bonds."""
 
     void: VoidReason
-    medians: tuple[int, ...]  # per cohort, 0 for one that was not judged; empty in a void round
+    medians: tuple[int, ...]  # per cohort, of its sum, 0 for one that was not judged; empty in a void round
+    canary_medians: tuple[int, ...]  # likewise of its canary; empty without canaries
+    counted: int  # bit map of the cohorts whose two medians hold voters to them
     accepted: int  # bit map of cohorts
     harmful: int  # bit map of hospitals in the sums of harmful cohorts
     accounts: tuple[Account, ...]  # hospitals, voters, the aggregator
@@ -210,57 +90,113 @@ class Settlement:
 
 
 def settle(terms: Terms, record: RoundRecord) -> Settlement:
-    """Judges, pays and slashes as `Settling.sol` does; O((hospitals + voters) × cohorts)."""
-    revealed = record.revealed
-    if revealed.bit_count() < terms.min_reveals:
-        accounts = (
-            *(_unpaid(Role.HOSPITAL, i, 0, Reason.VOID) for i in range(len(record.weights))),
-            *(_void_voter(terms, record, i) for i in range(len(record.voter_bonds))),
-            _unpaid(Role.AGGREGATOR, 0, 0, Reason.VOID),
-        )
-        return Settlement(VoidReason.TOO_FEW_SCORES, (), 0, 0, accounts, record.pool_left)
+    """Judges, pays and slashes as `Settling.sol` does; O((hospitals + voters) × cohorts).
 
-    medians = tuple(_median(record, revealed, k) for k in range(len(record.cohorts)))
-    judged = _Judged(terms, record, medians)
-    harmful = 0
-    for cohort in members(record.viable):
-        if medians[cohort] < terms.harmful_below:
-            harmful |= record.cohorts[cohort] & record.survivors
+    What withheld uploads were slashed for before is in its accounts, too. Raises SettlementInvalid where no round with
+    these terms could have left this record.
+    """
+    record.require_fits(terms)
+    void = _void_reason(terms, record)
+    if void is not VoidReason.NONE:
+        return Settlement(void, (), (), 0, 0, 0, tuple(_void_accounts(terms, record, void)), record.pool_left)
+
+    judged = _Judged(terms, record)
     payable = budget(terms.pool, terms.rounds, record.pool_left)
     accounts = (
         *_hospitals(judged, portion(payable, terms.hospital_share_bps)),
         *_voters(judged, portion(payable, terms.voter_share_bps)),
         _aggregator(record, portion(payable, terms.aggregator_share_bps)),
     )
-    left = record.pool_left - sum(account.reward for account in accounts)
-    return Settlement(VoidReason.NONE, medians, judged.accepted, harmful, accounts, left)
+    return Settlement(
+        void=void,
+        medians=judged.medians,
+        canary_medians=judged.canary_medians,
+        counted=judged.counted,
+        accepted=judged.accepted,
+        harmful=judged.harmful,
+        accounts=accounts,
+        pool_left=record.pool_left - sum(account.reward for account in accounts),
+    )
+
+
+# --- void rounds ---------------------------------------------------------------------------------------------------
+
+
+def _void_reason(terms: Terms, record: RoundRecord) -> VoidReason:
+    revealed = record.revealed.bit_count()
+    if revealed < terms.min_reveals:
+        return VoidReason.TOO_FEW_SCORES
+    if (terms.canaries or terms.digests) and 2 * record.mismatched.bit_count() > revealed:
+        return VoidReason.MISMATCHED
+    return VoidReason.NOT_OPENED if terms.canaries and record.turned is None else VoidReason.NONE
+
+
+def _void_accounts(terms: Terms, record: RoundRecord, void: VoidReason) -> Iterator[Account]:
+    for i in range(len(record.weights)):
+        yield _withheld(terms, record, i, 0) or _unpaid(Role.HOSPITAL, i, 0, Reason.VOID)
+    for i, scores in enumerate(record.scores):
+        yield _silent(terms, record, i, 0) if scores is None else _unpaid(Role.VOTER, i, 0, Reason.VOID)
+    if void is VoidReason.TOO_FEW_SCORES:
+        yield _unpaid(Role.AGGREGATOR, 0, 0, Reason.VOID)
+    else:
+        slash = penalty(terms.aggregator_bond, terms.not_published_slash_bps, record.aggregator_bond)
+        yield Account(Role.AGGREGATOR, 0, 0, 0, 0, 0, slash, Reason[void.name])
+
+
+# --- judged rounds -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Judged:
+    """What the committee's medians decide. Cohorts and hospitals as bit maps."""
+
     terms: Terms
     record: RoundRecord
-    medians: tuple[int, ...]
 
-    @property
+    @cached_property
+    def medians(self) -> tuple[int, ...]:
+        return self._medians(self.record.genuine_of)
+
+    @cached_property
+    def canary_medians(self) -> tuple[int, ...]:
+        return self._medians(self.record.canary_of) if self.terms.canaries else ()
+
+    @cached_property
     def accepted(self) -> int:
-        return sum(1 << k for k in members(self.record.viable) if self.medians[k] >= self.terms.accept_floor)
+        return self._cohorts(lambda k: self.medians[k] >= self.terms.accept_floor)
+
+    @cached_property
+    def counted(self) -> int:
+        floor, margin = self.terms.accept_floor, self.terms.canary_margin
+        if not self.terms.canaries:
+            return 0
+        return self._cohorts(lambda k: counts(self.medians[k], self.canary_medians[k], floor, margin))
+
+    @cached_property
+    def harmful(self) -> int:
+        cohorts = self._cohorts(lambda k: self.medians[k] < self.terms.harmful_below)
+        return sum(self.record.cohorts[k] & self.record.survivors for k in members(cohorts))
+
+    def _cohorts(self, holds: Callable[[int], bool]) -> int:
+        return sum(1 << k for k in members(self.record.viable) if holds(k))
+
+    def _medians(self, score: Callable[[int, int], int]) -> tuple[int, ...]:
+        revealed = list(members(self.record.revealed))
+        return tuple(
+            lower_median([score(voter, k) for voter in revealed]) if self.record.viable >> k & 1 else 0
+            for k in range(len(self.record.cohorts))
+        )
 
 
-def _median(record: RoundRecord, revealed: int, cohort: int) -> int:
-    if not record.viable >> cohort & 1:
-        return 0
-    return lower_median([record.scores_of(voter)[cohort] for voter in members(revealed)])
-
-
-def _hospitals(judged: _Judged, base: int) -> tuple[Account, ...]:
+def _hospitals(judged: _Judged, base: int) -> Iterator[Account]:
     record = judged.record
     gains = [0] * len(record.weights)
     for cohort in members(judged.accepted):
         for i in members(record.cohorts[cohort] & record.survivors):
             gains[i] = gain(record.weights[i], judged.medians[cohort])
     whole = sum(gains)
-    return tuple(_hospital(judged, i, base, part, whole) for i, part in enumerate(gains))
+    for i, part in enumerate(gains):
+        yield _withheld(judged.terms, record, i, base) or _hospital(judged, i, base, part, whole)
 
 
 def _hospital(judged: _Judged, index: int, base: int, part: int, whole: int) -> Account:
@@ -270,11 +206,10 @@ def _hospital(judged: _Judged, index: int, base: int, part: int, whole: int) -> 
         return _unpaid(Role.HOSPITAL, index, base, Reason.SAT_OUT)
     if not record.committed >> index & 1:
         return _unpaid(Role.HOSPITAL, index, base, Reason.NOT_COMMITTED)
-    if not record.survivors >> index & 1 or not record.viable >> cohort & 1:
+    if not record.survivors >> index & 1:
         return _unpaid(Role.HOSPITAL, index, base, Reason.NOT_IN_SUM)
-    median = judged.medians[cohort]
-    detail = f"weight {record.weights[index]}, cohort {cohort} improved {_score(median)}"
-    if median < terms.harmful_below:
+    detail = f"weight {record.weights[index]}, cohort {cohort} improved {_score(judged.medians[cohort])}"
+    if judged.harmful >> index & 1:
         slash = penalty(terms.hospital_bond, terms.harmful_slash_bps, record.hospital_bonds[index])
         return Account(Role.HOSPITAL, index, base, 0, whole, 0, slash, Reason.HARMFUL, detail)
     if not judged.accepted >> cohort & 1:
@@ -284,23 +219,31 @@ def _hospital(judged: _Judged, index: int, base: int, part: int, whole: int) -> 
     return Account(Role.HOSPITAL, index, base, part, whole, share(base, part, whole), 0, Reason.PAID, detail)
 
 
-def _voters(judged: _Judged, base: int) -> tuple[Account, ...]:
-    seats = judged.record.seated.bit_count()
-    accounts = []
+def _withheld(terms: Terms, record: RoundRecord, index: int, base: int) -> Account | None:
+    """A hospital that was slashed when the survivors were fixed, however the round ended."""
+    if not record.withheld >> index & 1:
+        return None
+    slash = min(terms.withheld_slash, record.hospital_bonds[index])
+    return Account(Role.HOSPITAL, index, base, 0, 0, 0, slash, Reason.WITHHELD)
+
+
+def _voters(judged: _Judged, base: int) -> Iterator[Account]:
     for i, scores in enumerate(judged.record.scores):
-        if scores is None:
-            accounts.append(_silent(judged.terms, judged.record, i, base))
-        elif far := _far(judged, scores):
-            accounts.append(Account(Role.VOTER, i, base, 0, seats, 0, 0, Reason.FAR, far))
-        else:
-            accounts.append(Account(Role.VOTER, i, base, 1, seats, share(base, 1, seats), 0, Reason.PAID))
-    return tuple(accounts)
+        yield _silent(judged.terms, judged.record, i, base) if scores is None else _voter(judged, i, base)
 
 
-def _void_voter(terms: Terms, record: RoundRecord, index: int) -> Account:
-    if record.scores[index] is None:
-        return _silent(terms, record, index, 0)
-    return _unpaid(Role.VOTER, index, 0, Reason.VOID)
+def _voter(judged: _Judged, index: int, base: int) -> Account:
+    """One that revealed."""
+    terms, record = judged.terms, judged.record
+    seats = record.seated.bit_count()
+    if terms.canaries and not judged.counted:
+        return Account(Role.VOTER, index, base, 0, seats, 0, 0, Reason.UNTESTED)
+    if failed := _failed(judged, index):
+        slash = penalty(terms.voter_bond, terms.failed_canary_slash_bps, record.voter_bonds[index])
+        return Account(Role.VOTER, index, base, 0, seats, 0, slash, Reason.FAILED_CANARY, failed)
+    if far := _far(judged, index):
+        return Account(Role.VOTER, index, base, 0, seats, 0, 0, Reason.FAR, far)
+    return Account(Role.VOTER, index, base, 1, seats, share(base, 1, seats), 0, Reason.PAID)
 
 
 def _silent(terms: Terms, record: RoundRecord, index: int, base: int) -> Account:
@@ -311,11 +254,20 @@ def _silent(terms: Terms, record: RoundRecord, index: int, base: int) -> Account
     return Account(Role.VOTER, index, base, 0, record.seated.bit_count(), 0, slash, Reason.NOT_REVEALED)
 
 
-def _far(judged: _Judged, scores: Sequence[int]) -> str:
+def _failed(judged: _Judged, voter: int) -> str:
+    """The first cohort that counts whose canary the voter rates no worse than the sum, in words; empty if none."""
+    for cohort in members(judged.counted):
+        genuine, canary = judged.record.genuine_of(voter, cohort), judged.record.canary_of(voter, cohort)
+        if genuine <= canary:
+            return f"cohort {cohort}: {_score(canary)} for the canary, {_score(genuine)} for the sum"
+    return ""
+
+
+def _far(judged: _Judged, voter: int) -> str:
     """The first cohort whose median is out of a voter's reach, in words; empty if there is none."""
     terms = judged.terms
     for cohort in members(judged.record.viable):
-        score, median = scores[cohort], judged.medians[cohort]
+        score, median = judged.record.genuine_of(voter, cohort), judged.medians[cohort]
         if not is_near(score, median, terms.tolerance_abs, terms.tolerance_bps):
             allowed = reach(median, terms.tolerance_abs, terms.tolerance_bps)
             return f"cohort {cohort}: {_score(score)} is more than {_score(allowed)} from the median {_score(median)}"

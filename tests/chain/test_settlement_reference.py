@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 from chain_driver import LocalChain, TaskDriver
-from consilium_chain import settlement
+from consilium_chain import payouts
 from consilium_chain.errors import SettlementInvalid
-from consilium_chain.settlement import Reason, RoundRecord, Terms, explain, lower_median, settle, tokens
+from consilium_chain.payouts import lower_median
+from consilium_chain.round_record import RoundRecord, Terms
+from consilium_chain.settlement import Account, Reason, Settlement, explain, settle, tokens
 from consilium_chain.task_spec import TOKEN
-from consilium_chain.views import INVALID_SCORE, Role, RoundState, TaskState, VoidReason, members
-from hypothesis import given
+from consilium_chain.views import DOES_NOT_MATCH, INVALID_SCORE, Role, RoundState, TaskState, VoidReason, members
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 VECTORS = Path(__file__).parents[1] / "vectors"
@@ -23,40 +25,89 @@ sys.path.insert(0, str(VECTORS))
 
 import generate_settlement  # noqa: E402  (a script beside its output, no package)
 
-STORED: dict[str, Any] = json.loads((VECTORS / "settlement.json").read_text(encoding="utf-8"))
+FUNCTIONS: dict[str, Any] = json.loads((VECTORS / "settlement.json").read_text(encoding="utf-8"))["functions"]
+ROUNDS = (VECTORS / "settlement_rounds.jsonl").read_text(encoding="utf-8")
 
 TERMS = Terms(
-    pool=1_000, rounds=1, hospital_bond=500, voter_bond=200, min_reveals=2, accept_floor=-20_000,
-    harmful_below=-40_000, tolerance_abs=1_000, tolerance_bps=1_000, hospital_share_bps=7_000, voter_share_bps=2_000,
-    aggregator_share_bps=1_000, harmful_slash_bps=2_000, not_revealed_slash_bps=1_000,
+    pool=1_000, rounds=1, max_hospitals=8, hospital_bond=500, voter_bond=200, aggregator_bond=800, digests=False,
+    canaries=False, min_reveals=2, accept_floor=-20_000, harmful_below=-40_000, tolerance_abs=1_000,
+    tolerance_bps=1_000, canary_margin=5_000, hospital_share_bps=7_000, voter_share_bps=2_000,
+    aggregator_share_bps=1_000, harmful_slash_bps=2_000, withheld_slash_bps=200, not_revealed_slash_bps=1_000,
+    failed_canary_slash_bps=5_000, not_published_slash_bps=4_000,
 )  # fmt: skip
 RECORD = RoundRecord(
     pool_left=1_000, weights=(1, 2, 3, 4, 5, 6, 7), hospital_bonds=(500,) * 7, voter_bonds=(200,) * 5,
-    cohorts=(0b11, 0b100, 0b1000, 0b110000), viable=0b1111, committed=0b101111, survivors=0b001111, seated=0b01111,
+    aggregator_bond=800, cohorts=(0b11, 0b100, 0b1000, 0b110000), viable=0b0111, committed=0b101111,
+    survivors=0b001111, turned=None, seated=0b01111,
     scores=((3_000, -30_000, -50_000, 0), (3_200, -30_100, -50_100, 0), (9_000, -30_000, -50_000, 0), None, None),
+)  # fmt: skip
+# Two cohorts of which the second was published turned: a ballot is (sum 0, canary 1, canary 0, sum 1). Voter 0 is
+# honest, voter 1 rates a canary as it rates its sum, voter 2 guessed wrongly, voter 3 is honest and off.
+TESTED = replace(TERMS, canaries=True, tolerance_abs=3_000)
+CANARIES = RoundRecord(
+    pool_left=1_000, weights=(1, 1, 1), hospital_bonds=(500, 500, 4), voter_bonds=(200, 200, 60, 200),
+    aggregator_bond=300, cohorts=(0b001, 0b110), viable=0b11, committed=0b111, survivors=0b011, turned=0b10,
+    seated=0b1111,
+    scores=(
+        (6_000, -90_000, -80_000, 4_000), (6_100, 4_000, -80_000, 4_000), (-80_000, -90_000, 6_000, 4_000),
+        (18_000, -95_000, -70_000, 4_100),
+    ),
 )  # fmt: skip
 
 
 def test_vectors_are_what_the_reference_answers() -> None:
     """Nobody edited the file by hand, and no edit of the reference went by the contracts."""
-    assert (VECTORS / "settlement.json").read_text(encoding="utf-8") == generate_settlement.text()
+    assert (VECTORS / "settlement.json").read_text(encoding="utf-8") == generate_settlement.vectors()
+    assert generate_settlement.rounds() == ROUNDS
 
 
 def test_vectors_reach_every_reason() -> None:
-    assert {reason for case in STORED["settlements"] for reason in case["answer"]["reasons"]} == set(Reason.__members__)
+    answers = [json.loads(line)["answer"] for line in ROUNDS.splitlines()]
+    assert {reason for answer in answers for reason in answer["reasons"]} == set(Reason.__members__)
 
 
-@pytest.mark.parametrize("name", ["portion", "penalty", "budget", "gain", "share", "is_near"])
+def test_vectors_reach_every_edge() -> None:
+    """A word of the few, a slash that its bond does not cover, of every kind, and canary rounds that test nobody."""
+    short: set[Reason] = set()
+    few = untested = tested = 0
+    for terms, record in generate_settlement.questions():
+        settled = settle(terms, record)
+        few += bool(record.mismatched) and settled.void is VoidReason.NONE
+        untested += settled.void is VoidReason.NONE and terms.canaries and not settled.counted
+        tested += 0 < settled.counted < record.viable
+        short |= {a.reason for a in settled.accounts if 0 < a.slash < full_slash(terms, a)}
+    assert min(few, untested, tested) >= 3
+    assert short == SLASHED
+
+
+def full_slash(terms: Terms, account: Account) -> int:
+    amounts = {
+        Reason.HARMFUL: payouts.portion(terms.hospital_bond, terms.harmful_slash_bps),
+        Reason.WITHHELD: terms.withheld_slash,
+        Reason.NOT_REVEALED: payouts.portion(terms.voter_bond, terms.not_revealed_slash_bps),
+        Reason.FAILED_CANARY: payouts.portion(terms.voter_bond, terms.failed_canary_slash_bps),
+        Reason.NOT_OPENED: payouts.portion(terms.aggregator_bond, terms.not_published_slash_bps),
+        Reason.MISMATCHED: payouts.portion(terms.aggregator_bond, terms.not_published_slash_bps),
+    }
+    return amounts[account.reason]
+
+
+SLASHED = {
+    Reason.HARMFUL, Reason.WITHHELD, Reason.NOT_REVEALED, Reason.FAILED_CANARY, Reason.NOT_OPENED, Reason.MISMATCHED,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["portion", "penalty", "budget", "gain", "share", "is_near", "counts"])
 def test_function_answers_its_vectors(name: str) -> None:
-    columns = [[int(value) for value in column] for column in STORED["functions"][name].values()]
+    columns = [[int(value) for value in column] for column in FUNCTIONS[name].values()]
     assert len(columns[0]) == generate_settlement.QUESTIONS
-    function = getattr(settlement, name)
+    function = getattr(payouts, name)
     assert [int(function(*question)) for *question, _ in zip(*columns, strict=True)] == columns[-1]
 
 
 def test_settle_pays_slashes_and_says_why() -> None:
     settled = settle(TERMS, RECORD)
-    assert (settled.medians, settled.accepted, settled.harmful) == ((3_200, -30_000, -50_000, 0), 0b1001, 0b1000)
+    assert (settled.medians, settled.accepted, settled.harmful) == ((3_200, -30_000, -50_000, 0), 0b0001, 0b1000)
     reasons = [account.reason for account in settled.accounts]
     hospitals, voters = reasons[:7], reasons[7:12]
     assert hospitals == [
@@ -100,10 +151,12 @@ def test_settle_with_too_few_reveals_is_void_and_still_slashes_the_silent() -> N
         ({"weights": (1,)}, "1 weights for 7"),
         ({"scores": (None,)}, "scores of 1 voters"),
         ({"seated": 0b0001}, "voters [1, 2] revealed without a seat"),
-        ({"scores": ((1, 2), *RECORD.scores[1:])}, "voter 0 scored not 4"),
         ({"cohorts": (0b11, 0b10, 0b1000, 0b110000)}, "[1] are in two cohorts"),
+        ({"viable": 0}, "no cohort has a sum"),
         ({"viable": 0b10000}, "viable names [4]"),
+        ({"turned": 0b1000}, "turned names [3]"),
         ({"survivors": 0b11111}, "survivors names [4]"),
+        ({"survivors": 0b101111}, "survivors names [5]"),
         ({"cohorts": (0b11, 0b100, 0b1000, 0b110000 | 1 << 9)}, "cohorts names [9]"),
     ],
 )
@@ -113,12 +166,180 @@ def test_record_refuses_what_no_chain_could_hold(change: dict[str, Any], about: 
     assert about in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("terms", "record", "about"),
+    [
+        (
+            {},
+            {"scores": ((1, 2), *RECORD.scores[1:])},
+            "voter 0 gave 2 scores, where 4 cohorts without canaries take 4",
+        ),
+        ({"canaries": True}, {}, "voter 0 gave 4 scores, where 4 cohorts with canaries take 8"),
+        ({}, {"turned": 0}, "without canaries"),
+        ({"max_hospitals": 6}, {}, "7 hospitals in a task of at most 6"),
+    ],
+)
+def test_settle_refuses_what_no_task_with_these_terms_could_hold(
+    terms: dict[str, Any], record: dict[str, Any], about: str
+) -> None:
+    with pytest.raises(SettlementInvalid, match=about):
+        settle(replace(TERMS, **terms), replace(RECORD, **record))
+
+
+# --- canaries, publications that do not match, withheld uploads ----------------------------------------------------
+
+
+def accounts(settled: Settlement, role: Role) -> list[tuple[str, int, int]]:
+    return [(a.reason.name, a.reward, a.slash) for a in settled.accounts if a.role is role]
+
+
+def test_settle_slashes_who_does_not_tell_a_sum_from_its_canary() -> None:
+    settled = settle(TESTED, CANARIES)
+    assert (settled.medians, settled.canary_medians) == ((6_000, 4_000), (-80_000, -90_000))
+    assert (settled.counted, settled.accepted) == (0b11, 0b11)
+    assert accounts(settled, Role.VOTER) == [
+        ("PAID", 50, 0), ("FAILED_CANARY", 0, 100), ("FAILED_CANARY", 0, 60), ("FAR", 0, 0),
+    ]  # fmt: skip
+    assert "cohort 1: 0.004000 for the canary, 0.004000 for the sum" in explain(settled, Role.VOTER, 1)
+
+
+@pytest.mark.parametrize(
+    ("terms", "counted"),
+    [
+        ({"canary_margin": 86_000}, 0b11),
+        ({"canary_margin": 86_001}, 0b10),
+        ({"canary_margin": 94_001}, 0),
+        ({"accept_floor": 6_000}, 0b01),
+        ({"accept_floor": 6_001}, 0),
+    ],
+)
+def test_pair_counts_from_floor_and_margin_on(terms: dict[str, int], counted: int) -> None:
+    settled = settle(replace(TESTED, **terms), CANARIES)
+    assert settled.counted == counted
+    failed = {0b11: [1, 2], 0b10: [1], 0b01: [2], 0: []}[counted]
+    reasons = [reason for reason, _, _ in accounts(settled, Role.VOTER)]
+    assert [i for i, reason in enumerate(reasons) if reason == "FAILED_CANARY"] == failed
+    assert counted or reasons == ["UNTESTED"] * 4
+
+
+def test_pair_of_a_cohort_without_a_sum_never_counts() -> None:
+    settled = settle(TESTED, replace(CANARIES, viable=0b01, survivors=0b001, turned=0))
+    assert (settled.counted, settled.canary_medians) == (0b01, (-80_000, 0))
+
+
+def test_not_opened_slashes_the_aggregator_and_the_silent_and_pays_nobody() -> None:
+    record = replace(CANARIES, turned=None, scores=(*CANARIES.scores[:2], None, CANARIES.scores[3]))
+    settled = settle(TESTED, record)
+    assert (settled.void, settled.paid, settled.pool_left) == (VoidReason.NOT_OPENED, 0, 1_000)
+    assert accounts(settled, Role.AGGREGATOR) == [("NOT_OPENED", 0, 300)]  # 320 of 800, but 300 are left
+    assert accounts(settled, Role.VOTER) == [("VOID", 0, 0), ("VOID", 0, 0), ("NOT_REVEALED", 0, 20), ("VOID", 0, 0)]
+
+
+MISMATCH = (DOES_NOT_MATCH,) * 4
+SCORE = st.integers(INVALID_SCORE, 2**63 - 1)
+
+
+@pytest.mark.parametrize("terms", [TESTED, replace(TERMS, digests=True)])
+@pytest.mark.parametrize(("words", "void"), [(2, VoidReason.NONE), (3, VoidReason.MISMATCHED)])
+def test_more_than_half_of_the_ballots_void_what_does_not_match(terms: Terms, words: int, void: VoidReason) -> None:
+    width = 4 if terms.canaries else 2
+    honest = next(ballot[:width] for ballot in CANARIES.scores if ballot is not None)
+    record = replace(
+        CANARIES, turned=0b10 if terms.canaries else None, voter_bonds=(200,) * 5, seated=0b11111,
+        scores=(MISMATCH[:width],) * words + (honest,) * (4 - words) + (None,),
+    )  # fmt: skip
+    settled = settle(terms, record)
+    assert settled.void is void
+    if void is VoidReason.MISMATCHED:
+        assert accounts(settled, Role.AGGREGATOR) == [("MISMATCHED", 0, 300)]
+        assert accounts(settled, Role.VOTER) == [("VOID", 0, 0)] * 4 + [("NOT_REVEALED", 0, 20)]
+    else:
+        assert settled.medians == (DOES_NOT_MATCH, DOES_NOT_MATCH)  # the lower median of two and two
+
+
+def test_a_word_of_the_few_is_a_ballot_that_fails() -> None:
+    settled = settle(TESTED, replace(CANARIES, scores=(*CANARIES.scores[:3], MISMATCH)))
+    assert accounts(settled, Role.VOTER)[3] == ("FAILED_CANARY", 0, 100)
+
+
+def test_too_few_ballots_decide_nothing_even_if_none_matches() -> None:
+    settled = settle(
+        replace(TESTED, min_reveals=2), replace(CANARIES, turned=None, scores=(MISMATCH, None, None, None))
+    )
+    assert settled.void is VoidReason.TOO_FEW_SCORES
+    assert accounts(settled, Role.AGGREGATOR) == [("VOID", 0, 0)]
+
+
+@pytest.mark.parametrize("turned", [0b10, None])
+@pytest.mark.parametrize(
+    ("bond", "terms", "slash"),
+    [
+        (500, {}, 10),  # a fiftieth of the bond
+        (500, {"withheld_slash_bps": 1_000}, 12),  # no more than an eighth of the aggregator's fee of 100
+        (4, {}, 4),
+        (500, {"withheld_slash_bps": 0}, 0),
+    ],
+)
+def test_withheld_upload_costs_no_more_than_an_even_part_of_the_fee(
+    bond: int, terms: dict[str, int], slash: int, turned: int | None
+) -> None:
+    """However the round ends."""
+    settled = settle(replace(TESTED, **terms), replace(CANARIES, hospital_bonds=(500, 500, bond), turned=turned))
+    assert accounts(settled, Role.HOSPITAL)[2] == ("WITHHELD", 0, slash)
+    assert settled.account(Role.AGGREGATOR).part == (2 if turned else 0)
+
+
+def swapped(ballot: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    return None if ballot is None else ballot[len(ballot) // 2 :] + ballot[: len(ballot) // 2]
+
+
+@given(st.integers(0, 2**32))
+def test_turning_all_sums_and_ballots_changes_nothing(seed: int) -> None:
+    terms, record = canary_round(seed)
+    assume(record.turned is not None)
+    flipped = record.viable & ~(record.turned or 0)
+    # A cohort without a sum has no turn to take, and no score that counts.
+    other = replace(record, turned=flipped, scores=tuple(swapped(ballot) for ballot in record.scores))
+    assert settle(terms, other) == settle(terms, record)
+
+
+@given(st.integers(0, 2**32), SCORE.filter(lambda score: score != DOES_NOT_MATCH))
+def test_constant_ballot_fails_wherever_a_pair_counts(seed: int, score: int) -> None:
+    terms, record = canary_round(seed)
+    voter = next(members(record.revealed), None)
+    assume(record.turned is not None and voter is not None)
+    constant = (score,) * (2 * len(record.cohorts))
+    scores = tuple(constant if i == voter else ballot for i, ballot in enumerate(record.scores))
+    settled = settle(terms, replace(record, scores=scores))
+    assume(settled.void is VoidReason.NONE)
+    expected = Reason.FAILED_CANARY if settled.counted else Reason.UNTESTED
+    assert settled.account(Role.VOTER, voter or 0).reason is expected
+
+
+@given(st.integers(0, 2**32))
+def test_who_tells_every_pair_that_counts_is_never_slashed_and_others_always_are(seed: int) -> None:
+    terms, record = canary_round(seed)
+    settled = settle(terms, record)
+    assume(settled.void is VoidReason.NONE)
+    for voter in members(record.revealed):
+        told = all(record.genuine_of(voter, k) > record.canary_of(voter, k) for k in members(settled.counted))
+        account = settled.account(Role.VOTER, voter)
+        assert (account.reason is Reason.FAILED_CANARY) == (not told)
+        assert told or account.slash == payouts.penalty(
+            terms.voter_bond, terms.failed_canary_slash_bps, record.voter_bonds[voter]
+        )
+        assert not told or account.slash == 0
+
+
+def canary_round(seed: int) -> tuple[Terms, RoundRecord]:
+    source = generate_settlement.random.Random(seed)
+    terms = replace(generate_settlement.any_terms(source), canaries=True)
+    return terms, generate_settlement.any_record(source, terms)
+
+
 def test_explain_refuses_an_account_that_the_task_does_not_have() -> None:
     with pytest.raises(SettlementInvalid, match="no voter 5"):
         explain(settle(TERMS, RECORD), Role.VOTER, 5)
-
-
-SCORE = st.integers(INVALID_SCORE, 2**63 - 1)
 
 
 @given(st.lists(SCORE, min_size=1, max_size=60))
@@ -136,13 +357,16 @@ def test_settle_conserves_and_never_pays_whom_it_slashes(seed: int) -> None:
     record = generate_settlement.any_record(source, terms)
     settled = settle(terms, record)
     assert settled.pool_left + settled.paid == record.pool_left
-    assert settled.paid <= settlement.budget(terms.pool, terms.rounds, record.pool_left)
+    assert settled.paid <= payouts.budget(terms.pool, terms.rounds, record.pool_left)
     assert all(not (account.reward and account.slash) for account in settled.accounts)
     assert len(settled.accounts) == len(record.weights) + len(record.voter_bonds) + 1
     for account in settled.accounts:
         if account.role is not Role.AGGREGATOR:
             bonds = record.hospital_bonds if account.role is Role.HOSPITAL else record.voter_bonds
             assert 0 <= account.slash <= bonds[account.index]
+        else:
+            assert 0 <= account.slash <= record.aggregator_bond
+        assert not account.slash or account.reason in SLASHED
 
 
 @given(st.integers(0, 10**30))
@@ -160,10 +384,12 @@ def record_of(task: TaskDriver, state: TaskState, round_state: RoundState, score
         weights=tuple(hospital.weight for hospital in hospitals),
         hospital_bonds=tuple(hospital.bond for hospital in hospitals),
         voter_bonds=tuple(voter.bond for voter in voters),
+        aggregator_bond=task.operator.params(task.task).aggregator_bond,
         cohorts=tuple(task.operator.cohort_members(task.task, number, k) for k in range(round_state.cohorts)),
         viable=round_state.viable_cohorts,
         committed=round_state.committed,
         survivors=round_state.survivors,
+        turned=None,
         seated=(1 << len(voters)) - 1,
         scores=tuple(tuple(of_voter) for of_voter in scores),
     )

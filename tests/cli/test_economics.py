@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from consilium_chain.settlement import RoundRecord, lower_median, settle
+from consilium_chain.payouts import lower_median
+from consilium_chain.round_record import RoundRecord
+from consilium_chain.settlement import settle
 from consilium_chain.task_spec import MICRO
 from consilium_chain.views import VoidReason
 from consilium_cli.economics import run
@@ -29,22 +31,24 @@ from consilium_cli.economics.findings import closed_crossing, zero_of
 from consilium_cli.economics.measure import measure
 from consilium_cli.economics.options import EconomicsOptions, Scenario
 from consilium_cli.economics.payoffs import lower_medians, settle_rounds
-from consilium_cli.economics.players import Cast, Played, Vote, holds_median, play
-from consilium_cli.economics.rules import DEMO, RECOMMENDED, Rules
+from consilium_cli.economics.players import Cast, Played, Vote, ballots_of, holds_median, play
+from consilium_cli.economics.rules import DEMO, PLAIN, RECOMMENDED, Rules
 from consilium_cli.economics.scenarios import (
     SHARES,
     SPLITS,
     SYBIL_STAKE,
+    TERMS,
     VOTES,
     Setting,
     clique_row,
+    everybody_honest,
     first,
     hospital_row,
     rows_of,
     sybil_payoffs,
     voter_row,
 )
-from consilium_cli.economics.world import World, draw
+from consilium_cli.economics.world import Ballots, World, draw
 from consilium_cli.main import app
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,44 +72,66 @@ def cast(world: World, vote: Vote, conduct: Conduct = Conduct.HONEST, share: flo
     return Cast(vote, first(world.voters, share), conduct, hospitals, hospitals)
 
 
-def record_of(world: World, votes: Any, revealed: Any, r: int) -> RoundRecord:
+def record_of(world: World, ballots: Ballots, turned: Any, revealed: Any, r: int) -> RoundRecord:
+    """Sums and canaries in the places that `turned` (K,) gives them; None for a round without canaries."""
     rules = world.rules
     everybody = (1 << rules.hospitals) - 1
+
+    def ballot(v: int) -> tuple[int, ...]:
+        sums, canaries = ballots.sums[r, :, v], ballots.canaries[r, :, v]
+        if turned is None:
+            return tuple(map(int, sums))
+        return tuple(map(int, [*np.where(turned, canaries, sums), *np.where(turned, sums, canaries)]))
+
     return RoundRecord(
         pool_left=rules.budget,
         weights=(1,) * rules.hospitals,
         hospital_bonds=(rules.hospital_bond,) * rules.hospitals,
         voter_bonds=(rules.voter_bond,) * world.voters,
+        aggregator_bond=rules.aggregator_bond,
         cohorts=tuple(sum(1 << int(h) for h in np.flatnonzero(world.cohort_of[r] == k)) for k in range(rules.cohorts)),
         viable=(1 << rules.cohorts) - 1,
         committed=everybody,
         survivors=everybody,
+        turned=None if turned is None else sum(1 << int(k) for k in np.flatnonzero(turned)),
         seated=sum(1 << int(v) for v in np.flatnonzero(world.seated[r])),
-        scores=tuple(tuple(map(int, votes[r, :, v])) if revealed[r, v] else None for v in range(world.voters)),
+        scores=tuple(ballot(v) if revealed[r, v] else None for v in range(world.voters)),
     )
 
 
-@pytest.mark.parametrize("rules", [DEMO, RECOMMENDED, replace(DEMO, seats=3, min_reveals=3)])
+@pytest.mark.parametrize("rules", [DEMO, PLAIN, RECOMMENDED, replace(DEMO, seats=3, min_reveals=3, canary_rate=0.5)])
 @pytest.mark.parametrize("conduct", [Conduct.HONEST, Conduct.SIGN_FLIP])
-def test_settle_rounds_agrees_with_the_reference(bank: Bank, rules: Rules, conduct: Conduct) -> None:
-    """Unit for unit, on rounds with poison, silent voters and too few of them."""
+@pytest.mark.parametrize("vote", [Vote.COIN, Vote.OPPORTUNIST])
+def test_settle_rounds_agrees_with_the_reference(bank: Bank, rules: Rules, conduct: Conduct, vote: Vote) -> None:
+    """Unit for unit, on rounds with poison, guesses, silent voters and too few of them, in places dealt at random."""
     world = draw(rules, bank, 60, seed=3)
-    hospitals = first(rules.hospitals, 0.3)
-    votes = world.evaluations(conduct, hospitals)
+    players = cast(world, vote, conduct)
     revealed = world.seated & (np.arange(world.voters) % 5 != 0)
-    fast = settle_rounds(rules, votes, world.seated, revealed, world.cohort_of)
+    found = world.evaluations(conduct, players.hospitals)
+    theirs = ballots_of(world, players, found, revealed)
+    ballots = Ballots(*(np.where(players.voters, *pair) for pair in zip(both(theirs), both(found), strict=True)))
+    turned = np.random.default_rng(0).random((world.rounds, rules.cohorts)) < 0.5
+    fast = settle_rounds(rules, ballots, world.tested, world.seated, revealed, world.cohort_of)
     assert fast.void.any() or rules.min_reveals != rules.seats
+    assert fast.failed.any() or vote is not Vote.COIN or rules is PLAIN
     for r in range(world.rounds):
-        plain = settle(rules.terms(), record_of(world, votes, revealed, r))
+        tested = bool(world.tested[r])
+        record = record_of(world, ballots, turned[r] if tested else None, revealed, r)
+        plain = settle(rules.terms(tested), record)
         accounts = plain.accounts
         assert fast.void[r] == (plain.void is VoidReason.TOO_FEW_SCORES)
         assert tuple(fast.medians[r]) == (plain.medians or (0,) * rules.cohorts)
-        assert sum(1 << k for k in range(rules.cohorts) if fast.accepted[r, k]) == plain.accepted
+        for flags, bit_map in ((fast.accepted[r], plain.accepted), (fast.counted[r], plain.counted)):
+            assert sum(1 << k for k in range(rules.cohorts) if flags[k]) == bit_map
         rewards = [*fast.hospital_rewards[r], *fast.voter_rewards[r], fast.aggregator_rewards[r]]
         assert rewards == [account.reward for account in accounts]
         slashes = [*fast.hospital_slashes[r], *fast.voter_slashes[r]]
         assert slashes == [account.slash for account in accounts[:-1]]
         assert fast.left[r] == plain.pool_left
+
+
+def both(ballots: Ballots) -> tuple[Any, Any]:
+    return ballots.sums, ballots.canaries
 
 
 @pytest.mark.parametrize("vote", Vote)
@@ -118,7 +144,7 @@ def test_play_conserves_in_every_round(bank: Bank, vote: Vote, conduct: Conduct)
     assert (paid + settled.left == RECOMMENDED.budget).all()
     assert min(part.min() for part in (settled.hospital_rewards, settled.voter_rewards, settled.left)) >= 0
     # What players have is what was paid, less what they spent and lost: no payoff comes out of nothing.
-    slashed = settled.voter_slashes.sum() + settled.hospital_slashes.sum() + played.canary_slashes.sum()
+    slashed = settled.voter_slashes.sum() + settled.hospital_slashes.sum()
     spent = played.voter_costs.sum() * MICRO + _trained(world, played, conduct) * RECOMMENDED.training_cost
     total = (played.voters.sum() + played.hospitals.sum()) * MICRO
     assert total == pytest.approx(paid.sum() - settled.aggregator_rewards.sum() - slashed - spent, rel=1e-9)
@@ -134,7 +160,9 @@ def test_settle_rounds_names_the_round_that_loses_money() -> None:
     votes = np.full((3, greedy.cohorts, 4), 1_000)
     seated = np.ones((3, 4), dtype=bool)
     with pytest.raises(MoneyLost, match="round 0"):
-        settle_rounds(greedy, votes, seated, seated, np.tile(np.arange(20) % 5, (3, 1)))
+        settle_rounds(
+            greedy, Ballots(votes, votes - MICRO), ~seated[:, 0], seated, seated, np.tile(np.arange(20) % 5, (3, 1))
+        )
 
 
 @given(st.lists(st.tuples(st.integers(-(2**40), 2**40), st.booleans()), min_size=1, max_size=50))
@@ -148,59 +176,96 @@ def test_lower_medians_agrees_with_the_reference(votes: list[tuple[int, bool]]) 
 # --- what the simulation is for -----------------------------------------------------------------------------------
 
 
+BLIND = [scenario for scenario in VOTES if scenario is not Scenario.COMPARING]
+
+
+@pytest.mark.parametrize("terms", TERMS)
 @pytest.mark.parametrize("late", [False, True])
-@pytest.mark.parametrize("scenario", VOTES)
-def test_honesty_beats_every_careless_vote_at_the_recommended_terms(
-    setting: Setting, scenario: Scenario, late: bool
+@pytest.mark.parametrize("scenario", BLIND)
+def test_honesty_beats_every_vote_that_does_not_look(
+    setting: Setting, scenario: Scenario, late: bool, terms: str
 ) -> None:
     for share in SHARES:
-        row = voter_row(scenario, share, replace(RECOMMENDED, late=late), "recommended", setting)
+        row = voter_row(scenario, share, replace(TERMS[terms], late=late), terms, setting)
         assert row.gain + 3 * row.gain_se < 0, share
+        assert row.deviant_mean < 0, share
 
 
 def test_laziness_pays_without_canaries(setting: Setting) -> None:
     """What canaries are for: in a converged task nothing else finds out who did not look."""
-    row = voter_row(Scenario.LAZY, 0.1, replace(RECOMMENDED, late=True, canary_rate=0.0), "recommended", setting)
+    row = voter_row(Scenario.LAZY, 0.1, replace(PLAIN, late=True), "without canaries", setting)
     assert row.gain - 3 * row.gain_se > 0
 
 
+def test_comparing_candidates_without_data_pays_and_no_canary_finds_it_out(setting: Setting) -> None:
+    """docs/economics.md and docs/canaries.md say so openly."""
+    for share in SHARES:
+        row = voter_row(Scenario.COMPARING, share, replace(DEMO, late=True), "demo", setting)
+        assert row.gain - 3 * row.gain_se > 0, share
+
+
+def test_honest_voters_are_never_slashed_over_canaries_of_honest_sums(setting: Setting) -> None:
+    for rules in (DEMO, replace(DEMO, late=True), RECOMMENDED):
+        settled = play(world := setting.world(rules), everybody_honest(world)).settled
+        assert not settled.failed.any()
+        assert settled.counted[~settled.void].any(axis=1).mean() > 0.99
+
+
+def test_lazy_majority_goes_unpaid_and_tests_nobody(setting: Setting) -> None:
+    world = setting.world(DEMO)
+    everybody = np.ones(world.voters, dtype=bool)
+    settled = play(world, replace(everybody_honest(world), vote=Vote.FORECAST, voters=everybody)).settled
+    assert not settled.counted.any()
+    assert settled.voter_rewards.sum() == settled.voter_slashes.sum() == 0
+
+
 @pytest.mark.parametrize("late", [False, True])
-def test_closed_crossing_is_where_the_simulation_crosses(bank: Bank, late: bool) -> None:
+@pytest.mark.parametrize("scenario", [Scenario.FORECAST, Scenario.COIN, Scenario.DODGING])
+def test_closed_crossing_is_where_the_simulation_crosses(bank: Bank, scenario: Scenario, late: bool) -> None:
     setting = Setting(bank, rounds=20_000, seed=2)
-    by_hand = closed_crossing(Scenario.FORECAST, late, 0.0, setting)
-    rules = replace(RECOMMENDED, late=late, canary_rate=by_hand)
-    row = voter_row(Scenario.FORECAST, 0.1, rules, "recommended", setting)
-    assert 0.02 < by_hand < RECOMMENDED.canary_rate
+    by_hand = closed_crossing(scenario, late, setting)
+    row = voter_row(scenario, 0.1, replace(DEMO, late=late, canary_rate=by_hand), "demo", setting)
+    assert 0.03 < by_hand < 0.1
     assert abs(row.gain) < 4 * row.gain_se < 0.5
 
 
-def test_more_canaries_never_help_the_lazy(setting: Setting) -> None:
-    rates = (0.0, 0.05, 0.1, 0.2, 0.4)
-    rows = [
-        voter_row(Scenario.FORECAST, 0.2, replace(RECOMMENDED, canary_rate=q), "recommended", setting) for q in rates
-    ]
+@pytest.mark.parametrize("scenario", [Scenario.FORECAST, Scenario.DODGING])
+def test_more_canaries_never_help_the_lazy(setting: Setting, scenario: Scenario) -> None:
+    rates = (0.0, 0.05, 0.1, 0.2, 0.4, 1.0)
+    rows = [voter_row(scenario, 0.2, replace(DEMO, canary_rate=q), "demo", setting) for q in rates]
     payoffs = [row.deviant_mean for row in rows]
     assert payoffs == sorted(payoffs, reverse=True)
 
 
-def test_hedging_pays_only_where_the_tolerance_reaches_below_the_canaries_line(setting: Setting) -> None:
-    wide = replace(RECOMMENDED, late=True, tolerance_abs=DEMO.tolerance_abs)
-    assert voter_row(Scenario.HEDGING, 0.1, wide, "recommended", setting).gain > 0
-    assert voter_row(Scenario.HEDGING, 0.1, replace(RECOMMENDED, late=True), "recommended", setting).gain < 0
+def test_coin_passes_half_of_the_pairs(setting: Setting) -> None:
+    """So that of five pairs a round next to no round is left."""
+    world = setting.world(DEMO)
+    tossers = first(world.voters, 0.1)
+    settled = play(world, replace(everybody_honest(world), vote=Vote.COIN, voters=tossers)).settled
+    alone = settled.counted.sum(axis=1) == world.rules.cohorts
+    seats = world.seated[alone][:, tossers]
+    assert settled.failed[alone][:, tossers].sum() / seats.sum() == pytest.approx(1 - 2**-5, abs=0.02)
 
 
-def test_keeping_silent_about_a_canary_is_no_cheaper_than_failing_it(setting: Setting) -> None:
-    fails = voter_row(Scenario.FORECAST, 0.1, RECOMMENDED, "recommended", setting)
-    dodges = voter_row(Scenario.DODGING, 0.1, RECOMMENDED, "recommended", setting)
-    assert dodges.deviant_mean <= fails.deviant_mean
-    cheap = replace(RECOMMENDED, not_revealed_slash_bps=1_000)
-    assert voter_row(Scenario.DODGING, 0.1, cheap, "recommended", setting).deviant_mean > fails.deviant_mean
+def test_keeping_silent_is_cheaper_than_failing_where_its_slash_is_smaller(setting: Setting) -> None:
+    """As in the demo's terms; and still dearer than honesty, since who is silent is not paid."""
+    fails = voter_row(Scenario.COIN, 0.1, DEMO, "demo", setting)
+    dodges = voter_row(Scenario.DODGING, 0.1, DEMO, "demo", setting)
+    assert fails.deviant_mean < dodges.deviant_mean < 0 < dodges.if_honest
+    alike = voter_row(Scenario.DODGING, 0.1, RECOMMENDED, "recommended", setting)
+    assert alike.deviant_mean <= voter_row(Scenario.COIN, 0.1, RECOMMENDED, "recommended", setting).deviant_mean + 0.5
+
+
+def test_framing_hurts_the_honest_and_the_clique_itself(setting: Setting) -> None:
+    row = next(row for row in rows_of(Scenario.FRAMING, setting) if (row.terms, row.share) == ("demo", 0.45))
+    assert row.gain < -10
+    assert row.honest_mean < row.if_honest / 2
 
 
 def test_split_stake_gains_nothing(setting: Setting) -> None:
     """Below the cap of one seat: 9 seats, a tenth of the stake. Many rounds, since seats differ from split to split."""
     long = replace(setting, rounds=20_000)
-    rules = replace(RECOMMENDED, seats=9, min_reveals=1, canary_rate=0.0)
+    rules = replace(RECOMMENDED, seats=9, min_reveals=1)
     whole, _ = sybil_payoffs(rules, 1, long)
     for parts in SPLITS[1:]:
         split, _ = sybil_payoffs(rules, parts, long)
@@ -260,10 +325,12 @@ def test_aggregator_pay_of_the_demo_and_of_the_rule() -> None:
 
 
 def test_honest_from_rate_knows_its_limits() -> None:
-    given = {"cost": 5.0, "seat_pay": 27.0, "slash": 100.0, "eligible": 1.0, "told": 0.0, "failed": 0.0}
-    assert honest_from_rate(near_lazy=1.0, near_honest=1.0, **given) == pytest.approx(0.05)
+    given = {"cost": 5.0, "seat_pay": 25.0, "slash": 100.0, "told": 0.0, "failed": 0.0}
+    assert honest_from_rate(near_lazy=1.0, near_honest=1.0, **given) == pytest.approx(0.04)
+    assert honest_from_rate(near_lazy=1.0, near_honest=1.0, **given | {"told": 0.5}) == pytest.approx(0.08)
     assert honest_from_rate(near_lazy=0.1, near_honest=1.0, **given) == 0
     assert honest_from_rate(near_lazy=1.0, near_honest=1.0, **given | {"told": 1.0}) == float("inf")
+    assert honest_from_rate(near_lazy=1.0, near_honest=1.0, **given | {"failed": 1.0}) == float("inf")
 
 
 def test_seats_of_is_binomial() -> None:
@@ -285,12 +352,14 @@ def test_measure_is_deterministic_and_plausible(bank: Bank) -> None:
     again = measure(seed=0, tasks=1)
     for key, scores in again.scores.items():
         assert np.array_equal(scores[0], bank.scores[key][0]), key
-    assert np.array_equal(again.canaries[0], bank.canaries[0])
+        assert np.array_equal(again.canaries[key][0], bank.canaries[key][0]), key
     forecast = bank.forecast(4)
     assert list(forecast) == sorted(forecast, reverse=True)  # a task's first round improves most
     assert forecast[0] > 300_000 > 30_000 > forecast[-1] > 0
-    assert (bank.of(Conduct.ZERO, 4, 4) == 0).all()
-    assert bank.of(Conduct.SIGN_FLIP, 4, 4).mean() < bank.of(Conduct.SIGN_FLIP, 4, 1).mean() < 0
+    assert (bank.scores[Conduct.ZERO, 4, 4] == 0).all()
+    assert bank.scores[Conduct.SIGN_FLIP, 4, 4].mean() < bank.scores[Conduct.SIGN_FLIP, 4, 1].mean() < 0
+    sums, canaries = bank.of(Conduct.HONEST, 4, 0)
+    assert (sums > canaries).all()
 
 
 def test_report_is_a_function_of_its_options(bank: Bank) -> None:
@@ -358,7 +427,6 @@ def test_simulate_economics_refuses_bad_options(simulate: Callable[..., Any], ar
         ({"seats": 41}, "seats"),
         ({"min_reveals": 10}, "min_reveals"),
         ({"canary_rate": 1.5}, "canary_rate"),
-        ({"canary_detection": -0.1}, "canary_detection"),
     ],
 )
 def test_rules_refuse_what_does_not_fit(change: dict[str, Any], field: str) -> None:

@@ -1,4 +1,5 @@
-"""Writes settlement.json: what the plain Python reference of settlement answers to random and extreme questions.
+"""Writes settlement.json and settlement_rounds.jsonl: what the plain Python reference of settlement answers to random
+and extreme questions, about its arithmetic and about whole rounds, one to a line.
 
 Run with the repository's rooms importable: `python tests/vectors/generate_settlement.py`. The output does not change
 from run to run. forge asks the contracts the same questions (`chain/contracts/test/Settlement.t.sol`), so a change to
@@ -10,31 +11,32 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
-from dataclasses import fields
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from consilium_chain.settlement import (
+from consilium_chain.payouts import (
     BASIS_POINTS,
-    RoundRecord,
-    Settlement,
-    Terms,
     budget,
+    counts,
     gain,
     is_near,
     lower_median,
     penalty,
     portion,
-    settle,
     share,
 )
-from consilium_chain.views import INVALID_SCORE, members
+from consilium_chain.round_record import RoundRecord, Terms
+from consilium_chain.settlement import Settlement, settle
+from consilium_chain.views import DOES_NOT_MATCH, INVALID_SCORE, VoidReason, members
 
 UINT16, UINT32, UINT64, UINT128 = (2**bits - 1 for bits in (16, 32, 64, 128))
 INT64_MIN, INT64_MAX = INVALID_SCORE, 2**63 - 1
 EDGES = (INT64_MIN, INT64_MIN + 1, -1, 0, 1, INT64_MAX - 1, INT64_MAX)
-QUESTIONS, CASES = 96, 64
+QUESTIONS, CASES = 96, 120
+MIXES = ((1, 0, 0, 0), (4, 1, 0, 0), (1, 1, 0, 0), (0, 0, 1, 0), (2, 0, 0, 1), (1, 0, 0, 2))  # of voters
+Ballot = tuple[int, ...]
 Column = list[int]
 
 
@@ -69,6 +71,12 @@ def functions(source: random.Random) -> dict[str, Any]:
         span = near["tolerance_abs"][i] + portion(abs(near["median"][i]), near["tolerance_bps"][i])
         edge = near["median"][i] + source.choice((-1, 1)) * (span + source.choice((0, 1)))
         near["score"][i] = min(max(edge, INT64_MIN), INT64_MAX)
+    medians_of = {"genuine": scores(), "canary": scores(), "accept_floor": scores(), "margin": uints(UINT64)}
+    for i in range(0, QUESTIONS, 2):  # likewise
+        medians_of["accept_floor"][i] = medians_of["genuine"][i] + source.choice((-1, 0, 0, 1))
+        edge = medians_of["genuine"][i] - medians_of["margin"][i] + source.choice((-1, 0, 0, 1))
+        medians_of["canary"][i] = max(edge, INT64_MIN)
+        medians_of["accept_floor"][i] = min(max(medians_of["accept_floor"][i], INT64_MIN), INT64_MAX)
     return {
         "portion": table(portion, {"amount": amounts, "basis_points": basis_points}),
         "penalty": table(penalty, {"bond": amounts, "basis_points": basis_points, "left": uints(UINT128)}),
@@ -76,6 +84,7 @@ def functions(source: random.Random) -> dict[str, Any]:
         "gain": table(gain, {"weight": uints(UINT32), "median": scores()}),
         "share": table(share, {"amount": amounts, "part": uints(2**95), "whole": uints(2**103)}),
         "is_near": table(is_near, near),
+        "counts": table(counts, medians_of),
         "lower": medians(source),
     }
 
@@ -98,18 +107,26 @@ def any_terms(source: random.Random) -> Terms:
     return Terms(
         pool=any_uint(source, 10**24),
         rounds=source.randint(1, 9),
+        max_hospitals=source.choice((9, 64, 256)),
         hospital_bond=max(1, any_uint(source, 10**21)),
         voter_bond=max(1, any_uint(source, 10**21)),
+        aggregator_bond=max(1, any_uint(source, 10**21)),
+        digests=source.random() < 0.3,
+        canaries=source.random() < 0.7,
         min_reveals=source.randint(1, 3),
         accept_floor=accept_floor,
         harmful_below=accept_floor - source.randint(0, 4_000),
-        tolerance_abs=source.choice((0, 2_000, 20_000, UINT64)),
+        tolerance_abs=source.choice((0, 2_000, 20_000, 20_000, UINT64)),
         tolerance_bps=source.choice((0, 3_000, BASIS_POINTS)),
+        canary_margin=source.choice((0, 2_000, 2_000, 5_000, 5_000, UINT64)),
         hospital_share_bps=hospital_share,
         voter_share_bps=voter_share,
         aggregator_share_bps=BASIS_POINTS - hospital_share - voter_share,
         harmful_slash_bps=source.randint(0, BASIS_POINTS),
+        withheld_slash_bps=source.randint(0, BASIS_POINTS),
         not_revealed_slash_bps=source.randint(0, BASIS_POINTS),
+        failed_canary_slash_bps=source.randint(0, BASIS_POINTS),
+        not_published_slash_bps=source.randint(0, BASIS_POINTS),
     )
 
 
@@ -119,36 +136,70 @@ def any_record(source: random.Random, terms: Terms) -> RoundRecord:
     count = source.randint(1, min(5, hospitals))
     dealt = source.sample(range(hospitals), source.randint(count, hospitals))
     cohorts = [sum(1 << hospital for hospital in dealt[k::count]) for k in range(count)]
-    committed = subset(source, sum(cohorts), 0.85)
-    viable = sum(1 << k for k in range(count) if cohorts[k] & committed and source.random() < 0.9)
-    present = sum(cohorts[k] for k in members(viable)) & committed
-    truth = [source.choice((-5_000, -1_000, 0, 3_000, 9_000)) for _ in range(count)]
-    wild = source.random() < 0.2
-
-    def scores() -> tuple[int, ...]:
-        return tuple(any_score(source) if wild else value + source.randint(-1_500, 1_500) for value in truth)
-
+    present = 1 << dealt[0]  # without a sum of anybody's a round is void before it is scored
+    committed = subset(source, sum(cohorts), 0.85) | present
+    survivors = subset(source, committed, 0.9) | present
+    viable = sum(1 << k for k in range(count) if cohorts[k] & survivors and source.random() < 0.9) | 1
+    turned = subset(source, viable, 0.5) if terms.canaries else 0
     # Nobody reveals before there are as many seated as must reveal.
     seated = subset(source, (1 << voters) - 1, 0.85) | (1 << terms.min_reveals) - 1
-    return RoundRecord(
+    scores = ballots(source, terms, turned, count, [source.random() < 0.9 and seated >> i & 1 for i in range(voters)])
+    record = RoundRecord(
         pool_left=min(terms.pool, any_uint(source, 10**24)),
         weights=tuple(source.randint(1, source.choice((8, UINT32))) for _ in range(hospitals)),
-        hospital_bonds=tuple(source.choice((terms.hospital_bond, terms.hospital_bond // 3)) for _ in range(hospitals)),
-        voter_bonds=tuple(source.choice((terms.voter_bond, terms.voter_bond // 3)) for _ in range(voters)),
+        hospital_bonds=tuple(part_of(source, terms.hospital_bond) for _ in range(hospitals)),
+        voter_bonds=tuple(part_of(source, terms.voter_bond) for _ in range(voters)),
+        aggregator_bond=part_of(source, terms.aggregator_bond),
         cohorts=tuple(cohorts),
         viable=viable,
         committed=committed,
-        survivors=subset(source, present, 0.9),
+        survivors=survivors & sum(cohorts[k] for k in members(viable)),
+        turned=turned if terms.canaries else None,
         seated=seated,
-        scores=tuple(scores() if seated >> i & 1 and source.random() < 0.9 else None for i in range(voters)),
+        scores=scores,
     )
+    # A round that is void by its ballots is over before anybody opens what was turned.
+    over = settle(terms, record).void is not VoidReason.NONE
+    return replace(record, turned=None) if over or source.random() < 0.1 else record
+
+
+def part_of(source: random.Random, bond: int) -> int:
+    """What is left of a bond, often less than a slash takes."""
+    return source.choice((bond, bond, bond // 3 + 1, bond // 50 + 1))
+
+
+def ballots(
+    source: random.Random, terms: Terms, turned: int, cohorts: int, revealed: Sequence[object]
+) -> tuple[Ballot | None, ...]:
+    """Per voter: honest, lazy, wild or one that says that nothing matches; None where it did not reveal."""
+    truth = [source.choice((-5_000, -1_000, 0, 3_000, 9_000, 9_000)) for _ in range(cohorts)]
+    canary = [value - source.choice((0, 2_000, 9_000, 9_000, 40_000)) for value in truth]
+    mixes = MIXES if terms.canaries or terms.digests else MIXES[:-2]
+    kinds = source.choices(("honest", "lazy", "wild", "mismatch"), source.choice(mixes), k=len(revealed))
+
+    def ballot(kind: str) -> Ballot:
+        if kind == "mismatch":
+            return (DOES_NOT_MATCH,) * (2 * cohorts if terms.canaries else cohorts)
+        pairs = []
+        for k in range(cohorts):
+            genuine, other = (value + source.randint(-1_500, 1_500) for value in (truth[k], canary[k]))
+            if kind == "lazy" or source.random() < 0.05:
+                other = genuine
+            if kind == "wild":
+                genuine, other = any_score(source), any_score(source)
+            pairs.append((other, genuine) if turned >> k & 1 else (genuine, other))
+        first, second = zip(*pairs, strict=True)
+        said = first + second if terms.canaries else first
+        return said if said[0] != DOES_NOT_MATCH else (0, *said[1:])  # in this place it is a word, not a score
+
+    return tuple(ballot(kind) if shown else None for kind, shown in zip(kinds, revealed, strict=True))
 
 
 def plain(value: Any) -> Any:
-    """Integers as strings; a voter without scores as an empty list."""
+    """Integers as strings, truths as 0 or 1; a voter without scores as an empty list."""
     if value is None:
         return []
-    return [plain(item) for item in value] if isinstance(value, tuple) else str(value)
+    return [plain(item) for item in value] if isinstance(value, tuple) else str(int(value))
 
 
 def answer(settlement: Settlement) -> dict[str, Any]:
@@ -156,6 +207,8 @@ def answer(settlement: Settlement) -> dict[str, Any]:
     return {
         "void": int(settlement.void),
         "medians": plain(settlement.medians),
+        "canary_medians": plain(settlement.canary_medians),
+        "counted": str(settlement.counted),
         "accepted": str(settlement.accepted),
         "harmful": str(settlement.harmful),
         "roles": [int(account.role) for account in accounts],
@@ -170,28 +223,37 @@ def answer(settlement: Settlement) -> dict[str, Any]:
     }
 
 
-def case(source: random.Random) -> dict[str, Any]:
-    terms = any_terms(source)
-    record = any_record(source, terms)
+def questions() -> Iterator[tuple[Terms, RoundRecord]]:
+    """The rounds of the vectors."""
+    source = random.Random(2024)
+    for _ in range(CASES):
+        terms = any_terms(source)
+        yield terms, any_record(source, terms)
+
+
+def case(terms: Terms, record: RoundRecord) -> dict[str, Any]:
+    opened = {"turned": str(record.turned or 0), "opened": plain(record.turned is not None)}
     return {
         "terms": {field.name: plain(getattr(terms, field.name)) for field in fields(Terms)},
-        "record": {field.name: plain(getattr(record, field.name)) for field in fields(RoundRecord)},
+        "record": {field.name: plain(getattr(record, field.name)) for field in fields(RoundRecord)} | opened,
         "answer": answer(settle(terms, record)),
     }
 
 
-def vectors() -> dict[str, Any]:
-    source = random.Random(2024)
-    return {
-        "source": "tests/vectors/generate_settlement.py, by consilium_chain.settlement",
-        "functions": functions(source),
-        "settlements": [case(source) for _ in range(CASES)],
-    }
+def vectors() -> str:
+    source = "tests/vectors/generate_settlement.py, by consilium_chain.payouts"
+    return _text({"source": source, "functions": functions(random.Random(2024))})
 
 
-def text() -> str:
-    return json.dumps(vectors(), separators=(",", ":")).replace('{"terms"', '\n{"terms"') + "\n"
+def rounds() -> str:
+    return "".join(_text(case(terms, record)) for terms, record in questions())
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":")) + "\n"
 
 
 if __name__ == "__main__":
-    (Path(__file__).parent / "settlement.json").write_text(text(), encoding="utf-8")
+    folder = Path(__file__).parent
+    (folder / "settlement.json").write_text(vectors(), encoding="utf-8")
+    (folder / "settlement_rounds.jsonl").write_text(rounds(), encoding="utf-8")

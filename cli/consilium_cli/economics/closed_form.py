@@ -8,21 +8,20 @@ from consilium_cli.economics.world import Reals
 
 
 def honest_from_rate(
-    cost: float, seat_pay: float, near_lazy: float, near_honest: float, slash: float, eligible: float, told: float,
-    failed: float,
-) -> float:  # fmt: skip
-    """The canary rate from which on evaluating pays more than not evaluating.
+    cost: float, seat_pay: float, near_lazy: float, near_honest: float, slash: float, told: float, failed: float
+) -> float:
+    """The share of rounds with canaries from which on evaluating pays more than not evaluating.
 
-    Per seat, honesty earns `seat_pay · near_honest − cost − rate · eligible · failed · slash` and laziness
-    `seat_pay · near_lazy − rate · eligible · (1 − told) · slash`; where they meet is the answer, infinity if a lazy
-    voter is caught no more often than an honest one. `eligible` is the share of rounds that can hold a canary, `told`
-    the chance that a lazy voter tells it without data, `failed` the chance that an honest voter passes it.
+    Per seat, honesty earns `near_honest · seat_pay − cost` and laziness `near_lazy · seat_pay`; in a round with
+    canaries who does not pass loses that pay and `slash`. `told` is the chance that a lazy voter passes such a round,
+    `failed` the chance that an honest one does not. Where the two meet is the answer; infinity if nowhere, since a lazy
+    voter fails no more often than an honest one.
     """
-    caught = slash * eligible * (1 - told - failed)
+    lost = (1 - told) * (near_lazy * seat_pay + slash) - failed * (near_honest * seat_pay + slash)
     advantage = cost + seat_pay * (near_lazy - near_honest)
     if advantage <= 0:
         return 0.0
-    return advantage / caught if caught > 0 else float("inf")
+    return advantage / lost if lost > 0 else float("inf")
 
 
 def seats_of(voters: int, chance: float) -> Reals:

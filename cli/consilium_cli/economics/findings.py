@@ -1,9 +1,9 @@
-"""What the rows say: the canary rate from which laziness loses, and the share up to which a clique does."""
+"""What the rows say: with canaries in which share of rounds laziness loses, and from which share on a clique gains."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from consilium_chain.task_spec import MICRO
 from consilium_cli.economics.closed_form import capture_chance, honest_from_rate
 from consilium_cli.economics.options import Scenario
 from consilium_cli.economics.players import play
-from consilium_cli.economics.rules import RECOMMENDED, ROUNDS_PER_TASK
+from consilium_cli.economics.rules import DEMO, RECOMMENDED
 from consilium_cli.economics.scenarios import (
     CLIQUES,
     COMMITTEES,
@@ -25,6 +25,13 @@ from consilium_cli.economics.scenarios import (
 )
 
 NOTICEABLE = 0.05  # of the honest income
+# The chance to pass a round with canaries, by its number of cohorts; only of players who are the same in every round.
+BY_HAND: Mapping[Scenario, Callable[[int], float]] = {
+    Scenario.LAZY: lambda cohorts: 0.0,
+    Scenario.FORECAST: lambda cohorts: 0.0,
+    Scenario.COIN: lambda cohorts: 0.5**cohorts,
+    Scenario.DODGING: lambda cohorts: 0.5**cohorts,
+}
 
 
 def zero_of(points: Sequence[tuple[float, float]]) -> float | None:
@@ -37,42 +44,42 @@ def zero_of(points: Sequence[tuple[float, float]]) -> float | None:
     return points[-1][0] if points and points[-1][1] == 0 else None
 
 
-def rate_curve(rows: Sequence[Row], scenario: str, late: bool, told: float) -> list[Row]:
-    """A tenth of the voters under the recommended terms, by canary rate."""
-    chosen = [
-        row
-        for row in rows
-        if (row.scenario, row.share, row.terms, row.late, row.canary_detection)
-        == (scenario, 0.1, "recommended", late, told)
-    ]
+def rate_curve(rows: Sequence[Row], scenario: str, late: bool) -> list[Row]:
+    """A tenth of the voters under the demo's terms, by the share of rounds with canaries."""
+    chosen = [row for row in rows if (row.scenario, row.share, row.terms, row.late) == (scenario, 0.1, "demo", late)]
     return sorted(chosen, key=lambda row: row.canary_rate)
 
 
 def crossings(rows: Sequence[Row], setting: Setting) -> list[dict[str, Any]]:
-    """Per way of not looking: the canary rate from which it earns less than honesty, simulated and by hand."""
+    """Per way of not looking: the share of rounds with canaries from which it earns less than honesty, simulated and by
+    hand; None if it never does.
+    """
     found = []
-    for scenario in (Scenario.LAZY, Scenario.FORECAST, Scenario.DODGING):
-        for late, told in CURVES:
-            curve = rate_curve(rows, scenario, late, told)
+    for scenario in CURVES:
+        for late in (False, True):
+            curve = rate_curve(rows, scenario, late)
             if not curve:
                 continue
             crossed = 0.0 if curve[0].gain <= 0 else zero_of([(row.canary_rate, row.gain) for row in curve])
-            by_hand = None if scenario is Scenario.DODGING else closed_crossing(scenario, late, told, setting)
             found.append(
                 {
                     "scenario": str(scenario),
                     "late": late,
-                    "canary_detection": told,
                     "simulated": None if crossed is None else round(crossed, 4),
-                    "closed_form": None if by_hand is None else round(by_hand, 4),
+                    "closed_form": _rounded(closed_crossing(scenario, late, setting)) if scenario in BY_HAND else None,
                 }
             )
     return found
 
 
-def closed_crossing(scenario: Scenario, late: bool, told: float, setting: Setting) -> float:
+def _rounded(rate: float) -> float | None:
+    """None for a rate that is none."""
+    return round(rate, 4) if rate <= 1 else None
+
+
+def closed_crossing(scenario: Scenario, late: bool, setting: Setting) -> float:
     """By hand, from how often each kind of vote is near the medians in rounds without canaries."""
-    rules = replace(RECOMMENDED, late=late, canary_rate=0.0)
+    rules = replace(DEMO, late=late, canary_rate=0.0)
     world = setting.world(rules)
     deviants = first(world.voters, 0.1)
     honest = play(world, everybody_honest(world))
@@ -80,16 +87,14 @@ def closed_crossing(scenario: Scenario, late: bool, told: float, setting: Settin
     seats = world.seated[:, deviants].sum()
     near_honest, near_lazy = (float(p.settled.near[:, deviants].sum() / seats) for p in (honest, lazy))
     pay = honest.settled.voter_rewards[:, deviants].sum() / honest.settled.near[:, deviants].sum() / MICRO
-    judged = ~honest.settled.void
     return honest_from_rate(
         cost=rules.evaluation_cost / MICRO,
         seat_pay=float(pay),
         near_lazy=near_lazy,
         near_honest=near_honest,
-        slash=rules.canary_slash / MICRO,
-        eligible=(1 if late else (ROUNDS_PER_TASK - 1) / ROUNDS_PER_TASK) * float(judged.mean()),
-        told=told,
-        failed=float((setting.bank.canaries[:, -1 if late else 1 :] >= rules.canary_line).mean()),
+        slash=(rules.silence_slash if scenario is Scenario.DODGING else rules.canary_slash) / MICRO,
+        told=BY_HAND[scenario](rules.cohorts),
+        failed=setting.bank.honest_fails(rules.cohort_size, rules.cohorts, late),
     )
 
 

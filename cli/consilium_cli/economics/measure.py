@@ -2,11 +2,13 @@
 
 Per task: rows dealt anew to 20 hospitals, five rounds from zero with everybody honest. In each round every kind of
 cohort is put together from the hospitals' real updates, after clipping and rounding, and scored by voters that hold 34
-rows each (as many as the demo's), drawn with replacement, class by class, from the 30 % held out.
+rows each (as many as the demo's), drawn with replacement, class by class, from the 30 % held out. So is each cohort's
+canary: what its sum reads like the other way round (`consilium_zk.canaries`, here in floating point).
 """
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -20,44 +22,36 @@ from consilium_client.models import initial_parameters, predict
 from consilium_client.standardise import Standardiser, table_sums
 from consilium_client.tables import Table, read_table
 from consilium_client.training import train
+from consilium_zk.canaries import STRENGTH, STRENGTH_UNIT
 from numpy.typing import NDArray
 
 from consilium_cli.demo.adversaries import SIGN_FLIP_FACTOR
 from consilium_cli.demo.datasets import DemoData, Frame, deal_wdbc, write_csv
 from consilium_cli.demo.references import over_the_wire, row_weight
 from consilium_cli.demo.task_file import task_spec
-from consilium_cli.economics.bank import Bank, Conduct, Integers
+from consilium_cli.economics.bank import NO_MODEL, Bank, Conduct, Integers, Kind
 from consilium_cli.economics.rules import ROUNDS_PER_TASK
 
 HOSPITALS, VOTERS, ROWS = 20, 40, 34
 SIZES = (1, 2, 4)
-CANARIES = 8
-CANARY_STRETCH = 6.0  # times the last step; at up to 4, honest voters pass one in fifty and more of a late round's
 TASKS = 8
 Reals = NDArray[np.float64]
-Key = tuple[Conduct, int, int]
 
 
 def measure(seed: int, tasks: int = TASKS, progress: Callable[[int], None] = lambda done: None) -> Bank:
     """A bank of `tasks` tasks, about a second each; `progress` is told how many are done."""
-    scores: dict[Key, list[Integers]] = defaultdict(list)
-    truth: dict[Key, list[Integers]] = defaultdict(list)
-    canaries = []
+    scores, canaries, truth = (defaultdict[Kind, list[Integers]](list) for _ in range(3))
     for index in range(tasks):
         task = _Task(int(np.random.SeedSequence((seed, index)).generate_state(1)[0]))
         rounds = [task.round(r) for r in range(ROUNDS_PER_TASK)]
-        for key in rounds[0]:
-            if key is not None:
-                scores[key].append(np.stack([found[key][0] for found in rounds]))
-                truth[key].append(np.stack([found[key][1] for found in rounds]))
-        canaries.append(np.stack([found[None][0] for found in rounds]))
+        for kind, part in itertools.product(rounds[0], range(3)):
+            (scores, canaries, truth)[part][kind].append(np.stack([found[kind][part] for found in rounds]))
         progress(index + 1)
-    return Bank(
-        scores={key: np.stack(per_task) for key, per_task in scores.items()},
-        truth={key: np.stack(per_task) for key, per_task in truth.items()},
-        canaries=np.stack(canaries),
-        rows_per_voter=ROWS,
-    )
+    return Bank(_stacked(scores), _stacked(canaries), _stacked(truth), ROWS)
+
+
+def _stacked(of: Mapping[Kind, list[Integers]]) -> Mapping[Kind, Integers]:
+    return {kind: np.stack(tasks) for kind, tasks in of.items()}
 
 
 class _Task:
@@ -74,25 +68,24 @@ class _Task:
         self.features = [self.standardiser.transform(table) for table in self.tables]
         self.held_out_features = self.standardiser.transform(self.held_out)
         self.weights = np.array([row_weight(table.rows, self.spec) for table in self.tables])
-        self.base = initial_parameters(self.spec.model, data.schema.columns, seed).astype(np.float64)
-        self.last_length = 0.0
+        self.initial = initial_parameters(self.spec.model, data.schema.columns, seed).astype(np.float64)
+        self.base = self.initial
         self.voters = self._voters()
 
-    def round(self, number: int) -> Mapping[Key | None, tuple[Integers, Integers]]:
-        """(scores by voter, truth) per kind of cohort, and of canaries under None; then the model moves on."""
+    def round(self, number: int) -> Mapping[Kind, tuple[Integers, Integers, Integers]]:
+        """Per kind of cohort the scores by voter, those of the canaries, and the truth; then the model moves on."""
         updates = self._updates(number)
         base_losses = self._losses(self.base)
         order = self.random.permutation(HOSPITALS)
-        found: dict[Key | None, tuple[Integers, Integers]] = {}
+        found = {}
         for size in SIZES:
             cohorts = [order[start :: HOSPITALS // size] for start in range(HOSPITALS // size)]
             for conduct in Conduct:
                 for deviants in [0] if conduct is Conduct.HONEST else range(1, size + 1):
-                    means = [self._mean(updates, conduct, cohort, deviants) for cohort in cohorts]
-                    found[conduct, size, deviants] = self._scores(base_losses, means)
-        found[None] = self._scores(base_losses, self._canaries())
-        step = np.average(updates[Conduct.HONEST], axis=0, weights=self.weights)
-        self.base, self.last_length = self.base + step, float(np.linalg.norm(step))
+                    means = np.stack([self._mean(updates, conduct, cohort, deviants) for cohort in cohorts])
+                    scores, truth = self._scores(base_losses, means)
+                    found[conduct, size, deviants] = scores, self._canary_scores(base_losses, means), truth
+        self.base = self.base + np.average(updates[Conduct.HONEST], axis=0, weights=self.weights)
         return found
 
     def _updates(self, number: int) -> dict[Conduct, Reals]:
@@ -121,13 +114,13 @@ class _Task:
         sent = np.concatenate([updates[conduct][cohort[:deviants]], updates[Conduct.HONEST][cohort[deviants:]]])
         return np.asarray(np.average(sent, axis=0, weights=self.weights[cohort]))
 
-    def _canaries(self) -> list[Reals]:
-        """Half of the base's parameters, chosen at random, turned round; CANARY_STRETCH times as long as the last step.
-
-        A function of base, length of the last step (both public) and a seed. A model of zeros has nothing to turn.
-        """
-        turned = [-self.base * (self.random.random(len(self.base)) < 0.5) for _ in range(CANARIES)]
-        return [CANARY_STRETCH * self.last_length * t / max(float(np.linalg.norm(t)), 1e-12) for t in turned]
+    def _canary_scores(self, base_losses: Reals, means: Reals) -> Integers:
+        """Of the cohorts' canaries; one with a value out of the quantiser's range is no model to anybody."""
+        reach = self.spec.update.value_range
+        back = np.clip((self.base - self.initial) * STRENGTH / STRENGTH_UNIT, -reach, reach)
+        canaries = -means - back
+        is_model = (np.abs(canaries) <= reach).all(axis=1, keepdims=True)
+        return np.where(is_model, self._scores(base_losses, canaries)[0], NO_MODEL)
 
     def _voters(self) -> NDArray[np.int64]:
         """Row numbers, (voters, rows): each class in its share of the held-out rows."""
@@ -139,7 +132,7 @@ class _Task:
         ]
         return np.concatenate(parts, axis=1)
 
-    def _scores(self, base_losses: Reals, steps: list[Reals]) -> tuple[Integers, Integers]:
+    def _scores(self, base_losses: Reals, steps: Reals) -> tuple[Integers, Integers]:
         saved = np.stack([base_losses - self._losses(self.base + step) for step in steps])
         return _millionths(saved[:, self.voters].mean(axis=2)), _millionths(saved.mean(axis=1))
 

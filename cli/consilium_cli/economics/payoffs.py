@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from consilium_chain.settlement import BASIS_POINTS, portion
+from consilium_chain.payouts import BASIS_POINTS, portion
 
 from consilium_cli.economics.bank import Integers
 from consilium_cli.economics.errors import MoneyLost
 from consilium_cli.economics.rules import Rules
-from consilium_cli.economics.world import Flags
+from consilium_cli.economics.world import Ballots, Flags
 
 LAST = np.iinfo(np.int64).max
 
@@ -25,45 +25,58 @@ class Settled:
     medians: Integers  # (R, K), 0 in a void round
     accepted: Flags  # (R, K)
     void: Flags  # (R,)
+    counted: Flags  # (R, K) whose two medians tell the sum from its canary
+    failed: Flags  # (R, V) rated a canary that counts no worse than its sum
     near: Flags  # (R, V) revealed, and within reach of every median
+    earned: Flags  # (R, V) near, in a round that tests voters if it is to, and not failed
     hospital_rewards: Integers  # (R, H)
     hospital_slashes: Integers
     voter_rewards: Integers  # (R, V)
-    voter_slashes: Integers  # for not revealing
+    voter_slashes: Integers  # for not revealing, or failing
     aggregator_rewards: Integers  # (R,)
     left: Integers  # (R,)
 
 
-def settle_rounds(rules: Rules, votes: Integers, seated: Flags, revealed: Flags, cohort_of: Integers) -> Settled:
-    """Votes are (R, K, V), in millionths, below 2^31 in size so that no product leaves 64 bits.
+def settle_rounds(
+    rules: Rules, ballots: Ballots, tested: Flags, seated: Flags, revealed: Flags, cohort_of: Integers
+) -> Settled:
+    """Scores are below 2^31 in size so that no product leaves 64 bits. `tested` (R,) are the rounds with canaries.
 
-    All hospitals commit, survive and weigh 1; all cohorts are viable. Raises MoneyLost if the money does not add up.
+    All hospitals commit, survive and weigh 1; all cohorts are viable; what was turned is opened. Raises MoneyLost if
+    the money does not add up.
     """
     counts = revealed.sum(axis=1)
     void = counts < rules.min_reveals
     judged = ~void[:, None]
-    medians = np.where(judged, lower_medians(votes, revealed), 0)
+    medians = np.where(judged, lower_medians(ballots.sums, revealed), 0)
     accepted = (medians >= rules.accept_floor) & judged
     harmful = (medians < rules.harmful_below) & judged
-    near = _near(rules, votes, medians) & revealed & judged
+    apart = medians - lower_medians(ballots.canaries, revealed) >= rules.canary_margin
+    counted = accepted & apart & tested[:, None]
+    failed = (counted[..., None] & (ballots.sums <= ballots.canaries)).any(axis=1) & revealed
+    near = _near(rules, ballots.sums, medians) & revealed & judged
+    earned = near & ~failed & (counted.any(axis=1) | ~tested)[:, None]
 
     gains = np.take_along_axis(np.where(accepted, np.maximum(medians, 0), 0), cohort_of, axis=1)
     whole = gains.sum(axis=1, keepdims=True)
     hospital_rewards = portion(rules.budget, rules.hospital_share_bps) * gains // np.maximum(whole, 1)
     seats = np.maximum(seated.sum(axis=1, keepdims=True), 1)
-    voter_rewards = np.where(near, rules.voter_part // seats, 0)
+    voter_rewards = np.where(earned, rules.voter_part // seats, 0)
     aggregator_rewards = np.where(void, 0, portion(rules.budget, rules.aggregator_share_bps))
     paid = hospital_rewards.sum(axis=1) + voter_rewards.sum(axis=1) + aggregator_rewards
     settled = Settled(
         medians=medians,
         accepted=accepted,
         void=void,
+        counted=counted,
+        failed=failed,
         near=near,
+        earned=earned,
         hospital_rewards=hospital_rewards,
         hospital_slashes=np.take_along_axis(harmful, cohort_of, axis=1)
         * portion(rules.hospital_bond, rules.harmful_slash_bps),
         voter_rewards=voter_rewards,
-        voter_slashes=(seated & ~revealed) * portion(rules.voter_bond, rules.not_revealed_slash_bps),
+        voter_slashes=(seated & ~revealed) * rules.silence_slash + failed * rules.canary_slash,
         aggregator_rewards=aggregator_rewards,
         left=rules.budget - paid,
     )
@@ -76,11 +89,6 @@ def lower_medians(votes: Integers, revealed: Flags) -> Integers:
     ordered = np.sort(np.where(revealed[:, None, :], votes, LAST), axis=2)
     place = np.maximum((revealed.sum(axis=1) - 1) // 2, 0)
     return np.asarray(np.take_along_axis(ordered, place[:, None, None], axis=2)[..., 0])
-
-
-def canary_slashes(rules: Rules, canary_votes: Integers, canary: Flags, revealed: Flags) -> Integers:
-    """(R, V): of everybody who revealed a score at or above the line for a canary."""
-    return (canary[:, None] & revealed & (canary_votes >= rules.canary_line)) * rules.canary_slash
 
 
 def _near(rules: Rules, votes: Integers, medians: Integers) -> Flags:

@@ -9,31 +9,31 @@ import numpy as np
 from consilium_chain.task_spec import MICRO
 
 from consilium_cli.economics.bank import Conduct, Integers
-from consilium_cli.economics.payoffs import Settled, canary_slashes, lower_medians, settle_rounds
-from consilium_cli.economics.world import Flags, Reals, World
+from consilium_cli.economics.payoffs import Settled, lower_medians, settle_rounds
+from consilium_cli.economics.world import Ballots, Flags, Reals, World
 
 LOUD = 1 * MICRO  # a colluder's vote: more than any candidate earns
 SHADE = 0.9  # of the tolerance: how far a careful colluder bends its vote
 
 
 class Vote(StrEnum):
-    """How a voter votes."""
+    """How a voter votes. Who does not evaluate cannot tell a sum from its canary but by chance or by their norms."""
 
     HONEST = "honest"  # what its own rows say
-    LAZY = "lazy"  # zero, without looking
-    FORECAST = "forecast"  # what this round of a task usually improves, from public history, without looking
-    COPYING = "copying"  # the mean of last round's medians: commitments hide this round's votes
-    HEDGING = "hedging"  # just below the canaries' line, without looking
+    LAZY = "lazy"  # zero to all, without looking
+    FORECAST = "forecast"  # to all what this round of a task usually improves, from public history, without looking
+    COPYING = "copying"  # to all the mean of last round's medians: commitments hide this round's votes
+    COIN = "coin"  # the forecast to one of each pair by the toss of a coin, far down to the other
+    DODGING = "dodging"  # the same; sees the others reveal, and keeps silent if a coin fell wrongly
+    COMPARING = "comparing"  # works in a task's first round; then takes a pair's shorter one for the sum, and forecasts
     SILENT = "silent"  # takes the seat, evaluates, never reveals
-    DODGING = "dodging"  # forecasts, sees the others reveal, and keeps silent if there was a canary
     COLLUDING = "colluding"  # own hospitals' cohorts far up, the others down to rejection
     OPPORTUNIST = "opportunist"  # the same, but only in rounds whose median the clique holds; honest in all others
     SHADING = "shading"  # evaluates, then bends as far as the tolerance lets it
     STINGY = "stingy"  # every cohort far down, so that the pool goes back to the operator
 
 
-EVALUATES = {*Vote} - {Vote.LAZY, Vote.FORECAST, Vote.COPYING, Vote.HEDGING, Vote.DODGING, Vote.STINGY}
-CALLS_ALL_BAD = {Vote.HEDGING, Vote.STINGY}
+CARELESS = {Vote.LAZY, Vote.FORECAST, Vote.COPYING, Vote.COIN, Vote.DODGING}  # who never evaluate
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,6 @@ class Played:
 
     settled: Settled
     revealed: Flags
-    canary_slashes: Integers
     voters: Reals
     hospitals: Reals
     voter_costs: Reals
@@ -63,59 +62,76 @@ def play(world: World, cast: Cast) -> Played:
     """Raises MoneyLost, RulesInvalid."""
     rules = world.rules
     found = world.evaluations(cast.conduct, cast.hospitals)
-    canary_found = world.canary_evaluations()
     revealed = world.seated & ~(_silent(world, cast.vote) & cast.voters)
-    votes = np.where(cast.voters, _votes(world, cast, found, revealed), found)
-    careless = np.where(world.told, rules.canary_line - 1, _careless_canary_vote(world, cast.vote))
-    looks = cast.vote in EVALUATES
-    canary_votes = np.where(cast.voters & (not looks), careless, canary_found)
-    settled = settle_rounds(rules, votes, world.seated, revealed, world.cohort_of)
-    slashes = canary_slashes(rules, canary_votes, world.canary & ~settled.void, revealed)
-    costs = (world.seated & (~cast.voters | looks)) * rules.evaluation_cost
+    theirs = ballots_of(world, cast, found, revealed)
+    ballots = Ballots(
+        np.where(cast.voters, theirs.sums, found.sums), np.where(cast.voters, theirs.canaries, found.canaries)
+    )
+    settled = settle_rounds(rules, ballots, world.tested, world.seated, revealed, world.cohort_of)
+    costs = (world.seated & (~cast.voters | _evaluates(world, cast.vote)[:, None])) * rules.evaluation_cost
     trains = ~cast.hospitals | (cast.conduct not in (Conduct.ZERO, Conduct.NOISE))
     hospitals = settled.hospital_rewards - settled.hospital_slashes - trains * rules.training_cost
     return Played(
         settled=settled,
         revealed=revealed,
-        canary_slashes=slashes,
-        voters=(settled.voter_rewards - settled.voter_slashes - slashes - costs) / MICRO,
+        voters=(settled.voter_rewards - settled.voter_slashes - costs) / MICRO,
         hospitals=hospitals / MICRO,
         voter_costs=costs / MICRO,
     )
 
 
+def _evaluates(world: World, vote: Vote) -> Flags:
+    """(R,) the rounds in which such a voter looks at its data."""
+    if vote is Vote.COMPARING:
+        return np.asarray(world.phase == 0)
+    return np.full(world.rounds, vote not in CARELESS)
+
+
 def _silent(world: World, vote: Vote) -> Flags:
     """(R, V) who would not reveal, playing so."""
-    if vote is Vote.SILENT:
-        return np.ones_like(world.seated)
     if vote is Vote.DODGING:
-        return np.asarray(world.canary[:, None] & ~world.told)
-    return np.zeros_like(world.seated)
+        return np.asarray(world.tested[:, None] & ~world.coin.all(axis=1))
+    return np.full_like(world.seated, vote is Vote.SILENT)
 
 
-def _votes(world: World, cast: Cast, found: Integers, revealed: Flags) -> Integers:
-    """(R, K, V) as if everybody played so."""
+def ballots_of(world: World, cast: Cast, found: Ballots, revealed: Flags) -> Ballots:
+    """What all voters would say if each of them played so, given what each would find."""
+    usual = world.bank.forecast(world.rules.cohort_size)[world.phase]
+    forecast = np.broadcast_to(usual[:, None, None], found.sums.shape)
     match cast.vote:
         case Vote.LAZY:
-            return np.zeros_like(found)
-        case Vote.FORECAST | Vote.DODGING:
-            usual = world.bank.forecast(world.rules.cohort_size)[world.phase]
-            return np.broadcast_to(usual[:, None, None], found.shape)
-        case Vote.HEDGING:
-            return np.full_like(found, world.rules.canary_line - 1)
+            return _alike(np.zeros_like(found.sums))
+        case Vote.FORECAST:
+            return _alike(forecast)
         case Vote.COPYING:
-            return _copied(cast.voters, found, revealed)
+            return _alike(_copied(cast.voters, found.sums, revealed))
+        case Vote.COIN | Vote.DODGING:
+            says_so = world.coin | ~world.tested[:, None, None]  # without canaries there is nothing to guess
+            return Ballots(np.where(says_so, forecast, -LOUD), np.where(says_so, -LOUD, forecast))
+        case Vote.COMPARING:
+            works = _evaluates(world, cast.vote)[:, None, None]
+            return Ballots(np.where(works, found.sums, forecast), np.where(works, found.canaries, -LOUD))
         case Vote.STINGY:
-            return np.full_like(found, -LOUD)
+            return _told(np.full_like(found.sums, -LOUD), found)
         case Vote.COLLUDING | Vote.OPPORTUNIST:
             loud = np.where(_favoured(world, cast.own)[..., None], LOUD, world.rules.harmful_below)  # rejects only
             plays = holds_median(revealed, cast.voters) | (cast.vote is Vote.COLLUDING)
-            return np.where(plays[:, None, None], loud, found)
+            return _told(np.where(plays[:, None, None], loud, found.sums), found)
         case Vote.SHADING:
             bend = int(SHADE * world.rules.tolerance_abs)
-            return np.where(_favoured(world, cast.own)[..., None], found + bend, found - bend)
+            return _told(found.sums + np.where(_favoured(world, cast.own)[..., None], bend, -bend), found)
         case Vote.HONEST | Vote.SILENT:
             return found
+
+
+def _alike(scores: Integers) -> Ballots:
+    """The same to a sum and to its canary."""
+    return Ballots(scores, scores)
+
+
+def _told(sums: Integers, found: Ballots) -> Ballots:
+    """Of a liar about sums that knows the canaries, and rates each below its sum so as not to fail."""
+    return Ballots(sums, np.minimum(found.canaries, sums - 1))
 
 
 def holds_median(revealed: Flags, clique: Flags) -> Flags:
@@ -139,8 +155,3 @@ def _copied(copiers: Flags, found: Integers, revealed: Flags) -> Integers:
         medians = lower_medians(votes[r : r + 1], revealed[r : r + 1])[0]
         last = int(medians.sum()) // len(medians) if revealed[r].any() else last
     return votes
-
-
-def _careless_canary_vote(world: World, vote: Vote) -> Integers:
-    """(R, 1) or scalar: what somebody who does not look says of a canary: what it says of any cohort."""
-    return np.asarray(world.rules.canary_line - 1 if vote in CALLS_ALL_BAD else 0)

@@ -19,6 +19,7 @@ from consilium_cli.economics.rules import RECOMMENDED
 from consilium_cli.economics.scenarios import CLIQUES, COMMITTEES, CURVES, HOSPITALS, VOTES, Row
 
 HONEST, DEVIANT, IDLE = "#2f6f9f", "#b1588c", "#8a8f98"
+WAYS = ("#d9a441", "#b1588c", "#1f9e89", "#2f6f9f", "#c0392b")  # of not looking
 SHADES = ("#d9a441", "#b1588c", "#1f9e89", "#2f6f9f", "#20344a")
 SHARE = 0.2  # of the bars
 
@@ -43,9 +44,13 @@ def draw_plots(rows: Sequence[Row], crossings: Sequence[dict[str, Any]], folder:
 def payoffs(rows: Sequence[Row]) -> Figure | None:
     """What honest and dishonest players earn, side by side, one panel for those who vote and one for who trains."""
     panels = [
-        ("voters, demo's terms, no canaries", _bars(rows, VOTES, "demo"), (-9, 12)),
-        ("voters, recommended terms", _bars(rows, VOTES, "recommended"), (-9, 12)),
-        ("cliques and hospitals, recommended terms", _bars(rows, {**CLIQUES, **HOSPITALS}, "recommended"), (-110, 90)),
+        ("voters, demo's terms without canaries", _bars(rows, VOTES, "without canaries"), (-9, 12)),
+        ("voters, demo's terms", _bars(rows, VOTES, "demo"), (-30, 14)),
+        (
+            "cliques and hospitals, recommended terms",
+            _bars(rows, {**CLIQUES, Scenario.FRAMING: None, **HOSPITALS}, "recommended"),
+            (-110, 90),
+        ),
     ]
     if not all(bars for _, bars, _ in panels):
         return None
@@ -73,56 +78,56 @@ def payoffs(rows: Sequence[Row]) -> Figure | None:
 
 
 def _bars(rows: Sequence[Row], scenarios: dict[Scenario, Any], terms: str) -> list[Row]:
-    """One row per scenario: the main share, whole tasks, the terms' own canary rate, the usual cohorts."""
+    """One row per scenario: the main share, whole tasks, the usual cohorts."""
     found = {}
     for row in rows:
-        usual = (row.share, row.late, row.canary_detection, row.cohort_size) == (
-            SHARE, False, 0.0, RECOMMENDED.cohort_size,
-        )  # fmt: skip
+        usual = (row.share, row.late, row.cohort_size) == (SHARE, False, RECOMMENDED.cohort_size)
         if row.scenario in scenarios and row.terms == terms and usual:
             found[row.scenario] = row
     return list(found.values())
 
 
 def canaries(rows: Sequence[Row], crossings: Sequence[dict[str, Any]]) -> Figure | None:
-    """Payoff of not looking against the canary rate."""
-    scenarios = (Scenario.LAZY, Scenario.FORECAST, Scenario.DODGING)
-    if not all(rate_curve(rows, scenario, *CURVES[0]) for scenario in scenarios):
+    """Payoff of not looking against the share of rounds with canaries, and against the share of the lazy."""
+    if not all(rate_curve(rows, scenario, False) for scenario in CURVES):
         return None
     drawn, axes = _figure(12, 4.2, 3)
-    titles = ("tasks of five rounds", "a task that has converged", "five rounds; half of canaries told without data")
-    for axis, title, (late, told) in zip(axes, titles, CURVES, strict=True):
-        honest = rate_curve(rows, Scenario.FORECAST, late, told)
+    for axis, late in zip(axes[:2], (False, True), strict=True):
+        honest = rate_curve(rows, Scenario.FORECAST, late)
         axis.plot([r.canary_rate for r in honest], [r.if_honest for r in honest], color="black", label="honest")
-        for scenario, colour in zip(scenarios, SHADES, strict=False):
-            curve = rate_curve(rows, scenario, late, told)
+        for scenario, colour in zip(CURVES, WAYS, strict=True):
+            curve = rate_curve(rows, scenario, late)
             axis.plot([r.canary_rate for r in curve], [r.deviant_mean for r in curve], color=colour, label=scenario)
-            _mark(
-                axis,
-                next(
-                    c for c in crossings if (c["scenario"], c["late"], c["canary_detection"]) == (scenario, late, told)
-                ),
-                colour,
-            )
-        axis.axvline(RECOMMENDED.canary_rate, color=IDLE, linestyle="--", linewidth=1)
-        axis.set(xlabel="chance of a canary in a round", ylim=(-6, 12))
-        axis.set_title(title, loc="left", fontsize=10)
+            _mark(axis, next(c for c in crossings if (c["scenario"], c["late"]) == (scenario, late)), colour)
+        axis.set(xlabel="share of rounds with canaries", xscale="log", xlim=(0.01, 1), ylim=(-25, 14))
+        axis.set_xticks((0.01, 0.03, 0.1, 0.3, 1), ("0.01", "0.03", "0.1", "0.3", "1"))
+        title = "a task that has converged" if late else "tasks of five rounds"
+        axis.set_title(f"{title}; a tenth do not look", loc="left", fontsize=10)
+    _lazy_crowd(axes[2], [row for row in rows if (row.scenario, row.terms) == (Scenario.FORECAST, "demo")])
+    for axis in axes:
         axis.axhline(0, color=IDLE, linewidth=0.8)
     axes[0].set_ylabel("tokens per round and voter")
     axes[0].legend(frameon=False, fontsize=8, loc="lower left")
-    drawn.suptitle(
-        "Canaries make laziness lose (dotted: where it should meet honesty, by hand; dashed: recommended)",
-        x=0.01, ha="left",
-    )  # fmt: skip
+    title = "Canaries make not looking lose (demo's terms; dotted: where it should meet honesty, by hand)"
+    drawn.suptitle(title, x=0.01, ha="left")
     return drawn
 
 
 def _mark(axis: Axes, crossing: dict[str, Any], colour: str) -> None:
-    """The crossing by hand, and the simulated one as a point."""
+    """The crossing by hand."""
     by_hand = crossing["closed_form"]
     if by_hand:
         axis.axvline(by_hand, color=colour, linestyle=":", linewidth=1.2)
-        axis.text(by_hand, 11.8, f" {by_hand:.3f}", color=colour, va="top", fontsize=8)
+
+
+def _lazy_crowd(axis: Axes, rows: Sequence[Row]) -> None:
+    curve = sorted((row for row in rows if not row.late and row.canary_rate == 1), key=lambda row: row.share)
+    shares = [row.share * 100 for row in curve]
+    axis.plot(shares, [row.honest_mean for row in curve], color="black", label="honest")
+    axis.plot(shares, [row.deviant_mean for row in curve], color=WAYS[1], label="forecast")
+    axis.set(xlabel="share of voters that forecast, %", ylim=(-25, 14))
+    axis.set_title("canaries in all rounds; many do not look", loc="left", fontsize=10)
+    axis.legend(frameon=False, fontsize=8, loc="upper right")
 
 
 def collusion(rows: Sequence[Row]) -> Figure | None:

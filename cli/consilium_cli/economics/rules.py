@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from consilium_chain.settlement import Terms, portion
+from consilium_chain.payouts import portion
+from consilium_chain.round_record import Terms
 from consilium_chain.task_spec import MICRO
 
 from consilium_cli.economics.errors import RulesInvalid
@@ -36,11 +37,10 @@ class Rules:
     tolerance_bps: int = 5_000
     harmful_slash_bps: int = 2_000
     not_revealed_slash_bps: int = 1_000
+    failed_canary_slash_bps: int = 5_000
+    canary_margin: int = 50_000
+    canary_rate: float = 1.0  # share of the rounds in which every sum has a canary; a task has them in all or in none
     late: bool = False  # only rounds like a task's last one: a long task that has converged
-    canary_rate: float = 0.0  # chance of one canary in a round; none in a task's first round
-    canary_slash_bps: int = 5_000
-    canary_line: int = -30_000  # who scores a canary at least this well passed it as good
-    canary_detection: float = 0.0  # chance that a canary is told from a cohort without data
     evaluation_cost: int = 5 * MICRO  # to a voter, per round with a seat
     training_cost: int = 10 * MICRO  # to a hospital, per round
     aggregator_bond: int = 1_000 * MICRO
@@ -54,9 +54,8 @@ class Rules:
             raise RulesInvalid("seats", self.seats, f"must be 1 to {self.voters}, the number of voters")
         if not 1 <= self.min_reveals <= self.seats:
             raise RulesInvalid("min_reveals", self.min_reveals, f"must be 1 to {self.seats}, the number of seats")
-        for name in ("canary_rate", "canary_detection"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise RulesInvalid(name, getattr(self, name), "must be a probability, 0 to 1")
+        if not 0 <= self.canary_rate <= 1:
+            raise RulesInvalid("canary_rate", self.canary_rate, "must be a share, 0 to 1")
 
     @property
     def cohorts(self) -> int:
@@ -64,39 +63,47 @@ class Rules:
 
     @property
     def canary_slash(self) -> int:
-        return portion(self.voter_bond, self.canary_slash_bps)
+        """Of a voter that failed in a round."""
+        return portion(self.voter_bond, self.failed_canary_slash_bps)
+
+    @property
+    def silence_slash(self) -> int:
+        """Of a voter that held a seat and did not reveal."""
+        return portion(self.voter_bond, self.not_revealed_slash_bps)
 
     @property
     def voter_part(self) -> int:
         """What the seats of a round share."""
         return portion(self.budget, self.voter_share_bps)
 
-    def terms(self) -> Terms:
+    def terms(self, canaries: bool) -> Terms:
         """Of one round, for the plain reference."""
         return Terms(
             pool=self.budget,
             rounds=1,
+            max_hospitals=self.hospitals,
             hospital_bond=self.hospital_bond,
             voter_bond=self.voter_bond,
+            aggregator_bond=self.aggregator_bond,
+            digests=False,
+            canaries=canaries,
             min_reveals=self.min_reveals,
             accept_floor=self.accept_floor,
             harmful_below=self.harmful_below,
             tolerance_abs=self.tolerance_abs,
             tolerance_bps=self.tolerance_bps,
+            canary_margin=self.canary_margin,
             hospital_share_bps=self.hospital_share_bps,
             voter_share_bps=self.voter_share_bps,
             aggregator_share_bps=self.aggregator_share_bps,
             harmful_slash_bps=self.harmful_slash_bps,
+            withheld_slash_bps=0,
             not_revealed_slash_bps=self.not_revealed_slash_bps,
+            failed_canary_slash_bps=self.failed_canary_slash_bps,
+            not_published_slash_bps=self.not_published_slash_bps,
         )
 
 
 DEMO = Rules()
-RECOMMENDED = replace(
-    DEMO,
-    seats=15,
-    min_reveals=8,
-    tolerance_abs=20_000,
-    canary_rate=0.2,
-    not_revealed_slash_bps=5_000,
-)
+PLAIN = replace(DEMO, canary_rate=0.0)
+RECOMMENDED = replace(DEMO, seats=15, min_reveals=8, tolerance_abs=20_000, not_revealed_slash_bps=5_000)

@@ -17,7 +17,7 @@ from consilium_cli.economics.findings import break_evens, crossings
 from consilium_cli.economics.measure import TASKS, measure
 from consilium_cli.economics.options import EconomicsOptions
 from consilium_cli.economics.rules import RECOMMENDED
-from consilium_cli.economics.scenarios import TERMS, Row, Setting, rows_of
+from consilium_cli.economics.scenarios import VOTERS_TERMS, Row, Setting, rows_of
 
 SHOWN_SHARE = 0.2
 
@@ -55,7 +55,7 @@ def as_report(options: EconomicsOptions, setting: Setting, rows: Sequence[Row]) 
         "what": "mean payoff per round of honest and dishonest players, in tokens; see docs/economics.md",
         "rounds": options.rounds,
         "seed": options.seed,
-        "terms": {name: asdict(rules) for name, rules in TERMS.items()},
+        "terms": {name: asdict(rules) for name, rules in VOTERS_TERMS.items()},
         "measured": measured(setting.bank),
         "crossings": crossings(rows, setting),
         "break_evens": break_evens(rows),
@@ -75,7 +75,7 @@ def measured(bank: Bank) -> dict[str, Any]:
         "what": "federated averaging on the Wisconsin breast cancer data, cohorts of four, scores in nats of log loss",
         "tasks": bank.tasks,
         "rows_per_voter": bank.rows_per_voter,
-        "rounds": bank.summary(RECOMMENDED.cohort_size, RECOMMENDED.canary_line),
+        "rounds": bank.summary(RECOMMENDED.cohort_size),
     }
 
 
@@ -86,7 +86,7 @@ def table(rows: Sequence[Row]) -> Table:
     for row in rows:
         key = (row.scenario, row.terms)
         closer = key not in usual or abs(row.share - SHOWN_SHARE) < abs(usual[key].share - SHOWN_SHARE)
-        if closer and row.terms in TERMS and row.cohort_size == RECOMMENDED.cohort_size and not row.late:
+        if closer and row.terms in VOTERS_TERMS and row.cohort_size == RECOMMENDED.cohort_size and not row.late:
             usual[key] = row
     for row in usual.values():
         amounts = (row.honest_mean, row.deviant_mean, row.if_honest, row.gain)

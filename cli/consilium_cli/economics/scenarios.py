@@ -7,35 +7,38 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from consilium_chain.settlement import portion
+from consilium_chain.payouts import portion
 from consilium_chain.task_spec import MICRO
 
 from consilium_cli.economics.bank import Bank, Conduct
 from consilium_cli.economics.closed_form import aggregator_pay
 from consilium_cli.economics.options import Scenario
 from consilium_cli.economics.players import Cast, Played, Vote, holds_median, play
-from consilium_cli.economics.rules import DEMO, RECOMMENDED, Rules
+from consilium_cli.economics.rules import DEMO, PLAIN, RECOMMENDED, Rules
 from consilium_cli.economics.world import Flags, Reals, World, draw
 
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.45)
 FINE_SHARES = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5)
 COMMITTEES = (3, 5, 9, 15, 25)
-RATES = (0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3)
-CURVES = ((False, 0.0), (True, 0.0), (False, 0.5))  # converged?, chance that a canary is told without data
+LAZY_SHARES = (0.55, 0.65, 0.75, 0.85)  # beyond half, to see who holds the median then
+RATES = (0.0, 0.01, 0.02, 0.03, 0.04, 0.06, 0.08, 0.1, 0.15, 0.2, 0.3, 0.5, 0.7)  # and 1, of the terms themselves
 HOSPITAL_SHARES = (0.05, 0.1, 0.2, 0.3, 0.45)
 COHORT_SIZES = (1, 2, 4)
 SPLITS = (1, 2, 4, 8, 16)
 SYBIL_STAKE = 4  # bonds, a tenth of all
 TERMS = {"demo": DEMO, "recommended": RECOMMENDED}
+VOTERS_TERMS = {"without canaries": PLAIN, **TERMS}
 
 VOTES = {
     Scenario.LAZY: Vote.LAZY,
     Scenario.FORECAST: Vote.FORECAST,
     Scenario.COPYING: Vote.COPYING,
-    Scenario.HEDGING: Vote.HEDGING,
-    Scenario.SILENT: Vote.SILENT,
+    Scenario.COIN: Vote.COIN,
     Scenario.DODGING: Vote.DODGING,
+    Scenario.COMPARING: Vote.COMPARING,
+    Scenario.SILENT: Vote.SILENT,
 }
+CURVES = (Scenario.LAZY, Scenario.FORECAST, Scenario.COIN, Scenario.DODGING, Scenario.COMPARING)  # by rate
 CLIQUES = {
     Scenario.COLLUDING: Vote.COLLUDING,
     Scenario.OPPORTUNIST: Vote.OPPORTUNIST,
@@ -69,7 +72,6 @@ class Row:
     seats: int
     min_reveals: int
     cohort_size: int
-    canary_detection: float
     detail: str = ""
 
     def as_json(self) -> dict[str, Any]:
@@ -120,7 +122,6 @@ def _row(
         seats=rules.seats,
         min_reveals=rules.min_reveals,
         cohort_size=rules.cohort_size,
-        canary_detection=rules.canary_detection,
         detail=detail,
     )
 
@@ -134,7 +135,7 @@ def everybody_honest(world: World) -> Cast:
 
 
 def _all_honest(scenario: Scenario, setting: Setting) -> Iterator[Row]:
-    for terms, rules in TERMS.items():
+    for terms, rules in VOTERS_TERMS.items():
         world = setting.world(rules)
         played = play(world, everybody_honest(world))
         for unit, payoffs in (("voter", played.voters), ("hospital", played.hospitals)):
@@ -146,17 +147,19 @@ def _all_honest(scenario: Scenario, setting: Setting) -> Iterator[Row]:
 
 
 def _voters(scenario: Scenario, setting: Setting) -> Iterator[Row]:
-    """Under the demo's terms and the recommended ones, in whole tasks and in converged ones; and by canary rate."""
-    for terms, rules in TERMS.items():
+    """Under all terms, in whole tasks and in converged ones; and by the share of rounds with canaries."""
+    for terms, rules in VOTERS_TERMS.items():
         for late in (False, True):
             for share in SHARES:
                 yield voter_row(scenario, share, replace(rules, late=late), terms, setting)
-    if scenario in (Scenario.LAZY, Scenario.FORECAST, Scenario.DODGING):
-        for late, told in CURVES:
+    if scenario in CURVES:
+        for late in (False, True):
             for rate in RATES:
-                rules = replace(RECOMMENDED, late=late, canary_rate=rate, canary_detection=told)
-                if (rate, told) != (RECOMMENDED.canary_rate, RECOMMENDED.canary_detection):  # those are in already
-                    yield voter_row(scenario, 0.1, rules, "recommended", setting)
+                rules = replace(DEMO, late=late, canary_rate=rate)
+                yield voter_row(scenario, 0.1, rules, "demo", setting)
+    if scenario is Scenario.FORECAST:
+        for share in LAZY_SHARES:
+            yield voter_row(scenario, share, DEMO, "demo", setting)
 
 
 def voter_row(scenario: Scenario, share: float, rules: Rules, terms: str, setting: Setting) -> Row:
@@ -183,14 +186,28 @@ def _cliques(scenario: Scenario, setting: Setting) -> Iterator[Row]:
                 yield clique_row(scenario, share, rules, "committee", setting)
 
 
-def clique_row(scenario: Scenario, share: float, rules: Rules, terms: str, setting: Setting) -> Row:
+def _framing(scenario: Scenario, setting: Setting) -> Iterator[Row]:
+    """An opportunist clique whose hospitals poison, so that its cohorts' canaries are better than their sums: where it
+    holds the median it accepts the poison and rates the canary low, and honest voters fail.
+    """
+    for terms, rules in TERMS.items():
+        for share in SHARES:
+            yield clique_row(scenario, share, rules, terms, setting, Conduct.LABEL_FLIP)
+
+
+def clique_row(
+    scenario: Scenario, share: float, rules: Rules, terms: str, setting: Setting, conduct: Conduct = Conduct.HONEST
+) -> Row:
     world = setting.world(rules)
     voters, own = first(world.voters, share), first(rules.hospitals, share)
     honest = play(world, everybody_honest(world))
-    played = play(world, replace(everybody_honest(world), vote=CLIQUES[scenario], voters=voters, own=own))
+    vote = CLIQUES.get(scenario, Vote.OPPORTUNIST)
+    played = play(world, Cast(vote, voters, conduct, hospitals=own & (conduct is not Conduct.HONEST), own=own))
     means = _party(played, ~voters, ~own), _party(played, voters, own), _party(honest, voters, own)
     held = float((holds_median(played.revealed, voters) & ~played.settled.void).mean())
-    return _row(scenario, share, rules, terms, "party", *means, detail=f"held the median in {held:.3f} of rounds")
+    framed = float(played.settled.failed[:, ~voters].sum() / played.revealed[:, ~voters].sum())
+    detail = f"held the median in {held:.3f} of rounds, {framed:.4f} of the others' ballots failed a canary"
+    return _row(scenario, share, rules, terms, "party", *means, detail=detail)
 
 
 def _party(played: Played, voters: Flags, hospitals: Flags) -> Reals:
@@ -273,6 +290,7 @@ _SCENARIOS: dict[Scenario, Callable[[Scenario, Setting], Iterator[Row]]] = {
     Scenario.HONEST: _all_honest,
     **dict.fromkeys(VOTES, _voters),
     **dict.fromkeys(CLIQUES, _cliques),
+    Scenario.FRAMING: _framing,
     Scenario.STINGY_OPERATOR: _stingy,
     Scenario.SYBIL: _sybils,
     **dict.fromkeys(HOSPITALS, _hospitals),

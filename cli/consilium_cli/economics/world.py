@@ -16,6 +16,14 @@ Reals = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
+class Ballots:
+    """Scores of sums and of their canaries, each (R, K, V). The latter mean nothing in a round without canaries."""
+
+    sums: Integers
+    canaries: Integers
+
+
+@dataclass(frozen=True)
 class World:
     """A run of R rounds under `rules`: K cohorts of H hospitals, V voters. Voters' shares of stake are `shares` (V,).
 
@@ -31,9 +39,8 @@ class World:
     first_pick: Integers  # (R,) which measured cohort stands for cohort 0; the next for cohort 1, …
     evaluator: Integers  # (R, V) which measured voter this one is
     seated: Flags  # (R, V)
-    canary: Flags  # (R,)
-    canary_pick: Integers  # (R,)
-    told: Flags  # (R, V) whether this voter would tell the canary from a cohort without looking at data
+    tested: Flags  # (R,) whether the round's sums have canaries
+    coin: Flags  # (R, K, V) whether this voter, by tossing a coin, would call the sum the sum and the canary the canary
 
     @property
     def rounds(self) -> int:
@@ -43,23 +50,18 @@ class World:
     def voters(self) -> int:
         return len(self.shares)
 
-    def evaluations(self, conduct: Conduct, deviants: Flags) -> Integers:
-        """What each voter's own rows say of each cohort, (R, K, V), when the hospitals `deviants` (H,) behave so."""
+    def evaluations(self, conduct: Conduct, deviants: Flags) -> Ballots:
+        """What each voter's own rows say when the hospitals `deviants` (H,) behave so."""
         size, cohorts = self.rules.cohort_size, self.rules.cohorts
         count = self.deviants_in(deviants)
-        found = np.empty((self.rounds, cohorts, self.voters), dtype=np.int64)
+        found = Ballots(*np.empty((2, self.rounds, cohorts, self.voters), dtype=np.int64))
         for number in np.unique(count):
-            table = self.bank.of(conduct, size, int(number))
             r, k = np.nonzero(count == number)
-            measured = (self.first_pick[r] + k) % table.shape[2]
-            rows = table[self.task[r], self.phase[r], measured]  # (found, measured voters)
-            found[r, k] = np.take_along_axis(rows, self.evaluator[r], axis=1)
+            for into, table in zip((found.sums, found.canaries), self.bank.of(conduct, size, int(number)), strict=True):
+                measured = (self.first_pick[r] + k) % table.shape[2]
+                rows = table[self.task[r], self.phase[r], measured]  # (found, measured voters)
+                into[r, k] = np.take_along_axis(rows, self.evaluator[r], axis=1)
         return found
-
-    def canary_evaluations(self) -> Integers:
-        """What each voter finds for the round's canary, (R, V); of no meaning in a round without one."""
-        rows = self.bank.canaries[self.task, self.phase, self.canary_pick]
-        return np.take_along_axis(rows, self.evaluator, axis=1)
 
     def deviants_in(self, deviants: Flags) -> Integers:
         """How many of each cohort's hospitals are among `deviants`: (R, K)."""
@@ -68,13 +70,13 @@ class World:
 
 
 def draw(rules: Rules, bank: Bank, rounds: int, seed: int, stakes: Sequence[float] = (), alike: int = 1) -> World:
-    """A world for a seed; the same seed gives the same tasks, cohorts, voters and canaries, whatever the terms.
+    """A world for a seed; the same seed gives the same tasks, cohorts, voters and coins, whatever the terms.
 
     `stakes` are the voters', one bond each if not given. The first `alike` voters are one party's and hold its rows.
     """
     held = np.array(stakes or [1.0] * rules.voters)
     tasks = -(-rounds // ROUNDS_PER_TASK)
-    dealing, voters, seats, canaries = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(4))
+    dealing, voters, seats, tested, coins = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(5))
     order = np.argsort(voters.random((rounds, bank.voters)), axis=1)
     numbers = np.full(ROUNDS_PER_TASK, ROUNDS_PER_TASK - 1) if rules.late else np.arange(ROUNDS_PER_TASK)
     phase = np.tile(numbers, tasks)[:rounds]
@@ -88,9 +90,8 @@ def draw(rules: Rules, bank: Bank, rounds: int, seed: int, stakes: Sequence[floa
         first_pick=dealing.integers(0, rules.hospitals, rounds),
         evaluator=order[:, np.maximum(np.arange(len(held)) - (alike - 1), 0)],
         seated=seats.random((rounds, len(held))) < seat_chance(held / held.sum(), rules.seats),
-        canary=(canaries.random(rounds) < rules.canary_rate) & (phase > 0),
-        canary_pick=canaries.integers(0, bank.canaries.shape[2], rounds),
-        told=canaries.random((rounds, len(held))) < rules.canary_detection,
+        tested=tested.permutation(rounds) < round(rules.canary_rate * rounds),  # exactly that share of them
+        coin=coins.random((rounds, rules.cohorts, len(held))) < 0.5,
     )
 
 

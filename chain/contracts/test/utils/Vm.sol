@@ -35,6 +35,7 @@ interface Vm {
     function parseJsonUintArray(string calldata json, string calldata key) external pure returns (uint256[] memory);
     function prank(address sender) external;
     function readFile(string calldata path) external view returns (string memory);
+    function readLine(string calldata path) external returns (string memory);
     function roll(uint256 number) external;
     function setBlockhash(uint256 number, bytes32 hash) external;
     function sign(uint256 secret, bytes32 digest) external pure returns (uint8 v, bytes32 r, bytes32 s);

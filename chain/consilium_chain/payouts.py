@@ -1,0 +1,54 @@
+"""Arithmetic of rewards and slashes, as in `libraries/{Payouts,Medians}.sol`, on the same vectors.
+
+Amounts in the token's smallest unit, scores in millionths, shares and slashes in basis points. Every division rounds
+down, so that parts never exceed the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+BASIS_POINTS = 10_000
+
+
+def portion(amount: int, basis_points: int) -> int:
+    return amount * basis_points // BASIS_POINTS
+
+
+def penalty(bond: int, basis_points: int, left: int) -> int:
+    """A slash of `basis_points` of `bond`, as far as what is `left` of it reaches."""
+    return min(portion(bond, basis_points), left)
+
+
+def budget(pool: int, rounds: int, left: int) -> int:
+    """What a round may pay: an even part of the pool, as far as what is `left` of it reaches."""
+    return min(pool // rounds, left)
+
+
+def gain(weight: int, median: int) -> int:
+    """A hospital's claim on the hospitals' part: weight times improvement, nothing for none."""
+    return weight * median if median > 0 else 0
+
+
+def share(amount: int, part: int, whole: int) -> int:
+    """`amount` times `part` of `whole`; nothing of nothing."""
+    return amount * part // whole if whole else 0
+
+
+def reach(median: int, tolerance_abs: int, tolerance_bps: int) -> int:
+    """How far from the median a score may lie and still be paid."""
+    return tolerance_abs + portion(abs(median), tolerance_bps)
+
+
+def is_near(score: int, median: int, tolerance_abs: int, tolerance_bps: int) -> bool:
+    return abs(score - median) <= reach(median, tolerance_abs, tolerance_bps)
+
+
+def counts(genuine: int, canary: int, accept_floor: int, margin: int) -> bool:
+    """Whether a cohort's two medians tell its sum from its canary, so that voters are held to it."""
+    return genuine >= accept_floor and genuine - canary >= margin
+
+
+def lower_median(values: Sequence[int]) -> int:
+    """The element at place (n - 1) // 2 of the n >= 1 values in ascending order: one of them, never an average."""
+    return sorted(values)[(len(values) - 1) // 2]
