@@ -422,14 +422,14 @@ class Ledger:
 
 @dataclass(frozen=True)
 class PublishedCohort:
-    """A cohort's sum as it is published: `blobs` of 131,072 bytes, and for each its versioned hash and the survivors'
-    points (G1, EIP-2537, 128 bytes).
+    """A cohort's sum as it is published: `blobs` of 131,072 bytes, for each the survivors' points (G1, EIP-2537, 128
+    bytes), and its versioned hash where that is what is published.
     """
 
     index: int
     blobs: Sequence[Blob]
-    digests: Sequence[bytes]
     points: Sequence[Sequence[bytes]]
+    digests: Sequence[bytes] = ()
 
 
 @dataclass(frozen=True)

@@ -252,7 +252,7 @@ class Aggregator:
                 self.ledger.prover.prove(blob, commitment)
             digests.append(self.store.put_blob(blob, commitment))
         points = [[to_eip2537(part.points[blob]) for part in parts] for blob in range(len(shown.blobs))]
-        return PublishedCohort(cohort, shown.blobs, digests, points)
+        return PublishedCohort(cohort, shown.blobs, points, digests)
 
     def _sum(
         self, round_: int, cohort: int, indices: list[int], contributions: dict[int, Contribution]

@@ -28,6 +28,7 @@ from consilium_chain.deploying.run import Deploying, created_address
 from consilium_chain.deploying.verify import same_but
 from consilium_chain.deployment import Deployment
 from consilium_chain.errors import (
+    BlobsUnavailable,
     BookTaken,
     ChainUnreachable,
     CodeMismatch,

@@ -50,6 +50,7 @@ class DemoOptions:
     cheat: Cheat | None = None
     kill_in_round: int | None = None
     chain_port: int | None = None
+    digests: bool = False
     output: Path = OUTPUT
 
     @property
@@ -120,13 +121,14 @@ def demo_command(
     chain_port: Annotated[
         int | None, typer.Option(min=1, max=65_535, help="port of the local chain  [default: a free one]")
     ] = None,
+    digests: Annotated[bool, typer.Option("--digests", help="publish by digest, as on a chain without blobs")] = False,
     output: Annotated[Path, typer.Option(help="where the report goes; emptied first")] = OUTPUT,
 ) -> None:
     """Trains, proves, judges and pays: a whole task on this machine, every party a process of its own."""
     attacks = tuple(one for text in attack or [] for one in parse_attack(text))
     options = DemoOptions(
         data, data_dir, hospitals, voters, rounds, cohorts, seats, seed, attacks, cheat, kill_in_round, chain_port,
-        output.resolve(),
+        digests, output.resolve(),
     )  # fmt: skip
     check(options)
 

@@ -23,6 +23,7 @@ PHASES = {
     Phase.DRAWING: "the beacon draws the seats",
     Phase.SCORING: "the committee evaluates and commits to scores",
     Phase.REVEALING: "the committee reveals",
+    Phase.OPENING: "the aggregator shows which sums were turned",
 }
 STYLE: dict[str, Any] = {"title_justify": "left", "box": box.SIMPLE_HEAD, "title_style": "bold"}
 NOT_PRIVATE = (

@@ -166,7 +166,8 @@ def _cohort(network: Network, chronicle: Chronicle, round_: int, state: RoundSta
     return {
         "members": [_name(network, hospitals[i].node) for i in members(present)],
         "weight": sum(weights),
-        "sum_verified_on_chain": len(published) == blobs,
+        "sum_verified_on_chain": len(published) == blobs and bool(state.summed_cohorts >> index & 1),
+        "turned": bool(state.turned_cohorts >> index & 1),
         "median_improvement": state.medians[index] / 1_000_000 if judged and index < len(state.medians) else None,
         "accepted": bool(state.accepted_cohorts >> index & 1),
     }
@@ -186,12 +187,12 @@ def _gas(network: Network, chronicle: Chronicle, round_: int) -> dict[str, int]:
     calls = {
         "UpdateCommitted": "commitUpdates, each hospital",
         "CohortsFormed": "formCohorts",
-        "SurvivorsFixed": "publish (survivors, sums and blobs of all cohorts)",
+        "SurvivorsFixed": "publish (survivors and blobs of all cohorts)",
         "SeatsDrawn": "drawSeats",
         "ScoresCommitted": "commitScores",
         "ScoresRevealed": "revealScores",
         "VoterStoodDown": "standDown",
-        "RoundSettled": "settle",
+        "RoundSettled": "settle (sums opened and settled)",
     }
     used: dict[str, dict[str, int]] = defaultdict(dict)
     parties: Counter[str] = Counter()

@@ -46,6 +46,7 @@ class TaskSettings:
     seats: int | None = None
     windows: Mapping[str, int] | None = None
     money: Mapping[str, int] | None = None
+    digests: bool = False
 
 
 def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSpec:
@@ -70,6 +71,7 @@ def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSp
             **defaults,
             "name": f"demo-{data.name}",
             "data": data.schema.model_dump(),
+            "update": {**defaults["update"], "publication": "digests" if settings.digests else "blobs"},
             "rounds": rounds,
             "judging": {**defaults["judging"], "max_voters": voters, "seats": seats},
             "windows": dict(settings.windows or {}),
