@@ -1,4 +1,4 @@
-"""Arithmetic of rewards and slashes, as in `libraries/{Payouts,Medians}.sol`, on the same vectors.
+"""Arithmetic of rewards and slashes, as in `libraries/{Payouts,Medians}.sol`, held to the same vectors.
 
 Amounts in the token's smallest unit, scores in millionths, shares and slashes in basis points. Every division rounds
 down, so that parts never exceed the whole.

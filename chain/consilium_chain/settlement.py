@@ -1,8 +1,8 @@
 """What a round pays and slashes: the contract's arithmetic in plain integers, and in words for every account.
 
 Pure: no I/O, no clock, no randomness. A reference for `phases/Settling.sol` and `libraries/Verdicts.sol`, held to the
-same vectors (`tests/vectors/settlement.json`). Amounts in the token's smallest unit, scores in millionths, sets of
-hospitals, voters and cohorts as bit maps over their indices. What is not paid stays in the pool.
+same vectors (`tests/vectors/settlement_rounds.jsonl`). Amounts in the token's smallest unit, scores in millionths, sets
+of hospitals, voters and cohorts as bit maps over their indices. What is not paid stays in the pool.
 """
 
 from __future__ import annotations
