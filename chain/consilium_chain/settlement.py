@@ -238,6 +238,8 @@ def _voter(judged: _Judged, index: int, base: int) -> Account:
     seats = record.seated.bit_count()
     if terms.canaries and not judged.counted:
         return Account(Role.VOTER, index, base, 0, seats, 0, 0, Reason.UNTESTED)
+    if (terms.canaries or terms.digests) and record.mismatched >> index & 1:
+        return Account(Role.VOTER, index, base, 0, seats, 0, 0, Reason.FAR, "it says that nothing matches")
     if failed := _failed(judged, index):
         slash = penalty(terms.voter_bond, terms.failed_canary_slash_bps, record.voter_bonds[index])
         return Account(Role.VOTER, index, base, 0, seats, 0, slash, Reason.FAILED_CANARY, failed)

@@ -71,7 +71,7 @@ interface ITaskTypes {
         NotRevealed, // the voter held a seat
         Untested, // no canary of the round could tell who looked: no voter is paid
         FailedCanary, // the voter rated a canary as high as the sum it was made of
-        Far, // a score of the voter is too far from the median
+        Far, // a score of the voter is too far from the median; or it says, alone, that nothing matches
         Paid
     }
 

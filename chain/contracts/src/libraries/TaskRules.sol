@@ -17,7 +17,7 @@ library TaskRules {
     uint256 internal constant SLASH_PER_FEE = 2;
     uint256 internal constant SLASHES_PER_BOND = 2;
     /// @dev Joining's deadline, and those of committing, scoring and revealing in every round, the statistics round
-    ///      counted in; a tick at another deadline makes the round void. Together they take at most 1 % of the pool.
+    ///      counted in; a tick at another deadline, one more at most, makes the round void. Together they take at most 1 % of the pool.
     uint256 internal constant TICKS_PER_ROUND = 4;
     uint256 internal constant BOUNTIES_BPS = 100;
     /// @dev A round that no transaction can settle would be stuck for good, and a transaction has 16.7 million gas.

@@ -177,7 +177,8 @@ library Verdicts {
         return int256(median) - canary >= int256(uint256(task.params.canaryMargin));
     }
 
-    /// @dev Who rated a canary at least as high as its sum, ties included. Who says that nothing matches looked, at least.
+    /// @dev Who rated a canary at least as high as its sum, ties included. Who says that nothing matches rated nothing: it
+    ///      goes unpaid, and no more, or an honest accuser among the lazy would answer for their silence.
     function _failed(Task storage task, Round storage round, uint256 number, uint256 tests)
         private
         view
@@ -202,6 +203,7 @@ library Verdicts {
         returns (ITaskTypes.PayoutReason)
     {
         if (task.params.canaries && verdict.tests == 0) return ITaskTypes.PayoutReason.Untested;
+        if (task.rounds[verdict.number].mismatched.has(index)) return ITaskTypes.PayoutReason.Far;
         if (verdict.failed.has(index)) return ITaskTypes.PayoutReason.FailedCanary;
         return _isNear(task, verdict, index) ? ITaskTypes.PayoutReason.Paid : ITaskTypes.PayoutReason.Far;
     }
