@@ -181,6 +181,8 @@ contract StakingTest is StakingFixture {
         _withdraw(ALICE, 1);
         vm.expectRevert(abi.encodeWithSelector(IStaking.RequestUnknown.selector, BOB, 0));
         _withdraw(BOB, 0);
+        vm.expectRevert(abi.encodeWithSelector(IStaking.RequestUnknown.selector, BOB, 0));
+        staking.requestOf(BOB, 0);
     }
 
     function test_startUnbonding_refusals() public {
