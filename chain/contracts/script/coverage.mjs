@@ -34,21 +34,29 @@ function conditions(node) {
 
 const start = ({ src }) => Number(src.split(':')[0])
 
+const written = ({ src }) => Number(src.split(':')[0]) + Number(src.split(':')[1])
+
 // Where a statement ends: solc leaves its semicolon out, most of the time.
 function end(node, source) {
   if (node.nodeType === 'IfStatement') return end(node.falseBody ?? node.trueBody, source)
-  const last = start(node) + Number(node.src.split(':')[1])
+  const last = written(node)
   return '};'.includes(String.fromCharCode(source[last - 1])) ? last : source.indexOf(';', last) + 1
 }
 
+const text = (source, from, to) => source.subarray(from, to).toString()
+
 function marked(source, nodes, from, to) {
-  let text = ''
+  let result = ''
   for (const node of nodes) {
-    const side = (body) => `{\n${MARK}\n${body ? marked(source, conditions(body), start(body), end(body, source)) : ''}\n}`
-    text += source.subarray(from, start(node.trueBody)) + side(node.trueBody) + ' else ' + side(node.falseBody)
+    const condition = text(source, start(node.condition), written(node.condition)).replaceAll(/\s+/g, ' ')
+    const side = (name, body) => {
+      const inside = body ? marked(source, conditions(body), start(body), end(body, source)) : ''
+      return `{\n${MARK} // ${name} ${condition}\n${inside}\n}`
+    }
+    result += text(source, from, start(node.trueBody)) + side('if', node.trueBody) + ' else ' + side('unless', node.falseBody)
     from = end(node, source)
   }
-  return text + source.subarray(from, to)
+  return result + text(source, from, to)
 }
 
 function syntaxTrees(sources) {
@@ -68,10 +76,9 @@ function writeMarkedCopy() {
   symlinkSync(join(root, 'node_modules'), join(contracts, 'node_modules'))
 
   const paths = readdirSync(join(root, 'src'), { recursive: true }).filter((path) => path.endsWith('.sol')).map((path) => `src/${path}`)
-  const text = (path) => readFileSync(join(root, path))
-  const trees = syntaxTrees(Object.fromEntries(paths.map((path) => [path, { content: text(path).toString() }])))
-  for (const path of paths) {
-    const source = text(path)
+  const sources = new Map(paths.map((path) => [path, readFileSync(join(root, path))]))
+  const trees = syntaxTrees(Object.fromEntries(paths.map((path) => [path, { content: sources.get(path).toString() }])))
+  for (const [path, source] of sources) {
     mkdirSync(dirname(join(contracts, path)), { recursive: true })
     writeFileSync(join(contracts, path), marked(source, conditions(trees[path].ast), 0, source.length))
   }
@@ -86,28 +93,24 @@ function run() {
 function count() {
   const files = {}
   const missed = []
-  let file, lines, within
+  let path, lines
   for (const entry of readFileSync(join(contracts, 'lcov.info'), 'utf8').split('\n')) {
     const [key, value] = entry.split(/:(.*)/)
     if (key === 'SF') {
-      file = value.startsWith('src/') ? (files[value] = { lines: [0, 0], branches: [0, 0] }) : undefined
-      within = value
-      if (file) lines = readFileSync(join(contracts, value), 'utf8').split('\n')
+      path = value.startsWith('src/') ? value : undefined
+      if (!path) continue
+      files[path] = { lines: [0, 0], branches: [0, 0] }
+      lines = readFileSync(join(contracts, path), 'utf8').split('\n')
     }
-    if (key !== 'DA' || !file) continue
+    if (key !== 'DA' || !path) continue
     const [number, hits] = value.split(',').map(Number)
-    const isSide = lines[number - 1] === MARK
-    const counted = isSide ? file.branches : file.lines
+    const line = lines[number - 1].trim()
+    const counted = files[path][line.startsWith(MARK) ? 'branches' : 'lines']
     ++counted[1]
     if (hits > 0) ++counted[0]
-    else missed.push(`${within}: ${isSide ? side(lines, number - 1) : lines[number - 1].trim()}`)
+    else missed.push(`${path}: ${line.replace(`${MARK} // `, '')}`)
   }
   return { files, missed }
-}
-
-function side(lines, mark) {
-  const above = lines[mark - 1]
-  return above.endsWith('else {') ? `otherwise, of the condition before: ${lines[mark + 1].trim() || 'nothing'}` : above.trim()
 }
 
 const share = ([hit, found]) => Math.floor((10_000 * hit) / found) / 100
