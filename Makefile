@@ -2,16 +2,17 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+SLITHER := .slither
 CONTRACTS := chain/contracts
 ARGS ?=
 
-.PHONY: help demo test test-deep check lint contracts contracts-test python-test bench clean install dev
+.PHONY: help demo test test-deep check lint coverage slither contracts contracts-test python-test bench clean install dev
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo               install, then run a whole task on this machine (ARGS=\"--help\" shows the options)"
 	@echo "make test               install what tests need, then lint, type check and all tests"
-	@echo "make test-deep          slower depth: long fuzzing, every attack end to end"
+	@echo "make test-deep          slower depth: long fuzzing, coverage, every attack end to end"
 	@echo "make bench              measure, and write bench/results"
 	@echo "make clean              remove what was installed and generated"
 
@@ -37,6 +38,13 @@ $(VENV)/.dev: $(VENV)/.demo
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
+# Of its own: Slither needs another version of web3 than the chain room.
+$(SLITHER)/.installed: $(CONTRACTS)/slither-requirements.txt
+	@echo "installing Slither into $(SLITHER)"
+	@test -d $(SLITHER) || $(PYTHON) -m venv $(SLITHER)
+	@$(SLITHER)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r $(CONTRACTS)/slither-requirements.txt
+	@touch $@
+
 $(CONTRACTS)/node_modules/.installed: $(CONTRACTS)/package-lock.json
 	@command -v npm >/dev/null || { echo "Node.js 20 or newer with npm is needed: install it, then run this again"; exit 1; }
 	@echo "installing the contract tools into $(CONTRACTS)/node_modules"
@@ -49,7 +57,14 @@ chain/consilium_chain/contracts/Tasks.json: $(CONTRACTS)/node_modules/.installed
 	@cd $(CONTRACTS) && npm run --silent build
 	@touch $@
 
-lint: dev contracts
+slither: $(SLITHER)/.installed contracts
+	cd $(CONTRACTS) && SLITHER=$(CURDIR)/$(SLITHER)/bin/slither npm run --silent slither
+
+# Compiles everything once more, and runs every test without an optimizer.
+coverage: contracts
+	cd $(CONTRACTS) && npm run --silent coverage
+
+lint: dev contracts slither
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -62,7 +77,7 @@ contracts-test: contracts
 python-test: dev contracts
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not deep"
 
-test-deep: dev contracts
+test-deep: dev contracts coverage
 	cd $(CONTRACTS) && FOUNDRY_PROFILE=deep npm run --silent test
 	$(BIN)/pytest -n 2 --dist loadgroup
 
@@ -70,4 +85,4 @@ bench: dev contracts
 	$(BIN)/python bench/run.py $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(CONTRACTS)/node_modules $(CONTRACTS)/out $(CONTRACTS)/cache chain/consilium_chain/contracts .consilium
+	rm -rf $(VENV) $(SLITHER) $(CONTRACTS)/node_modules $(CONTRACTS)/out $(CONTRACTS)/cache chain/consilium_chain/contracts .consilium

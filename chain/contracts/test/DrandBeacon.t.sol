@@ -29,7 +29,7 @@ abstract contract QuicknetFixture is Test {
         internal
         returns (IDeployedDrandBeacon deployed)
     {
-        bytes memory code = vm.getCode("out/DrandBeacon.sol/DrandBeacon.json");
+        bytes memory code = vm.getCode(_artifact("DrandBeacon"));
         code = bytes.concat(code, abi.encode(genesis_, period_, key, ahead));
         assembly ("memory-safe") {
             deployed := create(0, add(code, 32), mload(code))

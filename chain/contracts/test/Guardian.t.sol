@@ -39,7 +39,7 @@ contract GuardianTest is Fixture {
     function test_guardian_isFixedAtDeployment() public {
         vm.assertEq(tasks.guardian(), GUARDIAN);
         bytes memory arguments = abi.encode(token, staking, beacon, address(0));
-        ITaskRegistry unguarded = ITaskRegistry(vm.deployCode("out/TaskRegistry.sol/TaskRegistry.json", arguments));
+        ITaskRegistry unguarded = ITaskRegistry(vm.deployCode(_artifact("TaskRegistry"), arguments));
         vm.assertEq(unguarded.guardian(), address(0));
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.NotGuardian.selector, GUARDIAN));
         vm.prank(GUARDIAN);

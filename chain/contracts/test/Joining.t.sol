@@ -227,6 +227,38 @@ contract JoiningTest is Fixture {
         vm.assertEq(_roundState().members, 15);
     }
 
+    /// @dev Who knows the seed of the next dealing could choose its cohort by whether it takes part.
+    function test_resume_refusedOnceTheNextSeedIsAskedFor() public {
+        ITaskTypes.TaskParams memory params = _params();
+        params.cohorts = 1;
+        _propose(params);
+        _joinAll();
+        _runTraining();
+        _form();
+        for (uint256 i = 0; i < 3; ++i) {
+            _commit(i);
+        }
+        _pass();
+        tasks.tick(id); // hospital 3 is absent
+        _fix(7);
+        _publishAll();
+        _assertResumeRefused(ITaskTypes.Phase.Drawing);
+        _draw();
+        _assertResumeRefused(ITaskTypes.Phase.Scoring);
+        _scoreAll(1);
+        _assertResumeRefused(ITaskTypes.Phase.Revealing);
+        tasks.settle(id, 1);
+        _assertResumeRefused(ITaskTypes.Phase.Forming);
+        _form();
+        vm.assertEq(_roundState().members, 7);
+    }
+
+    function _assertResumeRefused(ITaskTypes.Phase phase) private {
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.WrongPhase.selector, id, phase, ITaskTypes.Phase.Committing));
+        vm.prank(_hospital(3));
+        tasks.resume(id);
+    }
+
     function test_claim_refusedWithNothing() public {
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.NothingToClaim.selector, STRANGER));
         vm.prank(STRANGER);

@@ -181,6 +181,25 @@ contract StakingTest is StakingFixture {
         _withdraw(ALICE, 1);
         vm.expectRevert(abi.encodeWithSelector(IStaking.RequestUnknown.selector, BOB, 0));
         _withdraw(BOB, 0);
+        vm.expectRevert(abi.encodeWithSelector(IStaking.RequestUnknown.selector, BOB, 0));
+        staking.requestOf(BOB, 0);
+    }
+
+    function test_requestOf_isWorthNothingAfterTheNodeIsWipedOut() public {
+        _delegate(ALICE, 100);
+        _lock(100);
+        uint256 request = _unbond(ALICE, 40);
+        vm.assertEq(_requestWorth(ALICE, request), 40);
+        _slash(100);
+        _delegate(BOB, 100);
+        vm.assertEq(_requestWorth(ALICE, request), 0);
+    }
+
+    function test_slash_takesNothingWhereNothingIsLocked() public {
+        _delegate(ALICE, 100);
+        vm.assertEq(_slash(50), 0);
+        vm.assertEq(_worth(ALICE), 100);
+        _assertConserved(0);
     }
 
     function test_startUnbonding_refusals() public {

@@ -64,9 +64,8 @@ abstract contract Fixture is Test {
         }
     }
 
-    /// @dev The artifact by its path: by its name, forge might take one that it compiled with the tests' settings.
     function _deploy(string memory name, bytes memory arguments) private returns (address) {
-        return vm.deployCode(string.concat("out/", name, ".sol/", name, ".json"), arguments);
+        return vm.deployCode(_artifact(name), arguments);
     }
 
     // Nodes.

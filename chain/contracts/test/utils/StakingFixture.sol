@@ -47,7 +47,7 @@ abstract contract StakingFixture is Test {
     }
 
     function _deploy(string memory name, bytes memory arguments) internal returns (address) {
-        return vm.deployCode(string.concat("out/", name, ".sol/", name, ".json"), arguments);
+        return vm.deployCode(_artifact(name), arguments);
     }
 
     function _fund(address account) internal {

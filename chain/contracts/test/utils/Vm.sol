@@ -1,6 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
+/// @notice What forge is running as.
+enum Context {
+    TestGroup,
+    Test,
+    Coverage
+}
+
+/// @notice Of a call that is a transaction of its own (`isolate`), what is before and after it included.
+struct Gas {
+    uint64 gasLimit;
+    uint64 gasTotalUsed;
+    uint64 gasMemoryUsed;
+    int64 gasRefunded;
+    uint64 gasRemaining;
+}
+
 /// @notice The cheats of forge that these tests use.
 interface Vm {
     function addr(uint256 secret) external pure returns (address);
@@ -23,7 +39,9 @@ interface Vm {
     function expectRevert(bytes calldata data) external;
     function expectRevert(bytes4 selector) external;
     function getCode(string calldata path) external view returns (bytes memory);
+    function isContext(Context context) external view returns (bool);
     function keyExistsJson(string calldata json, string calldata key) external view returns (bool);
+    function lastCallGas() external view returns (Gas memory);
     function parseJsonAddress(string calldata json, string calldata key) external pure returns (address);
     function parseJsonBytes(string calldata json, string calldata key) external pure returns (bytes memory);
     function parseJsonBytes32(string calldata json, string calldata key) external pure returns (bytes32);
@@ -36,9 +54,11 @@ interface Vm {
     function prank(address sender) external;
     function readFile(string calldata path) external view returns (string memory);
     function readLine(string calldata path) external returns (string memory);
+    function revertToState(uint256 id) external returns (bool);
     function roll(uint256 number) external;
     function setBlockhash(uint256 number, bytes32 hash) external;
     function sign(uint256 secret, bytes32 digest) external pure returns (uint8 v, bytes32 r, bytes32 s);
+    function snapshotState() external returns (uint256 id);
     function snapshotValue(string calldata group, string calldata name, uint256 value) external;
     function startPrank(address sender) external;
     function stopPrank() external;
@@ -50,6 +70,13 @@ abstract contract Test {
     bool public constant IS_TEST = true;
 
     Vm internal constant vm = Vm(address(uint160(uint256(keccak256("hevm cheat code")))));
+
+    /// @dev Where the contract's code is: the one that ships, by its path, since by its name forge might take one that it
+    ///      compiled with the tests' settings; or the one that counts which lines run, which is in no file.
+    function _artifact(string memory name) internal view returns (string memory) {
+        if (vm.isContext(Context.Coverage)) return string.concat(name, ".sol:", name);
+        return string.concat("out/", name, ".sol/", name, ".json");
+    }
 
     function _bound(uint256 value, uint256 least, uint256 most) internal pure returns (uint256) {
         return least + value % (most - least + 1);

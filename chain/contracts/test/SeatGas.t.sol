@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.28;
+
+import {IStaking} from "../src/interfaces/IStaking.sol";
+import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
+import {Fixture} from "./utils/Fixture.sol";
+
+/// @notice What settling costs for each seat of the committee, all of them paid: by how much one more seat raises it.
+/// @dev `setUp` makes two tasks ready to settle, which differ in their seats. Each test's calls are transactions of their
+///      own, with gas as on a chain (`isolate`), and either task is settled from the same state.
+abstract contract SeatGasFixture is Fixture {
+    uint256 internal constant FEW = 3;
+    uint256 internal constant MOST = 6;
+
+    uint256 internal few;
+    uint256 internal many;
+
+    function setUp() public override {
+        super.setUp();
+        for (uint256 i = VOTERS; i < MOST; ++i) {
+            _stake(_voter(i), IStaking.Role.Voter);
+            _register(_voter(i), _secret(i));
+        }
+        _reward();
+        few = _toSettling(FEW);
+        many = _toSettling(MOST);
+    }
+
+    /// @dev What the nodes have earned before.
+    function _reward() internal virtual {}
+
+    function _settle(uint256 task) internal {
+        uint256 round = tasks.state(task).round;
+        vm.prank(STRANGER);
+        tasks.settle(task, round);
+    }
+
+    function _settleGas(uint256 task) internal returns (uint256) {
+        _settle(task);
+        return vm.lastCallGas().gasTotalUsed;
+    }
+
+    function _assertPerSeat(string memory name, uint256 most) internal {
+        uint256 start = vm.snapshotState();
+        uint256 least = _settleGas(few);
+        vm.revertToState(start);
+        uint256 each = (_settleGas(many) - least) / (MOST - FEW);
+        vm.snapshotValue("seats", name, each);
+        vm.assertLe(each, most);
+    }
+
+    /// @dev A task whose first round so many voters have revealed; the others stood down.
+    function _toSettling(uint256 seats) internal returns (uint256) {
+        ITaskTypes.TaskParams memory params = _params();
+        (params.maxVoters, params.seats) = (uint16(MOST), uint16(MOST)); // every ticket wins
+        _propose(params);
+        _joinAll();
+        for (uint256 i = VOTERS; i < MOST; ++i) {
+            _joinVoter(i);
+        }
+        _runTraining();
+        _form();
+        _runTraining();
+        _draw();
+        int64[] memory scores = _scores(1_000);
+        for (uint256 i = 0; i < seats; ++i) {
+            _score(i, scores);
+        }
+        for (uint256 i = seats; i < MOST; ++i) {
+            vm.prank(_voter(i));
+            tasks.standDown(id, 1);
+        }
+        for (uint256 i = 0; i < seats; ++i) {
+            _reveal(i, scores);
+        }
+        return id;
+    }
+
+    function _rewardOnce() internal {
+        _settle(_toSettling(MOST));
+        vm.warp(block.timestamp + VESTING / 3);
+    }
+}
+
+contract FirstSeatGasTest is SeatGasFixture {
+    /// forge-config: default.isolate = true
+    function test_settle_costsLessThan45kASeat() public {
+        _assertPerSeat("settle, each further seat, first reward", 45_000);
+    }
+
+    /// forge-config: default.isolate = true
+    function test_settle_costsTheSameHoweverManyDelegate() public {
+        uint256 start = vm.snapshotState();
+        uint256 alone = _settleGas(many);
+        vm.revertToState(start);
+        for (uint256 i = 0; i < 40; ++i) {
+            _delegateToAll(address(uint160(0xD0001 + i)));
+        }
+        vm.assertEq(_settleGas(many), alone);
+    }
+
+    function _delegateToAll(address delegator) private {
+        token.transfer(delegator, (HOSPITALS + MOST + 1) * 1e18);
+        vm.startPrank(delegator);
+        token.approve(address(staking), type(uint256).max);
+        staking.delegate(AGGREGATOR, IStaking.Role.Aggregator, 1e18);
+        for (uint256 i = 0; i < HOSPITALS; ++i) {
+            staking.delegate(_hospital(i), IStaking.Role.Hospital, 1e18);
+        }
+        for (uint256 i = 0; i < MOST; ++i) {
+            staking.delegate(_voter(i), IStaking.Role.Voter, 1e18);
+        }
+        vm.stopPrank();
+    }
+}
+
+/// @dev A node's first vested reward is shared out when the second comes: a word leaves zero, once in a node's life.
+contract SecondSeatGasTest is SeatGasFixture {
+    function _reward() internal override {
+        _rewardOnce();
+    }
+
+    /// forge-config: default.isolate = true
+    function test_settle_costsLessThan60kASeatOnce() public {
+        _assertPerSeat("settle, each further seat, second reward", 60_000);
+    }
+}
+
+contract LaterSeatGasTest is SeatGasFixture {
+    function _reward() internal override {
+        _rewardOnce();
+        _rewardOnce();
+    }
+
+    /// forge-config: default.isolate = true
+    function test_settle_costsLessThan45kASeat() public {
+        _assertPerSeat("settle, each further seat, later rewards", 45_000);
+    }
+}
