@@ -22,15 +22,18 @@ from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.connection import Connection, Receipt
 from consilium_chain.deployment import LOCAL_VESTING, deploy
 from consilium_chain.keystore import voter_key
-from consilium_chain.ledger import CommittedUpdate, Ledger, PublishedCohort
+from consilium_chain.ledger import CommittedUpdate, Ledger, OpenedBlob, OpenedCohort, PublishedCohort
 from consilium_chain.localnode import FAUCET_KEY, LocalNode
 from consilium_chain.proposal import task_params
+from consilium_chain.sums import PublishedSums
 from consilium_chain.task_spec import TOKEN, TaskSpec
-from consilium_chain.views import STATISTICS_ROUND, Phase, Role, members
+from consilium_chain.views import STATISTICS_ROUND, Phase, Role, RoundState, members
 from consilium_cli.demo.datasets import deal_wdbc
 from consilium_cli.demo.task_file import TaskSettings, task_spec
+from consilium_server.canaries import HiddenSums
 from consilium_server.uploads import Contribution, Upload, sum_cohort
 from consilium_zk.blobs import Blob, scale, with_blinders
+from consilium_zk.canaries import is_turned
 from consilium_zk.constants import BLS_MODULUS
 from consilium_zk.curve import to_eip2537
 from consilium_zk.kzg import commit, open_combined
@@ -44,7 +47,7 @@ ROWS = (158, 119, 80, 41)
 SPENDING_MONEY = 5_000 * TOKEN
 WINDOWS = dict.fromkeys(("join", "commit", "upload", "publish", "score", "reveal"), 600)
 SNAPSHOTS = Path(__file__).resolve().parents[1] / "chain" / "contracts" / "snapshots"
-PUBLISH = "publish: survivors, sums, blobs"
+PUBLISH = "publish: survivors, canaries, blobs"
 # A transaction is known by an event that only it emits.
 CALLS = {
     "NodeRegistered": "register",
@@ -58,7 +61,6 @@ CALLS = {
     "SeatsDrawn": "drawSeats",
     "ScoresCommitted": "commitScores",
     "ScoresRevealed": "revealScores",
-    "RoundSettled": "settle",
     "BondReleased": "releaseBond",
     "Claimed": "claim",
 }
@@ -80,7 +82,8 @@ class Rehearsal:
         params = task_params(self.spec, store.put_file(task_file), self.aggregator.address)
         self.treasury.transfer(self.operator.address, params.pool)
         self.task = self.operator.propose(params)
-        self.params = params
+        self.params, self.store = params, store
+        self.sums = PublishedSums(self.treasury, store, self.task, self.spec)
 
     def _party(self) -> Ledger:
         account = Account.from_key(secrets.token_bytes(32))
@@ -109,9 +112,13 @@ class Rehearsal:
         while (state := self.treasury.state(self.task)).phase is not Phase.ENDED:
             apart = state.round == ROUNDS
             blobs = self._commit(state.round)
+            if state.round != STATISTICS_ROUND:
+                self._hidden = HiddenSums(
+                    self.task, state.round, secrets.token_bytes(32), self.sums.retreat(state.round)
+                )
             self._publish(state.round, blobs, apart)
             if state.round != STATISTICS_ROUND:
-                self._judge(state.round)
+                self._judge(state.round, apart)
         for ledger in (*self.hospitals, *self.voters, self.aggregator):
             ledger.release_bond(self.task, ledger.address)
         self._pass_time(LOCAL_VESTING)
@@ -159,18 +166,18 @@ class Rehearsal:
         return weighted
 
     def _publish(self, round_: int, blobs: Sequence[Blob], apart: bool) -> None:
+        canaries = self._hidden.canaries if self.params.has_canaries(round_) else None
         sums = self._sums(round_, blobs)
         everyone = (1 << HOSPITALS) - 1
-        if not apart:
-            (receipt,) = self.aggregator.publish_sums(self.task, round_, everyone, sums)
+        if not apart or canaries is None:
+            (receipt,) = self.aggregator.publish_sums(self.task, round_, everyone, sums, canaries)
             if round_ != STATISTICS_ROUND:
                 self._note(PUBLISH, receipt)
             return
         connection, functions = self.aggregator.connection, self.aggregator._tasks.functions
         self._note("fixSurvivors alone", connection.send(functions.fixSurvivors(self.task, round_, everyone)))
-        for cohort in sums:
-            adding = functions.sumCommitments(self.task, round_, cohort.index, 0, b"".join(cohort.points[0]))
-            self._note("sumCommitments alone (2 hospitals)", connection.send(adding))
+        setting = functions.setCanaries(self.task, round_, canaries.seed_commitment, canaries.retreat_digest)
+        self._note("setCanaries alone", connection.send(setting))
         for cohort in sums:
             showing = functions.publish(self.task, round_, cohort.index, 0, 0, 1)
             self._note(
@@ -179,6 +186,7 @@ class Rehearsal:
             )
 
     def _sums(self, round_: int, blobs: Sequence[Blob]) -> list[PublishedCohort]:
+        """What the aggregator publishes; with canaries `_hidden` keeps what opens it."""
         points, hospitals = self.treasury.committed_points(self.task, round_), self.treasury.hospitals(self.task)
         found = []
         for cohort in range(self.treasury.round_state(self.task, round_).cohorts):
@@ -188,14 +196,17 @@ class Rehearsal:
             contributions = [
                 Contribution(Upload([blobs[i]]), p, w) for i, p, w in zip(indices, own, weights, strict=True)
             ]
-            encoded = [to_eip2537(p[0]) for p in own]
-            found.append(PublishedCohort(cohort, sum_cohort(cohort, contributions, [1]).blobs, [encoded]))
+            shown = sum_cohort(cohort, contributions, [1])
+            if self.params.has_canaries(round_):
+                shown = self._hidden.hide(cohort, shown, sum(weights))
+            digests = [self.store.put_blob(*pair) for pair in zip(shown.blobs, shown.commitments, strict=True)]
+            found.append(PublishedCohort(cohort, shown.blobs, [[to_eip2537(p[0]) for p in own]], digests))
         return found
 
-    def _judge(self, round_: int) -> None:
+    def _judge(self, round_: int, apart: bool) -> None:
         self.aggregator.draw_seats(self.task, self._await_beacon(round_))
         state = self.treasury.round_state(self.task, round_)
-        ballots = [((1_000 + index, 2_000 + index), secrets.token_bytes(32)) for index in range(VOTERS)]
+        ballots = [(self._ballot(round_, state.cohorts, index), secrets.token_bytes(32)) for index in range(VOTERS)]
         for ledger, (scores, salt) in zip(self.voters, ballots, strict=True):
             key = voter_key(_account(ledger))
             ticket = sign_ticket(key, ledger.ticket_message(self.task, round_, state.seat_seed))
@@ -203,7 +214,31 @@ class Rehearsal:
             ledger.commit_scores(self.task, round_, public_key(key), ticket, commitment)
         for ledger, (scores, salt) in zip(self.voters, ballots, strict=True):
             ledger.reveal_scores(self.task, round_, scores, salt)
-        self.aggregator.settle(self.task, round_)
+        self._open(round_, state, apart)
+
+    def _ballot(self, round_: int, cohorts: int, index: int) -> tuple[int, ...]:
+        """An honest voter's: every sum improves, every canary harms."""
+        turned = [is_turned(self._hidden.seed, self.task, round_, cohort) for cohort in range(cohorts)]
+        sides = [[-90_000 if side else 90_000 for side in turned], [90_000 if side else -90_000 for side in turned]]
+        return tuple(score + index for side in sides for score in side)
+
+    def _open(self, round_: int, state: RoundState, apart: bool) -> None:
+        points, hospitals = self.treasury.committed_points(self.task, round_), self.treasury.hospitals(self.task)
+        cohorts = []
+        for cohort, pairs in self._hidden.secrets.blinders.items():
+            present = members(self.treasury.cohort_members(self.task, round_, cohort))
+            own = [to_eip2537(points[hospitals[i].node][0]) for i in present]
+            cohorts.append(OpenedCohort(cohort, [OpenedBlob(pair, own) for pair in pairs]))
+        retreat = self._hidden.retreat.points
+        if not apart:
+            (receipt,) = self.aggregator.open_canaries(self.task, round_, self._hidden.seed, retreat, cohorts, 0)
+            return self._note("openCanaries of all cohorts, and settle", receipt)
+        too_much = 2**40  # so that it settles apart
+        self.treasury.settle(self.task, round_)  # starts the phase
+        for one in cohorts:
+            (receipt,) = self.aggregator.open_canaries(self.task, round_, self._hidden.seed, retreat, [one], too_much)
+            self._note("openCanaries alone (1 blob, 2 hospitals)", receipt)
+        return self._note("settle alone", self.aggregator.settle(self.task, round_))
 
 
 def _account(ledger: Ledger) -> Any:
@@ -217,7 +252,8 @@ def _spec() -> TaskSpec:
 
 
 def _random_update(layout: LaneLayout) -> Blob:
-    lanes = np.random.default_rng(secrets.randbits(128)).integers(0, 1 << layout.bits - 1, 31, dtype=np.uint64)
+    random = np.random.default_rng(secrets.randbits(128))
+    lanes = random.integers(0, 1 << layout.bits - 2, layout.lanes_per_blob, dtype=np.uint64)
     (blob,) = pack(lanes, layout)
     return with_blinders(blob, secrets.randbelow(BLS_MODULUS), secrets.randbelow(BLS_MODULUS))
 

@@ -73,6 +73,8 @@ class ArtifactStore:
         try:
             return (self._folder / name).read_bytes()
         except FileNotFoundError as error:
+            if not self._folder.is_dir():
+                raise  # this store is not there: that says nothing about the artifact
             raise ArtifactMissing(name, str(self._folder)) from error
 
     def _write(self, name: str, raw: bytes) -> None:

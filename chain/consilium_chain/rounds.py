@@ -52,9 +52,9 @@ def expected_uploads(round_state: RoundState, cohorts: list[int]) -> int:
 
 
 def is_judged(round_state: RoundState, min_reveals: int) -> bool:
-    """Whether enough voters revealed, and most of them do not say that what is published does not match."""
-    revealed = round_state.revealed.bit_count()
-    return revealed >= min_reveals and 2 * round_state.mismatched.bit_count() <= revealed
+    """Whether enough voters revealed scores, and most voters do not say that what is published does not match."""
+    revealed, mismatched = round_state.revealed.bit_count(), round_state.mismatched.bit_count()
+    return revealed - mismatched >= min_reveals and 2 * mismatched <= revealed
 
 
 def next_step(view: View, awaited: int, arrived: int, refused: bool) -> Step:

@@ -123,12 +123,17 @@ def settle(terms: Terms, record: RoundRecord) -> Settlement:
 
 
 def _void_reason(terms: Terms, record: RoundRecord) -> VoidReason:
-    revealed = record.revealed.bit_count()
-    if revealed < terms.min_reveals:
-        return VoidReason.TOO_FEW_SCORES
-    if (terms.canaries or terms.digests) and 2 * record.mismatched.bit_count() > revealed:
+    revealed, mismatched = record.revealed.bit_count(), _accusers(terms, record).bit_count()
+    if revealed >= terms.min_reveals and 2 * mismatched > revealed:
         return VoidReason.MISMATCHED
+    if revealed - mismatched < terms.min_reveals:
+        return VoidReason.TOO_FEW_SCORES
     return VoidReason.NOT_OPENED if terms.canaries and record.turned is None else VoidReason.NONE
+
+
+def _accusers(terms: Terms, record: RoundRecord) -> int:
+    """Bit map of voters who say that what is published does not match, where anybody is asked."""
+    return record.mismatched if terms.canaries or terms.digests else 0
 
 
 def _void_accounts(terms: Terms, record: RoundRecord, void: VoidReason) -> Iterator[Account]:
@@ -181,9 +186,9 @@ class _Judged:
         return sum(1 << k for k in members(self.record.viable) if holds(k))
 
     def _medians(self, score: Callable[[int, int], int]) -> tuple[int, ...]:
-        revealed = list(members(self.record.revealed))
+        voters = list(members(self.record.revealed & ~_accusers(self.terms, self.record)))
         return tuple(
-            lower_median([score(voter, k) for voter in revealed]) if self.record.viable >> k & 1 else 0
+            lower_median([score(voter, k) for voter in voters]) if self.record.viable >> k & 1 else 0
             for k in range(len(self.record.cohorts))
         )
 
@@ -238,7 +243,7 @@ def _voter(judged: _Judged, index: int, base: int) -> Account:
     seats = record.seated.bit_count()
     if terms.canaries and not judged.counted:
         return Account(Role.VOTER, index, base, 0, seats, 0, 0, Reason.UNTESTED)
-    if (terms.canaries or terms.digests) and record.mismatched >> index & 1:
+    if _accusers(terms, record) >> index & 1:
         return Account(Role.VOTER, index, base, 0, seats, 0, 0, Reason.FAR, "it says that nothing matches")
     if failed := _failed(judged, index):
         slash = penalty(terms.voter_bond, terms.failed_canary_slash_bps, record.voter_bonds[index])

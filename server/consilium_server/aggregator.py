@@ -63,6 +63,7 @@ class Aggregator:
         self._committer: Committer | None = None
         self._collection_round = -1
         self._refused_round = -1
+        self._lost_round = -1
 
     def run(self) -> None:
         """Joins, starts the SuperLink, conducts every round, and takes the bond and the fee home."""
@@ -204,9 +205,11 @@ class Aggregator:
             emit("refused", call=error.call, error=error.name, round=state.round)
             if step is Step.PUBLISH or error.name in UNOPENABLE:
                 self._refused_round = state.round
-        except CanariesLost:
-            emit("canaries-lost", round=state.round)
-            self._refused_round = state.round
+        except CanariesLost as error:  # until the deadline somebody may bring them back
+            if self._lost_round != state.round:
+                emit("canaries-lost", round=state.round, error=str(error))
+            self._lost_round = state.round
+            self.ledger.connection.next_block(self.ledger.connection.block_number())
         except RandomnessUnavailable as error:  # whoever gets hold of the round first may prove it
             relays = [type(failure).__name__ for failure in error.failures]
             emit("randomness-unavailable", round=state.round, drand_round=error.round, relays=relays)

@@ -68,6 +68,8 @@ contract Staking is VoterKeys {
         Pool storage pool = _pools[msg.sender][role];
         if (pool.vestedAt != 0) revert AlreadyRegistered(msg.sender, role);
         pool.vestedAt = uint40(block.timestamp);
+        // Only differences of the index count. From one on, its word is paid for here, and not by who settles a round.
+        pool.indexX48 = 1;
         pool.commissionBps = uint16(commissionBps);
         emit NodeRegistered(msg.sender, role, commissionBps);
         if (amount > 0) _delegate(msg.sender, role, amount);

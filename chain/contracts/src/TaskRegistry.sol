@@ -5,10 +5,6 @@ import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {IBeacon} from "./interfaces/IBeacon.sol";
 import {IStaking} from "./interfaces/IStaking.sol";
 import {ITaskRegistry} from "./interfaces/ITaskRegistry.sol";
-import {Kzg} from "./libraries/Kzg.sol";
-import {Scores} from "./libraries/Scores.sol";
-import {Signatures} from "./libraries/Signatures.sol";
-import {Tickets} from "./libraries/Tickets.sol";
 import {Explaining} from "./phases/Explaining.sol";
 import {Opening} from "./phases/Opening.sol";
 import {Proposing} from "./phases/Proposing.sol";
@@ -111,33 +107,5 @@ contract TaskRegistry is Proposing, Opening, Explaining {
     /// @inheritdoc ITaskRegistry
     function totalClaimable() external view returns (uint256) {
         return _totalClaimable;
-    }
-
-    /// @inheritdoc ITaskRegistry
-    function challenge(uint256 taskId, uint256 round, address hospital, bytes calldata points)
-        external
-        view
-        returns (uint256 ratio, uint256 point)
-    {
-        return Kzg.challenge(taskId, round, hospital, points);
-    }
-
-    /// @inheritdoc ITaskRegistry
-    function commitmentDigest(uint256 taskId, uint256 round, bytes calldata points) external view returns (bytes32) {
-        return Signatures.digest(taskId, round, points);
-    }
-
-    /// @inheritdoc ITaskRegistry
-    function ticketMessage(uint256 taskId, uint256 round) external view returns (bytes memory) {
-        return Tickets.message(taskId, round, _known(taskId).rounds[round].seatSeed);
-    }
-
-    /// @inheritdoc ITaskRegistry
-    function scoreCommitment(uint256 taskId, uint256 round, address voter, int64[] calldata scores, bytes32 salt)
-        external
-        view
-        returns (bytes32)
-    {
-        return Scores.commitment(taskId, round, voter, scores, salt);
     }
 }

@@ -6,6 +6,10 @@ import {Multicall} from "@openzeppelin/contracts/utils/Multicall.sol";
 import {IBeacon} from "./interfaces/IBeacon.sol";
 import {IStaking} from "./interfaces/IStaking.sol";
 import {ITaskRounds} from "./interfaces/ITaskRounds.sol";
+import {Kzg} from "./libraries/Kzg.sol";
+import {Scores} from "./libraries/Scores.sol";
+import {Signatures} from "./libraries/Signatures.sol";
+import {Tickets} from "./libraries/Tickets.sol";
 import {Joining} from "./phases/Joining.sol";
 import {Judging} from "./phases/Judging.sol";
 import {Publishing} from "./phases/Publishing.sol";
@@ -62,6 +66,34 @@ contract Tasks is Joining, Relaying, Publishing, Judging, Multicall {
         else if (phase == Phase.Uploading) _notPublished(taskId, task, VoidReason.SurvivorsNotFixed);
         else if (phase == Phase.Publishing) _notPublished(taskId, task, VoidReason.NotPublished);
         else _closeScoring(taskId, task);
+    }
+
+    /// @inheritdoc ITaskRounds
+    function challenge(uint256 taskId, uint256 round, address hospital, bytes calldata points)
+        external
+        view
+        returns (uint256 ratio, uint256 point)
+    {
+        return Kzg.challenge(taskId, round, hospital, points);
+    }
+
+    /// @inheritdoc ITaskRounds
+    function commitmentDigest(uint256 taskId, uint256 round, bytes calldata points) external view returns (bytes32) {
+        return Signatures.digest(taskId, round, points);
+    }
+
+    /// @inheritdoc ITaskRounds
+    function ticketMessage(uint256 taskId, uint256 round) external view returns (bytes memory) {
+        return Tickets.message(taskId, round, _known(taskId).rounds[round].seatSeed);
+    }
+
+    /// @inheritdoc ITaskRounds
+    function scoreCommitment(uint256 taskId, uint256 round, address voter, int64[] calldata scores, bytes32 salt)
+        external
+        view
+        returns (bytes32)
+    {
+        return Scores.commitment(taskId, round, voter, scores, salt);
     }
 
     /// @dev The beacon's value went by unproven: wait for another. Nobody can use this to choose, since the value

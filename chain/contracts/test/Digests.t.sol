@@ -136,7 +136,7 @@ contract DigestsTest is CanaryFixture {
         _assertPhase(ITaskTypes.Phase.Committing);
     }
 
-    /// @dev Half is no majority: who would slash must be more than who would not.
+    /// @dev Half is no majority: who would slash must be more than who would not. Too few are left to judge, though.
     function test_settle_halfIsNoMajority() public {
         _judgeStatistics();
         _form();
@@ -152,7 +152,31 @@ contract DigestsTest is CanaryFixture {
         _reveal(0, _scores(1_000));
         _reveal(1, _scores(Scores.DOES_NOT_MATCH));
         tasks.settle(id, 1);
-        vm.assertEq(uint256(tasks.roundState(id, 1).outcome), uint256(ITaskTypes.Outcome.Settled));
+        _assertVoid(1, ITaskTypes.VoidReason.TooFewScores);
         vm.assertEq(_locked(AGGREGATOR, IStaking.Role.Aggregator), 200e18);
+        vm.assertEq(_locked(_hospital(0), IStaking.Role.Hospital), 100e18);
+        _assertConserved();
+    }
+
+    /// @dev Who scores nothing has no part in the medians, by which hospitals are slashed.
+    function test_settle_judgesByThoseWhoScored() public {
+        _judgeStatistics();
+        _form();
+        _commitAll();
+        _fix(15);
+        _publishDigest(0, _sumCohort(0, 0));
+        _publishDigest(1, _sumCohort(1, 0));
+        _draw();
+        int64[3] memory said = [int64(1_000), Scores.DOES_NOT_MATCH, 1_100];
+        for (uint256 i = 0; i < VOTERS; ++i) {
+            _score(i, _scores(said[i]));
+        }
+        for (uint256 i = 0; i < VOTERS; ++i) {
+            _reveal(i, _scores(said[i]));
+        }
+        tasks.settle(id, 1);
+        vm.assertEq(tasks.roundState(id, 1).medians[0], 1_000);
+        vm.assertEq(uint256(tasks.explain(id, 1, _voter(1)).reason), uint256(ITaskTypes.PayoutReason.Far));
+        _assertConserved();
     }
 }

@@ -21,6 +21,7 @@ contract OpeningTest is CanaryFixture {
 
     // The path on which all goes well.
 
+    /// forge-config: default.fuzz.runs = 16
     function test_round_settlesWhicheverSumsAreTurned(uint8 turned) public {
         _toOpening(turned % 4);
         _assertPhase(ITaskTypes.Phase.Opening);
@@ -187,6 +188,7 @@ contract OpeningTest is CanaryFixture {
     }
 
     /// @dev Whatever the blinders it names: they are fixed by what it published.
+    /// forge-config: default.fuzz.runs = 32
     function test_attack_changedBlobCannotBeOpened(uint256 first, uint256 second) public {
         _toCanaryPublishing(_canaryParams());
         _turn(1);
@@ -251,6 +253,16 @@ contract OpeningTest is CanaryFixture {
         vm.assertEq(_locked(_voter(2), IStaking.Role.Voter), 25e18);
     }
 
+    /// @dev Once everything is opened, time alone makes nobody guilty.
+    function test_tick_settlesWhatIsOpened() public {
+        _toOpening(1);
+        _openAll();
+        _pass();
+        tasks.tick(id);
+        vm.assertEq(uint256(tasks.roundState(id, 1).outcome), uint256(ITaskTypes.Outcome.Settled));
+        vm.assertEq(_locked(AGGREGATOR, IStaking.Role.Aggregator), 200e18);
+    }
+
     function _assertBlamed(ITaskTypes.VoidReason reason, ITaskTypes.PayoutReason said) private view {
         _assertVoid(1, reason);
         ITaskTypes.Payout memory payout = tasks.explain(id, 1, AGGREGATOR);
@@ -280,6 +292,7 @@ contract OpeningTest is CanaryFixture {
         vm.assertTrue((_earned(_voter(voter)) > 0) == (reason == ITaskTypes.PayoutReason.Paid));
     }
 
+    /// forge-config: default.fuzz.runs = 32
     function test_settle_slashesWhoPassesACanary(uint8 turned, int64 each) public {
         _toCanaryScoring(turned % 4);
         int64[][] memory ballots = _honest();

@@ -3,12 +3,12 @@ pragma solidity ^0.8.28;
 
 import {IStaking} from "../src/interfaces/IStaking.sol";
 import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
-import {Fixture} from "./utils/Fixture.sol";
+import {CanaryFixture} from "./utils/CanaryFixture.sol";
 
 /// @notice What settling costs for each seat of the committee, all of them paid: by how much one more seat raises it.
 /// @dev `setUp` makes two tasks ready to settle, which differ in their seats. Each test's calls are transactions of their
 ///      own, with gas as on a chain (`isolate`), and either task is settled from the same state.
-abstract contract SeatGasFixture is Fixture {
+abstract contract SeatGasFixture is CanaryFixture {
     uint256 internal constant FEW = 3;
     uint256 internal constant MOST = 6;
 
@@ -28,6 +28,10 @@ abstract contract SeatGasFixture is Fixture {
 
     /// @dev What the nodes have earned before.
     function _reward() internal virtual {}
+
+    function _terms() internal virtual returns (ITaskTypes.TaskParams memory) {
+        return _params();
+    }
 
     function _settle(uint256 task) internal {
         uint256 round = tasks.state(task).round;
@@ -51,7 +55,7 @@ abstract contract SeatGasFixture is Fixture {
 
     /// @dev A task whose first round so many voters have revealed; the others stood down.
     function _toSettling(uint256 seats) internal returns (uint256) {
-        ITaskTypes.TaskParams memory params = _params();
+        ITaskTypes.TaskParams memory params = _terms();
         (params.maxVoters, params.seats) = (uint16(MOST), uint16(MOST)); // every ticket wins
         _propose(params);
         _joinAll();
@@ -60,9 +64,10 @@ abstract contract SeatGasFixture is Fixture {
         }
         _runTraining();
         _form();
-        _runTraining();
+        if (params.canaries) _runCanaryTraining();
+        else _runTraining();
         _draw();
-        int64[] memory scores = _scores(1_000);
+        int64[] memory scores = params.canaries ? _ballot(GOOD, BAD) : _scores(1_000);
         for (uint256 i = 0; i < seats; ++i) {
             _score(i, scores);
         }
@@ -73,7 +78,18 @@ abstract contract SeatGasFixture is Fixture {
         for (uint256 i = 0; i < seats; ++i) {
             _reveal(i, scores);
         }
+        if (params.canaries) {
+            tasks.settle(id, 1);
+            _openAll();
+        }
         return id;
+    }
+
+    function _runCanaryTraining() private {
+        _commitAll();
+        _fix(_roundState().members);
+        _setCanaries();
+        _publishCohorts();
     }
 
     function _rewardOnce() internal {
@@ -114,15 +130,14 @@ contract FirstSeatGasTest is SeatGasFixture {
     }
 }
 
-/// @dev A node's first vested reward is shared out when the second comes: a word leaves zero, once in a node's life.
 contract SecondSeatGasTest is SeatGasFixture {
     function _reward() internal override {
         _rewardOnce();
     }
 
     /// forge-config: default.isolate = true
-    function test_settle_costsLessThan60kASeatOnce() public {
-        _assertPerSeat("settle, each further seat, second reward", 60_000);
+    function test_settle_costsLessThan45kASeat() public {
+        _assertPerSeat("settle, each further seat, second reward", 45_000);
     }
 }
 
@@ -135,5 +150,20 @@ contract LaterSeatGasTest is SeatGasFixture {
     /// forge-config: default.isolate = true
     function test_settle_costsLessThan45kASeat() public {
         _assertPerSeat("settle, each further seat, later rewards", 45_000);
+    }
+}
+
+contract CanarySeatGasTest is SeatGasFixture {
+    function _reward() internal override {
+        _rewardOnce();
+    }
+
+    function _terms() internal pure override returns (ITaskTypes.TaskParams memory) {
+        return _canaryParams();
+    }
+
+    /// forge-config: default.isolate = true
+    function test_settle_costsLessThan45kASeatWithCanaries() public {
+        _assertPerSeat("settle, each further seat, later rewards, canaries", 45_000);
     }
 }

@@ -100,10 +100,11 @@ def follow(network: Network, processes: Processes, chronicle: Chronicle, screen:
         for line in lines:
             if line.fields.get("event") == "refused":
                 screen.refused(line.process, line.fields["call"], line.fields["error"])
+        ended = network.treasury.state(network.task).phase is Phase.ENDED  # before its last events are read
         for seen in chronicle.update(lines):
             screen.show(seen, network)
             killer(seen.event.name, seen.event.values)
-        if network.treasury.state(network.task).phase is Phase.ENDED:
+        if ended:
             return
         for name, code in processes.ended_badly().items():
             raise DemoFailed(name, code, processes.errors_of(name), network.options.output / "logs")

@@ -98,7 +98,7 @@ interface IStaking {
     event PoolWiped(address indexed node, Role indexed role, uint256 generation);
     event RewardAdded(address indexed node, Role indexed role, uint256 amount, uint256 vestingEnd);
     /// @param commission What the owner got of what vested.
-    /// @param indexX48 What one share has earned since the node was registered, 48 bits of it fraction.
+    /// @param indexX48 What one share has earned since the node was registered, 48 bits of it fraction, and one.
     event RewardsVested(address indexed node, Role indexed role, uint256 commission, uint256 indexX48);
     event Claimed(address indexed node, Role indexed role, address indexed delegator, uint256 amount);
     /// @param publicKey EIP-2537 encoding of the G2 key, 256 bytes.

@@ -49,21 +49,4 @@ interface ITaskRegistry is ITaskTypes {
     function claimable(address account) external view returns (uint256);
     /// @notice Sum of all `claimable`.
     function totalClaimable() external view returns (uint256);
-    /// @notice How a hospital must open its commitments: `ratio` r combines them to the sum of r^i · C_i, and `point` is
-    ///         where the combination is opened. Both scalars are bound to chain, contract, task, round, sender and points.
-    /// @param points the commitments, G1 compressed, 48 bytes per blob.
-    function challenge(uint256 taskId, uint256 round, address hospital, bytes calldata points)
-        external
-        view
-        returns (uint256 ratio, uint256 point);
-    /// @notice What a hospital signs for `commitUpdates`: EIP-712, UpdateCommitment(uint256 taskId,uint256 round,bytes points)
-    ///         in the domain ("Consilium", "1", chain, this contract).
-    /// @param points the commitments, G1 compressed, 48 bytes per blob.
-    function commitmentDigest(uint256 taskId, uint256 round, bytes calldata points) external view returns (bytes32);
-    /// @notice What a ticket of this round signs.
-    function ticketMessage(uint256 taskId, uint256 round) external view returns (bytes memory);
-    function scoreCommitment(uint256 taskId, uint256 round, address voter, int64[] calldata scores, bytes32 salt)
-        external
-        view
-        returns (bytes32);
 }

@@ -59,4 +59,22 @@ interface ITaskRounds is ITaskTypes {
     ///         what is left of the pool if that is less. In Forming and Drawing asks the beacon anew, once its value can
     ///         no longer be proven: that earns nothing, since it can happen any number of times.
     function tick(uint256 taskId) external;
+
+    /// @notice How a hospital must open its commitments: `ratio` r combines them to the sum of r^i · C_i, and `point` is
+    ///         where the combination is opened. Both scalars are bound to chain, contract, task, round, sender and points.
+    /// @param points the commitments, G1 compressed, 48 bytes per blob.
+    function challenge(uint256 taskId, uint256 round, address hospital, bytes calldata points)
+        external
+        view
+        returns (uint256 ratio, uint256 point);
+    /// @notice What a hospital signs for `commitUpdates`: EIP-712, UpdateCommitment(uint256 taskId,uint256 round,bytes points)
+    ///         in the domain ("Consilium", "1", chain, this contract).
+    /// @param points the commitments, G1 compressed, 48 bytes per blob.
+    function commitmentDigest(uint256 taskId, uint256 round, bytes calldata points) external view returns (bytes32);
+    /// @notice What a ticket of this round signs.
+    function ticketMessage(uint256 taskId, uint256 round) external view returns (bytes memory);
+    function scoreCommitment(uint256 taskId, uint256 round, address voter, int64[] calldata scores, bytes32 salt)
+        external
+        view
+        returns (bytes32);
 }

@@ -10,20 +10,44 @@ library Medians {
         return _sorted(values)[(values.length - 1) / 2];
     }
 
-    /// @dev Merge sort from the bottom up: the cost has no worst case for a voter to aim at. Indices stay below twice
-    ///      the count, so nothing can overflow.
+    uint256 private constant RUN = 8;
+
+    /// @dev Merge sort from the bottom up, over runs sorted by insertion: the cost has no worst case for a voter to aim at.
+    ///      Indices stay below twice the count, so nothing can overflow.
     function _sorted(int64[] memory values) private pure returns (int64[] memory) {
         unchecked {
             uint256 count = values.length;
+            for (uint256 start = 0; start < count; start += RUN) {
+                _insert(values, start, Math.min(start + RUN, count));
+            }
+            if (count <= RUN) return values;
             int64[] memory from = values;
             int64[] memory to = new int64[](count);
-            for (uint256 width = 1; width < count; width *= 2) {
+            for (uint256 width = RUN; width < count; width *= 2) {
                 for (uint256 start = 0; start < count; start += 2 * width) {
                     _merge(from, to, start, width);
                 }
                 (from, to) = (to, from);
             }
             return from;
+        }
+    }
+
+    /// @dev Sorts the places from `start` to below `end`, which are within the values.
+    function _insert(int64[] memory values, uint256 start, uint256 end) private pure {
+        assembly ("memory-safe") {
+            let first := add(add(values, 32), shl(5, start))
+            let last := add(add(values, 32), shl(5, end))
+            for { let next := add(first, 32) } lt(next, last) { next := add(next, 32) } {
+                let value := mload(next)
+                let place := next
+                for {} gt(place, first) { place := sub(place, 32) } {
+                    let before := mload(sub(place, 32))
+                    if iszero(sgt(before, value)) { break }
+                    mstore(place, before)
+                }
+                mstore(place, value)
+            }
         }
     }
 

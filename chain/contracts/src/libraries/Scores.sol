@@ -32,11 +32,19 @@ library Scores {
         }
     }
 
-    function load(mapping(bytes32 key => uint256) storage words, uint256 round, uint256 voter, uint256 place)
+    /// @notice All scores of a voter that revealed.
+    /// @param size how many the ballots of this round hold.
+    function ballot(mapping(bytes32 key => uint256) storage words, uint256 round, uint256 voter, uint256 size)
         internal
         view
-        returns (int64)
+        returns (int64[] memory scores)
     {
-        return int64(uint64(words[Keys.entry(round, voter, place / PER_WORD)] >> (place % PER_WORD) * 64));
+        scores = new int64[](size);
+        for (uint256 first = 0; first < size; first += PER_WORD) {
+            uint256 word = words[Keys.entry(round, voter, first / PER_WORD)];
+            for (uint256 i = first; i < size && i < first + PER_WORD; ++i) {
+                scores[i] = int64(uint64(word >> (i - first) * 64));
+            }
+        }
     }
 }

@@ -24,6 +24,8 @@ library Verdicts {
         uint256 withheld; // hospitals that committed and are missing from their cohorts' sums
         uint256 rejected; // hospitals in the sums of cohorts that are not accepted
         uint256 harmful; // of these, hospitals in the sums of harmful cohorts
+        int64[][] ballots; // per voter: its scores, if it revealed
+        int64[][] scored; // of these, all that do not say that nothing matches
         uint256[] gains; // per hospital: its claim on the hospitals' part
         uint256 totalGain;
         uint256 seats;
@@ -38,6 +40,7 @@ library Verdicts {
         Round storage round = task.rounds[number];
         verdict.number = number;
         verdict.medians = new int64[](round.cohorts);
+        _readBallots(task, round, verdict);
         verdict.gains = new uint256[](task.hospitals.length);
         verdict.seats = round.seated.count();
         verdict.withheld = withheld(task, number);
@@ -47,7 +50,7 @@ library Verdicts {
         uint256 viable = round.viableCohorts;
         for (uint256 cohort = 0; viable >> cohort != 0; ++cohort) {
             if (!viable.has(cohort)) continue;
-            int64 median = _median(task, number, _place(round, cohort));
+            int64 median = _median(verdict.scored, _place(round, cohort));
             verdict.medians[cohort] = median;
             uint256 members = task.cohorts[Keys.entry(number, cohort)].members & round.survivors;
             if (median < p.harmfulBelow) verdict.harmful |= members;
@@ -56,10 +59,13 @@ library Verdicts {
             } else {
                 verdict.accepted = verdict.accepted.with(cohort);
                 _addGains(task, verdict, members, median);
-                if (p.canaries && _parts(task, number, cohort, median)) verdict.tests = verdict.tests.with(cohort);
+                if (!p.canaries) continue;
+                // Two numbers of 64 bits.
+                int256 canary = _median(verdict.scored, _canaryPlace(round, cohort));
+                if (median - canary >= int256(uint256(p.canaryMargin))) verdict.tests = verdict.tests.with(cohort);
             }
         }
-        if (verdict.tests != 0) verdict.failed = _failed(task, round, number, verdict.tests);
+        if (verdict.tests != 0) verdict.failed = _failed(round, verdict);
     }
 
     /// @notice By weight and by what its cohort improved.
@@ -160,38 +166,40 @@ library Verdicts {
         return uint256(round.turnedCohorts).has(cohort) ? cohort : round.cohorts + cohort;
     }
 
-    /// @dev The lower median of the revealed scores at one place of the ballots.
-    function _median(Task storage task, uint256 number, uint256 place) private view returns (int64) {
-        uint256 revealed = task.rounds[number].revealed;
-        int64[] memory scores = new int64[](revealed.count());
+    function _readBallots(Task storage task, Round storage round, Verdict memory verdict) private view {
+        (uint256 revealed, uint256 mismatched) = (round.revealed, round.mismatched);
+        uint256 size = task.params.canaries ? 2 * uint256(round.cohorts) : round.cohorts;
+        verdict.ballots = new int64[][](task.voters.length);
+        verdict.scored = new int64[][]((revealed & ~mismatched).count());
         uint256 next;
         for (uint256 i = 0; revealed >> i != 0; ++i) {
-            if (revealed.has(i)) scores[next++] = Scores.load(task.scores, number, i, place);
+            if (!revealed.has(i)) continue;
+            int64[] memory ballot = Scores.ballot(task.scores, verdict.number, i, size);
+            verdict.ballots[i] = ballot;
+            if (!mismatched.has(i)) verdict.scored[next++] = ballot;
+        }
+    }
+
+    /// @dev The lower median at one place of the ballots.
+    function _median(int64[][] memory ballots, uint256 place) private pure returns (int64) {
+        int64[] memory scores = new int64[](ballots.length);
+        for (uint256 i = 0; i < scores.length; ++i) {
+            scores[i] = ballots[i][place];
         }
         return Medians.lower(scores);
     }
 
-    /// @dev Whether the committee tells the cohort's canary from its sum by the task's margin. Both numbers are of 64 bits.
-    function _parts(Task storage task, uint256 number, uint256 cohort, int64 median) private view returns (bool) {
-        int256 canary = _median(task, number, _canaryPlace(task.rounds[number], cohort));
-        return int256(median) - canary >= int256(uint256(task.params.canaryMargin));
-    }
-
     /// @dev Who rated a canary at least as high as its sum, ties included. Who says that nothing matches rated nothing: it
     ///      goes unpaid, and no more, or an honest accuser among the lazy would answer for their silence.
-    function _failed(Task storage task, Round storage round, uint256 number, uint256 tests)
-        private
-        view
-        returns (uint256 failed)
-    {
-        uint256 asked = round.revealed & ~round.mismatched;
+    function _failed(Round storage round, Verdict memory verdict) private view returns (uint256 failed) {
+        (uint256 tests, uint256 scored) = (verdict.tests, round.revealed & ~round.mismatched);
         for (uint256 cohort = 0; tests >> cohort != 0; ++cohort) {
             if (!tests.has(cohort)) continue;
             (uint256 place, uint256 canaryPlace) = (_place(round, cohort), _canaryPlace(round, cohort));
-            for (uint256 i = 0; asked >> i != 0; ++i) {
-                if (!asked.has(i)) continue;
-                int64 score = Scores.load(task.scores, number, i, place);
-                if (score <= Scores.load(task.scores, number, i, canaryPlace)) failed = failed.with(i);
+            for (uint256 i = 0; scored >> i != 0; ++i) {
+                if (!scored.has(i)) continue;
+                int64[] memory ballot = verdict.ballots[i];
+                if (ballot[place] <= ballot[canaryPlace]) failed = failed.with(i);
             }
         }
     }
@@ -223,7 +231,7 @@ library Verdicts {
         ITaskTypes.TaskParams storage p = task.params;
         for (uint256 cohort = 0; viable >> cohort != 0; ++cohort) {
             if (!viable.has(cohort)) continue;
-            int64 score = Scores.load(task.scores, verdict.number, voter, _place(round, cohort));
+            int64 score = verdict.ballots[voter][_place(round, cohort)];
             if (!Payouts.isNear(score, verdict.medians[cohort], p.toleranceAbs, p.toleranceBps)) return false;
         }
         return true;

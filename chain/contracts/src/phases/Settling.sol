@@ -37,15 +37,15 @@ abstract contract Settling is TaskBase, ITaskRegistry {
     function _settle(uint256 taskId, Task storage task) internal {
         uint256 number = task.state.round;
         Round storage round = task.rounds[number];
-        uint256 revealed = round.revealed.count();
-        bool enough = revealed >= task.params.minReveals;
-        bool matches = 2 * round.mismatched.count() <= revealed;
-        if (enough && matches && !_isSummed(round)) {
+        (uint256 revealed, uint256 mismatched) = (round.revealed.count(), round.mismatched.count());
+        bool matches = revealed < task.params.minReveals || 2 * mismatched <= revealed;
+        bool enough = revealed - mismatched >= task.params.minReveals;
+        if (matches && enough && !_isSummed(round)) {
             return _startPhase(taskId, task, Phase.Opening, task.params.publishWindow);
         }
         _slashSilent(taskId, task, round);
-        if (!enough) return _void(taskId, task, VoidReason.TooFewScores);
         if (!matches) return _blame(taskId, task, SlashReason.Mismatched, VoidReason.Mismatched);
+        if (!enough) return _void(taskId, task, VoidReason.TooFewScores);
         // Of the statistics nothing but that they match was asked.
         if (number == 0) return _settled(taskId, task, new int64[](0), round.publishedCohorts);
 
@@ -64,7 +64,8 @@ abstract contract Settling is TaskBase, ITaskRegistry {
         Task storage task = _known(taskId);
         _requireOver(taskId, task);
         _payBounty(taskId, task);
-        if (task.state.phase == Phase.Opening) _notOpened(taskId, task);
+        bool isLate = task.state.phase == Phase.Opening && !_isSummed(task.rounds[task.state.round]);
+        if (isLate) _notOpened(taskId, task);
         else _settle(taskId, task);
     }
 

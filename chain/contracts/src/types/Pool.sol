@@ -14,7 +14,7 @@ struct Pool {
     uint112 unbondingShares; // answer for bonds still, but back no new ones and earn nothing
     uint40 nextCommissionAt; // when the raise takes effect; 0: none is announced
     // ---
-    uint144 indexX48; // what one share that never unbonds has earned since the node was registered
+    uint144 indexX48; // what one share that never unbonds has earned since the node was registered, and one
     uint96 commission; // vested and the owner's to claim, beside what its shares earn
     // ---
     uint144 unvestedX48; // rewards not yet anybody's
