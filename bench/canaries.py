@@ -31,6 +31,7 @@ from threadpoolctl import threadpool_limits
 
 TASKS = 24
 ROUNDS = 5
+LONG, LONG_TASKS = 15, 8
 STAGES = ("round 1", "round 2", "later")
 MARGINS = (0.02, 0.05, 0.1)
 CHOSEN, CHOSEN_STRENGTH = "turned", STRENGTH / STRENGTH_UNIT
@@ -183,16 +184,56 @@ def no_model(tasks: Sequence[tuple[Committee, list[Round]]], strength: float) ->
     left: dict[str, list[bool]] = defaultdict(list)
     for _, turns in tasks:
         for turn in turns:
-            bits = turn.spec.update.bits
-            retreat = retreat_lanes(turn.progress, bits, round(strength * STRENGTH_UNIT))
-            for genuine in turn.cohorts:
-                published = published_lanes(genuine.lanes, retreat, genuine.weight, bits, turned=True)
-                try:
-                    read_lanes(published, retreat, genuine.weight, bits, turned=False)
-                    left[stage(turn.number)].append(False)
-                except LaneOutOfRange:
-                    left[stage(turn.number)].append(True)
+            left[stage(turn.number)] += out_of_range(turn, strength)
     return {name: _share(sum(found), len(found)) for name, found in left.items()}
+
+
+def out_of_range(turn: Round, strength: float) -> list[bool]:
+    """By cohort: whether the chosen canary leaves the quantiser's range."""
+    bits, found = turn.spec.update.bits, []
+    retreat = retreat_lanes(turn.progress, bits, round(strength * STRENGTH_UNIT))
+    for genuine in turn.cohorts:
+        published = published_lanes(genuine.lanes, retreat, genuine.weight, bits, turned=True)
+        try:
+            read_lanes(published, retreat, genuine.weight, bits, turned=False)
+            found.append(False)
+        except LaneOutOfRange:
+            found.append(True)
+    return found
+
+
+def long_task(scenario: Scenario, count: int) -> dict[str, Any]:
+    """The chosen family in a task that goes on: by round, the furthest that a parameter has gone, as a share of the
+    quantiser's range (mean over tasks); by strength, the share of canaries that leave it, and the least distance of
+    the medians of a sum and its canary, which is brought back to the range's end."""
+    with threadpool_limits(1):
+        tasks = [play(scenario, seed) for seed in range(count)]
+    family = next(family for family in FAMILIES if family.name == CHOSEN)
+    random = np.random.default_rng(0)  # of which this family draws nothing
+    strengths: list[dict[str, Any]] = []
+    for strength in family.strengths:
+        left, apart = defaultdict[int, list[bool]](list), defaultdict[int, list[float]](list)
+        for committee, turns in tasks:
+            for turn in turns:
+                left[turn.number] += out_of_range(turn, strength)
+                made = [make_canary(family, strength, turn, cohort, random) for cohort in range(len(turn.cohorts))]
+                scores = np.array([committee.score(turn, one) for one in made]).T
+                apart[turn.number] += (lower_median(turn.scores) - lower_median(scores)).tolist()
+        shares = [_share(sum(found), len(found)) for found in left.values()]
+        strengths.append(
+            {
+                "strength": strength,
+                "no_model": shares,
+                "least_apart": [round(min(found), 3) for found in apart.values()],
+            }
+        )
+    reach = [[np.abs(turn.progress).max() / turn.quantiser.offset for turn in turns] for _, turns in tasks]
+    return {
+        "label": scenario.label,
+        "tasks": count,
+        "progress": [round(float(x), 3) for x in np.mean(reach, axis=0)],
+        "strengths": strengths,
+    }
 
 
 def guess_scores(played: Sequence[Played], samples: Sequence[Sample]) -> dict[str, dict[str, float]]:
@@ -260,6 +301,7 @@ def measure(quick: bool) -> dict[str, Any]:
         scenarios = [replace(scenarios[0], rounds=3)]
     say(f"{len(scenarios)} scenarios, {count} tasks each, {len(FAMILIES)} families")
     with ProcessPoolExecutor(2) as pool:
+        long = pool.submit(long_task, replace(scenarios[0], rounds=4 if quick else LONG), 2 if quick else LONG_TASKS)
         studies = list(pool.map(study, scenarios, [count] * len(scenarios), [quick] * len(scenarios)))
     return {
         "what": "scores are log loss saved over the base, in nats, on one voter's rows; `median` and `best_99` over all"
@@ -267,6 +309,7 @@ def measure(quick: bool) -> dict[str, Any]:
         " prefers the genuine one (chance 1/2), `of_all` that in which it finds the canary (chance 1/(cohorts + 1))",
         "labels": {family.name: family.label for family in FAMILIES},
         "scenarios": studies,
+        "long_task": long.result(),
     }
 
 
