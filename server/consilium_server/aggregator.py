@@ -62,7 +62,7 @@ class Aggregator:
         self._collected: Collection | None = None
         self._committer: Committer | None = None
         self._collection_round = -1
-        self._refused_round = -1
+        self._refused: tuple[int, Step] | None = None  # in which round, and what of it
 
     def run(self) -> None:
         """Joins, starts the SuperLink, conducts every round, and takes the bond and the fee home."""
@@ -106,7 +106,8 @@ class Aggregator:
             more_to_come = self._collect(grid, nodes, state, round_state)
             arrived, failed = self._uploads_of(state.round)
             awaited = expected_uploads(round_state, self._cohorts(state, round_state)) & ~failed
-            refused = self._refused_round == state.round
+            opens = state.phase in (Phase.REVEALING, Phase.OPENING)  # then it was published, whatever was refused
+            refused = self._refused == (state.round, Step.OPEN if opens else Step.PUBLISH)
             step = next_step(self._view(state, round_state), awaited, arrived, refused)
             if step is Step.STOP:
                 return
@@ -203,10 +204,10 @@ class Aggregator:
         except Refused as error:
             emit("refused", call=error.call, error=error.name, round=state.round)
             if step is Step.PUBLISH or error.name in UNOPENABLE:
-                self._refused_round = state.round
+                self._refused = state.round, step
         except CanariesLost:
             emit("canaries-lost", round=state.round)
-            self._refused_round = state.round
+            self._refused = state.round, step
         except RandomnessUnavailable as error:  # whoever gets hold of the round first may prove it
             relays = [type(failure).__name__ for failure in error.failures]
             emit("randomness-unavailable", round=state.round, drand_round=error.round, relays=relays)
@@ -229,7 +230,7 @@ class Aggregator:
                 shown = hidden.hide(cohort, shown, sum(part.weight for part in parts))
             survivors |= sum(1 << index for index in summed.indices)
             published.append(self._ready(cohort, shown, parts))
-        if hidden is not None:
+        if hidden is not None and published:  # nothing here must not replace what was published before a restart
             keep(self.settings.home, self.number, state.round, hidden.secrets)
         publish = self.ledger.publish_digests if self.params.digests else self.ledger.publish_sums
         canaries = hidden.canaries if hidden else None
