@@ -170,7 +170,7 @@ def test_update_of_several_blobs_is_opened_blob_by_blob_by_anybody(local_chain: 
     stranger = local_chain.funded()
     task.open(lambda _: [OpenedCohort(0, first)], by=stranger, settle_gas=10**8)
     assert (task.phase, task.round_state.summed_cohorts) == (Phase.OPENING, 0)
-    with refused("BlobMismatch", cohort=0, blob=1):
+    with refused("CommitmentMismatch", blob=1):
         task.open(lambda _: [OpenedCohort(0, [*first, *reversed(rest)])], by=stranger)
     task.open(by=stranger)
     assert task.phase is Phase.ENDED
