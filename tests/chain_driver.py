@@ -19,7 +19,7 @@ from consilium_chain.connection import Connection, Receipt
 from consilium_chain.deployment import SUPPLY, Deployment, deploy
 from consilium_chain.errors import Refused
 from consilium_chain.keystore import voter_key
-from consilium_chain.ledger import CommittedUpdate, Ledger, PublishedCohort
+from consilium_chain.ledger import Canaries, CommittedUpdate, Ledger, PublishedCohort
 from consilium_chain.localnode import FAUCET_KEY, LocalNode
 from consilium_chain.task_spec import TOKEN
 from consilium_chain.views import Phase, Role, RoundState, TaskParams, members
@@ -27,7 +27,7 @@ from consilium_zk.blobs import Blob, add, scale, with_blinders
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_EIP2537_G1
 from consilium_zk.curve import to_eip2537
 from consilium_zk.drand import DrandChain
-from consilium_zk.kzg import commit, open_combined
+from consilium_zk.kzg import commit, open_combined, versioned_hash
 from consilium_zk.packing import LaneLayout, pack
 from consilium_zk.tickets import Ticket, public_key, sign_ticket
 from eth_account import Account
@@ -121,6 +121,12 @@ class LocalChain:
     def mine(self, blocks: int) -> None:
         for start in range(0, blocks, 500):  # a call that lasts longer than a request's timeout fails
             self.rpc("anvil_mine", hex(min(500, blocks - start)))
+
+    def blob_transactions(self, first_block: int) -> int:
+        """How many of type 3 there are from this block on."""
+        blocks = range(first_block, self.treasury.connection.block_number() + 1)
+        found = (self.rpc("eth_getBlockByNumber", hex(block), True)["transactions"] for block in blocks)
+        return sum(int(one["type"], 16) == 3 for block in found for one in block)
 
     def unaccounted(self) -> int:
         """Tokens minted minus all that are anywhere, or were burnt: 0."""
@@ -260,10 +266,22 @@ class TaskDriver:
         """Publishes all cohorts' sums, the first one as `change` makes it."""
         state = self.round_state
         present = list(members(state.committed)) if survivors is None else list(survivors)
-        sums = [self.cohort_sum(cohort, present) for cohort in members(state.viable_cohorts)]
+        sums = [self.shown_sum(cohort, present) for cohort in members(state.viable_cohorts)]
         if change is not None:
             sums[0] = change(sums[0])
-        return self.aggregator.publish_sums(self.task, self.round, sum(1 << i for i in present), sums)
+        send = self.aggregator.publish_sums
+        if self.params.digests:
+            sums = [replace(s, digests=[versioned_hash(commit(blob)) for blob in s.blobs]) for s in sums]
+            send = self.aggregator.publish_digests
+        return send(self.task, self.round, sum(1 << i for i in present), sums, self.canaries)
+
+    def shown_sum(self, cohort: int, survivors: Sequence[int]) -> PublishedCohort:
+        return self.cohort_sum(cohort, survivors)
+
+    @property
+    def canaries(self) -> Canaries | None:
+        """What is said of the round's canaries before it is published."""
+        return None
 
     # Beacon
 
@@ -317,6 +335,8 @@ class TaskDriver:
     def first_round(self) -> TaskDriver:
         """The whole statistics round."""
         self.commit_all().publish()
+        if self.params.digests:  # judged for matching
+            self.draw().judge([[0]] * self.voters)
         return self
 
     def to_committing(self) -> TaskDriver:
@@ -329,11 +349,17 @@ class TaskDriver:
 
     def judge(self, scores: Sequence[Sequence[int]]) -> TaskDriver:
         """All voters score, reveal, and the round is settled."""
-        for voter, own in enumerate(scores):
-            self.score(voter, own)
-        for voter in range(len(scores)):
-            self.reveal(voter)
+        self.vote(scores)
         self.operator.settle(self.task, self.round)
+        return self
+
+    def vote(self, scores: Sequence[Sequence[int] | None]) -> TaskDriver:
+        """All voters score, and reveal but for those of None."""
+        for voter, own in enumerate(scores):
+            self.score(voter, own or [])
+        for voter, own in enumerate(scores):
+            if own is not None:
+                self.reveal(voter)
         return self
 
     def home(self) -> TaskDriver:

@@ -6,6 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 from chain_driver import LocalChain
+from hypothesis import settings
+
+settings.register_profile("untimed", deadline=None)  # no test hangs on how fast an example is
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")

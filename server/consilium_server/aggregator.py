@@ -62,7 +62,7 @@ class Aggregator:
         self._collected: Collection | None = None
         self._committer: Committer | None = None
         self._collection_round = -1
-        self._refused_round = -1
+        self._refused: tuple[int, Step] | None = None  # in which round, and what of it
         self._lost_round = -1
 
     def run(self) -> None:
@@ -107,7 +107,8 @@ class Aggregator:
             more_to_come = self._collect(grid, nodes, state, round_state)
             arrived, failed = self._uploads_of(state.round)
             awaited = expected_uploads(round_state, self._cohorts(state, round_state)) & ~failed
-            refused = self._refused_round == state.round
+            opens = state.phase in (Phase.REVEALING, Phase.OPENING)  # then it was published, whatever was refused
+            refused = self._refused == (state.round, Step.OPEN if opens else Step.PUBLISH)
             step = next_step(self._view(state, round_state), awaited, arrived, refused)
             if step is Step.STOP:
                 return
@@ -204,7 +205,7 @@ class Aggregator:
         except Refused as error:
             emit("refused", call=error.call, error=error.name, round=state.round)
             if step is Step.PUBLISH or error.name in UNOPENABLE:
-                self._refused_round = state.round
+                self._refused = state.round, step
         except CanariesLost as error:  # until the deadline somebody may bring them back
             if self._lost_round != state.round:
                 emit("canaries-lost", round=state.round, error=str(error))
@@ -232,7 +233,7 @@ class Aggregator:
                 shown = hidden.hide(cohort, shown, sum(part.weight for part in parts))
             survivors |= sum(1 << index for index in summed.indices)
             published.append(self._ready(cohort, shown, parts))
-        if hidden is not None:
+        if hidden is not None and published:  # nothing here must not replace what was published before a restart
             keep(self.settings.home, self.number, state.round, hidden.secrets)
         publish = self.ledger.publish_digests if self.params.digests else self.ledger.publish_sums
         canaries = hidden.canaries if hidden else None

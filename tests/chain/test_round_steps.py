@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from consilium_chain.rounds import Step, View, deadline_passed, expected_uploads, next_step
+from consilium_chain.rounds import Step, View, deadline_passed, expected_uploads, is_judged, next_step
 from consilium_chain.views import Outcome, Phase, RoundState, TaskState, VoidReason, members
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +16,9 @@ STATE = TaskState("0x" + "11" * 20, Phase.NONE, 1, 0, 0, True, 0, 0)
 ROUND = RoundState(
     Outcome.PENDING, VoidReason.NONE, 1, 0, bytes(32), bytes(32), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ()
 )  # fmt: skip
-TIMED = [Phase.JOINING, Phase.COMMITTING, Phase.UPLOADING, Phase.PUBLISHING, Phase.SCORING, Phase.REVEALING]
+TIMED = [
+    Phase.JOINING, Phase.COMMITTING, Phase.UPLOADING, Phase.PUBLISHING, Phase.SCORING, Phase.REVEALING, Phase.OPENING,
+]  # fmt: skip
 
 
 @st.composite
@@ -24,8 +26,17 @@ def views(draw: st.DrawFn, phases: list[Phase] = list(Phase)) -> View:  # noqa: 
     phase = draw(st.sampled_from(phases))
     deadline = draw(st.integers(1, 200)) if phase in TIMED else 0
     seated = draw(MAPS)
-    round_ = replace(ROUND, members=draw(MAPS), committed=draw(MAPS), seated=seated, revealed=draw(MAPS) & seated)
-    return View(replace(STATE, phase=phase, deadline=deadline), round_, draw(TIMES), draw(st.booleans()), False)
+    revealed = draw(MAPS) & seated
+    viable = draw(MAPS)
+    round_ = replace(
+        ROUND, members=draw(MAPS), committed=draw(MAPS), seated=seated, revealed=revealed,
+        mismatched=draw(MAPS) & revealed, viable_cohorts=viable,
+        summed_cohorts=draw(st.one_of(MAPS.map(lambda some: some & viable), st.just(viable))),
+    )  # fmt: skip
+    return View(
+        replace(STATE, phase=phase, deadline=deadline), round_, draw(TIMES), draw(st.booleans()), False,
+        has_canaries=draw(st.booleans()), min_reveals=draw(st.integers(1, 4)),
+    )  # fmt: skip
 
 
 def step(view: View, awaited: int = 0, arrived: int = 0, refused: bool = False) -> Step:
@@ -35,7 +46,8 @@ def step(view: View, awaited: int = 0, arrived: int = 0, refused: bool = False) 
 @given(views(TIMED), MAPS, MAPS, st.booleans())
 def test_next_step_never_waits_after_a_deadline(view: View, awaited: int, arrived: int, refused: bool) -> None:
     late = replace(view, now=view.state.deadline + 1)
-    assert step(late, awaited, arrived, refused) in (Step.TICK, Step.SETTLE)
+    moves = [Step.TICK, Step.SETTLE] + [Step.OPEN] * (view.state.phase is Phase.REVEALING)
+    assert step(late, awaited, arrived, refused) in moves
 
 
 @given(views(), MAPS, MAPS, st.booleans())
@@ -80,10 +92,59 @@ def test_next_step_does_not_wait_for_uploads_that_nobody_owes(view: View, arrive
     assert step(in_time, 0, arrived) is Step.PUBLISH
 
 
-@given(views([Phase.REVEALING]))
-def test_next_step_settles_once_all_seated_have_revealed_or_time_is_up(view: View) -> None:
-    settles = view.round.revealed == view.round.seated or view.now > view.state.deadline
-    assert step(view) is (Step.SETTLE if settles else Step.WAIT)
+@given(views([Phase.REVEALING]), st.booleans())
+def test_next_step_ends_the_reveals_once_all_seated_have_revealed_or_time_is_up(view: View, refused: bool) -> None:
+    over = view.round.revealed == view.round.seated or view.now > view.state.deadline
+    opens = view.has_canaries and is_judged(view.round, view.min_reveals) and not refused
+    assert step(view, refused=refused) is ((Step.OPEN if opens else Step.SETTLE) if over else Step.WAIT)
+
+
+REVEALED = replace(ROUND, seated=0b1111, revealed=0b1111, viable_cohorts=0b11)
+
+
+@pytest.mark.parametrize(
+    ("round_", "min_reveals", "judged"),
+    [
+        (REVEALED, 4, True),
+        (replace(REVEALED, revealed=0b0111), 4, False),
+        (replace(REVEALED, mismatched=0b0011), 1, True),  # half is not most
+        (replace(REVEALED, mismatched=0b0111), 1, False),
+        (replace(REVEALED, revealed=0b0111, mismatched=0b0011), 1, False),
+        (replace(REVEALED, revealed=0, mismatched=0), 1, False),
+    ],
+    ids=["all", "too few", "half", "most", "most of the revealed", "nobody"],
+)
+def test_round_is_opened_only_where_there_is_something_to_judge(
+    round_: RoundState, min_reveals: int, judged: bool
+) -> None:
+    """Of a round that is void whatever is opened, nobody needs to pay for the opening."""
+    assert is_judged(round_, min_reveals) == judged
+    revealing = replace(STATE, phase=Phase.REVEALING, deadline=100)
+    view = View(revealing, round_, 101, False, False, has_canaries=True, min_reveals=min_reveals)
+    assert step(view) is (Step.OPEN if judged else Step.SETTLE)
+    assert step(replace(view, has_canaries=False)) is Step.SETTLE
+
+
+@given(views([Phase.OPENING]), st.booleans())
+def test_next_step_opens_what_is_closed_until_the_deadline_and_settles_what_is_open(view: View, refused: bool) -> None:
+    found = step(view, refused=refused)
+    late = view.now > view.state.deadline
+    if view.round.summed_cohorts == view.round.viable_cohorts:
+        assert found is Step.SETTLE
+    elif late:
+        assert found is Step.TICK
+    else:
+        assert found is (Step.WAIT if refused else Step.OPEN)
+
+
+@given(views(), MAPS, MAPS, st.booleans())
+def test_next_step_opens_nothing_that_was_refused_or_has_no_canaries(
+    view: View, awaited: int, arrived: int, refused: bool
+) -> None:
+    if step(view, awaited, arrived, refused) is Step.OPEN:
+        assert not refused
+        assert view.has_canaries or view.state.phase is Phase.OPENING
+        assert view.state.phase in (Phase.REVEALING, Phase.OPENING)
 
 
 @pytest.mark.parametrize("phase", [Phase.FORMING, Phase.DRAWING])

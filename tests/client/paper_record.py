@@ -54,7 +54,10 @@ class PaperRecord:
         setup()  # commits faster
         account = Account.from_key(secrets.token_bytes(32))
         self.address = account.address
-        self.connection = SimpleNamespace(account=account, now=lambda: self.clock, next_block=self._next_block)
+        self.deployment = SimpleNamespace(tasks="0x" + "22" * 20)
+        self.connection = SimpleNamespace(
+            account=account, chain_id=31337, now=lambda: self.clock, next_block=self._next_block
+        )
 
     def reader(self) -> PublicRecord:
         """As a new process would derive it."""

@@ -1,0 +1,118 @@
+"""Canary rounds on a real local chain: a `TaskDriver` whose aggregator hides its sums and opens them later.
+
+What canaries take back is drawn at random: the chain takes the aggregator's word for it, and voters look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from chain_driver import TaskDriver, Update
+from consilium_chain.connection import Receipt
+from consilium_chain.ledger import Canaries, Ledger, OpenedBlob, OpenedCohort, PublishedCohort
+from consilium_chain.sums import Retreat
+from consilium_chain.views import members
+from consilium_server.canaries import HiddenSums
+from consilium_server.uploads import CohortSum
+from consilium_zk.canaries import is_turned, retreat_lanes
+from consilium_zk.kzg import Commitment, commit
+from consilium_zk.packing import LaneLayout, pack
+
+BITS = 16  # of a quantised value
+CANARY_LAYOUT = LaneLayout(bits=BITS + 1, total_weight=256)
+SETTLE_GAS = 2_000_000
+
+Opening = Callable[[list[OpenedCohort]], list[OpenedCohort]]
+
+
+def seed_of(turned: int, task: int, round_: int, cohorts: int) -> bytes:
+    """A seed that turns exactly these cohorts of a round, found by trying."""
+    tried = (number.to_bytes(32, "big") for number in range(1, 1 << 20))
+    return next(s for s in tried if sum(is_turned(s, task, round_, k) << k for k in range(cohorts)) == turned)
+
+
+@dataclass
+class CanaryDriver(TaskDriver):
+    """`turned`: bit map of the cohorts whose sums are published turned in every training round."""
+
+    layout: LaneLayout = CANARY_LAYOUT
+    turned: int = 0
+
+    def __post_init__(self) -> None:
+        own = {"canaries": True, "update_bits": BITS, "lane_bits": self.layout.lane_bits}
+        self.terms = own | self.terms
+        super().__post_init__()
+        self.lanes = self.params.update_blobs * self.layout.lanes_per_blob
+        self.hidden: dict[int, HiddenSums] = {}
+
+    def make_update(self, index: int, round_: int | None = None) -> Update:
+        """Quantised values in every lane, packed, blinded and opened."""
+        number = self.round if round_ is None else round_
+        if number == 0 and self.statistics is not None:
+            return super().make_update(index, number)
+        lanes = self.random.integers(0, 2**BITS - 1, self.lanes, dtype=np.uint64)
+        return self.update_of(index, number, lanes, pack(lanes, self.layout))
+
+    def hiding(self) -> HiddenSums:
+        """This round's, the same at every call."""
+        round_ = self.round
+        if round_ not in self.hidden:
+            seed = seed_of(self.turned, self.task, round_, self.params.cohorts)
+            progress = self.random.integers(-(2**BITS), 2**BITS, self.lanes)
+            retreat = Retreat(retreat_lanes(progress, BITS), self.layout)
+            self.hidden[round_] = HiddenSums(self.task, round_, seed, retreat)
+        return self.hidden[round_]
+
+    @property
+    def canaries(self) -> Canaries | None:
+        return self.hiding().canaries if self.params.has_canaries(self.round) else None
+
+    def shown_sum(self, cohort: int, survivors: Sequence[int]) -> PublishedCohort:
+        found = self.cohort_sum(cohort, survivors)
+        if not self.params.has_canaries(self.round):
+            return found
+        total = CohortSum(list(found.blobs), [commit(blob) for blob in found.blobs])
+        return replace(found, blobs=self.hiding().hide(cohort, total, self.weight_of(cohort, survivors)).blobs)
+
+    def weight_of(self, cohort: int, survivors: Sequence[int]) -> int:
+        return sum(self.weight(index, self.round) for index in self.cohort(cohort) if index in survivors)
+
+    # Voters
+
+    def ballot(self, genuine: Sequence[int], canary: Sequence[int]) -> list[int]:
+        """Scores of the sums and of their canaries, by cohort, in the order of a ballot."""
+        pairs = [
+            (bad, good) if self.turned >> cohort & 1 else (good, bad)
+            for cohort, (good, bad) in enumerate(zip(genuine, canary, strict=True))
+        ]
+        return [as_it_is for as_it_is, _ in pairs] + [turned for _, turned in pairs]
+
+    # Opening
+
+    def opened(self) -> list[OpenedCohort]:
+        """What an honest aggregator shows of this round."""
+        state, secrets = self.round_state, self.hidden[self.round].secrets
+        found = []
+        for cohort in members(state.viable_cohorts):
+            points = self.cohort_sum(cohort, list(members(state.survivors))).points
+            blobs = [OpenedBlob(pair, own) for pair, own in zip(secrets.blinders[cohort], points, strict=True)]
+            found.append(OpenedCohort(cohort, blobs))
+        return found
+
+    def open(
+        self,
+        change: Opening | None = None,
+        seed: bytes | None = None,
+        retreat: Sequence[Commitment] | None = None,
+        by: Ledger | None = None,
+        settle_gas: int = SETTLE_GAS,
+    ) -> list[Receipt]:
+        """Opens the round, and settles it where there is gas for that; of the opening as `change` makes it."""
+        hidden, opened = self.hidden[self.round], self.opened()
+        return (by or self.aggregator).open_canaries(
+            self.task, self.round, hidden.seed if seed is None else seed,
+            hidden.retreat.points if retreat is None else retreat,
+            opened if change is None else change(opened), settle_gas,
+        )  # fmt: skip

@@ -1,0 +1,573 @@
+"""Canary rounds and publication by digest on a real chain: what is settled, paid, slashed and explained, and how every
+lie about a hidden sum is refused.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from canary_driver import BITS, CANARY_LAYOUT, SETTLE_GAS, CanaryDriver
+from chain_driver import BOND, LocalChain, TaskDriver, refused
+from consilium_chain.ledger import OpenedCohort, PublishedCohort
+from consilium_chain.round_record import RoundRecord, Terms
+from consilium_chain.settlement import Reason, Settlement, settle
+from consilium_chain.views import (
+    DOES_NOT_MATCH,
+    Outcome,
+    Payout,
+    PayoutReason,
+    Phase,
+    Role,
+    SlashReason,
+    VoidReason,
+    members,
+)
+from consilium_zk.blobs import Blob, add, negate
+from consilium_zk.canaries import published_blob, read_lanes, seed_commitment
+from consilium_zk.constants import BLS_MODULUS
+from consilium_zk.curve import GENERATOR
+from consilium_zk.kzg import commit, versioned_hash
+from consilium_zk.packing import unpack
+
+GOOD, BAD = [60_000, 40_000], [-80_000, -90_000]
+Scores = Sequence[Sequence[int] | None]
+
+
+def expected(task: TaskDriver, scores: Scores, turned: int | None) -> Settlement:
+    """What the reference makes of the task's first training round, before which nobody was paid or slashed. Every
+    voter has a seat.
+    """
+    terms, state = Terms.of(task.params), task.operator.round_state(task.task, 1)
+    record = RoundRecord(
+        pool_left=task.params.pool,
+        weights=tuple(hospital.weight for hospital in task.operator.hospitals(task.task)),
+        hospital_bonds=(BOND,) * task.hospitals,
+        voter_bonds=(BOND,) * task.voters,
+        aggregator_bond=BOND,
+        cohorts=tuple(task.operator.cohort_members(task.task, 1, k) for k in range(state.cohorts)),
+        viable=state.viable_cohorts,
+        committed=state.committed,
+        survivors=state.survivors,
+        turned=turned,
+        seated=(1 << task.voters) - 1,
+        scores=tuple(None if ballot is None else tuple(ballot) for ballot in scores),
+    )
+    return settle(terms, record)
+
+
+def assert_as_expected(task: TaskDriver, wanted: Settlement) -> None:
+    """The chain's medians, payments, slashes and explanations of the first training round are the reference's."""
+    state = task.operator.round_state(task.task, 1)
+    outcome = Outcome.SETTLED if wanted.void is VoidReason.NONE else Outcome.VOID
+    assert (state.outcome, state.void_reason) == (outcome, wanted.void)
+    assert (state.medians, state.accepted_cohorts) == (wanted.medians, wanted.accepted)
+    addresses = {
+        Role.HOSPITAL: [node.address for node in task.nodes],
+        Role.VOTER: [judge.address for judge in task.judges],
+        Role.AGGREGATOR: [task.aggregator.address],
+    }
+    paid, slashed = Counter[str](), Counter[str]()
+    for event in task.events("Rewarded"):
+        paid[event["account"]] += event["amount"]
+    for event in task.events("Slashed"):
+        slashed[event["account"]] += event["amount"]
+    for account in wanted.accounts:
+        address = addresses[account.role][account.index]
+        assert (paid.pop(address, 0), slashed.pop(address, 0)) == (account.reward, account.slash), account
+        assert task.operator.explain(task.task, 1, address) == Payout(
+            account.role, account.reason.code, account.base, account.part, account.whole, account.reward, account.slash
+        )
+    assert (paid, slashed) == ({}, {})
+    assert task.chain.unaccounted() == 0
+
+
+def reasons(wanted: Settlement, role: Role) -> list[Reason]:
+    return [account.reason for account in wanted.accounts if account.role is role]
+
+
+def slashes(task: TaskDriver) -> list[tuple[str, int, SlashReason]]:
+    return [(e["account"], e["amount"], SlashReason(e["reason"])) for e in task.events("Slashed")]
+
+
+# Rounds that go well
+
+
+@pytest.mark.parametrize("turned", range(4))
+def test_canary_round_settles_whichever_sums_are_turned(local_chain: LocalChain, turned: int) -> None:
+    """Two honest voters, one that is a little off, a lazy one, and one that takes every canary for the sum."""
+    task = CanaryDriver(local_chain, hospitals=3, voters=5, turned=turned, terms={"cohorts": 2})
+    task.to_committing().commit_all()
+    sums = [task.cohort_sum(cohort, range(3)) for cohort in range(2)]
+    task.publish()
+    state = task.round_state
+    assert (state.summed_cohorts, state.turned_cohorts) == (0, 0)  # nobody can tell yet
+    shown = [task.shown_sum(cohort, range(3)) for cohort in range(2)]
+    hashes = [task.operator.expected_blob_hash(task.task, 1, cohort, 0) for cohort in range(2)]
+    assert hashes == [versioned_hash(commit(cohort.blobs[0])) for cohort in shown]
+    ballots = [
+        task.ballot(GOOD, BAD),
+        task.ballot(GOOD, BAD),
+        task.ballot([60_100, 40_100], [-80_100, -90_100]),
+        [0] * 4,
+        task.ballot(BAD, GOOD),
+    ]
+    task.draw().vote(ballots)
+    task.open()
+
+    after = task.operator.round_state(task.task, 1)
+    assert (after.turned_cohorts, after.summed_cohorts) == (turned, 0b11)
+    wanted = expected(task, ballots, turned)
+    failed = Reason.FAILED_CANARY
+    assert reasons(wanted, Role.VOTER) == [Reason.PAID] * 3 + [failed] * 2
+    assert_as_expected(task, wanted)
+    # What anybody reads of the published blobs, once it is known how, is the exact sum of what was committed.
+    retreat = task.hidden[1].retreat.lanes
+    for cohort in range(2):
+        present = list(members(task.operator.cohort_members(task.task, 1, cohort)))
+        weights = [task.weight(i, 1) for i in present]
+        lanes = unpack(shown[cohort].blobs, task.lanes, CANARY_LAYOUT, sum(weights))
+        exact = sum(w * task.updates[1, i].lanes for w, i in zip(weights, present, strict=True))
+        is_turned = bool(turned >> cohort & 1)
+        np.testing.assert_array_equal(read_lanes(lanes, retreat, sum(weights), BITS, is_turned), exact)
+        assert sums[cohort].blobs != shown[cohort].blobs
+
+
+def test_who_does_not_tell_the_sums_from_their_canaries_is_slashed(local_chain: LocalChain) -> None:
+    task = CanaryDriver(local_chain, hospitals=2, voters=4, turned=0b10, terms={"cohorts": 2})
+    task.to_scoring()
+    honest, far = task.ballot(GOOD, BAD), task.ballot([90_000, 40_000], BAD)
+    ballots = [honest, honest, [0] * 4, far]
+    task.vote(ballots)
+    task.open()
+    wanted = expected(task, ballots, 0b10)
+    assert reasons(wanted, Role.VOTER) == [Reason.PAID, Reason.PAID, Reason.FAILED_CANARY, Reason.FAR]
+    assert slashes(task) == [(task.judges[2].address, BOND // 2, SlashReason.FAILED_CANARY)]
+    assert_as_expected(task, wanted)
+    assert (task.round, task.phase) == (2, Phase.FORMING)
+
+
+def test_pairs_within_the_margin_test_nobody_and_pay_no_voter(local_chain: LocalChain) -> None:
+    task = CanaryDriver(local_chain, voters=3, turned=1, terms={"cohorts": 1})
+    task.to_scoring()
+    ballots = [task.ballot([50_000], [1]), task.ballot([50_000], [1]), [7, 7]]
+    task.vote(ballots)
+    task.open()
+    wanted = expected(task, ballots, 1)
+    assert reasons(wanted, Role.VOTER) == [Reason.UNTESTED] * 3
+    assert_as_expected(task, wanted)
+
+
+def test_update_of_several_blobs_is_opened_blob_by_blob_by_anybody(local_chain: LocalChain) -> None:
+    task = CanaryDriver(local_chain, voters=2, turned=1, terms={"update_blobs": 3, "statistics_blobs": 3, "rounds": 1})
+    task.to_scoring()
+    ballots = [task.ballot([60_000], [-80_000])] * 2
+    task.vote(ballots)
+    first, rest = task.opened()[0].blobs[:1], task.opened()[0].blobs[1:]
+    stranger = local_chain.funded()
+    task.open(lambda _: [OpenedCohort(0, first)], by=stranger, settle_gas=10**8)
+    assert (task.phase, task.round_state.summed_cohorts) == (Phase.OPENING, 0)
+    with refused("CommitmentMismatch", blob=1):
+        task.open(lambda _: [OpenedCohort(0, [*first, *reversed(rest)])], by=stranger)
+    task.open(by=stranger)
+    assert task.phase is Phase.ENDED
+    assert_as_expected(task, expected(task, ballots, 1))
+
+
+def test_second_round_hides_by_its_own_seed_and_retreat(local_chain: LocalChain) -> None:
+    task = CanaryDriver(local_chain, voters=2, terms={"cohorts": 2})
+    task.to_scoring()
+    task.vote([task.ballot(GOOD, BAD)] * 2)
+    task.open()
+    task.turned = 0b11
+    task.form().commit_all().publish()
+    task.draw().vote([task.ballot(GOOD, BAD)] * 2)
+    task.open()
+    assert task.operator.round_state(task.task, 2).turned_cohorts == 0b11
+    assert (task.phase, slashes(task)) == (Phase.ENDED, [])
+
+
+# Publication by digest
+
+
+@pytest.mark.parametrize("driver", [TaskDriver, CanaryDriver])
+def test_digests_task_settles_without_a_blob_transaction(local_chain: LocalChain, driver: type[TaskDriver]) -> None:
+    first = local_chain.treasury.connection.block_number()
+    task = driver(local_chain, voters=2, terms={"digests": True, "rounds": 1})
+    task.to_scoring()
+    assert task.operator.round_state(task.task, 0).outcome is Outcome.SETTLED
+    if isinstance(task, CanaryDriver):
+        ballots = [task.ballot([60_000], [-80_000])] * 2
+        task.vote(ballots)
+        task.open()
+    else:
+        ballots = [[60_000]] * 2
+        task.judge(ballots)
+    assert_as_expected(task, expected(task, ballots, 0 if isinstance(task, CanaryDriver) else None))
+    assert task.phase is Phase.ENDED
+    assert local_chain.blob_transactions(first) == 0
+
+
+def test_blobs_task_sends_blobs(local_chain: LocalChain) -> None:
+    """What the test above counts is there to be counted."""
+    first = local_chain.treasury.connection.block_number()
+    CanaryDriver(local_chain).to_scoring()
+    assert local_chain.blob_transactions(first) == 2
+
+
+def test_digest_of_another_sum_is_refused_at_once_without_canaries(local_chain: LocalChain) -> None:
+    task = TaskDriver(local_chain, terms={"digests": True}).to_committing().commit_all()
+    with refused("BlobMismatch", cohort=0, blob=0):
+        task.publish(one_bit_changed)
+
+
+def test_digests_are_refused_in_a_task_of_blobs(local_chain: LocalChain) -> None:
+    task = TaskDriver(local_chain).join().commit_all()
+    total = task.cohort_sum(0, range(2))
+    total = replace(total, digests=[versioned_hash(commit(total.blobs[0]))])
+    with refused("NotByDigest", taskId=task.task):
+        task.aggregator.publish_digests(task.task, 0, 0b11, [total])
+
+
+# What does not match
+
+
+@pytest.mark.parametrize(("kind", "words"), [("canaries", 2), ("canaries", 3), ("digests", 2), ("both", 3)])
+def test_word_of_most_slashes_the_aggregator_and_of_few_goes_unpaid(
+    local_chain: LocalChain, kind: str, words: int
+) -> None:
+    has_canaries, terms = kind != "digests", {"digests": kind != "canaries"}
+    task = (CanaryDriver if has_canaries else TaskDriver)(local_chain, voters=4, terms=terms).to_scoring()
+    size = 2 if has_canaries else 1
+    honest = [60_000, -80_000][:size]
+    ballots: Scores = [*[[DOES_NOT_MATCH] * size] * words, *[honest] * (4 - words)]
+    task.vote(ballots)
+    if has_canaries and words == 2:
+        assert isinstance(task, CanaryDriver)
+        task.open()
+    else:
+        task.operator.settle(task.task, 1)
+    wanted = expected(task, ballots, 0 if has_canaries and words == 2 else None)
+    assert (wanted.void is VoidReason.MISMATCHED) == (words == 3)
+    assert task.operator.round_state(task.task, 1).mismatched == (1 << words) - 1
+    if words == 3:
+        assert slashes(task) == [(task.aggregator.address, BOND // 4, SlashReason.MISMATCHED)]
+    assert_as_expected(task, wanted)
+
+
+def test_one_word_among_honest_ballots_is_unpaid_and_not_slashed(local_chain: LocalChain) -> None:
+    task = CanaryDriver(local_chain, voters=3, turned=1).to_scoring()
+    assert isinstance(task, CanaryDriver)
+    honest = task.ballot([60_000], [-80_000])
+    ballots = [honest, [DOES_NOT_MATCH] * 2, honest]
+    task.vote(ballots)
+    task.open()
+    wanted = expected(task, ballots, 1)
+    assert reasons(wanted, Role.VOTER) == [Reason.PAID, Reason.FAR, Reason.PAID]
+    assert slashes(task) == []
+    assert_as_expected(task, wanted)
+
+
+def test_statistics_that_do_not_match_slash_the_aggregator(local_chain: LocalChain) -> None:
+    task = TaskDriver(local_chain, voters=3, terms={"digests": True}).join().commit_all()
+    task.publish()
+    task.draw().judge([[DOES_NOT_MATCH], [DOES_NOT_MATCH], [0]])
+    assert task.operator.round_state(task.task, 0).void_reason is VoidReason.MISMATCHED
+    assert slashes(task) == [(task.aggregator.address, BOND // 4, SlashReason.MISMATCHED)]
+    assert local_chain.unaccounted() == 0
+
+
+def test_plain_blobs_cannot_be_said_not_to_match(local_chain: LocalChain) -> None:
+    """There the score is one like any other, and a very bad one."""
+    task = TaskDriver(local_chain, voters=3).to_scoring()
+    task.judge([[DOES_NOT_MATCH]] * 3)
+    state = task.operator.round_state(task.task, 1)
+    assert (state.outcome, state.mismatched, state.medians) == (Outcome.SETTLED, 0, (DOES_NOT_MATCH,))
+
+
+# Nothing opened
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_round_that_is_not_opened_slashes_the_aggregator(local_chain: LocalChain, silent: bool) -> None:
+    task = CanaryDriver(local_chain, voters=3, turned=1).to_scoring()
+    assert isinstance(task, CanaryDriver)
+    honest = task.ballot([60_000], [-80_000])
+    ballots: Scores = [honest, honest, None if silent else honest]
+    task.vote(ballots)
+    if silent:
+        task.pass_deadline()
+    task.operator.settle(task.task, 1)
+    assert task.phase is Phase.OPENING
+    with refused("PhaseNotOver", taskId=task.task):
+        task.tick()
+    task.pass_deadline()
+    with refused("PhaseOver", taskId=task.task):
+        task.open()
+    task.tick()
+    wanted = expected(task, ballots, None)
+    assert wanted.void is VoidReason.NOT_OPENED
+    assert_as_expected(task, wanted)
+    assert (task.aggregator.address, BOND // 4, SlashReason.NOT_OPENED) in slashes(task)
+    assert (task.round, task.phase) == (2, Phase.FORMING)
+
+
+def test_opening_one_cohort_of_two_is_not_enough(local_chain: LocalChain) -> None:
+    task = CanaryDriver(local_chain, voters=2, terms={"cohorts": 2}).to_scoring()
+    assert isinstance(task, CanaryDriver)
+    task.vote([task.ballot(GOOD, BAD)] * 2)
+    task.open(lambda opened: opened[:1], settle_gas=10**8)
+    with refused("CohortsNotOpened", opened=0b01, wanted=0b11):
+        task.operator.settle(task.task, 1)
+    task.pass_deadline()
+    task.tick()
+    assert task.operator.round_state(task.task, 1).void_reason is VoidReason.NOT_OPENED
+
+
+# Withheld uploads
+
+
+@pytest.mark.parametrize("driver", [TaskDriver, CanaryDriver])
+def test_withheld_upload_costs_the_hospital_and_the_aggregators_fee(
+    local_chain: LocalChain, driver: type[TaskDriver]
+) -> None:
+    task = driver(local_chain, hospitals=3, voters=2).to_committing().commit_all()
+    task.publish(survivors=[0, 2])
+    even_part = 10_001 // 2 // 10 // 3  # of the aggregator's fee of a round: far below a fiftieth of the bond
+    slash = (task.nodes[1].address, even_part, SlashReason.WITHHELD_UPLOAD)
+    assert slashes(task) == [slash]
+    assert task.operator.hospitals(task.task)[1].bond == BOND - even_part
+    task.draw()
+    if isinstance(task, CanaryDriver):
+        ballots = [task.ballot([60_000], [-80_000])] * 2
+        task.vote(ballots)
+        task.open()
+    else:
+        ballots = [[60_000]] * 2
+        task.judge(ballots)
+    wanted = expected(task, ballots, 0 if isinstance(task, CanaryDriver) else None)
+    assert reasons(wanted, Role.HOSPITAL) == [Reason.PAID, Reason.WITHHELD, Reason.PAID]
+    assert_as_expected(task, wanted)
+    # The rows' weights are 1, 2, 3: what it cost the hospital, it cost the aggregator, too.
+    assert wanted.account(Role.AGGREGATOR).part == 4
+
+
+@pytest.mark.parametrize(("terms", "slash"), [({"withheld_slash_bps": 0}, 0), ({"pool": 10**24}, BOND // 50)])
+def test_withheld_slash_is_what_the_terms_say_up_to_the_fee(
+    local_chain: LocalChain, terms: dict[str, int], slash: int
+) -> None:
+    bond = {"aggregator_bond": 400_000 * 10**18} if "pool" in terms else {}
+    task = TaskDriver(local_chain, hospitals=2, terms=terms | bond).to_committing().commit_all()
+    task.publish(survivors=[0])
+    assert [amount for _, amount, _ in slashes(task)] == [slash] * bool(slash)
+    task.draw().judge([[1_000]])
+    payout = task.operator.explain(task.task, 1, task.nodes[1].address)
+    assert (payout.reason, payout.slash) == (PayoutReason.WITHHELD, slash)
+
+
+# Lies about a hidden sum
+
+
+def one_bit_changed(cohort: PublishedCohort) -> PublishedCohort:
+    raw = bytearray(cohort.blobs[0])
+    raw[31] ^= 1
+    return replace(cohort, blobs=[Blob(bytes(raw)), *cohort.blobs[1:]])
+
+
+def hidden_otherwise(
+    task: CanaryDriver, cohort: PublishedCohort, turned: bool, weight: int, without: int | None = None
+) -> PublishedCohort:
+    total = task.cohort_sum(cohort.index, range(task.hospitals)).blobs[0]
+    if without is not None:
+        total = add([total, negate(task.updates[1, without].blobs[0])])
+    retreat = task.hiding().retreat
+    return replace(cohort, blobs=[published_blob(total, retreat.blobs[0], weight, retreat.layout, turned)])
+
+
+def other_way(task: CanaryDriver, cohort: PublishedCohort) -> PublishedCohort:
+    return hidden_otherwise(task, cohort, not task.turned, task.weight_of(0, range(2)))
+
+
+def without_a_survivor(task: CanaryDriver, cohort: PublishedCohort) -> PublishedCohort:
+    return hidden_otherwise(task, cohort, bool(task.turned), task.weight_of(0, range(2)), without=0)
+
+
+def as_if_it_weighed_more(task: CanaryDriver, cohort: PublishedCohort) -> PublishedCohort:
+    return hidden_otherwise(task, cohort, bool(task.turned), task.weight_of(0, range(2)) + 1)
+
+
+def not_hidden(task: CanaryDriver, cohort: PublishedCohort) -> PublishedCohort:
+    return task.cohort_sum(0, range(2))
+
+
+def bit_changed(task: CanaryDriver, cohort: PublishedCohort) -> PublishedCohort:
+    return one_bit_changed(cohort)
+
+
+LIES = [bit_changed, other_way, without_a_survivor, as_if_it_weighed_more, not_hidden]
+
+
+@pytest.mark.parametrize(
+    ("lie", "turned", "digests"),
+    [(lie, turned, bool((place + turned) % 2)) for place, lie in enumerate(LIES) for turned in (0, 1)],
+)
+def test_opening_refuses_what_is_not_the_hidden_sum(
+    local_chain: LocalChain,
+    lie: Callable[[CanaryDriver, PublishedCohort], PublishedCohort],
+    turned: int,
+    digests: bool,
+) -> None:
+    task = CanaryDriver(local_chain, turned=turned, terms={"digests": digests})
+    task.to_committing().commit_all()
+    task.publish(lambda cohort: lie(task, cohort))
+    task.draw().vote([task.ballot([60_000], [-80_000])])
+    with refused("BlobMismatch", cohort=0, blob=0):
+        task.open()
+    task.operator.settle(task.task, 1)
+    task.pass_deadline()
+    task.tick()
+    assert slashes(task) == [(task.aggregator.address, BOND // 4, SlashReason.NOT_OPENED)]
+    assert task.operator.round_state(task.task, 1).void_reason is VoidReason.NOT_OPENED
+    assert task.events("Rewarded") == []
+
+
+@pytest.fixture
+def revealed(local_chain: LocalChain) -> CanaryDriver:
+    """The second of two rounds, all revealed: there is an opening to replay."""
+    task = CanaryDriver(local_chain, voters=1, turned=1)
+    task.to_scoring()
+    task.vote([task.ballot([60_000], [-80_000])])
+    task.open()
+    task.form().commit_all().publish()
+    task.draw().vote([task.ballot([60_000], [-80_000])])
+    return task
+
+
+def test_opening_refuses_seed_and_retreat_of_another_round(revealed: CanaryDriver) -> None:
+    first, second = revealed.hidden[1], revealed.hidden[2]
+    for seed, retreat in [
+        (first.seed, first.retreat), (first.seed, second.retreat), (second.seed, first.retreat),
+        (bytes(32), second.retreat), (seed_commitment(second.seed), second.retreat),
+    ]:  # fmt: skip
+        with refused("CanariesMismatch", taskId=revealed.task, round=2):
+            revealed.open(seed=seed, retreat=retreat.points)
+    with refused("CanariesMismatch", taskId=revealed.task, round=2):
+        revealed.open(retreat=[GENERATOR])
+    with refused("CanariesMismatch", taskId=revealed.task, round=2):
+        revealed.open(retreat=[])
+    revealed.open()  # nothing of what was refused stays
+    assert revealed.phase is Phase.ENDED
+    assert slashes(revealed) == []
+
+
+def test_opening_refuses_replay_of_another_rounds_points(revealed: CanaryDriver) -> None:
+    points = [revealed.updates[1, index].committed.points for index in range(2)]
+
+    def replayed(opened: list[OpenedCohort]) -> list[OpenedCohort]:
+        pair = revealed.hidden[1].secrets.blinders[0][0]
+        return [replace(opened[0], blobs=[replace(opened[0].blobs[0], blinders=pair, points=points)])]
+
+    with refused("CommitmentMismatch", hospital=revealed.nodes[0].address, blob=0):
+        revealed.open(replayed)
+
+
+def test_opening_refuses_a_settled_round(revealed: CanaryDriver) -> None:
+    opened, hidden = revealed.opened(), revealed.hidden[2]
+    revealed.open()
+    with refused("WrongPhase", actual=Phase.ENDED, wanted=Phase.OPENING):
+        revealed.aggregator.open_canaries(revealed.task, 2, hidden.seed, hidden.retreat.points, opened, SETTLE_GAS)
+
+
+@pytest.mark.parametrize(
+    "blinders",
+    [
+        lambda one, two: (two, one),
+        lambda one, two: ((one + 1) % BLS_MODULUS, two),
+        lambda one, two: (one, (two - 1) % BLS_MODULUS),
+        lambda one, two: (0, 0),
+        lambda one, two: (-one % BLS_MODULUS, -two % BLS_MODULUS),
+    ],
+    ids=["swapped", "first", "second", "none", "negated"],
+)
+def test_opening_refuses_other_blinders(
+    revealed: CanaryDriver, blinders: Callable[[int, int], tuple[int, int]]
+) -> None:
+    def otherwise(opened: list[OpenedCohort]) -> list[OpenedCohort]:
+        (blob,) = opened[0].blobs
+        return [replace(opened[0], blobs=[replace(blob, blinders=blinders(*blob.blinders))])]
+
+    with refused("BlobMismatch", cohort=0, blob=0):
+        revealed.open(otherwise)
+
+
+@pytest.mark.parametrize("change", ["reversed", "one less", "one more"])
+def test_opening_refuses_other_points(revealed: CanaryDriver, change: str) -> None:
+    def otherwise(opened: list[OpenedCohort]) -> list[OpenedCohort]:
+        (blob,) = opened[0].blobs
+        points = {
+            "reversed": list(reversed(blob.points)),
+            "one less": blob.points[:1],
+            "one more": [*blob.points, blob.points[0]],
+        }[change]
+        return [replace(opened[0], blobs=[replace(blob, points=points)])]
+
+    with refused("CommitmentMismatch" if change == "reversed" else "PointsWrong"):
+        revealed.open(otherwise)
+
+
+def test_opening_refuses_cohorts_and_blobs_that_are_not_there(revealed: CanaryDriver) -> None:
+    with refused("CohortUnknown", cohort=1):
+        revealed.open(lambda opened: [replace(opened[0], index=1)])
+    with refused("BlobUnknown", blob=1, blobs=1):
+        revealed.open(lambda opened: [replace(opened[0], blobs=list(opened[0].blobs) * 2)])
+
+
+def test_opening_is_refused_before_all_have_revealed(local_chain: LocalChain) -> None:
+    """Who knew which sums are turned could still fill its ballot by that."""
+    task = CanaryDriver(local_chain, voters=2).to_scoring()
+    assert isinstance(task, CanaryDriver)
+    with refused("WrongPhase", actual=Phase.SCORING, wanted=Phase.OPENING):
+        task.open()
+    for voter in range(2):
+        task.score(voter, task.ballot([60_000], [-80_000]))
+    task.reveal(0)
+    with refused("PhaseNotOver", taskId=task.task):
+        task.open()
+    task.reveal(1)
+    task.open()
+    assert task.operator.round_state(task.task, 1).outcome is Outcome.SETTLED
+
+
+def test_canaries_are_set_once_before_publication_and_only_where_there_are_some(local_chain: LocalChain) -> None:
+    task = CanaryDriver(local_chain).to_committing().commit_all()
+    assert isinstance(task, CanaryDriver)
+    with refused("CanaryRound", taskId=task.task, round=1):  # nobody may show the sum's hash beside the canary's
+        task.aggregator.publish_sums(task.task, 1, 0b11, [task.cohort_sum(0, range(2))])
+    task.aggregator.publish_sums(task.task, 1, 0b11, [])
+    calls = task.aggregator._tasks.functions
+    with refused("CanariesNotSet", taskId=task.task, round=1):
+        task.aggregator.connection.send(calls.publish(task.task, 1, 0, 0, 0, 1))
+    said = task.hiding().canaries
+    other = local_chain.funded()
+    with refused("NotAggregator", caller=other.address):
+        other.connection.send(
+            other._tasks.functions.setCanaries(task.task, 1, said.seed_commitment, said.retreat_digest)
+        )
+    task.aggregator.connection.send(calls.setCanaries(task.task, 1, said.seed_commitment, said.retreat_digest))
+    with refused("CanariesAlreadySet", taskId=task.task, round=1):
+        task.aggregator.connection.send(calls.setCanaries(task.task, 1, bytes(32), bytes(32)))
+    assert task.operator.canaries_set(task.task, 1) == said
+
+    plain = TaskDriver(local_chain).to_committing().commit_all()
+    with refused("NotACanaryRound", taskId=plain.task, round=1):
+        plain.aggregator.publish_sums(plain.task, 1, 0b11, [], said)
+
+
+def test_ballots_of_a_canary_round_hold_two_scores_of_each_cohort(local_chain: LocalChain) -> None:
+    task = CanaryDriver(local_chain, terms={"cohorts": 2}).to_scoring()
+    task.score(0, [1, 2])
+    with refused("ScoreCountWrong", given=2, wanted=4):
+        task.reveal(0)

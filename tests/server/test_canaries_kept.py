@@ -1,0 +1,304 @@
+"""A canary round at the aggregator: what it publishes and keeps, and that it opens what another process published."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import traceback
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from canary_driver import CanaryDriver, seed_of
+from chain_driver import WINDOW, LocalChain
+from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.connection import Connection
+from consilium_chain.deployment import Deployment
+from consilium_chain.ledger import Ledger
+from consilium_chain.proposal import task_params
+from consilium_chain.rounds import Step
+from consilium_chain.sums import Retreat
+from consilium_chain.task_spec import parse_task_spec
+from consilium_chain.views import Outcome, Phase, Role
+from consilium_server.aggregator import Aggregator
+from consilium_server.canaries import HiddenSums, RoundSecrets, keep, kept
+from consilium_server.errors import CanariesLost
+from consilium_server.uploads import CohortSum, Upload
+from consilium_zk.blobs import Blob, blinders, scale, with_blinders
+from consilium_zk.canaries import is_turned, read_lanes, retreat_lanes, seed_commitment
+from consilium_zk.constants import BLS_MODULUS
+from consilium_zk.kzg import commit
+from consilium_zk.packing import LaneLayout, pack, unpack
+from eth_account import Account
+from task_files import DATA
+
+LAYOUT = LaneLayout(bits=17, total_weight=64)
+LANES = LAYOUT.lanes_per_blob
+SECRETS = RoundSecrets(bytes(range(200, 232)), {0: [(3, BLS_MODULUS - 1)], 2: [(0, 1), (2**200, 77)]})
+
+# What is published
+
+
+def random_sum(random: np.random.Generator, weight: int) -> tuple[CohortSum, Any]:
+    lanes = random.integers(0, weight * (2**16 - 2) + 1, 2 * LANES, dtype=np.uint64)
+    blobs = [
+        with_blinders(blob, *(int.from_bytes(random.bytes(31), "big") for _ in range(2)))
+        for blob in pack(lanes, LAYOUT, total_weight=weight)
+    ]
+    return CohortSum(blobs, [commit(blob) for blob in blobs]), lanes
+
+
+@pytest.mark.parametrize("turned", [0b00, 0b01, 0b10, 0b11])
+def test_hidden_sums_commit_to_what_they_publish_and_read_back(turned: int) -> None:
+    random = np.random.default_rng(turned)
+    retreat = Retreat(retreat_lanes(random.integers(-(2**17), 2**17, 2 * LANES), 16), LAYOUT)
+    hidden = HiddenSums(4, 2, seed_of(turned, 4, 2, 2), retreat)
+    for cohort, weight in enumerate((5, 64)):
+        total, lanes = random_sum(random, weight)
+        shown = hidden.hide(cohort, total, weight)
+        assert shown.commitments == [commit(blob) for blob in shown.blobs]
+        assert [blinders(blob) for blob in shown.blobs] == [(0, 0), (0, 0)]
+        assert hidden.secrets.blinders[cohort] == [blinders(blob) for blob in total.blobs]
+        published = unpack(shown.blobs, 2 * LANES, LAYOUT, weight)
+        is_reversed = bool(turned >> cohort & 1)
+        np.testing.assert_array_equal(read_lanes(published, retreat.lanes, weight, 16, is_reversed), lanes)
+    assert hidden.secrets.seed == hidden.seed
+    assert (hidden.canaries.seed_commitment, hidden.canaries.retreat_digest) == (
+        seed_commitment(hidden.seed), retreat.digest,
+    )  # fmt: skip
+
+
+# What is kept
+
+
+def test_secrets_come_back_as_they_were_kept(tmp_path: Path) -> None:
+    keep(tmp_path, 7, 3, SECRETS)
+    assert kept(tmp_path, 7, 3) == SECRETS
+    other = RoundSecrets(bytes(32), {1: [(5, 6)]})
+    keep(tmp_path, 7, 4, other)
+    assert (kept(tmp_path, 7, 3), kept(tmp_path, 7, 4)) == (SECRETS, other)
+
+
+def test_secrets_are_their_owners_alone_even_under_a_wide_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        keep(tmp_path, 7, 3, SECRETS)
+    finally:
+        os.umask(before)
+    (file,) = tmp_path.iterdir()  # nothing half-written beside it
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def cut(raw: bytes) -> bytes:
+    return raw[: len(raw) // 2]
+
+
+def garbage(raw: bytes) -> bytes:
+    return b"\xff\x00" + raw
+
+
+def without_seed(raw: bytes) -> bytes:
+    return json.dumps({"blinders": json.loads(raw)["blinders"]}).encode()
+
+
+def seed_no_text(raw: bytes) -> bytes:
+    return json.dumps(json.loads(raw) | {"seed": 5}).encode()
+
+
+def seed_no_hex(raw: bytes) -> bytes:
+    return json.dumps(json.loads(raw) | {"seed": json.loads(raw)["seed"][:-1] + "z"}).encode()
+
+
+def three_blinders(raw: bytes) -> bytes:
+    return json.dumps(json.loads(raw) | {"blinders": {"0": [["0x1", "0x2", "0x3"]]}}).encode()
+
+
+def blinders_a_list(raw: bytes) -> bytes:
+    return json.dumps(json.loads(raw) | {"blinders": [1]}).encode()
+
+
+def no_object(raw: bytes) -> bytes:
+    return b"[]"
+
+
+SPOILT = [cut, garbage, without_seed, seed_no_text, seed_no_hex, three_blinders, blinders_a_list, no_object]
+
+
+@pytest.mark.parametrize("spoil", [*SPOILT, None], ids=lambda spoil: spoil.__name__ if spoil else "missing")
+def test_lost_secrets_are_named_and_quoted_nowhere(tmp_path: Path, spoil: Callable[[bytes], bytes] | None) -> None:
+    keep(tmp_path, 7, 3, SECRETS)
+    (file,) = tmp_path.iterdir()
+    if spoil is None:
+        file.unlink()
+    else:
+        file.write_bytes(spoil(file.read_bytes()))
+    with pytest.raises(CanariesLost, match="round 3 of task 7") as caught:
+        kept(tmp_path, 7, 3)
+    said = "".join(traceback.format_exception(caught.value))
+    assert caught.value.__suppress_context__
+    quoted = [SECRETS.seed.hex(), SECRETS.seed.hex()[:16], hex(BLS_MODULUS - 1), hex(2**200)]
+    assert [secret for secret in quoted if secret in said] == []
+
+
+# What a process opens that did not publish it
+
+TASK = f"""
+name = "kept"
+{DATA}
+[model]
+name = "logistic"
+[rounds]
+rounds = 1
+cohorts = 1
+max_hospitals = 2
+max_weight = 16
+[judging]
+seats = 1
+min_voters = 1
+max_voters = 1
+min_reveals = 1
+[money]
+pool = 100
+[windows]
+join = {WINDOW}
+commit = {WINDOW}
+upload = {WINDOW}
+publish = {WINDOW}
+score = {WINDOW}
+reveal = {WINDOW}
+"""
+
+
+def aggregator_of(url: str, deployment: Deployment, key: bytes, task: int, folder: Path) -> Aggregator:
+    ledger = Ledger(Connection(url, Account.from_key(key)), deployment)
+    home = folder / "home"
+    home.mkdir(exist_ok=True)
+    settings = SimpleNamespace(connect=lambda: ledger, artifacts=folder / "store", task=task, home=home)
+    return Aggregator(settings)  # type: ignore[arg-type]
+
+
+def give_uploads(aggregator: Aggregator, uploads: dict[int, list[bytes]]) -> None:
+    """As if they had come by Flower."""
+    found = {index: Upload([Blob(blob) for blob in blobs]) for index, blobs in uploads.items()}
+    aggregator._collected = SimpleNamespace(uploads=found, arrived=0b11, failed=0)  # type: ignore[assignment]
+    aggregator._collection_round = 1
+
+
+def attempt(aggregator: Aggregator, step: Step) -> None:
+    state = aggregator.ledger.state(aggregator.number)
+    aggregator._attempt(step, state, aggregator.ledger.round_state(aggregator.number, state.round))
+
+
+def publish_and_be_killed(
+    url: str, deployment: Deployment, key: bytes, task: int, folder: Path, uploads: dict[int, list[bytes]]
+) -> None:
+    aggregator = aggregator_of(url, deployment, key, task, folder)
+    give_uploads(aggregator, uploads)
+    attempt(aggregator, Step.PUBLISH)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.fixture(params=["blobs", "digests"])
+def uploaded(local_chain: LocalChain, tmp_path: Path, request: pytest.FixtureRequest) -> CanaryDriver:
+    """A task of a file, whose training round waits for its publication."""
+    text = (TASK + f'[update]\npublication = "{request.param}"\n').encode()
+    spec = parse_task_spec(text)
+    (aggregator,) = local_chain.staked(Role.AGGREGATOR, 1)
+    params = task_params(spec, ArtifactStore(tmp_path / "store").put_file(text), aggregator.address)
+    terms = {name: value for name, value in asdict(params).items() if name != "aggregator"}
+    task = CanaryDriver(
+        local_chain, terms=terms, layout=spec.update_layout,
+        statistics=(spec.statistics_layout, spec.statistics_values),
+    )  # fmt: skip
+    task.to_committing().commit_all()
+    assert task.phase is Phase.UPLOADING
+    return task
+
+
+def party(task: CanaryDriver, folder: Path) -> tuple[str, Deployment, bytes, int, Path]:
+    """What makes an aggregator."""
+    account = task.aggregator.connection.account
+    assert account is not None
+    return task.chain.node.url, task.chain.deployment, bytes(account.key), task.task, folder
+
+
+def weighted(task: CanaryDriver) -> dict[int, list[bytes]]:
+    return {
+        index: [bytes(scale(blob, task.weight(index, 1))) for blob in task.updates[1, index].blobs]
+        for index in range(task.hospitals)
+    }
+
+
+def test_aggregator_that_was_killed_after_publishing_opens_from_its_disk(
+    uploaded: CanaryDriver, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task, whose = uploaded, party(uploaded, tmp_path)
+    before = task.operator.state(task.task), task.round_state
+    child = multiprocessing.get_context("spawn").Process(target=publish_and_be_killed, args=(*whose, weighted(task)))
+    child.start()
+    child.join(120)
+    assert child.exitcode == -signal.SIGKILL
+    assert task.phase is Phase.DRAWING
+    secret = kept(tmp_path / "home", task.task, 1)
+    task.turned = int(is_turned(secret.seed, task.task, 1, 0))
+
+    again = aggregator_of(*whose)
+    again._attempt(Step.PUBLISH, *before)  # which it would do by an old view of the chain, and without any uploads
+    assert kept(tmp_path / "home", task.task, 1) == secret
+    task.draw().vote([task.ballot([60_000], [-80_000])])
+    again.conduct(None, {})  # type: ignore[arg-type]  # nothing is asked of hospitals any more
+    state = task.operator.round_state(task.task, 1)
+    assert (state.outcome, state.turned_cohorts) == (Outcome.SETTLED, task.turned)
+    assert task.events("Slashed") == []
+    told = capsys.readouterr().out
+    assert "opened" in [json.loads(line)["event"] for line in told.splitlines()]
+    assert secret.seed.hex() not in told
+
+
+def test_secrets_are_on_disk_before_anything_is_sent(
+    uploaded: CanaryDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    aggregator = aggregator_of(*party(uploaded, tmp_path))
+    give_uploads(aggregator, weighted(uploaded))
+    seen = []
+
+    def sent(task: int, round_: int, survivors: int, sums: Any, canaries: Any, force: bool) -> list[Any]:
+        seen.append((kept(aggregator.settings.home, task, round_), canaries, len(sums)))
+        return []
+
+    monkeypatch.setattr(aggregator.ledger, "publish_digests" if uploaded.params.digests else "publish_sums", sent)
+    attempt(aggregator, Step.PUBLISH)
+    ((secret, canaries, count),) = seen
+    assert seed_commitment(secret.seed) == canaries.seed_commitment
+    assert len(secret.blinders) == count == 1
+    own = scale(uploaded.updates[1, 0].blobs[0], uploaded.weight(0, 1))
+    other = scale(uploaded.updates[1, 1].blobs[0], uploaded.weight(1, 1))
+    sums = [(a + b) % BLS_MODULUS for a, b in zip(blinders(own), blinders(other), strict=True)]
+    assert list(secret.blinders[0][0]) == sums
+
+
+def test_aggregator_without_its_secrets_says_so_and_lets_the_deadline_pass(
+    uploaded: CanaryDriver, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    aggregator = aggregator_of(*party(uploaded, tmp_path))
+    give_uploads(aggregator, weighted(uploaded))
+    attempt(aggregator, Step.PUBLISH)
+    (file,) = (tmp_path / "home").iterdir()
+    file.unlink()
+    uploaded.draw().vote([[60_000, -80_000]])
+    attempt(aggregator, Step.OPEN)
+    assert uploaded.phase is Phase.REVEALING
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["round"] for line in told if line["event"] == "canaries-lost"] == [1]
+    assert aggregator._refused == (1, Step.OPEN)
+    attempt(aggregator, Step.SETTLE)
+    assert uploaded.phase is Phase.OPENING
+    uploaded.pass_deadline()
+    aggregator.conduct(None, {})  # type: ignore[arg-type]
+    assert uploaded.operator.round_state(uploaded.task, 1).outcome is Outcome.VOID
