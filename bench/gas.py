@@ -298,5 +298,5 @@ def plot(result: dict[str, Any], folder: Path) -> None:
 
 
 def table(result: dict[str, Any]) -> list[tuple[str, str]]:
-    shown = ("commitUpdate", PUBLISH, "commitScores", "revealScores", "settle", "ERC-20 transfer")
+    shown = ("commitUpdate", PUBLISH, "commitScores", "revealScores", "settle alone", "ERC-20 transfer")
     return [(f"gas of {name}", f"{result['calls'][name]['mean']:,}") for name in shown]
