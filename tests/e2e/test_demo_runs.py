@@ -11,9 +11,10 @@ import subprocess
 import sys
 import time
 import tomllib
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -169,9 +170,42 @@ def assert_sound(run: Run) -> None:
     assert [path for path in files if path.stat().st_mode & 0o077] == []
 
 
+@dataclass
+class Watch:
+    """Reads the chain's blocks while a demo runs: its transactions by type."""
+
+    types: Counter[int] = field(default_factory=Counter)
+
+    def __call__(self, folder: Path) -> None:
+        end = time.monotonic() + 450
+        while not (configurations := sorted(folder.glob("nodes/*/node.toml"))) and time.monotonic() < end:
+            time.sleep(0.1)
+        url, block = tomllib.loads(configurations[0].read_text())["chain_url"], 0
+        while time.monotonic() < end:
+            try:
+                found = self._block(url, block)
+            except httpx.TransportError:  # the demo has ended
+                return
+            if found is None:
+                time.sleep(0.2)
+                continue
+            self.types.update(int(transaction["type"], 16) for transaction in found["transactions"])
+            block += 1
+
+    def _block(self, url: str, number: int) -> dict[str, Any] | None:
+        call = {"jsonrpc": "2.0", "id": 1, "method": "eth_getBlockByNumber", "params": [hex(number), True]}
+        found: dict[str, Any] | None = httpx.post(url, json=call).raise_for_status().json()["result"]
+        return found
+
+
+BLOBS = 3  # the type of a transaction that carries some
+
+
 def test_honest_demo_settles_and_reports_everything(demo: Demo) -> None:
-    run = demo("--rounds", "2")
+    watch = Watch()
+    run = demo("--rounds", "2", beside=watch)
     assert_sound(run)
+    assert watch.types[BLOBS] == 3  # a publication a round
     report = run.report
     assert (report["data"], report["hospitals"], report["voters"]) == ("wdbc", 4, 5)
     assert [r["outcome"] for r in report["rounds"]] == ["settled"] * 3
@@ -207,24 +241,43 @@ def test_sign_flipping_hospital_ends_poorer_than_every_honest_one(demo: Demo) ->
     assert (attacker["name"], "harmful_cohort") in reasons
 
 
-def cheated_round(run: Run, error: str) -> dict[str, Any]:
-    """The round in which the aggregator was refused with `error`: void, and paid for by the aggregator."""
-    refused = [r for r in run.report["rounds"] if "BlobMismatch" in [x["error"] for x in r["refusals"]]]
-    assert len(refused) == 1
-    (round_,) = refused
-    assert {"who": "aggregator", "error": error}.items() <= round_["refusals"][0].items()
-    assert round_["outcome"] == "void"
-    assert [c["accepted"] for c in round_["cohorts"]] == [False] * len(round_["cohorts"])
-    assert [(s["who"], s["reason"]) for s in round_["slashes"]] == [("aggregator", "not_published")]
-    assert round_["payouts"] == []
-    return round_
+def slashed(run: Run, index: int) -> list[tuple[str, str]]:
+    return [(s["who"], s["reason"]) for s in run.report["rounds"][index]["slashes"]]
+
+
+def assert_cheat_in_second_round_is_refused_and_slashed(run: Run) -> None:
+    """What it published in the second round cannot be opened: the round is void, and paid for by the aggregator."""
+    first, cheated = run.report["rounds"][1:3]
+    assert first["outcome"] == "settled"
+    (refused,) = cheated["refusals"]
+    assert refused == {"who": "aggregator", "what": "openCanaries", "error": "BlobMismatch"}
+    assert (cheated["outcome"], cheated["void_reason"]) == ("void", "not_opened")
+    assert not any(c["accepted"] or c["sum_verified_on_chain"] for c in cheated["cohorts"])
+    assert slashed(run, 2) == [("aggregator", "not_opened")]
+    assert cheated["payouts"] == []
+
+
+def test_lazy_voter_without_blobs_fails_the_canaries_and_ends_poorer(demo: Demo) -> None:
+    watch = Watch()
+    run = demo("--digests", "--attack", "lazy", "--seats", "5", "--rounds", "2", beside=watch)
+    assert_sound(run)
+    assert [r["outcome"] for r in run.report["rounds"]] == ["settled"] * 3
+    assert_lazy_is_slashed(run)
+    assert watch.types[BLOBS] == 0
+    assert watch.types.total() > 40
+
+
+def assert_lazy_is_slashed(run: Run) -> None:
+    (lazy,) = run.parties(role="voter", honest=False)
+    assert (lazy["name"], "failed_canary") in slashed(run, 1)  # a first round improves enough to tell
+    assert {who for r in run.report["rounds"] for who in slashed(run, r["index"])} == {(lazy["name"], "failed_canary")}
+    assert gain(lazy) < 0 < min(gain(b) for b in run.parties(role="voter", honest=True))
 
 
 def test_aggregator_that_changes_a_blob_is_refused_and_slashed(demo: Demo) -> None:
     run = demo("--cheat", "change-blob", "--rounds", "2")
     assert_sound(run)
-    assert cheated_round(run, "BlobMismatch")["index"] == 2
-    assert run.report["rounds"][1]["outcome"] == "settled"
+    assert_cheat_in_second_round_is_refused_and_slashed(run)
     assert run.report["final_metric"] == pytest.approx(run.report["rounds"][2]["base_metric"])
     # Its fee for the first round, less half of its bond and of what had not vested: the second round pays nobody.
     fee = sum(int(p["amount"]) for p in run.report["rounds"][1]["payouts"] if p["who"] == "aggregator")
@@ -302,10 +355,22 @@ def test_hospitals_that_the_aggregator_ignores_commit_themselves(demo: Demo) -> 
 
 
 @pytest.mark.deep
-def test_aggregator_that_drops_a_hospital_is_refused_and_slashed(demo: Demo) -> None:
-    run = demo("--cheat", "drop-hospital", "--rounds", "2")
+@pytest.mark.parametrize("options", [["drop-hospital"], ["drop-hospital", "--digests"], ["change-blob", "--digests"]])
+def test_every_changed_sum_is_refused_and_slashed(demo: Demo, options: list[str]) -> None:
+    run = demo("--rounds", "2", "--cheat", *options)
     assert_sound(run)
-    assert cheated_round(run, "BlobMismatch")["index"] == 2
+    assert_cheat_in_second_round_is_refused_and_slashed(run)
+
+
+@pytest.mark.deep
+def test_honest_demo_by_digest_settles_without_a_blob(demo: Demo) -> None:
+    watch = Watch()
+    run = demo("--digests", "--rounds", "3", beside=watch)
+    assert_sound(run)
+    assert [r["outcome"] for r in run.report["rounds"]] == ["settled"] * 4
+    assert all(gain(b) > 0 for b in run.parties(role="hospital"))
+    assert run.report["conservation"]["burnt"] == "0"
+    assert watch.types[BLOBS] == 0
 
 
 @pytest.mark.deep
@@ -332,15 +397,20 @@ def test_poisoning_hospital_alone_in_its_cohort_loses(demo: Demo, attack: str) -
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("attack", ["lazy", "silent"])
-def test_dishonest_voter_earns_less_than_an_honest_seat(demo: Demo, attack: str) -> None:
-    run = demo("--attack", attack, "--rounds", "3", "--seats", "5")
+def test_lazy_voter_fails_the_canaries_and_ends_poorer(demo: Demo) -> None:
+    run = demo("--attack", "lazy", "--rounds", "3", "--seats", "5")
     assert_sound(run)
-    (cheat,) = run.parties(role="voter", honest=False)
-    honest = run.parties(role="voter", honest=True)
-    assert gain(cheat) < min(gain(b) for b in honest)
+    assert_lazy_is_slashed(run)
+
+
+@pytest.mark.deep
+def test_silent_voter_earns_less_than_an_honest_seat(demo: Demo) -> None:
+    run = demo("--attack", "silent", "--rounds", "3", "--seats", "5")
+    assert_sound(run)
+    (silent,) = run.parties(role="voter", honest=False)
+    assert gain(silent) < min(gain(b) for b in run.parties(role="voter", honest=True))
     reasons = {(s["who"], s["reason"]) for r in run.report["rounds"] for s in r["slashes"]}
-    assert ((cheat["name"], "not_revealed") in reasons) == (attack == "silent")
+    assert (silent["name"], "not_revealed") in reasons
 
 
 @pytest.mark.deep
