@@ -19,6 +19,8 @@ from consilium_zk.canaries import is_turned, published_blob, published_commitmen
 from consilium_server.errors import CanariesLost
 from consilium_server.uploads import CohortSum
 
+SEED_BYTES = 32
+
 Blinders = tuple[int, int]
 
 
@@ -91,7 +93,10 @@ def kept(folder: Path, task: int, round_: int) -> RoundSecrets:
             int(cohort): [(int(first, 16), int(second, 16)) for first, second in blobs]
             for cohort, blobs in raw["blinders"].items()
         }
-        return RoundSecrets(bytes.fromhex(raw["seed"]), pairs)
+        seed = bytes.fromhex(raw["seed"])
+        if len(seed) != SEED_BYTES:
+            raise CanariesLost(task, round_)
+        return RoundSecrets(seed, pairs)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):  # unchained: the error could quote the secrets
         raise CanariesLost(task, round_) from None
 

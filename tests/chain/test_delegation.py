@@ -54,7 +54,9 @@ def test_delegator_shares_rewards_and_slashes_pro_rata(local_chain: LocalChain) 
     claimable = backer.claimable(backer.address, good.address, Role.HOSPITAL)
     assert part - PAID_LATER <= claimable <= part
     _, left = shares_of(backer, bad, Role.HOSPITAL)
-    assert left == BACKING * (stakes[bad.address] - slashed["amount"]) // stakes[bad.address]
+    expected = BACKING * (stakes[bad.address] - slashed["amount"]) // stakes[bad.address]
+    # A unit less for each division: at delegation where a share is worth less than one, and at the slash.
+    assert expected - 2 <= left <= expected
     assert books(local_chain).difference == 0
 
     wallet = backer.balance(backer.address)
