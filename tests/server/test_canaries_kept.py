@@ -111,6 +111,10 @@ def seed_no_text(raw: bytes) -> bytes:
     return json.dumps(json.loads(raw) | {"seed": 5}).encode()
 
 
+def seed_too_short(raw: bytes) -> bytes:
+    return json.dumps(json.loads(raw) | {"seed": json.loads(raw)["seed"][:-2]}).encode()
+
+
 def seed_no_hex(raw: bytes) -> bytes:
     return json.dumps(json.loads(raw) | {"seed": json.loads(raw)["seed"][:-1] + "z"}).encode()
 
@@ -127,7 +131,17 @@ def no_object(raw: bytes) -> bytes:
     return b"[]"
 
 
-SPOILT = [cut, garbage, without_seed, seed_no_text, seed_no_hex, three_blinders, blinders_a_list, no_object]
+SPOILT = [
+    cut,
+    garbage,
+    without_seed,
+    seed_no_text,
+    seed_too_short,
+    seed_no_hex,
+    three_blinders,
+    blinders_a_list,
+    no_object,
+]
 
 
 @pytest.mark.parametrize("spoil", [*SPOILT, None], ids=lambda spoil: spoil.__name__ if spoil else "missing")
