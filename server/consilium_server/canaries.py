@@ -95,7 +95,7 @@ def kept(folder: Path, task: int, round_: int) -> RoundSecrets:
         }
         seed = bytes.fromhex(raw["seed"])
         if len(seed) != SEED_BYTES:
-            raise CanariesLost(task, round_)
+            raise ValueError("seed")
         return RoundSecrets(seed, pairs)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):  # unchained: the error could quote the secrets
         raise CanariesLost(task, round_) from None
