@@ -74,12 +74,15 @@ lint: dev contracts slither
 contracts-test: contracts
 	cd $(CONTRACTS) && FORGE_SNAPSHOT_CHECK=true npm run --silent test
 
+# Whole demos by themselves: each starts some twenty processes and keeps deadlines.
 python-test: dev contracts
-	$(BIN)/pytest -n 2 --dist loadgroup -m "not deep"
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not deep" --ignore=tests/e2e/test_demo_runs.py
+	$(BIN)/pytest -m "not deep" tests/e2e/test_demo_runs.py
 
 test-deep: dev contracts coverage
 	cd $(CONTRACTS) && FOUNDRY_PROFILE=deep npm run --silent test
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 2 --dist loadgroup --ignore=tests/e2e/test_demo_runs.py
+	$(BIN)/pytest tests/e2e/test_demo_runs.py
 
 bench: dev contracts
 	$(BIN)/python bench/run.py $(ARGS)

@@ -22,7 +22,7 @@ import httpx
 import psutil
 import pytest
 
-pytestmark = [pytest.mark.xdist_group("e2e"), pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 ROOT = Path(__file__).parents[2]
 HEART = ROOT.parent / "shared" / "data" / "heart"
@@ -227,6 +227,7 @@ def test_honest_demo_settles_and_reports_everything(demo: Demo) -> None:
     assert 0 <= -sum(gain(b) for b in report["balances"].values()) <= 2 * len(report["balances"])
 
 
+@pytest.mark.deep
 def test_sign_flipping_hospital_ends_poorer_than_every_honest_one(demo: Demo) -> None:
     run = demo("--cohorts", "4", "--attack", "sign-flip", "--rounds", "2")
     assert_sound(run)
