@@ -332,6 +332,7 @@ def take_ether(folder: Path) -> None:
     assert not left
 
 
+@pytest.mark.deep
 def test_hospitals_without_ether_train_commit_and_earn(demo: Demo) -> None:
     run = demo("--rounds", "1", beside=take_ether)
     assert_sound(run)
