@@ -171,9 +171,10 @@ def test_deploy_refuses_what_does_not_fit(deploy, node: LocalNode, account: Loca
 
 
 def test_shipped_networks_are_the_default(consilium, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.delenv("CONSILIUM_SEPOLIA_URL", raising=False)
-    refused(consilium("chain", "deploy", "--network", "base"), "takes no blob transactions", "sepolia")
-    refused(consilium("chain", "deploy", "--network", "sepolia"), "CONSILIUM_SEPOLIA_URL", "set it to the URL")
+    for name in ("SEPOLIA", "BASE"):
+        variable = f"CONSILIUM_{name}_URL"
+        monkeypatch.delenv(variable, raising=False)
+        refused(consilium("chain", "deploy", "--network", name.lower()), variable, "set it to the URL")
 
 
 def test_account_without_ether_sees_the_plan_and_is_refused(deploy, node: LocalNode, account: LocalAccount) -> None:  # type: ignore[no-untyped-def]
