@@ -98,16 +98,18 @@ class LocalChain:
         self.accounts[ledger.address] = ledger
         return ledger
 
-    def staked(self, role: Role, count: int) -> list[Ledger]:
-        """Accounts with free stake in a role, and a registered key if they vote."""
+    def staked(self, role: Role, count: int, bond: int = BOND) -> list[Ledger]:
+        """Accounts whose free stake in a role is enough for a bond, and with a registered key if they vote."""
         pool = self._pools[role]
-        while len(pool) < count:
+        able = [ledger for ledger in pool if ledger.stake_of(ledger.address, role).free >= bond]
+        while len(able) < count:
             ledger = self.funded()
             ledger.stake(role, STAKE)
             if role is Role.VOTER:
                 ledger.register_voter_key(voter_key(ledger.connection.account))
             pool.append(ledger)
-        return pool[:count]
+            able.append(ledger)
+        return able[:count]
 
     def rpc(self, method: str, *arguments: Any) -> Any:
         answer = self.treasury.connection._web3.provider.make_request(method, list(arguments))  # type: ignore[arg-type]
@@ -159,7 +161,7 @@ class TaskDriver:
         self.random = np.random.default_rng(self.seed)
         self.nodes = self.chain.staked(Role.HOSPITAL, self.hospitals)
         self.judges = self.chain.staked(Role.VOTER, self.voters)
-        (self.aggregator,) = self.chain.staked(Role.AGGREGATOR, 1)
+        (self.aggregator,) = self.chain.staked(Role.AGGREGATOR, 1, self.terms.get("aggregator_bond", BOND))
         self.operator = self.chain.treasury
         counts = {"max_hospitals": self.hospitals, "max_voters": self.voters, "seats": self.voters}
         self.params = task_params(self.aggregator.address, **counts | self.terms)

@@ -28,12 +28,21 @@ def write_keystore(path: Path, account: LocalAccount, password: str, scrypt_n: i
     write_private_file(path, json.dumps(encrypted))
 
 
-def write_private_file(path: Path, text: str) -> None:
-    """Creates a file that only its owner can read, from the first byte on."""
+def write_private_file(path: Path, content: str | bytes) -> None:
+    """Writes a file only its owner can read, from the first byte on: whole or not at all, and on disk on return."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "w") as file:
-        file.write(text)
+    draft = path.with_name(path.name + ".draft")
+    draft.unlink(missing_ok=True)
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)  # the name, too, must outlast a power cut
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def read_private_file(path: Path) -> str:

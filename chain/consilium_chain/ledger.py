@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from consilium_zk.blobs import Blob
@@ -11,12 +12,13 @@ from consilium_zk.curve import to_eip2537
 from consilium_zk.kzg import Challenge, Commitment, Opening, challenge, parse_commitment
 from consilium_zk.tickets import SecretKey, prove_possession, public_key, ticket_message
 
+from consilium_chain.batching import batches
 from consilium_chain.beacons import open_beacon
 from consilium_chain.cell_proofs import CellProver, Sidecar
 from consilium_chain.connection import MAX_BLOBS_PER_TRANSACTION, Connection, Pending, Receipt
 from consilium_chain.deployment import Deployment
 from consilium_chain.errors import BlobsUnavailable, DeploymentInvalid, Refused
-from consilium_chain.relaying import SignedUpdate, batches, sign_update
+from consilium_chain.relaying import SignedUpdate, sign_update, update_batches
 from consilium_chain.relays import QUICKNET_RELAYS
 from consilium_chain.views import (
     Event,
@@ -78,6 +80,10 @@ class Ledger:
     @property
     def address(self) -> str:
         return str(self.connection.address)
+
+    def place(self, task: int) -> str:
+        """Names the folder of what a node keeps of a task: one for each deployment, which all count tasks from one."""
+        return f"{self.connection.chain_id}-{self.deployment.tasks}-{task}"
 
     # Reads
 
@@ -288,7 +294,7 @@ class Ledger:
         """
         return [
             self._send("commitUpdates", task, round_, [update.to_chain() for update in batch])
-            for batch in batches(updates)
+            for batch in update_batches(updates)
         ]
 
     def publish_sums(
@@ -381,13 +387,10 @@ class Ledger:
 
     def _in_batches(self, calls: Sequence[tuple[list[str], int]], force: bool, name: str) -> list[Receipt]:
         """One transaction after the other, each with as many of the calls, by their gas, as it takes."""
-        receipts, batch, used = [], list[str](), 0
-        for data, gas in calls:
-            if batch and used + gas > _GAS_PER_BATCH:
-                receipts.append(self.connection.receipt(self._multicall(batch, [], force, name)))
-                batch, used = [], 0
-            batch, used = [*batch, *data], used + gas
-        return [*receipts, self.connection.receipt(self._multicall(batch, [], force, name))]
+        return [
+            self.connection.receipt(self._multicall(list(chain.from_iterable(batch)), [], force, name))
+            for batch in batches(calls, _GAS_PER_BATCH)
+        ]
 
     def _multicall(self, calls: list[str], sidecars: list[Sidecar], force: bool, name: str) -> Pending:
         return self.connection.submit(self._tasks.functions.multicall(calls), sidecars, force, call=name)

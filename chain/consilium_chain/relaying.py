@@ -16,6 +16,7 @@ from consilium_zk.errors import ZkError
 from consilium_zk.kzg import Opening, parse_opening
 from eth_account.signers.local import LocalAccount
 
+from consilium_chain.batching import batches
 from consilium_chain.errors import SignedUpdateMalformed
 from consilium_chain.messages import signed_update_bytes
 
@@ -111,16 +112,10 @@ def _compressed(points: bytes) -> list[Commitment]:
     return [from_eip2537(points[i : i + size]) for i in range(0, len(points), size)]
 
 
-def batches(updates: Sequence[SignedUpdate]) -> Iterator[list[SignedUpdate]]:
+def update_batches(updates: Sequence[SignedUpdate]) -> Iterator[list[SignedUpdate]]:
     """Updates in order, cut so that each batch fits into one transaction."""
-    batch: list[SignedUpdate] = []
-    gas = 0
-    for update in updates:
-        cost = _GAS_PER_UPDATE + _GAS_PER_BLOB * (len(update.points) // BYTES_PER_EIP2537_G1)
-        if batch and gas + cost > _GAS_PER_BATCH:
-            yield batch
-            batch, gas = [], 0
-        batch.append(update)
-        gas += cost
-    if batch:
-        yield batch
+
+    def gas(update: SignedUpdate) -> int:
+        return _GAS_PER_UPDATE + _GAS_PER_BLOB * (len(update.points) // BYTES_PER_EIP2537_G1)
+
+    return batches([(update, gas(update)) for update in updates], _GAS_PER_BATCH)

@@ -31,6 +31,11 @@ MICRO = 1_000_000  # scores are integers in millionths
 TOKEN = 10**18  # smallest units in one token
 
 
+def settle_gas(nodes: int, scores: int) -> int:
+    """The most that settling a round costs for its hospitals and voters, and for the scores on their ballots."""
+    return nodes * SETTLE_GAS_PER_NODE + scores * SETTLE_GAS_PER_SCORE
+
+
 # In millionths it fits the contract's 64 bits, and no loss improves by more.
 Score = Annotated[float, Field(ge=-1_000_000, le=1_000_000)]
 
@@ -266,7 +271,7 @@ class TaskSpec(Section):
         if j.harmful_below > j.accept_floor:
             raise ValueError("harmful_below is above accept_floor: a cohort could be accepted and slashed at once")
         nodes, scores = r.max_hospitals + j.max_voters, r.cohorts * j.max_voters * (1 + j.canaries)
-        if nodes * SETTLE_GAS_PER_NODE + scores * SETTLE_GAS_PER_SCORE > MAX_SETTLE_GAS:
+        if settle_gas(nodes, scores) > MAX_SETTLE_GAS:
             raise ValueError(
                 f"{nodes} hospitals and voters with {scores} scores a round are more than one transaction can settle:"
                 " lower max_hospitals, max_voters or cohorts"

@@ -71,8 +71,8 @@ class HospitalNode:
         self.task: JoinedTask = load_task(self.ledger, self.store, settings.task)
         self.table: Table = self.read_data()
         self.record = PublicRecord(self.ledger, self.store, self.task)
-        place = f"{self.ledger.connection.chain_id}-{self.ledger.deployment.tasks}-{settings.task}"
-        self.pending = PendingUpdates(settings.home / "pending" / place, self.ledger.address)
+        place = settings.home / "pending" / self.ledger.place(settings.task)
+        self.pending = PendingUpdates(place, self.ledger.address)
         self._features: NDArray[np.float32] | None = None
         self._round = _Round(-1)
         self._resume_refused = -1  # the latest round in which this account could not pay for returning

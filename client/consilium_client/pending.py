@@ -5,12 +5,12 @@ Nor may it sign a second update: of two, whoever holds both could choose.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from consilium_chain.errors import SignedUpdateMalformed
+from consilium_chain.keystore import write_private_file
 from consilium_chain.messages import signed_update_bytes
 from consilium_chain.relaying import SignedUpdate, parse_signed_update
 from consilium_zk.blobs import Blob, parse_blob
@@ -40,19 +40,7 @@ class PendingUpdates:
     def write(self, round_: int, update: PendingUpdate) -> None:
         for old in self._folder.glob("round-*"):
             old.unlink()
-        temporary = self._folder / "writing"
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(update.signed.to_wire())
-            file.writelines(update.blobs)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, self._folder / f"round-{round_}")
-        folder = os.open(self._folder, os.O_RDONLY)  # the name, too, must outlast a power cut
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        write_private_file(self._folder / f"round-{round_}", b"".join([update.signed.to_wire(), *update.blobs]))
 
     def read(self, round_: int) -> PendingUpdate | None:
         """None where no update of the round was kept. Raises PendingUpdateLost where one was and is not whole."""

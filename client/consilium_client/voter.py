@@ -7,7 +7,6 @@ should be, a voter says so in place of its scores.
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import time
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ import numpy as np
 from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, RecordIncomplete, Refused
 from consilium_chain.journal import emit
-from consilium_chain.keystore import voter_key
+from consilium_chain.keystore import voter_key, write_private_file
 from consilium_chain.ledger import Ledger
 from consilium_chain.task_spec import MICRO
 from consilium_chain.views import (
@@ -179,15 +178,11 @@ class VoterNode:
         emit("revealed", round=ballot.round)
 
     def _ballot_path(self, round_: int) -> Path:
-        return self.settings.home / f"ballot-{self.task.number}-{round_}.json"
+        return self.settings.home / "ballots" / self.ledger.place(self.task.number) / f"round-{round_}.json"
 
     def _keep(self, ballot: Ballot) -> None:
         text = json.dumps({"round": ballot.round, "scores": ballot.scores, "salt": ballot.salt.hex()})
-        handle = os.open(self._ballot_path(ballot.round), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        write_private_file(self._ballot_path(ballot.round), text)
 
     def _kept(self, round_: int) -> Ballot:
         """Raises BallotLost."""

@@ -16,14 +16,14 @@ from consilium_chain.ledger import Ledger, OpenedBlob, OpenedCohort, PublishedCo
 from consilium_chain.proposal import task_params
 from consilium_chain.rounds import Step, View, deadline_passed, expected_uploads, next_step
 from consilium_chain.sums import PublishedSums
-from consilium_chain.task_spec import SETTLE_GAS_PER_NODE, SETTLE_GAS_PER_SCORE, parse_task_spec
+from consilium_chain.task_spec import parse_task_spec, settle_gas
 from consilium_chain.views import STATISTICS_ROUND, Phase, Role, RoundState, TaskState, ballot_size, members
 from consilium_zk.curve import to_eip2537
 from consilium_zk.kzg import setup
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
-from consilium_server.canaries import HiddenSums, keep, kept
+from consilium_server.canaries import SEED_BYTES, HiddenSums, keep, kept
 from consilium_server.collection import Collection
 from consilium_server.committing import Committer
 from consilium_server.config import AggregatorSettings
@@ -59,6 +59,7 @@ class Aggregator:
         if task_params(self.spec, self.params.spec_hash, self.params.aggregator) != self.params:
             raise SpecMismatch(f"task {self.number}'s terms on chain are not those of its file; ask its operator")
         self.sums = PublishedSums(self.ledger, self.store, self.number, self.spec)
+        self.secrets_folder = settings.home / "canaries" / self.ledger.place(self.number)
         self._collected: Collection | None = None
         self._committer: Committer | None = None
         self._collection_round = -1
@@ -141,8 +142,7 @@ class Aggregator:
         if state.phase in (Phase.COMMITTING, Phase.UPLOADING):
             collection = self._collection(grid, nodes, state.round)
             complete = collection.ask(round_state.members)
-            if self.params.has_canaries(state.round):
-                self.sums.retreat(state.round).digest  # noqa: B018 - while hospitals train: 30 ms a blob, once
+            self.sums.prepare(state.round)  # while hospitals train
             collection.receive()
             if state.phase is Phase.UPLOADING:
                 return True
@@ -234,7 +234,7 @@ class Aggregator:
             survivors |= sum(1 << index for index in summed.indices)
             published.append(self._ready(cohort, shown, parts))
         if hidden is not None and published:  # nothing here must not replace what was published before a restart
-            keep(self.settings.home, self.number, state.round, hidden.secrets)
+            keep(self.secrets_folder, state.round, hidden.secrets)
         publish = self.ledger.publish_digests if self.params.digests else self.ledger.publish_sums
         canaries = hidden.canaries if hidden else None
         receipts = publish(self.number, state.round, survivors, published, canaries, self.forces(state.round))
@@ -246,7 +246,7 @@ class Aggregator:
     def _hidden(self, round_: int) -> HiddenSums | None:
         if not self.params.has_canaries(round_):
             return None
-        return HiddenSums(self.number, round_, secrets.token_bytes(32), self.sums.retreat(round_))
+        return HiddenSums(self.number, round_, secrets.token_bytes(SEED_BYTES), self.sums.retreat(round_))
 
     def _ready(self, cohort: int, shown: CohortSum, parts: Sequence[Contribution]) -> PublishedCohort:
         """What is to be published, stored, and its cell proofs begun."""
@@ -280,7 +280,7 @@ class Aggregator:
 
     def _open(self, state: TaskState, round_state: RoundState) -> None:
         """Shows which sums were turned, and that all of them are the sums; settles in the same go where that fits."""
-        secret = kept(self.settings.home, self.number, state.round)
+        secret = kept(self.secrets_folder, state.round)
         points = self.ledger.committed_points(self.number, state.round)
         hospitals = self.ledger.hospitals(self.number)
         cohorts = self._members(round_state, state.round)
@@ -304,10 +304,10 @@ class Aggregator:
         """More than settling a round can cost."""
         voters = self.params.max_voters
         scores = voters * ballot_size(self.params, STATISTICS_ROUND + 1, self.params.cohorts)
-        return SETTLE_GAS + (hospitals + voters) * SETTLE_GAS_PER_NODE + scores * SETTLE_GAS_PER_SCORE
+        return SETTLE_GAS + settle_gas(hospitals + voters, scores)
 
     def forces(self, round_: int) -> bool:
-        """Whether to send the publication without a dry run."""
+        """Whether to send the publication, and what opens it, without a dry run."""
         return False
 
     def _contributions(self, state: TaskState, round_state: RoundState) -> dict[int, Contribution]:

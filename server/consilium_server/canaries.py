@@ -6,11 +6,11 @@ Seed and blinders are on disk before anything is published: a restart must not c
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from consilium_chain.keystore import write_private_file
 from consilium_chain.ledger import Canaries
 from consilium_chain.sums import Retreat
 from consilium_zk.blobs import blinders
@@ -66,29 +66,16 @@ class HiddenSums:
         return RoundSecrets(self.seed, dict(self._blinders))
 
 
-def keep(folder: Path, task: int, round_: int, secrets: RoundSecrets) -> None:
-    """Writes a round's secrets, readable by their owner alone, and through to the disk."""
-    text = json.dumps(
-        {
-            "seed": secrets.seed.hex(),
-            "blinders": {
-                cohort: [[hex(one) for one in pair] for pair in pairs] for cohort, pairs in secrets.blinders.items()
-            },
-        }
-    )
-    temporary = folder / "canaries-writing"
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, _path(folder, task, round_))
+def keep(folder: Path, round_: int, secrets: RoundSecrets) -> None:
+    """Writes a round's secrets into its task's folder."""
+    pairs = {cohort: [[hex(one) for one in pair] for pair in blobs] for cohort, blobs in secrets.blinders.items()}
+    write_private_file(_path(folder, round_), json.dumps({"seed": secrets.seed.hex(), "blinders": pairs}))
 
 
-def kept(folder: Path, task: int, round_: int) -> RoundSecrets:
+def kept(folder: Path, round_: int) -> RoundSecrets:
     """Raises CanariesLost."""
     try:
-        raw = json.loads(_path(folder, task, round_).read_text())
+        raw = json.loads(_path(folder, round_).read_text())
         pairs = {
             int(cohort): [(int(first, 16), int(second, 16)) for first, second in blobs]
             for cohort, blobs in raw["blinders"].items()
@@ -98,8 +85,8 @@ def kept(folder: Path, task: int, round_: int) -> RoundSecrets:
             raise ValueError("seed")
         return RoundSecrets(seed, pairs)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):  # unchained: the error could quote the secrets
-        raise CanariesLost(task, round_) from None
+        raise CanariesLost(str(_path(folder, round_))) from None
 
 
-def _path(folder: Path, task: int, round_: int) -> Path:
-    return folder / f"canaries-{task}-{round_}.json"
+def _path(folder: Path, round_: int) -> Path:
+    return folder / f"round-{round_}.json"

@@ -30,10 +30,11 @@ class SecondUpdate(ServerError):
 
 
 class CanariesLost(ServerError):
-    def __init__(self, task: int, round_: int) -> None:
+    def __init__(self, path: str) -> None:
+        self.path = path
         super().__init__(
-            f"the seed and blinders of round {round_} of task {task} are not on this disk: the round cannot be opened;"
-            " restore the aggregator's home from a copy before the opening's deadline"
+            f"{path} does not hold a round's seed and blinders: the round cannot be opened; restore it from a copy"
+            " before the opening's deadline"
         )
 
 

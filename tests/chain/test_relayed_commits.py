@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from chain_driver import LocalChain, TaskDriver, refused
-from consilium_chain.relaying import SignedUpdate, batches, commitment_message, sign_update
+from consilium_chain.relaying import SignedUpdate, commitment_message, sign_update, update_batches
 from consilium_chain.views import Phase
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_EIP2537_G1
 from consilium_zk.curve import from_eip2537, negate, to_eip2537
@@ -167,6 +167,6 @@ def test_batches_keep_order_and_fit_a_transaction(count: int, blobs: int) -> Non
     points = bytes(BYTES_PER_EIP2537_G1 * blobs)
     address = Account.from_key(b"\x01" * 32).address
     updates = [SignedUpdate(address, points, Opening(i, Proof(b"")), b"", b"") for i in range(count)]
-    cut = list(batches(updates))
+    cut = list(update_batches(updates))
     assert [update for batch in cut for update in batch] == updates
     assert all(batch and len(batch) * (40_000 + 36_000 * blobs) <= 16_000_000 for batch in cut)

@@ -122,6 +122,9 @@ class PaperRecord:
 
     # What readers ask a ledger
 
+    def place(self, task: int) -> str:
+        return f"paper-{task}"
+
     def params(self, task: int) -> TaskParams:
         return self.terms
 
