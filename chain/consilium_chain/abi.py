@@ -10,7 +10,9 @@ from typing import Any, Literal, get_args
 
 from consilium_chain.errors import ContractsNotBuilt
 
-ContractName = Literal["ConsiliumToken", "Staking", "PrevrandaoBeacon", "DrandBeacon", "TaskRegistry", "Tasks"]
+ContractName = Literal[
+    "ConsiliumToken", "Staking", "PrevrandaoBeacon", "DrandBeacon", "TaskRegistry", "Tasks", "SponsoredAccount"
+]
 CONTRACT_NAMES: tuple[ContractName, ...] = get_args(ContractName)
 
 

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import requests
 import rlp
+from eth_abi.exceptions import DecodingError
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
 from eth_account.typed_transactions import base as blob_transactions
@@ -35,6 +36,7 @@ from web3.types import BlockData, RPCResponse, TxParams
 from consilium_chain.abi import CONTRACT_NAMES, ContractName, contract_artifact
 from consilium_chain.cell_proofs import Sidecar
 from consilium_chain.errors import ChainUnreachable, DeploymentInvalid, Refused, TransactionRejected
+from consilium_chain.sponsoring import Call, NamedCall, SignedBatch, authority_of, pointer_to
 from consilium_chain.views import Event
 
 BLOCK_POLL = 0.1
@@ -44,8 +46,10 @@ RECEIPT_TIMEOUT = 120.0
 GAS_MARGIN = 600_000
 FORCED_GAS = 3_000_000
 TIP = 10**9  # wei per gas
+ETHER_GAS = 50_000  # more than 21,000: an account that points to code has it run
 MAX_BLOBS_PER_TRANSACTION = 6
 TRANSACTION_GAS_LIMIT = 16_777_216  # EIP-7825
+EXECUTE = "execute"  # of SponsoredAccount
 
 # eth-account computes commitments and cell proofs while it signs, and loads the ceremony setup anew, two seconds, for
 # each: it is handed those of the sidecars instead.
@@ -138,6 +142,18 @@ class Connection:
         artifact = contract_artifact(name)
         return self._web3.eth.contract(address=Web3.to_checksum_address(address), abi=artifact.abi)
 
+    @staticmethod
+    def named(call: Call, contracts: Mapping[str, Contract]) -> NamedCall | None:
+        """What a call is of; None where it is of none of the contracts, or of none of their functions."""
+        for name, contract in contracts.items():
+            if contract.address == call.to:
+                try:
+                    function, arguments = contract.decode_function_input(HexBytes(call.data))
+                except (ValueError, Web3Exception, DecodingError):
+                    return None
+                return NamedCall(name, function.fn_name, arguments)
+        return None
+
     def deploy(self, name: ContractName, *arguments: Any) -> str:
         """Deploys a contract; returns its address."""
         artifact = contract_artifact(name)
@@ -180,6 +196,39 @@ class Connection:
         gas = FORCED_GAS if force else None
         return self._submit(data, function.address, call or function.fn_name, gas, sidecars)
 
+    def send_all(self, functions: Sequence[ContractFunction]) -> list[Receipt]:
+        """Sends one after the other, each once the one before it is carried out. Raises as `send`."""
+        return [self.send(function) for function in functions]
+
+    def gas_to_carry_out(self, batch: SignedBatch) -> int:
+        """An estimate. Raises Refused where a contract would refuse the batch now, ChainUnreachable."""
+        to, data, authorizations = self._carrying(batch)
+        with self._named_errors(EXECUTE):
+            call: dict[str, Any] = {"from": self.address, "to": to, "data": data, "authorizationList": authorizations}
+            return int(self._web3.eth.estimate_gas(cast(TxParams, {k: v for k, v in call.items() if v})))
+
+    def carry_out(self, batch: SignedBatch) -> Pending:
+        """Sends another account's batch, and pays for it. Raises Refused, ChainUnreachable, TransactionRejected."""
+        to, data, authorizations = self._carrying(batch)
+        return self._submit(data, to, EXECUTE, authorizations=authorizations)
+
+    def would_point_to(self, batch: SignedBatch, code: str) -> bool:
+        """Whether the batch's account will have this code when its calls are made.
+
+        Where not, carrying it out would do something else, or, for an account without code, cost gas and do nothing.
+        """
+        account = Web3.to_checksum_address(batch.account)
+        signed = batch.authorization
+        if signed is None:
+            return bytes(self._web3.eth.get_code(account)) == pointer_to(code)
+        wanted = (self.chain_id, code, self._web3.eth.get_transaction_count(account), account)
+        return (signed.chain_id, signed.address, signed.nonce, authority_of(signed)) == wanted
+
+    def _carrying(self, batch: SignedBatch) -> tuple[ChecksumAddress, HexStr, list[dict[str, Any]]]:
+        account = self.contract("SponsoredAccount", batch.account)
+        data = account.functions.execute(*batch.arguments())._encode_transaction_data()
+        return account.address, data, [batch.authorization.to_chain()] if batch.authorization else []
+
     def receipt(self, pending: Pending) -> Receipt:
         """Waits for a transaction. Raises Refused, ChainUnreachable."""
         with self._named_errors(pending.call):
@@ -198,7 +247,7 @@ class Connection:
             return Receipt(pending.digest.to_0x_hex(), receipt["gasUsed"], receipt["blockNumber"], pending.call)
 
     def send_ether(self, recipient: str, amount: int) -> None:
-        self.receipt(self._submit(HexStr("0x"), Web3.to_checksum_address(recipient), "transfer", 21_000, (), amount))
+        self.receipt(self._submit(HexStr("0x"), Web3.to_checksum_address(recipient), "transfer", ETHER_GAS, (), amount))
 
     def _submit(
         self,
@@ -208,11 +257,12 @@ class Connection:
         gas: int | None = None,
         sidecars: Sequence[Sidecar] = (),
         value: int = 0,
+        authorizations: Sequence[dict[str, Any]] = (),
     ) -> Pending:
         if self.account is None:
             raise ValueError("this connection has no account: it can read only")
         with self._sending, self._named_errors(call):
-            transaction = self._transaction(data, to, gas, value, bool(sidecars))
+            transaction = self._transaction(data, to, gas, value, bool(sidecars), authorizations)
             token = _signing.set({sidecar.blob: sidecar for sidecar in sidecars})
             blobs = {"blobs": [sidecar.blob for sidecar in sidecars]} if sidecars else {}
             try:
@@ -222,7 +272,13 @@ class Connection:
             return Pending(self._web3.eth.send_raw_transaction(signed.raw_transaction), call)
 
     def _transaction(
-        self, data: HexStr, to: ChecksumAddress | None, gas: int | None, value: int, has_blobs: bool
+        self,
+        data: HexStr,
+        to: ChecksumAddress | None,
+        gas: int | None,
+        value: int,
+        has_blobs: bool,
+        authorizations: Sequence[dict[str, Any]] = (),
     ) -> dict[str, Any]:
         base_fee = int(self._web3.eth.get_block("latest")["baseFeePerGas"])
         transaction: dict[str, Any] = {
@@ -237,6 +293,8 @@ class Connection:
             transaction["to"] = to
         if has_blobs:
             transaction |= {"type": 3, "maxFeePerBlobGas": 10**10}
+        if authorizations:
+            transaction |= {"authorizationList": list(authorizations)}
         # A node cannot estimate a call that reads its own blobs: such a call gets the fixed limit.
         if gas is None and not has_blobs:
             estimate = self._web3.eth.estimate_gas({**transaction, "from": self.address})  # type: ignore[typeddict-item]
@@ -262,9 +320,7 @@ class Connection:
             [digest.to_0x_hex(), {"tracer": "callTracer"}],
         )
         result: dict[str, Any] = dict(trace.get("result") or {})
-        output = str(result.get("output", "0x"))
-        name, values = _decode_error(output)
-        return Refused(name, values, call)
+        return refusal_from(bytes(HexBytes(str(result.get("output", "0x")))), call)
 
     def now(self) -> int:
         """The chain's clock: timestamp of the latest block, in seconds."""
@@ -379,7 +435,11 @@ def refusal_of(error: Web3RPCError) -> str:
     return str((error.rpc_response or {}).get("error", {}).get("message", "no reason given"))
 
 
+def refusal_from(data: bytes, call: str) -> Refused:
+    """The named error in a revert's data."""
+    name, values = _decode_error("0x" + data.hex())
+    return Refused(name, values, call, data)
+
+
 def _refused(error: ContractLogicError, call: str) -> Refused:
-    data = error.data if isinstance(error.data, str) else "0x"
-    name, values = _decode_error(data)
-    return Refused(name, values, call)
+    return refusal_from(bytes(HexBytes(error.data)) if isinstance(error.data, str) else b"", call)

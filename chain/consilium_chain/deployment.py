@@ -27,7 +27,10 @@ BeaconKind = Literal["PrevrandaoBeacon", "DrandBeacon"]
 
 @dataclass(frozen=True)
 class Deployment:
-    """Where the contracts are, from which block on their events are to be read, and whether the chain takes blobs."""
+    """Where the contracts are, from which block on their events are to be read, and whether the chain takes blobs.
+
+    `sponsored_account` is code that accounts without ether may point to; it has no state and answers to no contract.
+    """
 
     chain_id: int
     first_block: int
@@ -35,6 +38,7 @@ class Deployment:
     staking: str
     beacon: str
     tasks: str
+    sponsored_account: str
     beacon_kind: BeaconKind = "PrevrandaoBeacon"
     blobs: bool = True
 
@@ -50,7 +54,8 @@ class Deployment:
             raise DeploymentInvalid(f"the address book {path} does not exist; deploy first") from error
         except (ValueError, TypeError) as error:  # no JSON, no UTF-8, no object, or other fields
             raise DeploymentInvalid(f"the address book {path} is malformed: {error}") from error
-        numbers, addresses = (book.chain_id, book.first_block), (book.token, book.staking, book.beacon, book.tasks)
+        numbers = (book.chain_id, book.first_block)
+        addresses = (book.token, book.staking, book.beacon, book.tasks, book.sponsored_account)
         if not all(type(number) is int for number in numbers) or not all(map(is_hex_address, addresses)):
             raise DeploymentInvalid(f"the address book {path} is malformed: a value is no number or no address")
         if type(book.blobs) is not bool:
@@ -86,4 +91,5 @@ def deploy(
     registry = connection.deploy("TaskRegistry", token, staking, beacon, guardian)
     tasks = connection.deploy("Tasks", token, staking, beacon, registry)
     connection.send(connection.contract("Staking", staking).functions.setTasks(tasks))
-    return Deployment(connection.chain_id, first_block, token, staking, beacon, tasks, kind)
+    sponsored_account = connection.deploy("SponsoredAccount")
+    return Deployment(connection.chain_id, first_block, token, staking, beacon, tasks, sponsored_account, kind)

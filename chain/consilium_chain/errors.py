@@ -5,6 +5,7 @@ ChainError
 ├── ContractsNotBuilt       the contracts' ABI and bytecode are missing from this installation
 ├── Refused                 the contract refused a call: carries the Solidity error's name and values
 ├── TransactionRejected     the chain node took no transaction: most often for want of ether
+│   └── SponsorFailed           whoever was to pay for this account's transaction did not carry it out
 ├── DeploymentInvalid       the address book is missing, malformed or of another chain
 ├── DeployFailed            contracts were not, or not all, deployed
 │   ├── NetworkUnknown          the networks file names no such network
@@ -66,10 +67,10 @@ class ContractsNotBuilt(ChainError):
 
 
 class Refused(ChainError):
-    """The contract refused a call; `name` is its Solidity error, `values` that error's fields."""
+    """The contract refused a call; `name` is its Solidity error, `values` that error's fields, `data` both in bytes."""
 
-    def __init__(self, name: str, values: Mapping[str, Any], call: str) -> None:
-        self.name, self.values, self.call = name, dict(values), call
+    def __init__(self, name: str, values: Mapping[str, Any], call: str, data: bytes = b"") -> None:
+        self.name, self.values, self.call, self.data = name, dict(values), call, data
         shown = ", ".join(f"{k}={v}" for k, v in self.values.items())
         super().__init__(f"the contract refused {call}: {name}({shown})")
 
@@ -79,6 +80,16 @@ class TransactionRejected(ChainError):
         self.call, self.account = call, account
         super().__init__(
             f"the chain node at {url} rejected {call} of {account}: {why}; see that this account has ether for gas"
+        )
+
+
+class SponsorFailed(TransactionRejected):
+    def __init__(self, url: str, account: str, why: str) -> None:
+        self.call, self.account, self.url, self.why = "execute", account, url, why
+        ChainError.__init__(
+            self,
+            f"the sponsor at {url} carried out nothing for {account} ({why}); try again, name another sponsor, or send"
+            " this account some ether, with which it needs none",
         )
 
 

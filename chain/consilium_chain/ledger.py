@@ -20,6 +20,7 @@ from consilium_chain.deployment import Deployment
 from consilium_chain.errors import BlobsUnavailable, DeploymentInvalid, Refused
 from consilium_chain.relaying import SignedUpdate, sign_update, update_batches
 from consilium_chain.relays import QUICKNET_RELAYS
+from consilium_chain.sponsoring import Call, NamedCall
 from consilium_chain.views import (
     Event,
     Hospital,
@@ -204,14 +205,19 @@ class Ledger:
 
     def stake(self, role: Role, amount: int) -> None:
         """Makes this account a node of the role, unless it is one, and brings its free stake up to `amount`."""
+        self.connection.send_all(self._staking_calls(role, amount))
+
+    def _staking_calls(self, role: Role, amount: int) -> list[Any]:
         is_node = self._pool(self.address, role)["vestedAt"] != 0
         missing = max(amount - self.stake_of(self.address, role).free, 0)
+        calls = []
         if missing:
-            self.connection.send(self._token.functions.approve(self.deployment.staking, missing))
+            calls.append(self._token.functions.approve(self.deployment.staking, missing))
         if not is_node:
-            self.connection.send(self._staking.functions.register(role, NO_COMMISSION, missing))
+            calls.append(self._staking.functions.register(role, NO_COMMISSION, missing))
         elif missing:
-            self.connection.send(self._staking.functions.delegate(self.address, role, missing))
+            calls.append(self._staking.functions.delegate(self.address, role, missing))
+        return calls
 
     def claim(self, role: Role) -> None:
         """Takes home what has vested of this node's rewards, if anything has."""
@@ -248,8 +254,11 @@ class Ledger:
     def join_as_aggregator(self, task: int) -> Receipt:
         return self._send("joinAsAggregator", task)
 
-    def join_as_hospital(self, task: int, rows: int, transport_key: bytes) -> Receipt:
-        return self._send("joinAsHospital", task, rows, transport_key)
+    def join_as_hospital(self, task: int, rows: int, transport_key: bytes, stake: int | None = None) -> Receipt:
+        """Joins, with free stake brought up to `stake` before: both or neither where a sponsor pays."""
+        calls = [] if stake is None else self._staking_calls(Role.HOSPITAL, stake)
+        calls.append(self._tasks.functions.joinAsHospital(task, rows, transport_key))
+        return self.connection.send_all(calls)[-1]
 
     def register_voter_key(self, key: SecretKey) -> Receipt:
         public = public_key(key)
@@ -412,6 +421,11 @@ class Ledger:
 
     def resume(self, task: int) -> Receipt:
         return self._send("resume", task)
+
+    def named(self, calls: Sequence[Call]) -> list[NamedCall | None]:
+        """What calls are of, if of the token, of staking or of tasks; None for any other."""
+        contracts = {"token": self._token, "staking": self._staking, "tasks": self._tasks}
+        return [self.connection.named(call, contracts) for call in calls]
 
     def _read(self, name: str, *arguments: Any, block: int | None = None) -> Any:
         return self.connection.call(self._tasks.functions[name](*arguments), block)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, TypeVar
 
+from eth_account.signers.local import LocalAccount
 from pydantic import BaseModel, ConfigDict, Field
 
 from consilium_chain.connection import Connection
@@ -16,30 +17,48 @@ from consilium_chain.relays import QUICKNET_RELAYS, RelayUrl
 from consilium_chain.typed_toml import parse_toml
 
 
-class NodeSettings(BaseModel):
-    """What every node needs to act on chain."""
+class AccountSettings(BaseModel):
+    """What whoever acts on chain needs, for one task."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     home: Annotated[Path, Field(description="folder for this node's own files, readable by its user alone")]
     chain_url: Annotated[str, Field(description="HTTP endpoint of a chain node")]
     deployment: Annotated[Path, Field(description="address book of the contracts")]
-    artifacts: Annotated[Path, Field(description="folder of the artifact store")]
     keystore: Annotated[Path, Field(description="encrypted key file of the node's account")]
     password_file: Annotated[Path, Field(description="file with the key file's password, mode 600")]
     task: Annotated[int, Field(ge=1, description="the task to take part in")]
+
+    def connect(self) -> Ledger:
+        """Opens the key file and connects. Raises KeystoreError, DeploymentInvalid, ChainUnreachable."""
+        account = open_keystore(self.keystore, self.password_file)
+        deployment = Deployment.read(self.deployment)
+        return Ledger(self.connection(account, deployment), deployment, self.relays)
+
+    def connection(self, account: LocalAccount, deployment: Deployment) -> Connection:
+        """Raises ChainUnreachable."""
+        return Connection(self.chain_url, account)
+
+    @property
+    def relays(self) -> tuple[str, ...]:
+        return QUICKNET_RELAYS
+
+
+class NodeSettings(AccountSettings):
+    """What every node of a task needs."""
+
+    artifacts: Annotated[Path, Field(description="folder of the artifact store")]
     drand_relays: Annotated[
         tuple[RelayUrl, ...],
         Field(min_length=1, description="where drand rounds are fetched, in this order; {round} stands for the round"),
     ] = QUICKNET_RELAYS
 
-    def connect(self) -> Ledger:
-        """Opens the key file and connects. Raises KeystoreError, DeploymentInvalid, ChainUnreachable."""
-        account = open_keystore(self.keystore, self.password_file)
-        return Ledger(Connection(self.chain_url, account), Deployment.read(self.deployment), self.drand_relays)
+    @property
+    def relays(self) -> tuple[str, ...]:
+        return self.drand_relays
 
 
-SettingsType = TypeVar("SettingsType", bound=NodeSettings)
+SettingsType = TypeVar("SettingsType", bound=AccountSettings)
 
 
 def read_settings(path: Path, kind: type[SettingsType]) -> SettingsType:

@@ -21,7 +21,7 @@ app = typer.Typer(
 )
 hospital = typer.Typer(help="A hospital's node.", no_args_is_help=True)
 voter = typer.Typer(help="A voter's node.", no_args_is_help=True)
-server = typer.Typer(help="The aggregator.", no_args_is_help=True)
+server = typer.Typer(help="The aggregator, and who pays hospitals' gas.", no_args_is_help=True)
 operator = typer.Typer(help="Tasks: what an operator asks for.", no_args_is_help=True)
 chain = typer.Typer(help="Chains and contracts.", no_args_is_help=True)
 simulate = typer.Typer(help="Simulations: what would happen if.", no_args_is_help=True)
@@ -68,6 +68,16 @@ def server_run(config: ConfigOption) -> None:
     from consilium_server.config import AggregatorSettings
 
     Aggregator(read_settings(config, AggregatorSettings)).run()
+
+
+@server.command("sponsor")
+def server_sponsor(config: ConfigOption) -> None:
+    """Pays for what the configured task's hospitals sign, so that they need no ether, until it is told to stop."""
+    from consilium_chain.settings import read_settings
+    from consilium_server.config import SponsorSettings
+    from consilium_server.sponsor import run
+
+    run(read_settings(config, SponsorSettings))
 
 
 @operator.command("check")

@@ -5,7 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
+from consilium_chain.connection import Connection
+from consilium_chain.deployment import Deployment
 from consilium_chain.settings import NodeSettings
+from consilium_chain.sponsored import SponsoredConnection
+from consilium_chain.sponsoring import Sponsor
+from eth_account.signers.local import LocalAccount
 from pydantic import BaseModel, ConfigDict, Field
 
 
@@ -15,6 +20,15 @@ class FlowerSettings(BaseModel):
     superlink: Annotated[str, Field(description="host:port of the aggregator's SuperLink")]
     ca_certificate: Annotated[Path, Field(description="certificate that signed the SuperLink's")]
     transport_key: Annotated[Path, Field(description="this hospital's Flower node key (ECDSA P-384, OpenSSH format)")]
+
+
+class SponsoredSettings(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    url: Annotated[str, Field(pattern="^https://", description="https://host:port of whoever pays for gas")]
+    ca_certificate: Annotated[
+        Path | None, Field(description="certificate that signed the sponsor's; without, those that the system trusts")
+    ] = None
 
 
 class HospitalSettings(NodeSettings):
@@ -27,7 +41,18 @@ class HospitalSettings(NodeSettings):
             " left for it went by without; own: by one of its own at once, which costs ether in every round"
         ),
     ] = "relayed"
+    sponsor: Annotated[
+        SponsoredSettings | None,
+        Field(description="who pays for this hospital's transactions; without, its own account does, in ether"),
+    ] = None
     flower: FlowerSettings
+
+    def connection(self, account: LocalAccount, deployment: Deployment) -> Connection:
+        """Raises ChainUnreachable, SponsorFailed."""
+        if self.sponsor is None:
+            return super().connection(account, deployment)
+        sponsor = Sponsor(self.sponsor.url, self.sponsor.ca_certificate)
+        return SponsoredConnection(self.chain_url, account, deployment.sponsored_account, sponsor)
 
 
 class VoterSettings(NodeSettings):

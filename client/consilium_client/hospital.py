@@ -87,9 +87,9 @@ class HospitalNode:
     def join(self) -> None:
         """Stakes the bond and joins, unless this account is in the task already."""
         if self.ledger.address not in [h.node for h in self.ledger.hospitals(self.task.number)]:
-            self.ledger.stake(Role.HOSPITAL, self.task.params.hospital_bond)
             key = transport_public_key(self.settings.flower.transport_key)
-            self.ledger.join_as_hospital(self.task.number, len(self.table.labels), key)
+            bond = self.task.params.hospital_bond
+            self.ledger.join_as_hospital(self.task.number, len(self.table.labels), key, stake=bond)
         self.index = [h.node for h in self.ledger.hospitals(self.task.number)].index(self.ledger.address)
         emit("joined", role="hospital", index=self.index, rows=len(self.table.labels))
         setup()  # while others join

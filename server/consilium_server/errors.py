@@ -4,6 +4,7 @@ ServerError
 ├── SuperLinkFailed       the SuperLink did not start, or ended
 ├── UploadInvalid         a hospital's reply is not what its round asks for
 ├── SecondUpdate          a hospital signed two different updates of one round
+├── NotSponsored          what an account signed is not what a sponsor pays for
 ├── CanariesLost          what opens a canary round is no longer on this aggregator's disk
 └── SumMismatch           uploads add up to something else than was committed, and no single one is to blame
 """
@@ -27,6 +28,10 @@ class UploadInvalid(ServerError):
 class SecondUpdate(ServerError):
     def __init__(self) -> None:
         super().__init__("the hospital signed two different updates of one round: the first one counts")
+
+
+class NotSponsored(ServerError):
+    pass
 
 
 class CanariesLost(ServerError):

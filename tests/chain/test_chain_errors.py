@@ -32,7 +32,7 @@ from consilium_zk.blobs import from_scalars
 from consilium_zk.kzg import commit, versioned_hash
 from eth_account import Account
 
-BOOK = Deployment(31_337, 0, *(f"0x{n:040x}" for n in range(1, 5)))
+BOOK = Deployment(31_337, 0, *(f"0x{n:040x}" for n in range(1, 6)))
 
 
 def test_connection_names_dead_url_and_way_out() -> None:

@@ -85,6 +85,12 @@ def journal(folder: Path, name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("\n")]
 
 
+def address_of(folder: Path, name: str) -> str:
+    node = tomllib.loads((folder / "nodes" / name / "node.toml").read_text())
+    address: str = json.loads(Path(node["keystore"]).read_text())["address"]
+    return "0x" + address.removeprefix("0x").lower()
+
+
 def commitments(run: Run, index: int) -> list[str]:
     """By whose transactions a round's commitments came on chain, as the hospitals tell it."""
     names = [b["name"] for b in run.parties(role="hospital")]
@@ -172,9 +178,10 @@ def assert_sound(run: Run) -> None:
 
 @dataclass
 class Watch:
-    """Reads the chain's blocks while a demo runs: its transactions by type."""
+    """Reads the chain's blocks while a demo runs: its transactions by type, and who sent and paid for them."""
 
     types: Counter[int] = field(default_factory=Counter)
+    senders: set[str] = field(default_factory=set)
 
     def __call__(self, folder: Path) -> None:
         end = time.monotonic() + 450
@@ -190,6 +197,7 @@ class Watch:
                 time.sleep(0.2)
                 continue
             self.types.update(int(transaction["type"], 16) for transaction in found["transactions"])
+            self.senders.update(transaction["from"].lower() for transaction in found["transactions"])
             block += 1
 
     def _block(self, url: str, number: int) -> dict[str, Any] | None:
@@ -217,7 +225,8 @@ def test_honest_demo_settles_and_reports_everything(demo: Demo) -> None:
         names = [name for cohort in round_["cohorts"] for name in cohort["members"]]
         assert sorted(names) == sorted({b["name"] for b in run.parties(role="hospital")})
         assert set(round_["committee"]) <= {b["name"] for b in run.parties(role="voter")}
-        assert 60_000 < round_["gas"]["commitUpdates, each hospital"] < 122_000  # less than by itself
+        # The most is for one alone that ends the phase: how many go together is a matter of time.
+        assert 60_000 < round_["gas"]["commitUpdates, each hospital"] < 200_000
         assert commitments(run, round_["index"]) == ["relay"] * 4
         assert sum(int(p["amount"]) for p in round_["payouts"]) > 0
     assert all(gain(b) > 0 for b in run.parties(role="hospital"))
@@ -225,6 +234,13 @@ def test_honest_demo_settles_and_reports_everything(demo: Demo) -> None:
     assert report["conservation"]["burnt"] == "0"
     # Rewards that vest are read rounded down, each of two parts of every node's.
     assert 0 <= -sum(gain(b) for b in report["balances"].values()) <= 2 * len(report["balances"])
+    # Hospitals hold no ether, from beginning to end: others sent, and paid for, what they signed.
+    hospitals = {address_of(run.folder, b["name"]) for b in run.parties(role="hospital")}
+    assert hospitals.isdisjoint(watch.senders)
+    carried_out = {line["account"].lower() for line in journal(run.folder, "sponsor") if line["event"] == "carried-out"}
+    assert carried_out == hospitals
+    told = [line["event"] for b in run.parties(role="hospital") for line in journal(run.folder, b["name"])]
+    assert (told.count("left"), told.count("not-claimed")) == (len(hospitals), 0)
 
 
 @pytest.mark.deep
@@ -315,33 +331,6 @@ def test_interrupt_ends_every_process(tmp_path: Path) -> None:
     assert_nothing_runs(folder)
     _, alive = psutil.wait_procs(family, timeout=15)
     assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
-
-
-def take_ether(folder: Path) -> None:
-    """Takes a hospital's last wei as soon as it has joined."""
-    end = time.monotonic() + 400
-    left = {f"hospital-{number}" for number in range(1, 5)}
-    while left and time.monotonic() < end:
-        for name in [name for name in left if any(line["event"] == "joined" for line in journal(folder, name))]:
-            node = tomllib.loads((folder / "nodes" / name / "node.toml").read_text())
-            address = "0x" + json.loads(Path(node["keystore"]).read_text())["address"].removeprefix("0x")
-            call = {"jsonrpc": "2.0", "id": 1, "method": "anvil_setBalance", "params": [address, "0x0"]}
-            httpx.post(node["chain_url"], json=call).raise_for_status()
-            left.remove(name)
-        time.sleep(0.05)
-    assert not left
-
-
-@pytest.mark.deep
-def test_hospitals_without_ether_train_commit_and_earn(demo: Demo) -> None:
-    run = demo("--rounds", "1", beside=take_ether)
-    assert_sound(run)
-    assert [r["outcome"] for r in run.report["rounds"]] == ["settled"] * 2
-    assert commitments(run, 1) == ["relay"] * 4
-    for balance in run.parties(role="hospital"):
-        assert gain(balance) > 0  # what it earned waits for it: claiming takes ether
-        (told,) = (line for line in journal(run.folder, balance["name"]) if line["event"] == "not-claimed")
-        assert (told["error"], told["wei"]) == ("TransactionRejected", "0")
 
 
 # Depth: every attack, every cheat, the other data set, other seeds.

@@ -98,7 +98,7 @@ def test_deploy_writes_book_and_sources_of_a_working_deployment(deploy, node: Lo
     deployment = Deployment.read(Path(".consilium/local.json"))
     assert Ledger(Connection(node.url, account), deployment).balance(account.address) == 10**27
     index = {entry["name"]: entry for entry in json.loads(Path("sources/contracts.json").read_text())}
-    assert list(index) == ["ConsiliumToken", "Staking", "PrevrandaoBeacon", "TaskRegistry", "Tasks"]
+    assert list(index) == ["ConsiliumToken", "Staking", "PrevrandaoBeacon", "TaskRegistry", "Tasks", "SponsoredAccount"]
     tasks = index["Tasks"]
     assert (tasks["address"], tasks["contractIdentifier"]) == (deployment.tasks, "src/Tasks.sol:Tasks")
     words = [tasks["constructorArguments"][i : i + 64] for i in range(0, 256, 64)]
@@ -108,7 +108,7 @@ def test_deploy_writes_book_and_sources_of_a_working_deployment(deploy, node: Lo
     code, said = deploy()
     assert code == 0
     assert "to do: 0 gas" in said
-    assert nonce(node, account) == 6
+    assert nonce(node, account) == 7
 
 
 def test_dry_run_shows_the_plan_and_sends_nothing(deploy, node: LocalNode, account: LocalAccount) -> None:  # type: ignore[no-untyped-def]
@@ -144,7 +144,7 @@ def test_other_chains_are_asked_about_first(deploy, node: LocalNode, account: Lo
     assert Deployment.read(Path(".consilium/testnet.json")).chain_id == TEST_CHAIN
 
 
-@pytest.mark.parametrize(("answer", "sent"), [("y\n", 6), ("n\n", 0), ("", 0)])
+@pytest.mark.parametrize(("answer", "sent"), [("y\n", 7), ("n\n", 0), ("", 0)])
 def test_answer_at_a_terminal_decides(
     deploy, node: LocalNode, account: LocalAccount, monkeypatch: pytest.MonkeyPatch, answer: str, sent: int
 ) -> None:  # type: ignore[no-untyped-def]
@@ -165,7 +165,7 @@ def test_deploy_refuses_what_does_not_fit(deploy, node: LocalNode, account: Loca
     refused(deploy(network="goerli"), "'goerli'", "known are local, testnet", "--networks")
     refused(deploy("--networks", "none.toml"), "none.toml", "cannot be read", "--networks")
     refused(deploy("--password-file", "none"), "none does not exist")
-    Deployment(5, 0, *(f"0x{n:040x}" for n in range(1, 5))).write(tmp_path / "other.json")
+    Deployment(5, 0, *(f"0x{n:040x}" for n in range(1, 6))).write(tmp_path / "other.json")
     refused(deploy("--address-book", "other.json"), "of chain 5", "pass another --address-book")
     assert nonce(node, account) == 0
 

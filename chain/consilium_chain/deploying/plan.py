@@ -26,7 +26,7 @@ STAND_IN = to_checksum_address("0x" + "ff" * 20)  # for an address that is not k
 def contracts_of(network: Network) -> tuple[ContractName, ...]:
     """In the order in which they need one another's addresses."""
     token: tuple[ContractName, ...] = () if network.token.address else ("ConsiliumToken",)
-    return (*token, "Staking", network.beacon.contract, "TaskRegistry", "Tasks")
+    return (*token, "Staking", network.beacon.contract, "TaskRegistry", "Tasks", "SponsoredAccount")
 
 
 def constructor_arguments(
@@ -44,6 +44,7 @@ def constructor_arguments(
         "DrandBeacon": (QUICKNET.genesis, QUICKNET.period, QUICKNET.public_key, lookahead),
         "TaskRegistry": (token, staking, beacon, network.guardian),
         "Tasks": (token, staking, beacon, registry),
+        "SponsoredAccount": (),
     }
     return arguments[name]
 

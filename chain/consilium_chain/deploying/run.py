@@ -116,6 +116,7 @@ class Deploying:
             self.addresses["Staking"],
             self.addresses[self.network.beacon.contract],
             self.addresses["Tasks"],
+            self.addresses["SponsoredAccount"],
             self.network.beacon.contract,
             self.network.blobs,
         )

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-const CONTRACTS = ['ConsiliumToken', 'Staking', 'PrevrandaoBeacon', 'DrandBeacon', 'TaskRegistry', 'Tasks']
+const CONTRACTS = ['ConsiliumToken', 'Staking', 'PrevrandaoBeacon', 'DrandBeacon', 'TaskRegistry', 'Tasks', 'SponsoredAccount']
 // A contract that delegates to another answers for both: callers need the one interface.
 const DELEGATES = { Tasks: 'TaskRegistry' }
 const LARGEST = 24_576 // bytes of runtime code, EIP-170

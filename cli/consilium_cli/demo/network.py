@@ -19,6 +19,7 @@ from consilium_chain.ledger import Ledger
 from consilium_chain.localnode import FAUCET_KEY, LocalNode, free_port
 from consilium_chain.proposal import task_params
 from consilium_chain.task_spec import TOKEN, TaskSpec, parse_task_spec
+from consilium_server.certificates import ensure_certificates
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from eth_account import Account
@@ -37,6 +38,7 @@ class Role(StrEnum):
     AGGREGATOR = "aggregator"
     HOSPITAL = "hospital"
     VOTER = "voter"
+    SPONSOR = "sponsor"
 
 
 @dataclass
@@ -68,8 +70,10 @@ class Network:
     parties: list[Party]
     spec: TaskSpec
     task_file: bytes
+    sponsor: Party
     task: int = 0
     superlink_port: int = field(default_factory=free_port)
+    sponsor_port: int = field(default_factory=free_port)
 
     def of(self, role: Role) -> list[Party]:
         return [party for party in self.parties if party.role is role]
@@ -95,20 +99,26 @@ def build(options: DemoOptions, data: DemoData, task_file: bytes, node: LocalNod
     deployment.write(options.output / "deployment.json")
     treasury = Ledger(Connection(node.url, treasury_account), deployment)
     store = ArtifactStore(options.output / "artifacts")
+    home = options.output / "nodes" / "sponsor"
+    sponsor = Party(home.name, Role.SPONSOR, Account.from_key(secrets.token_bytes(32)), home)
     network = Network(
-        options, data, node, deployment, treasury, store, _parties(options, data), parse_task_spec(task_file), task_file
-    )
+        options, data, node, deployment, treasury, store, _parties(options, data), parse_task_spec(task_file),
+        task_file, sponsor,
+    )  # fmt: skip
+    treasury.connection.send_ether(sponsor.address, GAS_MONEY)
     for party in network.parties:
-        treasury.connection.send_ether(party.address, GAS_MONEY)
+        if party.role is not Role.HOSPITAL:  # the sponsor pays for these
+            treasury.connection.send_ether(party.address, GAS_MONEY)
         pool = network.spec.money.pool * TOKEN if party.role is Role.OPERATOR else 0
         treasury.transfer(party.address, SPENDING_MONEY + pool)
         party.before = treasury.balance(party.address)
     operator, (aggregator,) = network.of(Role.OPERATOR)[0], network.of(Role.AGGREGATOR)
     digest = store.put_file(task_file)
     network.task = network.ledger_of(operator).propose(task_params(network.spec, digest, aggregator.address))
-    for party in network.parties:
+    for party in (sponsor, *network.parties):
         if party.role is not Role.OPERATOR:
             _write_node(network, party)
+    ensure_certificates(sponsor.home / "tls")  # hospitals may ask for its authority before it has started
     return network
 
 
@@ -149,14 +159,17 @@ def _write_node(network: Network, party: Party) -> None:
         "home": str(home),
         "chain_url": network.node.url,
         "deployment": str(network.options.output / "deployment.json"),
-        "artifacts": str(network.options.output / "artifacts"),
         "keystore": str(home / "key.json"),
         "password_file": str(home / "password"),
         "task": network.task,
     }
+    if party.role is Role.SPONSOR:
+        config["port"] = network.sponsor_port
+    else:
+        config["artifacts"] = str(network.options.output / "artifacts")
     if party.role is Role.AGGREGATOR:
         config["superlink_port"] = network.superlink_port
-    else:
+    if party.role in (Role.HOSPITAL, Role.VOTER):
         frames = network.data.hospitals if party.role is Role.HOSPITAL else network.data.held_out
         write_csv(frames[network.of(party.role).index(party)], home / "data.csv")
         config["data"] = str(home / "data.csv")
@@ -165,6 +178,10 @@ def _write_node(network: Network, party: Party) -> None:
         config["seed"] = network.options.seed
         if network.options.kill_in_round is not None and party is network.of(Role.HOSPITAL)[0]:
             config["commits"] = "own"  # a relayed commitment is the round's last: it would be killed too late
+        config["sponsor"] = {
+            "url": f"https://127.0.0.1:{network.sponsor_port}",
+            "ca_certificate": str(network.sponsor.home / "tls" / "ca.crt"),
+        }
         config["flower"] = {
             "superlink": f"127.0.0.1:{network.superlink_port}",
             "ca_certificate": str(network.options.output / "nodes" / "aggregator" / "tls" / "ca.crt"),
@@ -186,6 +203,8 @@ def _write_transport_key(path: Path) -> None:
 def start(network: Network, processes: Processes) -> None:
     """Starts every party as a process of its own."""
     commands = {Role.AGGREGATOR: "server", Role.HOSPITAL: "hospital", Role.VOTER: "voter"}
+    config = ["--config", os.fspath(network.sponsor.home / "node.toml")]
+    processes.serve(network.sponsor.name, "consilium_cli.main", "server", "sponsor", *config)
     for party in network.parties:
         config = ["--config", os.fspath(party.home / "node.toml")]
         if party.attack is not None:

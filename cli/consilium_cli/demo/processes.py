@@ -33,8 +33,14 @@ class Processes:
     def __init__(self, logs: Path) -> None:
         self._logs = logs
         self._children: dict[str, subprocess.Popen[str]] = {}
+        self._servers: set[str] = set()
         self._lines: queue.Queue[Line] = queue.Queue()
         logs.mkdir(parents=True, exist_ok=True)
+
+    def serve(self, name: str, module: str, *arguments: str) -> None:
+        """Starts a child that does not end by itself."""
+        self._servers.add(name)
+        self.start(name, module, *arguments)
 
     def start(self, name: str, module: str, *arguments: str) -> None:
         with (self._logs / f"{name}.err").open("ab") as errors:
@@ -85,11 +91,11 @@ class Processes:
         child.wait()
 
     def wait(self, seconds: float) -> list[str]:
-        """Waits for all children to end; returns those that have not."""
+        """Waits for all children to end that do so by themselves; returns those that have not."""
         end = time.monotonic() + seconds
-        while self.running() and time.monotonic() < end:
+        while (left := [name for name in self.running() if name not in self._servers]) and time.monotonic() < end:
             time.sleep(0.05)
-        return self.running()
+        return left
 
     def errors_of(self, name: str) -> str:
         """The last line that a child wrote to standard error."""
@@ -103,6 +109,7 @@ class Processes:
         for child in self._children.values():
             if child.poll() is None:
                 child.terminate()
+        self._servers.clear()  # they have been told to
         self.wait(GRACE)
         for child in self._children.values():
             _signal_group(child, signal.SIGKILL)  # also what a child left behind in its session

@@ -1,0 +1,230 @@
+"""Batches of calls that an account signs and a sponsor carries out and pays for: the account needs no ether.
+
+The account points to the code of `SponsoredAccount` by an authorization (EIP-7702) and signs each batch as typed data
+(EIP-712), which names chain, account, nonce and deadline. The calls are then the account's own. The sponsor can refuse
+or wait, and nothing else: what it sends is either this batch, once, or refused by the account's code.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import httpx
+import rlp
+from eth_account.signers.local import LocalAccount
+from eth_keys.datatypes import Signature
+from eth_keys.exceptions import BadSignature
+from eth_utils.address import is_hex_address, to_checksum_address
+from eth_utils.crypto import keccak
+from eth_utils.exceptions import ValidationError as EthValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
+
+from consilium_chain.errors import SponsorFailed
+
+BATCHES_PATH = "/batches"
+MAX_CALLS = 8
+MAX_DATA = 1 << 16  # bytes of a call: a commitment to 128 blobs takes some 17,000
+AUTHORIZATION_MAGIC = b"\x05"  # before what an authorization signs (EIP-7702)
+SECP256K1_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
+DELEGATION_PREFIX = bytes.fromhex("ef0100")  # of the code of an account that points to another's (EIP-7702)
+# Where an account counts its batches: ERC-7201 of the name that the contract gives it.
+NONCE_SLOT = (
+    int.from_bytes(
+        keccak((int.from_bytes(keccak(text="consilium.SponsoredAccount.nonce"), "big") - 1).to_bytes(32, "big")), "big"
+    )
+    & ~0xFF
+)
+# Seconds: a sponsor answers once the batch is on chain.
+ANSWER_TIMEOUT = 150.0
+# A sponsor may start at the same time: connecting is tried again after 0, 0.5, 1, 2, 4, 8 and 16 s.
+CONNECT_RETRIES = 7
+
+
+def _address(value: str) -> str:
+    if not is_hex_address(value):
+        raise ValueError("is no address: 0x and 40 hexadecimal digits")
+    return to_checksum_address(value)
+
+
+def _from_hex(value: object) -> object:
+    """Bytes pass, for these types are also made from within."""
+    if not isinstance(value, str):
+        return value
+    if not value.startswith("0x"):
+        raise ValueError("is no 0x-prefixed hexadecimal string")
+    return bytes.fromhex(value[2:])
+
+
+Address = Annotated[str, AfterValidator(_address)]
+Bytes = Annotated[bytes, BeforeValidator(_from_hex), PlainSerializer(lambda raw: "0x" + raw.hex(), when_used="json")]
+Word = Annotated[int, Field(ge=0, lt=1 << 64)]
+Scalar = Annotated[Bytes, Field(min_length=32, max_length=32)]
+
+
+class _Wire(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Call(_Wire):
+    to: Address
+    data: Annotated[Bytes, Field(min_length=4, max_length=MAX_DATA)]
+
+
+@dataclass(frozen=True)
+class NamedCall:
+    """A call of a contract that is known: by which name, of which function, with which arguments by name."""
+
+    contract: str
+    name: str
+    arguments: dict[str, Any]
+
+
+class Authorization(_Wire):
+    """Signed by an account, to point to the code at `address`, for as long as its nonce is `nonce` (EIP-7702)."""
+
+    chain_id: Annotated[int, Field(ge=1, lt=1 << 64)]
+    address: Address
+    nonce: Word
+    y_parity: Annotated[int, Field(ge=0, le=1)]
+    r: Scalar
+    s: Scalar
+
+    def to_chain(self) -> dict[str, Any]:
+        """As a transaction of type 4 takes it."""
+        return {
+            "chainId": self.chain_id, "address": self.address, "nonce": self.nonce, "yParity": self.y_parity,
+            "r": int.from_bytes(self.r, "big"), "s": int.from_bytes(self.s, "big"),
+        }  # fmt: skip
+
+
+class SignedBatch(_Wire):
+    """Calls in an account's name. `deadline` in Unix seconds; `authorization` where the account has no code yet."""
+
+    account: Address
+    calls: Annotated[tuple[Call, ...], Field(min_length=1, max_length=MAX_CALLS)]
+    nonce: Word
+    deadline: Word
+    signature: Annotated[Bytes, Field(min_length=65, max_length=65)]
+    authorization: Authorization | None = None
+
+    def arguments(self) -> tuple[list[tuple[str, bytes]], int, int, bytes]:
+        """As `SponsoredAccount.execute` takes it."""
+        return ([(call.to, call.data) for call in self.calls], self.nonce, self.deadline, self.signature)
+
+
+class Carried(_Wire):
+    """A sponsor's answer: the hash of the transaction that it sent."""
+
+    transaction: Annotated[Bytes, Field(min_length=32, max_length=32)]
+
+
+class RefusedBatch(_Wire):
+    """A sponsor's answer where a contract refuses the batch: the revert's data."""
+
+    data: Bytes
+
+
+def sign_batch(
+    account: LocalAccount,
+    chain_id: int,
+    calls: Sequence[Call],
+    nonce: int,
+    deadline: int,
+    authorization: Authorization | None,
+) -> SignedBatch:
+    signed = account.sign_typed_data(full_message=batch_message(account.address, chain_id, calls, nonce, deadline))
+    return SignedBatch(
+        account=account.address, calls=tuple(calls), nonce=nonce, deadline=deadline, signature=bytes(signed.signature),
+        authorization=authorization,
+    )  # fmt: skip
+
+
+def batch_message(account: str, chain_id: int, calls: Sequence[Call], nonce: int, deadline: int) -> dict[str, Any]:
+    """The EIP-712 message whose digest is `SponsoredAccount.batchDigest`."""
+    return {
+        "types": {
+            "EIP712Domain": [
+                {"name": "name", "type": "string"},
+                {"name": "version", "type": "string"},
+                {"name": "chainId", "type": "uint256"},
+                {"name": "verifyingContract", "type": "address"},
+            ],
+            "Call": [{"name": "to", "type": "address"}, {"name": "data", "type": "bytes"}],
+            "Batch": [
+                {"name": "calls", "type": "Call[]"},
+                {"name": "nonce", "type": "uint256"},
+                {"name": "deadline", "type": "uint256"},
+            ],
+        },
+        "primaryType": "Batch",
+        "domain": {"name": "ConsiliumAccount", "version": "1", "chainId": chain_id, "verifyingContract": account},
+        "message": {"calls": [call.model_dump() for call in calls], "nonce": nonce, "deadline": deadline},
+    }
+
+
+def authorize(account: LocalAccount, chain_id: int, code: str, nonce: int) -> Authorization:
+    """Signs that the account is to point to `code`; `nonce` is what the account's will be then."""
+    # eth-account's stubs name another type than it returns.
+    signed: Any = account.sign_authorization({"chainId": chain_id, "address": code, "nonce": nonce})
+    return Authorization(
+        chain_id=chain_id, address=code, nonce=nonce, y_parity=signed.y_parity,
+        r=signed.r.to_bytes(32, "big"), s=signed.s.to_bytes(32, "big"),
+    )  # fmt: skip
+
+
+def authority_of(authorization: Authorization) -> str | None:
+    """Whose signature an authorization carries (EIP-7702); None where it is none that the chain takes."""
+    said = [authorization.chain_id, bytes.fromhex(authorization.address[2:]), authorization.nonce]
+    r, s = int.from_bytes(authorization.r, "big"), int.from_bytes(authorization.s, "big")
+    if s > SECP256K1_ORDER // 2:
+        return None
+    try:
+        signature = Signature(vrs=(authorization.y_parity, r, s))
+        key = signature.recover_public_key_from_msg_hash(keccak(AUTHORIZATION_MAGIC + rlp.encode(said)))
+    except (BadSignature, EthValidationError):
+        return None
+    return str(key.to_checksum_address())
+
+
+def pointer_to(code: str) -> bytes:
+    """The code of an account that points to `code`."""
+    return DELEGATION_PREFIX + bytes.fromhex(code[2:])
+
+
+class Sponsor:
+    """A sponsor behind a URL. It is not trusted: `SponsoredConnection` looks what it did on chain."""
+
+    def __init__(self, url: str, ca_certificate: Path | None = None) -> None:
+        """`ca_certificate` is the authority that signed the sponsor's, by default the system's."""
+        self.url = url.rstrip("/")
+        self._trusted = ssl.create_default_context(cafile=ca_certificate)
+
+    def carry_out(self, batch: SignedBatch) -> Carried | RefusedBatch:
+        """Raises SponsorFailed, with the sponsor's own words where it has some."""
+        try:
+            answer = self._post(batch.model_dump_json().encode())
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise SponsorFailed(self.url, batch.account, type(error).__name__) from error
+        try:
+            if answer.status_code == httpx.codes.OK:
+                return Carried.model_validate_json(answer.content)
+            if answer.status_code == httpx.codes.CONFLICT:
+                return RefusedBatch.model_validate_json(answer.content)
+        except ValidationError as error:
+            raise SponsorFailed(self.url, batch.account, "its answer is no sponsor's") from error
+        raise SponsorFailed(self.url, batch.account, f"{answer.status_code}: {_said(answer)}")
+
+    def _post(self, body: bytes) -> httpx.Response:
+        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+        transport = httpx.HTTPTransport(verify=self._trusted, retries=CONNECT_RETRIES)
+        with httpx.Client(transport=transport, timeout=ANSWER_TIMEOUT) as client:
+            return client.post(self.url + BATCHES_PATH, content=body, headers=headers)
+
+
+def _said(answer: httpx.Response) -> str:
+    """Words of a stranger, on one line and not many."""
+    return " ".join(answer.text[:300].split())
