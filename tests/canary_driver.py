@@ -28,8 +28,8 @@ Opening = Callable[[list[OpenedCohort]], list[OpenedCohort]]
 
 
 def seed_of(turned: int, task: int, round_: int, cohorts: int) -> bytes:
-    """A seed that turns exactly these cohorts of a round, found by trying."""
-    tried = (number.to_bytes(32, "big") for number in range(1, 1 << 20))
+    """A seed that turns exactly these cohorts of a round, found by trying: another one for each round."""
+    tried = ((round_ << 32 | number).to_bytes(32, "big") for number in range(1, 1 << 20))
     return next(s for s in tried if sum(is_turned(s, task, round_, k) << k for k in range(cohorts)) == turned)
 
 

@@ -6,7 +6,7 @@ with room for carries, and one reduction at the end brings every scalar below th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NewType
 
 import numpy as np
@@ -78,13 +78,18 @@ def with_blinders(blob: Blob, first: int, second: int) -> Blob:
     return Blob(blob[: USABLE_SCALARS * BYTES_PER_FIELD_ELEMENT] + tail)
 
 
-def add(blobs: Sequence[Blob]) -> Blob:
-    """The sum of at least one blob, scalar by scalar modulo the group order. Raises ShapeWrong when there is none."""
-    if not 1 <= len(blobs) <= _MAX_SUMMANDS:
-        raise ShapeWrong("blobs", len(blobs), f"1 to {_MAX_SUMMANDS}")
-    total = _limbs(blobs[0])
-    for blob in blobs[1:]:
+def add(blobs: Iterable[Blob]) -> Blob:
+    """The sum of at least one blob, scalar by scalar modulo the group order; one of them in memory at a time.
+
+    Raises ShapeWrong when there is none, or more than 2^30.
+    """
+    total = np.zeros((_LIMBS, FIELD_ELEMENTS_PER_BLOB), dtype=np.int64)
+    count = 0
+    for blob in blobs:
         total += _limbs(blob)
+        count += 1
+    if not 1 <= count <= _MAX_SUMMANDS:
+        raise ShapeWrong("blobs", count, f"1 to {_MAX_SUMMANDS}")
     return _reduce(total)
 
 

@@ -10,7 +10,11 @@
     ├── PointMalformed      bytes that are not a canonical point of the group
     ├── OpeningInvalid      a KZG opening that does not verify or does not parse
     ├── ChallengeOnDomain   an opening there would reveal one of the blob's scalars
-    ├── KeyMalformed        a BLS key that is malformed, the identity or zero
+    ├── KeyMalformed        a key that is malformed, the identity, zero or of small order
+    ├── SharesTooFew        fewer shares of a secret than its threshold
+    ├── SharesInconsistent  shares of a secret that are not of one polynomial
+    ├── DealingInvalid      shares that are not what their dealer shows
+    ├── SealInvalid         bytes that this sender did not seal for this recipient
     ├── RoundUnsigned       a point that is not the signature of the drand round
     └── SetupMalformed      the ceremony's setup is missing or is not the ceremony's
 
@@ -103,11 +107,42 @@ class ChallengeOnDomain(ZkError):
 
 
 class KeyMalformed(ZkError):
-    """A BLS key is malformed, zero or the identity. The message never contains key material."""
+    """A key is malformed, zero, the identity or of small order. The message never contains key material."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(f"key refused: {reason}")
+
+
+class SharesTooFew(ZkError):
+    """`count` shares of a secret that `threshold` give."""
+
+    def __init__(self, count: int, threshold: int) -> None:
+        self.count, self.threshold = count, threshold
+        super().__init__(f"{count} shares are here and {threshold} are needed; wait for more hospitals to answer")
+
+
+class SharesInconsistent(ZkError):
+    """Shares at `places`, more than `threshold`, are not of one polynomial: a share or its dealer is wrong."""
+
+    def __init__(self, places: tuple[int, ...], threshold: int) -> None:
+        self.places, self.threshold = places, threshold
+        super().__init__(f"the shares at {places} are not of one polynomial with threshold {threshold}")
+
+
+class DealingInvalid(ZkError):
+    """What a dealer dealt is not what it shows."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"the dealer is at fault: {reason}")
+
+
+class SealInvalid(ZkError):
+    """The bytes are not what this sender sealed for this recipient in this context."""
+
+    def __init__(self) -> None:
+        super().__init__("not sealed by this sender for this recipient in this context")
 
 
 class RoundUnsigned(ZkError):

@@ -1,0 +1,244 @@
+"""A whole masked sum, from keys to the total: whoever drops out when, up to the threshold, and whoever lies."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+
+import pytest
+from consilium_zk import blobs
+from consilium_zk.agreement import public_key
+from consilium_zk.blobs import Blob
+from consilium_zk.constants import BLS_MODULUS
+from consilium_zk.dealing import (
+    BYTES_PER_ENTRY,
+    Dealing,
+    Entry,
+    Kind,
+    Roots,
+    deal,
+    is_share,
+    open_entry,
+    parse_entry,
+    recover_root,
+)
+from consilium_zk.errors import DealingInvalid, SealInvalid, ShapeWrong, SharesTooFew
+from consilium_zk.masks import mask, own_seed, pair_seeds, residue, without
+from consilium_zk.sealing import seal
+from eth_utils.crypto import keccak
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from zk_support import field_blob
+
+CONTEXT = b"chain, contract, task, round"
+
+
+@dataclass
+class Hospital:
+    index: int
+    weight: int
+    update: Blob
+    private: bytes
+    roots: Roots
+
+
+@dataclass
+class Cohort:
+    """Hospitals that have committed, and what they dealt to each other."""
+
+    hospitals: dict[int, Hospital]
+    threshold: int
+    dealings: dict[int, Dealing]
+
+    @classmethod
+    def of(cls, seed: int, size: int, threshold: int) -> Cohort:
+        source = random.Random(seed)
+        hospitals = {
+            index: Hospital(
+                index, source.randint(1, 1 << 16), field_blob(source.randrange(1 << 30)), source.randbytes(32),
+                Roots(source.randrange(BLS_MODULUS), source.randrange(BLS_MODULUS)),
+            )
+            for index in source.sample(range(256), size)
+        }  # fmt: skip
+        made = cls(hospitals, threshold, {})
+        for hospital in hospitals.values():
+            first, second = ([source.randrange(BLS_MODULUS) for _ in range(threshold - 1)] for _ in Kind)
+            others = made.others(hospital.index)
+            made.dealings[hospital.index] = deal(hospital.roots, (first, second), hospital.private, others, CONTEXT)
+        return made
+
+    def others(self, index: int) -> dict[int, bytes]:
+        return {other: public_key(h.private) for other, h in self.hospitals.items() if other != index}
+
+    @property
+    def keys(self) -> dict[int, bytes]:
+        return {index: dealing.key for index, dealing in self.dealings.items()}
+
+    def upload(self, index: int) -> Blob:
+        hospital = self.hospitals[index]
+        masked = mask(
+            index,
+            own_seed(hospital.roots.own, CONTEXT),
+            pair_seeds(index, hospital.roots.key, self.keys, CONTEXT),
+            0,
+        )
+        return blobs.add([blobs.scale(hospital.update, hospital.weight), masked])
+
+    def share(self, recipient: int, dealer: int, kind: Kind) -> int:
+        """What a recipient gives back of a dealer's root."""
+        hospital = self.hospitals[recipient]
+        sealing_key = public_key(self.hospitals[dealer].private)
+        return open_entry(self.dealings[dealer].entries[recipient], hospital.private, sealing_key, CONTEXT)[kind]
+
+    def root(self, dealer: int, kind: Kind, answering: list[int]) -> int:
+        """Of who answers and is asked by name, whom an answer names itself, and everybody else's shares."""
+        if kind is Kind.OWN and dealer in answering:
+            return self.hospitals[dealer].roots.own
+        shares = {other: self.share(other, dealer, kind) for other in answering if other != dealer}
+        assert all(is_share(self.dealings[dealer], other, kind, share) for other, share in shares.items())
+        return recover_root(self.dealings[dealer], kind, shares, self.threshold, CONTEXT)
+
+    def total(self, survivors: list[int], answering: list[int]) -> Blob:
+        """What the aggregator makes of the survivors' uploads and of who answers afterwards."""
+        uploads = blobs.add(self.upload(index) for index in survivors)
+        own = [own_seed(self.root(index, Kind.OWN, answering), CONTEXT) for index in survivors]
+        keys = {index: self.keys[index] for index in survivors}
+        dropped = {
+            index: pair_seeds(index, self.root(index, Kind.KEY, answering), keys, CONTEXT)
+            for index in self.hospitals
+            if index not in survivors
+        }
+        return without(uploads, residue(own, dropped, 0))
+
+    def expected(self, survivors: list[int]) -> Blob:
+        return blobs.add(blobs.scale(self.hospitals[i].update, self.hospitals[i].weight) for i in survivors)
+
+
+@settings(max_examples=12)
+@given(st.integers(0, 2**32), st.integers(3, 8), st.data())
+def test_sum_is_exact_whoever_drops_out_up_to_the_threshold(seed: int, size: int, data: st.DataObject) -> None:
+    threshold = data.draw(st.integers(2, size - 1))
+    cohort = Cohort.of(seed, size, threshold)
+    order = data.draw(st.permutations(sorted(cohort.hospitals)))
+    survivors = order[: data.draw(st.integers(threshold, size))]
+    answering = survivors[: data.draw(st.integers(threshold, len(survivors)))]
+    assert cohort.total(survivors, answering) == cohort.expected(survivors)
+
+
+@settings(max_examples=8)
+@given(st.integers(0, 2**32), st.integers(4, 8), st.data())
+def test_below_the_threshold_there_is_a_clear_end(seed: int, size: int, data: st.DataObject) -> None:
+    threshold = data.draw(st.integers(3, size - 1))
+    cohort = Cohort.of(seed, size, threshold)
+    order = data.draw(st.permutations(sorted(cohort.hospitals)))
+    survivors, answering = order[:-1], order[: threshold - 1]
+    with pytest.raises(SharesTooFew) as caught:
+        cohort.total(survivors, answering)
+    assert (caught.value.count, caught.value.threshold) == (threshold - 1, threshold)
+
+
+def test_a_cohort_of_three() -> None:
+    cohort = Cohort.of(3, 3, 2)
+    indices = sorted(cohort.hospitals)
+    for survivors in (indices, indices[:2], indices[1:]):
+        assert cohort.total(survivors, survivors) == cohort.expected(survivors)
+
+
+# Lies
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_a_share_that_is_given_back_wrong_names_who_gave_it(kind: Kind) -> None:
+    cohort = Cohort.of(5, 5, 3)
+    dealer, *others = cohort.hospitals
+    right = {other: cohort.share(other, dealer, kind) for other in others}
+    dealing = cohort.dealings[dealer]
+    assert all(is_share(dealing, other, kind, share) for other, share in right.items())
+    liar = others[1]
+    other_kind = Kind.OWN if kind is Kind.KEY else Kind.KEY
+    wrong = [(right[liar] + 1) % BLS_MODULUS, right[others[0]], cohort.share(liar, dealer, other_kind), -1, 1 << 256]
+    assert not any(is_share(dealing, liar, kind, share) for share in wrong)
+    assert not is_share(dealing, dealer, kind, right[liar])  # a dealer has no share of its own
+    # Without the liar's the others' are enough.
+    del right[liar]
+    root = getattr(cohort.hospitals[dealer].roots, kind.name.lower())
+    assert recover_root(dealing, kind, right, 3, CONTEXT) == root
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_shares_of_something_else_name_the_dealer(kind: Kind) -> None:
+    """All as shown, and not of one polynomial: nobody sees it before they are put together."""
+    cohort = Cohort.of(6, 5, 3)
+    dealer = cohort.hospitals[next(iter(cohort.hospitals))]
+    recipients = cohort.others(dealer.index)
+    other = deal(
+        Roots(dealer.roots.key + 1, dealer.roots.own + 1), ([1, 2], [3, 4]), dealer.private, recipients, CONTEXT
+    )
+    mixed = dict(cohort.dealings[dealer.index].entries)
+    victim = min(recipients)
+    mixed[victim] = other.entries[victim]
+    cohort.dealings[dealer.index] = replace(cohort.dealings[dealer.index], entries=mixed)
+    shares = {index: cohort.share(index, dealer.index, kind) for index in recipients}
+    assert all(is_share(cohort.dealings[dealer.index], index, kind, share) for index, share in shares.items())
+    with pytest.raises(DealingInvalid, match=f"{kind.name.lower()} root"):
+        recover_root(cohort.dealings[dealer.index], kind, shares, 3, CONTEXT)
+
+
+def test_a_recipient_sees_at_once_that_it_was_dealt_something_else_than_is_shown() -> None:
+    anna, bert = (bytes([k]) * 32 for k in (1, 2))
+    dealing = deal(Roots(5, 6), ([7], [8]), anna, {0: public_key(bert), 1: public_key(bert)}, CONTEXT)
+    first, second = dealing.entries[0], dealing.entries[1]
+    assert open_entry(first, bert, public_key(anna), CONTEXT) == {Kind.KEY: 5 + 7, Kind.OWN: 6 + 8}
+    for entry in (
+        Entry(second.sealed, first.digests),
+        Entry(first.sealed, (first.digests[0], second.digests[1])),
+        Entry(first.sealed, (first.digests[1], first.digests[0])),
+    ):
+        with pytest.raises(DealingInvalid, match="not the one that it shows"):
+            open_entry(entry, bert, public_key(anna), CONTEXT)
+    with pytest.raises(SealInvalid):  # of another round
+        open_entry(first, bert, public_key(anna), b"another round")
+
+
+def test_a_share_outside_the_field_names_the_dealer() -> None:
+    anna, bert = (bytes([k]) * 32 for k in (1, 2))
+    honest = deal(Roots(5, 6), ([7], [8]), anna, {0: public_key(bert), 1: public_key(bert)}, CONTEXT)
+    tag = keccak(b"CONSILIUM-V1-DEALT")
+    words = [(BLS_MODULUS + 12).to_bytes(32, "big"), (14).to_bytes(32, "big")]
+    entry = Entry(
+        seal(b"".join(words), anna, public_key(bert), CONTEXT), (keccak(tag + words[0]), keccak(tag + words[1]))
+    )
+    with pytest.raises(DealingInvalid, match="outside the field"):
+        open_entry(entry, bert, public_key(anna), CONTEXT)
+    dealing = replace(honest, entries={**honest.entries, 0: entry})
+    assert is_share(dealing, 0, Kind.KEY, BLS_MODULUS + 12)  # it is what was shown, and that is the fault
+    shares = {0: BLS_MODULUS + 12, 1: open_entry(honest.entries[1], bert, public_key(anna), CONTEXT)[Kind.KEY]}
+    with pytest.raises(DealingInvalid, match="outside the field"):
+        recover_root(dealing, Kind.KEY, shares, 2, CONTEXT)
+
+
+def test_what_is_dealt_is_signed_as_a_whole() -> None:
+    cohort = Cohort.of(8, 4, 2)
+    dealing = next(iter(cohort.dealings.values()))
+    index, entry = next(iter(dealing.entries.items()))
+    changed = [
+        replace(dealing, key=bytes(32)),
+        replace(dealing, own_digest=bytes(32)),
+        replace(dealing, entries={k: v for k, v in dealing.entries.items() if k != index}),
+        replace(dealing, entries={**dealing.entries, index: replace(entry, sealed=bytes(80))}),
+        replace(dealing, entries={**dealing.entries, index: replace(entry, digests=(bytes(32), entry.digests[1]))}),
+        replace(dealing, entries={**{k: v for k, v in dealing.entries.items() if k != index}, 300: entry}),
+    ]
+    digests = {one.digest() for one in (dealing, *changed)}
+    assert len(digests) == 1 + len(changed)
+    assert replace(dealing, entries=dict(reversed(dealing.entries.items()))).digest() == dealing.digest()
+
+
+def test_entries_have_one_wire_form() -> None:
+    cohort = Cohort.of(9, 3, 2)
+    for dealing in cohort.dealings.values():
+        for entry in dealing.entries.values():
+            assert parse_entry(entry.to_wire()) == entry
+    for length in (0, BYTES_PER_ENTRY - 1, BYTES_PER_ENTRY + 1):
+        with pytest.raises(ShapeWrong, match="entry"):
+            parse_entry(bytes(length))

@@ -1,0 +1,63 @@
+"""Words between two hospitals through an aggregator."""
+
+from __future__ import annotations
+
+import pytest
+from consilium_zk.agreement import public_key
+from consilium_zk.errors import KeyMalformed, SealInvalid
+from consilium_zk.sealing import SEAL_OVERHEAD, seal, unseal
+from cryptography.hazmat.primitives.ciphers.aead import AESSIV
+from hypothesis import given
+from hypothesis import strategies as st
+
+ANNA, BERT, EVE = (bytes([k]) * 32 for k in (1, 2, 3))
+KEYS = st.binary(min_size=32, max_size=32)
+
+
+@given(st.binary(min_size=1, max_size=200), KEYS, KEYS, st.binary(max_size=50))
+def test_recipient_reads_what_was_sealed(words: bytes, sender: bytes, recipient: bytes, context: bytes) -> None:
+    sealed = seal(words, sender, public_key(recipient), context)
+    assert len(sealed) == len(words) + SEAL_OVERHEAD
+    assert unseal(sealed, recipient, public_key(sender), context) == words
+    assert sealed == seal(words, sender, public_key(recipient), context)
+
+
+def test_nobody_else_reads_it_and_nobody_else_has_written_it() -> None:
+    sealed = seal(b"two shares", ANNA, public_key(BERT), b"round 1")
+    for attempt in (
+        (sealed, EVE, public_key(ANNA), b"round 1"),  # another recipient
+        (sealed, BERT, public_key(EVE), b"round 1"),  # another sender
+        (sealed, BERT, public_key(ANNA), b"round 2"),  # another round
+        (sealed, ANNA, public_key(BERT), b"round 1"),  # back to its sender
+        (sealed[:-1], BERT, public_key(ANNA), b"round 1"),
+        (b"", BERT, public_key(ANNA), b"round 1"),
+    ):
+        with pytest.raises(SealInvalid):
+            unseal(*attempt)
+
+
+@given(st.integers(0, 8 * (10 + SEAL_OVERHEAD) - 1))
+def test_a_changed_bit_is_seen(bit: int) -> None:
+    sealed = bytearray(seal(b"two shares", ANNA, public_key(BERT), b"round 1"))
+    sealed[bit // 8] ^= 1 << bit % 8
+    with pytest.raises(SealInvalid):
+        unseal(bytes(sealed), BERT, public_key(ANNA), b"round 1")
+
+
+def test_keys_that_are_none_are_refused() -> None:
+    for key in (bytes(31), bytes(32)):
+        with pytest.raises(KeyMalformed):
+            seal(b"words", ANNA, key, b"")
+        with pytest.raises(KeyMalformed):
+            unseal(bytes(40), ANNA, key, b"")
+    with pytest.raises(KeyMalformed):
+        seal(b"words", bytes(16), public_key(BERT), b"")
+
+
+def test_cipher_is_aes_siv() -> None:
+    # RFC 5297, appendix A.1
+    key = bytes.fromhex("fffefdfcfbfaf9f8f7f6f5f4f3f2f1f0f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff")
+    extra = bytes.fromhex("101112131415161718191a1b1c1d1e1f2021222324252627")
+    plain = bytes.fromhex("112233445566778899aabbccddee")
+    found = AESSIV(key).encrypt(plain, [extra])
+    assert found.hex() == "85632d07c6e8f37f950acd320a2ecc9340c02b9690c4dc04daef7f6afe5c"

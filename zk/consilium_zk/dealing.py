@@ -1,0 +1,153 @@
+"""Shares of a hospital's two roots, dealt to its cohort under seal, and what is made of them.
+
+A dealer gives each recipient one share of its key root and one of its own root (`masks`), sealed, and shows everybody
+what it dealt: the digest of each share and of its own root, and its key root's public key. So who gets a share sees at
+once whether it is the one that was shown; a share that is given back wrong names who gave it; and shares that are as
+shown and do not give the root name the dealer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from eth_utils.crypto import keccak
+
+from .constants import BLS_MODULUS, BYTES_PER_FIELD_ELEMENT
+from .errors import DealingInvalid, ShapeWrong
+from .masks import mask_key
+from .sealing import SEAL_OVERHEAD, seal, unseal
+from .shamir import recover, split
+
+DEALT_TAG: Final[bytes] = keccak(b"CONSILIUM-V1-DEALT")
+BYTES_PER_SEALED: Final = 2 * BYTES_PER_FIELD_ELEMENT + SEAL_OVERHEAD
+BYTES_PER_ENTRY: Final = BYTES_PER_SEALED + 64
+
+
+class Kind(IntEnum):
+    """Of which root a share is. Whoever gets a threshold of both kinds of one hospital reads its update."""
+
+    KEY = 0  # given back for who dropped out
+    OWN = 1  # given back for who survived
+
+
+@dataclass(frozen=True)
+class Roots:
+    """A hospital's secrets of one round: scalars, uniform and never used again."""
+
+    key: int
+    own: int
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a dealer has for one recipient: both shares sealed (80 bytes), and their digests (32 bytes each) for all."""
+
+    sealed: bytes
+    digests: tuple[bytes, bytes]
+
+    def to_wire(self) -> bytes:
+        return self.sealed + b"".join(self.digests)
+
+
+@dataclass(frozen=True)
+class Dealing:
+    """Of one dealer: the public key of its key root, the digest of its own root, and an entry for each recipient."""
+
+    key: bytes
+    own_digest: bytes
+    entries: Mapping[int, Entry]
+
+    def digest(self) -> bytes:
+        """What the dealer signs: 32 bytes."""
+        fields = [place.to_bytes(32, "big") + self.entries[place].to_wire() for place in sorted(self.entries)]
+        return keccak(b"".join([DEALT_TAG, self.key, self.own_digest, *fields]))
+
+
+def deal(
+    roots: Roots,
+    coefficients: tuple[Sequence[int], Sequence[int]],
+    private: bytes,
+    recipients: Mapping[int, bytes],
+    context: bytes,
+) -> Dealing:
+    """Shares for the cohort.
+
+    coefficients: of both polynomials, see `shamir.split`. private: the dealer's sealing key's. recipients: sealing keys
+    by hospital index, the dealer's not among them. context: chain, contract, task, round.
+    Raises ArgumentInvalid, KeyMalformed.
+    """
+    places = [_place(index) for index in recipients]
+    by_kind = [split(root, own, places) for root, own in zip((roots.key, roots.own), coefficients, strict=True)]
+    entries = {}
+    for index, key in recipients.items():
+        shares = [_scalar(shared[_place(index)]) for shared in by_kind]
+        digests = (_share_digest(shares[0]), _share_digest(shares[1]))
+        entries[index] = Entry(seal(b"".join(shares), private, key, context), digests)
+    return Dealing(mask_key(roots.key), root_digest(roots.own, context), entries)
+
+
+def parse_entry(raw: bytes) -> Entry:
+    """Raises ShapeWrong."""
+    if len(raw) != BYTES_PER_ENTRY:
+        raise ShapeWrong("entry", f"{len(raw)} bytes", f"{BYTES_PER_ENTRY} bytes")
+    sealed, digests = raw[:BYTES_PER_SEALED], raw[BYTES_PER_SEALED:]
+    return Entry(sealed, (digests[:32], digests[32:]))
+
+
+def open_entry(entry: Entry, private: bytes, dealer: bytes, context: bytes) -> dict[Kind, int]:
+    """The two shares that the holder of the sealing key `dealer` dealt to this recipient.
+
+    Raises SealInvalid; DealingInvalid where the shares are not those that the dealer shows; KeyMalformed.
+    """
+    words = unseal(entry.sealed, private, dealer, context)
+    shares = {Kind.KEY: words[:BYTES_PER_FIELD_ELEMENT], Kind.OWN: words[BYTES_PER_FIELD_ELEMENT:]}
+    for kind, share in shares.items():
+        if _share_digest(share) != entry.digests[kind]:
+            raise DealingInvalid(f"its {kind.name.lower()} share is not the one that it shows")
+        if int.from_bytes(share, "big") >= BLS_MODULUS:
+            raise DealingInvalid(f"its {kind.name.lower()} share is outside the field")
+    return {kind: int.from_bytes(share, "big") for kind, share in shares.items()}
+
+
+def is_share(dealing: Dealing, recipient: int, kind: Kind, share: int) -> bool:
+    """Whether what a recipient gives back is what it was dealt."""
+    entry = dealing.entries.get(recipient)
+    return entry is not None and 0 <= share < 1 << 256 and _share_digest(_scalar(share)) == entry.digests[kind]
+
+
+def recover_root(dealing: Dealing, kind: Kind, shares: Mapping[int, int], threshold: int, context: bytes) -> int:
+    """The dealer's root of shares by recipient, each of which `is_share`.
+
+    Raises SharesTooFew; DealingInvalid where they give something else than the dealer shows: the dealer's fault.
+    """
+    # Any threshold of them do for an honest dealer, and for another it is the first that count, for everybody alike.
+    chosen = sorted(shares)[:threshold]
+    if any(shares[index] >= BLS_MODULUS for index in chosen):
+        raise DealingInvalid(f"its {kind.name.lower()} shares are outside the field")
+    root = recover({_place(index): shares[index] for index in chosen}, threshold)
+    shown = mask_key(root) == dealing.key if kind is Kind.KEY else root_digest(root, context) == dealing.own_digest
+    if not shown:
+        raise DealingInvalid(f"its shares do not give the {kind.name.lower()} root that it shows")
+    return root
+
+
+def root_digest(root: int, context: bytes) -> bytes:
+    """What tells everybody that an own root is the dealer's, once it is known."""
+    return keccak(b"".join([DEALT_TAG, _scalar(root), context]))
+
+
+def _place(index: int) -> int:
+    """Where a hospital's shares are on the polynomials: never at zero, where the secret is."""
+    return index + 1
+
+
+def _share_digest(share: bytes) -> bytes:
+    """A share is uniform, so its digest hides it."""
+    return keccak(DEALT_TAG + share)
+
+
+def _scalar(value: int) -> bytes:
+    return value.to_bytes(BYTES_PER_FIELD_ELEMENT, "big")

@@ -1,0 +1,133 @@
+"""Masks: what hospitals add to their blobs so that nobody reads one alone, and what is left of them in a cohort's sum.
+
+Hospital i of a cohort uploads, scalar by scalar modulo the group order,
+
+    y_i = w_i · x_i + p_i + Σ_{j > i} m_ij − Σ_{j < i} m_ij
+
+over all j that have a mask key in this round. Both ends of a pair derive m_ij, from keys that each made for this round
+and that the chain carries; p_i comes of a secret that only i has. In a sum over survivors the masks between any two of
+them cancel. Left are the survivors' own masks and those that they share with who dropped out. Both can be taken away
+by who learns one of each hospital's two roots: of a survivor the own root, of who dropped out the key root. Who learns
+both of one hospital, and has its upload, reads its update.
+
+Source: Bonawitz et al., Practical Secure Aggregation for Privacy-Preserving Machine Learning, CCS 2017, section 4, here
+in the field of the commitments. ChaCha20: RFC 8439.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from typing import Final
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
+
+from .agreement import BYTES_PER_KEY, agreed, derived, public_key
+from .blobs import Blob, add, negate
+from .constants import BLS_MODULUS, BYTES_PER_BLOB, BYTES_PER_FIELD_ELEMENT, FIELD_ELEMENTS_PER_BLOB
+from .errors import ArgumentInvalid, ShapeWrong
+
+BYTES_PER_SEED: Final = 32
+MAX_BLOBS: Final = 1 << 32
+
+_KEY_TAG: Final = b"CONSILIUM-V1-MASK-KEY"
+_PAIR_TAG: Final = b"CONSILIUM-V1-PAIR-MASK"
+_OWN_TAG: Final = b"CONSILIUM-V1-OWN-MASK"
+# 255 random bits are below the modulus with probability 0.906: of 4,700 a blob's 4,096 are missing once in 2^95 blobs.
+_CANDIDATES: Final = 4_700
+_NOTHING: Final = Blob(bytes(BYTES_PER_BLOB))
+_TOP_BIT: Final = np.uint64(1 << 63)
+_TOP_WORD: Final = np.uint64(BLS_MODULUS >> 192)
+
+
+def mask_key(root: int) -> bytes:
+    """The public key (X25519, 32 bytes) of a key root, a scalar. Raises ArgumentInvalid."""
+    return public_key(_private(root))
+
+
+def pair_seed(root: int, other: bytes, context: bytes) -> bytes:
+    """The 32 bytes of which the holder of a key root and the holder of `other`'s expand the masks between them.
+
+    `context` tells chain, contract, task and round. From both ends the same. Raises ArgumentInvalid, KeyMalformed.
+    """
+    private = _private(root)
+    return agreed(private, other, _PAIR_TAG, b"".join(sorted((public_key(private), other))) + context, BYTES_PER_SEED)
+
+
+def pair_seeds(index: int, root: int, keys: Mapping[int, bytes], context: bytes) -> dict[int, bytes]:
+    """Of hospital `index`, whose key root this is, the seeds with all others that have keys. Raises as `pair_seed`."""
+    return {other: pair_seed(root, key, context) for other, key in keys.items() if other != index}
+
+
+def own_seed(root: int, context: bytes) -> bytes:
+    """The 32 bytes of which a hospital expands its own masks. Raises ArgumentInvalid."""
+    return derived(_scalar_bytes(root), _OWN_TAG, context, BYTES_PER_SEED)
+
+
+def expand(seed: bytes, blob: int) -> Blob:
+    """4096 scalars, uniform below the modulus, of ChaCha20's key stream under the key `seed` and the nonce `blob`.
+
+    The stream is read in pieces of 32 bytes, big-endian, each without its highest bit; the first 4096 below the modulus
+    count. Raises ShapeWrong, ArgumentInvalid.
+    """
+    if len(seed) != BYTES_PER_SEED:
+        raise ShapeWrong("seed", f"{len(seed)} bytes", f"{BYTES_PER_SEED} bytes")
+    if not 0 <= blob < MAX_BLOBS:
+        raise ArgumentInvalid("blob", blob, f"in [0, {MAX_BLOBS})")
+    nonce = bytes(4) + blob.to_bytes(12, "little")  # the block counter, from zero, and RFC 8439's nonce
+    stream = Cipher(ChaCha20(seed, nonce), mode=None).encryptor()
+    found: list[np.ndarray] = []
+    missing = FIELD_ELEMENTS_PER_BLOB
+    while missing > 0:
+        found.append(_below_modulus(stream.update(bytes(_CANDIDATES * BYTES_PER_FIELD_ELEMENT)))[:missing])
+        missing -= len(found[-1])
+    return Blob(np.concatenate(found).astype(">u8").tobytes())
+
+
+def mask(index: int, own: bytes, pairs: Mapping[int, bytes], blob: int) -> Blob:
+    """All that hospital `index` adds to its blob of this number: of its own seed, and of its seeds with others."""
+    return _sum([own, *(seed for other, seed in pairs.items() if index < other)],
+                [seed for other, seed in pairs.items() if other < index], blob)  # fmt: skip
+
+
+def residue(own: Iterable[bytes], dropped: Mapping[int, Mapping[int, bytes]], blob: int) -> Blob:
+    """What of their masks is left in the sum of the survivors' blobs of this number.
+
+    own: the survivors' own seeds. dropped: of each who has a key and did not survive, its seeds with the survivors.
+    """
+    pairs = [(survivor, gone, seed) for gone, seeds in dropped.items() for survivor, seed in seeds.items()]
+    return _sum([*own, *(seed for survivor, gone, seed in pairs if survivor < gone)],
+                [seed for survivor, gone, seed in pairs if gone < survivor], blob)  # fmt: skip
+
+
+def without(total: Blob, left: Blob) -> Blob:
+    """The total with the residue taken away."""
+    return add([total, negate(left)])
+
+
+def _sum(plus: Iterable[bytes], minus: Iterable[bytes], blob: int) -> Blob:
+    """Of masks, in memory of a few blobs however many they are."""
+    added, taken = (add(chain([_NOTHING], (expand(seed, blob) for seed in seeds))) for seeds in (plus, minus))
+    return without(added, taken)
+
+
+def _below_modulus(stream: bytes) -> np.ndarray:
+    """uint64 (n, 4): the pieces of a stream that are scalars, in order, most significant word first."""
+    words = np.frombuffer(stream, dtype=">u8").astype(np.uint64).reshape(-1, 4)
+    words[:, 0] &= ~_TOP_BIT
+    fits = words[:, 0] < _TOP_WORD
+    for index in np.flatnonzero(words[:, 0] == _TOP_WORD):  # once in 2^63 pieces the first word leaves it open
+        fits[index] = int.from_bytes(words[index].astype(">u8").tobytes(), "big") < BLS_MODULUS
+    return words[fits]
+
+
+def _private(root: int) -> bytes:
+    return derived(_scalar_bytes(root), _KEY_TAG, b"", BYTES_PER_KEY)
+
+
+def _scalar_bytes(root: int) -> bytes:
+    if not 0 <= root < BLS_MODULUS:
+        raise ArgumentInvalid("root", "outside the field", "in [0, modulus)")  # the value itself is a secret
+    return root.to_bytes(BYTES_PER_FIELD_ELEMENT, "big")
