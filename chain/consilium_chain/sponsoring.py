@@ -23,7 +23,7 @@ from eth_utils.crypto import keccak
 from eth_utils.exceptions import ValidationError as EthValidationError
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 
-from consilium_chain.errors import SponsorFailed
+from consilium_chain.errors import ConfigInvalid, SponsorFailed
 
 BATCHES_PATH = "/batches"
 MAX_CALLS = 8
@@ -199,9 +199,16 @@ class Sponsor:
     """A sponsor behind a URL. It is not trusted: `SponsoredConnection` looks what it did on chain."""
 
     def __init__(self, url: str, ca_certificate: Path | None = None) -> None:
-        """`ca_certificate` is the authority that signed the sponsor's, by default the system's."""
+        """`ca_certificate` is the authority of the sponsor's, by default the system's. Raises ConfigInvalid."""
         self.url = url.rstrip("/")
-        self._trusted = ssl.create_default_context(cafile=ca_certificate)
+        try:
+            self._trusted = ssl.create_default_context(cafile=ca_certificate)
+        except OSError as error:
+            why = "no certificate is in it" if isinstance(error, ssl.SSLError) else error.strerror
+            raise ConfigInvalid(
+                f"the authority of the sponsor's certificate, {ca_certificate}, cannot be read: {why}; whoever runs the"
+                " sponsor has it as tls/ca.crt in its home"
+            ) from error
 
     def carry_out(self, batch: SignedBatch) -> Carried | RefusedBatch:
         """Raises SponsorFailed, with the sponsor's own words where it has some."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import uvicorn
 from consilium_chain.connection import Receipt
 from consilium_chain.errors import ChainError, Refused
 from consilium_chain.journal import emit
 from consilium_chain.ledger import Ledger
+from consilium_chain.localnode import require_free_port
 from consilium_chain.sponsoring import BATCHES_PATH, MAX_CALLS, MAX_DATA, Carried, RefusedBatch, SignedBatch
 from pydantic import BaseModel, ValidationError
 from starlette.applications import Starlette
@@ -83,12 +84,7 @@ def service(sponsor: Sponsor) -> Starlette:
             return PlainTextResponse(f"no batch: {'.'.join(map(str, fault['loc']))}: {fault['msg']}", 400)
         return await run_in_threadpool(_answer, sponsor, batch)
 
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        emit("sponsoring")
-        yield
-
-    return Starlette(routes=[Route(BATCHES_PATH, batches, methods=["POST"])], lifespan=lifespan)
+    return Starlette(routes=[Route(BATCHES_PATH, batches, methods=["POST"])])
 
 
 def _answer(sponsor: Sponsor, batch: SignedBatch) -> Response:
@@ -111,10 +107,16 @@ def _json(answer: BaseModel, status: int) -> Response:
 
 
 def run(settings: SponsorSettings) -> None:
-    """Serves until it is told to stop, also after the task's end: what hospitals earned vests and is claimed later."""
+    """Serves until it is told to stop, also after the task's end: what hospitals earned vests and is claimed later.
+
+    Raises LocalNodeError where something listens on the port, Refused where there is no such task.
+    """
     ledger = settings.connect()
+    ledger.params(settings.task)
+    require_free_port(settings.port, "the sponsor")
     certificates = ensure_certificates(settings.home / "tls")
     sponsor = Sponsor(ledger, Terms(settings.task, ledger.deployment.staking, settings.gas_per_hospital))
+    emit("sponsoring", account=ledger.address, wei=str(ledger.connection.ether()))
     uvicorn.run(
         service(sponsor), host="127.0.0.1", port=settings.port, log_level="warning", access_log=False, ws="none",
         limit_concurrency=MOST_AT_ONCE, ssl_certfile=certificates.certificate, ssl_keyfile=certificates.key,

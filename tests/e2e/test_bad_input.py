@@ -138,7 +138,11 @@ def node_folder(tmp_path: Path, local_chain: LocalChain) -> Path:
     }
     (tmp_path / "voter.toml").write_text(tomli_w.dumps(config))
     flower = {"superlink": "127.0.0.1:1", "ca_certificate": "ca.crt", "transport_key": "transport.key"}
+    sponsor = {"url": f"https://127.0.0.1:{free_port()}", "ca_certificate": str(tmp_path / "sponsor.crt")}
     (tmp_path / "hospital.toml").write_text(tomli_w.dumps(config | {"flower": flower}))
+    (tmp_path / "sponsored.toml").write_text(tomli_w.dumps(config | {"flower": flower, "sponsor": sponsor}))
+    mine = {key: value for key, value in config.items() if key not in ("artifacts", "data")}
+    (tmp_path / "sponsor.toml").write_text(tomli_w.dumps(mine | {"port": free_port()}))
     return tmp_path
 
 
@@ -241,3 +245,27 @@ def test_program_ends_with_a_message_and_without_a_trace(tmp_path: Path) -> None
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.strip() == f"error: the configuration {tmp_path / 'none.toml'} does not exist"
+
+
+def test_hospital_names_what_is_wrong_with_its_sponsor(consilium, node_folder: Path) -> None:  # type: ignore[no-untyped-def]
+    run = ("hospital", "run", "--config", str(node_folder / "sponsored.toml"))
+    refused(consilium(*run), ["sponsor.crt", "No such file", "tls/ca.crt in its home"])
+    (node_folder / "sponsor.crt").write_text("-----BEGIN")
+    refused(consilium(*run), ["sponsor.crt", "no certificate is in it"])
+    change(node_folder, "https://127", "http://127", "sponsored.toml")
+    refused(consilium(*run), ["sponsor.url", "https://"])
+
+
+def test_sponsor_names_what_it_cannot_start_with(consilium, node_folder: Path) -> None:  # type: ignore[no-untyped-def]
+    path = node_folder / "sponsor.toml"
+    run = ("server", "sponsor", "--config", str(path))
+    refused(consilium("server", "sponsor", "--config", str(node_folder / "none.toml")), ["none.toml does not exist"])
+    port = int(re.findall(r"port = (\d+)", path.read_text())[0])
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", port))
+        taken.listen()
+        refused(consilium(*run), [f"port {port}, wanted for the sponsor, is in use"])
+    path.write_text(re.sub(r"task = \d+", "task = 999999", path.read_text()))
+    refused(consilium(*run), ["TaskUnknown", "999999"])
+    path.write_text(re.sub(r"port = \d+", "port = 0\ngas_per_hospital = 1", path.read_text()))
+    refused(consilium(*run), ["port: ", "gas_per_hospital: "])
