@@ -161,7 +161,7 @@ def test_digest_is_eth_accounts(local_chain: LocalChain, blobs: int) -> None:
     assert bytes(ledger._read("commitmentDigest", 7, 2, b"".join(points))) == expected
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(count=st.integers(0, 400), blobs=st.integers(1, 128))
 def test_batches_keep_order_and_fit_a_transaction(count: int, blobs: int) -> None:
     points = bytes(BYTES_PER_EIP2537_G1 * blobs)

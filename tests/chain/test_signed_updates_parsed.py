@@ -35,7 +35,7 @@ def parse(raw: bytes, blobs: int) -> SignedUpdate:
 
 
 @given(blobs=st.integers(1, MOST), value=st.integers(0, BLS_MODULUS - 1), signature=st.binary(min_size=64, max_size=64))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_signed_update_round_trips(blobs: int, value: int, signature: bytes) -> None:
     proof = made(blobs).opening.proof
     update = SignedUpdate(HOSPITAL.address, made(blobs).points, Opening(value, proof), signature[:32], signature[32:])
@@ -57,7 +57,7 @@ def test_signed_update_of_another_blob_count_is_malformed(blobs: int, asked: int
 
 
 @given(raw=st.binary(max_size=400))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_garbage_is_no_signed_update(raw: bytes) -> None:
     for blobs in (0, 1, 2):
         with pytest.raises(SignedUpdateMalformed):
@@ -67,7 +67,7 @@ def test_garbage_is_no_signed_update(raw: bytes) -> None:
 
 
 @given(blobs=st.integers(1, MOST), data=st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_changed_bytes_are_malformed_or_another_update(blobs: int, data: st.DataObject) -> None:
     """No two byte strings are the same update: who signs cannot be made to look as if it had signed two."""
     raw = bytearray(made(blobs).to_wire())

@@ -33,7 +33,6 @@ from numpy.typing import NDArray
 from zk_support import field_blob, load_vectors
 
 SEED = bytes(range(32))
-UNTIMED = settings(deadline=None)
 BOTH = pytest.mark.parametrize("turned", [False, True], ids=["as it is", "turned"])
 
 Case = tuple[list[int], list[int], int, int, int]
@@ -70,7 +69,6 @@ def exact(lane: int, progress: int, weight: int, bits: int, strength: int, turne
 
 
 @given(sums(), st.booleans())
-@UNTIMED
 def test_published_lanes_equal_exact_arithmetic_lane_by_lane(case: Case, turned: bool) -> None:
     found = published_lanes(*arrays(case), turned)
     assert found.dtype == np.uint64
@@ -79,7 +77,6 @@ def test_published_lanes_equal_exact_arithmetic_lane_by_lane(case: Case, turned:
 
 
 @given(sums(), st.booleans())
-@UNTIMED
 def test_published_lanes_fit_and_read_back_as_what_they_were(case: Case, turned: bool) -> None:
     lanes, retreat, weight, bits = arrays(case)
     published = published_lanes(lanes, retreat, weight, bits, turned)
@@ -88,7 +85,6 @@ def test_published_lanes_fit_and_read_back_as_what_they_were(case: Case, turned:
 
 
 @given(sums())
-@UNTIMED
 def test_turning_twice_gives_the_sum(case: Case) -> None:
     """Where the canary is a valid sum itself, publishing it turned is publishing the sum as it is."""
     lanes, retreat, weight, bits = arrays(case)
@@ -102,7 +98,6 @@ def test_turning_twice_gives_the_sum(case: Case) -> None:
 
 
 @given(sums())
-@UNTIMED
 def test_without_progress_the_canary_is_the_mirror_image(case: Case) -> None:
     lanes, weight, bits = np.array(case[0], np.uint64), case[2], case[3]
     retreat = retreat_lanes(np.zeros(lanes.size, np.int64), bits)
@@ -143,7 +138,6 @@ def test_a_rounded_update_turned_is_the_negated_update_rounded_in_law(random: np
 
 
 @given(st.integers(2, 40), st.integers(1, 1000), st.integers(0, 2**62), st.booleans())
-@UNTIMED
 def test_read_lanes_takes_a_lane_exactly_where_an_update_could_have_made_it(
     bits: int, weight: int, number: int, turned: bool
 ) -> None:
@@ -166,7 +160,6 @@ def test_read_lanes_takes_a_lane_exactly_where_an_update_could_have_made_it(
     st.integers(1, 1000),
     st.lists(st.tuples(st.integers(0, 2**50), st.integers(-(2**50), 2**50)), min_size=1, max_size=20),
 )
-@UNTIMED
 def test_progress_after_adds_the_rounded_mean(bits: int, weight: int, pairs: list[tuple[int, int]]) -> None:
     offset = 2 ** (bits - 1) - 1
     lanes = [number % (2 * weight * offset + 1) for number, _ in pairs]
@@ -223,7 +216,7 @@ def read(blob: Blob, retreat: NDArray[np.uint64], weight: int, layout: LaneLayou
 
 
 @given(rounds(), st.booleans())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_published_blob_holds_the_published_lanes_without_a_carry(case: Any, turned: bool) -> None:
     layout, weights, retreat, random = case
     updates, lanes = updates_of(layout, weights, random)
@@ -297,7 +290,7 @@ def test_a_sum_out_of_range_is_no_model_however_it_is_published(kind: str, rando
 
 
 @given(st.integers(0, 2**32), st.booleans())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_either_form_reads_as_the_same_model_or_as_none(seed: int, edge: bool) -> None:
     """Of any scalars: what is read of the sum does not depend on the secret bit."""
     random = np.random.default_rng(seed)

@@ -31,7 +31,7 @@ def small_order_x() -> bytes:
 OUTSIDE = small_order_x()
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(1, BLS_MODULUS - 1))
 def test_to_eip2537_equals_py_ecc_and_comes_back(scalar: int) -> None:
     x, y = normalize(multiply(G1, scalar))
@@ -48,7 +48,7 @@ def test_infinity_has_one_encoding_in_each_format() -> None:
     assert curve.from_eip2537(bytes(128)) == INFINITY
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.lists(st.tuples(st.integers(1, BLS_MODULUS - 1), st.integers(-(2**40), 2**40)), max_size=4))
 def test_weighted_sum_equals_py_ecc(terms: list[tuple[int, int]]) -> None:
     expected = Z1

@@ -76,7 +76,7 @@ def test_commit_refuses_what_is_not_a_blob() -> None:
             kzg.commit(blobs.Blob(raw))
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(st.lists(st.integers(1, 2**20), min_size=1, max_size=4), st.integers(0, 2**32))
 def test_weighted_sum_of_commitments_commits_to_the_weighted_sum(weights: list[int], seed: int) -> None:
     updates = [field_blob(seed + index) for index in range(len(weights))]
@@ -254,7 +254,7 @@ def test_setup_refuses_another_setup(tmp_path: Any, monkeypatch: pytest.MonkeyPa
 
 
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=3)
 def test_commit_by_points_equals_the_library(seed: int) -> None:
     blob = field_blob(seed)
     kzg.setup()
@@ -262,7 +262,7 @@ def test_commit_by_points_equals_the_library(seed: int) -> None:
 
 
 @given(seed=st.integers(0, 2**32), factors=st.lists(st.integers(0, 2**128 - 1), min_size=3, max_size=3))
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 def test_combine_is_the_sum_of_scaled_blobs(seed: int, factors: list[int]) -> None:
     parts = [field_blob(seed + index) for index in range(3)]
     assert blobs.combine(parts, factors) == blobs.add(

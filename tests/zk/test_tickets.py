@@ -44,13 +44,13 @@ def test_hash_to_curve_agrees_with_rfc_9380(case: dict[str, Any]) -> None:
     assert encode_py_ecc_g1(hash_to_G1(case["message"].encode(), tag, hashlib.sha256)) == expected
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.binary(min_size=32, max_size=80))
 def test_generate_secret_key_equals_py_ecc(seed: bytes) -> None:
     assert tickets.generate_secret_key(seed).reveal() == G2Basic.KeyGen(seed)
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(st.integers(1, BLS_MODULUS - 1), st.binary(max_size=200))
 def test_keys_and_tickets_equal_py_ecc(scalar: int, message: bytes) -> None:
     key = tickets.SecretKey(scalar)
