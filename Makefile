@@ -6,7 +6,7 @@ SLITHER := .slither
 CONTRACTS := chain/contracts
 ARGS ?=
 
-.PHONY: help demo test test-deep check lint coverage slither contracts contracts-test python-test bench clean install dev
+.PHONY: help demo test test-deep check lint coverage slither slither-installed contracts contracts-test python-test bench clean install dev
 .DEFAULT_GOAL := help
 
 help:
@@ -19,7 +19,10 @@ help:
 demo: install contracts
 	@$(BIN)/consilium demo $(ARGS)
 
-test: dev contracts lint contracts-test python-test
+# Linting and the contracts' tests side by side: compilers use one core each.
+test: dev contracts slither-installed
+	@$(MAKE) --no-print-directory -j 2 lint contracts-test
+	@$(MAKE) --no-print-directory python-test
 
 install: $(VENV)/.demo
 dev: $(VENV)/.dev
@@ -57,7 +60,9 @@ chain/consilium_chain/contracts/Tasks.json: $(CONTRACTS)/node_modules/.installed
 	@cd $(CONTRACTS) && npm run --silent build
 	@touch $@
 
-slither: $(SLITHER)/.installed contracts
+slither-installed: $(SLITHER)/.installed
+
+slither: slither-installed contracts
 	cd $(CONTRACTS) && SLITHER=$(CURDIR)/$(SLITHER)/bin/slither npm run --silent slither
 
 # Compiles everything once more, and runs every test without an optimizer.
