@@ -56,7 +56,7 @@ class Scenario:
         return deal_wdbc(self.hospitals, self.voters, seed)
 
     def spec(self, data: DemoData) -> TaskSpec:
-        plain = task_spec(data, TaskSettings(rounds=self.rounds, cohorts=self.cohorts)).model_dump()
+        plain = task_spec(data, TaskSettings(rounds=self.rounds, cohorts=self.cohorts, masked=False)).model_dump()
         return TaskSpec.model_validate(
             {**plain, **{name: {**plain[name], **new} for name, new in self.changes.items()}}
         )

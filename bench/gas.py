@@ -248,7 +248,7 @@ def _account(ledger: Ledger) -> Any:
 def _spec() -> TaskSpec:
     data = deal_wdbc(HOSPITALS, VOTERS, 0)
     # As many seats as voters: every ticket wins, so every voter pays for a whole ballot.
-    return task_spec(data, TaskSettings(rounds=ROUNDS, seats=VOTERS, windows=WINDOWS))
+    return task_spec(data, TaskSettings(rounds=ROUNDS, seats=VOTERS, windows=WINDOWS, masked=False))
 
 
 def _random_update(layout: LaneLayout) -> Blob:

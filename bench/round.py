@@ -59,7 +59,7 @@ class Scenario:
     plain_rounds: int  # before, and again after
 
     def spec(self, data: DemoData) -> TaskSpec:
-        demo = task_spec(data, TaskSettings(rounds=self.rounds, windows=WINDOWS)).model_dump()
+        demo = task_spec(data, TaskSettings(rounds=self.rounds, windows=WINDOWS, masked=False)).model_dump()
         return TaskSpec.model_validate({**demo, **{k: {**demo[k], **v} for k, v in self.changes.items()}})
 
 

@@ -19,7 +19,7 @@ from consilium_chain.connection import Connection, Receipt
 from consilium_chain.deployment import SUPPLY, Deployment, deploy
 from consilium_chain.errors import Refused
 from consilium_chain.keystore import voter_key
-from consilium_chain.ledger import Canaries, CommittedUpdate, Ledger, PublishedCohort
+from consilium_chain.ledger import Canaries, CohortsFate, CommittedUpdate, Ledger, PublishedCohort
 from consilium_chain.localnode import FAUCET_KEY, LocalNode
 from consilium_chain.task_spec import TOKEN
 from consilium_chain.views import Phase, Role, RoundState, TaskParams, members
@@ -57,7 +57,8 @@ def task_params(aggregator: str, **changes: Any) -> TaskParams:
         spec_hash=bytes(32), aggregator=aggregator, pool=10_001, hospital_bond=BOND, voter_bond=BOND,
         aggregator_bond=BOND, tick_bounty=0, rounds=2, cohorts=1, min_cohort_size=1, min_hospitals=1, max_hospitals=2,
         min_voters=1, max_voters=1, seats=1, min_reveals=1, statistics_blobs=1, update_blobs=1, digests=False,
-        canaries=False, update_bits=LAYOUT.bits, lane_bits=LAYOUT.lane_bits, rows_per_weight=10, max_weight=16,
+        canaries=False, masked=False,
+        update_bits=LAYOUT.bits, lane_bits=LAYOUT.lane_bits, rows_per_weight=10, max_weight=16,
         accept_floor=-10_000, harmful_below=-50_000, tolerance_abs=1_000, tolerance_bps=1_000, canary_margin=50_000,
         hospital_share_bps=7_000, voter_share_bps=2_000, aggregator_share_bps=1_000, harmful_slash_bps=2_000,
         withheld_slash_bps=200, not_revealed_slash_bps=1_000, failed_canary_slash_bps=5_000,
@@ -275,7 +276,7 @@ class TaskDriver:
         if self.params.digests:
             sums = [replace(s, digests=[versioned_hash(commit(blob)) for blob in s.blobs]) for s in sums]
             send = self.aggregator.publish_digests
-        return send(self.task, self.round, sum(1 << i for i in present), sums, self.canaries)
+        return send(self.task, self.round, CohortsFate(sum(1 << i for i in present)), sums, self.canaries)
 
     def shown_sum(self, cohort: int, survivors: Sequence[int]) -> PublishedCohort:
         return self.cohort_sum(cohort, survivors)

@@ -10,7 +10,9 @@ from typing import Any
 from consilium_zk.blobs import Blob
 from consilium_zk.curve import to_eip2537
 from consilium_zk.kzg import Challenge, Commitment, Opening, challenge, parse_commitment
+from consilium_zk.secure_aggregation import context
 from consilium_zk.tickets import SecretKey, prove_possession, public_key, ticket_message
+from eth_utils.crypto import keccak
 
 from consilium_chain.batching import batches
 from consilium_chain.beacons import open_beacon
@@ -18,7 +20,7 @@ from consilium_chain.cell_proofs import CellProver, Sidecar
 from consilium_chain.connection import MAX_BLOBS_PER_TRANSACTION, Connection, Pending, Receipt
 from consilium_chain.deployment import Deployment
 from consilium_chain.errors import BlobsUnavailable, DeploymentInvalid, Refused
-from consilium_chain.relaying import SignedUpdate, sign_update, update_batches
+from consilium_chain.relaying import NO_DEALING, SignedUpdate, sign_update, update_batches
 from consilium_chain.relays import QUICKNET_RELAYS
 from consilium_chain.sponsoring import Call, NamedCall
 from consilium_chain.views import (
@@ -34,6 +36,7 @@ from consilium_chain.views import (
 )
 
 COMMITMENT_BYTES = 48
+NO_KEY = bytes(32)  # of a hospital in a task that is not masked
 # Above what the contract measures (snapshots/gas.json), so that a batch fits a transaction (EIP-7825).
 _GAS_PER_BATCH = 14_000_000
 _GAS_TO_BEGIN = 500_000
@@ -45,10 +48,13 @@ NO_COMMISSION = 0  # of a node that registers by staking: it has no delegators y
 
 @dataclass(frozen=True)
 class CommittedUpdate:
-    """A round's commitments (G1, EIP-2537, 128 bytes per blob) and the opening that answers their challenge."""
+    """A round's commitments (G1, EIP-2537, 128 bytes per blob), the opening that answers their challenge, and in a
+    masked task the hospital's dealing (`secure_aggregation`).
+    """
 
     points: bytes
     opening: Opening
+    dealing: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -188,6 +194,29 @@ class Ledger:
             ]
         return found
 
+    def sealing_keys(self, task: int) -> dict[int, bytes]:
+        """X25519 keys by index of hospital, as the hospitals announced them when they joined."""
+        return {
+            event.values["index"]: bytes(event.values["sealingKey"])
+            for event in self._events_of_task("HospitalJoined", taskId=task)
+        }
+
+    def dealing_digests(self, task: int, round_: int) -> dict[str, bytes]:
+        """By hospital that has committed, keccak256 of what it dealt; without those that dealt nothing."""
+        found = {
+            event.values["hospital"]: bytes(event.values["dealing"])
+            for event in self._events_of_task("UpdateCommitted", taskId=task, round=round_)
+        }
+        return {hospital: digest for hospital, digest in found.items() if digest != NO_DEALING}
+
+    def dealings_on_chain(self, task: int, round_: int) -> dict[bytes, bytes]:
+        """Of hospitals that committed with a transaction of their own: dealings by their keccak256."""
+        events = self._events_of_task("Dealt", taskId=task, round=round_)
+        return {keccak(dealing): dealing for dealing in (bytes(event.values["dealing"]) for event in events)}
+
+    def masking_context(self, task: int, round_: int) -> bytes:
+        return context(self.connection.chain_id, _bytes20(self.deployment.tasks), task, round_)
+
     def canaries_set(self, task: int, round_: int) -> Canaries | None:
         """None where this node has seen no event of it."""
         for event in self._events_of_task("CanariesSet", taskId=task, round=round_):
@@ -254,10 +283,12 @@ class Ledger:
     def join_as_aggregator(self, task: int) -> Receipt:
         return self._send("joinAsAggregator", task)
 
-    def join_as_hospital(self, task: int, rows: int, transport_key: bytes, stake: int | None = None) -> Receipt:
+    def join_as_hospital(
+        self, task: int, rows: int, transport_key: bytes, sealing_key: bytes = NO_KEY, stake: int | None = None
+    ) -> Receipt:
         """Joins, with free stake brought up to `stake` before: both or neither where a sponsor pays."""
         calls = [] if stake is None else self._staking_calls(Role.HOSPITAL, stake)
-        calls.append(self._tasks.functions.joinAsHospital(task, rows, transport_key))
+        calls.append(self._tasks.functions.joinAsHospital(task, rows, transport_key, sealing_key))
         return self.connection.send_all(calls)[-1]
 
     def register_voter_key(self, key: SecretKey) -> Receipt:
@@ -285,7 +316,7 @@ class Ledger:
         return self._send("drawSeats", task, self._beacon.proof(request))
 
     def commit_update(self, task: int, round_: int, update: CommittedUpdate, force: bool = False) -> Receipt:
-        encoded = (update.points, update.opening.value.to_bytes(32, "big"), update.opening.proof)
+        encoded = (update.points, update.opening.value.to_bytes(32, "big"), update.opening.proof, update.dealing)
         function = self._tasks.functions.commitUpdate(task, round_, encoded)
         return self.connection.send(function, force=force)
 
@@ -294,7 +325,9 @@ class Ledger:
         account, contract = self.connection.account, self.deployment.tasks
         if account is None:
             raise ValueError("this connection has no account: it can read only")
-        return sign_update(account, self.connection.chain_id, contract, task, round_, update.points, update.opening)
+        dealing = keccak(update.dealing) if update.dealing else NO_DEALING
+        chain_id = self.connection.chain_id
+        return sign_update(account, chain_id, contract, task, round_, update.points, update.opening, dealing)
 
     def commit_updates(self, task: int, round_: int, updates: Sequence[SignedUpdate]) -> list[Receipt]:
         """Commits for hospitals that signed, in as few transactions as can be; who has committed already is skipped.
@@ -306,23 +339,26 @@ class Ledger:
             for batch in update_batches(updates)
         ]
 
+    def fix_survivors(self, task: int, round_: int, survivors: int) -> Receipt:
+        return self._send("fixSurvivors", task, round_, survivors)
+
     def publish_sums(
         self,
         task: int,
         round_: int,
-        survivors: int,
+        fate: CohortsFate,
         sums: Sequence[PublishedCohort],
         canaries: Canaries | None = None,
         force: bool = False,
     ) -> list[Receipt]:
-        """Fixes the survivors, adds up their commitments (in a canary round: says what its canaries are instead) and
-        publishes the cohorts' blobs.
+        """Says whose updates are in the sums, adds up their commitments (in a canary round: says what its canaries are
+        instead) and publishes the cohorts' blobs.
 
         One transaction where everything fits into six blobs, several otherwise: each is sent as soon as its blobs' cell
         proofs are ready, and only then the first one's receipt is awaited.
         """
         ready = iter([self.prover.sidecar(blob) for cohort in sums for blob in cohort.blobs])
-        calls = self._before_publishing(task, round_, survivors, canaries)
+        calls = self._before_publishing(task, round_, fate, canaries)
         sidecars: list[Sidecar] = []
         pending = []
         for cohort in sums:
@@ -342,13 +378,13 @@ class Ledger:
         self,
         task: int,
         round_: int,
-        survivors: int,
+        fate: CohortsFate,
         sums: Sequence[PublishedCohort],
         canaries: Canaries | None = None,
         force: bool = False,
     ) -> list[Receipt]:
         """The same by versioned hashes, on a chain without blobs: the bytes are in an artifact store."""
-        calls = [(self._before_publishing(task, round_, survivors, canaries), _GAS_TO_BEGIN)]
+        calls = [(self._before_publishing(task, round_, fate, canaries), _GAS_TO_BEGIN)]
         for cohort in sums:
             for index, (points, digest) in enumerate(zip(cohort.points, cohort.digests, strict=True)):
                 publish = self._encode("publishDigests", task, round_, cohort.index, index, [digest])
@@ -387,8 +423,10 @@ class Ledger:
             calls.pop()  # in a transaction of its own, once the cohorts are opened
         return self._in_batches(calls, force, "openCanaries")
 
-    def _before_publishing(self, task: int, round_: int, survivors: int, canaries: Canaries | None) -> list[str]:
-        calls = [self._encode("fixSurvivors", task, round_, survivors)]
+    def _before_publishing(self, task: int, round_: int, fate: CohortsFate, canaries: Canaries | None) -> list[str]:
+        calls = [self._encode("dropCohort", task, round_, cohort) for cohort in fate.dropped]
+        if fate.survivors is not None:
+            calls.append(self._encode("fixSurvivors", task, round_, fate.survivors))
         if canaries is not None:
             given = canaries.seed_commitment, canaries.retreat_digest
             calls.append(self._encode("setCanaries", task, round_, *given))
@@ -435,6 +473,16 @@ class Ledger:
 
     def _encode(self, name: str, *arguments: Any) -> str:
         return str(self._tasks.encode_abi(name, args=list(arguments)))
+
+
+@dataclass(frozen=True)
+class CohortsFate:
+    """What a publication says of the round's cohorts first: their survivors (a bit map), where these are not fixed yet,
+    and in a masked round which cohorts have no sum.
+    """
+
+    survivors: int | None = None
+    dropped: Sequence[int] = ()
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ def task_params(spec: TaskSpec, spec_hash: bytes, aggregator: str) -> TaskParams
         update_blobs=spec.update_blobs,
         digests=spec.update.publication == "digests",
         canaries=judging.canaries,
+        masked=spec.update.masked,
         update_bits=spec.update.bits,
         lane_bits=spec.update_layout.lane_bits,
         rows_per_weight=rounds.rows_per_weight,

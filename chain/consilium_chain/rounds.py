@@ -15,6 +15,7 @@ from consilium_chain.views import Phase, RoundState, TaskState, members
 class Step(Enum):
     WAIT = auto()
     FORM_COHORTS = auto()
+    FIX_SURVIVORS = auto()
     PUBLISH = auto()
     DRAW_SEATS = auto()
     OPEN = auto()
@@ -33,9 +34,11 @@ class View:
     beacon_ready: bool
     beacon_expired: bool
     has_canaries: bool = False  # the round's sums are published as they are or turned
+    masked: bool = False  # survivors are fixed first, and help to unmask their sum
     min_reveals: int = 1
-    # Uploads still missing so many seconds before the deadline are given up: publishing the others takes its time.
+    # Uploads and answers still missing so many seconds before the deadline are given up: to go on takes its time.
     upload_margin: int = 3
+    answer_margin: int = 3
 
 
 def deadline_passed(state: TaskState, now: int) -> bool:
@@ -57,11 +60,11 @@ def is_judged(round_state: RoundState, min_reveals: int) -> bool:
     return revealed - mismatched >= min_reveals and 2 * mismatched <= revealed
 
 
-def next_step(view: View, awaited: int, arrived: int, refused: bool) -> Step:
+def next_step(view: View, awaited: int, arrived: int, refused: bool, unmasked: bool = True) -> Step:
     """What the aggregator does now.
 
     `awaited` and `arrived` are bit maps of uploads; `refused` says that the contract refused this round's
-    publication or its opening, which only the deadline can end then.
+    publication or its opening, which only the deadline can end then; `unmasked`, that no more answers are needed.
     """
     state, round_state = view.state, view.round
     over = deadline_passed(state, view.now)
@@ -77,9 +80,11 @@ def next_step(view: View, awaited: int, arrived: int, refused: bool) -> Step:
         case Phase.UPLOADING if not over and not refused:
             complete = arrived & awaited == awaited
             hurried = view.now >= state.deadline - view.upload_margin
-            return Step.PUBLISH if complete or hurried else Step.WAIT
+            step = Step.FIX_SURVIVORS if view.masked else Step.PUBLISH
+            return step if complete or hurried else Step.WAIT
         case Phase.PUBLISHING if not over and not refused:
-            return Step.PUBLISH
+            hurried = view.now >= state.deadline - view.answer_margin
+            return Step.PUBLISH if unmasked or hurried else Step.WAIT
         case Phase.REVEALING if over or round_state.revealed == round_state.seated:
             opens = view.has_canaries and is_judged(round_state, view.min_reveals)
             return Step.OPEN if opens and not refused else Step.SETTLE

@@ -22,6 +22,7 @@ MAX_PARTICIPANTS = 256  # one bit map word on chain
 # The contract's own limits (`TaskRules.sol`), repeated so that a file is refused before anybody pays for it.
 MAX_COHORTS = 64
 MAX_BLOBS = 128
+MIN_MASKED = 3  # hospitals of a cohort whose updates are masked
 SLASH_PER_FEE, SLASHES_PER_BOND = 2, 2  # an aggregator's slash, in fees of a round; its bond, in slashes
 TICKS_PER_ROUND, BOUNTIES_BPS = 4, 100  # all bounties that a task can come to pay, in basis points of its pool
 MAX_SETTLE_GAS, SETTLE_GAS_PER_NODE, SETTLE_GAS_PER_SCORE = 15_000_000, 55_000, 6_000
@@ -137,14 +138,15 @@ class UpdateSpec(Section):
     publication: Literal["blobs", "digests"] = Field(
         default="blobs", description="sums go on chain as blobs, or only their hashes do"
     )
+    masked: bool = Field(default=True, description="the aggregator learns a cohort's sum, and nobody's update")
 
 
 class RoundsSpec(Section):
     rounds: Annotated[int, Field(ge=1, le=10_000)] = 5
     cohorts: Annotated[int, Field(ge=1, le=MAX_COHORTS)] = 2
-    min_cohort_size: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 1
-    min_hospitals: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 2
-    max_hospitals: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 4
+    min_cohort_size: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = MIN_MASKED
+    min_hospitals: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = MIN_MASKED
+    max_hospitals: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 6
     rows_per_weight: Annotated[int, Field(ge=1, le=2**32 - 1)] = 10
     max_weight: Annotated[int, Field(ge=1, le=2**32 - 1)] = 64
 
@@ -257,6 +259,15 @@ class TaskSpec(Section):
         r, j, m = self.rounds, self.judging, self.money
         if r.min_hospitals > r.max_hospitals:
             raise ValueError(f"min_hospitals {r.min_hospitals} is above max_hospitals {r.max_hospitals}")
+        if r.min_hospitals < r.min_cohort_size:
+            raise ValueError(
+                f"min_hospitals {r.min_hospitals} is below min_cohort_size {r.min_cohort_size}: raise min_hospitals"
+            )
+        if self.update.masked and r.min_cohort_size < MIN_MASKED:
+            raise ValueError(
+                f"masked updates need cohorts of at least {MIN_MASKED}, for of two each knows the other's update by"
+                f" their sum: raise min_cohort_size from {r.min_cohort_size}, or set masked = false"
+            )
         if r.cohorts * r.min_cohort_size > r.max_hospitals:
             raise ValueError(
                 f"{r.cohorts} cohorts of at least {r.min_cohort_size} need {r.cohorts * r.min_cohort_size} hospitals,"

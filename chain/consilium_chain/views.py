@@ -36,6 +36,7 @@ class VoidReason(IntEnum):
     TOO_FEW_SCORES = 4
     NOT_OPENED = 5
     MISMATCHED = 6
+    NO_SUMS = 7
 
 
 class SlashReason(IntEnum):
@@ -129,6 +130,7 @@ class TaskParams(_FromChain):
     aggregator: str
     digests: bool
     canaries: bool
+    masked: bool
     update_bits: int
     lane_bits: int
     pool: int
@@ -217,6 +219,7 @@ class RoundState(_FromChain):
     survivors: int
     summed_cohorts: int
     published_cohorts: int
+    dropped_cohorts: int
     turned_cohorts: int
     seated: int
     stood_down: int

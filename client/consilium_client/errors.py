@@ -16,6 +16,10 @@ ClientError
 │   ├── FrameMalformed          bytes between relay and node are not a frame
 │   ├── RetreatMismatched       what a round's canaries are said to take back is not what the record gives
 │   ├── PendingUpdateLost       a committed update is no longer on this node's disk
+│   ├── SealingKeyLost          the key to what others seal for this hospital is not the one that it announced
+│   ├── MaskingTooSmall         too few hospitals of the cohort mask with this one
+│   ├── MaskingChanged          the chain names other hospitals than those masked with, or answered for, before
+│   ├── NotASurvivor            this hospital's update is not in the sum that is to be unmasked
 │   ├── BallotLost              a committed ballot is no longer on this node's disk
 │   └── TransportKeyInvalid     the Flower node key is missing or of another kind
 ├── StatisticsOutOfRange        a hospital brought round 0 what cannot be counted
@@ -184,6 +188,40 @@ class PendingUpdateLost(NodeError):
         super().__init__(
             f"the update committed in round {round_} is not on this disk any more; the round goes on without"
         )
+
+
+class SealingKeyLost(NodeError):
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        super().__init__(
+            f"{path} is not the sealing key that this hospital announced when it joined: restore the file from a"
+            " backup; without it nothing can be unmasked with this hospital's help"
+        )
+
+
+class MaskingTooSmall(NodeError):
+    """With fewer hospitals the sum would say too much about this one's update."""
+
+    def __init__(self, round_: int, hospitals: int) -> None:
+        self.round, self.hospitals = round_, hospitals
+        super().__init__(f"only {hospitals} hospitals of the cohort mask in round {round_}; this one uploads nothing")
+
+
+class MaskingChanged(NodeError):
+    """`what` is "masked" or "answered": done once for one set of hospitals, and for no other."""
+
+    def __init__(self, round_: int, what: str) -> None:
+        self.round, self.what = round_, what
+        super().__init__(
+            f"the chain names other hospitals than those that this node {what} for in round {round_}; both together"
+            " could show its update, so it does nothing more in this round"
+        )
+
+
+class NotASurvivor(NodeError):
+    def __init__(self, round_: int) -> None:
+        self.round = round_
+        super().__init__(f"this hospital is not among the survivors of round {round_}, and has no part in their sum")
 
 
 class BallotLost(NodeError):

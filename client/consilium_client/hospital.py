@@ -1,8 +1,9 @@
 """A hospital's node: the one process that holds its data, its key and its model code.
 
 It joins a task, and for each round that the chain deals it into, it trains from the base that it derives itself and
-signs a commitment. Whoever asks over Flower gets first that, to commit it in this hospital's name, and the update only
-once commitments are seen closed on chain. What nobody commits in time, the node commits itself.
+signs a commitment. Whoever asks over Flower gets first that, to commit it in this hospital's name, and the update,
+masked unless the task says otherwise, only once commitments are seen closed on chain. What nobody commits in time, the
+node commits itself.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.errors import ChainError, Refused, TransactionRejected
 from consilium_chain.journal import emit
-from consilium_chain.ledger import CommittedUpdate, Ledger
-from consilium_chain.messages import ReplyCode
+from consilium_chain.ledger import NO_KEY, CommittedUpdate, Ledger
+from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.task_spec import STATISTICS_BITS, STATISTICS_RANGE
 from consilium_chain.views import STATISTICS_ROUND, Phase, Role, TaskState
 from consilium_zk.blobs import Blob, scale, with_blinders
@@ -28,12 +29,14 @@ from consilium_zk.constants import BLS_MODULUS
 from consilium_zk.curve import to_eip2537
 from consilium_zk.errors import ZkError
 from consilium_zk.kzg import commit, open_combined, setup
+from consilium_zk.masks import BYTES_PER_SEED
 from consilium_zk.packing import pack
 from consilium_zk.quantise import Quantiser, clip_norm
 from numpy.typing import NDArray
 
 from consilium_client.config import HospitalSettings
 from consilium_client.errors import ClientError, FrameMalformed, PendingUpdateLost
+from consilium_client.masking import Masking
 from consilium_client.pending import PendingUpdate, PendingUpdates
 from consilium_client.relay.processes import RelayProcesses, transport_public_key
 from consilium_client.relay.wire import RoundReply, RoundRequest, receive_request, send_reply
@@ -44,6 +47,15 @@ from consilium_client.task import JoinedTask, load_task
 from consilium_client.training import train
 
 ROUND_ERRORS = (ClientError, ChainError, ZkError, OSError)  # what may fail of a round, and leaves the node running
+# In which phases a hospital hands over a part of its round.
+WHEN = {
+    Part.SIGNED: (
+        Phase.COMMITTING,
+        Phase.UPLOADING,
+    ),  # the latter after a restart: what is asked for next is the upload
+    Part.UPLOAD: (Phase.UPLOADING,),
+    Part.ANSWER: (Phase.PUBLISHING,),
+}
 RESUMABLE = (Phase.COMMITTING, Phase.UPLOADING, Phase.PUBLISHING)
 
 
@@ -56,7 +68,7 @@ class _Round:
     train_s: float = 0.0
     trained_at: float = field(default_factory=time.monotonic)
     send_at: int = 0  # by the chain's clock: from then on this node's own transaction
-    handed_over: bool = False
+    handed_over: Part = Part.NEXT  # the furthest of its parts
     sent: bool = False
     told: bool = False
 
@@ -73,6 +85,10 @@ class HospitalNode:
         self.record = PublicRecord(self.ledger, self.store, self.task)
         place = settings.home / "pending" / self.ledger.place(settings.task)
         self.pending = PendingUpdates(place, self.ledger.address)
+        self.masking: Masking | None = None
+        if self.task.params.masked:
+            folder = settings.home / "masking" / self.ledger.place(settings.task)
+            self.masking = Masking(folder, self.ledger, self.store, settings.task)
         self._features: NDArray[np.float32] | None = None
         self._round = _Round(-1)
         self._resume_refused = -1  # the latest round in which this account could not pay for returning
@@ -89,8 +105,11 @@ class HospitalNode:
         if self.ledger.address not in [h.node for h in self.ledger.hospitals(self.task.number)]:
             key = transport_public_key(self.settings.flower.transport_key)
             bond = self.task.params.hospital_bond
-            self.ledger.join_as_hospital(self.task.number, len(self.table.labels), key, stake=bond)
+            sealing_key = self.masking.sealing_key if self.masking else NO_KEY
+            self.ledger.join_as_hospital(self.task.number, len(self.table.labels), key, sealing_key, stake=bond)
         self.index = [h.node for h in self.ledger.hospitals(self.task.number)].index(self.ledger.address)
+        if self.masking:
+            self.masking.require_key(self.index)
         emit("joined", role="hospital", index=self.index, rows=len(self.table.labels))
         setup()  # while others join
 
@@ -136,10 +155,9 @@ class HospitalNode:
         elif state.phase is Phase.COMMITTING and not round_.sent and self.ledger.connection.now() >= round_.send_at:
             round_.sent = True
             signed = update.signed
+            own = CommittedUpdate(signed.points, signed.opening, self._dealing(state.round, update.seed))
             try:
-                receipt = self.ledger.commit_update(
-                    self.task.number, state.round, CommittedUpdate(signed.points, signed.opening)
-                )
+                receipt = self.ledger.commit_update(self.task.number, state.round, own)
             except Refused as error:
                 if error.name not in ("AlreadyCommitted", "WrongPhase"):  # relayed meanwhile: the next look tells
                     emit("refused", call=error.call, error=error.name, round=state.round)
@@ -182,28 +200,57 @@ class HospitalNode:
     # A round
 
     def answer(self, request: RoundRequest) -> RoundReply:
-        """The signed update as soon as it is made, and after that, once commitments are closed, the weighted blobs.
-
-        The first request of a round gets the one and the next the other, whether or not the node started anew before.
+        """The part of a round that is asked for, once it is time: as soon as it is made the signed update, once
+        commitments are closed the weighted blobs, once survivors are fixed what unmasks their sum.
         """
         ours = bytes.fromhex(self.ledger.deployment.tasks.removeprefix("0x"))
         if request.contract != ours or request.task != self.task.number:
             return RoundReply(ReplyCode.REFUSED)
         self._reached.set()
-        first = not (self._round.number == request.round and self._round.handed_over)
-        if not self._wait_for((Phase.COMMITTING, Phase.UPLOADING) if first else (Phase.UPLOADING,), request.round):
+        part = request.part or self._next_part(request.round)
+        if not self._wait_for(WHEN[part], request.round):
             return RoundReply(ReplyCode.SAT_OUT)
         update = self._update(request.round)
         if update is None:
             return RoundReply(ReplyCode.SAT_OUT)
-        if first:
-            self._round.handed_over = True
-            return RoundReply(ReplyCode.SIGNED, update=update.signed.to_wire())
+        self._round.handed_over = max(self._round.handed_over, part)
+        if part is Part.SIGNED:
+            dealing = self._dealing(request.round, update.seed)
+            return RoundReply(ReplyCode.SIGNED, body=update.signed.to_wire() + dealing)
         if not self._is_committed(request.round):
             return RoundReply(ReplyCode.SAT_OUT)
-        weight = 1 if request.round == STATISTICS_ROUND else self.ledger.hospitals(self.task.number)[self.index].weight
-        emit("uploading", round=request.round, blobs=len(update.blobs))
-        return RoundReply(ReplyCode.OK, [scale(blob, weight) for blob in update.blobs])
+        if part is Part.UPLOAD:
+            return RoundReply(ReplyCode.OK, self._upload(request.round, update))
+        return self._answer(request.round, update)
+
+    def _next_part(self, round_: int) -> Part:
+        done = self._round.handed_over if self._round.number == round_ else Part.NEXT
+        return Part(min(done + 1, Part.ANSWER if self.masking else Part.UPLOAD))
+
+    def _upload(self, round_: int, update: PendingUpdate) -> list[Blob]:
+        weight = 1 if round_ == STATISTICS_ROUND else self.ledger.hospitals(self.task.number)[self.index].weight
+        weighted = [scale(blob, weight) for blob in update.blobs]
+        emit("uploading", round=round_, blobs=len(weighted))
+        if self.masking is None:
+            return weighted
+        return list(self.masking.masked(round_, self._cohort(round_), self.index, update.seed, weighted))
+
+    def _answer(self, round_: int, update: PendingUpdate) -> RoundReply:
+        survivors = self.ledger.round_state(self.task.number, round_).survivors
+        if self.masking is None or not survivors >> self.index & 1:
+            return RoundReply(ReplyCode.SAT_OUT)
+        cohort = self._cohort(round_)
+        body = self.masking.answer(round_, cohort, survivors, self.index, update.seed)
+        return RoundReply(ReplyCode.ANSWERED, body=body)
+
+    def _dealing(self, round_: int, seed: bytes) -> bytes:
+        return self.masking.dealing(round_, self._cohort(round_), self.index, seed) if self.masking else b""
+
+    def _cohort(self, round_: int) -> int:
+        """Members of this hospital's cohort: a bit map."""
+        cohorts = self.ledger.round_state(self.task.number, round_).cohorts
+        found = (self.ledger.cohort_members(self.task.number, round_, cohort) for cohort in range(cohorts))
+        return next(cohort for cohort in found if cohort >> self.index & 1)
 
     def _update(self, round_: int) -> PendingUpdate | None:
         """This round's update: as kept from before a restart, or made now. None: not a member, or it failed before.
@@ -237,8 +284,9 @@ class HospitalNode:
         blobs = [self._blinded(blob) for blob in self._packed(round_.number)]
         round_.trained_at = time.monotonic()
         round_.train_s = round_.trained_at - started
-        committed = self.committed(round_.number, blobs)
-        update = PendingUpdate(self.ledger.sign_update(self.task.number, round_.number, committed), blobs)
+        seed = secrets.token_bytes(BYTES_PER_SEED)
+        committed = replace(self.committed(round_.number, blobs), dealing=self._dealing(round_.number, seed))
+        update = PendingUpdate(self.ledger.sign_update(self.task.number, round_.number, committed), blobs, seed)
         self.pending.write(round_.number, update)
         return update
 
@@ -285,7 +333,7 @@ class HospitalNode:
                 return False
             if state.round == round_ and state.phase in phases:
                 return True
-            if state.round == round_ and state.phase not in (Phase.FORMING, Phase.COMMITTING):
+            if state.round == round_ and state.phase > max(phases):
                 return False
             if state.phase is Phase.COMMITTING and self.ledger.connection.now() > state.deadline:
                 self._tick()

@@ -16,6 +16,7 @@ from consilium_chain.relaying import SignedUpdate, parse_signed_update
 from consilium_zk.blobs import Blob, parse_blob
 from consilium_zk.constants import BYTES_PER_BLOB
 from consilium_zk.errors import BlobMalformed
+from consilium_zk.masks import BYTES_PER_SEED
 
 from consilium_client.errors import PendingUpdateLost
 
@@ -24,10 +25,13 @@ _BYTES_PER_BLOB = signed_update_bytes(1) - signed_update_bytes(0) + BYTES_PER_BL
 
 @dataclass(frozen=True)
 class PendingUpdate:
-    """The blobs of a round's update, unweighted, and what lets anybody commit to them in this hospital's name."""
+    """The blobs of a round's update, unweighted, what lets anybody commit to them in this hospital's name, and the seed
+    (32 bytes) of what masks them.
+    """
 
     signed: SignedUpdate
     blobs: Sequence[Blob]
+    seed: bytes
 
 
 class PendingUpdates:
@@ -40,7 +44,9 @@ class PendingUpdates:
     def write(self, round_: int, update: PendingUpdate) -> None:
         for old in self._folder.glob("round-*"):
             old.unlink()
-        write_private_file(self._folder / f"round-{round_}", b"".join([update.signed.to_wire(), *update.blobs]))
+        write_private_file(
+            self._folder / f"round-{round_}", b"".join([update.seed, update.signed.to_wire(), *update.blobs])
+        )
 
     def read(self, round_: int) -> PendingUpdate | None:
         """None where no update of the round was kept. Raises PendingUpdateLost where one was and is not whole."""
@@ -48,13 +54,13 @@ class PendingUpdates:
             raw = (self._folder / f"round-{round_}").read_bytes()
         except FileNotFoundError:
             return None
-        count, rest = divmod(len(raw) - signed_update_bytes(0), _BYTES_PER_BLOB)
+        count, rest = divmod(len(raw) - BYTES_PER_SEED - signed_update_bytes(0), _BYTES_PER_BLOB)
         if count < 1 or rest:
             raise PendingUpdateLost(round_)
-        head = signed_update_bytes(count)
+        head = BYTES_PER_SEED + signed_update_bytes(count)
         try:
-            signed = parse_signed_update(raw[:head], self._hospital, count)
+            signed = parse_signed_update(raw[BYTES_PER_SEED:head], self._hospital, count)
             blobs = [parse_blob(raw[i : i + BYTES_PER_BLOB]) for i in range(head, len(raw), BYTES_PER_BLOB)]
         except (SignedUpdateMalformed, BlobMalformed) as error:
             raise PendingUpdateLost(round_) from error
-        return PendingUpdate(signed, blobs)
+        return PendingUpdate(signed, blobs, raw[:BYTES_PER_SEED])

@@ -10,15 +10,18 @@ from dataclasses import dataclass
 
 from consilium_chain.artifacts import CHECK_BITS, ArtifactStore
 from consilium_chain.cell_proofs import CellProver
+from consilium_chain.dealings import masked_cohort, read_dealings
 from consilium_chain.errors import RandomnessUnavailable, Refused, SpecMismatch
 from consilium_chain.journal import emit
-from consilium_chain.ledger import Ledger, OpenedBlob, OpenedCohort, PublishedCohort
+from consilium_chain.ledger import CohortsFate, Ledger, OpenedBlob, OpenedCohort, PublishedCohort
 from consilium_chain.proposal import task_params
+from consilium_chain.relaying import SignedUpdate
 from consilium_chain.rounds import Step, View, deadline_passed, expected_uploads, next_step
 from consilium_chain.sums import PublishedSums
 from consilium_chain.task_spec import parse_task_spec, settle_gas
 from consilium_chain.views import STATISTICS_ROUND, Phase, Role, RoundState, TaskState, ballot_size, members
 from consilium_zk.curve import to_eip2537
+from consilium_zk.errors import DealingInvalid
 from consilium_zk.kzg import setup
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
@@ -29,6 +32,7 @@ from consilium_server.committing import Committer
 from consilium_server.config import AggregatorSettings
 from consilium_server.errors import CanariesLost, SumMismatch
 from consilium_server.flower_internals import SuperLink
+from consilium_server.unmasking import CohortAnswers, cohort_answers
 from consilium_server.uploads import CohortSum, Contribution, sum_cohort, wrong_uploads
 
 POLL = 0.15
@@ -63,6 +67,9 @@ class Aggregator:
         self._collected: Collection | None = None
         self._committer: Committer | None = None
         self._collection_round = -1
+        self._relayable: dict[int, SignedUpdate] = {}
+        self._unsound: set[int] = set()  # hospitals whose dealing is none
+        self._answers: tuple[int, dict[int, CohortAnswers]] = -1, {}  # of which round, by cohort
         self._refused: tuple[int, Step] | None = None  # in which round, and what of it
         self._lost_round = -1
 
@@ -106,11 +113,12 @@ class Aggregator:
             state = self.ledger.state(self.number)
             round_state = self.ledger.round_state(self.number, state.round)
             more_to_come = self._collect(grid, nodes, state, round_state)
-            arrived, failed = self._uploads_of(state.round)
-            awaited = expected_uploads(round_state, self._cohorts(state, round_state)) & ~failed
+            arrived, finished = self._uploads_of(state.round)
+            awaited = expected_uploads(round_state, self._cohorts(state, round_state)) & ~(finished & ~arrived)
             opens = state.phase in (Phase.REVEALING, Phase.OPENING)  # then it was published, whatever was refused
             refused = self._refused == (state.round, Step.OPEN if opens else Step.PUBLISH)
-            step = next_step(self._view(state, round_state), awaited, arrived, refused)
+            unmasked = self._is_unmasked(state, round_state)
+            step = next_step(self._view(state, round_state), awaited, arrived, refused, unmasked)
             if step is Step.STOP:
                 return
             if step is not Step.WAIT:
@@ -129,6 +137,8 @@ class Aggregator:
             beacon_ready=waits and self.ledger.beacon_ready(round_state.beacon_request),
             beacon_expired=waits and self.ledger.beacon_expired(round_state.beacon_request),
             upload_margin=self.params.upload_window // 2,
+            answer_margin=self.params.publish_window // 2,
+            masked=self.params.masked,
             has_canaries=self.params.has_canaries(state.round),
             min_reveals=self.params.min_reveals,
         )
@@ -148,6 +158,9 @@ class Aggregator:
                 return True
             self.commit_for_hospitals(collection, round_state)
             return not complete or bool(round_state.members & ~round_state.committed)
+        if state.phase is Phase.PUBLISHING and self.params.masked:
+            self._collection(grid, nodes, state.round).receive()
+            return True
         ahead = state.round if state.phase is Phase.FORMING else state.round + 1
         if state.phase in AHEAD and ahead <= self.params.rounds:
             self._collection(grid, nodes, ahead).ask(state.active_hospitals)
@@ -156,14 +169,38 @@ class Aggregator:
     def commit_for_hospitals(self, collection: Collection, round_state: RoundState) -> None:
         """Commits for those who signed, when it is time to: hospitals need no ether for it."""
         if self._committer is not None:
-            self._committer.commit_if_due(collection.updates, round_state, collection.failed)
+            self._committer.commit_if_due(self._sound(collection, round_state), round_state, collection.finished)
+
+    def _sound(self, collection: Collection, round_state: RoundState) -> dict[int, SignedUpdate]:
+        """Signed updates to be relayed. In a masked task: with a sound dealing, which is stored before it is named."""
+        for index in collection.signed.keys() - self._relayable.keys() - self._unsound:
+            signed = collection.signed[index]
+            try:
+                self._store_dealing(collection.round, index, signed.dealing, round_state)
+            except DealingInvalid as error:
+                emit("dealing-refused", round=collection.round, hospital=index, error=str(error))
+                self._unsound.add(index)
+            else:
+                self._relayable[index] = signed.update
+        return self._relayable
+
+    def _store_dealing(self, round_: int, index: int, dealing: bytes, round_state: RoundState) -> None:
+        """Raises DealingInvalid."""
+        cohort = next((c for c in self._members(round_state, round_) if c >> index & 1), None)
+        if self.params.masked and cohort is not None:
+            masked_cohort(self.ledger, self.number, round_, cohort).parse(index, dealing)
+            self.store.put_file(dealing)
+        elif dealing:
+            raise DealingInvalid("nothing is to be dealt here")
 
     def _collection(self, grid: Grid, nodes: dict[int, int], round_: int) -> Collection:
         if self._collection_round != round_ or self._collected is None:
             contract = bytes.fromhex(self.ledger.deployment.tasks.removeprefix("0x"))
             addresses = [hospital.node for hospital in self.ledger.hospitals(self.number)]
             blobs = self._blob_count(round_)
-            self._collected = Collection(grid, nodes, addresses, contract, self.number, round_, blobs)
+            masked = self.params.masked
+            self._collected = Collection(grid, nodes, addresses, contract, self.number, round_, blobs, masked)
+            self._relayable, self._unsound = {}, set()
             self._committer = Committer(self.ledger, self.number, round_, addresses)
             self._collection_round = round_
         return self._collected
@@ -172,7 +209,7 @@ class Aggregator:
         """Bit maps of who uploaded, and of who will not."""
         if self._collected is None or self._collection_round != round_:
             return 0, 0
-        return self._collected.arrived, self._collected.failed
+        return self._collected.arrived, self._collected.finished
 
     def _blob_count(self, round_: int) -> int:
         return self.params.statistics_blobs if round_ == STATISTICS_ROUND else self.params.update_blobs
@@ -198,13 +235,15 @@ class Aggregator:
                     self.ledger.draw_seats(self.number, round_state.beacon_request)
                 case Step.SETTLE:
                     self.ledger.settle(self.number, state.round)
+                case Step.FIX_SURVIVORS if round_state:
+                    self._fix_survivors(state, round_state)
                 case Step.PUBLISH if round_state:
                     self._publish(state, round_state)
                 case Step.OPEN if round_state:
                     self._open(state, round_state)
         except Refused as error:
             emit("refused", call=error.call, error=error.name, round=state.round)
-            if step is Step.PUBLISH or error.name in UNOPENABLE:
+            if step in (Step.FIX_SURVIVORS, Step.PUBLISH) or error.name in UNOPENABLE:
                 self._refused = state.round, step
         except CanariesLost as error:  # until the deadline somebody may bring them back
             if self._lost_round != state.round:
@@ -216,16 +255,58 @@ class Aggregator:
             emit("randomness-unavailable", round=state.round, drand_round=error.round, relays=relays)
             self.ledger.connection.next_block(self.ledger.connection.block_number())
 
+    def _fix_survivors(self, state: TaskState, round_state: RoundState) -> None:
+        """Of masked uploads: who uploaded, in cohorts where enough did for their sum to be had."""
+        arrived, _ = self._uploads_of(state.round)
+        survivors = 0
+        for cohort in members(round_state.viable_cohorts):
+            present = self._members(round_state, state.round)[cohort]
+            masked = masked_cohort(self.ledger, self.number, state.round, present)
+            dealings = read_dealings(self.ledger, self.store, self.number, state.round, masked)
+            uploaded = sum(1 << index for index in dealings) & arrived & round_state.committed
+            if uploaded.bit_count() >= max(self.params.min_cohort_size, masked.threshold):
+                survivors |= uploaded
+        receipt = self.ledger.fix_survivors(self.number, state.round, survivors)
+        emit("survivors-fixed", round=state.round, survivors=survivors.bit_count(), gas=receipt.gas_used)
+
+    def _is_unmasked(self, state: TaskState, round_state: RoundState) -> bool:
+        """Whether every cohort's masks are known, or will not be."""
+        if not self.params.masked or state.phase is not Phase.PUBLISHING or self._collected is None:
+            return True
+        answers = self._answers_of(state, round_state)
+        for cohort in answers.values():
+            cohort.take(self._collected.answers)
+        return all(cohort.is_over(self._collected.finished) for cohort in answers.values())
+
+    def _answers_of(self, state: TaskState, round_state: RoundState) -> dict[int, CohortAnswers]:
+        if self._answers[0] != state.round:
+            cohorts = self._members(round_state, state.round)
+            self._answers = (
+                state.round,
+                {
+                    cohort: cohort_answers(
+                        self.ledger, self.store, self.number, state.round, cohorts[cohort], round_state
+                    )
+                    for cohort in members(round_state.viable_cohorts)
+                },
+            )
+        return self._answers[1]
+
     def _publish(self, state: TaskState, round_state: RoundState) -> None:
         started = time.monotonic()
         contributions = self._contributions(state, round_state)
         cohorts = self._members(round_state, state.round)
         hidden = self._hidden(state.round)
-        survivors, published = 0, []
+        survivors, published, dropped = 0, [], []
         for cohort in members(round_state.viable_cohorts):
             indices = [index for index in members(cohorts[cohort]) if index in contributions]
-            summed = self._sum(state.round, cohort, indices, contributions)
+            if self.params.masked:
+                present = [index for index in indices if round_state.survivors >> index & 1]
+                summed = self._unmasked_sum(state.round, cohort, present, contributions)
+            else:
+                summed = self._sum(state.round, cohort, indices, contributions)
             if summed is None:
+                dropped.append(cohort)
                 continue
             parts = [contributions[index] for index in summed.indices]
             shown = self.sum_to_publish(state.round, summed.total, parts)
@@ -236,8 +317,9 @@ class Aggregator:
         if hidden is not None and published:  # nothing here must not replace what was published before a restart
             keep(self.secrets_folder, state.round, hidden.secrets)
         publish = self.ledger.publish_digests if self.params.digests else self.ledger.publish_sums
-        canaries = hidden.canaries if hidden else None
-        receipts = publish(self.number, state.round, survivors, published, canaries, self.forces(state.round))
+        canaries = hidden.canaries if hidden and published else None
+        fate = CohortsFate(dropped=dropped) if self.params.masked else CohortsFate(survivors)
+        receipts = publish(self.number, state.round, fate, published, canaries, self.forces(state.round))
         emit(
             "published", round=state.round, gas=sum(r.gas_used for r in receipts), cohorts=len(published),
             survivors=survivors.bit_count(), seconds=round(time.monotonic() - started, 3),
@@ -257,6 +339,22 @@ class Aggregator:
             digests.append(self.store.put_blob(blob, commitment))
         points = [[to_eip2537(part.points[blob]) for part in parts] for blob in range(len(shown.blobs))]
         return PublishedCohort(cohort, shown.blobs, points, digests)
+
+    def _unmasked_sum(
+        self, round_: int, cohort: int, indices: list[int], contributions: dict[int, Contribution]
+    ) -> _Summed | None:
+        """A cohort's checked sum; None where its masks are not known, or an upload is not what was committed to."""
+        residue = self._answers[1][cohort].residue()
+        if residue is None:
+            emit("sum-missing", round=round_, cohort=cohort, error="UnmaskingFailed")
+            return None
+        parts = [contributions[index] for index in indices]
+        factors = [secrets.randbits(CHECK_BITS) for _ in parts[0].points]
+        try:
+            return _Summed(indices, sum_cohort(cohort, parts, factors, residue))
+        except SumMismatch as error:
+            emit("sum-missing", round=round_, cohort=cohort, error=type(error).__name__)
+            return None
 
     def _sum(
         self, round_: int, cohort: int, indices: list[int], contributions: dict[int, Contribution]

@@ -1,26 +1,23 @@
-"""Asks a round's hospitals for their updates over Flower and gathers what comes back, without waiting for anyone.
+"""Asks a round's hospitals for their parts over Flower and gathers what comes back, without waiting for anyone.
 
-A hospital answers a round's first request with its signed update and the next one with its upload. Both requests are
-sent at once: a SuperNode takes up the second as soon as it has passed on the answer to the first.
+All requests of a round are sent at once: a SuperNode takes up the next as soon as it has passed on the answer to the
+one before. Which part of the round a reply is, it says itself (`consilium_chain.messages`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from consilium_chain.errors import SignedUpdateMalformed
 from consilium_chain.journal import emit
-from consilium_chain.relaying import SignedUpdate
+from consilium_chain.messages import Part
 from consilium_chain.views import members
 from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.serverapp import Grid
 
-from consilium_server.errors import SecondUpdate, UploadInvalid
-from consilium_server.uploads import Upload, parse_reply
-
-REQUESTS = 2
-MOST_REQUESTS = 3  # a hospital whose node started anew between request and upload is asked again
+from consilium_server.errors import SecondReply, UploadInvalid
+from consilium_server.uploads import Answer, Signed, Upload, parse_reply
 
 
 class Collection:
@@ -35,43 +32,55 @@ class Collection:
         task: int,
         round_: int,
         blob_count: int,
+        masked: bool,
     ) -> None:
         self._grid, self._nodes, self._addresses, self._blob_count = grid, nodes, addresses, blob_count
         self.round = round_
-        self._request = ConfigRecord({"contract": contract, "task": task, "round": round_})
-        self._asked: Counter[int] = Counter()  # how often
+        self._place = {"contract": contract, "task": task, "round": round_}
+        self._parts = [Part.SIGNED, Part.UPLOAD, *([Part.ANSWER] if masked else [])]
+        self._asked = 0
+        self._again: Counter[tuple[int, Part]] = Counter()
         self._waiting: dict[str, int] = {}
-        self.updates: dict[int, SignedUpdate] = {}
+        self.signed: dict[int, Signed] = {}
         self.uploads: dict[int, Upload] = {}
-        self.failed = 0
+        self.answers: dict[int, Answer] = {}
 
     @property
     def arrived(self) -> int:
         return sum(1 << index for index in self.uploads)
 
+    @property
+    def finished(self) -> int:
+        """Who owes no reply: what it has not sent, it will not send."""
+        return self._asked & ~sum(1 << index for index in set(self._waiting.values()))
+
     def ask(self, hospitals: int) -> bool:
         """Asks those of them who are online and not asked yet; whether all of them are asked now."""
-        unsent = [index for index in members(hospitals) if index not in self._asked]
+        unsent = list(members(hospitals & ~self._asked))
         if not unsent:
             return True
         online = set(self._grid.get_node_ids())
         ready = [index for index in unsent if self._nodes[index] in online]
         if ready:
-            self._send(ready * REQUESTS)
+            self._asked |= sum(1 << index for index in ready)
+            self._send([(index, Part.NEXT) for _ in self._parts for index in ready])
         return len(ready) == len(unsent)
 
-    def _send(self, hospitals: list[int]) -> None:
+    def _send(self, requests: Sequence[tuple[int, Part]]) -> None:
         messages = [
-            Message(RecordDict({"request": self._request}), dst_node_id=self._nodes[index], message_type="train")
-            for index in hospitals
+            Message(
+                RecordDict({"request": ConfigRecord({**self._place, "part": int(part)})}),
+                dst_node_id=self._nodes[index],
+                message_type="train",
+            )
+            for index, part in requests
         ]
-        for identifier, index in zip(list(self._grid.push_messages(messages)), hospitals, strict=True):
-            self._asked[index] += 1
+        for identifier, (index, _) in zip(list(self._grid.push_messages(messages)), requests, strict=True):
             if identifier:
                 self._waiting[identifier] = index
 
     def receive(self) -> None:
-        """Takes in what replies are there, and asks those again who answered everything and sent no upload."""
+        """Takes in what replies are there; asks those who answered everything for what did not come, once."""
         if not self._waiting:
             return
         again = []
@@ -83,22 +92,30 @@ class Collection:
                 if reply.has_error():
                     raise UploadInvalid(f"Flower error {reply.error.code}")
                 self._take(index, parse_reply(reply.content, self._addresses[index], self._blob_count))
-            except (UploadInvalid, SignedUpdateMalformed, SecondUpdate) as error:
+            except (UploadInvalid, SignedUpdateMalformed, SecondReply) as error:
                 emit("reply-refused", round=self.round, hospital=index, error=str(error))
-            if index in self.uploads or index in self._waiting.values():
-                continue
-            if self._asked[index] < MOST_REQUESTS:
-                again.append(index)
-            else:
-                self.failed |= 1 << index
+            if index not in self._waiting.values():
+                again += [(index, part) for part in self._missing(index)]
         if again:
+            self._again.update(again)
             self._send(again)
 
-    def _take(self, index: int, reply: SignedUpdate | Upload) -> None:
-        """Raises SecondUpdate."""
-        if isinstance(reply, Upload):
-            self.uploads[index] = reply
-            emit("uploaded", round=self.round, hospital=index)
-        else:
-            if self.updates.setdefault(index, reply) != reply:
-                raise SecondUpdate
+    def _missing(self, index: int) -> list[Part]:
+        """Of the parts that did not come, those that were not asked for again yet."""
+        have: dict[Part, Container[int]] = {
+            Part.SIGNED: self.signed, Part.UPLOAD: self.uploads, Part.ANSWER: self.answers
+        }  # fmt: skip
+        return [part for part in self._parts if index not in have[part] and not self._again[index, part]]
+
+    def _take(self, index: int, reply: Signed | Upload | Answer) -> None:
+        """Raises SecondReply."""
+        match reply:
+            case Upload():
+                self.uploads[index] = reply
+                emit("uploaded", round=self.round, hospital=index)
+            case Signed():
+                if self.signed.setdefault(index, reply) != reply:
+                    raise SecondReply("signed update")
+            case Answer():
+                if self.answers.setdefault(index, reply) != reply:
+                    raise SecondReply("answer")

@@ -3,7 +3,7 @@
 ServerError
 ├── SuperLinkFailed       the SuperLink did not start, or ended
 ├── UploadInvalid         a hospital's reply is not what its round asks for
-├── SecondUpdate          a hospital signed two different updates of one round
+├── SecondReply           a hospital sent two different ones of what it sends once a round
 ├── NotSponsored          what an account signed is not what a sponsor pays for
 ├── CanariesLost          what opens a canary round is no longer on this aggregator's disk
 └── SumMismatch           uploads add up to something else than was committed, and no single one is to blame
@@ -25,9 +25,9 @@ class UploadInvalid(ServerError):
         super().__init__(f"upload refused: {why}")
 
 
-class SecondUpdate(ServerError):
-    def __init__(self) -> None:
-        super().__init__("the hospital signed two different updates of one round: the first one counts")
+class SecondReply(ServerError):
+    def __init__(self, what: str) -> None:
+        super().__init__(f"the hospital sent two different ones of a round's {what}: the first one counts")
 
 
 class NotSponsored(ServerError):

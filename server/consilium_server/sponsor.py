@@ -93,10 +93,10 @@ def _answer(sponsor: Sponsor, batch: SignedBatch) -> Response:
     except NotSponsored as error:
         return PlainTextResponse(str(error), 403)
     except Refused as error:
-        emit("refused", account=batch.account, error=error.name)
+        emit("not-carried-out", account=batch.account, error=error.name)
         return _json(RefusedBatch(data=error.data), 409)
     except ChainError as error:
-        emit("failed", account=batch.account, error=type(error).__name__)
+        emit("not-carried-out", account=batch.account, error=type(error).__name__)
         return PlainTextResponse(f"this sponsor cannot send anything now ({type(error).__name__})", 503)
     emit("carried-out", account=batch.account, calls=len(batch.calls), gas=receipt.gas_used)
     return _json(Carried(transaction=bytes.fromhex(receipt.transaction[2:])), 200)

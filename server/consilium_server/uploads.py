@@ -1,41 +1,68 @@
-"""Replies: a peer's bytes become a signed update or trusted blobs here; cohorts' sums are held against commitments.
+"""Replies: a peer's bytes become its part of a round here; cohorts' sums are held against commitments.
 
 Pure: no I/O, no clock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from consilium_chain.errors import SignedUpdateMalformed
-from consilium_chain.messages import ReplyCode
-from consilium_chain.relaying import SignedUpdate, parse_signed_update
+from consilium_chain.messages import ReplyCode, signed_update_bytes
+from consilium_chain.relaying import NO_DEALING, SignedUpdate, parse_signed_update
 from consilium_zk.blobs import Blob, add, parse_blob
 from consilium_zk.constants import BYTES_PER_BLOB
 from consilium_zk.curve import weighted_sum
 from consilium_zk.errors import ZkError
 from consilium_zk.kzg import Commitment, commit, commits_to
+from consilium_zk.masks import without
+from eth_utils.crypto import keccak
 from flwr.app import RecordDict
 
 from consilium_server.errors import SumMismatch, UploadInvalid
 
 
 @dataclass(frozen=True)
+class Signed:
+    """A hospital's signed update, and in a masked task the dealing whose digest it holds; else no bytes."""
+
+    update: SignedUpdate
+    dealing: bytes
+
+
+@dataclass(frozen=True)
 class Upload:
-    """One hospital's weighted blobs; every scalar is below the field's modulus."""
+    """One hospital's weighted blobs, masked or not; every scalar is below the field's modulus."""
 
     blobs: Sequence[Blob]
 
 
-def parse_reply(content: RecordDict, hospital: str, blob_count: int) -> SignedUpdate | Upload:
+@dataclass(frozen=True)
+class Answer:
+    """What a survivor gives to unmask its cohort's sum, unchecked (`secure_aggregation.Unmasking`)."""
+
+    words: bytes
+
+
+def parse_reply(content: RecordDict, hospital: str, blob_count: int) -> Signed | Upload | Answer:
     """What `hospital`, the address behind a Flower node, answers. Raises UploadInvalid, SignedUpdateMalformed."""
     status = content.config_records.get("status", {})
-    if status.get("code") != ReplyCode.SIGNED:
+    code = status.get("code")
+    if code not in (ReplyCode.SIGNED, ReplyCode.ANSWERED):
         return parse_upload(content, blob_count)
-    if set(content) != {"status"} or set(status) != {"code", "update"} or not isinstance(status["update"], bytes):
+    if set(content) != {"status"} or set(status) != {"code", "body"} or not isinstance(status["body"], bytes):
         raise SignedUpdateMalformed("it did not come alone, or not as bytes")
-    return parse_signed_update(status["update"], hospital, blob_count)
+    body = status["body"]
+    return Answer(body) if code == ReplyCode.ANSWERED else _parse_signed(body, hospital, blob_count)
+
+
+def _parse_signed(body: bytes, hospital: str, blob_count: int) -> Signed:
+    size = signed_update_bytes(blob_count)
+    update, dealing = parse_signed_update(body[:size], hospital, blob_count), body[size:]
+    if update.dealing != (keccak(dealing) if dealing else NO_DEALING):
+        raise SignedUpdateMalformed("the dealing with it is not the one that it names")
+    return Signed(update, dealing)
 
 
 def parse_upload(content: RecordDict, blob_count: int) -> Upload:
@@ -102,13 +129,21 @@ class CohortSum:
     commitments: list[Commitment]
 
 
-def sum_cohort(cohort: int, contributions: Sequence[Contribution], factors: Sequence[int]) -> CohortSum:
+def sum_cohort(
+    cohort: int,
+    contributions: Sequence[Contribution],
+    factors: Sequence[int],
+    residue: Callable[[int], Blob] | None = None,
+) -> CohortSum:
     """The cohort's sum, checked against the commitments that the contract adds up. Raises SumMismatch.
 
-    `factors`, one per blob, are those of `consilium_zk.kzg.commits_to`: nobody may know them before the uploads are in.
+    residue: of masked uploads, what masks the sum of the blobs of a number. `factors`, one per blob, are those of
+    `consilium_zk.kzg.commits_to`: nobody may know them before the uploads are in.
     """
     expected = sum_commitments(contributions)
     sums = [add([c.upload.blobs[position] for c in contributions]) for position in range(len(expected))]
+    if residue is not None:
+        sums = [without(total, residue(position)) for position, total in enumerate(sums)]
     if not commits_to(sums, expected, factors):
         wrong = next(i for i, (total, point) in enumerate(zip(sums, expected, strict=True)) if commit(total) != point)
         raise SumMismatch(cohort, wrong)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from chain_driver import LocalChain, TaskDriver, refused
-from consilium_chain.ledger import CommittedUpdate, PublishedCohort
+from consilium_chain.ledger import CohortsFate, CommittedUpdate, PublishedCohort
 from consilium_chain.views import Phase
 from consilium_zk.blobs import Blob, add, from_scalars, negate
 from consilium_zk.constants import BLS_MODULUS
@@ -261,15 +261,15 @@ def test_fix_survivors_refuses_a_hospital_that_never_committed(local_chain: Loca
     task.pass_deadline()
     task.tick()
     with refused("SurvivorsInvalid", survivors=0b11):
-        task.aggregator.publish_sums(task.task, 0, 0b11, [])
+        task.aggregator.publish_sums(task.task, 0, CohortsFate(0b11), [])
 
 
 def test_fix_survivors_refuses_a_second_set(committing: TaskDriver) -> None:
     """Two sets of survivors would give the difference of two sums: one hospital's update."""
     committing.commit_all()
-    committing.aggregator.publish_sums(committing.task, 0, 0b11, [])
+    committing.aggregator.publish_sums(committing.task, 0, CohortsFate(0b11), [])
     with refused("WrongPhase", actual=Phase.PUBLISHING, wanted=Phase.UPLOADING):
-        committing.aggregator.publish_sums(committing.task, 0, 0b01, [])
+        committing.aggregator.publish_sums(committing.task, 0, CohortsFate(0b01), [])
 
 
 def test_commit_update_refuses_opening_at_a_chosen_point(committing: TaskDriver) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from canary_driver import BITS, CANARY_LAYOUT, SETTLE_GAS, CanaryDriver
 from chain_driver import BOND, LocalChain, TaskDriver, refused
-from consilium_chain.ledger import OpenedCohort, PublishedCohort
+from consilium_chain.ledger import CohortsFate, OpenedCohort, PublishedCohort
 from consilium_chain.round_record import RoundRecord, Terms
 from consilium_chain.settlement import Reason, Settlement, settle
 from consilium_chain.views import (
@@ -229,7 +229,7 @@ def test_digests_are_refused_in_a_task_of_blobs(local_chain: LocalChain) -> None
     total = task.cohort_sum(0, range(2))
     total = replace(total, digests=[versioned_hash(commit(total.blobs[0]))])
     with refused("NotByDigest", taskId=task.task):
-        task.aggregator.publish_digests(task.task, 0, 0b11, [total])
+        task.aggregator.publish_digests(task.task, 0, CohortsFate(0b11), [total])
 
 
 # What does not match

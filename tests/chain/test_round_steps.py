@@ -14,7 +14,7 @@ MAPS = st.integers(0, 2**8 - 1)
 TIMES = st.integers(0, 200)
 STATE = TaskState("0x" + "11" * 20, Phase.NONE, 1, 0, 0, True, 0, 0)
 ROUND = RoundState(
-    Outcome.PENDING, VoidReason.NONE, 1, 0, bytes(32), bytes(32), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ()
+    Outcome.PENDING, VoidReason.NONE, 1, 0, bytes(32), bytes(32), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ()
 )  # fmt: skip
 TIMED = [
     Phase.JOINING, Phase.COMMITTING, Phase.UPLOADING, Phase.PUBLISHING, Phase.SCORING, Phase.REVEALING, Phase.OPENING,
@@ -35,12 +35,12 @@ def views(draw: st.DrawFn, phases: list[Phase] = list(Phase)) -> View:  # noqa: 
     )  # fmt: skip
     return View(
         replace(STATE, phase=phase, deadline=deadline), round_, draw(TIMES), draw(st.booleans()), False,
-        has_canaries=draw(st.booleans()), min_reveals=draw(st.integers(1, 4)),
+        has_canaries=draw(st.booleans()), masked=draw(st.booleans()), min_reveals=draw(st.integers(1, 4)),
     )  # fmt: skip
 
 
-def step(view: View, awaited: int = 0, arrived: int = 0, refused: bool = False) -> Step:
-    return next_step(view, awaited, arrived, refused)
+def step(view: View, awaited: int = 0, arrived: int = 0, refused: bool = False, unmasked: bool = True) -> Step:
+    return next_step(view, awaited, arrived, refused, unmasked)
 
 
 @given(views(TIMED), MAPS, MAPS, st.booleans())
@@ -60,7 +60,10 @@ def test_next_step_stops_exactly_at_the_end(view: View, awaited: int, arrived: i
 def test_next_step_publishes_only_in_time_and_never_what_was_refused(
     view: View, awaited: int, arrived: int, refused: bool
 ) -> None:
-    if step(view, awaited, arrived, refused) is Step.PUBLISH:
+    found = step(view, awaited, arrived, refused)
+    if found in (Step.PUBLISH, Step.FIX_SURVIVORS):
+        fixes = view.masked and view.state.phase is Phase.UPLOADING
+        assert found is (Step.FIX_SURVIVORS if fixes else Step.PUBLISH)
         assert view.state.phase in (Phase.UPLOADING, Phase.PUBLISHING)
         assert view.now <= view.state.deadline
         assert not refused
@@ -83,13 +86,20 @@ def test_next_step_publishes_with_all_awaited_uploads_or_shortly_before_the_dead
         return
     hurried = view.now + view.upload_margin >= view.state.deadline
     complete = all(arrived >> index & 1 for index in members(awaited))
-    assert (step(view, awaited, arrived) is Step.PUBLISH) == (complete or hurried)
+    assert (step(view, awaited, arrived) is not Step.WAIT) == (complete or hurried)
+
+
+@given(views([Phase.PUBLISHING]), st.booleans())
+def test_next_step_publishes_once_sums_are_unmasked_or_shortly_before_the_deadline(view: View, unmasked: bool) -> None:
+    in_time = replace(view, now=min(view.now, view.state.deadline))
+    hurried = in_time.now + view.answer_margin >= view.state.deadline
+    assert (step(in_time, unmasked=unmasked) is Step.PUBLISH) == (unmasked or hurried)
 
 
 @given(views([Phase.UPLOADING]), MAPS)
 def test_next_step_does_not_wait_for_uploads_that_nobody_owes(view: View, arrived: int) -> None:
     in_time = replace(view, now=min(view.now, view.state.deadline))
-    assert step(in_time, 0, arrived) is Step.PUBLISH
+    assert step(in_time, 0, arrived) is not Step.WAIT
 
 
 @given(views([Phase.REVEALING]), st.booleans())

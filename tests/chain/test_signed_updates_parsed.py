@@ -27,18 +27,19 @@ NOT_A_POINT = b"\x80" + b"\xff" * (BYTES_PER_COMPRESSED_G1 - 1)
 def made(blobs: int) -> SignedUpdate:
     contents = [from_scalars([value + 1] * 4096) for value in range(blobs)]
     points = b"".join(to_eip2537(commit(blob)) for blob in contents)
-    return sign_update(HOSPITAL, 31_337, CONTRACT, 5, 2, points, open_at(contents[0], 99))
+    return sign_update(HOSPITAL, 31_337, CONTRACT, 5, 2, points, open_at(contents[0], 99), bytes(range(32)))
 
 
 def parse(raw: bytes, blobs: int) -> SignedUpdate:
     return parse_signed_update(raw, HOSPITAL.address, blobs)
 
 
-@given(blobs=st.integers(1, MOST), value=st.integers(0, BLS_MODULUS - 1), signature=st.binary(min_size=64, max_size=64))
+@given(blobs=st.integers(1, MOST), value=st.integers(0, BLS_MODULUS - 1), words=st.binary(min_size=96, max_size=96))
 @settings(max_examples=50)
-def test_signed_update_round_trips(blobs: int, value: int, signature: bytes) -> None:
+def test_signed_update_round_trips(blobs: int, value: int, words: bytes) -> None:
     proof = made(blobs).opening.proof
-    update = SignedUpdate(HOSPITAL.address, made(blobs).points, Opening(value, proof), signature[:32], signature[32:])
+    opening = Opening(value, proof)
+    update = SignedUpdate(HOSPITAL.address, made(blobs).points, opening, words[:32], words[32:64], words[64:])
     raw = update.to_wire()
     assert len(raw) == signed_update_bytes(blobs)
     assert parse(raw, blobs) == update

@@ -6,117 +6,26 @@ import json
 import secrets
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from chain_driver import LocalChain
-from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
-from consilium_chain.ledger import Ledger
 from consilium_chain.messages import ReplyCode
-from consilium_chain.proposal import task_params
-from consilium_chain.relaying import SignedUpdate, parse_signed_update
-from consilium_chain.task_spec import parse_task_spec
-from consilium_chain.views import Phase, Role, RoundState
-from consilium_cli.demo.datasets import deal_wdbc, write_csv
-from consilium_cli.demo.task_file import TaskSettings, task_toml
-from consilium_client.config import FlowerSettings, HospitalSettings
+from consilium_chain.views import Phase
 from consilium_client.errors import PendingUpdateLost
-from consilium_client.hospital import HospitalNode
 from consilium_client.relay.wire import RoundReply, RoundRequest
 from consilium_zk.blobs import parse_blob
 from consilium_zk.curve import to_eip2537
 from consilium_zk.kzg import commit
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from eth_account.signers.local import LocalAccount
+from hospital_driver import WINDOW, Committing, start
 
-WINDOW = 10_000  # seconds of chain time: none passes but by `pass_time`
 HOSPITALS = 2
-
-
-@dataclass
-class Committing:
-    """A task in its statistics round's Committing phase, and what its hospitals' nodes run on."""
-
-    chain: LocalChain
-    aggregator: Ledger
-    task: int
-    settings: list[HospitalSettings]
-
-    def node(self, index: int, **changes: Any) -> HospitalNode:
-        """A process of this hospital: at first as after joining, later as after a restart."""
-        node = HospitalNode(self.settings[index].model_copy(update=changes))
-        node.index = index
-        return node
-
-    @property
-    def round_state(self) -> RoundState:
-        return self.aggregator.round_state(self.task, 0)
-
-    def look(self, node: HospitalNode) -> None:
-        """One turn of the node's own loop."""
-        node._take_part(self.aggregator.state(self.task))
-
-    def ask(self, node: HospitalNode, round_: int = 0) -> RoundReply:
-        contract = bytes.fromhex(self.aggregator.deployment.tasks.removeprefix("0x"))
-        return node.answer(RoundRequest(contract, self.task, round_))
-
-    def signed(self, node: HospitalNode) -> SignedUpdate:
-        reply = self.ask(node)
-        assert (reply.code, list(reply.blobs)) == (ReplyCode.SIGNED, [])
-        return parse_signed_update(reply.update, node.ledger.address, 1)
-
-    def relay(self, *updates: SignedUpdate) -> None:
-        self.aggregator.commit_updates(self.task, 0, updates)
-
-    def set_ether(self, node: HospitalNode, wei: int) -> None:
-        self.chain.rpc("anvil_setBalance", node.ledger.address, hex(wei))
-
-
-def hospital_settings(chain: LocalChain, store: ArtifactStore, task: int, home: Path, data: Path) -> HospitalSettings:
-    hospital = chain.funded()
-    account = hospital.connection.account
-    assert isinstance(account, LocalAccount)
-    write_private_file(home / "password", "secret\n")
-    write_keystore(home / "key.json", account, "secret", scrypt_n=LIGHT_SCRYPT_N)
-    chain.deployment.write(home / "deployment.json")
-    key = ec.generate_private_key(ec.SECP384R1()).private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
-    )
-    write_private_file(home / "transport.key", key.decode())
-    return HospitalSettings(
-        home=home, chain_url=chain.node.url, deployment=home / "deployment.json", artifacts=home.parent / "artifacts",
-        keystore=home / "key.json", password_file=home / "password", task=task, data=data,
-        flower=FlowerSettings(superlink="none", ca_certificate=home / "none", transport_key=home / "transport.key"),
-    )  # fmt: skip
 
 
 @pytest.fixture
 def committing(local_chain: LocalChain, tmp_path: Path) -> Committing:
-    """Hospitals have no ether left."""
-    data = deal_wdbc(HOSPITALS, 1, 0)
-    windows = dict.fromkeys(("join", "commit", "upload", "publish", "score", "reveal"), WINDOW)
-    raw = task_toml(data, TaskSettings(rounds=1, cohorts=1, windows=windows)).encode()
-    store = ArtifactStore(tmp_path / "artifacts")
-    aggregator = local_chain.staked(Role.AGGREGATOR, 1)[0]
-    params = task_params(parse_task_spec(raw), store.put_file(raw), aggregator.address)
-    task = local_chain.treasury.propose(params)
-    aggregator.join_as_aggregator(task)
-    local_chain.staked(Role.VOTER, 1)[0].join_as_voter(task)
-    settings = []
-    for index, frame in enumerate(data.hospitals):
-        write_csv(frame, tmp_path / f"{index}.csv")
-        settings.append(hospital_settings(local_chain, store, task, tmp_path / f"h{index}", tmp_path / f"{index}.csv"))
-    made = Committing(local_chain, aggregator, task, settings)
-    for own in settings:
-        node = HospitalNode(own)
-        node.join()
-        made.set_ether(node, 0)
-    assert aggregator.state(task).phase is Phase.COMMITTING
-    return made
+    return start(local_chain, tmp_path, HOSPITALS, masked=False)
 
 
 @pytest.fixture

@@ -17,11 +17,13 @@ from eth_account import Account
 ACCOUNT = Account.from_key(b"\x07" * 32)
 BLOBS = [from_scalars([value] * 4096) for value in (0, 5, BLS_MODULUS - 1)]
 
+SEED = bytes(range(32))
+
 
 def update_of(blobs: list[Blob]) -> PendingUpdate:
     points = b"".join(to_eip2537(commit(blob)) for blob in blobs)
     contract = Account.from_key(b"\x01" * 32).address
-    return PendingUpdate(sign_update(ACCOUNT, 1, contract, 7, 3, points, open_at(blobs[-1], 12)), blobs)
+    return PendingUpdate(sign_update(ACCOUNT, 1, contract, 7, 3, points, open_at(blobs[-1], 12)), blobs, SEED)
 
 
 UPDATE, OTHER = update_of(BLOBS), update_of(BLOBS[:1])
@@ -53,7 +55,18 @@ def test_pending_updates_keep_the_latest_round_only(folder: Path) -> None:
     assert [path.name for path in folder.iterdir()] == ["round-4"]
 
 
-@pytest.mark.parametrize("cut", [1, 32, 131_072 // 2, 131_072 * 3, 131_072 * 3 + 48 * 3, 131_072 * 3 + 48 * 3 + 144])
+@pytest.mark.parametrize(
+    "cut",
+    [
+        1,
+        32,
+        131_072 // 2,
+        131_072 * 3,
+        131_072 * 3 + 48 * 3,
+        131_072 * 3 + 48 * 3 + 176,
+        131_072 * 3 + 48 * 3 + 176 + 32,
+    ],
+)
 def test_pending_updates_refuse_a_truncated_file(folder: Path, cut: int) -> None:
     """Rather than let the node sign another update of the round."""
     file = folder / "round-3"
@@ -62,7 +75,7 @@ def test_pending_updates_refuse_a_truncated_file(folder: Path, cut: int) -> None
         pending(folder).read(3)
 
 
-@pytest.mark.parametrize("start", [64, 96, 144, 192])
+@pytest.mark.parametrize("start", [96, 128, 208, 256])
 def test_pending_updates_refuse_a_file_with_rubbish_of_the_right_length(folder: Path, start: int) -> None:
     """In value, proof, point and blob."""
     pending(folder).write(3, OTHER)

@@ -160,13 +160,13 @@ def test_relay_carries_blobs_and_codes_and_no_private_text(exchange: Exchange) -
         return answer
 
     # The signed update and then the blobs arrive as they were, and the node got exactly what the server asked for.
-    answers = iter([RoundReply(ReplyCode.SIGNED, update=UPDATE.to_wire()), RoundReply(ReplyCode.OK, BLOBS)])
+    answers = iter([RoundReply(ReplyCode.SIGNED, body=UPDATE.to_wire()), RoundReply(ReplyCode.OK, BLOBS)])
     exchange.answer = lambda _: next(answers)
     collection = exchange.round(3)
     assert (collection.updates, collection.uploads[0].blobs) == ({0: UPDATE}, BLOBS)
     assert exchange.asked == [RoundRequest(CONTRACT, 7, 3)] * 2
     assert set(exchange.grid.received[0].content) == {"status"}
-    assert status_of(exchange.grid.received[0]) == {"code": ReplyCode.SIGNED, "update": UPDATE.to_wire()}
+    assert status_of(exchange.grid.received[0]) == {"code": ReplyCode.SIGNED, "body": UPDATE.to_wire()}
 
     # The run came with a bundle of foreign code: nobody loaded it.
     assert not exchange.marker.exists()

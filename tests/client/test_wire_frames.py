@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from consilium_chain.messages import ReplyCode
+from consilium_chain.messages import Part, ReplyCode
 from consilium_client.errors import FrameMalformed
 from consilium_client.relay import app as relay
 from consilium_client.relay.wire import (
     MAX_BLOBS,
-    MAX_UPDATE,
+    MAX_BODY,
     RoundReply,
     RoundRequest,
     receive_reply,
@@ -29,7 +29,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 REQUESTS = st.builds(
-    RoundRequest, st.binary(min_size=20, max_size=20), st.integers(0, 2**64 - 1), st.integers(0, 2**32 - 1)
+    RoundRequest,
+    st.binary(min_size=20, max_size=20),
+    st.integers(0, 2**64 - 1),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(Part),
 )
 Pair = tuple[socket.socket, socket.socket]
 
@@ -46,7 +50,7 @@ def test_request_round_trips(request: RoundRequest) -> None:
     assert RoundRequest.parse(request.encode()) == request
 
 
-@given(st.binary(max_size=64).filter(lambda raw: len(raw) != 32))
+@given(st.binary(max_size=64).filter(lambda raw: len(raw) != 33))
 def test_request_of_another_length_is_malformed(raw: bytes) -> None:
     with pytest.raises(FrameMalformed, match=f"not {len(raw)}$"):
         RoundRequest.parse(raw)
@@ -68,7 +72,7 @@ def test_reply_round_trips(pair: Pair, code: ReplyCode, count: int, update: byte
     sender.start()
     received = receive_reply(pair[1])
     sender.join()
-    assert (received.code, list(received.blobs), received.update) == (code, blobs, update)
+    assert (received.code, list(received.blobs), received.body) == (code, blobs, update)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +86,7 @@ def test_reply_round_trips(pair: Pair, code: ReplyCode, count: int, update: byte
         struct.pack(">BII", 0, 0, 2**32 - 1),
         struct.pack(">BII", 0, 0, 1),
         struct.pack(">BII", 0, 0, 1) + bytes(BYTES_PER_BLOB - 1),
-        struct.pack(">BII", 4, MAX_UPDATE + 1, 0) + bytes(MAX_UPDATE + 1),
+        struct.pack(">BII", 4, MAX_BODY + 1, 0),
         struct.pack(">BII", 4, 2**32 - 1, 0),
         struct.pack(">BII", 4, 192, 0) + bytes(191),
     ],
@@ -103,7 +107,7 @@ def test_reply_that_is_no_frame_is_malformed(pair: Pair, raw: bytes) -> None:
 def test_request_cut_short_is_malformed(pair: Pair, sent: int) -> None:
     pair[0].sendall(bytes(sent))
     pair[0].close()
-    with pytest.raises(FrameMalformed, match=f"closed after {sent} of 32 bytes"):
+    with pytest.raises(FrameMalformed, match=f"closed after {sent} of 33 bytes"):
         receive_request(pair[1])
 
 
@@ -122,7 +126,7 @@ def asked(fields: dict[str, object] | None) -> Message:
     return Message(content, dst_node_id=1, message_type="train")
 
 
-GOOD = {"contract": bytes(20), "task": 1, "round": 0}
+GOOD = {"contract": bytes(20), "task": 1, "round": 0, "part": 0}
 
 
 def answered(message: Message) -> RoundReply:
@@ -147,6 +151,9 @@ def failed(reply: RoundReply) -> bool:
         GOOD | {"round": 2**40},
         GOOD | {"round": float("inf")},
         GOOD | {"round": float("nan")},
+        GOOD | {"part": 4},
+        GOOD | {"part": "upload"},
+        {"contract": bytes(20), "task": 1, "round": 0},
     ],
 )
 def test_relay_answers_a_malformed_request_with_a_code(
@@ -216,13 +223,13 @@ def test_relay_app_passes_a_signed_update_on_as_it_is_and_alone(
         connection, _ = server.accept()
         with connection:
             receive_request(connection)
-            send_reply(connection, RoundReply(ReplyCode.SIGNED, update=update))
+            send_reply(connection, RoundReply(ReplyCode.SIGNED, body=update))
 
     context = Context(run_id=1, node_id=1, node_config={}, state=RecordDict(), run_config={})
     with node_at(tmp_path / "s", node):
         reply = relay.app(asked(dict(GOOD)), context)
     assert {name: dict(record) for name, record in reply.content.items()} == {
-        "status": {"code": int(ReplyCode.SIGNED), "update": update}
+        "status": {"code": int(ReplyCode.SIGNED), "body": update}
     }
 
 

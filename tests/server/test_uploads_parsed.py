@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 from consilium_chain.errors import SignedUpdateMalformed
-from consilium_chain.messages import ReplyCode
+from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.relaying import SignedUpdate, sign_update
 from consilium_server.collection import Collection
-from consilium_server.errors import SecondUpdate, SumMismatch, UploadInvalid
+from consilium_server.errors import SecondReply, SumMismatch, UploadInvalid
 from consilium_server.uploads import (
+    Answer,
     Contribution,
+    Signed,
     Upload,
     parse_reply,
     parse_upload,
@@ -27,6 +29,7 @@ from consilium_zk.constants import BLS_MODULUS, BYTES_PER_BLOB
 from consilium_zk.curve import to_eip2537
 from consilium_zk.kzg import Commitment, commit, open_at
 from eth_account import Account
+from eth_utils.crypto import keccak
 from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, MetricRecord, RecordDict
 from flwr.supercore.task_identity import TaskIdentity
 
@@ -216,18 +219,19 @@ def signed(seed: int = 1, round_: int = 0) -> SignedUpdate:
 
 
 def signed_reply(update: object, **more: Any) -> RecordDict:
-    fields: dict[str, Any] = {"code": int(ReplyCode.SIGNED), "update": update}
+    fields: dict[str, Any] = {"code": int(ReplyCode.SIGNED), "body": update}
     return RecordDict({"status": ConfigRecord(fields | more)})
 
 
 UPDATE = signed()
+SIGNED = Signed(UPDATE, b"")
 
 
 def test_parse_reply_takes_a_signed_update_of_whoever_sent_it() -> None:
-    assert parse_reply(signed_reply(UPDATE.to_wire()), HOSPITAL.address, 1) == UPDATE
+    assert parse_reply(signed_reply(UPDATE.to_wire()), HOSPITAL.address, 1) == Signed(UPDATE, b"")
     other = Account.from_key(b"\x09" * 32).address
     parsed = parse_reply(signed_reply(UPDATE.to_wire()), other, 1)
-    assert parsed == replace(UPDATE, hospital=other)  # and so without a signature that holds
+    assert parsed == Signed(replace(UPDATE, hospital=other), b"")  # and so without a signature that holds
 
 
 def with_blobs() -> RecordDict:
@@ -258,23 +262,39 @@ def test_parse_reply_refuses_what_is_no_signed_update(case: str) -> None:
 
 
 def test_parse_reply_refuses_another_blob_count() -> None:
-    with pytest.raises(SignedUpdateMalformed, match="192 bytes instead of 240 for 2 blobs"):
+    with pytest.raises(SignedUpdateMalformed, match="224 bytes instead of 272 for 2 blobs"):
         parse_reply(signed_reply(UPDATE.to_wire()), HOSPITAL.address, 2)
+
+
+def test_parse_reply_takes_the_dealing_that_the_signed_update_names_and_no_other() -> None:
+    points = to_eip2537(commit(GOOD))
+    made = sign_update(HOSPITAL, 31_337, HOSPITAL.address, 1, 0, points, open_at(GOOD, 99), keccak(b"a dealing"))
+    parsed = parse_reply(signed_reply(made.to_wire() + b"a dealing"), HOSPITAL.address, 1)
+    assert parsed == Signed(made, b"a dealing")
+    for other in (b"", b"another one"):
+        with pytest.raises(SignedUpdateMalformed, match="the dealing"):
+            parse_reply(signed_reply(made.to_wire() + other), HOSPITAL.address, 1)
+
+
+def test_parse_reply_takes_an_answer_as_it_is() -> None:
+    content = RecordDict({"status": ConfigRecord({"code": int(ReplyCode.ANSWERED), "body": b"\xff" * 96})})
+    assert parse_reply(content, HOSPITAL.address, 1) == Answer(b"\xff" * 96)
 
 
 # Collection
 
 NEVER = "never"
 ERROR = "error"
-Answer = RecordDict | str
+Scripted = RecordDict | str
 
 
 class FakeGrid:
     """Flower's grid as far as `Collection` asks it: each node answers its requests in turn, as it was told to."""
 
-    def __init__(self, answers: dict[int, list[Answer]]) -> None:
+    def __init__(self, answers: dict[int, list[Scripted]]) -> None:
         self.answers = answers
         self.pushed: list[int] = []
+        self.parts: list[object] = []
 
     def get_node_ids(self) -> list[int]:
         return list(self.answers)
@@ -284,6 +304,7 @@ class FakeGrid:
         for message in messages:
             identifiers.append(f"{message.metadata.dst_node_id}/{len(self.pushed)}")
             self.pushed.append(message.metadata.dst_node_id)
+            self.parts.append(message.content.config_records["request"]["part"])
         return identifiers
 
     def pull_messages(self, identifiers: list[str]) -> list[Message]:
@@ -295,7 +316,7 @@ class FakeGrid:
         return replies
 
 
-def replying(identifier: str, content: Answer) -> Message:
+def replying(identifier: str, content: Scripted) -> Message:
     failed = isinstance(content, str)
     made = Message(RecordDict() if isinstance(content, str) else content, dst_node_id=1, message_type="train")
     if failed:
@@ -311,11 +332,11 @@ def in_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(TaskIdentity, name, 1)
 
 
-def collected(answers: dict[int, list[Answer]]) -> tuple[Collection, FakeGrid]:
+def collected(answers: dict[int, list[Scripted]], masked: bool = False) -> tuple[Collection, FakeGrid]:
     """Nodes 10, 11, … are hospitals 0, 1, …; everybody is asked."""
     grid = FakeGrid(answers)
     nodes = {index: 10 + index for index in range(5)}
-    collection = Collection(grid, nodes, ADDRESSES, bytes(20), 1, 0, 1)  # type: ignore[arg-type]
+    collection = Collection(grid, nodes, ADDRESSES, bytes(20), 1, 0, 1, masked)  # type: ignore[arg-type]
     collection.ask(0b11111)
     return collection, grid
 
@@ -329,27 +350,27 @@ def test_collection_asks_twice_and_takes_update_and_upload() -> None:
     collection, grid = collected({10: [ok(), reply()], 11: [ok(), NEVER]})
     assert grid.pushed == [10, 11, 10, 11]
     collection.receive()
-    assert collection.updates == {0: UPDATE, 1: UPDATE}
-    assert (collection.arrived, collection.failed) == (0b01, 0)
+    assert collection.signed == {0: SIGNED, 1: SIGNED}
+    assert (collection.arrived, collection.finished) == (0b01, 0b01)
     collection.receive()
     assert len(grid.pushed) == 4  # nobody is asked again who still owes an answer or gave all
 
 
 @pytest.mark.usefixtures("in_a_run")
 def test_collection_keeps_the_good_and_names_the_bad(capsys: pytest.CaptureFixture[str]) -> None:
-    bad = [reply(code=PRIVATE) for _ in range(3)]
-    collection, grid = collected({10: [ok(), reply()], 11: list(bad), 12: [NEVER], 14: [ERROR, ERROR, ERROR]})
+    bad = [reply(code=PRIVATE) for _ in range(4)]
+    collection, grid = collected({10: [ok(), reply()], 11: list(bad), 12: [NEVER], 14: [ERROR] * 4})
     assert not collection.ask(0b11111)  # node 13 is not online
     collection.receive()
-    assert (collection.arrived, collection.failed) == (0b00001, 0)
+    assert (collection.arrived, collection.finished) == (0b00001, 0b00001)
     collection.receive()
-    assert (collection.arrived, collection.failed) == (0b00001, 0b10010)
+    assert (collection.arrived, collection.finished) == (0b00001, 0b10011)
     assert PRIVATE not in capsys.readouterr().out
-    # Who sent no upload was asked once more, for its node may have been starting anew; nobody else was.
-    assert sorted(grid.pushed) == [10, 10, 11, 11, 11, 12, 12, 14, 14, 14]
+    # What did not come was asked for once more, for the node may have been starting anew; and nothing else was.
+    assert sorted(grid.pushed) == [10, 10, 11, 11, 11, 11, 12, 12, 14, 14, 14, 14]
     assert not collection.ask(0b11111)
     assert collection.ask(0b10111)
-    assert len(grid.pushed) == 10
+    assert len(grid.pushed) == 12
 
 
 @pytest.mark.usefixtures("in_a_run")
@@ -357,9 +378,21 @@ def test_collection_asks_a_node_that_started_anew_once_more() -> None:
     """The old process took the first request with it; the new one answers the second as if it were the first."""
     collection, _ = collected({10: [ERROR, ok(), reply()]})
     collection.receive()
-    assert (collection.updates, collection.arrived) == ({0: UPDATE}, 0)
+    assert (collection.signed, collection.arrived) == ({0: SIGNED}, 0)
     collection.receive()
-    assert (collection.arrived, collection.failed) == (1, 0)
+    assert (collection.arrived, collection.finished) == (1, 1)
+
+
+@pytest.mark.usefixtures("in_a_run")
+def test_collection_of_a_masked_round_asks_for_answers_and_by_name_for_what_did_not_come() -> None:
+    answer = RecordDict({"status": ConfigRecord({"code": int(ReplyCode.ANSWERED), "body": bytes(96)})})
+    collection, grid = collected({10: [ok(), ERROR, answer, reply()]}, masked=True)
+    assert grid.parts == [Part.NEXT] * 3
+    collection.receive()
+    assert (collection.arrived, collection.answers) == (0, {0: Answer(bytes(96))})
+    assert grid.parts == [Part.NEXT] * 3 + [Part.UPLOAD]
+    collection.receive()
+    assert (collection.arrived, collection.finished) == (1, 1)
 
 
 @pytest.mark.usefixtures("in_a_run")
@@ -367,10 +400,10 @@ def test_collection_keeps_the_first_of_two_different_updates(capsys: pytest.Capt
     other = signed_reply(signed(seed=2).to_wire())
     collection, _ = collected({10: [ok(), other, reply()]})
     collection.receive()
-    assert collection.updates == {0: UPDATE}
-    assert str(SecondUpdate()) in capsys.readouterr().out
+    assert collection.signed == {0: SIGNED}
+    assert str(SecondReply("signed update")) in capsys.readouterr().out
     collection.receive()
-    assert (collection.arrived, collection.failed) == (1, 0)
+    assert (collection.arrived, collection.finished) == (1, 1)
 
 
 @pytest.mark.usefixtures("in_a_run")
@@ -378,4 +411,4 @@ def test_collection_gives_up_who_signs_for_ever_and_never_uploads(capsys: pytest
     collection, grid = collected({10: [ok() for _ in range(10)]})
     for _ in range(4):
         collection.receive()
-    assert (len(grid.pushed), collection.arrived, collection.failed) == (3, 0, 1)
+    assert (len(grid.pushed), collection.arrived, collection.finished) == (3, 0, 1)

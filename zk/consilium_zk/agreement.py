@@ -14,11 +14,21 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from .errors import KeyMalformed
 
 BYTES_PER_KEY: Final = 32
+_ANY: Final = bytes(range(BYTES_PER_KEY))  # a private key like any other
 
 
 def public_key(private: bytes) -> bytes:
     """Of 32 uniform bytes. Raises KeyMalformed."""
     return _private_key(private).public_key().public_bytes_raw()
+
+
+def is_usable(public: bytes) -> bool:
+    """False for a key of small order, with which anybody could derive what its holder derives; and for no key."""
+    try:
+        agreed(_ANY, public, b"", b"", BYTES_PER_KEY)
+    except KeyMalformed:
+        return False
+    return True
 
 
 def agreed(private: bytes, other: bytes, tag: bytes, info: bytes, length: int) -> bytes:

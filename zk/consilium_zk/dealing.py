@@ -8,13 +8,14 @@ shown and do not give the root name the dealer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
 from eth_utils.crypto import keccak
 
+from .agreement import is_usable
 from .constants import BLS_MODULUS, BYTES_PER_FIELD_ELEMENT
 from .errors import DealingInvalid, ShapeWrong
 from .masks import mask_key
@@ -23,7 +24,8 @@ from .shamir import recover, split
 
 DEALT_TAG: Final[bytes] = keccak(b"CONSILIUM-V1-DEALT")
 BYTES_PER_SEALED: Final = 2 * BYTES_PER_FIELD_ELEMENT + SEAL_OVERHEAD
-BYTES_PER_ENTRY: Final = BYTES_PER_SEALED + 64
+_BYTES_PER_DIGEST: Final = 32  # and of a key
+BYTES_PER_ENTRY: Final = BYTES_PER_SEALED + 2 * _BYTES_PER_DIGEST
 
 
 class Kind(IntEnum):
@@ -60,10 +62,9 @@ class Dealing:
     own_digest: bytes
     entries: Mapping[int, Entry]
 
-    def digest(self) -> bytes:
-        """What the dealer signs: 32 bytes."""
-        fields = [place.to_bytes(32, "big") + self.entries[place].to_wire() for place in sorted(self.entries)]
-        return keccak(b"".join([DEALT_TAG, self.key, self.own_digest, *fields]))
+    def to_wire(self) -> bytes:
+        """Key, digest of the own root, entries by index. Its keccak256 is what the dealer signs."""
+        return b"".join([self.key, self.own_digest, *(self.entries[index].to_wire() for index in sorted(self.entries))])
 
 
 def deal(
@@ -87,6 +88,24 @@ def deal(
         digests = (_share_digest(shares[0]), _share_digest(shares[1]))
         entries[index] = Entry(seal(b"".join(shares), private, key, context), digests)
     return Dealing(mask_key(roots.key), root_digest(roots.own, context), entries)
+
+
+def dealing_bytes(recipients: int) -> int:
+    """Length of a dealing's wire form."""
+    return 2 * _BYTES_PER_DIGEST + BYTES_PER_ENTRY * recipients
+
+
+def parse_dealing(raw: bytes, recipients: Collection[int]) -> Dealing:
+    """A dealing to these recipients, from its wire form. Raises DealingInvalid."""
+    head, size = dealing_bytes(0), dealing_bytes(len(recipients))
+    if len(raw) != size:
+        raise DealingInvalid(f"{len(raw)} bytes instead of {size} for {len(recipients)} recipients")
+    key = raw[:_BYTES_PER_DIGEST]
+    if not is_usable(key):
+        raise DealingInvalid("its mask key is of small order")
+    rows = [raw[start : start + BYTES_PER_ENTRY] for start in range(head, size, BYTES_PER_ENTRY)]
+    entries = {index: parse_entry(row) for index, row in zip(sorted(recipients), rows, strict=True)}
+    return Dealing(key, raw[_BYTES_PER_DIGEST:head], entries)
 
 
 def parse_entry(raw: bytes) -> Entry:

@@ -14,6 +14,8 @@
     ├── SharesTooFew        fewer shares of a secret than its threshold
     ├── SharesInconsistent  shares of a secret that are not of one polynomial
     ├── DealingInvalid      shares that are not what their dealer shows
+    ├── AnswerMalformed     what a hospital gives back of others' masks is not what it was dealt
+    ├── UnmaskingFailed     a cohort's sum cannot be had: some hospital's root is missing
     ├── SealInvalid         bytes that this sender did not seal for this recipient
     ├── RoundUnsigned       a point that is not the signature of the drand round
     └── SetupMalformed      the ceremony's setup is missing or is not the ceremony's
@@ -22,6 +24,8 @@ Errors carry their values as attributes, and never carry secrets.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 
 class ZkError(ValueError):
@@ -136,6 +140,23 @@ class DealingInvalid(ZkError):
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(f"the dealer is at fault: {reason}")
+
+
+class AnswerMalformed(ZkError):
+    """What a hospital gave back is not a word for each in the masking, or a word is not what it was dealt."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"the answer is refused: {reason}")
+
+
+class UnmaskingFailed(ZkError):
+    """A cohort's sum cannot be had: `faults` says of each hospital whose root is missing, why."""
+
+    def __init__(self, faults: Mapping[int, ZkError]) -> None:
+        self.faults = dict(faults)
+        said = "; ".join(f"hospital {index}: {error}" for index, error in sorted(self.faults.items()))
+        super().__init__(f"roots are missing: {said}")
 
 
 class SealInvalid(ZkError):

@@ -56,6 +56,7 @@ contract TaskRegistry is Proposing, Opening, Explaining {
             survivors: round.survivors,
             summedCohorts: round.summedCohorts,
             publishedCohorts: round.publishedCohorts,
+            droppedCohorts: round.droppedCohorts,
             turnedCohorts: round.turnedCohorts,
             seated: round.seated,
             stoodDown: round.stoodDown,

@@ -78,8 +78,12 @@ contract Tasks is Joining, Relaying, Publishing, Judging, Multicall {
     }
 
     /// @inheritdoc ITaskRounds
-    function commitmentDigest(uint256 taskId, uint256 round, bytes calldata points) external view returns (bytes32) {
-        return Signatures.digest(taskId, round, points);
+    function commitmentDigest(uint256 taskId, uint256 round, bytes calldata points, bytes32 dealing)
+        external
+        view
+        returns (bytes32)
+    {
+        return Signatures.digest(taskId, round, points, dealing);
     }
 
     /// @inheritdoc ITaskRounds

@@ -144,7 +144,7 @@ contract JoiningTest is Fixture {
     function test_joinAsHospital_locksBondAndFixesWeight() public {
         _propose(_params());
         vm.expectEmit(address(tasks));
-        emit ITaskTypes.HospitalJoined(id, _hospital(2), 0, 3, "transport key");
+        emit ITaskTypes.HospitalJoined(id, _hospital(2), 0, 3, "transport key", keccak256("sealing key"));
         _joinHospital(2);
         ITaskTypes.Hospital memory hospital = tasks.hospitals(id)[0];
         vm.assertEq(hospital.node, _hospital(2));
@@ -158,7 +158,7 @@ contract JoiningTest is Fixture {
         bytes memory refusal = abi.encodeWithSelector(ITaskTypes.AlreadyJoined.selector, id, _hospital(0));
         vm.startPrank(_hospital(0));
         vm.expectRevert(refusal);
-        tasks.joinAsHospital(id, 1, "");
+        tasks.joinAsHospital(id, 1, "", 0);
         vm.expectRevert(refusal);
         tasks.joinAsVoter(id);
         vm.stopPrank();
@@ -170,7 +170,7 @@ contract JoiningTest is Fixture {
         _propose(_params());
         vm.startPrank(STRANGER);
         vm.expectRevert(ITaskTypes.RowsAreZero.selector);
-        tasks.joinAsHospital(id, 0, "");
+        tasks.joinAsHospital(id, 0, "", 0);
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.VoterKeyMissing.selector, STRANGER));
         tasks.joinAsVoter(id);
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.NotAggregator.selector, STRANGER));
@@ -178,10 +178,10 @@ contract JoiningTest is Fixture {
         vm.expectRevert(
             abi.encodeWithSelector(IStaking.StakeInsufficient.selector, STRANGER, IStaking.Role.Hospital, 0, 100e18)
         );
-        tasks.joinAsHospital(id, 1, "");
+        tasks.joinAsHospital(id, 1, "", 0);
         _pass();
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.PhaseOver.selector, id, tasks.state(id).deadline));
-        tasks.joinAsHospital(id, 1, "");
+        tasks.joinAsHospital(id, 1, "", 0);
         vm.stopPrank();
     }
 
@@ -196,7 +196,7 @@ contract JoiningTest is Fixture {
         _register(STRANGER, 7);
         vm.startPrank(STRANGER);
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.TaskFull.selector, id));
-        tasks.joinAsHospital(id, 1, "");
+        tasks.joinAsHospital(id, 1, "", 0);
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.TaskFull.selector, id));
         tasks.joinAsVoter(id);
         vm.stopPrank();

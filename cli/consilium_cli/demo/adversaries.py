@@ -124,7 +124,7 @@ class CheatingAggregator(Aggregator):
         return round_ == self.cheat_round and self.cheat is not Cheat.IGNORE_COMMITMENTS
 
     def sum_to_publish(self, round_: int, total: CohortSum, parts: Sequence[Contribution]) -> CohortSum:
-        if round_ != self.cheat_round:
+        if round_ != self.cheat_round or self.cheat is Cheat.IGNORE_COMMITMENTS:
             return total
         if self.cheat is Cheat.DROP_HOSPITAL:  # whom the contract counts as a survivor all the same
             dropped = parts[0].upload.blobs

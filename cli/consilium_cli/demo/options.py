@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 OUTPUT = Path(".consilium/demo")
+MIN_MASKED = 3  # as `consilium_chain.task_spec` has it, which is not imported for --help
 
 
 class DataSet(StrEnum):
@@ -40,10 +41,10 @@ class Cheat(StrEnum):
 class DemoOptions:
     data: DataSet = DataSet.WDBC
     data_dir: Path | None = None
-    hospitals: int = 4
+    hospitals: int | None = None
     voters: int = 5
     rounds: int | None = None
-    cohorts: int = 2
+    cohorts: int | None = None
     seats: int | None = None
     seed: int = 0
     attacks: tuple[Attack, ...] = ()
@@ -51,7 +52,18 @@ class DemoOptions:
     kill_in_round: int | None = None
     chain_port: int | None = None
     digests: bool = False
+    masked: bool = True
     output: Path = OUTPUT
+
+    @property
+    def hospital_count(self) -> int:
+        """Heart has the four that its data came from."""
+        return self.hospitals or (4 if self.data is DataSet.HEART else 6)
+
+    @property
+    def cohort_count(self) -> int:
+        """Two, or where masks forbid it one."""
+        return self.cohorts or min(2, max(1, self.hospital_count // (MIN_MASKED if self.masked else 1)))
 
     @property
     def cheat_round(self) -> int:
@@ -78,15 +90,21 @@ def check(options: DemoOptions) -> None:
     by_hospitals = len(options.attacks) - by_voters
     if options.data is DataSet.HEART and options.data_dir is None:
         raise typer.BadParameter("--data heart needs --data-dir with the four processed.*.data files")
-    if options.data is DataSet.HEART and options.hospitals != 4:
+    hospitals, cohorts = options.hospital_count, options.cohort_count
+    if options.data is DataSet.HEART and hospitals != 4:
         raise typer.BadParameter("--data heart has four hospitals: leave --hospitals at 4")
-    if options.cohorts > options.hospitals:
-        raise typer.BadParameter(f"{options.cohorts} cohorts need as many hospitals; there are {options.hospitals}")
+    if cohorts > hospitals:
+        raise typer.BadParameter(f"{cohorts} cohorts need as many hospitals; there are {hospitals}")
+    if options.masked and cohorts * MIN_MASKED > hospitals:
+        raise typer.BadParameter(
+            f"{cohorts} cohorts need {cohorts * MIN_MASKED} hospitals, {MIN_MASKED} to each, for masks to hide any of"
+            f" them; there are {hospitals}: lower --cohorts, raise --hospitals, or say --no-masks"
+        )
     if options.seats is not None and options.seats > options.voters:
         raise typer.BadParameter(f"{options.seats} seats are above the {options.voters} voters: lower --seats")
-    if by_hospitals >= options.hospitals or by_voters >= options.voters:
+    if by_hospitals >= hospitals or by_voters >= options.voters:
         raise typer.BadParameter("at least one hospital and one voter must be honest: lower the attack's COUNT")
-    if options.cheat is not None and options.hospitals < 2:
+    if options.cheat is not None and hospitals < 2:
         raise typer.BadParameter("--cheat needs at least two hospitals")
     last_round = options.rounds if options.rounds is not None else 5
     if options.kill_in_round is not None and options.kill_in_round > last_round:
@@ -98,12 +116,16 @@ def demo_command(
         DataSet.WDBC
     ),
     data_dir: Annotated[Path | None, typer.Option(help="folder of the UCI Heart Disease files")] = None,
-    hospitals: Annotated[int, typer.Option(min=2, max=64, help="hospitals that train")] = 4,
+    hospitals: Annotated[
+        int | None, typer.Option(min=2, max=64, help="hospitals that train  [default: 6; heart: 4]")
+    ] = None,
     voters: Annotated[int, typer.Option(min=1, max=64, help="voters that may be drawn")] = 5,
     rounds: Annotated[
         int | None, typer.Option(min=1, max=1000, help="training rounds  [default: 5; heart: 10]")
     ] = None,
-    cohorts: Annotated[int, typer.Option(min=1, max=64, help="cohorts per round")] = 2,
+    cohorts: Annotated[
+        int | None, typer.Option(min=1, max=64, help="cohorts per round  [default: 2, each of three hospitals]")
+    ] = None,
     seats: Annotated[
         int | None, typer.Option(min=1, max=64, help="expected size of the committee  [default: voters - 1]")
     ] = None,
@@ -122,13 +144,16 @@ def demo_command(
         int | None, typer.Option(min=1, max=65_535, help="port of the local chain  [default: a free one]")
     ] = None,
     digests: Annotated[bool, typer.Option("--digests", help="publish by digest, as on a chain without blobs")] = False,
+    masks: Annotated[
+        bool, typer.Option("--masks/--no-masks", help="hide hospitals' updates from the aggregator")
+    ] = True,
     output: Annotated[Path, typer.Option(help="where the report goes; emptied first")] = OUTPUT,
 ) -> None:
     """Trains, proves, judges and pays: a whole task on this machine, every party a process of its own."""
     attacks = tuple(one for text in attack or [] for one in parse_attack(text))
     options = DemoOptions(
         data, data_dir, hospitals, voters, rounds, cohorts, seats, seed, attacks, cheat, kill_in_round, chain_port,
-        digests, output.resolve(),
+        digests, masks, output.resolve(),
     )  # fmt: skip
     check(options)
 

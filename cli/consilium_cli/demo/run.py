@@ -35,11 +35,13 @@ WINDOWS_HOLD_FOR = 9
 def run_demo(options: DemoOptions) -> int:
     """Runs the demo; returns the exit code. Raises DemoError and the rooms' own errors."""
     started = time.monotonic()
-    require_memory(options.hospitals, options.voters)
+    require_memory(options.hospital_count, options.voters)
     console = Console()
     data = deal(options)
-    limits = windows(options.hospitals + options.voters)
-    settings = TaskSettings(options.rounds, options.cohorts, options.seats, limits, digests=options.digests)
+    limits = windows(options.hospital_count + options.voters)
+    settings = TaskSettings(
+        options.rounds, options.cohort_count, options.seats, limits, digests=options.digests, masked=options.masked
+    )
     task_file = task_toml(data, settings).encode()
     spec = parse_task_spec(task_file)
     prepare_output(options.output)
@@ -82,7 +84,7 @@ def windows(parties: int) -> dict[str, int]:
 def deal(options: DemoOptions) -> DemoData:
     if options.data is DataSet.HEART and options.data_dir is not None:
         return deal_heart(options.data_dir, options.voters, options.seed)
-    return deal_wdbc(options.hospitals, options.voters, options.seed)
+    return deal_wdbc(options.hospital_count, options.voters, options.seed)
 
 
 def references(data: DemoData, spec: TaskSpec, seed: int) -> dict[str, dict[str, float]]:

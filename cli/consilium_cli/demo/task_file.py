@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import tomli_w
-from consilium_chain.task_spec import MoneySpec, TaskSpec
+from consilium_chain.task_spec import MIN_MASKED, MoneySpec, TaskSpec
 
 from consilium_cli.demo.datasets import DemoData
 
@@ -47,16 +47,19 @@ class TaskSettings:
     windows: Mapping[str, int] | None = None
     money: Mapping[str, int] | None = None
     digests: bool = False
+    masked: bool = True
 
 
 def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSpec:
     """The demo's task for `data`. Raises pydantic's ValidationError if the settings do not fit together."""
     defaults = DEFAULTS[data.name]
     hospitals, voters = len(data.hospitals), len(data.held_out)
+    size = MIN_MASKED if settings.masked else 1
     rounds: dict[str, Any] = {
         **defaults["rounds"],
         "cohorts": settings.cohorts,
-        "min_hospitals": max(settings.cohorts, min(2, hospitals)),
+        "min_cohort_size": size,
+        "min_hospitals": max(size * settings.cohorts, min(2, hospitals)),
         "max_hospitals": hospitals,
     }
     if settings.rounds is not None:
@@ -66,12 +69,13 @@ def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSp
         bond = max(money.aggregator_bond, money.least_aggregator_bond(rounds["rounds"]))
         money = money.model_copy(update={"aggregator_bond": bond})
     seats = settings.seats if settings.seats is not None else max(1, voters - 1)
+    publication = "digests" if settings.digests else "blobs"
     return TaskSpec.model_validate(
         {
             **defaults,
             "name": f"demo-{data.name}",
             "data": data.schema.model_dump(),
-            "update": {**defaults["update"], "publication": "digests" if settings.digests else "blobs"},
+            "update": {**defaults["update"], "publication": publication, "masked": settings.masked},
             "rounds": rounds,
             "judging": {**defaults["judging"], "max_voters": voters, "seats": seats},
             "windows": dict(settings.windows or {}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 
-from consilium_chain.messages import ReplyCode
+from consilium_chain.messages import Part, ReplyCode
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
@@ -20,8 +20,8 @@ app = ClientApp()
 @app.train()  # type: ignore[untyped-decorator]
 def train(message: Message, context: Context) -> Message:
     reply = _ask_node(message)
-    if reply.code is ReplyCode.SIGNED:  # one record: each is a request of its own on the way to the server
-        status = ConfigRecord({"code": int(reply.code), "update": reply.update})
+    if reply.body:  # one record: each is a request of its own on the way to the server
+        status = ConfigRecord({"code": int(reply.code), "body": reply.body})
         return Message(RecordDict({"status": status}), reply_to=message)
     arrays = {
         str(index): Array(dtype="uint8", shape=(len(blob),), stype="raw", data=blob)
@@ -35,7 +35,9 @@ def _ask_node(message: Message) -> RoundReply:
     """Whatever goes wrong here leaves as a code: Flower would send an exception's text to the server."""
     try:
         fields = message.content["request"]
-        request = RoundRequest(bytes(fields["contract"]), int(fields["task"]), int(fields["round"]))
+        request = RoundRequest(
+            bytes(fields["contract"]), int(fields["task"]), int(fields["round"]), Part(fields["part"])
+        )
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(os.environ[SOCKET_VARIABLE])
             send_request(connection, request)

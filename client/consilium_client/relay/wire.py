@@ -1,7 +1,7 @@
 """Typed frames between the relay and the node over a Unix socket.
 
-Request: contract (20 bytes), task (8), round (4), big-endian. Reply: code (1), a signed update's length (4), count (4),
-then the signed update, which the relay passes on as it is, and `count` blobs of 131,072 bytes. Errors travel as codes:
+Request: contract (20 bytes), task (8), round (4), part (1), big-endian. Reply: code (1), length (4) and count (4), then
+a body of that length, which the relay passes on as it is, and `count` blobs of 131,072 bytes. Errors travel as codes:
 text of an exception could carry a row of data.
 """
 
@@ -12,15 +12,17 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from consilium_chain.messages import ReplyCode, signed_update_bytes
+from consilium_chain.messages import Part, ReplyCode, signed_update_bytes
+from consilium_chain.task_spec import MAX_PARTICIPANTS
 from consilium_zk.constants import BYTES_PER_BLOB
+from consilium_zk.dealing import dealing_bytes
 
 from consilium_client.errors import FrameMalformed
 
-_REQUEST = struct.Struct(">20sQI")
+_REQUEST = struct.Struct(">20sQIB")
 _REPLY = struct.Struct(">BII")
 MAX_BLOBS = 4_096
-MAX_UPDATE = signed_update_bytes(MAX_BLOBS)
+MAX_BODY = signed_update_bytes(MAX_BLOBS) + dealing_bytes(MAX_PARTICIPANTS)
 
 
 @dataclass(frozen=True)
@@ -30,11 +32,12 @@ class RoundRequest:
     contract: bytes
     task: int
     round: int
+    part: Part = Part.NEXT
 
     def encode(self) -> bytes:
         """Raises FrameMalformed where a value does not fit its field."""
         try:
-            return _REQUEST.pack(self.contract, self.task, self.round)
+            return _REQUEST.pack(self.contract, self.task, self.round, self.part)
         except struct.error as error:
             raise FrameMalformed("a value of the request does not fit its field") from error
 
@@ -42,16 +45,21 @@ class RoundRequest:
     def parse(cls, raw: bytes) -> RoundRequest:
         if len(raw) != _REQUEST.size:
             raise FrameMalformed(f"a request has {_REQUEST.size} bytes, not {len(raw)}")
-        return cls(*_REQUEST.unpack(raw))
+        contract, task, round_, part = _REQUEST.unpack(raw)
+        if part not in set(Part):
+            raise FrameMalformed(f"a hospital has no part {part} in a round")
+        return cls(contract, task, round_, Part(part))
 
 
 @dataclass(frozen=True)
 class RoundReply:
-    """What a hospital answers: with SIGNED its signed update, in wire form, and with OK its weighted blobs."""
+    """What a hospital answers: with SIGNED its signed update and dealing, with ANSWERED its shares, both as they travel
+    (`body`), and with OK its weighted blobs.
+    """
 
     code: ReplyCode
     blobs: Sequence[bytes] = ()
-    update: bytes = b""
+    body: bytes = b""
 
 
 def send_request(connection: socket.socket, request: RoundRequest) -> None:
@@ -63,17 +71,17 @@ def receive_request(connection: socket.socket) -> RoundRequest:
 
 
 def send_reply(connection: socket.socket, reply: RoundReply) -> None:
-    connection.sendall(_REPLY.pack(reply.code, len(reply.update), len(reply.blobs)) + reply.update)
+    connection.sendall(_REPLY.pack(reply.code, len(reply.body), len(reply.blobs)) + reply.body)
     for blob in reply.blobs:
         connection.sendall(blob)
 
 
 def receive_reply(connection: socket.socket) -> RoundReply:
     code, length, count = _REPLY.unpack(_receive(connection, _REPLY.size))
-    if code not in set(ReplyCode) or count > MAX_BLOBS or length > MAX_UPDATE:
-        raise FrameMalformed(f"reply code {code} with {count} blobs and a signed update of {length} bytes")
-    update = _receive(connection, length)
-    return RoundReply(ReplyCode(code), [_receive(connection, BYTES_PER_BLOB) for _ in range(count)], update)
+    if code not in set(ReplyCode) or count > MAX_BLOBS or length > MAX_BODY:
+        raise FrameMalformed(f"reply code {code} with {count} blobs and a body of {length} bytes")
+    body = _receive(connection, length)
+    return RoundReply(ReplyCode(code), [_receive(connection, BYTES_PER_BLOB) for _ in range(count)], body)
 
 
 def _receive(connection: socket.socket, size: int) -> bytes:

@@ -6,7 +6,8 @@ import {ITaskTypes} from "./ITaskTypes.sol";
 /// @title Coming and going, and the steps of a round up to the reveals: train, commit, publish, judge.
 interface ITaskRounds is ITaskTypes {
     function joinAsAggregator(uint256 taskId) external;
-    function joinAsHospital(uint256 taskId, uint256 rows, bytes calldata transportKey) external;
+    /// @notice Locks the hospital's bond, and says by which keys it is reached. See `HospitalJoined`.
+    function joinAsHospital(uint256 taskId, uint256 rows, bytes calldata transportKey, bytes32 sealingKey) external;
     function joinAsVoter(uint256 taskId) external;
     /// @notice A hospital that was absent takes part again from the next round on. Between the start of a round's
     ///         commitments and the end of its publication.
@@ -39,6 +40,10 @@ interface ITaskRounds is ITaskTypes {
     ///         the committee says.
     function publishDigests(uint256 taskId, uint256 round, uint256 cohort, uint256 firstBlob, bytes32[] calldata hashes)
         external;
+    /// @notice Goes on without a cohort of which nothing is published. In masked tasks, whose aggregator sees only then
+    ///         whether a cohort has a sum. It loses the fee for the cohort's weight, as for hospitals that it leaves out
+    ///         of the survivors. The aggregator alone.
+    function dropCohort(uint256 taskId, uint256 round, uint256 cohort) external;
     /// @notice Fixes the seed that tickets sign; anyone may call.
     function drawSeats(uint256 taskId, bytes calldata beaconProof) external;
     /// @param publicKey the voter's G2 key, 256 bytes. @param ticket its G1 signature on `ticketMessage`, 128 bytes.
@@ -67,10 +72,13 @@ interface ITaskRounds is ITaskTypes {
         external
         view
         returns (uint256 ratio, uint256 point);
-    /// @notice What a hospital signs for `commitUpdates`: EIP-712, UpdateCommitment(uint256 taskId,uint256 round,bytes points)
-    ///         in the domain ("Consilium", "1", chain, this contract).
+    /// @notice What a hospital signs for `commitUpdates`: EIP-712, UpdateCommitment(uint256 taskId,uint256 round,bytes points,bytes32
+    ///         dealing) in the domain ("Consilium", "1", chain, this contract).
     /// @param points the commitments, G1 compressed, 48 bytes per blob.
-    function commitmentDigest(uint256 taskId, uint256 round, bytes calldata points) external view returns (bytes32);
+    function commitmentDigest(uint256 taskId, uint256 round, bytes calldata points, bytes32 dealing)
+        external
+        view
+        returns (bytes32);
     /// @notice What a ticket of this round signs.
     function ticketMessage(uint256 taskId, uint256 round) external view returns (bytes memory);
     function scoreCommitment(uint256 taskId, uint256 round, address voter, int64[] calldata scores, bytes32 salt)

@@ -37,7 +37,8 @@ interface ITaskTypes {
         NotPublished, // the aggregator let the publishing phase pass
         TooFewScores, // fewer than `minReveals` score commitments or reveals
         NotOpened, // the aggregator let the opening phase pass
-        Mismatched // most of those who revealed say that what is published is not what it should be
+        Mismatched, // most of those who revealed say that what is published is not what it should be
+        NoSums // the aggregator dropped every cohort
     }
 
     /// @notice By role: two faults of hospitals, two of voters, three of the aggregator.
@@ -78,9 +79,10 @@ interface ITaskTypes {
     /// @notice Fixed when the task is proposed.
     struct TaskParams {
         bytes32 specHash; // keccak256 of the task file
-        address aggregator; // in one storage slot with the next four, which publishing reads
+        address aggregator; // in one storage slot with the next five, which publishing reads
         bool digests; // sums may be published by their hash alone: for chains without blobs
         bool canaries; // training rounds' sums are published as they are or turned, and voters must tell
+        bool masked; // updates travel masked, and the aggregator learns a cohort's sum alone
         uint8 updateBits; // of an update's values, 2 to 40; of use with canaries only
         uint8 laneBits; // of a lane of a scalar, wide enough for what is published; of use with canaries only
         uint128 pool; // rewards, paid in by the operator at proposal
@@ -90,7 +92,7 @@ interface ITaskTypes {
         uint128 tickBounty; // for a tick that moves the task on; all possible ones take at most 1 % of the pool
         uint16 rounds; // training rounds, >= 1
         uint16 cohorts; // per training round, 1 to 64
-        uint16 minCohortSize; // >= 1
+        uint16 minCohortSize; // >= 1; >= 3 if masked
         uint16 minHospitals;
         uint16 maxHospitals; // <= 256
         uint16 minVoters;
@@ -158,6 +160,7 @@ interface ITaskTypes {
         uint256 survivors; // hospitals in the sums: bit map, fixed once
         uint256 summedCohorts; // bit map over cohorts: every blob's expected hash is known
         uint256 publishedCohorts; // bit map over cohorts
+        uint256 droppedCohorts; // bit map over cohorts: not viable any more, though their survivors were fixed
         uint256 turnedCohorts; // bit map over cohorts whose sum was published turned; known once opened
         uint256 seated; // voters: bit map
         uint256 stoodDown; // voters: bit map
@@ -184,6 +187,7 @@ interface ITaskTypes {
         bytes points; // one G1 point per blob in EIP-2537 encoding, 128 bytes each
         bytes32 value; // what the combined polynomial takes at the challenge
         bytes proof; // G1, compressed, 48 bytes
+        bytes dealing; // of a masked task: shares of what removes the masks, sealed for the cohort (docs/secure-aggregation.md)
     }
 
     /// @notice An update that another than its hospital hands in, with the hospital's signature on `commitmentDigest`.
@@ -193,6 +197,7 @@ interface ITaskTypes {
         bytes points; // as in `Update`
         bytes32 value; // as in `Update`
         G1 proof; // EIP-2537: what is checked in one go for many is added up, not handed to precompile 0x0A
+        bytes32 dealing; // keccak256 of the dealing, whose bytes the aggregator has; 0 where the task is not masked
         bytes32 r; // the signature in its compact form (EIP-2098)
         bytes32 vs;
     }
@@ -206,15 +211,26 @@ interface ITaskTypes {
 
     event TaskProposed(uint256 indexed taskId, address indexed operator, bytes32 specHash, uint256 pool);
     /// @param transportKey the hospital's Flower node key, uncompressed P-384 point as Flower registers it.
+    /// @param sealingKey X25519 (RFC 7748): what others of its cohort seal for it. 0 where the task is not masked.
     event HospitalJoined(
-        uint256 indexed taskId, address indexed hospital, uint256 index, uint32 weight, bytes transportKey
+        uint256 indexed taskId,
+        address indexed hospital,
+        uint256 index,
+        uint32 weight,
+        bytes transportKey,
+        bytes32 sealingKey
     );
     event VoterJoined(uint256 indexed taskId, address indexed voter, uint256 index);
     event AggregatorJoined(uint256 indexed taskId, address indexed aggregator);
     event PhaseStarted(uint256 indexed taskId, uint256 indexed round, Phase phase, uint64 deadline);
     event CohortsFormed(uint256 indexed taskId, uint256 indexed round, bytes32 seed, uint256[] members);
     /// @param points the commitments, G1 compressed, 48 bytes per blob: whoever adds them up reads them here.
-    event UpdateCommitted(uint256 indexed taskId, uint256 indexed round, address indexed hospital, bytes points);
+    /// @param dealing keccak256 of the hospital's dealing; 0 where it dealt nothing.
+    event UpdateCommitted(
+        uint256 indexed taskId, uint256 indexed round, address indexed hospital, bytes points, bytes32 dealing
+    );
+    /// @notice The bytes of a dealing that came with the hospital's own transaction: the aggregator may not have them.
+    event Dealt(uint256 indexed taskId, uint256 indexed round, address indexed hospital, bytes dealing);
     event SurvivorsFixed(uint256 indexed taskId, uint256 indexed round, uint256 survivors);
     event CohortSummed(
         uint256 indexed taskId, uint256 indexed round, uint256 cohort, uint256 blob, bytes32 versionedHash
@@ -224,6 +240,8 @@ interface ITaskTypes {
     ///        bytes per blob. By the public record alone: everybody can tell what it must be.
     event CanariesSet(uint256 indexed taskId, uint256 indexed round, bytes32 seedCommitment, bytes32 retreat);
     event CohortOpened(uint256 indexed taskId, uint256 indexed round, uint256 cohort, bool isTurned);
+    /// @notice Its hospitals' updates are in no sum: too few of them helped to unmask it, or it is not what they committed to.
+    event CohortDropped(uint256 indexed taskId, uint256 indexed round, uint256 cohort);
     event CohortPublished(
         uint256 indexed taskId, uint256 indexed round, uint256 cohort, uint256 blob, bytes32 versionedHash
     );
@@ -265,7 +283,7 @@ interface ITaskTypes {
     error BlobUnknown(uint256 blob, uint256 blobs);
     error CommitmentMalformed(address hospital, uint256 blob);
     error OpeningInvalid(address hospital);
-    /// @notice Not this hospital's signature on this task, round and points; or one in its other, malleable form.
+    /// @notice Not this hospital's signature on this task, round, points and dealing; or one in its other, malleable form.
     error SignatureInvalid(address hospital);
     error NotAggregator(address caller);
     error SurvivorsInvalid(uint256 survivors);
@@ -281,6 +299,8 @@ interface ITaskTypes {
     error BlobMismatch(uint256 cohort, uint256 blob, bytes32 expected, bytes32 actual);
     /// @notice There is no blob in this place of the transaction.
     error BlobMissing(uint256 cohort, uint256 blob);
+    /// @notice The aggregator has every upload in the clear, and says before it publishes whose are in the sums.
+    error NotMasked(uint256 taskId);
     /// @notice The task's sums are published as blobs.
     error NotByDigest(uint256 taskId);
     /// @notice In a canary round sums are added up when they are opened, not before; in others there are no canaries.

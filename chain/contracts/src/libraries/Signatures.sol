@@ -12,14 +12,20 @@ library Signatures {
         keccak256("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)");
     bytes32 private constant NAME = keccak256("Consilium");
     bytes32 private constant VERSION = keccak256("1");
-    bytes32 private constant COMMITMENT_TYPE = keccak256("UpdateCommitment(uint256 taskId,uint256 round,bytes points)");
+    bytes32 private constant COMMITMENT_TYPE =
+        keccak256("UpdateCommitment(uint256 taskId,uint256 round,bytes points,bytes32 dealing)");
 
     /// @notice The digest that is signed.
     /// @param points the commitments, G1 compressed, 48 bytes per blob.
-    function digest(uint256 taskId, uint256 round, bytes memory points) internal view returns (bytes32) {
+    /// @param dealing keccak256 of the dealing; 0 for none.
+    function digest(uint256 taskId, uint256 round, bytes memory points, bytes32 dealing)
+        internal
+        view
+        returns (bytes32)
+    {
         // Not kept from construction: the code may run on a fork's chain id.
         bytes32 domain = keccak256(abi.encode(DOMAIN_TYPE, NAME, VERSION, block.chainid, address(this)));
-        bytes32 message = keccak256(abi.encode(COMMITMENT_TYPE, taskId, round, keccak256(points)));
+        bytes32 message = keccak256(abi.encode(COMMITMENT_TYPE, taskId, round, keccak256(points), dealing));
         return MessageHashUtils.toTypedDataHash(domain, message);
     }
 

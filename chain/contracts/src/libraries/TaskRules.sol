@@ -10,6 +10,7 @@ library TaskRules {
     uint256 internal constant MAX_NODES = 256; // a bit map's width
     uint256 internal constant MAX_COHORTS = 64; // three maps of cohorts share a storage slot
     uint256 internal constant MAX_BLOBS = 128; // two maps of blobs share one; and a commit must fit a transaction
+    uint256 internal constant MIN_MASKED = 3; // of two, each knows the other's update by their sum
     uint256 internal constant MIN_BITS = 2; // of an update's values, as the quantiser takes them
     uint256 internal constant MAX_BITS = 40;
     /// @dev An aggregator that lets a third of the rounds go by has earned nothing, if a slash is two rounds' fees; and a
@@ -33,7 +34,7 @@ library TaskRules {
         _require(p.voterBond > 0, "voterBond");
         _require(p.aggregatorBond > 0, "aggregatorBond");
         _require(p.rounds > 0, "rounds");
-        _require(p.minCohortSize > 0, "minCohortSize");
+        _require(p.minCohortSize >= (p.masked ? MIN_MASKED : 1), "minCohortSize");
         _require(p.maxHospitals <= MAX_NODES, "maxHospitals");
         _require(p.minHospitals >= p.minCohortSize && p.minHospitals <= p.maxHospitals, "minHospitals");
         _require(p.maxVoters > 0 && p.maxVoters <= MAX_NODES, "maxVoters");

@@ -21,6 +21,7 @@ library Verdicts {
         uint256 accepted; // cohorts
         uint256 tests; // cohorts whose canary is told from the sum by the committee: bit map
         uint256 failed; // voters that passed a canary of these as good: bit map
+        uint256 summed; // hospitals whose updates are in published sums
         uint256 withheld; // hospitals that committed and are missing from their cohorts' sums
         uint256 rejected; // hospitals in the sums of cohorts that are not accepted
         uint256 harmful; // of these, hospitals in the sums of harmful cohorts
@@ -53,6 +54,7 @@ library Verdicts {
             int64 median = _median(verdict.scored, _place(round, cohort));
             verdict.medians[cohort] = median;
             uint256 members = task.cohorts[Keys.entry(number, cohort)].members & round.survivors;
+            verdict.summed |= members;
             if (median < p.harmfulBelow) verdict.harmful |= members;
             if (median < p.acceptFloor) {
                 verdict.rejected |= members;
@@ -109,7 +111,7 @@ library Verdicts {
         payout.role = IStaking.Role.Aggregator;
         payout.reason = ITaskTypes.PayoutReason.Paid;
         payout.base = verdict.aggregatorBase;
-        payout.part = _weight(task, round.survivors);
+        payout.part = _weight(task, verdict.summed);
         payout.whole = _weight(task, round.committed());
         payout.reward = Payouts.share(payout.base, payout.part, payout.whole);
     }
@@ -138,7 +140,7 @@ library Verdicts {
     {
         if (!round.members.has(index)) return ITaskTypes.PayoutReason.SatOut;
         if (round.pending.has(index)) return ITaskTypes.PayoutReason.NotCommitted;
-        if (!round.survivors.has(index)) {
+        if (!verdict.summed.has(index)) {
             return verdict.withheld.has(index) ? ITaskTypes.PayoutReason.Withheld : ITaskTypes.PayoutReason.NotInSum;
         }
         if (verdict.harmful.has(index)) return ITaskTypes.PayoutReason.Harmful;
@@ -146,10 +148,10 @@ library Verdicts {
         return verdict.gains[index] == 0 ? ITaskTypes.PayoutReason.NoImprovement : ITaskTypes.PayoutReason.Paid;
     }
 
-    /// @notice Hospitals left out of the sum of a cohort that stayed.
+    /// @notice Hospitals left out of the sum of a cohort that stayed when the survivors were fixed.
     function withheld(Task storage task, uint256 number) internal view returns (uint256 missing) {
         Round storage round = task.rounds[number];
-        (uint256 viable, uint256 survivors) = (round.viableCohorts, round.survivors);
+        (uint256 viable, uint256 survivors) = (round.viableCohorts | round.droppedCohorts, round.survivors);
         if (survivors == 0) return 0; // not fixed
         for (uint256 cohort = 0; viable >> cohort != 0; ++cohort) {
             if (viable.has(cohort)) missing |= task.cohorts[Keys.entry(number, cohort)].members;

@@ -27,7 +27,7 @@ abstract contract Joining is TaskBase, ITaskRounds {
     }
 
     /// @inheritdoc ITaskRounds
-    function joinAsHospital(uint256 taskId, uint256 rows, bytes calldata transportKey) external {
+    function joinAsHospital(uint256 taskId, uint256 rows, bytes calldata transportKey, bytes32 sealingKey) external {
         Task storage task = _joinable(taskId);
         if (rows == 0) revert RowsAreZero();
         uint256 index = task.hospitals.length;
@@ -36,7 +36,7 @@ abstract contract Joining is TaskBase, ITaskRounds {
         uint32 weight = TaskRules.weight(rows, task.params.rowsPerWeight, task.params.maxWeight);
         task.hospitals.push(HospitalEntry({node: msg.sender, weight: weight, bond: Bond(bond, 0, 0)}));
         task.state.activeHospitals = task.state.activeHospitals.with(index);
-        emit HospitalJoined(taskId, msg.sender, index, weight, transportKey);
+        emit HospitalJoined(taskId, msg.sender, index, weight, transportKey, sealingKey);
         _join(taskId, task, IStaking.Role.Hospital, index, bond);
     }
 

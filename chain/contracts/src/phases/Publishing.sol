@@ -67,6 +67,23 @@ abstract contract Publishing is Summing, ITaskRounds {
         _publish(taskId, number, cohort, firstBlob, hashes);
     }
 
+    /// @inheritdoc ITaskRounds
+    function dropCohort(uint256 taskId, uint256 number, uint256 cohort) external {
+        (Task storage task, Round storage round) = _open(taskId, Phase.Publishing, number);
+        _requireAggregator(task);
+        if (!task.params.masked) revert NotMasked(taskId);
+        uint256 viable = round.viableCohorts;
+        if (!viable.has(cohort)) revert CohortUnknown(cohort);
+        if (task.cohorts[Keys.entry(number, cohort)].publishedBlobs != 0) revert AlreadyPublished(cohort, 0);
+        viable = viable.without(cohort);
+        round.viableCohorts = uint64(viable);
+        round.summedCohorts &= uint64(viable);
+        round.droppedCohorts = uint64(uint256(round.droppedCohorts).with(cohort));
+        emit CohortDropped(taskId, number, cohort);
+        if (viable == 0) _void(taskId, task, VoidReason.NoSums);
+        else _closePublishing(taskId, task, round);
+    }
+
     function _publish(uint256 taskId, uint256 number, uint256 cohort, uint256 firstBlob, bytes32[] memory hashes)
         private
     {
@@ -89,7 +106,9 @@ abstract contract Publishing is Summing, ITaskRounds {
             emit CohortPublished(taskId, number, cohort, blob, hashes[i]);
         }
         sums.publishedBlobs = uint128(published);
-        if (published == Bits.below(blobs)) _cohortPublished(taskId, task, round, cohort);
+        if (published != Bits.below(blobs)) return;
+        round.publishedCohorts = uint64(uint256(round.publishedCohorts).with(cohort));
+        _closePublishing(taskId, task, round);
     }
 
     function _take(Task storage task, bytes32 key, uint256 cohort, uint256 blob, bytes32 hash) private {
@@ -104,9 +123,8 @@ abstract contract Publishing is Summing, ITaskRounds {
     }
 
     /// @dev Without blobs nobody but the committee can say that the statistics can be had.
-    function _cohortPublished(uint256 taskId, Task storage task, Round storage round, uint256 cohort) private {
-        uint256 published = uint256(round.publishedCohorts).with(cohort);
-        round.publishedCohorts = uint64(published);
+    function _closePublishing(uint256 taskId, Task storage task, Round storage round) private {
+        uint256 published = round.publishedCohorts;
         if (published != round.viableCohorts) return;
         bool isJudged = task.state.round != 0 || task.params.digests;
         if (isJudged) _awaitBeacon(taskId, task, Phase.Drawing);

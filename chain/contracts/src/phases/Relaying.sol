@@ -44,13 +44,14 @@ abstract contract Relaying is Training {
     {
         address hospital = update.hospital;
         bytes memory points = _record(_tasks[taskId], number, hospital, index, update.points);
-        bool isSigned = Signatures.isBy(hospital, Signatures.digest(taskId, number, points), update.r, update.vs);
+        bytes32 digest = Signatures.digest(taskId, number, points, update.dealing);
+        bool isSigned = Signatures.isBy(hospital, digest, update.r, update.vs);
         if (!isSigned) revert SignatureInvalid(hospital);
         // As precompile 0x0A does: a value has one form.
         if (uint256(update.value) >= Kzg.MODULUS) revert OpeningInvalid(hospital);
         claim.update = position;
         (claim.ratio, claim.place) = Kzg.challenge(taskId, number, hospital, points);
-        emit UpdateCommitted(taskId, number, hospital, points);
+        emit UpdateCommitted(taskId, number, hospital, points, update.dealing);
     }
 
     /// @dev Names the hospital by which a batch fails: the first that fails alone, at the latest the last one.

@@ -50,7 +50,7 @@ abstract contract Training is TaskBase, ITaskRounds {
         _checkOpening(taskId, number, update, points);
         pending = pending.without(index);
         round.pending = pending;
-        emit UpdateCommitted(taskId, number, msg.sender, points);
+        emit UpdateCommitted(taskId, number, msg.sender, points, _dealt(taskId, number, update.dealing));
         if (pending == 0) _closeCommitting(taskId, task);
     }
 
@@ -70,6 +70,12 @@ abstract contract Training is TaskBase, ITaskRounds {
         _slashAll(taskId, task, SlashReason.WithheldUpload, withheld);
         if (viable == 0) _void(taskId, task, VoidReason.TooFewHospitals);
         else _startPhase(taskId, task, Phase.Publishing, task.params.publishWindow);
+    }
+
+    function _dealt(uint256 taskId, uint256 number, bytes calldata dealing) private returns (bytes32) {
+        if (dealing.length == 0) return 0;
+        emit Dealt(taskId, number, msg.sender, dealing);
+        return keccak256(dealing);
     }
 
     /// @dev Nobody commits any more: go on with the cohorts that have enough commitments.

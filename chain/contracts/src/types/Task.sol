@@ -54,6 +54,7 @@ struct Round {
     uint64 acceptedCohorts;
     uint64 turnedCohorts;
     uint128 budget; // what the round might pay, once settled
+    uint64 droppedCohorts; // viable when the survivors were fixed
     int64[] medians;
 }
 

@@ -113,6 +113,7 @@ abstract contract Fixture is Test {
             aggregator: AGGREGATOR,
             digests: false,
             canaries: false,
+            masked: false,
             updateBits: 0,
             laneBits: 0,
             pool: 1_000e18,
@@ -163,7 +164,7 @@ abstract contract Fixture is Test {
     /// @dev Hospital i has weight i + 1.
     function _joinHospital(uint256 i) internal {
         vm.prank(_hospital(i));
-        tasks.joinAsHospital(id, 100 * i + 50, "transport key");
+        tasks.joinAsHospital(id, 100 * i + 50, "transport key", keccak256("sealing key"));
     }
 
     function _joinVoter(uint256 i) internal {

@@ -27,7 +27,7 @@ abstract contract RelayFixture is Fixture {
             address signer = _signer(i);
             if (staking.stakeOf(signer, IStaking.Role.Hospital).active == 0) _stake(signer, IStaking.Role.Hospital);
             vm.prank(signer);
-            tasks.joinAsHospital(id, 100, "transport key");
+            tasks.joinAsHospital(id, 100, "transport key", 0);
         }
         for (uint256 i = 0; i < VOTERS; ++i) {
             _joinVoter(i);
@@ -43,7 +43,7 @@ abstract contract RelayFixture is Fixture {
         (uint256 ratio, uint256 z) = tasks.challenge(id, 0, _signer(i), compressed);
         update.hospital = _signer(i);
         (update.points, update.value, update.proof) = Lines.opened(lines, ratio, z);
-        (update.r, update.vs) = _sign(_key(i), tasks.commitmentDigest(id, 0, compressed));
+        (update.r, update.vs) = _sign(_key(i), tasks.commitmentDigest(id, 0, compressed, update.dealing));
     }
 
     /// @dev EIP-2098.

@@ -1,0 +1,96 @@
+"""A hospital's part in masked rounds: its sealing key, what it deals, and what it gives back of others' masks.
+
+What it has once masked and answered for is on its own disk before it leaves, and is never given for other hospitals:
+not after a restart, and not where the chain says something else than it did.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.dealings import masked_cohort, read_dealings
+from consilium_chain.journal import emit
+from consilium_chain.keystore import write_private_file
+from consilium_chain.ledger import Ledger
+from consilium_chain.task_spec import MIN_MASKED
+from consilium_chain.views import members
+from consilium_zk.agreement import BYTES_PER_KEY, public_key
+from consilium_zk.blobs import Blob, add
+from consilium_zk.dealing import Dealing
+from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital
+
+from consilium_client.errors import MaskingChanged, MaskingTooSmall, NotASurvivor, SealingKeyLost
+
+_BYTES_PER_MAP = 32
+
+
+class Masking:
+    """One hospital in one masked task. Cohorts and survivors are bit maps over hospitals' indices, as on chain."""
+
+    def __init__(self, folder: Path, ledger: Ledger, store: ArtifactStore, task: int) -> None:
+        self._folder, self._ledger, self._store, self._task = folder, ledger, store, task
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._key_file = folder / "sealing.key"
+        if not self._key_file.exists():
+            write_private_file(self._key_file, secrets.token_bytes(BYTES_PER_KEY))
+        self._private = self._key_file.read_bytes()
+        self.sealing_key = public_key(self._private)
+
+    def require_key(self, index: int) -> None:
+        """Raises SealingKeyLost where this hospital announced another key than it has: it could open nothing."""
+        if self._ledger.sealing_keys(self._task).get(index) != self.sealing_key:
+            raise SealingKeyLost(self._key_file)
+
+    def dealing(self, round_: int, cohort: int, index: int, seed: bytes) -> bytes:
+        """What this hospital deals in a round: the same bytes whenever it is asked."""
+        return self._hospital(round_, cohort, index, seed).dealing().to_wire()
+
+    def masked(self, round_: int, cohort: int, index: int, seed: bytes, blobs: Sequence[Blob]) -> Iterator[Blob]:
+        """Weighted blobs, masked with all who have committed: commitments must be closed.
+
+        Raises MaskingTooSmall, MaskingChanged, ArtifactMissing, ArtifactCorrupt.
+        """
+        dealings = self._dealings(round_, cohort)
+        if len(dealings) < MIN_MASKED or index not in dealings:
+            raise MaskingTooSmall(round_, len(dealings))
+        self._write_down("masked", round_, dealings)
+        hospital = self._hospital(round_, cohort, index, seed)
+        seeds = hospital.seeds(dealings)
+        return (add([blob, hospital.mask(seeds, number)]) for number, blob in enumerate(blobs))
+
+    def answer(self, round_: int, cohort: int, survivors: int, index: int, seed: bytes) -> bytes:
+        """What takes the masks from the survivors' sum, `survivors` being those that the chain has fixed.
+
+        Raises NotASurvivor, MaskingChanged, ArtifactMissing, ArtifactCorrupt.
+        """
+        alive = list(members(cohort & survivors))
+        if index not in alive:
+            raise NotASurvivor(round_)
+        dealings = self._dealings(round_, cohort)
+        self._write_down("masked", round_, dealings)
+        self._write_down("answered", round_, alive)
+        answer, faults = self._hospital(round_, cohort, index, seed).answer(dealings, alive)
+        for dealer, error in faults.items():
+            emit("dealing-invalid", round=round_, hospital=dealer, error=type(error).__name__)
+        return answer
+
+    def _hospital(self, round_: int, cohort: int, index: int, seed: bytes) -> MaskingHospital:
+        return MaskingHospital(index, seed, self._private, self._cohort(round_, cohort))
+
+    def _cohort(self, round_: int, cohort: int) -> MaskedCohort:
+        return masked_cohort(self._ledger, self._task, round_, cohort)
+
+    def _dealings(self, round_: int, cohort: int) -> dict[int, Dealing]:
+        return read_dealings(self._ledger, self._store, self._task, round_, self._cohort(round_, cohort))
+
+    def _write_down(self, what: str, round_: int, hospitals: Sequence[int] | dict[int, Dealing]) -> None:
+        """Raises MaskingChanged where this was done for others before."""
+        bit_map = sum(1 << index for index in hospitals).to_bytes(_BYTES_PER_MAP, "big")
+        file = self._folder / f"{what}-{round_}"
+        if not file.exists():
+            write_private_file(file, bit_map)
+        if file.read_bytes() != bit_map:
+            raise MaskingChanged(round_, what)

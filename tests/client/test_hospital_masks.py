@@ -1,0 +1,245 @@
+"""Hospitals' nodes in a masked round on a real chain: their sum is had, none of their updates, and who asks for more
+than one set of survivors gets nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from chain_driver import LocalChain
+from consilium_chain.artifacts import CHECK_BITS
+from consilium_chain.dealings import masked_cohort, read_dealings
+from consilium_chain.errors import ArtifactMissing
+from consilium_chain.messages import Part, ReplyCode
+from consilium_chain.task_spec import STATISTICS_BITS, STATISTICS_RANGE
+from consilium_chain.views import Phase, members
+from consilium_client.errors import MaskingChanged, MaskingTooSmall, SealingKeyLost
+from consilium_client.hospital import HospitalNode
+from consilium_client.standardise import table_sums
+from consilium_server.errors import SumMismatch
+from consilium_server.unmasking import CohortAnswers, cohort_answers
+from consilium_server.uploads import Answer, CohortSum, Contribution, Upload, sum_cohort
+from consilium_zk.blobs import parse_blob
+from consilium_zk.kzg import commit
+from consilium_zk.packing import unpack
+from consilium_zk.quantise import Quantiser
+from hospital_driver import WINDOW, Committing, start
+
+Make = Callable[[int], Committing]
+
+
+@pytest.fixture
+def make(local_chain: LocalChain, tmp_path: Path) -> Make:
+    return lambda hospitals: start(local_chain, tmp_path, hospitals, masked=True)
+
+
+def upload(round_: Committing, node: HospitalNode) -> Upload:
+    reply = round_.ask(node)
+    assert reply.code is ReplyCode.OK
+    return Upload([parse_blob(blob) for blob in reply.blobs])
+
+
+def uploads(round_: Committing, nodes: Sequence[HospitalNode]) -> dict[int, Upload]:
+    """Everybody signs, is committed, and uploads."""
+    round_.relay(*(round_.signed(node) for node in nodes))
+    assert round_.aggregator.state(round_.task).phase is Phase.UPLOADING
+    return {node.index: upload(round_, node) for node in nodes}
+
+
+def fix(round_: Committing, survivors: Sequence[int]) -> CohortAnswers:
+    round_.aggregator.fix_survivors(round_.task, 0, sum(1 << index for index in survivors))
+    cohort = round_.aggregator.cohort_members(round_.task, 0, 0)
+    return cohort_answers(round_.aggregator, round_.store, round_.task, 0, cohort, round_.round_state)
+
+
+def answer(round_: Committing, node: HospitalNode) -> Answer:
+    reply = round_.ask(node, part=Part.ANSWER)
+    assert reply.code is ReplyCode.ANSWERED
+    return Answer(reply.body)
+
+
+def summed(round_: Committing, parts: dict[int, Upload], answers: CohortAnswers) -> CohortSum:
+    points = round_.aggregator.committed_points(round_.task, 0)
+    hospitals = round_.aggregator.hospitals(round_.task)
+    contributions = [Contribution(part, points[hospitals[index].node], 1) for index, part in sorted(parts.items())]
+    residue = answers.residue()
+    assert residue is not None
+    return sum_cohort(0, contributions, [secrets.randbits(CHECK_BITS)], residue)
+
+
+def assert_is_sum_of(total: CohortSum, nodes: Sequence[HospitalNode]) -> None:
+    spec = nodes[0].task.spec
+    lanes = unpack(total.blobs, spec.statistics_values, spec.statistics_layout, len(nodes))
+    quantiser = Quantiser(STATISTICS_BITS, STATISTICS_RANGE)
+    expected = sum(quantiser.quantise(table_sums(node.table, spec.data), None) for node in nodes)
+    assert (lanes == expected).all()
+
+
+def test_the_sum_is_had_and_no_upload_is_what_was_committed_to(make: Make) -> None:
+    round_ = make(3)
+    nodes = [round_.node(index) for index in range(3)]
+    parts = uploads(round_, nodes)
+    points = round_.aggregator.committed_points(round_.task, 0)
+    for node in nodes:
+        assert commit(parts[node.index].blobs[0]) != points[node.ledger.address][0]
+    answers = fix(round_, [0, 1, 2])
+    assert not answers.is_over(0)
+    answers.take({node.index: answer(round_, node) for node in nodes})
+    assert answers.is_over(0)
+    assert_is_sum_of(summed(round_, parts, answers), nodes)
+
+
+def test_a_restarted_hospital_masks_and_answers_as_before(make: Make) -> None:
+    round_ = make(3)
+    nodes = [round_.node(index) for index in range(3)]
+    parts = uploads(round_, nodes)
+    again = round_.node(1)
+    assert Upload([parse_blob(b) for b in round_.ask(again, part=Part.UPLOAD).blobs]) == parts[1]
+    answers = fix(round_, [0, 1, 2])
+    assert answer(round_, round_.node(1)) == answer(round_, nodes[1])
+    answers.take({index: answer(round_, round_.node(index)) for index in range(3)})
+    assert_is_sum_of(summed(round_, parts, answers), nodes)
+
+
+def test_a_hospital_that_dropped_out_after_its_commitment_is_masked_away(make: Make) -> None:
+    round_ = make(4)
+    nodes = [round_.node(index) for index in range(4)]
+    parts = uploads(round_, nodes)
+    dropped = parts.pop(2)
+    answers = fix(round_, list(parts))
+    assert round_.ask(nodes[2], part=Part.ANSWER).code is ReplyCode.SAT_OUT
+    answers.take({index: answer(round_, nodes[index]) for index in parts})
+    assert_is_sum_of(summed(round_, parts, answers), [nodes[index] for index in parts])
+    # With all that it was given, the aggregator does not read what it has of the one that it left out.
+    with pytest.raises(SumMismatch):
+        summed(round_, parts | {2: dropped}, answers)
+
+
+def test_a_hospital_that_answered_for_some_answers_for_no_others(make: Make) -> None:
+    """As after a reorganisation, or where the chain that it sees is not the one that others see."""
+    round_ = make(4)
+    nodes = [round_.node(index) for index in range(4)]
+    uploads(round_, nodes)
+    before = round_.chain.rpc("evm_snapshot")
+    fix(round_, [0, 1, 2])
+    first = answer(round_, nodes[0])
+    assert round_.chain.rpc("evm_revert", before)
+    fix(round_, [0, 1, 2, 3])
+    for node in (nodes[0], round_.node(0)):
+        with pytest.raises(MaskingChanged, match="answered"):
+            round_.ask(node, part=Part.ANSWER)
+    assert answer(round_, nodes[1]) != first
+
+
+def test_a_hospital_that_masked_with_some_masks_with_no_others(make: Make) -> None:
+    round_ = make(4)
+    nodes = [round_.node(index) for index in range(4)]
+    signed = [round_.signed(node) for node in nodes]
+    before = round_.chain.rpc("evm_snapshot")
+    round_.relay(*signed)
+    upload(round_, nodes[0])
+    assert round_.chain.rpc("evm_revert", before)
+    round_.relay(*signed[:3])
+    round_.chain.pass_time(WINDOW + 1)
+    round_.aggregator.tick(round_.task)
+    with pytest.raises(MaskingChanged, match="masked"):
+        round_.ask(round_.node(0), part=Part.UPLOAD)
+
+
+def test_nobody_uploads_without_every_dealing(make: Make) -> None:
+    """An aggregator that keeps one to itself could unmask by it, or let nobody unmask."""
+    round_ = make(3)
+    nodes = [round_.node(index) for index in range(3)]
+    signed = [round_.signed(node) for node in nodes]
+    (round_.settings[0].artifacts / f"file-{signed[1].dealing.hex()}").unlink()
+    round_.relay(*signed)
+    for node in nodes:
+        with pytest.raises(ArtifactMissing):
+            round_.ask(node)
+
+
+def test_a_hospital_that_commits_on_its_own_deals_on_chain(make: Make) -> None:
+    round_ = make(3)
+    nodes = [round_.node(index) for index in range(3)]
+    signed = [round_.signed(node) for node in nodes]
+    (round_.settings[0].artifacts / f"file-{signed[0].dealing.hex()}").unlink()
+    round_.set_ether(nodes[0], 10**18)
+    round_.chain.pass_time(WINDOW // 2)
+    round_.look(nodes[0])
+    assert round_.round_state.committed == 0b001
+    round_.relay(*signed[1:])
+    parts = {node.index: upload(round_, node) for node in nodes}
+    answers = fix(round_, [0, 1, 2])
+    answers.take({node.index: answer(round_, node) for node in nodes})
+    assert_is_sum_of(summed(round_, parts, answers), nodes)
+
+
+def test_who_deals_nothing_sound_is_in_nobodys_masking(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    round_ = make(4)
+    nodes = [round_.node(index) for index in range(4)]
+    monkeypatch.setattr(nodes[3], "_dealing", lambda round_, seed: b"no dealing")
+    signed = [round_.signed(node) for node in nodes]
+    round_.relay(*signed)
+    cohort = masked_cohort(round_.aggregator, round_.task, 0, 0b1111)
+    assert sorted(read_dealings(round_.aggregator, round_.store, round_.task, 0, cohort)) == [0, 1, 2]
+    parts = {index: upload(round_, nodes[index]) for index in range(3)}
+    with pytest.raises(MaskingTooSmall):
+        round_.ask(nodes[3])
+    answers = fix(round_, [0, 1, 2])
+    answers.take({index: answer(round_, nodes[index]) for index in range(3)})
+    assert_is_sum_of(summed(round_, parts, answers), nodes[:3])
+
+
+def test_nobody_masks_with_fewer_than_two_others(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    round_ = make(3)
+    nodes = [round_.node(index) for index in range(3)]
+    monkeypatch.setattr(nodes[2], "_dealing", lambda round_, seed: b"no dealing")
+    round_.relay(*(round_.signed(node) for node in nodes))
+    for node in nodes:
+        with pytest.raises(MaskingTooSmall):
+            round_.ask(node)
+
+
+def test_a_hospital_without_the_key_that_it_announced_says_so(make: Make) -> None:
+    round_ = make(3)
+    (key,) = round_.settings[0].home.rglob("sealing.key")
+    assert key.stat().st_mode & 0o777 == 0o600
+    key.unlink()
+    with pytest.raises(SealingKeyLost, match="restore the file"):
+        round_.node(0).join()
+
+
+def test_a_hospital_names_who_sealed_it_no_sound_shares(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    round_ = make(4)
+    nodes = [round_.node(index) for index in range(4)]
+    uploads(round_, nodes)
+    answers = fix(round_, [0, 1, 2, 3])
+    assert nodes[0].masking is not None
+    nodes[0].masking._private = secrets.token_bytes(32)  # to it, all seals are broken now
+    wrong = answer(round_, nodes[0])
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    named = [(line["hospital"], line["error"]) for line in told if line["event"] == "dealing-invalid"]
+    assert named == [(index, "SealInvalid") for index in (1, 2, 3)]
+    answers.take({0: wrong})
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["dealer"] for line in told if line["event"] == "share-missing"] == [1, 2, 3]
+    answers.take({index: answer(round_, nodes[index]) for index in (1, 2, 3)})
+    assert answers.is_over(0)
+
+
+def test_too_few_answers_end_the_cohort_and_blame_nobody(make: Make) -> None:
+    round_ = make(3)
+    nodes = [round_.node(index) for index in range(3)]
+    uploads(round_, nodes)
+    answers = fix(round_, [0, 1, 2])
+    answers.take({0: answer(round_, nodes[0])})
+    assert not answers.is_over(0b010)
+    assert answers.is_over(0b110)
+    assert answers.residue() is None
+    bonds = [hospital.bond for hospital in round_.aggregator.hospitals(round_.task)]
+    assert list(members(round_.round_state.survivors)) == [0, 1, 2]
+    assert len(set(bonds)) == 1

@@ -1,0 +1,113 @@
+"""Hospitals' nodes without Flower: what each is asked, it answers, on a real chain, for tests to hold against it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chain_driver import LocalChain
+from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
+from consilium_chain.ledger import Ledger
+from consilium_chain.messages import Part, ReplyCode, signed_update_bytes
+from consilium_chain.proposal import task_params
+from consilium_chain.relaying import SignedUpdate, parse_signed_update
+from consilium_chain.task_spec import parse_task_spec
+from consilium_chain.views import Phase, Role, RoundState
+from consilium_cli.demo.datasets import deal_wdbc, write_csv
+from consilium_cli.demo.task_file import TaskSettings, task_toml
+from consilium_client.config import FlowerSettings, HospitalSettings
+from consilium_client.hospital import HospitalNode
+from consilium_client.relay.wire import RoundReply, RoundRequest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from eth_account.signers.local import LocalAccount
+
+WINDOW = 10_000  # seconds of chain time: none passes but by `pass_time`
+
+
+@dataclass
+class Committing:
+    """A task in its statistics round's Committing phase, and what its hospitals' nodes run on."""
+
+    chain: LocalChain
+    aggregator: Ledger
+    store: ArtifactStore
+    task: int
+    settings: list[HospitalSettings]
+
+    def node(self, index: int, **changes: Any) -> HospitalNode:
+        """A process of this hospital: at first as after joining, later as after a restart."""
+        node = HospitalNode(self.settings[index].model_copy(update=changes))
+        node.index = index
+        return node
+
+    @property
+    def round_state(self) -> RoundState:
+        return self.aggregator.round_state(self.task, 0)
+
+    def look(self, node: HospitalNode) -> None:
+        """One turn of the node's own loop."""
+        node._take_part(self.aggregator.state(self.task))
+
+    def ask(self, node: HospitalNode, round_: int = 0, part: Part = Part.NEXT) -> RoundReply:
+        contract = bytes.fromhex(self.aggregator.deployment.tasks.removeprefix("0x"))
+        return node.answer(RoundRequest(contract, self.task, round_, part))
+
+    def signed(self, node: HospitalNode) -> SignedUpdate:
+        """A node's signed update; the dealing with it, if there is one, is in the store then."""
+        reply = self.ask(node)
+        assert (reply.code, list(reply.blobs)) == (ReplyCode.SIGNED, [])
+        size = signed_update_bytes(1)
+        if dealing := reply.body[size:]:
+            self.store.put_file(dealing)
+        return parse_signed_update(reply.body[:size], node.ledger.address, 1)
+
+    def relay(self, *updates: SignedUpdate) -> None:
+        self.aggregator.commit_updates(self.task, 0, updates)
+
+    def set_ether(self, node: HospitalNode, wei: int) -> None:
+        self.chain.rpc("anvil_setBalance", node.ledger.address, hex(wei))
+
+
+def hospital_settings(chain: LocalChain, store: ArtifactStore, task: int, home: Path, data: Path) -> HospitalSettings:
+    hospital = chain.funded()
+    account = hospital.connection.account
+    assert isinstance(account, LocalAccount)
+    write_private_file(home / "password", "secret\n")
+    write_keystore(home / "key.json", account, "secret", scrypt_n=LIGHT_SCRYPT_N)
+    chain.deployment.write(home / "deployment.json")
+    key = ec.generate_private_key(ec.SECP384R1()).private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
+    )
+    write_private_file(home / "transport.key", key.decode())
+    return HospitalSettings(
+        home=home, chain_url=chain.node.url, deployment=home / "deployment.json", artifacts=home.parent / "artifacts",
+        keystore=home / "key.json", password_file=home / "password", task=task, data=data,
+        flower=FlowerSettings(superlink="none", ca_certificate=home / "none", transport_key=home / "transport.key"),
+    )  # fmt: skip
+
+
+def start(chain: LocalChain, folder: Path, hospitals: int, masked: bool) -> Committing:
+    """In the statistics round. Hospitals have no ether left."""
+    data = deal_wdbc(hospitals, 1, 0)
+    windows = dict.fromkeys(("join", "commit", "upload", "publish", "score", "reveal"), WINDOW)
+    raw = task_toml(data, TaskSettings(rounds=1, cohorts=1, windows=windows, masked=masked)).encode()
+    store = ArtifactStore(folder / "artifacts")
+    aggregator = chain.staked(Role.AGGREGATOR, 1)[0]
+    params = task_params(parse_task_spec(raw), store.put_file(raw), aggregator.address)
+    task = chain.treasury.propose(params)
+    aggregator.join_as_aggregator(task)
+    chain.staked(Role.VOTER, 1)[0].join_as_voter(task)
+    settings = []
+    for index, frame in enumerate(data.hospitals):
+        write_csv(frame, folder / f"{index}.csv")
+        settings.append(hospital_settings(chain, store, task, folder / f"h{index}", folder / f"{index}.csv"))
+    made = Committing(chain, aggregator, store, task, settings)
+    for own in settings:
+        node = HospitalNode(own)
+        node.join()
+        made.set_ether(node, 0)
+    assert aggregator.state(task).phase is Phase.COMMITTING
+    return made

@@ -1,0 +1,320 @@
+"""A masked round from dealing to sum: exact whoever drops out when, a named end where it cannot be had, and what those
+learn who try for more.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from consilium_zk import blobs
+from consilium_zk.agreement import public_key
+from consilium_zk.blobs import Blob, to_scalars
+from consilium_zk.constants import BLS_MODULUS, BYTES_PER_BLOB
+from consilium_zk.dealing import Dealing, Entry, Kind, open_entry
+from consilium_zk.errors import AnswerMalformed, DealingInvalid, SealInvalid, SharesTooFew, UnmaskingFailed
+from consilium_zk.masks import without
+from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital, Unmasking, context, threshold
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from zk_support import field_blob
+
+CONTEXT = context(31_337, bytes(range(20)), 7, 3)
+BLOBS = 2
+
+
+@dataclass
+class Round:
+    """A cohort of hospitals, each with an update of two blobs and a weight."""
+
+    cohort: MaskedCohort
+    hospitals: dict[int, MaskingHospital]
+    privates: dict[int, bytes]
+    updates: dict[int, list[Blob]]  # by weight already
+    dealings: dict[int, Dealing]  # of who has committed
+
+    @classmethod
+    def of(cls, size: int, seed: int = 0, committed: Iterable[int] | None = None) -> Round:
+        source = random.Random(seed)
+        indices = source.sample(range(256), size)
+        privates = {index: source.randbytes(32) for index in indices}
+        cohort = MaskedCohort({index: public_key(private) for index, private in privates.items()}, CONTEXT)
+        hospitals = {i: MaskingHospital(i, source.randbytes(32), privates[i], cohort) for i in indices}
+        updates = {
+            index: [
+                blobs.scale(field_blob(source.randrange(1 << 30)), source.randint(1, 1 << 16)) for _ in range(BLOBS)
+            ]
+            for index in indices
+        }
+        present = indices if committed is None else [indices[place] for place in committed]
+        dealings = {i: cohort.parse(i, hospitals[i].dealing().to_wire()) for i in present}
+        return cls(cohort, hospitals, privates, updates, dealings)
+
+    def upload(self, index: int) -> list[Blob]:
+        hospital = self.hospitals[index]
+        seeds = hospital.seeds(self.dealings)
+        return [blobs.add([blob, hospital.mask(seeds, n)]) for n, blob in enumerate(self.updates[index])]
+
+    def answers(self, survivors: Iterable[int], answering: Iterable[int]) -> dict[int, bytes]:
+        return {index: self.hospitals[index].answer(self.dealings, survivors)[0] for index in answering}
+
+    def unmasking(self, survivors: Iterable[int], answers: Mapping[int, bytes]) -> Unmasking:
+        made = Unmasking(self.cohort, self.dealings, survivors)
+        for index, answer in answers.items():
+            assert made.take(index, answer) == {}
+        return made
+
+    def total(self, survivors: list[int], answering: Iterable[int]) -> list[Blob]:
+        unmasking = self.unmasking(survivors, self.answers(survivors, answering))
+        return self.without_masks(survivors, unmasking)
+
+    def without_masks(self, survivors: list[int], unmasking: Unmasking) -> list[Blob]:
+        seeds = unmasking.seeds()
+        uploads = [self.upload(index) for index in survivors]
+        return [
+            without(blobs.add(column), unmasking.residue(seeds, n))
+            for n, column in enumerate(zip(*uploads, strict=True))
+        ]
+
+    def expected(self, survivors: list[int]) -> list[Blob]:
+        return [blobs.add(column) for column in zip(*(self.updates[index] for index in survivors), strict=True)]
+
+
+@settings(max_examples=25)
+@given(st.integers(3, 9), st.integers(0, 2**32), st.data())
+def test_sum_is_exact_whoever_drops_out_before_and_after_uploading(size: int, seed: int, data: st.DataObject) -> None:
+    least = threshold(size)
+    committed = data.draw(st.lists(st.integers(0, size - 1), min_size=least, max_size=size, unique=True))
+    made = Round.of(size, seed, committed)
+    survivors = data.draw(st.lists(st.sampled_from(sorted(made.dealings)), min_size=least, unique=True))
+    answering = data.draw(st.lists(st.sampled_from(survivors), min_size=least, unique=True))
+    assert made.total(survivors, answering) == made.expected(survivors)
+
+
+@pytest.mark.deep
+def test_sum_of_the_largest_cohort_is_exact() -> None:
+    """Of 256, with a sixth of them gone after they committed, and as many silent after they uploaded as may be."""
+    size = 256
+    made = Round.of(3, 1)
+    source = random.Random(5)
+    privates = {index: source.randbytes(32) for index in range(size)}
+    cohort = MaskedCohort({index: public_key(private) for index, private in privates.items()}, CONTEXT)
+    survivors = sorted(source.sample(range(size), 214))
+    answering = sorted(source.sample(survivors, threshold(size)))
+    hospitals = {i: MaskingHospital(i, source.randbytes(32), privates[i], cohort) for i in range(size)}
+    dealings = {index: hospital.dealing() for index, hospital in hospitals.items()}
+    update = made.updates[next(iter(made.updates))][0]
+    total = blobs.add(
+        blobs.add([update, hospitals[index].mask(hospitals[index].seeds(dealings), 0)]) for index in survivors
+    )
+    unmasking = Unmasking(cohort, dealings, survivors)
+    for index in answering:
+        assert unmasking.take(index, hospitals[index].answer(dealings, survivors)[0]) == {}
+    assert without(total, unmasking.residue(unmasking.seeds(), 0)) == blobs.scale(update, len(survivors))
+
+
+@settings(max_examples=15)
+@given(st.integers(3, 9), st.integers(0, 2**32), st.data())
+def test_fewer_answers_than_the_threshold_give_nothing(size: int, seed: int, data: st.DataObject) -> None:
+    made = Round.of(size, seed)
+    survivors = sorted(made.dealings)
+    answering = data.draw(st.lists(st.sampled_from(survivors), max_size=made.cohort.threshold - 1, unique=True))
+    with pytest.raises(UnmaskingFailed) as caught:
+        made.unmasking(survivors, made.answers(survivors, answering)).seeds()
+    silent = set(survivors) - set(answering)
+    assert caught.value.faults.keys() == silent  # and of these nobody has more than its shares of one kind
+    for fault in caught.value.faults.values():
+        assert isinstance(fault, SharesTooFew)
+        assert (fault.count, fault.threshold) == (len(answering), made.cohort.threshold)
+
+
+def shares_in(made: Round, answers: Mapping[int, bytes], dealer: int, kind: Kind) -> int:
+    """How many answers hold the share of this kind that they were dealt."""
+    place = sorted(made.dealings).index(dealer)
+    count = 0
+    for recipient, answer in answers.items():
+        if recipient != dealer:
+            word = int.from_bytes(answer[32 * place : 32 * place + 32], "big")
+            entry, key = made.dealings[dealer].entries[recipient], made.cohort.sealing_keys[dealer]
+            count += word == open_entry(entry, made.privates[recipient], key, CONTEXT)[kind]
+    return count
+
+
+@settings(max_examples=10)
+@given(st.integers(3, 7), st.integers(0, 2**32), st.data())
+def test_an_answer_holds_one_kind_of_share_of_each(size: int, seed: int, data: st.DataObject) -> None:
+    made = Round.of(size, seed)
+    indices = sorted(made.dealings)
+    survivors = data.draw(st.lists(st.sampled_from(indices), min_size=made.cohort.threshold, unique=True))
+    answers = made.answers(survivors, survivors)
+    for dealer in indices:
+        others = len(set(survivors) - {dealer})
+        given_kind, other = (Kind.OWN, Kind.KEY) if dealer in survivors else (Kind.KEY, Kind.OWN)
+        assert shares_in(made, answers, dealer, given_kind) == others
+        assert shares_in(made, answers, dealer, other) == 0
+
+
+def test_an_aggregator_that_lies_about_who_dropped_out_does_not_read_the_upload() -> None:
+    """It has the upload of one that it calls dropped, and all masks between hospitals; not that one's own mask."""
+    made = Round.of(6, 3)
+    victim, *survivors = sorted(made.dealings)
+    answers = made.answers(survivors, survivors)
+    unmasking = made.unmasking(survivors, answers)
+    _, dropped = unmasking.seeds()
+    assert dropped.keys() == {victim}
+    assert shares_in(made, answers, victim, Kind.OWN) == 0
+    hospital = made.hospitals[victim]
+    read = without(made.upload(victim)[0], hospital.mask((bytes(32), dropped[victim]), 0))
+    assert read != made.updates[victim][0]
+    assert is_uniform(without(read, made.updates[victim][0]))
+    assert made.without_masks(survivors, unmasking) == made.expected(survivors)  # for all that, the sum is the sum
+
+
+def test_no_two_sets_of_survivors_get_as_many_answers_as_are_needed() -> None:
+    """As long as fewer than a third of a cohort lie: an honest hospital answers for one set only."""
+    for size in range(3, 257):
+        liars = math.ceil(size / 3) - 1
+        assert 2 * (threshold(size) - liars) > size - liars
+        assert size / 2 < threshold(size) < size
+
+
+@pytest.mark.parametrize("size", [3, 4, 8])
+def test_a_hospital_that_deals_inconsistent_shares_is_named(size: int) -> None:
+    made = Round.of(size, 4)
+    liar, *others = sorted(made.dealings)
+    twins = [MaskingHospital(liar, bytes([n]) * 32, made.privates[liar], made.cohort).dealing() for n in (1, 2)]
+    mixed = {i: twins[place % 2].entries[i] for place, i in enumerate(others)}
+    made.dealings[liar] = replace(twins[0], entries=mixed)
+    if size == 3:  # of two recipients each has a share of another polynomial
+        survivors, answering = [liar, *others], others
+    else:
+        survivors, answering = others, others
+    answers = made.answers(survivors, answering)
+    with pytest.raises(UnmaskingFailed) as caught:
+        made.unmasking(survivors, answers).seeds()
+    assert {index: type(fault) for index, fault in caught.value.faults.items()} == {liar: DealingInvalid}
+
+
+def test_shares_that_their_dealer_does_not_show_are_named_and_missed() -> None:
+    made = Round.of(6, 5)
+    liar, victim, *_ = sorted(made.dealings)
+    entries = dict(made.dealings[liar].entries)
+    entries[victim] = Entry(bytes(80), entries[victim].digests)
+    made.dealings[liar] = replace(made.dealings[liar], entries=entries)
+    survivors = sorted(made.dealings)
+    answer, faults = made.hospitals[victim].answer(made.dealings, survivors)
+    assert {index: type(fault) for index, fault in faults.items()} == {liar: SealInvalid}
+    unmasking = Unmasking(made.cohort, made.dealings, survivors)
+    assert unmasking.take(victim, answer).keys() == {liar}  # whom the aggregator hears of, too
+    for index in survivors:
+        if index != victim and index != liar:
+            assert unmasking.take(index, made.answers(survivors, [index])[index]) == {}
+    unmasking.seeds()  # the others' shares are enough
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 2**32), st.integers(0, 5), st.integers(0, 255))
+def test_a_changed_answer_is_named_and_the_sum_had_without_it(seed: int, word: int, bit: int) -> None:
+    made = Round.of(6, seed)
+    survivors = sorted(made.dealings)
+    liar = survivors[2]
+    unmasking = Unmasking(made.cohort, made.dealings, survivors)
+    changed = bytearray(made.answers(survivors, [liar])[liar])
+    changed[32 * word + bit // 8] ^= 1 << bit % 8
+    assert unmasking.take(liar, bytes(changed)).keys() == {survivors[word]}
+    for index in survivors:
+        if index != liar:
+            unmasking.take(index, made.answers(survivors, [index])[index])
+    assert made.without_masks(survivors, unmasking) == made.expected(survivors)
+
+
+def test_answers_of_another_shape_or_of_no_survivor_are_refused() -> None:
+    made = Round.of(4, 6)
+    gone, *survivors = sorted(made.dealings)
+    unmasking = Unmasking(made.cohort, made.dealings, survivors)
+    with pytest.raises(AnswerMalformed, match="no survivor"):
+        unmasking.take(gone, bytes(128))
+    for size in (0, 127, 160):
+        with pytest.raises(AnswerMalformed, match=f"{size} bytes instead of 128"):
+            unmasking.take(survivors[0], bytes(size))
+
+
+def test_dealings_that_are_none_are_refused() -> None:
+    made = Round.of(4, 7)
+    index = min(made.dealings)
+    wire = made.dealings[index].to_wire()
+    assert made.cohort.parse(index, wire) == made.dealings[index]
+    for raw in (b"", wire[:-1], wire + b"\0", wire[:-144]):
+        with pytest.raises(DealingInvalid, match="bytes instead of"):
+            made.cohort.parse(index, raw)
+    with pytest.raises(DealingInvalid, match="small order"):
+        made.cohort.parse(index, bytes(32) + wire[32:])
+
+
+@pytest.mark.parametrize("size", [4, 5, 7])
+def test_a_hospital_whose_key_is_none_keeps_the_others_from_nothing(size: int) -> None:
+    made = Round.of(size, 8)
+    outsider, *indices = sorted(made.cohort.sealing_keys)
+    made.cohort = MaskedCohort({**made.cohort.sealing_keys, outsider: bytes(32)}, CONTEXT)
+    assert made.cohort.threshold == threshold(size - 1)
+    made.hospitals = {i: MaskingHospital(i, bytes([i]) * 32, made.privates[i], made.cohort) for i in indices}
+    wires = {i: hospital.dealing().to_wire() for i, hospital in made.hospitals.items()}
+    with pytest.raises(DealingInvalid, match="small order"):
+        made.cohort.parse(outsider, wires[indices[0]])
+    made.dealings = {i: made.cohort.parse(i, wire) for i, wire in wires.items()}
+    assert made.total(indices, indices[: made.cohort.threshold]) == made.expected(indices)
+
+
+def test_a_hospital_deals_the_same_again_after_a_restart() -> None:
+    made = Round.of(5, 9)
+    index = min(made.privates)
+    twice = [MaskingHospital(index, b"\7" * 32, made.privates[index], made.cohort).dealing().to_wire() for _ in "ab"]
+    assert twice[0] == twice[1]
+    assert MaskingHospital(index, b"\x08" * 32, made.privates[index], made.cohort).dealing().to_wire() != twice[0]
+
+
+def is_uniform(*samples: Blob) -> bool:
+    """Chi-square over 256 even parts of the field, at a significance of one in 10^6."""
+    parts, found = 256, np.zeros(256)
+    for blob in samples:
+        for scalar in to_scalars(blob):
+            found[scalar * parts // BLS_MODULUS] += 1
+    expected = found.sum() / parts
+    statistic = float(((found - expected) ** 2 / expected).sum())
+    freedom = parts - 1
+    # Wilson and Hilferty's normal approximation.
+    return ((statistic / freedom) ** (1 / 3) - (1 - 2 / (9 * freedom))) / math.sqrt(2 / (9 * freedom)) < 4.75
+
+
+def plain(value: int) -> Blob:
+    """As far from uniform as a blob can be."""
+    return Blob(value.to_bytes(32, "big") * (BYTES_PER_BLOB // 32))
+
+
+def test_a_masked_upload_looks_uniform_whatever_is_in_it() -> None:
+    made = Round.of(3, 10)
+    index = min(made.dealings)
+    for value in (0, 1, BLS_MODULUS - 1):
+        made.updates[index] = [plain(value)] * 8
+        assert not is_uniform(*made.updates[index])
+        assert is_uniform(*made.upload(index))
+
+
+def test_two_uploads_of_one_update_share_nothing() -> None:
+    """Of one hospital in two rounds, and of two hospitals in one: neither a scalar, nor the difference's look."""
+    first, second = Round.of(3, 11), Round.of(3, 12)
+    uploads = []
+    for made in (first, second):
+        for index in sorted(made.dealings)[:2]:
+            made.updates[index] = [plain(5)] * 4
+            uploads.append(made.upload(index))
+    for n, one in enumerate(uploads):
+        for other in uploads[:n]:
+            for a, b in zip(one, other, strict=True):
+                assert not set(to_scalars(a)) & set(to_scalars(b))
+            assert is_uniform(*(without(a, b) for a, b in zip(one, other, strict=True)))
+        assert not set(to_scalars(one[0])) & set(to_scalars(one[1]))

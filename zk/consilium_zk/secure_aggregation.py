@@ -1,0 +1,194 @@
+"""A cohort's masked sum: what each hospital adds to its blobs, what it gives back of the others' masks, and what the
+aggregator makes of it.
+
+Everybody knows the cohort and who of it has committed, with what dealing (`dealing`): the chain says so, and who
+survived as well. Whoever has committed with a sound dealing is in the masking (`dealings` below, by index); survivors
+are some of these. A hospital's answer has a word for each of them, in order: at its own place its own root, else its
+share of the other's own root if that one survived and of its key root if not. Never both: who learns both kinds of one
+hospital reads its update, so that survivors must be fixed once, and a hospital that answered for some must never answer
+for others.
+
+Source: Bonawitz et al., CCS 2017 (see `masks`). Pure, as all of this room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from .agreement import is_usable
+from .blobs import Blob, to_scalars
+from .constants import BLS_MODULUS, BYTES_PER_FIELD_ELEMENT
+from .dealing import Dealing, Kind, Roots, deal, is_share, open_entry, parse_dealing, recover_root, root_digest
+from .encoding import address, uint256
+from .errors import AnswerMalformed, DealingInvalid, SealInvalid, UnmaskingFailed, ZkError
+from .masks import expand, mask, own_seed, pair_seeds, residue
+
+_NO_SHARE: Final = b"\xff" * BYTES_PER_FIELD_ELEMENT  # no scalar
+
+
+def threshold(size: int) -> int:
+    """How many of a cohort's `size` hospitals must answer: two thirds, rounded up.
+
+    So no two sets of that many can be without a common honest hospital while fewer than a third are not.
+    """
+    return -(-2 * size // 3)
+
+
+def context(chain_id: int, contract: bytes, task: int, round: int) -> bytes:
+    """What binds keys, seals and masks to a round. Raises ArgumentInvalid, ShapeWrong."""
+    words = uint256("chain_id", chain_id), address("contract", contract), uint256("task", task), uint256("round", round)
+    return b"".join(words)
+
+
+@dataclass(frozen=True)
+class MaskedCohort:
+    """A cohort of a round, as the chain dealt it: its hospitals' sealing keys by index, and the round's context.
+
+    Whose key is none, because everybody can tell what is agreed with it, has no part in the masking.
+    """
+
+    sealing_keys: Mapping[int, bytes]
+    context: bytes
+
+    @cached_property
+    def threshold(self) -> int:
+        return threshold(len(self.usable))
+
+    @cached_property
+    def usable(self) -> dict[int, bytes]:
+        return {index: key for index, key in self.sealing_keys.items() if is_usable(key)}
+
+    def recipients(self, dealer: int) -> dict[int, bytes]:
+        """To whom a hospital deals: all others."""
+        return {index: key for index, key in self.usable.items() if index != dealer}
+
+    def parse(self, dealer: int, raw: bytes) -> Dealing:
+        """A dealing from its bytes, which are as the dealer signed them. Raises DealingInvalid."""
+        if dealer not in self.usable:
+            raise DealingInvalid("its sealing key is of small order")
+        return parse_dealing(raw, self.recipients(dealer))
+
+
+class MaskingHospital:
+    """One hospital in one masked round.
+
+    seed: 32 uniform bytes of this round alone, of which all its secrets are made: after a restart it deals the same.
+    private: the private key (X25519) to its sealing key.
+    """
+
+    def __init__(self, index: int, seed: bytes, private: bytes, cohort: MaskedCohort) -> None:
+        self._index, self._private, self._cohort = index, private, cohort
+        self._roots, self._coefficients = _secrets(seed, cohort.threshold)
+
+    def dealing(self) -> Dealing:
+        """Raises ArgumentInvalid where fewer than three hospitals of the cohort have a key."""
+        cohort = self._cohort
+        recipients = cohort.recipients(self._index)
+        return deal(self._roots, self._coefficients, self._private, recipients, cohort.context)
+
+    def seeds(self, dealings: Mapping[int, Dealing]) -> tuple[bytes, dict[int, bytes]]:
+        """Its own and those that it shares with all others in the masking, of which `mask` makes its masks."""
+        keys = {index: dealing.key for index, dealing in dealings.items()}
+        context = self._cohort.context
+        return own_seed(self._roots.own, context), pair_seeds(self._index, self._roots.key, keys, context)
+
+    def mask(self, seeds: tuple[bytes, dict[int, bytes]], blob: int) -> Blob:
+        """What it adds to its weighted blob of this number."""
+        own, pairs = seeds
+        return mask(self._index, own, pairs, blob)
+
+    def answer(self, dealings: Mapping[int, Dealing], survivors: Iterable[int]) -> tuple[bytes, dict[int, ZkError]]:
+        """32 bytes for each hospital in the masking; and who dealt this one no sound share, and why."""
+        alive = set(survivors)
+        faults: dict[int, ZkError] = {}
+        words = []
+        for index in sorted(dealings):
+            if index == self._index:
+                words.append(self._roots.own.to_bytes(BYTES_PER_FIELD_ELEMENT, "big"))
+                continue
+            try:
+                share = self._share(index, dealings[index], Kind.OWN if index in alive else Kind.KEY)
+                words.append(share.to_bytes(BYTES_PER_FIELD_ELEMENT, "big"))
+            except (SealInvalid, DealingInvalid) as error:
+                faults[index] = error
+                words.append(_NO_SHARE)
+        return b"".join(words), faults
+
+    def _share(self, dealer: int, dealing: Dealing, kind: Kind) -> int:
+        cohort = self._cohort
+        return open_entry(dealing.entries[self._index], self._private, cohort.sealing_keys[dealer], cohort.context)[kind]
+
+
+class Unmasking:
+    """A cohort's answers, and what of the masks is left in the sum of its survivors' uploads."""
+
+    def __init__(self, cohort: MaskedCohort, dealings: Mapping[int, Dealing], survivors: Iterable[int]) -> None:
+        self._cohort, self._dealings, self._survivors = cohort, dealings, frozenset(survivors)
+        self._own: dict[int, int] = {}
+        self._shares: dict[int, dict[int, int]] = {index: {} for index in dealings}
+
+    def take(self, hospital: int, answer: bytes) -> dict[int, ZkError]:
+        """A survivor's answer; returns of whom it gave no share that the dealer shows, and why.
+
+        Raises AnswerMalformed.
+        """
+        size = BYTES_PER_FIELD_ELEMENT
+        if hospital not in self._survivors:
+            raise AnswerMalformed(f"hospital {hospital} is no survivor")
+        if len(answer) != size * len(self._dealings):
+            raise AnswerMalformed(f"{len(answer)} bytes instead of {size * len(self._dealings)}")
+        faults: dict[int, ZkError] = {}
+        for place, index in enumerate(sorted(self._dealings)):
+            word = int.from_bytes(answer[place * size : (place + 1) * size], "big")
+            if index == hospital:
+                if word < BLS_MODULUS and root_digest(word, self._cohort.context) == self._dealings[index].own_digest:
+                    self._own[index] = word
+                else:
+                    faults[index] = DealingInvalid("its own root is not the one that it shows")
+            elif is_share(self._dealings[index], hospital, self._kind(index), word):
+                self._shares[index][hospital] = word
+            else:
+                faults[index] = AnswerMalformed("not the share that the dealer shows")
+        return faults
+
+    def residue(self, seeds: tuple[list[bytes], dict[int, dict[int, bytes]]], blob: int) -> Blob:
+        """What is to be taken from the sum of the survivors' blobs of this number."""
+        own, dropped = seeds
+        return residue(own, dropped, blob)
+
+    def seeds(self) -> tuple[list[bytes], dict[int, dict[int, bytes]]]:
+        """Of the survivors' own masks, and of those that dropped hospitals share with survivors.
+
+        Raises UnmaskingFailed, which says for each hospital whose root is missing, why: SharesTooFew, or DealingInvalid
+        where as many as are needed are as the dealer shows them, and give something else.
+        """
+        context, faults = self._cohort.context, {}
+        roots: dict[int, int] = {}
+        for index, dealing in self._dealings.items():
+            try:
+                known = self._own.get(index)
+                if known is None:
+                    shares = self._shares[index]
+                    known = recover_root(dealing, self._kind(index), shares, self._cohort.threshold, context)
+                roots[index] = known
+            except ZkError as error:
+                faults[index] = error
+        if faults:
+            raise UnmaskingFailed(faults)
+        keys = {index: self._dealings[index].key for index in sorted(self._survivors)}
+        own = [own_seed(roots[index], context) for index in keys]
+        gone = [index for index in self._dealings if index not in keys]
+        return own, {index: pair_seeds(index, roots[index], keys, context) for index in gone}
+
+    def _kind(self, index: int) -> Kind:
+        return Kind.OWN if index in self._survivors else Kind.KEY
+
+
+def _secrets(seed: bytes, threshold: int) -> tuple[Roots, tuple[list[int], list[int]]]:
+    """Both roots, and the coefficients of the polynomials that share them."""
+    scalars = to_scalars(expand(seed, 0))
+    key, own = scalars[:threshold], scalars[threshold : 2 * threshold]
+    return Roots(key[0], own[0]), (key[1:], own[1:])
