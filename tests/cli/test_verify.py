@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 from canary_driver import CanaryDriver
-from chain_driver import LocalChain, TaskDriver
+from chain_driver import LocalChain, TaskDriver, refused
 from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.connection import Connection
 from consilium_chain.errors import RecordIncomplete, Refused
-from consilium_chain.ledger import Canaries, Ledger, PublishedCohort, ShownBlinders
+from consilium_chain.ledger import Canaries, Ledger, OpenedCohort, PublishedCohort, ShownBlinders
 from consilium_chain.proposal import task_params
 from consilium_chain.sums import PublishedSums, Retreat
 from consilium_chain.task_spec import TaskSpec, parse_task_spec
@@ -302,6 +302,27 @@ def test_canaries_of_an_aggregators_own_choosing_fail_though_the_chain_settled_t
     assert "cohort 1" not in faults[Name.SUMS]  # as it is: nothing was taken back
 
 
+def test_opening_in_several_transactions_among_refused_ones_is_found(local_chain: LocalChain, tmp_path: Path) -> None:
+    settled = propose(local_chain, CanaryTask, tmp_path / "store", canaries=True, turned=0b10)
+    task = settled.task
+    task.join().first_round().form().commit_all().publish()
+    task.draw().vote([task.ballot(GOOD, BAD)] * 2)
+    assert isinstance(task, CanaryTask)
+
+    def wrong(opened: list[OpenedCohort]) -> list[OpenedCohort]:
+        return [replace(one, blobs=[replace(blob, blinders=(1, 2)) for blob in one.blobs]) for one in opened]
+
+    hidden, stranger = task.hiding(), local_chain.funded()
+    task.open(lambda opened: opened[1:], settle_gas=10**8)
+    with refused("BlobMismatch"):
+        points = hidden.retreat.points
+        stranger.open_canaries(task.task, 1, hidden.seed, points, wrong(task.opened()), 10**8, force=True)
+    task.open(by=stranger)
+    shown = [(one.cohort, one.blinders == (1, 2)) for one in settled.ledger.shown_blinders(task.task, 1)]
+    assert shown == [(1, False), (0, True), (1, True), (0, False), (1, False)]
+    assert results(settled.report(1))[Name.SUMS] is Result.HOLDS
+
+
 def test_void_round_moves_nothing_and_pays_by_the_rules(local_chain: LocalChain, tmp_path: Path) -> None:
     settled = propose(local_chain, CanaryTask, tmp_path / "store", canaries=True)
     task = settled.task.join().first_round().form().commit_all()
@@ -332,6 +353,15 @@ def test_verify_refuses_rounds_without_an_outcome(local_chain: LocalChain, plain
     ran = CliRunner().invoke(app, ["verify", str(young.task), *given])
     assert isinstance(ran.exception, RecordIncomplete)
     assert "nothing to verify" in str(ran.exception)
+
+
+def test_key_in_the_nodes_url_is_never_shown(canary: Settled, tmp_path: Path) -> None:
+    canary.task.chain.deployment.write(tmp_path / "book.json")
+    given = [str(canary.task.task), "--address-book", str(tmp_path / "book.json"), "--artifacts", str(canary.folder)]
+    for node in (canary.task.chain.node.url, "http://127.0.0.1:9"):
+        ran = CliRunner(env={"CONSILIUM_RPC_URL": f"{node}/?key=hush"}).invoke(app, ["verify", *given])
+        assert node in ran.output + str(ran.exception)
+        assert "hush" not in ran.output + str(ran.exception)
 
 
 # What fails, by changes of what the chain says

@@ -21,7 +21,7 @@ from consilium_cli.verify.checks import Books, Lanes, Published
 from consilium_cli.verify.report import Check, Derived, Name, Report, Result, Subject, derived, fails, holds, unchecked
 
 # What the record itself can lack or have wrong; a chain that does not answer is no finding.
-_Faults = (ArtifactMissing, ArtifactCorrupt, RecordIncomplete, ClientError, ZkError)
+RECORD_FAULTS = (ArtifactMissing, ArtifactCorrupt, RecordIncomplete, ClientError, ZkError)
 
 
 def last_settled(ledger: Ledger, task: int) -> int:
@@ -98,15 +98,14 @@ class _Audit:
     # What was published
 
     def _published(self, spec: TaskSpec | None, record: PublicRecord | None) -> None:
-        ledger, state = self._ledger, self._state
-        cohorts = [self._cohort(cohort) for cohort in members(state.viable_cohorts)]
+        cohorts = [self._cohort(cohort) for cohort in members(self._state.viable_cohorts)]
+        shown: list[ShownBlinders] = []
         retreat = None
         if self._has_canaries:
-            shown = ledger.shown_blinders(self._task, self._round)
+            shown = self._ledger.shown_blinders(self._task, self._round)
             check, retreat = self._canaries(record, shown, cohorts)
-            self.checks += [check, self._canary_sums(retreat, shown, cohorts)]
-        else:
-            self.checks.append(self._plain_sums(cohorts))
+            self.checks.append(check)
+        self.checks.append(self._sums(retreat, shown, cohorts))
         self._blobs(spec, retreat, cohorts)
 
     def _cohort(self, cohort: int) -> Published:
@@ -129,7 +128,7 @@ class _Audit:
             return unchecked(Name.CANARIES, "it needs the task file"), None
         try:
             retreat = record.sums.retreat(self._round)
-        except _Faults as error:
+        except RECORD_FAULTS as error:
             return fails(Name.CANARIES, f"earlier rounds do not give what canaries take back: {error}"), None
         said = self._ledger.canaries_set(self._task, self._round)
         if said is None:
@@ -137,19 +136,13 @@ class _Audit:
         check = checks.canaries_follow(self._task, self._round, said, retreat.digest, shown, cohorts)
         return check, retreat
 
-    def _plain_sums(self, cohorts: Sequence[Published]) -> Check:
-        try:
-            return checks.plain_sums(self._ledger.committed_points(self._task, self._round), cohorts)
-        except ZkError as error:
-            return fails(Name.SUMS, f"a commitment in the events is none: {error}")
-
-    def _canary_sums(
-        self, retreat: Retreat | None, shown: Sequence[ShownBlinders], cohorts: Sequence[Published]
-    ) -> Check:
-        if retreat is None:
+    def _sums(self, retreat: Retreat | None, shown: Sequence[ShownBlinders], cohorts: Sequence[Published]) -> Check:
+        if self._has_canaries and retreat is None:
             return unchecked(Name.SUMS, "it needs what canaries take back")
         try:
             points = self._ledger.committed_points(self._task, self._round)
+            if retreat is None:
+                return checks.plain_sums(points, cohorts)
             return checks.canary_sums(points, cohorts, retreat, shown)
         except ZkError as error:
             return fails(Name.SUMS, f"a commitment in the events is none: {error}")
@@ -195,7 +188,7 @@ class _Audit:
             found = [derived(what, record.base(following))]
             if self._round == STATISTICS_ROUND and self._state.outcome is Outcome.SETTLED:
                 found.insert(0, derived("statistics", record.statistics()))
-        except _Faults as error:
+        except RECORD_FAULTS as error:
             if any(check.name is Name.BLOBS and check.result is Result.FAILS for check in self.checks):
                 return unchecked(Name.MODEL, "it needs the blobs")
             return fails(Name.MODEL, f"it cannot be derived: {error}")

@@ -246,9 +246,9 @@ def settlement_follows(params: TaskParams, round_: int, state: RoundState, books
     Raises SettlementInvalid where no round could have left this record.
     """
     if round_ == STATISTICS_ROUND:
-        return unchecked(Name.SETTLEMENT, "statistics pay nobody")
+        return unchecked(Name.SETTLEMENT, "statistics pay nobody; slashes over them were not recomputed")
     if state.void_reason not in JUDGED:
-        return unchecked(Name.SETTLEMENT, "the round ended before anybody could be judged, and pays nobody")
+        return unchecked(Name.SETTLEMENT, "the round ended before anybody scored; its slashes were not recomputed")
     wanted = settle(Terms.of(params), _record(params, round_, state, books))
     faults = [
         f"{what} is {shown} on chain, but {own} by the rules"

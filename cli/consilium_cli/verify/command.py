@@ -28,8 +28,7 @@ def verify_command(
 ) -> None:
     """Checks a round from chain and artifacts alone, and says what is proven and what is not.
 
-    TASK is its number; ROUND by default the last one settled, 0 the statistics. Needs no account and no word of anybody
-    who took part. Ends with 1 if anything fails.
+    ROUND is by default the last one settled, 0 the statistics. Ends with 1 if anything fails.
     """
     from consilium_chain.artifacts import ArtifactStore
     from consilium_chain.connection import Connection

@@ -19,7 +19,7 @@ def show(report: Report) -> None:
     console.width = min(console.width, WIDTH)
     subject = report.subject
     console.print(f"Task {subject.task}, round {subject.round} of {subject.rounds}: {subject.outcome}", style="bold")
-    console.print(f"chain {subject.chain_id} at {subject.node}, contract {subject.contract}")
+    console.print(f"chain {subject.chain_id} at {subject.node}\ncontract {subject.contract}")
     table = Table.grid(padding=(0, 2), pad_edge=False)
     for check in report.failed_first:
         detail = Text(check.detail, overflow="fold")
