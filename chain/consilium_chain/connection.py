@@ -50,6 +50,7 @@ ETHER_GAS = 50_000  # more than 21,000: an account that points to code has it ru
 MAX_BLOBS_PER_TRANSACTION = 6
 TRANSACTION_GAS_LIMIT = 16_777_216  # EIP-7825
 EXECUTE = "execute"  # of SponsoredAccount
+MULTICALL = "multicall"  # of Tasks
 
 # eth-account computes commitments and cell proofs while it signs, and loads the ceremony setup anew, two seconds, for
 # each: it is handed those of the sidecars instead.
@@ -147,11 +148,7 @@ class Connection:
         """What a call is of; None where it is of none of the contracts, or of none of their functions."""
         for name, contract in contracts.items():
             if contract.address == call.to:
-                try:
-                    function, arguments = contract.decode_function_input(HexBytes(call.data))
-                except (ValueError, Web3Exception, DecodingError):
-                    return None
-                return NamedCall(name, function.fn_name, arguments)
+                return _decoded(name, contract, call.data)
         return None
 
     def deploy(self, name: ContractName, *arguments: Any) -> str:
@@ -352,9 +349,10 @@ class Connection:
                 return number
             time.sleep(BLOCK_POLL)
 
-    def _block(self, which: Any) -> BlockData:
+    def _block(self, which: Any, full: bool = False) -> BlockData:
+        """`full`: with its transactions, not only their hashes."""
         try:
-            return self._web3.eth.get_block(which)
+            return self._web3.eth.get_block(which, full_transactions=full)
         except requests.exceptions.RequestException as error:
             raise ChainUnreachable(self.shown_url, type(error).__name__) from error
 
@@ -370,17 +368,14 @@ class Connection:
         """Decoded events of a contract in the blocks [first, last], in order.
 
         With `name` only that event's, and of these only those whose indexed fields have the given values.
+        Raises ChainUnreachable, also where the node refuses so many blocks at once.
         """
-        if name is not None:
-            found = contract.events[name]().get_logs(indexed, from_block=first_block, to_block=last_block)
-        else:
-            entries = [entry for entry in contract.abi if entry["type"] == "event"]
-            known = {event.topic: event for event in (contract.events[entry["name"]]() for entry in entries)}
-            logs = self._web3.eth.get_logs(
-                {"address": contract.address, "fromBlock": first_block, "toBlock": last_block}
-            )
-            topics = [(known.get(HexStr(HexBytes(log["topics"][0]).to_0x_hex())), log) for log in logs]
-            found = [event.process_log(log) for event, log in topics if event is not None]
+        try:
+            found = self._logs(contract, first_block, last_block, name, indexed)
+        except Web3RPCError as error:
+            raise ChainUnreachable(self.shown_url, refusal_of(error)) from error
+        except requests.exceptions.RequestException as error:
+            raise ChainUnreachable(self.shown_url, type(error).__name__) from error
         for decoded in found:
             yield Event(
                 name=decoded["event"],
@@ -390,6 +385,30 @@ class Connection:
                 transaction=HexBytes(decoded["transactionHash"]).to_0x_hex(),
                 contract=str(contract.address),
             )
+
+    def _logs(
+        self, contract: Contract, first_block: int, last_block: int, name: str | None, indexed: dict[str, Any]
+    ) -> list[Any]:
+        if name is not None:
+            return list(contract.events[name]().get_logs(indexed, from_block=first_block, to_block=last_block))
+        entries = [entry for entry in contract.abi if entry["type"] == "event"]
+        known = {event.topic: event for event in (contract.events[entry["name"]]() for entry in entries)}
+        logs = self._web3.eth.get_logs({"address": contract.address, "fromBlock": first_block, "toBlock": last_block})
+        topics = [(known.get(HexStr(HexBytes(log["topics"][0]).to_0x_hex())), log) for log in logs]
+        return [event.process_log(log) for event, log in topics if event is not None]
+
+    def calls_of(self, contract: Contract, first_block: int, last_block: int) -> Iterator[NamedCall]:
+        """Calls that transactions in the blocks [first, last] make of a contract, and those in its `multicall`; failed
+        ones, too. Not what another contract called: no transaction shows it. Raises ChainUnreachable.
+        """
+        for number in range(first_block, last_block + 1):
+            for sent in self._block(number, full=True)["transactions"]:
+                transaction = cast(Mapping[str, Any], sent)
+                if transaction.get("to") != contract.address:
+                    continue
+                call = _decoded("", contract, transaction["input"])
+                inner = call.arguments["data"] if call is not None and call.name == MULTICALL else []
+                yield from (one for one in [call, *(_decoded("", contract, data) for data in inner)] if one is not None)
 
     def gas_of(self, transaction: str) -> int:
         return int(self._web3.eth.get_transaction_receipt(HexStr(transaction))["gasUsed"])
@@ -406,6 +425,15 @@ def _header_field(value: Any) -> bytes:
     if isinstance(value, int):
         return value.to_bytes((value.bit_length() + 7) // 8, "big")
     return bytes(HexBytes(value))
+
+
+def _decoded(name: str, contract: Contract, data: bytes) -> NamedCall | None:
+    """A call of `contract`, which the answer calls `name`; None where it is of none of its functions."""
+    try:
+        function, arguments = contract.decode_function_input(HexBytes(data))
+    except (ValueError, Web3Exception, DecodingError):
+        return None
+    return NamedCall(name, function.fn_name, arguments)
 
 
 @cache

@@ -27,6 +27,7 @@ from consilium_chain.views import (
     Event,
     Hospital,
     Payout,
+    Phase,
     Role,
     RoundState,
     Stake,
@@ -63,6 +64,18 @@ class Canaries:
 
     seed_commitment: bytes
     retreat_digest: bytes
+
+
+@dataclass(frozen=True)
+class ShownBlinders:
+    """What somebody who opened a canary round said of one blob: the round's seed, 32 bytes, and the blinders of the sum
+    behind it. Whether it is true, whoever reads it can tell (`consilium_zk.canaries.published_commitment`).
+    """
+
+    cohort: int
+    blob: int
+    seed: bytes
+    blinders: tuple[int, int]
 
 
 class Ledger:
@@ -222,6 +235,33 @@ class Ledger:
         for event in self._events_of_task("CanariesSet", taskId=task, round=round_):
             return Canaries(bytes(event.values["seedCommitment"]), bytes(event.values["retreat"]))
         return None
+
+    def shown_blinders(self, task: int, round_: int) -> list[ShownBlinders]:
+        """What transactions that open this canary round say of its sums, as they said it: the refused ones, too.
+
+        No event holds it, so it is read from the calls to the contract between the phase's start and the last cohort's
+        opening. What another contract called in somebody's name is not found.
+        """
+        started = [
+            event.block
+            for event in self._events_of_task("PhaseStarted", taskId=task, round=round_)
+            if event.values["phase"] == Phase.OPENING
+        ]
+        opened = [event.block for event in self._events_of_task("CohortOpened", taskId=task, round=round_)]
+        if not started or not opened:
+            return []
+        found = []
+        for call in self.connection.calls_of(self._tasks, min(started), max(opened)):
+            given = call.arguments
+            if call.name == "openCanaries" and (given["taskId"], given["number"]) == (task, round_):
+                for place, one in enumerate(given["opened"]):
+                    blob, blinders = given["firstBlob"] + place, (one["first"], one["second"])
+                    found.append(ShownBlinders(given["cohort"], blob, bytes(given["seed"]), blinders))
+        return found
+
+    def task_events(self, name: str, task: int) -> list[Event]:
+        """All events of this name and task, in order."""
+        return list(self._events_of_task(name, taskId=task))
 
     def _events_of_task(self, name: str, **indexed: int) -> Iterator[Event]:
         first, last = self.deployment.first_block, self.connection.block_number()

@@ -12,6 +12,7 @@ import typer
 from consilium_cli.demo.options import DemoOptions, demo_command
 from consilium_cli.deploy import deploy_command
 from consilium_cli.economics.options import economics_command
+from consilium_cli.verify.command import verify_command
 
 app = typer.Typer(
     help="Federated learning whose aggregation the chain itself verifies.",
@@ -32,6 +33,7 @@ app.add_typer(chain, name="chain")
 app.add_typer(operator, name="operator")
 app.add_typer(simulate, name="simulate")
 app.command("demo")(demo_command)
+app.command("verify")(verify_command)
 chain.command("deploy")(deploy_command)
 simulate.command("economics")(economics_command)
 

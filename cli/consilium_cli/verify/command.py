@@ -1,0 +1,49 @@
+"""`consilium verify`'s command line, parsed before anything heavy is imported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def verify_command(
+    task: Annotated[int, typer.Argument(min=1, help="number of the task")],
+    round_: Annotated[
+        int | None, typer.Argument(metavar="[ROUND]", min=0, help="0 for the statistics; by default the last settled")
+    ] = None,
+    *,
+    artifacts: Annotated[
+        Path, typer.Option(exists=True, file_okay=False, help="folder of the artifact store, or of a copy of it")
+    ],
+    rpc: Annotated[
+        str,
+        typer.Option(
+            envvar="CONSILIUM_RPC_URL", help="HTTP endpoint of a chain node; one with a key belongs into the variable"
+        ),
+    ] = "http://127.0.0.1:8545",
+    address_book: Annotated[Path, typer.Option(help="the contracts' addresses, JSON")] = Path(".consilium/local.json"),
+    as_json: Annotated[bool, typer.Option("--json", help="say it as JSON")] = False,
+) -> None:
+    """Checks a round from chain and artifacts alone, and says what is proven and what is not.
+
+    ROUND is by default the last one settled, 0 the statistics. Ends with 1 if anything fails.
+    """
+    from consilium_chain.artifacts import ArtifactStore
+    from consilium_chain.connection import Connection
+    from consilium_chain.deployment import Deployment
+    from consilium_chain.ledger import Ledger
+
+    from consilium_cli.verify.audit import audit, last_settled
+    from consilium_cli.verify.screen import show
+
+    deployment = Deployment.read(address_book)
+    ledger = Ledger(Connection(rpc), deployment)
+    report = audit(ledger, ArtifactStore(artifacts), task, last_settled(ledger, task) if round_ is None else round_)
+    if as_json:
+        typer.echo(report.model_dump_json(indent=2))
+    else:
+        show(report)
+    if not report.holds:
+        raise typer.Exit(1)

@@ -1,0 +1,189 @@
+"""What an audit found, as plain values: checks, what was derived, and in words what is proven and what is not. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, computed_field
+
+
+class Result(StrEnum):
+    HOLDS = "holds"
+    FAILS = "FAILS"
+    UNCHECKED = "not checked"
+
+
+VERBS = {Result.FAILS: "fails", Result.UNCHECKED: "was not checked"}
+
+
+class Name(StrEnum):
+    """Checks, in the order in which they are made."""
+
+    TASK_FILE = "task file"
+    CANARIES = "canaries"
+    SUMS = "sums"
+    BLOBS = "blobs"
+    LANES = "lanes"
+    MODEL = "model"
+    SETTLEMENT = "settlement"
+
+
+class _Plain(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Check(_Plain):
+    """One check. `detail`: what was compared; where it fails, each fault with its values, a line each."""
+
+    name: Name
+    result: Result
+    detail: str
+
+
+class Derived(_Plain):
+    """Something that two auditors can compare: its values' bytes, little-endian and in order, hashed by SHA-256."""
+
+    what: str
+    values: int
+    type: str
+    sha256: str
+
+
+class Subject(_Plain):
+    """What was audited, and who was asked."""
+
+    task: int
+    round: int
+    rounds: int
+    outcome: str
+    chain_id: int
+    contract: str
+    node: str
+    survivors: int
+
+
+class Report(_Plain):
+    """Round-trips through JSON (`model_dump_json`, `model_validate_json`)."""
+
+    subject: Subject
+    checks: tuple[Check, ...]
+    derived: tuple[Derived, ...]
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def holds(self) -> bool:
+        """Whether nothing fails. What is not checked does not fail: it stands among what is not proven."""
+        return not any(check.result is Result.FAILS for check in self.checks)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def proven(self) -> tuple[str, ...]:
+        return tuple(claim.said(self.subject) for claim in _CLAIMS if claim.holds(self._by_name))
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def not_proven(self) -> tuple[str, ...]:
+        open_ = [check for check in self.checks if check.result is not Result.HOLDS]
+        said = [f"{check.name}, which {VERBS[check.result]}: {check.detail}" for check in open_]
+        return (*said, *_LIMITS, *_of_earlier_rounds(self.subject))
+
+    @property
+    def failed_first(self) -> list[Check]:
+        return sorted(self.checks, key=lambda check: check.result is not Result.FAILS)
+
+    @property
+    def _by_name(self) -> Mapping[Name, Result]:
+        return {check.name: check.result for check in self.checks}
+
+
+def holds(name: Name, detail: str) -> Check:
+    return Check(name=name, result=Result.HOLDS, detail=detail)
+
+
+def fails(name: Name, faults: str | Iterable[str]) -> Check:
+    return Check(name=name, result=Result.FAILS, detail=faults if isinstance(faults, str) else "\n".join(faults))
+
+
+def unchecked(name: Name, why: str) -> Check:
+    return Check(name=name, result=Result.UNCHECKED, detail=why)
+
+
+def derived(what: str, values: NDArray[np.float32] | NDArray[np.float64]) -> Derived:
+    """`values`: of shape (n,)."""
+    raw = values.astype(values.dtype.newbyteorder("<"), copy=False).tobytes()
+    return Derived(what=what, values=values.size, type=values.dtype.name, sha256=hashlib.sha256(raw).hexdigest())
+
+
+# --- in words ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """Proven where all of these checks hold."""
+
+    by: tuple[Name, ...]
+    text: str
+
+    def holds(self, results: Mapping[Name, Result]) -> bool:
+        return all(results.get(name) is Result.HOLDS for name in self.by)
+
+    def said(self, subject: Subject) -> str:
+        return self.text.format(**subject.model_dump())
+
+
+_CLAIMS = (
+    _Claim(
+        (Name.TASK_FILE,),
+        "The task file is the one that the chain names, and its terms are those that the contract enforces: compared"
+        " here.",
+    ),
+    _Claim(
+        (Name.SUMS, Name.BLOBS),
+        "What was published is the weighted sum of what the {survivors} survivors committed to, and nothing else:"
+        " recomputed here from their points and the blobs. That a commitment opens to one blob only rests on KZG's"
+        " binding and on Ethereum's ceremony, of which one participant in all has to have been honest.",
+    ),
+    _Claim(
+        (Name.SUMS,),
+        "Who committed knew what is behind its commitments, in this round and under its own name: the contract checked"
+        " an opening of them before it took them.",
+    ),
+    _Claim(
+        (Name.CANARIES,),
+        "What canaries take back follows from earlier rounds, and which sums were turned was fixed before"
+        " publication: recomputed here; the contract compared only the second.",
+    ),
+    _Claim((Name.LANES,), "Every accepted sum's mean is within the quantiser's range: all lanes were read here."),
+    _Claim(
+        (Name.MODEL,),
+        "Whoever derives from this record gets the bits whose digest is above: the arithmetic is elementwise IEEE in a"
+        " fixed order.",
+    ),
+    _Claim(
+        (Name.SETTLEMENT,),
+        "Rewards and slashes of the round are what the rules make of the revealed scores: recomputed here in plain"
+        " integers.",
+    ),
+)
+
+_LIMITS = (
+    "That hospitals trained honestly, or on real data: sums are exact, whatever was summed.",
+    "That one hospital's own values were in range: only sums are published, and only their lanes can be read.",
+    "That rows were counted truly: a hospital's weight is what it said of itself.",
+    "Why a hospital is missing from the sums: whether it or the aggregator kept its upload back.",
+    "That scores are honest: what is accepted follows from the committee's medians.",
+    "That cohorts and seats were drawn as the beacon says, and who sent what was entitled to: left to the contract.",
+    "That the node tells the truth of its chain, and the address book names these contracts: use a node of your own.",
+)
+
+
+def _of_earlier_rounds(subject: Subject) -> tuple[str, ...]:
+    if subject.round == 0:
+        return ()
+    earlier = "round 0" if subject.round == 1 else f"rounds 0 to {subject.round - 1}"
+    return (f"The same of {earlier}: the contract's hashes were taken as they are; verify each by itself.",)
