@@ -96,16 +96,22 @@ def add(blobs: Iterable[Blob], taken: Iterable[Blob] = ()) -> Blob:
     return _reduce(total)
 
 
-def combine(blobs: Sequence[Blob], factors: Sequence[int]) -> Blob:
+def combine(blobs: Iterable[Blob], factors: Iterable[int]) -> Blob:
     """The sum of each blob times its factor, a non-negative integer of any size, modulo the group order.
 
-    Raises ShapeWrong where there is no blob, or not a factor to each.
+    One blob in memory at a time. As many factors are read as there are blobs. Raises ShapeWrong where there is no blob,
+    or no factor to one.
     """
-    if not blobs or len(blobs) != len(factors):
-        raise ShapeWrong("factors", len(factors), f"one to each of {len(blobs)} blobs, at least one")
     totals = [0] * FIELD_ELEMENTS_PER_BLOB
-    for blob, factor in zip(blobs, factors, strict=True):
+    count, remaining = 0, iter(factors)
+    for blob in blobs:
+        factor = next(remaining, None)
+        if factor is None:
+            raise ShapeWrong("factors", count, "one to each blob")
         totals = [total + factor * scalar for total, scalar in zip(totals, to_scalars(blob), strict=True)]
+        count += 1
+    if count == 0:
+        raise ShapeWrong("blobs", 0, "at least 1")
     return from_scalars([total % BLS_MODULUS for total in totals])
 
 
