@@ -20,7 +20,7 @@ from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-LIBRARIES = ("ckzg", "numpy", "torch", "flwr", "web3", "py-arkworks-bls12381")
+LIBRARIES = ("ckzg", "numpy", "torch", "flwr", "web3", "py-arkworks-bls12381", "py-ecc", "cryptography")
 COLOURS = {
     "plain": "#8a8f98",
     "joining": "#d9d9d9",
@@ -78,13 +78,13 @@ def write_result(folder: Path, name: str, result: Mapping[str, Any]) -> None:
     (folder / f"{name}.json").write_text(json.dumps(result, indent=2) + "\n")
 
 
-def figure(width: float, height: float, columns: int = 1) -> tuple[Figure, list[Axes]]:
-    """Axes side by side, without frames."""
+def figure(width: float, height: float, columns: int = 1, rows: int = 1) -> tuple[Figure, list[Axes]]:
+    """Axes side by side, row by row, without frames."""
     pyplot.rcParams.update({"font.size": 10, "svg.fonttype": "path", "svg.hashsalt": "consilium"})
-    drawn, axes = pyplot.subplots(1, columns, figsize=(width, height), squeeze=False, layout="constrained")
-    for one in axes[0]:
+    drawn, axes = pyplot.subplots(rows, columns, figsize=(width, height), squeeze=False, layout="constrained")
+    for one in axes.flat:
         one.spines[["top", "right"]].set_visible(False)
-    return drawn, list(axes[0])
+    return drawn, list(axes.flat)
 
 
 def write_figure(folder: Path, name: str, drawn: Figure) -> None:

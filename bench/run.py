@@ -1,10 +1,11 @@
 """`make bench`: measures, and writes bench/results/NAME.json and NAME.svg.
 
-commit   parameters committed to in a second, and against the KZG library alone
-gas      gas of every transaction of a task on a local chain
-round    a verifiable round against the same Flower round without commitments and chain
-demo     the whole demo, by the clock
-canaries how well canaries hide, and from whom
+commit    parameters committed to in a second, and against other ways; what opening and masks cost
+streaming memory of a hospital and of the aggregator, up to 100M parameters
+gas       gas of every transaction of a task on a local chain
+round     a verifiable round against the same Flower round without commitments and chain
+demo      the whole demo, by the clock
+canaries  how well canaries hide, and from whom
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from results_store import header, write_result
 from rich.console import Console
 from rich.table import Table
 
-PARTS = ("commit", "gas", "round", "demo", "canaries")
+PARTS = ("commit", "streaming", "gas", "round", "demo", "canaries")
 RESULTS = Path(__file__).resolve().parent / "results"
 
 

@@ -44,9 +44,25 @@ def test_add_sums_every_scalar(columns: list[list[int]]) -> None:
     assert blobs.to_scalars(blobs.add(summands)) == expected
 
 
+@settings(max_examples=40)
+@given(
+    st.lists(st.lists(SCALARS, min_size=1, max_size=16), max_size=6),
+    st.lists(st.lists(SCALARS, min_size=1, max_size=16), min_size=1, max_size=6),
+)
+def test_add_takes_away_every_scalar(more: list[list[int]], less: list[list[int]]) -> None:
+    summands, taken = [filled(column) for column in more], [filled(column) for column in less]
+    expected = [0] * 4096
+    for sign, group in ((1, summands), (-1, taken)):
+        for blob in group:
+            expected = [e + sign * s for e, s in zip(expected, blobs.to_scalars(blob), strict=True)]
+    assert blobs.to_scalars(blobs.add(summands, taken)) == [e % BLS_MODULUS for e in expected]
+    assert blobs.add(summands + taken, taken + summands) == bytes(BYTES_PER_BLOB)
+
+
 def test_add_of_many_equals_scale() -> None:
     blob = field_blob(1)
     assert blobs.add([blob] * 300) == blobs.scale(blob, 300)
+    assert blobs.add([], [blob] * 300) == blobs.scale(blob, -300)
     assert blobs.add([blob]) == blob
 
 

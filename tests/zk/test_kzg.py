@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -284,3 +285,50 @@ def test_combine_refuses_a_missing_factor() -> None:
         blobs.combine([field_blob(1)], [])
     with pytest.raises(ShapeWrong):
         blobs.combine([], [])
+    with pytest.raises(ShapeWrong):
+        kzg.open_combined([], kzg.Challenge(3, 5))
+
+
+class Counted(bytes):
+    """A blob, and how many of them are alive."""
+
+    alive = 0
+
+    def __init__(self, *_: object) -> None:
+        Counted.alive += 1
+
+    def __del__(self) -> None:
+        Counted.alive -= 1
+
+
+def in_turn(parts: list[blobs.Blob], most: list[int]) -> Iterator[blobs.Blob]:
+    """The blobs; appends to `most` how many of those that were handed out are alive."""
+    before = Counted.alive
+    for part in parts:
+        yield blobs.Blob(Counted(part))
+        most.append(Counted.alive - before)
+
+
+@given(st.integers(1, 5), st.integers(0, 2**32), st.integers(0, BLS_MODULUS - 1))
+@settings(max_examples=4)
+def test_blobs_read_in_turn_give_the_same_and_are_let_go(count: int, seed: int, ratio: int) -> None:
+    parts = [field_blob(seed + index) for index in range(count)]
+    factors = [pow(ratio, index, BLS_MODULUS) for index in range(count)]
+    challenge = kzg.Challenge(ratio, 5)
+    commitments = [kzg.commit(part) for part in parts]
+    alive: list[int] = []
+    assert blobs.combine(in_turn(parts, alive), iter(factors)) == blobs.combine(parts, factors)
+    assert blobs.add(in_turn(parts, alive), in_turn(parts[1:], alive)) == parts[0]
+    opening = kzg.open_combined(in_turn(parts, alive), challenge)
+    assert opening == kzg.open_combined(parts, challenge) == kzg.open_at(blobs.combine(parts, factors), 5)
+    assert kzg.verify_opening(kzg.combined_commitment(commitments, challenge), 5, opening)
+    assert kzg.commits_to(in_turn(parts, alive), commitments, factors)
+    assert max(alive) == 1
+
+
+def test_commits_to_refuses_another_number_of_blobs() -> None:
+    parts = [field_blob(seed) for seed in (1, 2)]
+    commitments = [kzg.commit(part) for part in parts]
+    for some in (parts[:1], [*parts, blobs.from_scalars([0] * 4096)], []):
+        with pytest.raises(ShapeWrong):
+            kzg.commits_to(iter(some), commitments, [3, 5])

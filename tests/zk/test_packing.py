@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from consilium_zk import blobs
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_BLOB, USABLE_SCALARS
 from consilium_zk.errors import ArgumentInvalid, BlobMalformed, LaneOutOfRange, LanesTooWide, ShapeWrong
-from consilium_zk.packing import LaneLayout, pack, unpack
-from hypothesis import given
+from consilium_zk.packing import LaneLayout, pack, packed, unpack
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 
 @st.composite
@@ -89,6 +91,38 @@ def test_unpack_of_weighted_sums_equals_exact_sums(bits: int, weights: list[int]
     )
 
 
+@settings(max_examples=25)
+@given(st.lists(st.integers(0, 70_000), min_size=1, max_size=4).filter(any), st.integers(0, 2**32))
+def test_packed_equals_pack_however_lanes_are_cut(sizes: list[int], seed: int) -> None:
+    layout = LaneLayout(30, 3)  # 28,658 lanes a blob
+    lanes = np.random.default_rng(seed).integers(0, 2**30 - 1, sum(sizes), dtype=np.uint64)
+    buffer = np.empty(max(sizes), dtype=np.uint64)
+
+    def chunks() -> Iterator[NDArray[np.uint64]]:
+        """All in one array, as who reads a file might hand them over."""
+        start = 0
+        for size in sizes:
+            buffer[:size] = lanes[start : start + size]
+            yield buffer[:size]
+            start += size
+
+    assert list(packed(chunks(), layout)) == pack(lanes, layout)
+
+
+def test_packed_makes_a_blob_before_it_reads_on() -> None:
+    layout = LaneLayout(8, 60)
+    read = 0
+
+    def chunks() -> Iterator[NDArray[np.uint64]]:
+        nonlocal read
+        for read in range(1, 4):
+            yield np.full(layout.lanes_per_blob + 1, read, np.uint64)
+
+    for index, blob in enumerate(packed(chunks(), layout)):
+        assert len(blob) == BYTES_PER_BLOB
+        assert read == min(index + 1, 3)
+
+
 def draw_blinders(random: np.random.Generator) -> tuple[int, int]:
     return tuple(int.from_bytes(random.bytes(48), "big") % BLS_MODULUS for _ in range(2))  # type: ignore[return-value]
 
@@ -101,6 +135,9 @@ def test_pack_refuses_a_lane_above_the_bound() -> None:
     with pytest.raises(LaneOutOfRange) as caught:
         pack(lanes, layout)
     assert (caught.value.index, caught.value.value, caught.value.bound) == (150_000, 255, 254)
+    with pytest.raises(LaneOutOfRange) as caught:
+        list(packed(np.split(lanes, [120_000, 149_999]), layout))
+    assert caught.value.index == 150_000
     pack(lanes, layout, total_weight=2)
 
 
@@ -109,6 +146,9 @@ def test_pack_refuses_wrong_arrays() -> None:
     for lanes in (np.zeros(0, np.uint64), np.zeros((2, 2), np.uint64), np.zeros(3, np.int64), np.zeros(3)):
         with pytest.raises(ShapeWrong):
             pack(lanes, layout)
+    for chunks in ([], [np.zeros(0, np.uint64)] * 2, [np.zeros(3, np.uint64), np.zeros(3)]):
+        with pytest.raises(ShapeWrong):
+            list(packed(chunks, layout))
     with pytest.raises(ArgumentInvalid):
         pack(np.zeros(3, np.uint64), layout, total_weight=2)
 

@@ -23,7 +23,7 @@ _LIMB_BITS = 32
 _LIMB_MASK = np.int64((1 << _LIMB_BITS) - 1)
 # The quotient by the modulus times one limb must fit a signed 64-bit integer.
 _MAX_SUMMANDS = 1 << 30
-_MODULUS_LIMBS = [(BLS_MODULUS >> (_LIMB_BITS * k)) & int(_LIMB_MASK) for k in range(_LIMBS)]
+_MODULUS_LIMBS = np.array([[BLS_MODULUS >> (_LIMB_BITS * k) & int(_LIMB_MASK)] for k in range(_LIMBS)])  # (limbs, 1)
 
 _Limbs = NDArray[np.int64]  # (limbs, scalars), least significant limb first
 
@@ -78,31 +78,40 @@ def with_blinders(blob: Blob, first: int, second: int) -> Blob:
     return Blob(blob[: USABLE_SCALARS * BYTES_PER_FIELD_ELEMENT] + tail)
 
 
-def add(blobs: Iterable[Blob]) -> Blob:
-    """The sum of at least one blob, scalar by scalar modulo the group order; one of them in memory at a time.
+def add(blobs: Iterable[Blob], taken: Iterable[Blob] = ()) -> Blob:
+    """The sum of `blobs` less that of `taken`, scalar by scalar modulo the group order; one blob in memory at a time.
 
-    Raises ShapeWrong when there is none, or more than 2^30.
+    Raises ShapeWrong where there is neither, or more than 2^30 of them.
     """
     total = np.zeros((_LIMBS, FIELD_ELEMENTS_PER_BLOB), dtype=np.int64)
     count = 0
     for blob in blobs:
         total += _limbs(blob)
         count += 1
+    for blob in taken:
+        total -= _limbs(blob)
+        count += 1
     if not 1 <= count <= _MAX_SUMMANDS:
         raise ShapeWrong("blobs", count, f"1 to {_MAX_SUMMANDS}")
     return _reduce(total)
 
 
-def combine(blobs: Sequence[Blob], factors: Sequence[int]) -> Blob:
+def combine(blobs: Iterable[Blob], factors: Iterable[int]) -> Blob:
     """The sum of each blob times its factor, a non-negative integer of any size, modulo the group order.
 
-    Raises ShapeWrong where there is no blob, or not a factor to each.
+    One blob in memory at a time. As many factors are read as there are blobs. Raises ShapeWrong where there is no blob,
+    or no factor to one.
     """
-    if not blobs or len(blobs) != len(factors):
-        raise ShapeWrong("factors", len(factors), f"one to each of {len(blobs)} blobs, at least one")
     totals = [0] * FIELD_ELEMENTS_PER_BLOB
-    for blob, factor in zip(blobs, factors, strict=True):
+    count, remaining = 0, iter(factors)
+    for blob in blobs:
+        factor = next(remaining, None)
+        if factor is None:
+            raise ShapeWrong("factors", count, "one to each blob")
         totals = [total + factor * scalar for total, scalar in zip(totals, to_scalars(blob), strict=True)]
+        count += 1
+    if count == 0:
+        raise ShapeWrong("blobs", 0, "at least 1")
     return from_scalars([total % BLS_MODULUS for total in totals])
 
 
@@ -118,11 +127,7 @@ def scale(blob: Blob, weight: int) -> Blob:
 
 def negate(blob: Blob) -> Blob:
     """The blob that adds to zero with this one."""
-    limbs = _limbs(blob)
-    for k in range(_LIMBS):
-        np.subtract(_MODULUS_LIMBS[k], limbs[k], out=limbs[k])
-    # A zero scalar gives the modulus itself here, which the reduction takes to zero.
-    return _reduce(limbs)
+    return add([], [blob])
 
 
 def _limbs(blob: bytes) -> _Limbs:
@@ -133,22 +138,16 @@ def _limbs(blob: bytes) -> _Limbs:
 
 
 def _reduce(limbs: _Limbs) -> Blob:
-    """The canonical blob of limbs below 2^62 each, standing for totals below 2^30 times the modulus."""
-    top = _carry(limbs)
-    # An estimate from the leading 96 bits in float64 is off by less than one for quotients below 2^30;
-    # one less than it can be too small by at most two, and is never too large.
-    leading = top.astype(np.float64) * 2.0**64 + limbs[7] * 2.0**32 + limbs[6]
-    quotient = np.maximum(np.floor(leading / float(BLS_MODULUS >> 192)).astype(np.int64) - 1, 0)
-    for k in range(_LIMBS):
-        limbs[k] -= quotient * _MODULUS_LIMBS[k]
-    top += _carry(limbs)
-    for _ in range(2):
-        smaller = limbs.copy()
-        for k in range(_LIMBS):
-            smaller[k] -= _MODULUS_LIMBS[k]
-        fits = top + _carry(smaller) >= 0
-        np.copyto(limbs, smaller, where=fits)
-        top[fits] = 0
+    """The canonical blob of limbs up to 2^62 each, for totals up to 2^30 times the modulus, of either sign."""
+    # The three leading limbs, as float64, give the quotient by the modulus with an error of less than a half: taking a
+    # half away, it is never too large, and too small by at most one.
+    leading = limbs[7] * 2.0**64 + limbs[6] * 2.0**32 + limbs[5]
+    quotient = np.floor(leading / float(BLS_MODULUS >> 160) - 0.5).astype(np.int64)
+    limbs -= quotient * _MODULUS_LIMBS
+    _carry(limbs)
+    smaller = limbs - _MODULUS_LIMBS
+    fits = _carry(smaller) >= 0
+    np.copyto(limbs, smaller, where=fits)
     return Blob(limbs[::-1].T.astype(">u4").tobytes())
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from eth_utils.crypto import keccak
 from numpy.typing import NDArray
 
-from .blobs import Blob, add, negate, scale, with_blinders
+from .blobs import Blob, add, scale, with_blinders
 from .constants import BYTES_PER_BLOB, BYTES_PER_FIELD_ELEMENT, MAX_BITS, MIN_BITS, USABLE_SCALARS
 from .curve import GENERATOR, Commitment, to_eip2537, weighted_sum
 from .encoding import bytes32, uint256
@@ -155,7 +155,7 @@ def published_blob(total: Blob, retreat: Blob, weight: int, layout: LaneLayout, 
     bare = with_blinders(total, 0, 0)
     if not turned:
         return add([bare, _filled(middle, layout)])
-    return add([_filled(4 * middle, layout), negate(add([bare, scale(retreat, weight)]))])
+    return add([_filled(4 * middle, layout)], [bare, scale(retreat, weight)])
 
 
 def published_commitment(

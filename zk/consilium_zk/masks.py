@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 
 from .agreement import BYTES_PER_KEY, agreed, derived, public_key
-from .blobs import Blob, add, negate
+from .blobs import Blob, add
 from .constants import BLS_MODULUS, BYTES_PER_BLOB, BYTES_PER_FIELD_ELEMENT, FIELD_ELEMENTS_PER_BLOB
 from .errors import ArgumentInvalid, ShapeWrong
 
@@ -38,7 +38,6 @@ _OWN_TAG: Final = b"CONSILIUM-V1-OWN-MASK"
 # 255 random bits are below the modulus with probability 0.906: of 4,700 a blob's 4,096 are missing once in 2^95 blobs.
 _CANDIDATES: Final = 4_700
 _NOTHING: Final = Blob(bytes(BYTES_PER_BLOB))
-_TOP_BIT: Final = np.uint64(1 << 63)
 _TOP_WORD: Final = np.uint64(BLS_MODULUS >> 192)
 
 
@@ -83,7 +82,7 @@ def expand(seed: bytes, blob: int) -> Blob:
     while missing > 0:
         found.append(_below_modulus(stream.update(bytes(_CANDIDATES * BYTES_PER_FIELD_ELEMENT)))[:missing])
         missing -= len(found[-1])
-    return Blob(np.concatenate(found).astype(">u8").tobytes())
+    return Blob(np.concatenate(found).tobytes())
 
 
 def mask(index: int, own: bytes, pairs: Mapping[int, bytes], blob: int) -> Blob:
@@ -104,23 +103,24 @@ def residue(own: Iterable[bytes], dropped: Mapping[int, Mapping[int, bytes]], bl
 
 def without(total: Blob, left: Blob) -> Blob:
     """The total with the residue taken away."""
-    return add([total, negate(left)])
+    return add([total], [left])
 
 
 def _sum(plus: Iterable[bytes], minus: Iterable[bytes], blob: int) -> Blob:
     """Of masks, in memory of a few blobs however many they are."""
-    added, taken = (add(chain([_NOTHING], (expand(seed, blob) for seed in seeds))) for seeds in (plus, minus))
-    return without(added, taken)
+    added, taken = ((expand(seed, blob) for seed in seeds) for seeds in (plus, minus))
+    return add(chain([_NOTHING], added), taken)
 
 
 def _below_modulus(stream: bytes) -> np.ndarray:
-    """uint64 (n, 4): the pieces of a stream that are scalars, in order, most significant word first."""
-    words = np.frombuffer(stream, dtype=">u8").astype(np.uint64).reshape(-1, 4)
-    words[:, 0] &= ~_TOP_BIT
-    fits = words[:, 0] < _TOP_WORD
-    for index in np.flatnonzero(words[:, 0] == _TOP_WORD):  # once in 2^63 pieces the first word leaves it open
-        fits[index] = int.from_bytes(words[index].astype(">u8").tobytes(), "big") < BLS_MODULUS
-    return words[fits]
+    """(n,) of 32 bytes each: the pieces of a stream that are scalars, in order."""
+    pieces = np.frombuffer(bytearray(stream), dtype=np.uint8).reshape(-1, BYTES_PER_FIELD_ELEMENT)
+    pieces[:, 0] &= 0x7F
+    tops = pieces.view(">u8")[:, 0].astype(np.uint64)
+    fits = tops < _TOP_WORD
+    for index in np.flatnonzero(tops == _TOP_WORD):  # once in 2^63 pieces the first word leaves it open
+        fits[index] = int.from_bytes(pieces[index].tobytes(), "big") < BLS_MODULUS
+    return pieces.view(f"V{BYTES_PER_FIELD_ELEMENT}")[:, 0].take(np.flatnonzero(fits))
 
 
 def _private(root: int) -> bytes:

@@ -7,7 +7,7 @@ sum of all updates, so adding scalars adds lanes, and no lane carries into the n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +27,7 @@ from .errors import ArgumentInvalid, BlobMalformed, LaneOutOfRange, LanesTooWide
 
 _LIMB_BITS = 64
 _LIMBS = 4
+_LANES = "uint64 (n,), n >= 1"
 
 
 @dataclass(frozen=True)
@@ -82,11 +83,30 @@ def pack(lanes: NDArray[np.uint64], layout: LaneLayout, total_weight: int = 1) -
     total_weight: weight that the lanes were already multiplied with or summed over; 1 for one plain update.
     Raises ShapeWrong, ArgumentInvalid, LaneOutOfRange (a lane above max_sum(total_weight)).
     """
-    if lanes.ndim != 1 or lanes.dtype != np.uint64 or lanes.size == 0:
-        raise ShapeWrong("lanes", f"{lanes.dtype} {lanes.shape}", "uint64 (n,), n >= 1")
-    _require_at_most(lanes, layout.max_sum(total_weight), 0)
-    starts = range(0, lanes.size, layout.lanes_per_blob)
-    return [_pack_blob(lanes[start : start + layout.lanes_per_blob], layout) for start in starts]
+    return list(packed([lanes], layout, total_weight))
+
+
+def packed(chunks: Iterable[NDArray[np.uint64]], layout: LaneLayout, total_weight: int = 1) -> Iterator[Blob]:
+    """What `pack` makes of the chunks one after the other, blob by blob, in memory of a chunk and a few blobs.
+
+    chunks: uint64 (n,) each, of any lengths, not all zero. Raises as `pack`, as soon as it comes to what is wrong.
+    """
+    bound, per_blob = layout.max_sum(total_weight), layout.lanes_per_blob
+    count, rest = 0, np.empty(0, dtype=np.uint64)
+    for chunk in chunks:
+        if chunk.ndim != 1 or chunk.dtype != np.uint64:
+            raise ShapeWrong("lanes", f"{chunk.dtype} {chunk.shape}", _LANES)
+        _require_at_most(chunk, bound, count)
+        count += chunk.size
+        lanes = np.concatenate([rest, chunk]) if rest.size else chunk
+        whole = lanes.size - lanes.size % per_blob
+        for start in range(0, whole, per_blob):
+            yield _pack_blob(lanes[start : start + per_blob], layout)
+        rest = lanes[whole:].copy()  # who made the chunk may fill it anew
+    if count == 0:
+        raise ShapeWrong("lanes", "no lane", _LANES)
+    if rest.size:
+        yield _pack_blob(rest, layout)
 
 
 def unpack(blobs: Sequence[bytes], count: int, layout: LaneLayout, total_weight: int) -> NDArray[np.uint64]:
