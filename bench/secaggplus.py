@@ -1,0 +1,361 @@
+"""Flower's own SecAgg+ and Flower's own plain round, unmodified, each hospital a process whose CPU time is counted.
+
+What runs is as shipped in flwr: the server's DefaultWorkflow with SecAggPlusWorkflow or without, and FedAvg; the
+hospitals' ClientApp with secaggplus_mod or without. Only the way between them is this module's: instead of SuperLink
+and SuperNodes, a Grid that hands Flower's own protobuf messages to hospitals over sockets, one hospital after another,
+so that a hundred fit two cores and none slows another. Both sides pay for reading and writing those messages; nobody
+pays for SuperLink, polls, TLS or a process started for each message, which real Flower does (a baseline never looks
+slower than it is).
+
+SecAgg+ keeps Flower's defaults: parameters times rows / max_weight are clipped to [−8, 8] and rounded at random to 2²²
+steps, sums are modulo 2³² (so of at most 1,024 hospitals), 8 bytes a parameter on the way; the mean comes back as
+float64. Its masks are numpy's Mersenne Twister under 32 bits of the shared secret (`pseudo_rand_gen`): cheaper than a
+stream cipher's, and within reach of whoever tries all seeds. It is measured as it is.
+
+Training is the platform's own, one thread, from the same seeds as bench/plain_flower.py.
+
+Run as a program it is a child of the benchmark: `server PLAN` conducts the rounds and starts `hospitals PLAN FD…`,
+which loads torch once and splits into one process per hospital.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from consilium_chain.task_spec import TaskSpec, parse_task_spec
+from consilium_client.models import initial_parameters
+from flwr.app import Context, Message, RecordDict
+from flwr.common import ndarrays_to_parameters
+from flwr.common.secure_aggregation.secaggplus_constants import RECORD_KEY_CONFIGS, Key
+from flwr.common.serde import message_from_proto, message_to_proto
+from flwr.proto.message_pb2 import Message as MessageProto
+from flwr.server.workflow.constant import MAIN_PARAMS_RECORD
+from flwr.serverapp import Grid
+from flwr.supercore.run import Run
+from flwr.supercore.task_identity import TaskIdentity
+from numpy.typing import NDArray
+from own_machines import ServerClock, Stage, hospital_seconds, round_seconds, server_seconds
+
+RUN, SERVER = 1, 1  # Flower's numbers of the run and of the server; hospitals follow
+GRACE = 30.0
+MIB = 2**20
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the server child is to do: paths are strings, `rows` one file of features and labels per hospital.
+
+    `num_shares` and `threshold` are SecAggPlusWorkflow's: integers are counts, fractions are of all hospitals and of
+    the shares; None is the round without secure aggregation. No hospital may have more rows than `max_weight`: larger
+    weights are clipped.
+    """
+
+    home: str
+    task_file: str
+    rows: Sequence[str]
+    rounds: int
+    seed: int
+    num_shares: float | None = None
+    threshold: float = 2 / 3
+    max_weight: float = 1000.0
+
+    def write(self, path: Path) -> None:
+        path.write_text(json.dumps(asdict(self)))
+
+    @classmethod
+    def read(cls, path: Path) -> Plan:
+        return cls(**json.loads(path.read_text()))
+
+
+@dataclass
+class Traffic(Stage):
+    """A stage, and the most bytes that any hospital was sent in it and sent back."""
+
+    down: int = 0
+    up: int = 0
+
+
+@dataclass
+class Round:
+    """One round as the server saw it. Seconds, and MiB of the processes' peaks so far."""
+
+    wall_s: float = 0.0
+    train_cpu_s: float = 0.0  # of the slowest hospital
+    server_peak_mib: float = 0.0
+    hospital_peak_mib: float = 0.0
+    stages: list[Traffic] = field(default_factory=list)
+
+    def told(self) -> dict[str, Any]:
+        return {
+            "round_s": round_seconds(self.stages),
+            "wall_s": self.wall_s,
+            "client_cpu_s": hospital_seconds(self.stages),
+            "train_cpu_s": self.train_cpu_s,
+            "server_s": server_seconds(self.stages),
+            "server_cpu_s": sum(stage.server_cpu_s for stage in self.stages),
+            "peak_rss_mb": {"server": self.server_peak_mib, "client": self.hospital_peak_mib},
+            "stages": {
+                stage.name: {
+                    "server_s": stage.server_s,
+                    "client_cpu_s": stage.slowest_cpu_s,
+                    "client_cpu_mean_s": sum(stage.cpu_s) / max(1, len(stage.cpu_s)),
+                    "down_mb": stage.down / MIB,
+                    "up_mb": stage.up / MIB,
+                }
+                for stage in self.stages
+            },
+        }
+
+
+def peak_mib() -> float:
+    """This program's largest resident size so far; getrusage would count what it was started from as well."""
+    status = Path("/proc/self/status").read_text()
+    return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM:"))
+
+
+# The hospitals
+
+
+def hospitals(plan: Plan, connections: Sequence[Connection]) -> None:
+    """One process per connection, split off once torch is loaded and warm. Returns when all have ended."""
+    from consilium_client.training import train
+
+    spec = parse_task_spec(Path(plan.task_file).read_bytes())
+    features, labels = np.zeros((1, spec.data.columns), np.float32), np.zeros(1, np.int64)
+    train(spec, initial_parameters(spec.model, spec.data.columns, 0), features, labels, 0)
+    split = multiprocessing.get_context("fork")
+    children = [split.Process(target=hospital, args=(plan, spec, connections, i)) for i in range(len(connections))]
+    for child in children:
+        child.start()
+    for connection in connections:
+        connection.close()
+    for child in children:
+        child.join()
+
+
+def hospital(plan: Plan, spec: TaskSpec, connections: Sequence[Connection], index: int) -> None:
+    """Answers until the server hangs up. A connection has one holder, so that the server hears of its death."""
+    for other in range(len(connections)):
+        if other != index:
+            connections[other].close()
+    np.random.seed()  # Flower rounds by numpy's global generator: processes split off one would round alike
+    trained_s: list[float] = []
+    app = training_app(plan, spec, index, trained_s.append)
+    context = Context(RUN, node_of(index), {}, RecordDict(), {})
+    while answer_one(connections[index], app, context, trained_s):
+        trained_s.clear()
+
+
+def answer_one(
+    connection: Connection, app: Callable[[Message, Context], Message], context: Context, trained_s: Sequence[float]
+) -> bool:
+    """Answers one message, then what it took; False when the server has hung up. Keeps nothing large until the next."""
+    try:
+        request = connection.recv_bytes()
+    except EOFError:
+        return False
+    started = time.process_time()
+    answer = written(app(read(request), context))
+    report = {"cpu_s": time.process_time() - started, "train_cpu_s": sum(trained_s), "peak_mib": peak_mib()}
+    connection.send_bytes(answer)
+    connection.send_bytes(json.dumps(report).encode())
+    return True
+
+
+def training_app(plan: Plan, spec: TaskSpec, index: int, trained: Callable[[float], None]) -> Any:
+    """A ClientApp of Flower's API that SecAgg+ is made for; tells `trained` the CPU seconds of each training."""
+    from consilium_client.training import train
+    from flwr.client import NumPyClient
+    from flwr.client.mod import secaggplus_mod
+    from flwr.clientapp import ClientApp
+
+    with np.load(plan.rows[index], allow_pickle=False) as table:
+        features, labels = table["features"], table["labels"]
+
+    class Hospital(NumPyClient):  # type: ignore[misc]
+        def fit(self, parameters: list[NDArray[Any]], config: dict[str, Any]) -> tuple[list[NDArray[Any]], int, Any]:
+            started = time.process_time()
+            base = parameters[0].astype(np.float32, copy=False)  # SecAgg+ gives back float64
+            result = train(spec, base, features, labels, plan.seed * 1_000_003 + int(config["round"]))
+            trained(time.process_time() - started)
+            return [result], len(labels), {}
+
+    return ClientApp(lambda context: Hospital().to_client(), mods=[secaggplus_mod] if plan.num_shares else [])
+
+
+# The server
+
+
+def node_of(index: int) -> int:
+    return SERVER + 1 + index
+
+
+def read(raw: bytes) -> Message:
+    return message_from_proto(MessageProto.FromString(raw))
+
+
+def written(message: Message) -> bytes:
+    raw: bytes = message_to_proto(message).SerializeToString()
+    return raw
+
+
+class HospitalsGrid(Grid):  # type: ignore[misc]
+    """Hands messages to hospitals' processes one after another, and keeps each round's account.
+
+    A stage is one exchange with the hospitals, from the sending of its messages to that of the next one's, so that what
+    the server does with the answers counts to it. Before the first, a stage of the server alone, `configure`.
+    """
+
+    def __init__(self, connections: Sequence[Connection]) -> None:
+        self._connections = {node_of(index): connection for index, connection in enumerate(connections)}
+        self._clock = ServerClock()
+        self.rounds: list[Round] = []
+
+    def account(self, workflow: Callable[[Grid, Context], None]) -> Callable[[Grid, Context], None]:
+        """`workflow`, each call of which is a round. Raises RuntimeError where Flower gave a round up."""
+
+        def one_round(grid: Grid, context: Context) -> None:
+            before = context.state.array_records[MAIN_PARAMS_RECORD]
+            now = Round(stages=[Traffic("configure")])
+            self.rounds.append(now)
+            started = time.perf_counter()
+            self._clock.skip()
+            workflow(grid, context)
+            if context.state.array_records[MAIN_PARAMS_RECORD] is before:
+                raise RuntimeError("Flower gave the round up and left the model as it was: it says why above")
+            self._clock.credit(now.stages[-1])
+            now.wall_s, now.server_peak_mib = time.perf_counter() - started, peak_mib()
+
+        return one_round
+
+    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> list[Message]:
+        """Every answer; `timeout` (seconds) is not kept. Raises RuntimeError if a hospital's process has ended."""
+        now, asked = self.rounds[-1], list(messages)
+        self._clock.credit(now.stages[-1])
+        stage = Traffic(stage_name(asked[0]))
+        now.stages.append(stage)
+        answers = []
+        for message in asked:
+            request = written(message)
+            self._clock.credit(stage)
+            answer, report = self._ask(message.metadata.dst_node_id, request)
+            self._clock.skip()
+            answers.append(read(answer))
+            stage.cpu_s.append(report["cpu_s"])
+            stage.down, stage.up = max(stage.down, len(request)), max(stage.up, len(answer))
+            now.train_cpu_s = max(now.train_cpu_s, report["train_cpu_s"])
+            now.hospital_peak_mib = max(now.hospital_peak_mib, report["peak_mib"])
+        return answers
+
+    def _ask(self, node: int, request: bytes) -> tuple[bytes, dict[str, float]]:
+        connection = self._connections[node]
+        try:
+            connection.send_bytes(request)
+            return connection.recv_bytes(), json.loads(connection.recv_bytes())
+        except (EOFError, OSError) as error:
+            raise RuntimeError(f"hospital {node - SERVER} ended in round {len(self.rounds)}: see the log") from error
+
+    def get_node_ids(self) -> list[int]:
+        return list(self._connections)
+
+    @property
+    def run(self) -> Run:
+        return Run.create_empty(RUN)
+
+    def set_run(self, run: Run) -> None:
+        raise NotImplementedError("there is one run")
+
+    def create_message(self, *args: Any, **kwargs: Any) -> Message:
+        raise NotImplementedError("workflows make their own messages")
+
+    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
+        raise NotImplementedError("workflows send and receive in one call")
+
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
+        raise NotImplementedError("workflows send and receive in one call")
+
+
+def stage_name(message: Message) -> str:
+    """SecAgg+'s own name of the stage; a plain round has one."""
+    configs = message.content.config_records.get(RECORD_KEY_CONFIGS, {})
+    return str(configs.get(Key.STAGE, "train"))
+
+
+def conduct(plan: Plan, connections: Sequence[Connection]) -> tuple[list[Round], NDArray[np.float32]]:
+    """All rounds, and the last one's model."""
+    from flwr.server import LegacyContext, ServerConfig
+    from flwr.server.strategy import FedAvg
+    from flwr.server.workflow import DefaultWorkflow, SecAggPlusWorkflow
+    from flwr.server.workflow.default_workflows import default_fit_workflow
+
+    TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = RUN, SERVER, 0
+    spec = parse_task_spec(Path(plan.task_file).read_bytes())
+    everyone = len(connections)
+    strategy = FedAvg(
+        min_fit_clients=everyone,
+        min_available_clients=everyone,
+        fraction_evaluate=0.0,
+        accept_failures=False,
+        initial_parameters=ndarrays_to_parameters([initial_parameters(spec.model, spec.data.columns, plan.seed)]),
+        on_fit_config_fn=lambda number: {"round": number},
+    )
+    secure = plan.num_shares is not None
+    fit = (
+        SecAggPlusWorkflow(plan.num_shares, plan.threshold, max_weight=plan.max_weight)
+        if secure
+        else default_fit_workflow
+    )
+    grid = HospitalsGrid(connections)
+    context = LegacyContext(Context(RUN, SERVER, {}, RecordDict(), {}), ServerConfig(num_rounds=plan.rounds), strategy)
+    DefaultWorkflow(fit_workflow=grid.account(fit))(grid, context)
+    (model,) = context.state.array_records[MAIN_PARAMS_RECORD].to_numpy_ndarrays()
+    return grid.rounds, model.astype(np.float32)
+
+
+@contextmanager
+def split_off(plan_file: str, count: int) -> Iterator[list[Connection]]:
+    """Connections to `count` hospitals' processes, which end when the context is left."""
+    pairs = [socket.socketpair() for _ in range(count)]
+    theirs = [str(far.fileno()) for _, far in pairs]
+    command = [sys.executable, __file__, "hospitals", plan_file, *theirs]
+    child = subprocess.Popen(command, pass_fds=[far.fileno() for _, far in pairs])
+    for _, far in pairs:
+        far.close()
+    connections = [Connection(near.detach()) for near, _ in pairs]
+    try:
+        yield connections
+    finally:
+        for connection in connections:
+            connection.close()
+        child.wait(GRACE)
+
+
+def server(plan_file: str) -> None:
+    """Writes rounds.json and model.npy into the plan's home."""
+    plan = Plan.read(Path(plan_file))
+    with split_off(plan_file, len(plan.rows)) as connections:
+        rounds, model = conduct(plan, connections)
+    home = Path(plan.home)
+    np.save(home / "model.npy", model, allow_pickle=False)
+    (home / "rounds.json").write_text(json.dumps([one.told() for one in rounds]))
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as an exception, so that children are ended
+    if sys.argv[1] == "server":
+        server(sys.argv[2])
+    else:
+        hospitals(Plan.read(Path(sys.argv[2])), [Connection(int(one)) for one in sys.argv[3:]])
