@@ -72,6 +72,7 @@ class RoundRecord:
     # Per voter: one score for each cohort, and with canaries then one for each cohort's other reading; None if it did
     # not reveal.
     scores: tuple[tuple[int, ...] | None, ...]
+    dropped: int = 0  # cohorts that the aggregator dropped once their survivors were fixed
 
     def __post_init__(self) -> None:
         """Raises SettlementInvalid where no round on chain could look like this."""
@@ -90,10 +91,11 @@ class RoundRecord:
             dealt |= cohort
         known = {
             "viable": (self.viable, (1 << len(self.cohorts)) - 1),
+            "dropped": (self.dropped, (1 << len(self.cohorts)) - 1 & ~self.viable),
             "turned": (self.turned or 0, self.viable),
             "cohorts": (dealt, (1 << len(self.weights)) - 1),
             "committed": (self.committed, dealt),
-            "survivors": (self.survivors, self.committed & self.published),
+            "survivors": (self.survivors, self.committed & self._members_of(self.viable | self.dropped)),
             "seated": (self.seated, (1 << len(self.voter_bonds)) - 1),
         }
         for name, (part, whole) in known.items():
@@ -114,15 +116,18 @@ class RoundRecord:
                     f" {'with' if terms.canaries else 'without'} canaries take {expected}"
                 )
 
+    def _members_of(self, cohorts: int) -> int:
+        return sum(cohort for k, cohort in enumerate(self.cohorts) if cohorts >> k & 1)
+
     @property
-    def published(self) -> int:
-        """Members of the cohorts that have a sum."""
-        return sum(cohort for k, cohort in enumerate(self.cohorts) if self.viable >> k & 1)
+    def summed(self) -> int:
+        """Whose updates are in a published sum."""
+        return self._members_of(self.viable) & self.survivors
 
     @property
     def withheld(self) -> int:
-        """Who committed, and whose upload is not in its cohort's sum."""
-        return self.published & self.committed & ~self.survivors
+        """Who committed, and was left out when the survivors of its cohort were fixed."""
+        return self._members_of(self.viable | self.dropped) & self.committed & ~self.survivors
 
     @property
     def revealed(self) -> int:

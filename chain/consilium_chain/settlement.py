@@ -211,7 +211,7 @@ def _hospital(judged: _Judged, index: int, base: int, part: int, whole: int) -> 
         return _unpaid(Role.HOSPITAL, index, base, Reason.SAT_OUT)
     if not record.committed >> index & 1:
         return _unpaid(Role.HOSPITAL, index, base, Reason.NOT_COMMITTED)
-    if not record.survivors >> index & 1:
+    if not record.summed >> index & 1:
         return _unpaid(Role.HOSPITAL, index, base, Reason.NOT_IN_SUM)
     detail = f"weight {record.weights[index]}, cohort {cohort} improved {_score(judged.medians[cohort])}"
     if judged.harmful >> index & 1:
@@ -283,7 +283,7 @@ def _far(judged: _Judged, voter: int) -> str:
 
 def _aggregator(record: RoundRecord, base: int) -> Account:
     """Paid by how much of the committed weight made it into the sums."""
-    part, whole = (sum(record.weights[i] for i in members(of)) for of in (record.survivors, record.committed))
+    part, whole = (sum(record.weights[i] for i in members(of)) for of in (record.summed, record.committed))
     detail = f"brought weight {part} of {whole} into the sums"
     return Account(Role.AGGREGATOR, 0, base, part, whole, share(base, part, whole), 0, Reason.PAID, detail)
 

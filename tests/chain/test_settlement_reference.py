@@ -376,6 +376,23 @@ def test_tokens_loses_nothing(amount: int) -> None:
     assert int(whole) * TOKEN + int(fraction.ljust(18, "0")) == amount
 
 
+def test_a_dropped_cohort_earns_nobody_anything_and_costs_the_aggregator_its_weight() -> None:
+    """Hospital 2 was a survivor when its cohort was dropped; hospital 3 had been left out of the survivors before."""
+    record = replace(
+        RECORD, cohorts=(0b11, 0b1100, 0b110000), viable=0b101, dropped=0b010, survivors=0b110111,
+        scores=tuple(None if one is None else one[:3] for one in RECORD.scores), committed=0b111111,
+    )  # fmt: skip
+    accounts = {(account.role, account.index): account for account in settle(TERMS, record).accounts}
+    assert accounts[Role.HOSPITAL, 2].reason is Reason.NOT_IN_SUM
+    assert (accounts[Role.HOSPITAL, 2].reward, accounts[Role.HOSPITAL, 2].slash) == (0, 0)
+    assert accounts[Role.HOSPITAL, 3].reason is Reason.WITHHELD
+    aggregator = accounts[Role.AGGREGATOR, 0]
+    assert (aggregator.part, aggregator.whole) == (1 + 2 + 5 + 6, 21)
+    for wrong in (0b001, 0, 0b1010):
+        with pytest.raises(SettlementInvalid):
+            replace(record, dropped=wrong)
+
+
 def record_of(task: TaskDriver, state: TaskState, round_state: RoundState, scores: list[list[int]]) -> RoundRecord:
     """A round in which every seated voter has scored, and revealed."""
     hospitals, voters = task.operator.hospitals(task.task), task.operator.voters(task.task)

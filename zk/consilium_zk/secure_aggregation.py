@@ -118,8 +118,8 @@ class MaskingHospital:
         return b"".join(words), faults
 
     def _share(self, dealer: int, dealing: Dealing, kind: Kind) -> int:
-        cohort = self._cohort
-        return open_entry(dealing.entries[self._index], self._private, cohort.sealing_keys[dealer], cohort.context)[kind]
+        entry, key = dealing.entries[self._index], self._cohort.sealing_keys[dealer]
+        return open_entry(entry, self._private, key, self._cohort.context)[kind]
 
 
 class Unmasking:

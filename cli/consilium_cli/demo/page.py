@@ -42,8 +42,7 @@ def write_page(path: Path, report: dict[str, Any]) -> None:
         f"<p class=sub>{report['hospitals']} hospitals, {report['voters']} voters, seed {report['seed']},"
         f" {report['wall_s']:.1f} s{_what_went_on(report)}</p>",
         _tiles(report),
-        "<p class=note>Not private yet: updates are not masked, so the aggregator sees each hospital's update"
-        " (never its rows).</p>",
+        f"<p class=note>{html.escape(report['privacy'])}</p>",
         "<h2>The model, round by round</h2>",
         _svg(_metric_picture(report)),
         "<h2>The money, round by round</h2>",

@@ -26,10 +26,6 @@ PHASES = {
     Phase.OPENING: "the aggregator shows which sums were turned",
 }
 STYLE: dict[str, Any] = {"title_justify": "left", "box": box.SIMPLE_HEAD, "title_style": "bold"}
-NOT_PRIVATE = (
-    "Not private yet: updates are not masked, so [bold]the aggregator sees each hospital's update[/bold]"
-    " (never its rows)."
-)
 
 
 class Screen:
@@ -157,4 +153,4 @@ def show_tables(console: Console, report: dict[str, Any], network: Network, chro
         else "Model: none, the task ended before its first round: too few came in time; with fewer parties more do",
         highlight=False,
     )
-    console.print(NOT_PRIVATE, highlight=False)
+    console.print(report["privacy"], highlight=False)

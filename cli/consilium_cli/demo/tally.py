@@ -32,6 +32,11 @@ from consilium_cli.demo.datasets import write_csv
 from consilium_cli.demo.network import Network, Role
 
 METRIC = "accuracy"
+MASKED = (
+    "Masked: no hospital's update was seen by anybody else. The aggregator learned each cohort's sum, which the chain"
+    " verified and everybody can see; nothing was added to hide one hospital's part in a sum."
+)
+UNMASKED = "Not masked: the aggregator saw each hospital's update (never its rows)."
 
 
 def everybodys_held_out(network: Network) -> Table:
@@ -93,7 +98,8 @@ def report(
         "local_only_metric": references["local_only"][METRIC],
         "pooled_metric": references["pooled"][METRIC],
         "metrics": {"final": final, **references},
-        "private": False,
+        "private": network.spec.update.masked,
+        "privacy": MASKED if network.spec.update.masked else UNMASKED,
         "conservation": conservation(network),
         "balances": balances(network),
         "rounds": [_round(network, chronicle, round_, by_round.get(max(round_, 1), {})) for round_ in range(last + 1)],
@@ -166,6 +172,7 @@ def _cohort(network: Network, chronicle: Chronicle, round_: int, state: RoundSta
     return {
         "members": [_name(network, hospitals[i].node) for i in members(present)],
         "weight": sum(weights),
+        "dropped": bool(state.dropped_cohorts >> index & 1),
         "sum_verified_on_chain": len(published) == blobs and bool(state.summed_cohorts >> index & 1),
         "turned": bool(state.turned_cohorts >> index & 1),
         "median_improvement": state.medians[index] / 1_000_000 if judged and index < len(state.medians) else None,

@@ -291,6 +291,7 @@ def _record(params: TaskParams, round_: int, state: RoundState, books: Books) ->
         turned=state.turned_cohorts if is_opened else None,
         seated=state.seated,
         scores=tuple(scores.get(voter.node) for voter in books.voters),
+        dropped=state.dropped_cohorts,
     )
 
 
