@@ -143,10 +143,10 @@ class UpdateSpec(Section):
 
 class RoundsSpec(Section):
     rounds: Annotated[int, Field(ge=1, le=10_000)] = 5
-    cohorts: Annotated[int, Field(ge=1, le=MAX_COHORTS)] = 2
+    cohorts: Annotated[int, Field(ge=1, le=MAX_COHORTS)] = 1
     min_cohort_size: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = MIN_MASKED
     min_hospitals: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = MIN_MASKED
-    max_hospitals: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 6
+    max_hospitals: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 4
     rows_per_weight: Annotated[int, Field(ge=1, le=2**32 - 1)] = 10
     max_weight: Annotated[int, Field(ge=1, le=2**32 - 1)] = 64
 

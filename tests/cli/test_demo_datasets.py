@@ -127,7 +127,7 @@ def test_deal_heart_missing_directory(tmp_path: Path) -> None:
 
 def test_task_toml_parses_to_the_spec_it_was_made_from() -> None:
     data = deal_wdbc(6, 3, seed=0)
-    settings = TaskSettings(rounds=2, cohorts=3, seats=2, windows={"join": 5})
+    settings = TaskSettings(rounds=2, cohorts=3, seats=2, windows={"join": 5}, masked=False)
     spec = parse_task_spec(task_toml(data, settings).encode())
     assert spec == task_spec(data, settings)
     assert isinstance(spec, TaskSpec)

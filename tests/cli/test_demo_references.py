@@ -22,7 +22,7 @@ needs_heart = pytest.mark.skipif(not HEART.is_dir(), reason=f"no UCI heart files
 
 
 def _wdbc(seed: int) -> DemoData:
-    return deal_wdbc(4, 5, seed)
+    return deal_wdbc(6, 5, seed)
 
 
 def _heart(seed: int) -> DemoData:

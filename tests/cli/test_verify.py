@@ -61,9 +61,12 @@ hidden = [3]
 [update]
 bits = 16
 value_range = 0.5
+masked = false
 [rounds]
 rounds = 2
 cohorts = 2
+min_cohort_size = 1
+min_hospitals = 2
 max_hospitals = 3
 max_weight = 16
 [judging]

@@ -22,6 +22,7 @@ from consilium_client.relay.processes import RelayProcesses, transport_public_ke
 from consilium_client.relay.wire import RoundReply, RoundRequest
 from consilium_server.collection import Collection
 from consilium_server.flower_internals import SuperLink
+from consilium_server.uploads import Signed
 from consilium_zk.blobs import Blob, from_scalars
 from consilium_zk.curve import to_eip2537
 from consilium_zk.kzg import commit, open_at
@@ -86,9 +87,9 @@ class Exchange:
     def round(self, number: int) -> Collection:
         """Sends one round and waits for the hospital's reply, whatever it is."""
         nodes, addresses = {0: self.node}, [HOSPITAL.address]
-        collection = Collection(self.grid, nodes, addresses, CONTRACT, 7, number, len(BLOBS))  # type: ignore[arg-type]
+        collection = Collection(self.grid, nodes, addresses, CONTRACT, 7, number, len(BLOBS), False)  # type: ignore[arg-type]
         end = time.monotonic() + PATIENCE
-        while not (collection.arrived or collection.failed):
+        while not (collection.arrived or collection.finished):
             assert time.monotonic() < end, (self.home / "hospital" / "logs" / "executor.log").read_text()[-2000:]
             self.relay.keep_running()
             collection.ask(1)
@@ -163,7 +164,7 @@ def test_relay_carries_blobs_and_codes_and_no_private_text(exchange: Exchange) -
     answers = iter([RoundReply(ReplyCode.SIGNED, body=UPDATE.to_wire()), RoundReply(ReplyCode.OK, BLOBS)])
     exchange.answer = lambda _: next(answers)
     collection = exchange.round(3)
-    assert (collection.updates, collection.uploads[0].blobs) == ({0: UPDATE}, BLOBS)
+    assert (collection.signed, collection.uploads[0].blobs) == ({0: Signed(UPDATE, b"")}, BLOBS)
     assert exchange.asked == [RoundRequest(CONTRACT, 7, 3)] * 2
     assert set(exchange.grid.received[0].content) == {"status"}
     assert status_of(exchange.grid.received[0]) == {"code": ReplyCode.SIGNED, "body": UPDATE.to_wire()}
@@ -174,20 +175,20 @@ def test_relay_carries_blobs_and_codes_and_no_private_text(exchange: Exchange) -
 
     # Too few blobs, and a hospital that sits out.
     exchange.answer = lambda _: RoundReply(ReplyCode.OK, BLOBS[:1])
-    assert exchange.round(4).failed == 1
+    assert exchange.round(4).finished == 1
     exchange.answer = lambda _: RoundReply(ReplyCode.SAT_OUT)
-    assert exchange.round(5).failed == 1
+    assert exchange.round(5).finished == 1
 
     # A node that fails says so by a code alone, whatever its error says.
     for error in (ArtifactMissing(PRIVATE, PRIVATE), ValueNotNumeric(Path(PRIVATE), 3, PRIVATE), OSError(PRIVATE)):
         exchange.answer = raising(error)
-        assert exchange.round(6).failed == 1
+        assert exchange.round(6).finished == 1
         assert status_of(exchange.grid.received[-1]) == {"code": ReplyCode.FAILED}
         exchange.listener.raise_fault()  # no fault of the program
 
     # A fault in the node's program ends its listener, and the relay still says only that it failed.
     exchange.answer = raising(ZeroDivisionError(PRIVATE))
-    assert exchange.round(7).failed == 1
+    assert exchange.round(7).finished == 1
     assert status_of(exchange.grid.received[-1]) == {"code": ReplyCode.FAILED}
     with pytest.raises(ZeroDivisionError):
         exchange.listener.raise_fault()

@@ -40,9 +40,11 @@ hidden = [3]
 [update]
 bits = 16
 value_range = 0.5
+masked = false
 [rounds]
 rounds = {ROUNDS}
 cohorts = 3
+min_cohort_size = 1
 max_hospitals = 3
 max_weight = 32
 [windows]

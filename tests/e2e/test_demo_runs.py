@@ -207,6 +207,7 @@ class Watch:
 
 
 BLOBS = 3  # the type of a transaction that carries some
+ALONE = ("--no-masks", "--hospitals", "4", "--cohorts", "4")  # each hospital a cohort of its own
 
 
 def test_honest_demo_settles_and_reports_everything(demo: Demo) -> None:
@@ -215,7 +216,8 @@ def test_honest_demo_settles_and_reports_everything(demo: Demo) -> None:
     assert_sound(run)
     assert watch.types[BLOBS] == 3  # a publication a round
     report = run.report
-    assert (report["data"], report["hospitals"], report["voters"]) == ("wdbc", 4, 5)
+    assert (report["data"], report["hospitals"], report["voters"]) == ("wdbc", 6, 5)
+    assert report["private"]
     assert [r["outcome"] for r in report["rounds"]] == ["settled"] * 3
     assert [r["refusals"] for r in report["rounds"]] == [[], [], []]
     assert all(balance["honest"] for balance in report["balances"].values())
@@ -227,7 +229,7 @@ def test_honest_demo_settles_and_reports_everything(demo: Demo) -> None:
         assert set(round_["committee"]) <= {b["name"] for b in run.parties(role="voter")}
         # The most is for one alone that ends the phase: how many go together is a matter of time.
         assert 60_000 < round_["gas"]["commitUpdates, each hospital"] < 200_000
-        assert commitments(run, round_["index"]) == ["relay"] * 4
+        assert commitments(run, round_["index"]) == ["relay"] * 6
         assert sum(int(p["amount"]) for p in round_["payouts"]) > 0
     assert all(gain(b) > 0 for b in run.parties(role="hospital"))
     assert gain(run.parties(role="aggregator")[0]) > 0
@@ -245,7 +247,7 @@ def test_honest_demo_settles_and_reports_everything(demo: Demo) -> None:
 
 @pytest.mark.deep
 def test_sign_flipping_hospital_ends_poorer_than_every_honest_one(demo: Demo) -> None:
-    run = demo("--cohorts", "4", "--attack", "sign-flip", "--rounds", "2")
+    run = demo(*ALONE, "--attack", "sign-flip", "--rounds", "2")
     assert_sound(run)
     (attacker,) = run.parties(role="hospital", honest=False)
     honest = run.parties(role="hospital", honest=True)
@@ -276,7 +278,7 @@ def assert_cheat_in_second_round_is_refused_and_slashed(run: Run) -> None:
 
 def test_lazy_voter_without_blobs_fails_the_canaries_and_ends_poorer(demo: Demo) -> None:
     watch = Watch()
-    run = demo("--digests", "--attack", "lazy", "--seats", "5", "--rounds", "1", beside=watch)
+    run = demo("--hospitals", "3", "--digests", "--attack", "lazy", "--seats", "5", "--rounds", "1", beside=watch)
     assert_sound(run)
     assert [r["outcome"] for r in run.report["rounds"]] == ["settled"] * 2
     assert_lazy_is_slashed(run)
@@ -292,7 +294,7 @@ def assert_lazy_is_slashed(run: Run) -> None:
 
 
 def test_aggregator_that_changes_a_blob_is_refused_and_slashed(demo: Demo) -> None:
-    run = demo("--cheat", "change-blob", "--rounds", "2")
+    run = demo("--no-masks", "--hospitals", "4", "--cheat", "change-blob", "--rounds", "2")
     assert_sound(run)
     assert_cheat_in_second_round_is_refused_and_slashed(run)
     assert run.report["final_metric"] == pytest.approx(run.report["rounds"][2]["base_metric"])
@@ -338,11 +340,12 @@ def test_interrupt_ends_every_process(tmp_path: Path) -> None:
 
 @pytest.mark.deep
 def test_hospitals_that_the_aggregator_ignores_commit_themselves(demo: Demo) -> None:
-    run = demo("--cheat", "ignore-commitments", "--rounds", "2")
+    """And deal on chain what removes their masks."""
+    run = demo("--hospitals", "3", "--cheat", "ignore-commitments", "--rounds", "2")
     assert_sound(run)
     assert [r["outcome"] for r in run.report["rounds"]] == ["settled"] * 3
-    assert (commitments(run, 1), commitments(run, 2)) == (["relay"] * 4, ["own"] * 4)
-    assert sum(len(c["members"]) for c in run.report["rounds"][2]["cohorts"]) == 4
+    assert (commitments(run, 1), commitments(run, 2)) == (["relay"] * 3, ["own"] * 3)
+    assert sum(len(c["members"]) for c in run.report["rounds"][2]["cohorts"]) == 3
 
 
 @pytest.mark.deep
@@ -366,7 +369,7 @@ def test_honest_demo_by_digest_settles_without_a_blob(demo: Demo) -> None:
 
 @pytest.mark.deep
 def test_rogue_commitment_is_refused_and_the_others_settle(demo: Demo) -> None:
-    run = demo("--cheat", "rogue-commitment", "--rounds", "2")
+    run = demo("--hospitals", "4", "--cheat", "rogue-commitment", "--rounds", "2")
     assert_sound(run)
     (colluder,) = run.parties(role="hospital", honest=False)
     assert (2, colluder["name"], "OpeningInvalid") in run.refusals()
@@ -379,7 +382,7 @@ def test_rogue_commitment_is_refused_and_the_others_settle(demo: Demo) -> None:
 @pytest.mark.deep
 @pytest.mark.parametrize("attack", ["noise", "label-flip"])
 def test_poisoning_hospital_alone_in_its_cohort_loses(demo: Demo, attack: str) -> None:
-    run = demo("--cohorts", "4", "--attack", attack, "--rounds", "3")
+    run = demo(*ALONE, "--attack", attack, "--rounds", "3")
     assert_sound(run)
     (attacker,) = run.parties(role="hospital", honest=False)
     assert gain(attacker) < min(gain(b) for b in run.parties(role="hospital", honest=True))
@@ -405,8 +408,8 @@ def test_silent_voter_earns_less_than_an_honest_seat(demo: Demo) -> None:
 
 
 @pytest.mark.deep
-def test_killed_hospital_is_left_out_and_the_round_settles(demo: Demo) -> None:
-    run = demo("--kill-in-round", "1", "--rounds", "2")
+def test_killed_hospital_is_masked_away_and_the_round_settles(demo: Demo) -> None:
+    run = demo("--hospitals", "4", "--kill-in-round", "1", "--rounds", "2")
     assert_sound(run)
     first = run.parties(role="hospital")[0]["name"]
     for round_ in run.report["rounds"][1:]:

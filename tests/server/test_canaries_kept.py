@@ -170,6 +170,8 @@ name = "logistic"
 [rounds]
 rounds = 1
 cohorts = 1
+min_cohort_size = 1
+min_hospitals = 2
 max_hospitals = 2
 max_weight = 16
 [judging]
@@ -200,7 +202,7 @@ def aggregator_of(url: str, deployment: Deployment, key: bytes, task: int, folde
 def give_uploads(aggregator: Aggregator, uploads: dict[int, list[bytes]]) -> None:
     """As if they had come by Flower."""
     found = {index: Upload([Blob(blob) for blob in blobs]) for index, blobs in uploads.items()}
-    aggregator._collected = SimpleNamespace(uploads=found, arrived=0b11, failed=0)  # type: ignore[assignment]
+    aggregator._collected = SimpleNamespace(uploads=found, arrived=0b11, finished=0)  # type: ignore[assignment]
     aggregator._collection_round = 1
 
 
@@ -221,7 +223,7 @@ def publish_and_be_killed(
 @pytest.fixture(params=["blobs", "digests"])
 def uploaded(local_chain: LocalChain, tmp_path: Path, request: pytest.FixtureRequest) -> CanaryDriver:
     """A task of a file, whose training round waits for its publication."""
-    text = (TASK + f'[update]\npublication = "{request.param}"\n').encode()
+    text = (TASK + f'[update]\nmasked = false\npublication = "{request.param}"\n').encode()
     spec = parse_task_spec(text)
     (aggregator,) = local_chain.staked(Role.AGGREGATOR, 1)
     params = task_params(spec, ArtifactStore(tmp_path / "store").put_file(text), aggregator.address)

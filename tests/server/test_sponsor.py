@@ -16,7 +16,7 @@ import uvicorn
 from chain_driver import BOND, GAS_MONEY, KEY, TOKENS, LocalChain, TaskDriver, refused
 from consilium_chain.deployment import LOCAL_UNBONDING, LOCAL_VESTING
 from consilium_chain.errors import SponsorFailed
-from consilium_chain.ledger import Ledger
+from consilium_chain.ledger import NO_KEY, Ledger
 from consilium_chain.sponsored import SponsoredConnection
 from consilium_chain.sponsoring import (
     BATCHES_PATH,
@@ -187,14 +187,17 @@ def foreign_calls(scene: Sponsored, hospital: Ledger) -> dict[str, tuple[list[Ca
     """By name, calls that no sponsor of this task pays for, and words of why."""
     task, staking = scene.task.task, scene.chain.deployment.staking
     other = scene.chain.treasury.address
-    join = call_of(hospital, "tasks", "joinAsHospital", task, 10, KEY)
+    join = call_of(hospital, "tasks", "joinAsHospital", task, 10, KEY, NO_KEY)
     return {
         "sends tokens": ([join, call_of(hospital, "token", "transfer", other, 1)], "token.transfer"),
         "approves another": (
             [join, call_of(hospital, "token", "approve", other, 1)],
             "approve is not of its own staking",
         ),
-        "another task": ([call_of(hospital, "tasks", "joinAsHospital", task + 1, 10, KEY)], "not of its own task"),
+        "another task": (
+            [call_of(hospital, "tasks", "joinAsHospital", task + 1, 10, KEY, NO_KEY)],
+            "not of its own task",
+        ),
         "another role": ([join, call_of(hospital, "staking", "register", Role.VOTER, 0, 1)], "not of its own role"),
         "backs another": ([join, call_of(hospital, "staking", "delegate", other, Role.HOSPITAL, 1)], "own account"),
         "votes": ([join, call_of(hospital, "tasks", "joinAsVoter", task)], "tasks.joinAsVoter"),
@@ -232,7 +235,7 @@ def joining(scene: Sponsored, hospital: Ledger) -> list[Call]:
     return [
         call_of(hospital, "token", "approve", deployment.staking, BOND),
         call_of(hospital, "staking", "register", Role.HOSPITAL, 0, BOND),
-        call_of(hospital, "tasks", "joinAsHospital", scene.task.task, 10, KEY),
+        call_of(hospital, "tasks", "joinAsHospital", scene.task.task, 10, KEY, NO_KEY),
     ]
 
 
@@ -293,7 +296,7 @@ def test_batch_that_was_changed_or_sent_again_is_refused_and_costs_nothing(scene
     scene.task.aggregator.join_as_aggregator(scene.task.task)
     hospital = scene.hospital()
     batch = scene.batch(hospital, *joining(scene, hospital))
-    other = call_of(hospital, "tasks", "joinAsHospital", scene.task.task, 11, KEY)
+    other = call_of(hospital, "tasks", "joinAsHospital", scene.task.task, 11, KEY, NO_KEY)
     changed = [
         (batch.model_copy(update={"calls": (*batch.calls[:2], other)}), "BatchSignatureInvalid"),
         (batch.model_copy(update={"deadline": FAR - 1}), "BatchSignatureInvalid"),

@@ -61,11 +61,6 @@ class DemoOptions:
         return self.hospitals or (4 if self.data is DataSet.HEART else 6)
 
     @property
-    def cohort_count(self) -> int:
-        """Two, or where masks forbid it one."""
-        return self.cohorts or min(2, max(1, self.hospital_count // (MIN_MASKED if self.masked else 1)))
-
-    @property
     def cheat_round(self) -> int:
         """The round in which the aggregator cheats: one in the middle, so that honest ones stand around it."""
         return min(2, self.rounds or 2)
@@ -90,14 +85,14 @@ def check(options: DemoOptions) -> None:
     by_hospitals = len(options.attacks) - by_voters
     if options.data is DataSet.HEART and options.data_dir is None:
         raise typer.BadParameter("--data heart needs --data-dir with the four processed.*.data files")
-    hospitals, cohorts = options.hospital_count, options.cohort_count
+    hospitals, cohorts = options.hospital_count, options.cohorts or 1
     if options.data is DataSet.HEART and hospitals != 4:
         raise typer.BadParameter("--data heart has four hospitals: leave --hospitals at 4")
     if cohorts > hospitals:
         raise typer.BadParameter(f"{cohorts} cohorts need as many hospitals; there are {hospitals}")
     if options.masked and cohorts * MIN_MASKED > hospitals:
         raise typer.BadParameter(
-            f"{cohorts} cohorts need {cohorts * MIN_MASKED} hospitals, {MIN_MASKED} to each, for masks to hide any of"
+            f"{cohorts} cohort(s) need {cohorts * MIN_MASKED} hospitals, {MIN_MASKED} to each, for masks to hide any of"
             f" them; there are {hospitals}: lower --cohorts, raise --hospitals, or say --no-masks"
         )
     if options.seats is not None and options.seats > options.voters:
@@ -124,7 +119,7 @@ def demo_command(
         int | None, typer.Option(min=1, max=1000, help="training rounds  [default: 5; heart: 10]")
     ] = None,
     cohorts: Annotated[
-        int | None, typer.Option(min=1, max=64, help="cohorts per round  [default: 2, each of three hospitals]")
+        int | None, typer.Option(min=1, max=64, help="cohorts per round  [default: 2, or 1 where masks want it]")
     ] = None,
     seats: Annotated[
         int | None, typer.Option(min=1, max=64, help="expected size of the committee  [default: voters - 1]")

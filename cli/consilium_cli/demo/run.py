@@ -40,7 +40,7 @@ def run_demo(options: DemoOptions) -> int:
     data = deal(options)
     limits = windows(options.hospital_count + options.voters)
     settings = TaskSettings(
-        options.rounds, options.cohort_count, options.seats, limits, digests=options.digests, masked=options.masked
+        options.rounds, options.cohorts, options.seats, limits, digests=options.digests, masked=options.masked
     )
     task_file = task_toml(data, settings).encode()
     spec = parse_task_spec(task_file)

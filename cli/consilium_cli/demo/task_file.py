@@ -11,15 +11,15 @@ from consilium_chain.task_spec import MIN_MASKED, MoneySpec, TaskSpec
 
 from consilium_cli.demo.datasets import DemoData
 
-# Measured over dealing and training seeds 0 to 4, four hospitals, five voters (tests/cli/test_demo_references.py holds
-# them). value_range and clip_norm are twice the largest coordinate and norm that an honest update showed. The worst
-# honest cohort's median was -0.009 (SGD noise once the model has converged), half of accept_floor; a lone hospital that
+# Measured over dealing and training seeds 0 to 4, six hospitals (heart: four), five voters: test_demo_references.py
+# holds them. value_range and clip_norm are twice the largest coordinate and norm that an honest update showed. The
+# worst honest cohort's median, SGD noise once the model has converged, stayed above accept_floor; a lone hospital that
 # flips its labels, or sends its update times -10, stayed below harmful_below in every round. An update times -1 or -3
 # in a late round costs less than that noise: no threshold tells it from an honest one, and it does no harm.
 DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "wdbc": {
         "model": {"name": "logistic"},
-        "training": {"epochs": 8, "batch_size": 32, "learning_rate": 0.2},
+        "training": {"epochs": 12, "batch_size": 32, "learning_rate": 0.2},
         "update": {"bits": 16, "value_range": 1.0, "clip_norm": 3.0},
         "rounds": {"rounds": 5, "rows_per_weight": 10, "max_weight": 32},
         "judging": {"accept_floor": -0.02, "harmful_below": -0.04, "tolerance": 0.05, "tolerance_bps": 5_000},
@@ -42,7 +42,7 @@ class TaskSettings:
     """
 
     rounds: int | None = None
-    cohorts: int = 2
+    cohorts: int | None = None  # two, or as many as the hospitals suffice for
     seats: int | None = None
     windows: Mapping[str, int] | None = None
     money: Mapping[str, int] | None = None
@@ -55,11 +55,12 @@ def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSp
     defaults = DEFAULTS[data.name]
     hospitals, voters = len(data.hospitals), len(data.held_out)
     size = MIN_MASKED if settings.masked else 1
+    cohorts = settings.cohorts or max(1, min(2, hospitals // size))
     rounds: dict[str, Any] = {
         **defaults["rounds"],
-        "cohorts": settings.cohorts,
+        "cohorts": cohorts,
         "min_cohort_size": size,
-        "min_hospitals": max(size * settings.cohorts, min(2, hospitals)),
+        "min_hospitals": max(size * cohorts, min(2, hospitals)),
         "max_hospitals": hospitals,
     }
     if settings.rounds is not None:
