@@ -194,7 +194,7 @@ def test_relay_carries_blobs_and_codes_and_no_private_text(exchange: Exchange) -
         exchange.listener.raise_fault()
 
     # Nothing of it is in what the server was sent, nor in any file that the SuperLink keeps.
-    assert len(exchange.grid.received) == 2 + 3 * 6  # whoever sent no upload was asked once more
+    assert len(exchange.grid.received) == 2 + 4 * 6  # what did not come was asked for once more
     for reply in exchange.grid.received[1:]:
         assert not reply.has_error()
         assert set(reply.content) == {"status", "blobs"}

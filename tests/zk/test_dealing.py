@@ -23,7 +23,7 @@ from consilium_zk.dealing import (
     recover_root,
 )
 from consilium_zk.errors import DealingInvalid, SealInvalid, ShapeWrong, SharesTooFew
-from consilium_zk.masks import mask, own_seed, pair_seeds, residue, without
+from consilium_zk.masks import between, mask, own_seed, pair_seeds, residue, without
 from consilium_zk.sealing import seal
 from eth_utils.crypto import keccak
 from hypothesis import given, settings
@@ -64,7 +64,9 @@ class Cohort:
         for hospital in hospitals.values():
             first, second = ([source.randrange(BLS_MODULUS) for _ in range(threshold - 1)] for _ in Kind)
             others = made.others(hospital.index)
-            made.dealings[hospital.index] = deal(hospital.roots, (first, second), hospital.private, others, CONTEXT)
+            made.dealings[hospital.index] = deal(
+                hospital.index, hospital.roots, (first, second), hospital.private, others, CONTEXT
+            )
         return made
 
     def others(self, index: int) -> dict[int, bytes]:
@@ -88,7 +90,8 @@ class Cohort:
         """What a recipient gives back of a dealer's root."""
         hospital = self.hospitals[recipient]
         sealing_key = public_key(self.hospitals[dealer].private)
-        return open_entry(self.dealings[dealer].entries[recipient], hospital.private, sealing_key, CONTEXT)[kind]
+        entry = self.dealings[dealer].entries[recipient]
+        return open_entry(entry, hospital.private, dealer, sealing_key, recipient, CONTEXT)[kind]
 
     def root(self, dealer: int, kind: Kind, answering: list[int]) -> int:
         """Of who answers and is asked by name, whom an answer names itself, and everybody else's shares."""
@@ -172,7 +175,12 @@ def test_shares_of_something_else_name_the_dealer(kind: Kind) -> None:
     dealer = cohort.hospitals[next(iter(cohort.hospitals))]
     recipients = cohort.others(dealer.index)
     other = deal(
-        Roots(dealer.roots.key + 1, dealer.roots.own + 1), ([1, 2], [3, 4]), dealer.private, recipients, CONTEXT
+        dealer.index,
+        Roots(dealer.roots.key + 1, dealer.roots.own + 1),
+        ([1, 2], [3, 4]),
+        dealer.private,
+        recipients,
+        CONTEXT,
     )
     mixed = dict(cohort.dealings[dealer.index].entries)
     victim = min(recipients)
@@ -186,33 +194,37 @@ def test_shares_of_something_else_name_the_dealer(kind: Kind) -> None:
 
 def test_a_recipient_sees_at_once_that_it_was_dealt_something_else_than_is_shown() -> None:
     anna, bert = (bytes([k]) * 32 for k in (1, 2))
-    dealing = deal(Roots(5, 6), ([7], [8]), anna, {0: public_key(bert), 1: public_key(bert)}, CONTEXT)
+    dealing = deal(2, Roots(5, 6), ([7], [8]), anna, {0: public_key(bert), 1: public_key(bert)}, CONTEXT)
     first, second = dealing.entries[0], dealing.entries[1]
-    assert open_entry(first, bert, public_key(anna), CONTEXT) == {Kind.KEY: 5 + 7, Kind.OWN: 6 + 8}
+    assert open_entry(first, bert, 2, public_key(anna), 0, CONTEXT) == {Kind.KEY: 5 + 7, Kind.OWN: 6 + 8}
+    with pytest.raises(SealInvalid):  # for another
+        open_entry(Entry(second.sealed, first.digests), bert, 2, public_key(anna), 0, CONTEXT)
+    with pytest.raises(SealInvalid):  # by another
+        open_entry(first, bert, 1, public_key(anna), 0, CONTEXT)
     for entry in (
-        Entry(second.sealed, first.digests),
         Entry(first.sealed, (first.digests[0], second.digests[1])),
         Entry(first.sealed, (first.digests[1], first.digests[0])),
     ):
         with pytest.raises(DealingInvalid, match="not the one that it shows"):
-            open_entry(entry, bert, public_key(anna), CONTEXT)
+            open_entry(entry, bert, 2, public_key(anna), 0, CONTEXT)
     with pytest.raises(SealInvalid):  # of another round
-        open_entry(first, bert, public_key(anna), b"another round")
+        open_entry(first, bert, 2, public_key(anna), 0, b"another round")
 
 
 def test_a_share_outside_the_field_names_the_dealer() -> None:
     anna, bert = (bytes([k]) * 32 for k in (1, 2))
-    honest = deal(Roots(5, 6), ([7], [8]), anna, {0: public_key(bert), 1: public_key(bert)}, CONTEXT)
+    honest = deal(2, Roots(5, 6), ([7], [8]), anna, {0: public_key(bert), 1: public_key(bert)}, CONTEXT)
     tag = keccak(b"CONSILIUM-V1-DEALT")
     words = [(BLS_MODULUS + 12).to_bytes(32, "big"), (14).to_bytes(32, "big")]
     entry = Entry(
-        seal(b"".join(words), anna, public_key(bert), CONTEXT), (keccak(tag + words[0]), keccak(tag + words[1]))
+        seal(b"".join(words), anna, public_key(bert), CONTEXT + between(2, 0)),
+        (keccak(tag + words[0]), keccak(tag + words[1])),
     )
     with pytest.raises(DealingInvalid, match="outside the field"):
-        open_entry(entry, bert, public_key(anna), CONTEXT)
+        open_entry(entry, bert, 2, public_key(anna), 0, CONTEXT)
     dealing = replace(honest, entries={**honest.entries, 0: entry})
     assert is_share(dealing, 0, Kind.KEY, BLS_MODULUS + 12)  # it is what was shown, and that is the fault
-    shares = {0: BLS_MODULUS + 12, 1: open_entry(honest.entries[1], bert, public_key(anna), CONTEXT)[Kind.KEY]}
+    shares = {0: BLS_MODULUS + 12, 1: open_entry(honest.entries[1], bert, 2, public_key(anna), 1, CONTEXT)[Kind.KEY]}
     with pytest.raises(DealingInvalid, match="outside the field"):
         recover_root(dealing, Kind.KEY, shares, 2, CONTEXT)
 

@@ -132,15 +132,16 @@ def test_fewer_answers_than_the_threshold_give_nothing(size: int, seed: int, dat
         assert (fault.count, fault.threshold) == (len(answering), made.cohort.threshold)
 
 
-def shares_in(made: Round, answers: Mapping[int, bytes], dealer: int, kind: Kind) -> int:
-    """How many answers hold the share of this kind that they were dealt."""
-    place = sorted(made.dealings).index(dealer)
+def shares_in(made: Round, answers: Mapping[int, bytes], dealer: int, kind: Kind, at: int | None = None) -> int:
+    """How many answers hold the share of this kind that they were dealt, at the dealer's place or another."""
+    place = sorted(made.dealings).index(dealer) if at is None else at
     count = 0
     for recipient, answer in answers.items():
         if recipient != dealer:
             word = int.from_bytes(answer[32 * place : 32 * place + 32], "big")
             entry, key = made.dealings[dealer].entries[recipient], made.cohort.sealing_keys[dealer]
-            count += word == open_entry(entry, made.privates[recipient], key, CONTEXT)[kind]
+            dealt = open_entry(entry, made.privates[recipient], dealer, key, recipient, CONTEXT)
+            count += word == dealt[kind]
     return count
 
 
@@ -172,6 +173,46 @@ def test_an_aggregator_that_lies_about_who_dropped_out_does_not_read_the_upload(
     assert read != made.updates[victim][0]
     assert is_uniform(without(read, made.updates[victim][0]))
     assert made.without_masks(survivors, unmasking) == made.expected(survivors)  # for all that, the sum is the sum
+
+
+def impostor(made: Round, victim: int, index: int) -> None:
+    """Hospital `index` shows the victim's sealing key and dealing as its own."""
+    made.cohort = MaskedCohort({**made.cohort.sealing_keys, index: made.cohort.sealing_keys[victim]}, CONTEXT)
+    for other in made.hospitals:
+        made.hospitals[other] = MaskingHospital(other, bytes([other % 251]) * 32, made.privates[other], made.cohort)
+    made.dealings = {i: hospital.dealing() for i, hospital in made.hospitals.items() if i != index}
+    copied = made.dealings[victim].entries | {victim: made.dealings[victim].entries[index]}
+    del copied[index]
+    made.dealings[index] = replace(made.dealings[victim], entries=copied)
+
+
+@pytest.mark.parametrize("size", [3, 4, 7])
+def test_a_copied_dealing_gives_nobody_shares_of_the_one_that_it_was_copied_from(size: int) -> None:
+    """Else the aggregator, calling the impostor dropped and the victim not, had both kinds of the victim's shares."""
+    made = Round.of(size, 13)
+    victim, *others, liar = sorted(made.privates)
+    impostor(made, victim, liar)
+    survivors = [victim, *others]
+    for index in others:
+        answer, faults = made.hospitals[index].answer(made.dealings, survivors)
+        assert {dealer: type(fault) for dealer, fault in faults.items()} == {liar: SealInvalid}
+        for dealer in (victim, liar):
+            assert shares_in(made, {index: answer}, victim, Kind.KEY, sorted(made.dealings).index(dealer)) == 0
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_copied_mask_key_cancels_nobodys_masks(place: int) -> None:
+    """In a cohort of three whose third is the aggregator's: what is left of an upload without the own mask."""
+    made = Round.of(3, 14)
+    indices = sorted(made.privates)
+    liar = indices.pop(place)
+    for reader, victim in (indices, indices[::-1]):
+        impostor(made, victim, liar)
+        own, pairs = made.hospitals[reader].seeds(made.dealings)
+        left = without(made.upload(reader)[0], made.hospitals[reader].mask((own, {}), 0))
+        assert left != made.updates[reader][0]
+        assert is_uniform(without(left, made.updates[reader][0]))
+        assert len(set(pairs.values())) == 2
 
 
 def test_no_two_sets_of_survivors_get_as_many_answers_as_are_needed() -> None:

@@ -18,7 +18,7 @@ from eth_utils.crypto import keccak
 from .agreement import is_usable
 from .constants import BLS_MODULUS, BYTES_PER_FIELD_ELEMENT
 from .errors import DealingInvalid, ShapeWrong
-from .masks import mask_key
+from .masks import between, mask_key
 from .sealing import SEAL_OVERHEAD, seal, unseal
 from .shamir import recover, split
 
@@ -68,6 +68,7 @@ class Dealing:
 
 
 def deal(
+    dealer: int,
     roots: Roots,
     coefficients: tuple[Sequence[int], Sequence[int]],
     private: bytes,
@@ -76,8 +77,8 @@ def deal(
 ) -> Dealing:
     """Shares for the cohort.
 
-    coefficients: of both polynomials, see `shamir.split`. private: the dealer's sealing key's. recipients: sealing keys
-    by hospital index, the dealer's not among them. context: chain, contract, task, round.
+    dealer: its index. coefficients: of both polynomials, see `shamir.split`. private: the dealer's sealing key's.
+    recipients: sealing keys by hospital index, the dealer's not among them. context: chain, contract, task, round.
     Raises ArgumentInvalid, KeyMalformed.
     """
     places = [_place(index) for index in recipients]
@@ -86,7 +87,7 @@ def deal(
     for index, key in recipients.items():
         shares = [_scalar(shared[_place(index)]) for shared in by_kind]
         digests = (_share_digest(shares[0]), _share_digest(shares[1]))
-        entries[index] = Entry(seal(b"".join(shares), private, key, context), digests)
+        entries[index] = Entry(seal(b"".join(shares), private, key, context + between(dealer, index)), digests)
     return Dealing(mask_key(roots.key), root_digest(roots.own, context), entries)
 
 
@@ -116,12 +117,16 @@ def parse_entry(raw: bytes) -> Entry:
     return Entry(sealed, (digests[:32], digests[32:]))
 
 
-def open_entry(entry: Entry, private: bytes, dealer: bytes, context: bytes) -> dict[Kind, int]:
-    """The two shares that the holder of the sealing key `dealer` dealt to this recipient.
+def open_entry(
+    entry: Entry, private: bytes, dealer: int, key: bytes, recipient: int, context: bytes
+) -> dict[Kind, int]:
+    """The two shares that the holder of the sealing key `key` dealt as hospital `dealer` to this recipient.
 
-    Raises SealInvalid; DealingInvalid where the shares are not those that the dealer shows; KeyMalformed.
+    Both indices are sealed in: else who shows another's sealing key and dealing as its own would be given shares of the
+    other's roots, of either kind. Raises SealInvalid; DealingInvalid where the shares are not those that the dealer
+    shows; KeyMalformed.
     """
-    words = unseal(entry.sealed, private, dealer, context)
+    words = unseal(entry.sealed, private, key, context + between(dealer, recipient))
     shares = {Kind.KEY: words[:BYTES_PER_FIELD_ELEMENT], Kind.OWN: words[BYTES_PER_FIELD_ELEMENT:]}
     for kind, share in shares.items():
         if _share_digest(share) != entry.digests[kind]:

@@ -31,6 +31,7 @@ from .errors import ArgumentInvalid, ShapeWrong
 
 BYTES_PER_SEED: Final = 32
 MAX_BLOBS: Final = 1 << 32
+_BYTES_PER_INDEX: Final = 4
 
 _KEY_TAG: Final = b"CONSILIUM-V1-MASK-KEY"
 _PAIR_TAG: Final = b"CONSILIUM-V1-PAIR-MASK"
@@ -56,8 +57,21 @@ def pair_seed(root: int, other: bytes, context: bytes) -> bytes:
 
 
 def pair_seeds(index: int, root: int, keys: Mapping[int, bytes], context: bytes) -> dict[int, bytes]:
-    """Of hospital `index`, whose key root this is, the seeds with all others that have keys. Raises as `pair_seed`."""
-    return {other: pair_seed(root, key, context) for other, key in keys.items() if other != index}
+    """Of hospital `index`, whose key root this is, the seeds with all others that have keys. Raises as `pair_seed`.
+
+    A pair's seed is of its two indices, too: who shows another's key as its own would else share its masks, and could
+    cancel them.
+    """
+    return {
+        other: pair_seed(root, key, context + between(min(index, other), max(index, other)))
+        for other, key in keys.items()
+        if other != index
+    }
+
+
+def between(one: int, other: int) -> bytes:
+    """What tells two hospitals, in this order, from any other two."""
+    return one.to_bytes(_BYTES_PER_INDEX, "big") + other.to_bytes(_BYTES_PER_INDEX, "big")
 
 
 def own_seed(root: int, context: bytes) -> bytes:

@@ -87,7 +87,7 @@ class MaskingHospital:
         """Raises ArgumentInvalid where fewer than three hospitals of the cohort have a key."""
         cohort = self._cohort
         recipients = cohort.recipients(self._index)
-        return deal(self._roots, self._coefficients, self._private, recipients, cohort.context)
+        return deal(self._index, self._roots, self._coefficients, self._private, recipients, cohort.context)
 
     def seeds(self, dealings: Mapping[int, Dealing]) -> tuple[bytes, dict[int, bytes]]:
         """Its own and those that it shares with all others in the masking, of which `mask` makes its masks."""
@@ -119,7 +119,7 @@ class MaskingHospital:
 
     def _share(self, dealer: int, dealing: Dealing, kind: Kind) -> int:
         entry, key = dealing.entries[self._index], self._cohort.sealing_keys[dealer]
-        return open_entry(entry, self._private, key, self._cohort.context)[kind]
+        return open_entry(entry, self._private, dealer, key, self._index, self._cohort.context)[kind]
 
 
 class Unmasking:

@@ -111,8 +111,12 @@ contract MaskingTest is RelayFixture {
         bytes memory points = Lines.compressed(_lines(0, 0));
         updates[0].dealing = keccak256(DEALING);
         (updates[0].r, updates[0].vs) = _sign(_key(0), tasks.commitmentDigest(id, 0, points, keccak256(DEALING)));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.NotAggregator.selector, STRANGER));
+        vm.prank(STRANGER); // who may not have its bytes
+        tasks.commitUpdates(id, 0, updates);
         vm.expectEmit(address(tasks));
         emit ITaskTypes.UpdateCommitted(id, 0, _signer(0), points, keccak256(DEALING));
+        vm.prank(AGGREGATOR);
         tasks.commitUpdates(id, 0, updates);
     }
 
@@ -123,6 +127,7 @@ contract MaskingTest is RelayFixture {
         updates[0] = _signed(0);
         updates[0].dealing = keccak256("another");
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.SignatureInvalid.selector, _signer(0)));
+        vm.prank(AGGREGATOR);
         tasks.commitUpdates(id, 0, updates);
     }
 

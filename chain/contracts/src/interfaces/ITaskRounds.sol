@@ -20,7 +20,8 @@ interface ITaskRounds is ITaskTypes {
     function formCohorts(uint256 taskId, bytes calldata beaconProof) external;
     /// @notice A hospital of the round commits to its update and shows that it knows what it commits to.
     function commitUpdate(uint256 taskId, uint256 round, Update calldata update) external;
-    /// @notice Commits for several hospitals of the round that signed their updates; anyone may call, and pays.
+    /// @notice Commits for several hospitals of the round that signed their updates; anyone may call, and pays. Updates with
+    ///         a dealing the aggregator alone: it must have the dealing's bytes.
     /// @dev Reverts where one is wrong, with an error that names its hospital: call it without a transaction first. What
     ///      passed then cannot be made to fail by a hospital: those that committed meanwhile are skipped, and whether a
     ///      signature holds depends on nothing that can change. A transaction takes about 220 hospitals of one blob.

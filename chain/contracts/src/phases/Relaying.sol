@@ -43,6 +43,9 @@ abstract contract Relaying is Training {
         returns (Claim memory claim)
     {
         address hospital = update.hospital;
+        // Who relays a dealing's digest vouches that its bytes can be had: a hospital must not, by another's hand, be in
+        // a masking that nobody can complete.
+        if (update.dealing != 0) _requireAggregator(_tasks[taskId]);
         bytes memory points = _record(_tasks[taskId], number, hospital, index, update.points);
         bytes32 digest = Signatures.digest(taskId, number, points, update.dealing);
         bool isSigned = Signatures.isBy(hospital, digest, update.r, update.vs);
