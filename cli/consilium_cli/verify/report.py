@@ -174,6 +174,7 @@ _CLAIMS = (
 _LIMITS = (
     "That hospitals trained honestly, or on real data: sums are exact, whatever was summed.",
     "That one hospital's own values were in range: only sums are published, and only their lanes can be read.",
+    "That nobody saw a single update: masks leave nothing in the record that could show it, either way.",
     "That rows were counted truly: a hospital's weight is what it said of itself.",
     "Why a hospital is missing from the sums: whether it or the aggregator kept its upload back.",
     "That scores are honest: what is accepted follows from the committee's medians.",
