@@ -22,7 +22,7 @@ from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.connection import Connection, Receipt
 from consilium_chain.deployment import LOCAL_VESTING, deploy
 from consilium_chain.keystore import voter_key
-from consilium_chain.ledger import CommittedUpdate, Ledger, OpenedBlob, OpenedCohort, PublishedCohort
+from consilium_chain.ledger import CohortsFate, CommittedUpdate, Ledger, OpenedBlob, OpenedCohort, PublishedCohort
 from consilium_chain.localnode import FAUCET_KEY, LocalNode
 from consilium_chain.proposal import task_params
 from consilium_chain.sums import PublishedSums
@@ -170,7 +170,7 @@ class Rehearsal:
         sums = self._sums(round_, blobs)
         everyone = (1 << HOSPITALS) - 1
         if not apart or canaries is None:
-            (receipt,) = self.aggregator.publish_sums(self.task, round_, everyone, sums, canaries)
+            (receipt,) = self.aggregator.publish_sums(self.task, round_, CohortsFate(everyone), sums, canaries)
             if round_ != STATISTICS_ROUND:
                 self._note(PUBLISH, receipt)
             return

@@ -9,7 +9,6 @@ import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-import numpy as np
 import pytest
 from consilium_zk import blobs
 from consilium_zk.agreement import public_key
@@ -21,7 +20,7 @@ from consilium_zk.masks import without
 from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital, Unmasking, context, threshold
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from zk_support import field_blob
+from zk_support import field_blob, is_uniform
 
 CONTEXT = context(31_337, bytes(range(20)), 7, 3)
 BLOBS = 2
@@ -316,19 +315,6 @@ def test_a_hospital_deals_the_same_again_after_a_restart() -> None:
     twice = [MaskingHospital(index, b"\7" * 32, made.privates[index], made.cohort).dealing().to_wire() for _ in "ab"]
     assert twice[0] == twice[1]
     assert MaskingHospital(index, b"\x08" * 32, made.privates[index], made.cohort).dealing().to_wire() != twice[0]
-
-
-def is_uniform(*samples: Blob) -> bool:
-    """Chi-square over 256 even parts of the field, at a significance of one in 10^6."""
-    parts, found = 256, np.zeros(256)
-    for blob in samples:
-        for scalar in to_scalars(blob):
-            found[scalar * parts // BLS_MODULUS] += 1
-    expected = found.sum() / parts
-    statistic = float(((found - expected) ** 2 / expected).sum())
-    freedom = parts - 1
-    # Wilson and Hilferty's normal approximation.
-    return ((statistic / freedom) ** (1 / 3) - (1 - 2 / (9 * freedom))) / math.sqrt(2 / (9 * freedom)) < 4.75
 
 
 def plain(value: int) -> Blob:

@@ -16,6 +16,7 @@ Imports nothing from the other rooms; they import this one.
     shamir     secrets in shares, any number of which, from a threshold on, give them back
     sealing    words from one hospital to another, through an aggregator that must not read them
     secure_aggregation  a cohort's masked sum: both ends of it
+    blame      who broke a masked sum, found without showing an honest hospital's update
     dealing    shares of what removes a hospital's masks, dealt to its cohort so that every fault has a name
     encoding   Solidity's abi.encode for the few fixed shapes above
     errors     everything raised, one tree

@@ -16,6 +16,7 @@
     ├── DealingInvalid      shares that are not what their dealer shows
     ├── AnswerMalformed     what a hospital gives back of others' masks is not what it was dealt
     ├── UnmaskingFailed     a cohort's sum cannot be had: some hospital's root is missing
+    ├── EvidenceMalformed   what an accuser gives is not what it must
     ├── SealInvalid         bytes that this sender did not seal for this recipient
     ├── RoundUnsigned       a point that is not the signature of the drand round
     └── SetupMalformed      the ceremony's setup is missing or is not the ceremony's
@@ -157,6 +158,14 @@ class UnmaskingFailed(ZkError):
         self.faults = dict(faults)
         said = "; ".join(f"hospital {index}: {error}" for index, error in sorted(self.faults.items()))
         super().__init__(f"roots are missing: {said}")
+
+
+class EvidenceMalformed(ZkError):
+    """What an accuser gives is not what it must: it is the accuser's fault and names no hospital."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"the evidence proves nothing: {reason}")
 
 
 class SealInvalid(ZkError):

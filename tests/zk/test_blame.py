@@ -1,0 +1,556 @@
+"""Who broke a masked sum is named, whatever the liars do, and no honest hospital is, nor is its update shown."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import combinations
+
+import pytest
+from consilium_zk import blobs, kzg
+from consilium_zk.agreement import public_key
+from consilium_zk.blame import (
+    Case,
+    Evidence,
+    Reason,
+    Statement,
+    culprits,
+    disagreeing,
+    dropped_seeds,
+    false_digests,
+    pair_points,
+    parse_points,
+    parse_statement,
+    points_to_wire,
+    seed_digest,
+    shown_seeds,
+    state,
+)
+from consilium_zk.blobs import Blob
+from consilium_zk.constants import BLS_MODULUS
+from consilium_zk.curve import Commitment, weighted_sum
+from consilium_zk.dealing import Dealing, Kind, open_entry, recover_root
+from consilium_zk.errors import EvidenceMalformed, PointMalformed, ShapeWrong
+from consilium_zk.masks import expand, mask, own_seed, residue, without
+from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital, context
+from eth_utils.crypto import keccak
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from zk_support import field_blob, is_uniform
+
+CONTEXT = context(31_337, bytes(range(20)), 7, 3)
+BLOBS = 2
+LARGEST = 8
+
+
+@pytest.fixture(autouse=True, scope="module")
+def loaded() -> None:
+    kzg.setup()  # with which commitments are fast
+
+
+@cache
+def committed(place: int) -> tuple[list[Blob], list[Commitment]]:
+    """An update of a weight of one, and its commitments."""
+    update = [field_blob(1_000 * place + number) for number in range(BLOBS)]
+    return update, [kzg.commit(blob) for blob in update]
+
+
+@dataclass(frozen=True)
+class Hospitals:
+    """A cohort all of which has committed, before any lie."""
+
+    cohort: MaskedCohort
+    hospitals: dict[int, MaskingHospital]
+    privates: dict[int, bytes]
+    dealings: dict[int, Dealing]
+    own: dict[int, bytes]
+    pairs: dict[int, dict[int, bytes]]
+    weights: dict[int, int]
+
+    def root(self, dealer: int, kind: Kind) -> int:
+        """As the aggregator recovers it, of what others have been dealt."""
+        dealing, key = self.dealings[dealer], self.cohort.sealing_keys[dealer]
+        shares = {
+            index: open_entry(entry, self.privates[index], dealer, key, index, CONTEXT)[kind]
+            for index, entry in dealing.entries.items()
+        }
+        return recover_root(dealing, kind, shares, self.cohort.threshold, CONTEXT)
+
+
+@cache
+def cohort_of(size: int) -> Hospitals:
+    source = random.Random(size)
+    indices = source.sample(range(256), size)
+    privates = {index: source.randbytes(32) for index in indices}
+    cohort = MaskedCohort({index: public_key(private) for index, private in privates.items()}, CONTEXT)
+    hospitals = {i: MaskingHospital(i, source.randbytes(32), privates[i], cohort) for i in indices}
+    dealings = {index: hospital.dealing() for index, hospital in hospitals.items()}
+    seeds = {index: hospital.seeds(dealings) for index, hospital in hospitals.items()}
+    own, pairs = {index: one for index, (one, _) in seeds.items()}, {index: many for index, (_, many) in seeds.items()}
+    weights = {index: source.randint(1, 1 << 16) for index in indices}
+    return Hospitals(cohort, hospitals, privates, dealings, own, pairs, weights)
+
+
+@dataclass
+class Play:
+    """A round in which some lie: `uploads` and `statements` are what they give, `moved` by what their points are off,
+    blob by blob and other end, and the rest what they hold back or make up.
+    """
+
+    base: Hospitals
+    liars: set[int]
+    absent: set[int] = field(default_factory=set)  # dropped out before they uploaded
+    uploads: dict[int, list[bytes]] = field(default_factory=dict)
+    statements: dict[int, Statement] = field(default_factory=dict)
+    cut: set[int] = field(default_factory=set)  # whose statement is too short
+    moved: dict[tuple[int, int], list[tuple[int, Blob]]] = field(default_factory=dict)
+    silent: set[int] = field(default_factory=set)
+    garbage: set[int] = field(default_factory=set)
+    hiding: set[int] = field(default_factory=set)
+    made_up: dict[tuple[int, int], bytes] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, size: int, liars: Iterable[int] = (), absent: Iterable[int] = ()) -> Play:
+        """liars and absent by place in the order of indices."""
+        base = cohort_of(size)
+        indices = sorted(base.dealings)
+        made = cls(base, {indices[place] for place in liars}, {indices[place] for place in absent})
+        for place, index in enumerate(indices):
+            if index in made.absent:
+                continue
+            masks = [base.hospitals[index].mask((base.own[index], base.pairs[index]), n) for n in range(BLOBS)]
+            made.uploads[index] = [blobs.add(pair) for pair in zip(made.update(place), masks, strict=True)]
+        made.state()
+        return made
+
+    def update(self, place: int) -> list[Blob]:
+        weight = self.base.weights[self.indices[place]]
+        return [blobs.scale(blob, weight) for blob in committed(place)[0]]
+
+    @property
+    def indices(self) -> list[int]:
+        return sorted(self.base.dealings)
+
+    def state(self) -> None:
+        for index, upload in self.uploads.items():
+            self.statements[index] = state(upload, self.base.pairs[index])
+
+    def shift(self, index: int, number: int, by: Blob) -> None:
+        self.uploads[index][number] = blobs.add([Blob(self.uploads[index][number]), by])
+        self.restate(index)
+
+    def restate(self, index: int) -> None:
+        """On another upload, with the same digests of seeds."""
+        self.statements[index] = replace(state(self.uploads[index], {}), seeds=self.statements[index].seeds)
+
+    def digest(self, index: int, other: int, digest: bytes) -> None:
+        seeds = {**self.statements[index].seeds, other: digest}
+        self.statements[index] = replace(self.statements[index], seeds=seeds)
+
+    def shift_to_match(self, index: int, other: int, number: int, by: Blob) -> None:
+        """An upload that is off, and a point of the mask with `other` that is off by as much."""
+        self.shift(index, number, by)
+        mask = by if index < other else blobs.negate(by)
+        self.moved.setdefault((index, other), []).append((number, mask))
+
+    @property
+    def left_out(self) -> set[int]:
+        return disagreeing({i: statement for i, statement in self.statements.items() if i not in self.cut})
+
+    @property
+    def survivors(self) -> list[int]:
+        return sorted(self.statements.keys() - self.left_out)
+
+    @property
+    def case(self) -> Case:
+        places = {index: place for place, index in enumerate(self.indices)}
+        commitments = {index: committed(places[index])[1] for index in self.survivors}
+        return Case(self.base.cohort, self.base.dealings, commitments, self.base.weights)
+
+    def wires(self) -> dict[int, bytes]:
+        return {i: made.to_wire()[: -1 if i in self.cut else None] for i, made in self.statements.items()}
+
+    def holds(self) -> bool:
+        """Whether the survivors' sum is that of their updates: told from the blobs, with no point."""
+        survivors = self.survivors
+        try:
+            uploads = [[blobs.parse_blob(raw) for raw in self.uploads[index]] for index in survivors]
+            columns = list(zip(*uploads, strict=True))
+        except ValueError:
+            return False
+        if any(len(upload) != BLOBS for upload in uploads) or set(survivors) & self.cut:
+            return False
+        base, gone = self.base, set(self.indices) - set(survivors)
+        own = [base.own[index] for index in survivors]
+        pairs = {index: {other: base.pairs[index][other] for other in survivors} for index in gone}
+        expected = zip(*(self.update(self.indices.index(index)) for index in survivors), strict=True)
+        return all(
+            without(blobs.add(column), residue(own, pairs, n)) == blobs.add(updates)
+            for n, (column, updates) in enumerate(zip(columns, expected, strict=True))
+        )
+
+    def points(self, case: Case, accusation: bytes) -> dict[int, dict[int, Commitment]]:
+        made = {
+            index: pair_points(index, self.base.pairs[index], self.survivors, accusation, BLOBS)
+            for index in self.survivors
+            if index not in self.silent
+        }
+        words = (keccak(accusation + number.to_bytes(32, "big"))[:16] for number in range(BLOBS))
+        factors = [int.from_bytes(word, "big") for word in words]
+        for (index, other), shifts in self.moved.items():
+            if index in made and other in made[index]:
+                off = [kzg.commit(by) for _, by in shifts]
+                terms = [1, *(factors[number] for number, _ in shifts)]
+                made[index][other] = weighted_sum([made[index][other], *off], terms)
+        return made
+
+    def evidence(self, *, asked: bool = True) -> tuple[Case, bytes, Evidence]:
+        """asked: whether hospitals were asked for points and seeds."""
+        case, survivors = self.case, self.survivors
+        accusation = case.accusation(self.wires())
+        points = self.points(case, accusation) if asked else {}
+        seeds = {}
+        for index, mine in points.items():
+            theirs = {i: given for i, given in points.items() if i != index and i not in self.garbage}
+            shown = shown_seeds(index, self.base.pairs[index], mine, theirs) if index not in self.hiding else {}
+            assert index in self.liars or shown.keys() <= self.liars
+            seeds |= {(index, other): seed for other, seed in shown.items()}
+        wires = {i: points_to_wire(given) if i not in self.garbage else bytes(48) for i, given in points.items()}
+        return (
+            case,
+            accusation,
+            Evidence(
+                statements=self.wires(),
+                uploads={index: self.uploads[index] for index in survivors},
+                own_roots={index: self.base.root(index, Kind.OWN) for index in survivors},
+                key_roots={index: self.base.root(index, Kind.KEY) for index in self.indices if index not in survivors},
+                points=wires,
+                seeds=seeds | {pair: seed for pair, seed in self.made_up.items() if set(pair) <= set(survivors)},
+            ),
+        )
+
+
+SOLO = [
+    "upload", "own mask", "pair mask", "digest", "match", "points", "silent", "garbage", "fewer blobs",
+    "scalar", "statement", "seed",
+]  # fmt: skip
+DUO = ["cancel", "digests agree", "no seed"]
+
+
+def lie(play: Play, kind: str, one: int, other: int, source: random.Random) -> None:
+    """What liar `one` does, with or to `other`; in a duo both are liars."""
+    number, by = source.randrange(BLOBS), field_blob(source.randrange(1 << 30))
+    match kind:
+        case "upload":
+            play.shift(one, number, by)
+        case "own mask":
+            play.shift(one, number, without(expand(source.randbytes(32), number), expand(play.base.own[one], number)))
+        case "pair mask":
+            pair = play.base.pairs[one][other]
+            play.shift(one, number, without(expand(source.randbytes(32), number), expand(pair, number)))
+        case "digest":
+            play.digest(one, other, source.randbytes(32))
+        case "match":
+            play.shift_to_match(one, other, number, by)
+        case "points":
+            play.moved.setdefault((one, other), []).append((number, by))
+        case "silent":
+            play.shift(one, number, by)
+            play.silent.add(one)
+        case "garbage":
+            play.shift(one, number, by)
+            play.garbage.add(one)
+        case "fewer blobs":
+            play.uploads[one] = play.uploads[one][:-1]
+            play.restate(one)
+        case "scalar":
+            play.uploads[one] = [b"\xff" * 32 + blob[32:] for blob in play.uploads[one]]
+            play.restate(one)
+        case "statement":
+            play.cut.add(one)
+        case "seed":
+            play.shift_to_match(one, other, number, by)
+            play.hiding.add(one)
+            play.made_up[one, other] = source.randbytes(32)
+        case "cancel":
+            play.shift_to_match(one, other, number, by)
+            play.shift_to_match(other, one, number, blobs.negate(by))
+        case "digests agree" | "no seed":  # on the digest of another seed, or of what is none
+            made_up = source.randbytes(32 if kind == "digests agree" else 31)
+            for index, end in ((one, other), (other, one)):
+                play.digest(index, end, seed_digest(made_up))
+                play.hiding.add(index)
+            play.shift_to_match(one, other, number, by)
+            play.made_up[one, other] = made_up
+
+
+def sound(play: Play, one: int) -> bool:
+    """Whether one can lie on: it uploaded blobs, and nobody has broken them."""
+    return one not in play.cut and len(play.uploads[one]) == BLOBS and play.uploads[one][0][:32] != b"\xff" * 32
+
+
+@settings(max_examples=6)
+@given(st.integers(3, LARGEST), st.integers(0, 2**32), st.data())
+def test_only_liars_are_named_and_one_is_whenever_the_sum_fails(size: int, seed: int, data: st.DataObject) -> None:
+    places = data.draw(st.permutations(range(size)))
+    absent = places[: data.draw(st.integers(0, (size - 2) // 2))]
+    present = places[len(absent) :]
+    play = Play.of(size, present[: data.draw(st.integers(1, len(present)))], absent)
+    source = random.Random(seed)
+    for one in sorted(play.liars):
+        for kind in data.draw(st.lists(st.sampled_from(SOLO + DUO), min_size=1, max_size=2)):
+            others = play.liars if kind in DUO else play.uploads.keys()
+            ends = sorted(index for index in others - {one} if sound(play, index))
+            if ends and sound(play, one):
+                lie(play, kind, one, source.choice(ends), source)
+    if not play.survivors:
+        return
+    honest_out = play.left_out - play.liars
+    assert len(honest_out) <= len(play.liars) ** 2
+    holds = play.holds()
+    named = culprits(*play.evidence(asked=not holds))
+    assert named.keys() <= play.liars
+    assert named or (holds and not honest_out)
+    if holds:
+        assert set(named.values()) <= {Reason.FALSE_DIGEST}
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ("upload", Reason.CONTRADICTION),
+        ("own mask", Reason.CONTRADICTION),
+        ("pair mask", Reason.CONTRADICTION),
+        ("match", Reason.FALSE_POINT),
+        ("seed", Reason.FALSE_POINT),
+        ("silent", Reason.NO_POINTS),
+        ("garbage", Reason.NO_POINTS),
+        ("fewer blobs", Reason.UPLOAD_MALFORMED),
+        ("scalar", Reason.UPLOAD_MALFORMED),
+        ("statement", Reason.STATEMENT_MALFORMED),
+    ],
+)
+@pytest.mark.parametrize("absent", [[], [3]])
+def test_a_lone_liar_is_named_with_what_it_did(kind: str, reason: Reason, absent: list[int]) -> None:
+    play = Play.of(4, [1], absent)
+    (liar,) = play.liars
+    lie(play, kind, liar, play.indices[2], random.Random(1))
+    assert not play.holds()
+    assert culprits(*play.evidence()) == {liar: reason}
+
+
+def test_a_round_without_a_lie_names_nobody() -> None:
+    for absent in ([], [0, 2]):
+        play = Play.of(5, absent=absent)
+        assert play.left_out == set()
+        assert play.holds()
+        for asked in (False, True):
+            assert culprits(*play.evidence(asked=asked)) == {}
+
+
+def test_liars_whose_lies_cancel_break_nothing_and_are_not_named() -> None:
+    play = Play.of(4, [0, 2])
+    lie(play, "cancel", *sorted(play.liars), random.Random(2))
+    assert play.holds()
+    assert culprits(*play.evidence()) == {}
+
+
+@pytest.mark.parametrize("kind", ["digests agree", "no seed"])
+def test_liars_that_agree_on_a_seed_that_is_not_theirs_are_named(kind: str) -> None:
+    play = Play.of(4, [0, 2])
+    liars = sorted(play.liars)
+    lie(play, kind, *liars, random.Random(3))
+    named = culprits(*play.evidence())
+    if kind == "no seed":
+        assert named == dict.fromkeys(liars, Reason.NO_SEED)
+    else:  # the seed made up is shown, and is neither's mask
+        assert named == dict.fromkeys(liars, Reason.FALSE_POINT)
+    play.made_up.clear()
+    assert culprits(*play.evidence()) == dict.fromkeys(liars, Reason.NO_SEED)
+
+
+def test_shifts_of_two_blobs_that_cancel_are_a_lie() -> None:
+    play = Play.of(3, [0])
+    (liar,) = play.liars
+    by = field_blob(4)
+    play.shift(liar, 0, by)
+    play.shift(liar, 1, blobs.negate(by))
+    assert culprits(*play.evidence()) == {liar: Reason.CONTRADICTION}
+
+
+@pytest.mark.parametrize("lies", [1, 2, 3])
+def test_who_has_an_honest_hospital_left_out_is_named_though_the_sum_holds(lies: int) -> None:
+    play = Play.of(5, [0])
+    (liar,), honest = play.liars, play.indices[1:]
+    for other in honest[:lies]:
+        play.digest(liar, other, bytes(32))
+    assert play.left_out == ({liar} if lies > 1 else {liar, honest[0]})
+    assert play.holds()
+    case, accusation, evidence = play.evidence(asked=False)
+    assert culprits(case, accusation, evidence) == {liar: Reason.FALSE_DIGEST}
+    assert false_digests(play.statements, dropped_seeds(case, evidence.key_roots)) == {liar}
+
+
+def test_two_liars_that_oust_an_honest_hospital_and_survive_are_named() -> None:
+    play = Play.of(5, [0, 1])
+    victim = play.indices[2]
+    for liar in play.liars:
+        play.digest(liar, victim, bytes(32))
+    assert play.left_out == {victim}
+    assert culprits(*play.evidence(asked=False)) == dict.fromkeys(sorted(play.liars), Reason.FALSE_DIGEST)
+
+
+@settings(max_examples=100)
+@given(st.integers(2, 12), st.data())
+def test_who_stays_agrees_and_few_liars_take_few_honest_hospitals_along(size: int, data: st.DataObject) -> None:
+    liars = data.draw(st.sets(st.integers(0, size - 1), max_size=size))
+    statements = {
+        i: Statement(b"", {j: bytes([min(i, j), max(i, j)]) for j in range(size) if j != i}) for i in range(size)
+    }
+    for liar in liars:
+        targets = data.draw(st.sets(st.sampled_from([i for i in range(size) if i != liar])))
+        seeds = {**statements[liar].seeds, **{other: bytes([liar]) for other in targets}}
+        statements[liar] = replace(statements[liar], seeds=seeds)
+    gone = disagreeing(statements)
+    assert all(statements[i].seeds[j] == statements[j].seeds[i] for i, j in combinations(set(range(size)) - gone, 2))
+    assert len(gone - liars) <= len(liars) ** 2
+    assert disagreeing(dict(reversed(statements.items()))) == gone
+
+
+def test_an_honest_hospital_shows_nothing_of_its_update() -> None:
+    """Of five, one has dropped out and two lie about the masks that they share with the two honest ones."""
+    play = Play.of(5, [1, 3], [2])
+    honest = sorted(set(play.survivors) - play.liars)
+    for liar in play.liars:
+        for other in honest:
+            play.shift_to_match(liar, other, 0, field_blob(liar + other))
+    case, accusation, evidence = play.evidence()
+    assert culprits(case, accusation, evidence) == dict.fromkeys(sorted(play.liars), Reason.FALSE_POINT)
+    dropped = dropped_seeds(case, evidence.key_roots)
+    bare = []
+    for index in honest:
+        own = own_seed(evidence.own_roots[index], CONTEXT)
+        shown = {other: seed for (one, other), seed in evidence.seeds.items() if one == index}
+        assert shown == {liar: play.base.pairs[index][liar] for liar in play.liars}
+        known = shown | {other: seeds[index] for other, seeds in dropped.items()}
+        assert known.keys() == set(play.indices) - set(honest)
+        uploaded = [Blob(blob) for blob in play.uploads[index]]
+        bare.append([without(blob, mask(index, own, known, n)) for n, blob in enumerate(uploaded)])
+    updates = [play.update(play.indices.index(index)) for index in honest]
+    for left, update in zip(bare, updates, strict=True):
+        assert is_uniform(*left)
+        assert is_uniform(*(without(one, other) for one, other in zip(left, update, strict=True)))
+    for n in range(BLOBS):  # all that is had is what the sum is made of
+        assert blobs.add(left[n] for left in bare) == blobs.add(update[n] for update in updates)
+
+
+def test_a_hospital_shows_seeds_to_none_but_who_contradicts_it() -> None:
+    play = Play.of(4, [3])
+    honest = play.indices[0]
+    accusation = play.case.accusation(play.wires())
+    given = play.points(play.case, accusation)
+    theirs = {index: points for index, points in given.items() if index != honest}
+    assert shown_seeds(honest, play.base.pairs[honest], given[honest], theirs) == {}
+    (liar,) = play.liars
+    theirs[liar] = {**theirs[liar], honest: Commitment(given[honest][play.indices[1]])}
+    assert shown_seeds(honest, play.base.pairs[honest], given[honest], theirs) == {liar: play.base.pairs[honest][liar]}
+
+
+@pytest.fixture(scope="module")
+def accused() -> tuple[Case, bytes, Evidence]:
+    """One liar and one that dropped out, of four."""
+    play = Play.of(4, [0], [3])
+    play.shift(play.indices[0], 0, field_blob(5))
+    return play.evidence()
+
+
+@pytest.mark.parametrize("piece", ["statements", "uploads", "own_roots", "key_roots"])
+def test_an_accuser_that_leaves_out_a_piece_proves_nothing(accused: tuple[Case, bytes, Evidence], piece: str) -> None:
+    case, accusation, evidence = accused
+    held = dict(getattr(evidence, piece))
+    missing = sorted(held)[0]
+    del held[missing]
+    with pytest.raises(EvidenceMalformed, match=rf"hospitals \[{missing}\] are missing"):
+        culprits(case, accusation, replace(evidence, **{piece: held}))
+
+
+def test_an_accuser_that_changes_a_piece_proves_nothing(accused: tuple[Case, bytes, Evidence]) -> None:
+    case, accusation, evidence = accused
+    first, *_ = survivors = case.survivors
+    gone = (case.dealings.keys() - set(survivors)).pop()
+    upload = [evidence.uploads[first][0], field_blob(6)]
+    forged = {**evidence.statements, first: bytes(32) + evidence.statements[first][32:]}
+    for changed, said in (
+        (replace(evidence, uploads={**evidence.uploads, first: upload}), "is not what it stated"),
+        (replace(evidence, uploads={**evidence.uploads, first: []}), "is not what it stated"),
+        (replace(evidence, statements=forged), "not those of the accusation"),
+        (replace(evidence, points={**evidence.points, gone: b""}), "do not belong here"),
+        (replace(evidence, seeds={(first, gone): bytes(32)}), "do not belong here"),
+        (replace(evidence, uploads={**evidence.uploads, gone: upload}), "do not belong here"),
+        (replace(evidence, own_roots={**evidence.own_roots, first: 1}), "own root of hospital"),
+        (replace(evidence, own_roots={**evidence.own_roots, first: -1}), "own root of hospital"),
+        (replace(evidence, own_roots={**evidence.own_roots, first: 1 << 256}), "own root of hospital"),
+        (replace(evidence, key_roots={gone: 1}), "key root of hospital"),
+        (replace(evidence, key_roots={gone: BLS_MODULUS}), "key root of hospital"),
+    ):
+        with pytest.raises(EvidenceMalformed, match=said):
+            culprits(case, accusation, changed)
+    with pytest.raises(EvidenceMalformed, match="not those of the accusation"):
+        culprits(case, bytes(32), evidence)
+
+
+def test_an_accuser_that_let_hospitals_that_disagree_survive_proves_nothing(
+    accused: tuple[Case, bytes, Evidence],
+) -> None:
+    case, _, evidence = accused
+    first, second, *_ = case.survivors
+    raw = evidence.statements[first]
+    statement = parse_statement(raw, case.dealings.keys() - {first})
+    seeds = {**statement.seeds, second: bytes(32)}
+    changed = {**evidence.statements, first: replace(statement, seeds=seeds).to_wire()}
+    with pytest.raises(EvidenceMalformed, match="had to be left out"):
+        culprits(case, case.accusation(changed), replace(evidence, statements=changed))
+
+
+def test_a_verdict_does_not_depend_on_any_order(accused: tuple[Case, bytes, Evidence]) -> None:
+    case, accusation, evidence = accused
+    backwards = Evidence(**{name: dict(reversed(piece.items())) for name, piece in vars(evidence).items()})
+    turned = replace(case, **{of: dict(reversed(getattr(case, of).items())) for of in ("dealings", "commitments")})
+    assert list(culprits(turned, accusation, backwards).items()) == list(culprits(*accused).items())
+    assert culprits(*accused) == {case.survivors[0]: Reason.CONTRADICTION}
+
+
+def test_an_accusation_binds_all_that_decides_whether_the_sum_holds(accused: tuple[Case, bytes, Evidence]) -> None:
+    case, accusation, evidence = accused
+    first = case.survivors[0]
+    dealing = case.dealings[first]
+    others = [
+        replace(case, cohort=replace(case.cohort, context=bytes(128))),
+        replace(case, weights={**case.weights, first: case.weights[first] + 1}),
+        replace(case, commitments={**case.commitments, first: case.commitments[first][::-1]}),
+        replace(case, commitments={i: c for i, c in case.commitments.items() if i != first}),
+        replace(case, dealings={i: d for i, d in case.dealings.items() if i in case.commitments}),
+        replace(case, dealings={**case.dealings, first: replace(dealing, key=bytes(32))}),
+        replace(case, dealings={**case.dealings, first: replace(dealing, own_digest=bytes(32))}),
+    ]
+    found = {other.accusation(evidence.statements) for other in others}
+    found.add(case.accusation({**evidence.statements, first: b""}))
+    assert len(found | {accusation}) == len(others) + 2
+
+
+def test_statements_and_points_are_what_their_bytes_say(accused: tuple[Case, bytes, Evidence]) -> None:
+    case, _, evidence = accused
+    first = case.survivors[0]
+    for raw, parse, others in (
+        (evidence.statements[first], parse_statement, case.dealings.keys() - {first}),
+        (evidence.points[first], parse_points, set(case.survivors) - {first}),
+    ):
+        made = parse(raw, others)
+        assert (made.to_wire() if isinstance(made, Statement) else points_to_wire(made)) == raw
+        for wrong in (b"", raw[:-1], raw + b"\0"):
+            with pytest.raises(ShapeWrong):
+                parse(wrong, others)
+    with pytest.raises(PointMalformed):
+        parse_points(bytes(96), set(case.survivors) - {first})
