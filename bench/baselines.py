@@ -50,8 +50,9 @@ WHAT = (
     "seconds of a round as if every hospital had its own machine (bench/own_machines.py), and wall_s by this machine's"
     " clock, hospitals one after another; medians without the first round, of the slowest hospital of each stage;"
     " peak_rss_mb of the server, of the largest hospital, and on the private side of the chain and of all processes"
-    " that make cell proofs, in MiB; helpers_cpu_s of the same two (the chain's with all questions), for server_s"
-    " is by the clock and grows with what else this machine does; stages: MiB to and from a hospital, seconds by part"
+    " that make cell proofs, in MiB; helpers_cpu_s of the same two, the chain's with all that it does meanwhile; cpu_s:"
+    " round_s with the server's CPU time and its helpers' in place of its wall time, which grows with whatever else"
+    " this machine does; stages: MiB to and from a hospital, and seconds by part"
 )
 TO_KNOW = (
     "private is masked and verified: hospitals commit to their updates on chain, and the contract adds the commitments"
@@ -68,7 +69,7 @@ TO_KNOW = (
 )
 SHADES = {"training": "#c9b458", "hospitals' other work": "#2f6f9f", "server, and chain": "#8a8f98"}
 MOST_PARTS = 14
-RATIOS = {"ratio_to_flower": "plain", "ratio_to_secaggplus": "SecAgg+"}
+RATIOS = {"flower": "plain", "secaggplus": "SecAgg+"}
 BITS = 8  # of the private side, at most
 MOST_ON_CHAIN = 36  # blobs of a sum that are published as such; of more, hashes
 WINDOWS = dict.fromkeys(("join", "commit", "upload", "publish", "score", "reveal"), 100_000)  # no deadline is measured
@@ -152,10 +153,12 @@ def measure_size(
             task = training_spec(data, params, rounds, publication)
             about = {"bits": task.update.bits, "blobs": task.update_blobs, "publication": task.update.publication}
             measured("private", about, lambda place, task=task: run_private(place, data, task))
-    for row in found[1:]:
-        row["ratio_to_flower"] = round(row["round_s"] / found[0]["round_s"], 2)
-    for row in found[2:]:
-        row["ratio_to_secaggplus"] = round(row["round_s"] / found[1]["round_s"], 2)
+    for row in found:
+        row["cpu_s"] = round(row["client_cpu_s"] + row["server_cpu_s"] + sum(row.get("helpers_cpu_s", {}).values()), 4)
+    for place, other in enumerate(RATIOS):
+        for row in found[place + 1 :]:
+            row[f"ratio_to_{other}"] = round(row["round_s"] / found[place]["round_s"], 2)
+            row[f"cpu_ratio_to_{other}"] = round(row["cpu_s"] / found[place]["cpu_s"], 2)
     found[1]["farthest_from_plain"] = float(f"{np.abs(models['secaggplus'] - models['plain']).max():.2g}")
     return found
 
@@ -221,7 +224,7 @@ def medians(rounds: Sequence[Any]) -> Any:
     return round(median(rounds), 4)
 
 
-def plot(result: dict[str, Any], folder: Path) -> None:
+def plot(result: dict[str, Any], folder: Path, name: str) -> None:
     """A row of axes for each size: all sides, and what the last private side's seconds went into."""
     sizes = [
         list(rows) for _, rows in itertools.groupby(result["rows"], key=lambda row: (row["clients"], row["params"]))
@@ -230,7 +233,7 @@ def plot(result: dict[str, Any], folder: Path) -> None:
     for place, rows in enumerate(sizes):
         plot_sides(axes[2 * place], rows)
         plot_parts(axes[2 * place + 1], rows[-1])
-    write_figure(folder, "baselines", drawn)
+    write_figure(folder, name, drawn)
 
 
 def plot_sides(axes: Axes, rows: Sequence[dict[str, Any]]) -> None:
@@ -240,7 +243,7 @@ def plot_sides(axes: Axes, rows: Sequence[dict[str, Any]]) -> None:
         for (name, colour), seconds in zip(SHADES.items(), shares, strict=True):
             axes.bar(place, seconds, bottom=bottom, color=colour, width=0.6, label=None if place else name)
             bottom += seconds
-        ratios = [f"{row[key]:g} × {of}" for key, of in RATIOS.items() if key in row]
+        ratios = [f"{row[key]:.1f} × {of}" for other, of in RATIOS.items() if (key := f"ratio_to_{other}") in row]
         axes.text(place, bottom, "\n".join([f"{row['round_s']:.2g} s", *ratios]), ha="center", va="bottom", fontsize=9)
     axes.set_xticks(range(len(rows)), [label_of(row) for row in rows])
     axes.set_ylim(0, 1.25 * max(row["round_s"] for row in rows))
@@ -292,6 +295,7 @@ def main() -> None:
         help=f"how private sums are published, a row each; by default blobs up to {MOST_ON_CHAIN} of them",
     )
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the result goes")
+    parser.add_argument("--name", default="baselines", help="of the result's files")
     given = parser.parse_args()
     if min(given.clients) < 3:
         parser.error("SecAgg+ takes three clients at least")
@@ -304,8 +308,8 @@ def main() -> None:
             clients, params, given.rounds, given.rows, given.shares, given.threshold, given.publications
         )
         result["rows"] += rows
-        write_result(given.results, "baselines", result)  # a larger size may not fit this machine
-        plot(result, given.results)
+        write_result(given.results, given.name, result)  # a larger size may not fit this machine
+        plot(result, given.results, given.name)
         for row in rows:
             say(f"{row['name']}: {row['round_s']:.2f} s a round ({row['wall_s']:.2f} s by this machine's clock)")
 

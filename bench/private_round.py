@@ -396,6 +396,10 @@ def watch_server(parts: Parts, aggregator: Any) -> None:
     parts.watch("commit on chain", aggregator.ledger, "commit_updates")
     parts.watch("fix survivors on chain", aggregator.ledger, "fix_survivors")
     parts.watch("publish on chain", aggregator.ledger, "publish_sums", "publish_digests")
+    chain = aggregator.ledger.connection
+    parts.watch("estimate gas", chain._web3.eth, "estimate_gas")
+    parts.watch("send transactions", chain._web3.eth, "send_raw_transaction")
+    parts.watch("await receipts", chain, "receipt")
 
 
 def server(plan_file: str) -> None:
