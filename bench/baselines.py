@@ -1,4 +1,4 @@
-"""Flower's SecAgg+ and plain Flower, at the sizes asked for: what a private round is to be compared with.
+"""The private round against plain Flower and against Flower's SecAgg+, at the sizes asked for, in one run.
 
 Every hospital holds as many rows, however many hospitals there are, and trains one local epoch on them, so that the
 same work is done at every size; they are drawn with replacement from one pool: 100 hospitals could not share 398.
@@ -14,26 +14,33 @@ import json
 import signal
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
+import private_round
 import secaggplus
 import tomli_w
 from children import Child
-from consilium_chain.task_spec import TaskSpec
+from consilium_chain.localnode import LocalNode
+from consilium_chain.task_spec import MAX_BLOBS, ModelSpec, TaskSpec
 from consilium_cli.demo.datasets import DemoData, deal_wdbc, write_csv
+from consilium_cli.demo.network import GAS_MONEY, Role, build, prepare_output
+from consilium_cli.demo.options import DemoOptions
 from consilium_cli.demo.task_file import TaskSettings, task_spec
 from consilium_client.metrics import accuracy
 from consilium_client.models import predict
 from consilium_client.standardise import Standardiser, table_sums
 from consilium_client.tables import read_table
+from consilium_zk.packing import LaneLayout
+from matplotlib.axes import Axes
 from numpy.typing import NDArray
-from results_store import header, say, write_result
+from results_store import figure, header, say, write_figure, write_result
 
 SEED = 0
+Told = tuple[list[dict[str, Any]], NDArray[np.float32]]
 RESULTS = Path(__file__).resolve().parent / "results"
 HIDDEN = {100_000: [300, 300], 1_000_000: [970, 1000], 10_000_000: [3150, 3150]}  # widths of the MLP; 1M as in round.py
 # SecAgg+ is made for few neighbours each. With all of 100, Shamir's sharing (in Python) takes the server 150 s a round.
@@ -42,8 +49,37 @@ ROWS = 100  # of a hospital, as bench/round.py deals on average
 WHAT = (
     "seconds of a round as if every hospital had its own machine (bench/own_machines.py), and wall_s by this machine's"
     " clock, hospitals one after another; medians without the first round, of the slowest hospital of each stage;"
-    " peak_rss_mb of the server and of the largest hospital in MiB; stages: MiB to and from a hospital"
+    " peak_rss_mb of the server, of the largest hospital, and on the private side of the chain and of all processes"
+    " that make cell proofs, in MiB; helpers_cpu_s of the same two, the chain's with all that it does meanwhile; cpu_s:"
+    " round_s with the server's CPU time and its helpers' in place of its wall time, which grows with whatever else"
+    " this machine does; stages: MiB to and from a hospital, and seconds by part"
 )
+TO_KNOW = (
+    "private is masked and verified: hospitals commit to their updates on chain, and the contract adds the commitments"
+    " up; neither plain Flower nor SecAgg+ shows anybody that a sum is right",
+    "the private round ends with the published sum: how it is judged then is left out, as the others judge nothing;"
+    " canaries are off, with which the contract would add up later",
+    "SecAgg+ as Flower ships it seeds masks with 32 bits of the shared secret, which can all be tried; private masks"
+    " are ChaCha20's under keys of 256 bits",
+    "private updates have `bits` bits a parameter, SecAgg+'s 22 and plain ones 32: time and bytes go by the bits",
+    "training is one epoch of few rows, train_cpu_s: the less there is of it, the larger are ratios to plain Flower",
+    "the chain is anvil, which mines each transaction at once: no block interval is in a round; its work on"
+    " transactions is in server_s, that on hospitals' questions in nobody's",
+    "server_s far above server_cpu_s on a side without helpers says that something else ran on this machine: then only"
+    " cpu_s and cpu_ratio_to_… compare",
+    "of publication `digests` only the sums' hashes go on chain and the sums into a store: no cell proofs are needed",
+)
+SHADES = {
+    "training": "#c9b458",
+    "hospital's other work": "#2f6f9f",
+    "server": "#8a8f98",
+    "chain, cell proofs": "#d9d9d9",
+}
+MOST_PARTS = 14
+RATIOS = {"flower": "plain", "secaggplus": "SecAgg+"}
+BITS = 8  # of the private side, at most
+MOST_ON_CHAIN = 36  # blobs of a sum that are published as such; of more, hashes
+WINDOWS = dict.fromkeys(("join", "commit", "upload", "publish", "score", "reveal"), 100_000)  # no deadline is measured
 PATIENCE = 6 * 3600.0  # seconds for one side's rounds
 
 
@@ -61,59 +97,82 @@ def deal(hospitals: int, rows: int, seed: int) -> DemoData:
     )
 
 
-def training_spec(data: DemoData, params: int) -> TaskSpec:
-    """One local epoch, as bench/round.py's large model. Nothing is packed here: few bits let 10M into a task file."""
-    demo = task_spec(data, TaskSettings()).model_dump()
-    changes = {
+def training_spec(data: DemoData, params: int, rounds: int = 1, publication: str | None = None) -> TaskSpec:
+    """One local epoch, as bench/round.py's large model, and for the private side the rest of a task: one cohort, equal
+    weights, no canaries, as many bits as fit into its blobs.
+
+    publication: "blobs", "digests", or by how many blobs there are.
+    """
+    demo = task_spec(data, TaskSettings(rounds=rounds, cohorts=1, windows=WINDOWS)).model_dump()
+    spec = {
+        **demo,
         "model": {"name": "mlp", "hidden": HIDDEN[params]},
         "training": {**demo["training"], "epochs": 1, "learning_rate": 0.05},
-        "update": {**demo["update"], "bits": 2},
         "rounds": {**demo["rounds"], "max_weight": 1},
+        "judging": {**demo["judging"], "canaries": False},
     }
-    return TaskSpec.model_validate({**demo, **changes})
+    count = ModelSpec(**spec["model"]).parameters(data.schema.columns)
+    bits = next(b for b in range(BITS, 0, -1) if LaneLayout(b, len(data.hospitals)).blobs_for(count) <= MAX_BLOBS)
+    blobs = LaneLayout(bits, len(data.hospitals)).blobs_for(count)
+    how = publication or ("blobs" if blobs <= MOST_ON_CHAIN else "digests")
+    update = {"bits": bits, "value_range": 0.2, "clip_norm": 3.0, "publication": how, "masked": True}
+    return TaskSpec.model_validate({**spec, "update": update})
 
 
 def measure_size(
-    clients: int, params: int, rounds: int, rows: int, num_shares: float, threshold: float
+    clients: int, params: int, rounds: int, rows: int, num_shares: float, threshold: float, publications: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """A row of plain Flower and one of SecAgg+, from the same start on the same rows.
+    """Rows of plain Flower, of SecAgg+ and of the private round, on the same rows; the first two from the same start.
 
     `params` is a key of HIDDEN; `num_shares` and `threshold` are SecAggPlusWorkflow's, integers or fractions, but a
-    count above `clients` is all of them.
+    count above `clients` is all of them. `publications` are `training_spec`'s, each of which is a private row.
     """
     data = deal(clients, rows, SEED)
     spec = training_spec(data, params)
-    found, models = [], []
+    masked = {"num_shares": min(num_shares, clients), "threshold": threshold, "max_weight": max(rows, 1000)}
+    found, models = [], {}
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         home = Path(folder)
         features, labels = prepare(home, data, spec)
-        for name in ("plain", "secaggplus"):
+        files = [str(home / f"rows-{index}.npz") for index in range(clients)]
+
+        def measured(name: str, about: dict[str, Any], side: Callable[[Path], Told]) -> None:
             say(f"{name}: {clients} hospitals, {spec.parameters:,} parameters, {rounds} rounds")
-            masked = {"num_shares": min(num_shares, clients), "threshold": threshold, "max_weight": max(rows, 1000)}
-            secure = masked if name == "secaggplus" else {}
-            told, model = run(home / name, [str(home / f"rows-{i}.npz") for i in range(clients)], rounds, secure)
-            models.append(model)
+            told, model = side(home / f"{name}-{len(found)}")
+            models[name] = model
             found.append(
                 {
                     "name": name,
                     "clients": clients,
                     "params": spec.parameters,
                     "rows": rows,
-                    **secure,
+                    **about,
                     **medians(told[1:]),
                     "peak_rss_mb": {key: round(value) for key, value in told[-1]["peak_rss_mb"].items()},
                     "accuracy": round(accuracy(labels, predict(spec.model, spec.data.columns, model, features)), 4),
                     "rounds": rounds - 1,
                 }
             )
-    found[1]["ratio_to_plain"] = round(found[1]["round_s"] / found[0]["round_s"], 2)
-    found[1]["farthest_from_plain"] = float(f"{np.abs(models[1] - models[0]).max():.2g}")  # of any parameter
+
+        measured("plain", {}, lambda place: run(place, files, rounds, {}))
+        measured("secaggplus", masked, lambda place: run(place, files, rounds, masked))
+        for publication in publications or [None]:
+            task = training_spec(data, params, rounds, publication)
+            about = {"bits": task.update.bits, "blobs": task.update_blobs, "publication": task.update.publication}
+            measured("private", about, lambda place, task=task: run_private(place, data, task))
+    for row in found:
+        row["cpu_s"] = round(row["client_cpu_s"] + row["server_cpu_s"] + sum(row.get("helpers_cpu_s", {}).values()), 4)
+    for place, other in enumerate(RATIOS):
+        for row in found[place + 1 :]:
+            row[f"ratio_to_{other}"] = round(row["round_s"] / found[place]["round_s"], 2)
+            row[f"cpu_ratio_to_{other}"] = round(row["cpu_s"] / found[place]["cpu_s"], 2)
+    found[1]["farthest_from_plain"] = float(f"{np.abs(models['secaggplus'] - models['plain']).max():.2g}")
     return found
 
 
 def prepare(home: Path, data: DemoData, spec: TaskSpec) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Writes task.toml and each hospital's standardised rows; returns the held-out features and labels."""
-    (home / "task.toml").write_text(tomli_w.dumps(spec.model_dump(mode="json")))
+    write_task(home, spec)
     tables = []
     for frame in [*data.hospitals, *data.held_out]:
         write_csv(frame, home / "rows.csv")
@@ -125,9 +184,13 @@ def prepare(home: Path, data: DemoData, spec: TaskSpec) -> tuple[NDArray[np.floa
     return standardiser.transform(held_out), held_out.labels
 
 
-def run(
-    home: Path, rows: Sequence[str], rounds: int, secure: dict[str, float]
-) -> tuple[list[dict[str, Any]], NDArray[np.float32]]:
+def write_task(home: Path, spec: TaskSpec) -> bytes:
+    raw = tomli_w.dumps(spec.model_dump(mode="json")).encode()
+    (home / "task.toml").write_bytes(raw)
+    return raw
+
+
+def run(home: Path, rows: Sequence[str], rounds: int, secure: dict[str, float]) -> Told:
     """Every round as the server child tells it, and the last model."""
     home.mkdir()
     plan = secaggplus.Plan(str(home), str(home.parent / "task.toml"), rows, rounds, SEED, **secure)
@@ -137,11 +200,84 @@ def run(
     return json.loads((home / "rounds.json").read_text()), np.load(home / "model.npy", allow_pickle=False)
 
 
+def run_private(home: Path, data: DemoData, spec: TaskSpec) -> Told:
+    """The same of the platform's own rounds, on a chain of their own."""
+    prepare_output(home)
+    options = DemoOptions(hospitals=len(data.hospitals), voters=1, seed=SEED, output=home)
+    with LocalNode() as node:
+        network = build(options, data, write_task(home, spec), node)
+        hospitals = network.of(Role.HOSPITAL)
+        for party in hospitals:
+            network.treasury.connection.send_ether(party.address, GAS_MONEY)  # no sponsor is there to pay for joining
+        (aggregator,), (voter,) = network.of(Role.AGGREGATOR), network.of(Role.VOTER)
+        plan = private_round.Plan(
+            home=str(home),
+            aggregator=str(aggregator.home / "node.toml"),
+            hospitals=[str(party.home / "node.toml") for party in hospitals],
+            voter=str(voter.home / "node.toml"),
+            rounds=spec.rounds.rounds,
+            chain=node.process.pid,
+        )
+        plan.write(home / "plan.json")
+        with Child([private_round.__file__, "server", str(home / "plan.json")], home / "server.log") as child:
+            child.wait(PATIENCE)
+    return json.loads((home / "rounds.json").read_text()), np.load(home / "model.npy", allow_pickle=False)
+
+
 def medians(rounds: Sequence[Any]) -> Any:
     """Of nested mappings of equal shape: the same mapping of medians."""
     if isinstance(rounds[0], dict):
         return {key: medians([one[key] for one in rounds]) for key in rounds[0]}
     return round(median(rounds), 4)
+
+
+def plot(result: dict[str, Any], folder: Path, name: str) -> None:
+    """A row of axes for each size: all sides, and what the last private side's seconds went into."""
+    sizes = [
+        list(rows) for _, rows in itertools.groupby(result["rows"], key=lambda row: (row["clients"], row["params"]))
+    ]
+    drawn, axes = figure(12, 4.4 * len(sizes), columns=2, rows=len(sizes))
+    for place, rows in enumerate(sizes):
+        plot_sides(axes[2 * place], rows)
+        plot_parts(axes[2 * place + 1], rows[-1])
+    write_figure(folder, name, drawn)
+
+
+def plot_sides(axes: Axes, rows: Sequence[dict[str, Any]]) -> None:
+    for place, row in enumerate(rows):
+        helpers_s = sum(row.get("helpers_cpu_s", {}).values())
+        shares = (row["train_cpu_s"], row["client_cpu_s"] - row["train_cpu_s"], row["server_cpu_s"], helpers_s)
+        bottom = 0.0
+        for (name, colour), seconds in zip(SHADES.items(), shares, strict=True):
+            axes.bar(place, seconds, bottom=bottom, color=colour, width=0.6, label=None if place else name)
+            bottom += seconds
+        ratios = [f"{row[key]:.1f} × {of}" for other, of in RATIOS.items() if (key := f"cpu_ratio_to_{other}") in row]
+        axes.text(place, bottom, "\n".join([f"{row['cpu_s']:.2g} s", *ratios]), ha="center", va="bottom", fontsize=9)
+    axes.set_xticks(range(len(rows)), [label_of(row) for row in rows])
+    axes.set_ylim(0, 1.25 * max(row["cpu_s"] for row in rows))
+    axes.set_ylabel("CPU seconds a round, each hospital on its own machine")
+    axes.set_title(f"{rows[0]['clients']} hospitals, {rows[0]['params']:,} parameters", loc="left")
+    axes.legend(loc="upper left", frameon=False, fontsize=9)
+
+
+def plot_parts(axes: Axes, row: dict[str, Any]) -> None:
+    parts = [
+        (seconds, f"{stage}: {part}", SHADES["hospital's other work" if side == "client" else "server"])
+        for stage, told in row["stages"].items()
+        for side in ("client", "server")
+        for part, seconds in told.get(f"{side}_parts_s", {}).items()
+    ]
+    parts = sorted(parts)[-MOST_PARTS:]
+    axes.barh(range(len(parts)), [seconds for seconds, _, _ in parts], color=[colour for _, _, colour in parts])
+    axes.set_yticks(range(len(parts)), [name for _, name, _ in parts], fontsize=9)
+    axes.set_xlabel("seconds: hospital's by CPU, server's by the clock")
+    axes.set_title(f"{label_of(row)}: what takes longest".replace("\n", " "), loc="left")
+
+
+def label_of(row: dict[str, Any]) -> str:
+    if row["name"] != "private":
+        return {"plain": "plain Flower", "secaggplus": "SecAgg+"}[row["name"]]
+    return f"private ({row['publication']})\n{row['bits']} bits, {row['blobs']} blobs"
 
 
 def main() -> None:
@@ -159,19 +295,31 @@ def main() -> None:
     parser.add_argument(
         "--threshold", type=json.loads, default=2 / 3, help="SecAgg+'s reconstruction_threshold: a count or a fraction"
     )
+    parser.add_argument(
+        "--publications",
+        nargs="+",
+        choices=["blobs", "digests"],
+        default=[],
+        help=f"how private sums are published, a row each; by default blobs up to {MOST_ON_CHAIN} of them",
+    )
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the result goes")
+    parser.add_argument("--name", default="baselines", help="of the result's files")
     given = parser.parse_args()
     if min(given.clients) < 3:
         parser.error("SecAgg+ takes three clients at least")
     if given.rounds < 2:
         parser.error("the first round does not count: --rounds 2 at least")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as an exception, so that children are ended
-    result = header("bench/baselines.py " + " ".join(sys.argv[1:])) | {"what": WHAT, "rows": []}
+    result = header("bench/baselines.py " + " ".join(sys.argv[1:])) | {"what": WHAT, "to_know": TO_KNOW, "rows": []}
     for clients, params in itertools.product(given.clients, given.params):
-        result["rows"] += measure_size(clients, params, given.rounds, given.rows, given.shares, given.threshold)
-        write_result(given.results, "baselines", result)  # a larger size may not fit this machine
-        for row in result["rows"][-2:]:
-            say(f"{row['name']}: {row['round_s']:.2f} s a round ({row['wall_s']:.2f} s by this machine's clock)")
+        rows = measure_size(
+            clients, params, given.rounds, given.rows, given.shares, given.threshold, given.publications
+        )
+        result["rows"] += rows
+        write_result(given.results, given.name, result)  # a larger size may not fit this machine
+        plot(result, given.results, given.name)
+        for row in rows:
+            say(f"{row['name']}: {row['round_s']:.2f} s a round, {row['cpu_s']:.2f} s by CPU time alone")
 
 
 if __name__ == "__main__":

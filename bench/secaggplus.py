@@ -32,7 +32,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from consilium_chain.task_spec import TaskSpec, parse_task_spec
@@ -80,12 +80,47 @@ class Plan:
         return cls(**json.loads(path.read_text()))
 
 
+class Report(TypedDict):
+    """What a hospital's process says of one answer: CPU seconds, of which some by name, and MiB of its peak so far."""
+
+    cpu_s: float
+    parts: dict[str, float]
+    peak_mib: float
+
+
 @dataclass
 class Traffic(Stage):
-    """A stage, and the most bytes that any hospital was sent in it and sent back."""
+    """A stage, and the most bytes that any hospital was sent in it and sent back.
+
+    Of what its seconds went into, parts by name, where somebody looked: of each the CPU seconds of the hospital that it
+    took longest, and the server's wall seconds.
+    """
 
     down: int = 0
     up: int = 0
+    client_parts: dict[str, float] = field(default_factory=dict)
+    server_parts: dict[str, float] = field(default_factory=dict)
+
+    def count(self, request: bytes, answer: bytes, report: Report) -> None:
+        """Adds one hospital's answer."""
+        self.cpu_s.append(report["cpu_s"])
+        self.down, self.up = max(self.down, len(request)), max(self.up, len(answer))
+        for name, seconds in report["parts"].items():
+            self.client_parts[name] = max(self.client_parts.get(name, 0.0), seconds)
+
+    def told(self) -> dict[str, Any]:
+        told: dict[str, Any] = {
+            "server_s": self.server_s,
+            "client_cpu_s": self.slowest_cpu_s,
+            "client_cpu_mean_s": sum(self.cpu_s) / max(1, len(self.cpu_s)),
+            "down_mb": self.down / MIB,
+            "up_mb": self.up / MIB,
+        }
+        return told | {
+            f"{side}_parts_s": parts
+            for side, parts in (("client", self.client_parts), ("server", self.server_parts))
+            if parts
+        }
 
 
 @dataclass
@@ -93,36 +128,32 @@ class Round:
     """One round as the server saw it. Seconds, and MiB of the processes' peaks so far."""
 
     wall_s: float = 0.0
-    train_cpu_s: float = 0.0  # of the slowest hospital
-    server_peak_mib: float = 0.0
-    hospital_peak_mib: float = 0.0
+    peaks_mib: dict[str, float] = field(default_factory=dict)  # "client" is the largest hospital
+    helpers_cpu_s: dict[str, float] = field(default_factory=dict)  # of processes beside the server's
     stages: list[Traffic] = field(default_factory=list)
+
+    def count(self, request: bytes, answer: bytes, report: Report) -> None:
+        """Adds one hospital's answer to the latest stage."""
+        self.stages[-1].count(request, answer, report)
+        self.peaks_mib["client"] = max(self.peaks_mib.get("client", 0.0), report["peak_mib"])
 
     def told(self) -> dict[str, Any]:
         return {
             "round_s": round_seconds(self.stages),
             "wall_s": self.wall_s,
             "client_cpu_s": hospital_seconds(self.stages),
-            "train_cpu_s": self.train_cpu_s,
+            "train_cpu_s": sum(stage.client_parts.get("train", 0.0) for stage in self.stages),
             "server_s": server_seconds(self.stages),
             "server_cpu_s": sum(stage.server_cpu_s for stage in self.stages),
-            "peak_rss_mb": {"server": self.server_peak_mib, "client": self.hospital_peak_mib},
-            "stages": {
-                stage.name: {
-                    "server_s": stage.server_s,
-                    "client_cpu_s": stage.slowest_cpu_s,
-                    "client_cpu_mean_s": sum(stage.cpu_s) / max(1, len(stage.cpu_s)),
-                    "down_mb": stage.down / MIB,
-                    "up_mb": stage.up / MIB,
-                }
-                for stage in self.stages
-            },
+            **({"helpers_cpu_s": self.helpers_cpu_s} if self.helpers_cpu_s else {}),
+            "peak_rss_mb": self.peaks_mib,
+            "stages": {stage.name: stage.told() for stage in self.stages},
         }
 
 
-def peak_mib() -> float:
-    """This program's largest resident size so far; getrusage would count what it was started from as well."""
-    status = Path("/proc/self/status").read_text()
+def peak_mib(process: int | str = "self") -> float:
+    """A program's largest resident size so far; getrusage would count what it was started from as well."""
+    status = Path(f"/proc/{process}/status").read_text()
     return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM:"))
 
 
@@ -136,8 +167,20 @@ def hospitals(plan: Plan, connections: Sequence[Connection]) -> None:
     spec = parse_task_spec(Path(plan.task_file).read_bytes())
     features, labels = np.zeros((1, spec.data.columns), np.float32), np.zeros(1, np.int64)
     train(spec, initial_parameters(spec.model, spec.data.columns, 0), features, labels, 0)
+    fork(connections, lambda index: hospital(plan, spec, connections[index], index))
+
+
+def fork(connections: Sequence[Connection], hospital: Callable[[int], None]) -> None:
+    """One process per connection. A connection has one holder, so that the server hears of its death."""
+
+    def alone(index: int) -> None:
+        for other in range(len(connections)):
+            if other != index:
+                connections[other].close()
+        hospital(index)
+
     split = multiprocessing.get_context("fork")
-    children = [split.Process(target=hospital, args=(plan, spec, connections, i)) for i in range(len(connections))]
+    children = [split.Process(target=alone, args=(index,)) for index in range(len(connections))]
     for child in children:
         child.start()
     for connection in connections:
@@ -146,21 +189,25 @@ def hospitals(plan: Plan, connections: Sequence[Connection]) -> None:
         child.join()
 
 
-def hospital(plan: Plan, spec: TaskSpec, connections: Sequence[Connection], index: int) -> None:
-    """Answers until the server hangs up. A connection has one holder, so that the server hears of its death."""
-    for other in range(len(connections)):
-        if other != index:
-            connections[other].close()
+def hospital(plan: Plan, spec: TaskSpec, connection: Connection, index: int) -> None:
+    """Answers until the server hangs up."""
     np.random.seed()  # Flower rounds by numpy's global generator: processes split off one would round alike
-    trained_s: list[float] = []
-    app = training_app(plan, spec, index, trained_s.append)
+    parts: dict[str, float] = {}
+    app = training_app(plan, spec, index, lambda seconds: parts.update(train=seconds))
+    answer_all(connection, index, app, parts)
+
+
+def answer_all(
+    connection: Connection, index: int, app: Callable[[Message, Context], Message], parts: dict[str, float]
+) -> None:
+    """Answers until the server hangs up. `parts` are CPU seconds, which whoever works in `app` adds to."""
     context = Context(RUN, node_of(index), {}, RecordDict(), {})
-    while answer_one(connections[index], app, context, trained_s):
-        trained_s.clear()
+    while answer_one(connection, app, context, parts):
+        parts.clear()
 
 
 def answer_one(
-    connection: Connection, app: Callable[[Message, Context], Message], context: Context, trained_s: Sequence[float]
+    connection: Connection, app: Callable[[Message, Context], Message], context: Context, parts: dict[str, float]
 ) -> bool:
     """Answers one message, then what it took; False when the server has hung up. Keeps nothing large until the next."""
     try:
@@ -169,7 +216,7 @@ def answer_one(
         return False
     started = time.process_time()
     answer = written(app(read(request), context))
-    report = {"cpu_s": time.process_time() - started, "train_cpu_s": sum(trained_s), "peak_mib": peak_mib()}
+    report: Report = {"cpu_s": time.process_time() - started, "parts": parts, "peak_mib": peak_mib()}
     connection.send_bytes(answer)
     connection.send_bytes(json.dumps(report).encode())
     return True
@@ -237,7 +284,7 @@ class HospitalsGrid(Grid):  # type: ignore[misc]
             if context.state.array_records[MAIN_PARAMS_RECORD] is before:
                 raise RuntimeError("Flower gave the round up and left the model as it was: it says why above")
             self._clock.credit(now.stages[-1])
-            now.wall_s, now.server_peak_mib = time.perf_counter() - started, peak_mib()
+            now.wall_s, now.peaks_mib["server"] = time.perf_counter() - started, peak_mib()
 
         return one_round
 
@@ -254,13 +301,10 @@ class HospitalsGrid(Grid):  # type: ignore[misc]
             answer, report = self._ask(message.metadata.dst_node_id, request)
             self._clock.skip()
             answers.append(read(answer))
-            stage.cpu_s.append(report["cpu_s"])
-            stage.down, stage.up = max(stage.down, len(request)), max(stage.up, len(answer))
-            now.train_cpu_s = max(now.train_cpu_s, report["train_cpu_s"])
-            now.hospital_peak_mib = max(now.hospital_peak_mib, report["peak_mib"])
+            now.count(request, answer, report)
         return answers
 
-    def _ask(self, node: int, request: bytes) -> tuple[bytes, dict[str, float]]:
+    def _ask(self, node: int, request: bytes) -> tuple[bytes, Report]:
         connection = self._connections[node]
         try:
             connection.send_bytes(request)
@@ -326,11 +370,11 @@ def conduct(plan: Plan, connections: Sequence[Connection]) -> tuple[list[Round],
 
 
 @contextmanager
-def split_off(plan_file: str, count: int) -> Iterator[list[Connection]]:
-    """Connections to `count` hospitals' processes, which end when the context is left."""
+def split_off(program: str, plan_file: str, count: int) -> Iterator[list[Connection]]:
+    """Connections to `count` hospitals' processes, which `program` is and which end when the context is left."""
     pairs = [socket.socketpair() for _ in range(count)]
     theirs = [str(far.fileno()) for _, far in pairs]
-    command = [sys.executable, __file__, "hospitals", plan_file, *theirs]
+    command = [sys.executable, program, "hospitals", plan_file, *theirs]
     child = subprocess.Popen(command, pass_fds=[far.fileno() for _, far in pairs])
     for _, far in pairs:
         far.close()
@@ -346,7 +390,7 @@ def split_off(plan_file: str, count: int) -> Iterator[list[Connection]]:
 def server(plan_file: str) -> None:
     """Writes rounds.json and model.npy into the plan's home."""
     plan = Plan.read(Path(plan_file))
-    with split_off(plan_file, len(plan.rows)) as connections:
+    with split_off(__file__, plan_file, len(plan.rows)) as connections:
         rounds, model = conduct(plan, connections)
     home = Path(plan.home)
     np.save(home / "model.npy", model, allow_pickle=False)

@@ -9,6 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from consilium_chain.task_spec import spec_hash
+from consilium_client.models import initial_parameters
+from consilium_client.training import train
+from consilium_zk.constants import BYTES_PER_BLOB
+from consilium_zk.quantise import Quantiser, clip_norm
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -97,6 +102,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
+def features_and_labels(home: Path, index: int) -> tuple[Any, Any]:
+    with np.load(home / f"rows-{index}.npz", allow_pickle=False) as table:
+        return table["features"], table["labels"]
+
+
 def run(home: Path, name: str, rows: list[str], secure: dict[str, float]) -> tuple[dict[str, Any], Any]:
     (told,), model = baselines.run(home / name, rows, 1, secure)
     assert list(told["stages"]) == ["configure", *STAGES[name]]
@@ -125,3 +135,28 @@ def test_a_hospital_that_dies_ends_the_measurement(home: Path) -> None:
     rows = [str(home / f"rows-{index}.npz") for index in range(HOSPITALS - 1)]
     with pytest.raises(RuntimeError, match=f"hospital {HOSPITALS} ended in round 1"):
         baselines.run(home / "dead", [*rows, str(home / "nothing.npz")], 1, {})
+
+
+# The platform's own round
+
+
+def test_a_private_round_is_of_the_same_training_and_is_counted_whole(home: Path) -> None:
+    """Masked, summed and read from the public record: the mean of what all hospitals learnt, but for the rounding."""
+    data = baselines.deal(HOSPITALS, ROWS, 0)
+    spec = baselines.training_spec(data, 100_000, rounds=1)
+    (told,), found = baselines.run_private(home / "private", data, spec)
+    task_file = (home / "private" / "task.toml").read_bytes()
+    base = initial_parameters(spec.model, spec.data.columns, int.from_bytes(spec_hash(task_file)[:8], "big"))
+    trained = [train(spec, base, *features_and_labels(home, index), 1) for index in range(HOSPITALS)]
+    expected = np.mean([clip_norm(one - base, spec.update.clip_norm) for one in trained], axis=0)
+    step = Quantiser(spec.update.bits, spec.update.value_range).step
+    assert np.abs(expected).max() > 2 * step
+    assert np.abs(found - base - expected).max() <= 1.01 * step
+    stages = told["stages"]
+    assert list(stages) == ["configure", "update", "upload", "unmask"]
+    assert told["round_s"] == pytest.approx(sum(one["server_s"] + one["client_cpu_s"] for one in stages.values()))
+    assert 0 < told["train_cpu_s"] < told["client_cpu_s"]
+    assert told["server_s"] < told["wall_s"]
+    assert stages["upload"]["up_mb"] * 2**20 == pytest.approx(spec.update_blobs * BYTES_PER_BLOB, rel=0.01)
+    for stage in stages.values():
+        assert sum(stage["server_parts_s"].values()) <= stage["server_s"]
