@@ -33,7 +33,7 @@ from consilium_zk.tickets import Ticket, public_key, sign_ticket
 from eth_account import Account
 from numpy.typing import NDArray
 
-GAS_MONEY = 10**20
+GAS_MONEY = 10**19  # of the faucet's 10^22: tests have some hundreds of accounts
 TOKENS = 1_000_000 * TOKEN
 STAKE = 500_000 * TOKEN
 BOND = 1_000 * TOKEN

@@ -13,7 +13,7 @@ from consilium_chain.ledger import Ledger
 from consilium_chain.messages import Part, ReplyCode, signed_update_bytes
 from consilium_chain.proposal import task_params
 from consilium_chain.relaying import SignedUpdate, parse_signed_update
-from consilium_chain.task_spec import parse_task_spec
+from consilium_chain.task_spec import TOKEN, parse_task_spec
 from consilium_chain.views import Phase, Role, RoundState
 from consilium_cli.demo.datasets import deal_wdbc, write_csv
 from consilium_cli.demo.task_file import TaskSettings, task_toml
@@ -95,11 +95,12 @@ def start(chain: LocalChain, folder: Path, hospitals: int, masked: bool) -> Comm
     windows = dict.fromkeys(("join", "commit", "upload", "publish", "score", "reveal"), WINDOW)
     raw = task_toml(data, TaskSettings(rounds=1, cohorts=1, windows=windows, masked=masked)).encode()
     store = ArtifactStore(folder / "artifacts")
-    aggregator = chain.staked(Role.AGGREGATOR, 1)[0]
-    params = task_params(parse_task_spec(raw), store.put_file(raw), aggregator.address)
+    spec = parse_task_spec(raw)
+    (aggregator,) = chain.staked(Role.AGGREGATOR, 1, spec.money.aggregator_bond * TOKEN)
+    params = task_params(spec, store.put_file(raw), aggregator.address)
     task = chain.treasury.propose(params)
     aggregator.join_as_aggregator(task)
-    chain.staked(Role.VOTER, 1)[0].join_as_voter(task)
+    chain.staked(Role.VOTER, 1, params.voter_bond)[0].join_as_voter(task)
     settings = []
     for index, frame in enumerate(data.hospitals):
         write_csv(frame, folder / f"{index}.csv")

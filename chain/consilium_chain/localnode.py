@@ -19,6 +19,8 @@ CHAIN_ID = 31_337
 # Development accounts of anvil's public mnemonic: worth nothing anywhere.
 FAUCET_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
 START_TIMEOUT = 20.0
+# Of how many blocks. anvil would write those of all others to disk: gigabytes, which it leaves there when killed.
+KEPT_STATES = 512
 
 
 def free_port() -> int:
@@ -60,6 +62,7 @@ class LocalNode:
         self.url = f"http://127.0.0.1:{self.port}"
         command = [find_anvil(), "--host", "127.0.0.1", "--port", str(self.port)]
         command += ["--block-time", "0.25", "--mixed-mining", "--accounts", "1", "--silent"]
+        command += ["--prune-history", str(KEPT_STATES)]
         if genesis is not None:
             command += ["--timestamp", str(genesis)]
         sink = log or subprocess.DEVNULL

@@ -545,8 +545,8 @@ def test_canaries_are_set_once_before_publication_and_only_where_there_are_some(
     task = CanaryDriver(local_chain).to_committing().commit_all()
     assert isinstance(task, CanaryDriver)
     with refused("CanaryRound", taskId=task.task, round=1):  # nobody may show the sum's hash beside the canary's
-        task.aggregator.publish_sums(task.task, 1, 0b11, [task.cohort_sum(0, range(2))])
-    task.aggregator.publish_sums(task.task, 1, 0b11, [])
+        task.aggregator.publish_sums(task.task, 1, CohortsFate(0b11), [task.cohort_sum(0, range(2))])
+    task.aggregator.publish_sums(task.task, 1, CohortsFate(0b11), [])
     calls = task.aggregator._tasks.functions
     with refused("CanariesNotSet", taskId=task.task, round=1):
         task.aggregator.connection.send(calls.publish(task.task, 1, 0, 0, 0, 1))
@@ -563,7 +563,7 @@ def test_canaries_are_set_once_before_publication_and_only_where_there_are_some(
 
     plain = TaskDriver(local_chain).to_committing().commit_all()
     with refused("NotACanaryRound", taskId=plain.task, round=1):
-        plain.aggregator.publish_sums(plain.task, 1, 0b11, [], said)
+        plain.aggregator.publish_sums(plain.task, 1, CohortsFate(0b11), [], said)
 
 
 def test_ballots_of_a_canary_round_hold_two_scores_of_each_cohort(local_chain: LocalChain) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 from chain_driver import BOND, LocalChain, TaskDriver, refused
 from consilium_chain.deployment import LOCAL_UNBONDING
+from consilium_chain.ledger import CohortsFate
 from consilium_chain.views import Outcome, Phase, Role, SlashReason, VoidReason
 
 
@@ -87,7 +88,7 @@ def test_tick_voids_round_and_slashes_silent_aggregator(
 ) -> None:
     task = TaskDriver(local_chain).to_committing().commit_all()
     if publishing:
-        task.aggregator.publish_sums(task.task, 1, 0b11, [])
+        task.aggregator.publish_sums(task.task, 1, CohortsFate(0b11), [])
     task.pass_deadline()
     task.tick()
     state = task.operator.round_state(task.task, 1)

@@ -231,11 +231,15 @@ def questions() -> Iterator[tuple[Terms, RoundRecord]]:
         yield terms, any_record(source, terms)
 
 
+# No cohort of these rounds is dropped: that takes masks, and Masking.t.sol has it.
+RECORDED = [field.name for field in fields(RoundRecord) if field.name != "dropped"]
+
+
 def case(terms: Terms, record: RoundRecord) -> dict[str, Any]:
     opened = {"turned": str(record.turned or 0), "opened": plain(record.turned is not None)}
     return {
         "terms": {field.name: plain(getattr(terms, field.name)) for field in fields(Terms)},
-        "record": {field.name: plain(getattr(record, field.name)) for field in fields(RoundRecord)} | opened,
+        "record": {name: plain(getattr(record, name)) for name in RECORDED} | opened,
         "answer": answer(settle(terms, record)),
     }
 
