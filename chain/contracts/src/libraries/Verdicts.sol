@@ -140,6 +140,7 @@ library Verdicts {
     {
         if (!round.members.has(index)) return ITaskTypes.PayoutReason.SatOut;
         if (round.pending.has(index)) return ITaskTypes.PayoutReason.NotCommitted;
+        if (round.guilty.has(index)) return ITaskTypes.PayoutReason.FalseUpload;
         if (!verdict.summed.has(index)) {
             return verdict.withheld.has(index) ? ITaskTypes.PayoutReason.Withheld : ITaskTypes.PayoutReason.NotInSum;
         }

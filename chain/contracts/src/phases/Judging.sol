@@ -73,8 +73,8 @@ abstract contract Judging is TaskBase, ITaskRounds {
 
         Scores.save(task.scores, number, index, scores);
         round.revealed = round.revealed.with(index);
-        // Where the contract itself compared what is published, nobody is asked.
-        bool isAsked = task.params.digests || task.params.canaries;
+        // Where the contract itself compared what is published, and nobody is named, nobody is asked.
+        bool isAsked = task.params.digests || task.params.canaries || round.named != 0;
         if (isAsked && scores[0] == Scores.DOES_NOT_MATCH) round.mismatched = round.mismatched.with(index);
         emit ScoresRevealed(taskId, number, msg.sender, scores);
     }
