@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
@@ -76,6 +76,16 @@ class ShownBlinders:
     blob: int
     seed: bytes
     blinders: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Accusation:
+    """What the aggregator says of a cohort whose sum does not hold: `accusation` is what hospitals testify about
+    (`consilium_zk.blame`), `evidence` the keccak256 of a file in the artifact store. 32 bytes each.
+    """
+
+    accusation: bytes
+    evidence: bytes
 
 
 class Ledger:
@@ -259,6 +269,22 @@ class Ledger:
                     found.append(ShownBlinders(given["cohort"], blob, bytes(given["seed"]), blinders))
         return found
 
+    def accusations(self, task: int, round_: int) -> dict[int, Accusation]:
+        """By cohort."""
+        return {
+            event.values["cohort"]: Accusation(bytes(event.values["accusation"]), bytes(event.values["evidence"]))
+            for event in self._events_of_task("CohortAccused", taskId=task, round=round_)
+        }
+
+    def testimonies(self, task: int, round_: int) -> tuple[dict[int, bytes], dict[int, bytes]]:
+        """Of step 0 and of step 1, by index of hospital: the first that each gave in that step."""
+        indices = {hospital.node: index for index, hospital in enumerate(self.hospitals(task))}
+        found: tuple[dict[int, bytes], dict[int, bytes]] = {}, {}
+        for event in self._events_of_task("Testified", taskId=task, round=round_):
+            testimony = bytes(event.values["testimony"])
+            found[event.values["step"]].setdefault(indices[event.values["hospital"]], testimony)
+        return found
+
     def task_events(self, name: str, task: int) -> list[Event]:
         """All events of this name and task, in order."""
         return list(self._events_of_task(name, taskId=task))
@@ -435,6 +461,18 @@ class Ledger:
                     calls.append(([publish], _GAS_PER_DIGEST))
         return self._in_batches(calls, force, "publish")
 
+    def accuse_cohort(self, task: int, round_: int, cohort: int, accusation: bytes, evidence: bytes) -> Receipt:
+        """Drops a cohort whose sum does not hold, and has its hospitals testify."""
+        return self._send("accuseCohort", task, round_, cohort, accusation, evidence)
+
+    def testify(self, task: int, round_: int, testimony: bytes) -> Receipt:
+        """In the step that it is (`rounds.blaming_step`): what comes late counts for the next one."""
+        return self._send("testify", task, round_, testimony)
+
+    def name_culprits(self, task: int, round_: int, hospitals: int) -> Receipt:
+        """Names hospitals of accused cohorts, as a bit map."""
+        return self._send("nameCulprits", task, round_, hospitals)
+
     def open_canaries(
         self,
         task: int,
@@ -465,6 +503,8 @@ class Ledger:
 
     def _before_publishing(self, task: int, round_: int, fate: CohortsFate, canaries: Canaries | None) -> list[str]:
         calls = [self._encode("dropCohort", task, round_, cohort) for cohort in fate.dropped]
+        for cohort, said in fate.accused.items():
+            calls.append(self._encode("accuseCohort", task, round_, cohort, said.accusation, said.evidence))
         if fate.survivors is not None:
             calls.append(self._encode("fixSurvivors", task, round_, fate.survivors))
         if canaries is not None:
@@ -518,11 +558,12 @@ class Ledger:
 @dataclass(frozen=True)
 class CohortsFate:
     """What a publication says of the round's cohorts first: their survivors (a bit map), where these are not fixed yet,
-    and in a masked round which cohorts have no sum.
+    and in a masked round which cohorts have no sum: `accused` are those whose hospitals are to testify why.
     """
 
     survivors: int | None = None
     dropped: Sequence[int] = ()
+    accused: Mapping[int, Accusation] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

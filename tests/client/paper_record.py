@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 NUMBER = 1
 BLOCK_TIME = 10
 NEW_ROUND = RoundState(
-    Outcome.PENDING, VoidReason.NONE, 0, 0, bytes(32), bytes(32), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ()
+    Outcome.PENDING, VoidReason.NONE, 0, 0, bytes(32), bytes(32), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ()
 )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ PHASES = {
     Phase.COMMITTING: "hospitals train and commit",
     Phase.UPLOADING: "hospitals hand over their updates",
     Phase.PUBLISHING: "the aggregator publishes the sums",
+    Phase.BLAMING: "hospitals testify why a cohort has no sum",
     Phase.DRAWING: "the beacon draws the seats",
     Phase.SCORING: "the committee evaluates and commits to scores",
     Phase.REVEALING: "the committee reveals",
