@@ -6,7 +6,7 @@ for a hospital commits once a round; the opening is not signed, for points and c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,29 +107,22 @@ def commitment_message(
 
     Raises PointMalformed.
     """
+    fields = {"taskId": "uint256", "round": "uint256", "points": "bytes", "dealing": "bytes32"}
+    values = {"taskId": task, "round": round_, "points": b"".join(_compressed(points)), "dealing": dealing}
+    return typed_data(chain_id, contract, "UpdateCommitment", fields, values)
+
+
+def typed_data(
+    chain_id: int, contract: str, name: str, fields: Mapping[str, str], values: Mapping[str, object]
+) -> dict[str, Any]:
+    """An EIP-712 message in this platform's domain; `fields` are types by name, in order."""
+    domain = {"name": "string", "version": "string", "chainId": "uint256", "verifyingContract": "address"}
+    types = {"EIP712Domain": domain, name: fields}
     return {
-        "types": {
-            "EIP712Domain": [
-                {"name": "name", "type": "string"},
-                {"name": "version", "type": "string"},
-                {"name": "chainId", "type": "uint256"},
-                {"name": "verifyingContract", "type": "address"},
-            ],
-            "UpdateCommitment": [
-                {"name": "taskId", "type": "uint256"},
-                {"name": "round", "type": "uint256"},
-                {"name": "points", "type": "bytes"},
-                {"name": "dealing", "type": "bytes32"},
-            ],
-        },
-        "primaryType": "UpdateCommitment",
+        "types": {of: [{"name": n, "type": t} for n, t in members.items()] for of, members in types.items()},
+        "primaryType": name,
         "domain": {"name": "Consilium", "version": "1", "chainId": chain_id, "verifyingContract": contract},
-        "message": {
-            "taskId": task,
-            "round": round_,
-            "points": b"".join(_compressed(points)),
-            "dealing": dealing,
-        },
+        "message": dict(values),
     }
 
 
