@@ -114,7 +114,7 @@ class HospitalNode:
             sealing_key = self.masking.sealing_key if self.masking else NO_KEY
             self.ledger.join_as_hospital(self.task.number, len(self.table.labels), key, sealing_key, stake=bond)
         self.index = [h.node for h in self.ledger.hospitals(self.task.number)].index(self.ledger.address)
-        if self.masking:
+        if self.masking and self.ledger.state(self.task.number).phase is not Phase.ENDED:
             self.masking.require_key(self.index)
         emit("joined", role="hospital", index=self.index, rows=len(self.table.labels))
         setup()  # while others join
@@ -133,6 +133,8 @@ class HospitalNode:
                     self._take_part(state)
                     self._testify_if_accused(state)
                 block = self.ledger.connection.next_block(block)
+        if self.masking:
+            self.masking.forget()
         try:
             self.ledger.release_bond(self.task.number, self.ledger.address)
             self.ledger.claim(Role.HOSPITAL)

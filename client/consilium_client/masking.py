@@ -59,6 +59,10 @@ class Masking:
         if self._ledger.sealing_keys(self._task).get(index) != self.sealing_key:
             raise SealingKeyLost(self._key_file)
 
+    def forget(self) -> None:
+        """Deletes the sealing key, once the task has ended: nobody opens any more what was sealed for this hospital."""
+        self._key_file.unlink(missing_ok=True)
+
     def dealing(self, round_: int, cohort: int, index: int, seed: bytes) -> bytes:
         """What this hospital deals in a round: the same bytes whenever it is asked."""
         return self._hospital(round_, cohort, index, seed).dealing().to_wire()

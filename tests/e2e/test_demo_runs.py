@@ -349,6 +349,20 @@ def test_hospitals_that_the_aggregator_ignores_commit_themselves(demo: Demo) -> 
 
 
 @pytest.mark.deep
+def test_who_breaks_a_masked_sum_is_named_and_slashed_and_the_others_settle(demo: Demo) -> None:
+    run = demo("--attack", "false-upload", "--rounds", "1")
+    assert_sound(run)
+    (attacker,) = run.parties(role="hospital", honest=False)
+    assert [r["outcome"] for r in run.report["rounds"]] == ["settled"] * 2
+    assert slashed(run, 1) == [(attacker["name"], "false_upload")]
+    broken = [cohort for cohort in run.report["rounds"][1]["cohorts"] if attacker["name"] in cohort["members"]]
+    assert [(cohort["dropped"], cohort["accepted"]) for cohort in broken] == [(True, False)]
+    assert gain(attacker) < 0 <= min(gain(b) for b in run.parties(role="hospital", honest=True))
+    keys = list((run.folder / "nodes").glob("hospital-*/masking/*/sealing.key"))
+    assert keys == []
+
+
+@pytest.mark.deep
 @pytest.mark.parametrize("options", [["drop-hospital"], ["drop-hospital", "--digests"], ["change-blob", "--digests"]])
 def test_every_changed_sum_is_refused_and_slashed(demo: Demo, options: list[str]) -> None:
     run = demo("--rounds", "2", "--cheat", *options)
