@@ -162,7 +162,7 @@ def assert_sound(run: Run) -> None:
         for cohort in round_["cohorts"]:
             assert cohort.keys() >= {"members", "weight", "sum_verified_on_chain", "median_improvement", "accepted"}
             if round_["outcome"] == "settled":
-                assert cohort["sum_verified_on_chain"]
+                assert cohort["sum_verified_on_chain"] != cohort["dropped"]
             else:
                 assert not cohort["accepted"]
     assert [r["index"] for r in report["rounds"]] == list(range(len(report["rounds"])))
