@@ -72,12 +72,14 @@ class _Audit:
         if spec is not None:
             joined = JoinedTask(self._task, spec, self._params)
             record = PublicRecord(self._ledger, self._store, joined)
-        if self._state.outcome is Outcome.SETTLED:
+        is_settled = self._state.outcome is Outcome.SETTLED
+        if is_settled and self._state.viable_cohorts:
             self._published(spec, record)
         else:
+            why = "no cohort of this round has a sum" if is_settled else "nothing of a void round enters the model"
             skipped = [Name.SUMS, Name.BLOBS, Name.LANES]
             for name in [Name.CANARIES, *skipped] if self._has_canaries else skipped:
-                self.checks.append(unchecked(name, "nothing of a void round enters the model"))
+                self.checks.append(unchecked(name, why))
         self.checks.append(self._model(record))
         self.checks.append(self._settlement())
 
