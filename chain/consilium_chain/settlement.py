@@ -248,7 +248,7 @@ def _voter(judged: _Judged, index: int, base: int) -> Account:
     """One that revealed."""
     terms, record = judged.terms, judged.record
     seats = record.seated.bit_count()
-    if terms.canaries and not judged.counted:
+    if terms.canaries and record.viable and not judged.counted:  # without a sum there is nothing to test by
         return Account(Role.VOTER, index, base, 0, seats, 0, 0, Reason.UNTESTED)
     if _accusers(terms, record) >> index & 1:
         return Account(Role.VOTER, index, base, 0, seats, 0, 0, Reason.FAR, "it says that nothing matches")

@@ -76,7 +76,7 @@ def test_vectors_reach_every_edge() -> None:
     for terms, record in generate_settlement.questions():
         settled = settle(terms, record)
         few += bool(record.mismatched) and settled.void is VoidReason.NONE
-        untested += settled.void is VoidReason.NONE and terms.canaries and not settled.counted
+        untested += any(account.reason is Reason.UNTESTED for account in settled.accounts)
         tested += 0 < settled.counted < record.viable
         dropped += record.dropped != 0 and not record.named
         asked += bool(record.named and record.mismatched) and not (terms.canaries or terms.digests)
@@ -319,7 +319,7 @@ def test_turning_all_sums_and_ballots_changes_nothing(seed: int) -> None:
 def test_constant_ballot_fails_wherever_a_pair_counts(seed: int, score: int) -> None:
     terms, record = canary_round(seed)
     voter = next(members(record.revealed), None)
-    assume(record.turned is not None and voter is not None)
+    assume(record.turned is not None and record.viable and voter is not None)
     constant = (score,) * (2 * len(record.cohorts))
     scores = tuple(constant if i == voter else ballot for i, ballot in enumerate(record.scores))
     settled = settle(terms, replace(record, scores=scores))
@@ -439,15 +439,14 @@ def test_who_is_named_wrongly_is_not_slashed_but_who_named_it(words: int) -> Non
 
 @pytest.mark.parametrize("canaries", [False, True])
 def test_round_without_a_sum_accepts_nothing_and_slashes_who_is_named(canaries: bool) -> None:
-    """There is nothing to open, and no canary that could test a voter."""
+    """There is nothing to open, and no canary to test a voter by, which is paid for judging who is named."""
     ballots = tuple(None if one is None else one * (1 + canaries) for one in NAMED.scores)
     terms, record = replace(TERMS, canaries=canaries), replace(NAMED, viable=0, dropped=0b111, scores=ballots)
     settled = settle(terms, record)
     assert (settled.void, settled.accepted, settled.medians) == (VoidReason.NONE, 0, (0, 0, 0))
     assert accounts(settled, Role.HOSPITAL)[:3] == [("NOT_IN_SUM", 0, 0)] * 2 + [("FALSE_UPLOAD", 0, 100)]
     assert accounts(settled, Role.AGGREGATOR) == [("PAID", 0, 0)]
-    voter = ("UNTESTED", 0, 0) if canaries else ("PAID", 50, 0)
-    assert accounts(settled, Role.VOTER)[:3] == [voter] * 3
+    assert accounts(settled, Role.VOTER)[:3] == [("PAID", 50, 0)] * 3
 
 
 @pytest.mark.parametrize("named", [0b000001, 0b001000, 0b1000000])
