@@ -63,7 +63,7 @@ class _Audit:
             chain_id=connection.chain_id,
             contract=self._ledger.deployment.tasks,
             node=connection.shown_url,
-            survivors=state.survivors.bit_count(),
+            survivors=sum(self._survivors(cohort).bit_count() for cohort in members(state.viable_cohorts)),
         )
 
     def run(self) -> None:
@@ -113,8 +113,7 @@ class _Audit:
     def _cohort(self, cohort: int) -> Published:
         ledger, state, params = self._ledger, self._state, self._params
         statistics = self._round == STATISTICS_ROUND
-        survivors = ledger.cohort_members(self._task, self._round, cohort) & state.survivors
-        chosen = [self._hospitals[index] for index in members(survivors)]
+        chosen = [self._hospitals[index] for index in members(self._survivors(cohort))]
         count = params.statistics_blobs if statistics else params.update_blobs
         return Published(
             cohort,
@@ -122,6 +121,9 @@ class _Audit:
             [ledger.expected_blob_hash(self._task, self._round, cohort, blob) for blob in range(count)],
             bool(state.turned_cohorts >> cohort & 1),
         )
+
+    def _survivors(self, cohort: int) -> int:
+        return self._ledger.cohort_members(self._task, self._round, cohort) & self._state.survivors
 
     def _canaries(
         self, record: PublicRecord | None, shown: Sequence[ShownBlinders], cohorts: Sequence[Published]
