@@ -502,11 +502,12 @@ class Ledger:
         return self._in_batches(calls, force, "openCanaries")
 
     def _before_publishing(self, task: int, round_: int, fate: CohortsFate, canaries: Canaries | None) -> list[str]:
-        calls = [self._encode("dropCohort", task, round_, cohort) for cohort in fate.dropped]
-        for cohort, said in fate.accused.items():
-            calls.append(self._encode("accuseCohort", task, round_, cohort, said.accusation, said.evidence))
+        calls = []
         if fate.survivors is not None:
             calls.append(self._encode("fixSurvivors", task, round_, fate.survivors))
+        calls += [self._encode("dropCohort", task, round_, cohort) for cohort in fate.dropped]
+        for cohort, said in fate.accused.items():
+            calls.append(self._encode("accuseCohort", task, round_, cohort, said.accusation, said.evidence))
         if canaries is not None:
             given = canaries.seed_commitment, canaries.retreat_digest
             calls.append(self._encode("setCanaries", task, round_, *given))
