@@ -143,7 +143,10 @@ abstract contract Publishing is Summing, Blaming {
     function _closePublishing(uint256 taskId, Task storage task, Round storage round) private {
         uint256 published = round.publishedCohorts;
         if (published != round.viableCohorts) return;
-        if (round.accused != 0) return _startPhase(taskId, task, Phase.Blaming, STEPS * task.params.publishWindow);
+        bool isWhole = published == Bits.below(round.cohorts); // in the same slot, which spares the common case a read
+        if (!isWhole && round.accused != 0) {
+            return _startPhase(taskId, task, Phase.Blaming, STEPS * task.params.publishWindow);
+        }
         if (published == 0) return _void(taskId, task, VoidReason.NoSums);
         bool isJudged = task.state.round != 0 || task.params.digests;
         if (isJudged) _awaitBeacon(taskId, task, Phase.Drawing);
