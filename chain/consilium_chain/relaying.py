@@ -26,6 +26,7 @@ _DEALING = _PROOF + BYTES_PER_COMPRESSED_G1
 NO_DEALING = bytes(32)  # of a hospital that deals nothing
 _POINTS = signed_update_bytes(0)
 # Above what an update adds to a batch's gas (snapshots/relaying.json), so that a batch fits a transaction (EIP-7825).
+_GAS_TO_RELAY = 200_000
 _GAS_PER_UPDATE = 40_000
 _GAS_PER_BLOB = 36_000
 _GAS_PER_BATCH = 16_000_000
@@ -134,8 +135,10 @@ def _compressed(points: bytes) -> list[Commitment]:
 
 def update_batches(updates: Sequence[SignedUpdate]) -> Iterator[list[SignedUpdate]]:
     """Updates in order, cut so that each batch fits into one transaction."""
+    return batches([(update, relayed_gas([update]) - _GAS_TO_RELAY) for update in updates], _GAS_PER_BATCH)
 
-    def gas(update: SignedUpdate) -> int:
-        return _GAS_PER_UPDATE + _GAS_PER_BLOB * (len(update.points) // BYTES_PER_EIP2537_G1)
 
-    return batches([(update, gas(update)) for update in updates], _GAS_PER_BATCH)
+def relayed_gas(updates: Sequence[SignedUpdate]) -> int:
+    """More than committing them in one transaction takes, but for the end of the phase."""
+    blobs = sum(len(update.points) // BYTES_PER_EIP2537_G1 for update in updates)
+    return _GAS_TO_RELAY + _GAS_PER_UPDATE * len(updates) + _GAS_PER_BLOB * blobs

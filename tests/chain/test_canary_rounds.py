@@ -47,7 +47,7 @@ def test_canary_round_settles_whichever_sums_are_turned(local_chain: LocalChain,
     state = task.round_state
     assert (state.summed_cohorts, state.turned_cohorts) == (0, 0)  # nobody can tell yet
     shown = [task.shown_sum(cohort, range(3)) for cohort in range(2)]
-    hashes = [task.operator.expected_blob_hash(task.task, 1, cohort, 0) for cohort in range(2)]
+    hashes = [task.operator.expected_blob_hashes(task.task, 1, cohort, 1)[0] for cohort in range(2)]
     assert hashes == [versioned_hash(commit(cohort.blobs[0])) for cohort in shown]
     ballots = [
         task.ballot(GOOD, BAD),

@@ -134,7 +134,8 @@ class Settled:
         return Path(shutil.copytree(self.folder, folder / "artifacts"))
 
     def blob(self, folder: Path, round_: int, cohort: int) -> Path:
-        return folder / f"blob-{self.task.operator.expected_blob_hash(self.task.task, round_, cohort, 0).hex()}"
+        (shown,) = self.task.operator.expected_blob_hashes(self.task.task, round_, cohort, 1)
+        return folder / f"blob-{shown.hex()}"
 
 
 def propose(

@@ -118,7 +118,7 @@ class _Audit:
         return Published(
             cohort,
             {hospital.node: 1 if statistics else hospital.weight for hospital in chosen},
-            [ledger.expected_blob_hash(self._task, self._round, cohort, blob) for blob in range(count)],
+            ledger.expected_blob_hashes(self._task, self._round, cohort, count),
             bool(state.turned_cohorts >> cohort & 1),
         )
 
