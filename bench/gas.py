@@ -47,6 +47,7 @@ ROWS = (158, 119, 80, 41)
 SPENDING_MONEY = 5_000 * TOKEN
 WINDOWS = dict.fromkeys(("join", "commit", "upload", "publish", "score", "reveal"), 600)
 SNAPSHOTS = Path(__file__).resolve().parents[1] / "chain" / "contracts" / "snapshots"
+PUBLISH_GAS = 100_000  # more than a blob alone takes
 PUBLISH = "publish: survivors, canaries, blobs"
 # A transaction is known by an event that only it emits.
 CALLS = {
@@ -182,7 +183,7 @@ class Rehearsal:
             showing = functions.publish(self.task, round_, cohort.index, 0, 0, 1)
             self._note(
                 "publish alone (1 blob)",
-                connection.send(showing, [self.aggregator.prover.sidecar(blob) for blob in cohort.blobs]),
+                connection.send(showing, PUBLISH_GAS, [self.aggregator.prover.sidecar(blob) for blob in cohort.blobs]),
             )
 
     def _sums(self, round_: int, blobs: Sequence[Blob]) -> list[PublishedCohort]:

@@ -19,7 +19,7 @@ from consilium_chain.connection import Connection, Receipt
 from consilium_chain.deployment import SUPPLY, Deployment, deploy
 from consilium_chain.errors import Refused
 from consilium_chain.keystore import voter_key
-from consilium_chain.ledger import Canaries, CohortsFate, CommittedUpdate, Ledger, PublishedCohort
+from consilium_chain.ledger import NO_KEY, Accusation, Canaries, CohortsFate, CommittedUpdate, Ledger, PublishedCohort
 from consilium_chain.localnode import FAUCET_KEY, LocalNode
 from consilium_chain.task_spec import TOKEN
 from consilium_chain.views import Phase, Role, RoundState, TaskParams, members
@@ -40,6 +40,8 @@ BOND = 1_000 * TOKEN
 WINDOW = 100_000  # seconds of chain time: no test lets one pass but by `pass_deadline`
 LAYOUT = LaneLayout(bits=16, total_weight=256)
 KEY = bytes(range(97))  # stands for a Flower node key
+SEALING_KEY = bytes(range(32))  # stands for an X25519 key
+ACCUSATION = Accusation(bytes(range(1, 33)), bytes(range(2, 34)))  # the chain takes any
 
 
 @contextmanager
@@ -199,7 +201,8 @@ class TaskDriver:
         """Everybody joins, and with the last the statistics round begins."""
         self.aggregator.join_as_aggregator(self.task)
         for index, node in enumerate(self.nodes):
-            node.join_as_hospital(self.task, rows[index] if rows else 10 * (index + 1), KEY)
+            sealing_key = SEALING_KEY if self.params.masked else NO_KEY
+            node.join_as_hospital(self.task, rows[index] if rows else 10 * (index + 1), KEY, sealing_key)
         for judge in self.judges:
             judge.join_as_voter(self.task)
         return self
@@ -264,19 +267,36 @@ class TaskDriver:
         return PublishedCohort(cohort, sums, points)
 
     def publish(
-        self, change: Callable[[PublishedCohort], PublishedCohort] | None = None, survivors: Sequence[int] | None = None
+        self,
+        change: Callable[[PublishedCohort], PublishedCohort] | None = None,
+        survivors: Sequence[int] | None = None,
+        dropped: Sequence[int] = (),
+        accused: Sequence[int] = (),
     ) -> list[Receipt]:
-        """Publishes all cohorts' sums, the first one as `change` makes it."""
+        """Publishes all cohorts' sums but those of `dropped` and `accused`, the first one as `change` makes it."""
         state = self.round_state
         present = list(members(state.committed)) if survivors is None else list(survivors)
-        sums = [self.shown_sum(cohort, present) for cohort in members(state.viable_cohorts)]
+        shown = [cohort for cohort in members(state.viable_cohorts) if cohort not in (*dropped, *accused)]
+        sums = [self.shown_sum(cohort, present) for cohort in shown]
         if change is not None:
             sums[0] = change(sums[0])
         send = self.aggregator.publish_sums
         if self.params.digests:
             sums = [replace(s, digests=[versioned_hash(commit(blob)) for blob in s.blobs]) for s in sums]
             send = self.aggregator.publish_digests
-        return send(self.task, self.round, CohortsFate(sum(1 << i for i in present)), sums, self.canaries)
+        fate = CohortsFate(sum(1 << i for i in present), dropped, dict.fromkeys(accused, ACCUSATION))
+        return send(self.task, self.round, fate, sums, self.canaries if sums else None)
+
+    def pass_to_step(self, step: int) -> TaskDriver:
+        """To the beginning of one of Blaming's three steps."""
+        begins = self.operator.state(self.task).deadline - (3 - step) * self.params.publish_window
+        self.chain.pass_time(max(1, begins - self.operator.connection.now()))
+        return self
+
+    def name(self, hospitals: Sequence[int]) -> TaskDriver:
+        """In Blaming: nobody says anything more, and the aggregator names these."""
+        self.pass_to_step(2).aggregator.name_culprits(self.task, self.round, sum(1 << index for index in hospitals))
+        return self
 
     def shown_sum(self, cohort: int, survivors: Sequence[int]) -> PublishedCohort:
         return self.cohort_sum(cohort, survivors)
@@ -333,6 +353,11 @@ class TaskDriver:
 
     def tick(self) -> TaskDriver:
         self.operator.tick(self.task)
+        return self
+
+    def to_blaming(self, accused: Sequence[int], dropped: Sequence[int] = ()) -> TaskDriver:
+        """To the first training round's testimony, about the cohorts of `accused`."""
+        self.to_committing().commit_all().publish(accused=accused, dropped=dropped)
         return self
 
     def first_round(self) -> TaskDriver:

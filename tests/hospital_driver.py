@@ -17,9 +17,10 @@ from consilium_chain.task_spec import TOKEN, parse_task_spec
 from consilium_chain.views import Phase, Role, RoundState
 from consilium_cli.demo.datasets import deal_wdbc, write_csv
 from consilium_cli.demo.task_file import TaskSettings, task_toml
-from consilium_client.config import FlowerSettings, HospitalSettings
+from consilium_client.config import FlowerSettings, HospitalSettings, VoterSettings
 from consilium_client.hospital import HospitalNode
 from consilium_client.relay.wire import RoundReply, RoundRequest
+from consilium_client.voter import VoterNode
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from eth_account.signers.local import LocalAccount
@@ -36,6 +37,7 @@ class Committing:
     store: ArtifactStore
     task: int
     settings: list[HospitalSettings]
+    voter: VoterSettings
 
     def node(self, index: int, **changes: Any) -> HospitalNode:
         """A process of this hospital: at first as after joining, later as after a restart."""
@@ -46,6 +48,11 @@ class Committing:
     @property
     def round_state(self) -> RoundState:
         return self.aggregator.round_state(self.task, 0)
+
+    def voter_node(self) -> VoterNode:
+        node = VoterNode(self.voter)
+        node.join()
+        return node
 
     def look(self, node: HospitalNode) -> None:
         """One turn of the node's own loop."""
@@ -71,22 +78,26 @@ class Committing:
         self.chain.rpc("anvil_setBalance", node.ledger.address, hex(wei))
 
 
-def hospital_settings(chain: LocalChain, store: ArtifactStore, task: int, home: Path, data: Path) -> HospitalSettings:
-    hospital = chain.funded()
-    account = hospital.connection.account
-    assert isinstance(account, LocalAccount)
-    write_private_file(home / "password", "secret\n")
-    write_keystore(home / "key.json", account, "secret", scrypt_n=LIGHT_SCRYPT_N)
-    chain.deployment.write(home / "deployment.json")
+def hospital_settings(chain: LocalChain, task: int, home: Path, data: Path) -> HospitalSettings:
     key = ec.generate_private_key(ec.SECP384R1()).private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
     )
     write_private_file(home / "transport.key", key.decode())
-    return HospitalSettings(
-        home=home, chain_url=chain.node.url, deployment=home / "deployment.json", artifacts=home.parent / "artifacts",
-        keystore=home / "key.json", password_file=home / "password", task=task, data=data,
-        flower=FlowerSettings(superlink="none", ca_certificate=home / "none", transport_key=home / "transport.key"),
-    )  # fmt: skip
+    flower = FlowerSettings(superlink="none", ca_certificate=home / "none", transport_key=home / "transport.key")
+    return HospitalSettings(**node_files(chain, chain.funded(), home), task=task, data=data, flower=flower)
+
+
+def node_files(chain: LocalChain, node: Ledger, home: Path) -> dict[str, Any]:
+    """What the settings of any node name, written to its folder."""
+    account = node.connection.account
+    assert isinstance(account, LocalAccount)
+    write_private_file(home / "password", "secret\n")
+    write_keystore(home / "key.json", account, "secret", scrypt_n=LIGHT_SCRYPT_N)
+    chain.deployment.write(home / "deployment.json")
+    return {
+        "home": home, "chain_url": chain.node.url, "deployment": home / "deployment.json",
+        "artifacts": home.parent / "artifacts", "keystore": home / "key.json", "password_file": home / "password",
+    }  # fmt: skip
 
 
 def start(chain: LocalChain, folder: Path, hospitals: int, masked: bool) -> Committing:
@@ -100,12 +111,15 @@ def start(chain: LocalChain, folder: Path, hospitals: int, masked: bool) -> Comm
     params = task_params(spec, store.put_file(raw), aggregator.address)
     task = chain.treasury.propose(params)
     aggregator.join_as_aggregator(task)
-    chain.staked(Role.VOTER, 1, params.voter_bond)[0].join_as_voter(task)
+    (voter,) = chain.staked(Role.VOTER, 1, params.voter_bond)
+    voter.join_as_voter(task)
+    write_csv(data.held_out[0], folder / "held-out.csv")
+    voter_settings = VoterSettings(**node_files(chain, voter, folder / "v"), task=task, data=folder / "held-out.csv")
     settings = []
     for index, frame in enumerate(data.hospitals):
         write_csv(frame, folder / f"{index}.csv")
-        settings.append(hospital_settings(chain, store, task, folder / f"h{index}", folder / f"{index}.csv"))
-    made = Committing(chain, aggregator, store, task, settings)
+        settings.append(hospital_settings(chain, task, folder / f"h{index}", folder / f"{index}.csv"))
+    made = Committing(chain, aggregator, store, task, settings, voter_settings)
     for own in settings:
         node = HospitalNode(own)
         node.join()

@@ -25,6 +25,7 @@ from web3 import HTTPProvider, Web3
 from web3.contract.contract import Contract, ContractFunction
 from web3.exceptions import (
     BadFunctionCallOutput,
+    BlockNotFound,
     ContractCustomError,
     ContractLogicError,
     TransactionNotFound,
@@ -42,9 +43,8 @@ from consilium_chain.views import Event
 BLOCK_POLL = 0.1
 RECEIPT_POLL = 0.03
 RECEIPT_TIMEOUT = 120.0
-# The last of a phase pays for the phase's end, which its estimate may not have seen.
+# The last of a phase pays for the phase's end, which an estimate may not have seen and a call's own bound leaves out.
 GAS_MARGIN = 600_000
-FORCED_GAS = 3_000_000
 TIP = 10**9  # wei per gas
 ETHER_GAS = 50_000  # more than 21,000: an account that points to code has it run
 MAX_BLOBS_PER_TRANSACTION = 6
@@ -176,22 +176,37 @@ class Connection:
             raise ChainUnreachable(self.shown_url, type(error).__name__) from error
 
     def send(
-        self, function: ContractFunction, sidecars: Sequence[Sidecar] = (), force: bool = False, call: str | None = None
+        self,
+        function: ContractFunction,
+        gas: int | None = None,
+        sidecars: Sequence[Sidecar] = (),
+        force: bool = False,
+        call: str | None = None,
     ) -> Receipt:
         """Sends a transaction and waits for it.
 
-        `sidecars` travel with it (EIP-4844). With `force` it is sent although it may be refused. `call` is what errors
-        call it, by default the function's name. Raises Refused with the contract's error, ChainUnreachable.
+        `gas` is what the call takes at most; without it the node estimates, which takes it many runs of the call.
+        `sidecars` travel with it (EIP-4844): no node runs such a call before it is sent, so it needs a bound. With
+        `force`, which needs one too, it is sent although it may be refused. `call` is what errors call it, by default
+        the function's name. Raises Refused with the contract's error, ChainUnreachable.
         """
-        return self.receipt(self.submit(function, sidecars, force, call))
+        return self.receipt(self.submit(function, gas, sidecars, force, call))
 
     def submit(
-        self, function: ContractFunction, sidecars: Sequence[Sidecar] = (), force: bool = False, call: str | None = None
+        self,
+        function: ContractFunction,
+        gas: int | None = None,
+        sidecars: Sequence[Sidecar] = (),
+        force: bool = False,
+        call: str | None = None,
     ) -> Pending:
         """Sends a transaction as `send` does, without waiting for it: one sent later is carried out later."""
+        if gas is None and (sidecars or force):
+            raise ValueError("a call that no node runs before it is sent needs a bound of its gas")
         data = function._encode_transaction_data()
-        gas = FORCED_GAS if force else None
-        return self._submit(data, function.address, call or function.fn_name, gas, sidecars)
+        limit = None if gas is None else min(gas + GAS_MARGIN, TRANSACTION_GAS_LIMIT)
+        tried = gas is not None and not (sidecars or force)
+        return self._submit(data, function.address, call or function.fn_name, limit, tried, sidecars)
 
     def send_all(self, functions: Sequence[ContractFunction]) -> list[Receipt]:
         """Sends one after the other, each once the one before it is carried out. Raises as `send`."""
@@ -244,7 +259,9 @@ class Connection:
             return Receipt(pending.digest.to_0x_hex(), receipt["gasUsed"], receipt["blockNumber"], pending.call)
 
     def send_ether(self, recipient: str, amount: int) -> None:
-        self.receipt(self._submit(HexStr("0x"), Web3.to_checksum_address(recipient), "transfer", ETHER_GAS, (), amount))
+        self.receipt(
+            self._submit(HexStr("0x"), Web3.to_checksum_address(recipient), "transfer", ETHER_GAS, value=amount)
+        )
 
     def _submit(
         self,
@@ -252,13 +269,17 @@ class Connection:
         to: ChecksumAddress | None,
         call: str,
         gas: int | None = None,
+        tried: bool = False,
         sidecars: Sequence[Sidecar] = (),
         value: int = 0,
         authorizations: Sequence[dict[str, Any]] = (),
     ) -> Pending:
+        """`gas` is the transaction's limit, by default by an estimate, also where it is `tried` and does not do."""
         if self.account is None:
             raise ValueError("this connection has no account: it can read only")
         with self._sending, self._named_errors(call):
+            if tried and not self._suffices(data, to, gas):
+                gas = None
             transaction = self._transaction(data, to, gas, value, bool(sidecars), authorizations)
             token = _signing.set({sidecar.blob: sidecar for sidecar in sidecars})
             blobs = {"blobs": [sidecar.blob for sidecar in sidecars]} if sidecars else {}
@@ -292,11 +313,20 @@ class Connection:
             transaction |= {"type": 3, "maxFeePerBlobGas": 10**10}
         if authorizations:
             transaction |= {"authorizationList": list(authorizations)}
-        # A node cannot estimate a call that reads its own blobs: such a call gets the fixed limit.
-        if gas is None and not has_blobs:
+        if gas is None:
             estimate = self._web3.eth.estimate_gas({**transaction, "from": self.address})  # type: ignore[typeddict-item]
             gas = min(estimate * 3 // 2 + GAS_MARGIN, TRANSACTION_GAS_LIMIT)
-        return transaction | {"gas": gas or FORCED_GAS}
+        return transaction | {"gas": gas}
+
+    def _suffices(self, data: HexStr, to: ChecksumAddress | None, gas: int | None) -> bool:
+        """Whether the call goes through with so much gas. What keeps it from that, an estimate says: to find out whose
+        of many updates is wrong takes the contract more than to find none wrong.
+        """
+        try:
+            self._web3.eth.call(cast(TxParams, {"from": self.address, "to": to, "data": data, "gas": gas}))
+        except (ContractLogicError, Web3RPCError):
+            return False
+        return True
 
     @contextmanager
     def _named_errors(self, call: str) -> Iterator[None]:
@@ -350,9 +380,11 @@ class Connection:
             time.sleep(BLOCK_POLL)
 
     def _block(self, which: Any, full: bool = False) -> BlockData:
-        """`full`: with its transactions, not only their hashes."""
+        """`full`: with its transactions, not only their hashes. Raises ChainUnreachable, also where there is none."""
         try:
             return self._web3.eth.get_block(which, full_transactions=full)
+        except BlockNotFound as error:
+            raise ChainUnreachable(self.shown_url, f"what answers there has no block {which}") from error
         except requests.exceptions.RequestException as error:
             raise ChainUnreachable(self.shown_url, type(error).__name__) from error
 

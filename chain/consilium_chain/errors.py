@@ -245,6 +245,13 @@ class SignedUpdateMalformed(ChainError):
         super().__init__(f"no signed update: {why}")
 
 
+class StatementMalformed(ChainError):
+    """A masked upload without what its hospital must sign on it."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"no signed statement on the upload: {why}")
+
+
 class ArtifactMissing(ChainError):
     def __init__(self, digest: str, where: str) -> None:
         super().__init__(f"artifact {digest} is not in {where}; add another mirror, or ask its publisher")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
 from consilium_zk.blobs import Blob
+from consilium_zk.constants import BYTES_PER_EIP2537_G1
 from consilium_zk.curve import to_eip2537
 from consilium_zk.kzg import Challenge, Commitment, Opening, challenge, parse_commitment
 from consilium_zk.secure_aggregation import context
@@ -20,7 +21,7 @@ from consilium_chain.cell_proofs import CellProver, Sidecar
 from consilium_chain.connection import MAX_BLOBS_PER_TRANSACTION, Connection, Pending, Receipt
 from consilium_chain.deployment import Deployment
 from consilium_chain.errors import BlobsUnavailable, DeploymentInvalid, Refused
-from consilium_chain.relaying import NO_DEALING, SignedUpdate, sign_update, update_batches
+from consilium_chain.relaying import NO_DEALING, SignedUpdate, relayed_gas, sign_update, update_batches
 from consilium_chain.relays import QUICKNET_RELAYS
 from consilium_chain.sponsoring import Call, NamedCall
 from consilium_chain.views import (
@@ -38,12 +39,19 @@ from consilium_chain.views import (
 
 COMMITMENT_BYTES = 48
 NO_KEY = bytes(32)  # of a hospital in a task that is not masked
-# Above what the contract measures (snapshots/gas.json), so that a batch fits a transaction (EIP-7825).
+# Above what the contract takes (snapshots/gas.json, tests/chain/test_gas_bounds.py), so that a batch fits a transaction
+# (EIP-7825), and so that no node has to estimate what is full of curve operations.
 _GAS_PER_BATCH = 14_000_000
+_GAS_TO_COMMIT = 120_000
+_GAS_PER_BLOB = 40_000
+_GAS_PER_DEALT_BYTE = 50
 _GAS_TO_BEGIN = 500_000
+_GAS_PER_DROP = 80_000  # or accusation
+_GAS_PER_SLASH = 60_000
 _GAS_PER_SUM = 140_000
 _GAS_PER_POINT = 18_000
-_GAS_PER_DIGEST = 60_000
+_GAS_PER_SHOWN = 80_000  # without a sum
+_GAS_PER_RETREAT_POINT = 4_400
 NO_COMMISSION = 0  # of a node that registers by staking: it has no delegators yet, and may raise it
 
 
@@ -76,6 +84,16 @@ class ShownBlinders:
     blob: int
     seed: bytes
     blinders: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Accusation:
+    """What the aggregator says of a cohort whose sum does not hold: `accusation` is what hospitals testify about
+    (`consilium_zk.blame`), `evidence` the keccak256 of a file in the artifact store. 32 bytes each.
+    """
+
+    accusation: bytes
+    evidence: bytes
 
 
 class Ledger:
@@ -125,8 +143,10 @@ class Ledger:
     def cohort_members(self, task: int, round_: int, cohort: int) -> int:
         return int(self._read("cohortMembers", task, round_, cohort))
 
-    def expected_blob_hash(self, task: int, round_: int, cohort: int, blob: int) -> bytes:
-        return bytes(self._read("expectedBlobHash", task, round_, cohort, blob))
+    def expected_blob_hashes(self, task: int, round_: int, cohort: int, count: int) -> list[bytes]:
+        """Versioned hashes of a cohort's first `count` blobs, 32 bytes each; zero until they are known."""
+        calls = [self._encode("expectedBlobHash", task, round_, cohort, blob) for blob in range(count)]
+        return list(self._read("multicall", calls))
 
     def explain(self, task: int, round_: int, account: str) -> Payout:
         """What an account was paid and slashed in a round, and why."""
@@ -259,6 +279,22 @@ class Ledger:
                     found.append(ShownBlinders(given["cohort"], blob, bytes(given["seed"]), blinders))
         return found
 
+    def accusations(self, task: int, round_: int) -> dict[int, Accusation]:
+        """By cohort."""
+        return {
+            event.values["cohort"]: Accusation(bytes(event.values["accusation"]), bytes(event.values["evidence"]))
+            for event in self._events_of_task("CohortAccused", taskId=task, round=round_)
+        }
+
+    def testimonies(self, task: int, round_: int) -> tuple[dict[int, bytes], dict[int, bytes]]:
+        """Of step 0 and of step 1, by index of hospital: the first that each gave in that step."""
+        indices = {hospital.node: index for index, hospital in enumerate(self.hospitals(task))}
+        found: tuple[dict[int, bytes], dict[int, bytes]] = {}, {}
+        for event in self._events_of_task("Testified", taskId=task, round=round_):
+            testimony = bytes(event.values["testimony"])
+            found[event.values["step"]].setdefault(indices[event.values["hospital"]], testimony)
+        return found
+
     def task_events(self, name: str, task: int) -> list[Event]:
         """All events of this name and task, in order."""
         return list(self._events_of_task(name, taskId=task))
@@ -358,7 +394,9 @@ class Ledger:
     def commit_update(self, task: int, round_: int, update: CommittedUpdate, force: bool = False) -> Receipt:
         encoded = (update.points, update.opening.value.to_bytes(32, "big"), update.opening.proof, update.dealing)
         function = self._tasks.functions.commitUpdate(task, round_, encoded)
-        return self.connection.send(function, force=force)
+        blobs = len(update.points) // BYTES_PER_EIP2537_G1
+        gas = _GAS_TO_COMMIT + _GAS_PER_BLOB * blobs + _GAS_PER_DEALT_BYTE * len(update.dealing)
+        return self.connection.send(function, gas, force=force)
 
     def sign_update(self, task: int, round_: int, update: CommittedUpdate) -> SignedUpdate:
         """What lets anybody commit this account's update: it needs no ether. One update per round."""
@@ -375,7 +413,7 @@ class Ledger:
         Raises Refused before anything of a transaction is spent; its `hospital` names whose update is wrong.
         """
         return [
-            self._send("commitUpdates", task, round_, [update.to_chain() for update in batch])
+            self._send("commitUpdates", task, round_, [update.to_chain() for update in batch], gas=relayed_gas(batch))
             for batch in update_batches(updates)
         ]
 
@@ -394,24 +432,26 @@ class Ledger:
         """Says whose updates are in the sums, adds up their commitments (in a canary round: says what its canaries are
         instead) and publishes the cohorts' blobs.
 
-        One transaction where everything fits into six blobs, several otherwise: each is sent as soon as its blobs' cell
-        proofs are ready, and only then the first one's receipt is awaited.
+        One transaction where everything fits into six blobs and its gas, several otherwise: each is sent as soon as its
+        blobs' cell proofs are ready, and only then the first one's receipt is awaited.
         """
         ready = iter([self.prover.sidecar(blob) for cohort in sums for blob in cohort.blobs])
-        calls = self._before_publishing(task, round_, fate, canaries)
+        calls, gas = self._before_publishing(task, round_, fate, canaries)
         sidecars: list[Sidecar] = []
         pending = []
         for cohort in sums:
             for index, points in enumerate(cohort.points):
+                more = _gas_to_publish(points, canaries)
+                if len(sidecars) == MAX_BLOBS_PER_TRANSACTION or (calls and gas + more > _GAS_PER_BATCH):
+                    pending.append(self._multicall(calls, gas, sidecars, force, "publish"))
+                    calls, gas, sidecars = [], 0, []
                 if canaries is None:
                     calls.append(self._encode("sumCommitments", task, round_, cohort.index, index, b"".join(points)))
                 calls.append(self._encode("publish", task, round_, cohort.index, index, len(sidecars), 1))
+                gas += more
                 sidecars.append(next(ready))
-                if len(sidecars) == MAX_BLOBS_PER_TRANSACTION:
-                    pending.append(self._multicall(calls, sidecars, force, "publish"))
-                    calls, sidecars = [], []
         if calls:
-            pending.append(self._multicall(calls, sidecars, force, "publish"))
+            pending.append(self._multicall(calls, gas, sidecars, force, "publish"))
         return [self.connection.receipt(one) for one in pending]
 
     def publish_digests(
@@ -424,16 +464,27 @@ class Ledger:
         force: bool = False,
     ) -> list[Receipt]:
         """The same by versioned hashes, on a chain without blobs: the bytes are in an artifact store."""
-        calls = [(self._before_publishing(task, round_, fate, canaries), _GAS_TO_BEGIN)]
+        calls = [self._before_publishing(task, round_, fate, canaries)]
         for cohort in sums:
             for index, (points, digest) in enumerate(zip(cohort.points, cohort.digests, strict=True)):
                 publish = self._encode("publishDigests", task, round_, cohort.index, index, [digest])
+                own = [publish]
                 if canaries is None:
-                    total = self._encode("sumCommitments", task, round_, cohort.index, index, b"".join(points))
-                    calls.append(([total, publish], _GAS_PER_SUM + _GAS_PER_POINT * len(points)))
-                else:
-                    calls.append(([publish], _GAS_PER_DIGEST))
+                    own.insert(0, self._encode("sumCommitments", task, round_, cohort.index, index, b"".join(points)))
+                calls.append((own, _gas_to_publish(points, canaries)))
         return self._in_batches(calls, force, "publish")
+
+    def accuse_cohort(self, task: int, round_: int, cohort: int, accusation: bytes, evidence: bytes) -> Receipt:
+        """Drops a cohort whose sum does not hold, and has its hospitals testify."""
+        return self._send("accuseCohort", task, round_, cohort, accusation, evidence)
+
+    def testify(self, task: int, round_: int, testimony: bytes) -> Receipt:
+        """In the step that it is (`rounds.blaming_step`): what comes late counts for the next one."""
+        return self._send("testify", task, round_, testimony)
+
+    def name_culprits(self, task: int, round_: int, hospitals: int) -> Receipt:
+        """Names hospitals of accused cohorts, as a bit map."""
+        return self._send("nameCulprits", task, round_, hospitals)
 
     def open_canaries(
         self,
@@ -457,30 +508,43 @@ class Ledger:
                     "openCanaries", task, round_, cohort.index, blob, seed, points,
                     [(*opened.blinders, b"".join(opened.points))],
                 )  # fmt: skip
-                calls.append(([call], _GAS_PER_SUM + _GAS_PER_POINT * len(opened.points) + 16 * len(points)))
+                gas = _gas_to_sum(opened.points) + _GAS_PER_RETREAT_POINT * len(retreat)
+                calls.append(([call], gas))
         calls.append(([self._encode("settle", task, round_)], settle_gas))
         if sum(gas for _, gas in calls) > _GAS_PER_BATCH:
             calls.pop()  # in a transaction of its own, once the cohorts are opened
         return self._in_batches(calls, force, "openCanaries")
 
-    def _before_publishing(self, task: int, round_: int, fate: CohortsFate, canaries: Canaries | None) -> list[str]:
-        calls = [self._encode("dropCohort", task, round_, cohort) for cohort in fate.dropped]
+    def _before_publishing(
+        self, task: int, round_: int, fate: CohortsFate, canaries: Canaries | None
+    ) -> tuple[list[str], int]:
+        """The calls, and more than they take."""
+        calls, gas = [], _GAS_TO_BEGIN
         if fate.survivors is not None:
             calls.append(self._encode("fixSurvivors", task, round_, fate.survivors))
+            withheld = self.round_state(task, round_).committed & ~fate.survivors
+            gas += _GAS_PER_SLASH * withheld.bit_count()
+        calls += [self._encode("dropCohort", task, round_, cohort) for cohort in fate.dropped]
+        for cohort, said in fate.accused.items():
+            calls.append(self._encode("accuseCohort", task, round_, cohort, said.accusation, said.evidence))
+        gas += _GAS_PER_DROP * (len(fate.dropped) + len(fate.accused))
         if canaries is not None:
             given = canaries.seed_commitment, canaries.retreat_digest
             calls.append(self._encode("setCanaries", task, round_, *given))
-        return calls
+        return calls, gas
 
     def _in_batches(self, calls: Sequence[tuple[list[str], int]], force: bool, name: str) -> list[Receipt]:
         """One transaction after the other, each with as many of the calls, by their gas, as it takes."""
-        return [
-            self.connection.receipt(self._multicall(list(chain.from_iterable(batch)), [], force, name))
-            for batch in batches(calls, _GAS_PER_BATCH)
-        ]
+        receipts = []
+        for batch in batches([(call, call[1]) for call in calls], _GAS_PER_BATCH):
+            encoded = list(chain.from_iterable(own for own, _ in batch))
+            receipts.append(
+                self.connection.receipt(self._multicall(encoded, sum(gas for _, gas in batch), [], force, name))
+            )
+        return receipts
 
-    def _multicall(self, calls: list[str], sidecars: list[Sidecar], force: bool, name: str) -> Pending:
-        return self.connection.submit(self._tasks.functions.multicall(calls), sidecars, force, call=name)
+    def _multicall(self, calls: list[str], gas: int, sidecars: list[Sidecar], force: bool, name: str) -> Pending:
+        return self.connection.submit(self._tasks.functions.multicall(calls), gas, sidecars, force, call=name)
 
     def commit_scores(self, task: int, round_: int, public: bytes, ticket: bytes, commitment: bytes) -> Receipt:
         return self._send("commitScores", task, round_, public, ticket, commitment)
@@ -508,8 +572,8 @@ class Ledger:
     def _read(self, name: str, *arguments: Any, block: int | None = None) -> Any:
         return self.connection.call(self._tasks.functions[name](*arguments), block)
 
-    def _send(self, name: str, *arguments: Any) -> Receipt:
-        return self.connection.send(self._tasks.functions[name](*arguments))
+    def _send(self, name: str, *arguments: Any, gas: int | None = None) -> Receipt:
+        return self.connection.send(self._tasks.functions[name](*arguments), gas)
 
     def _encode(self, name: str, *arguments: Any) -> str:
         return str(self._tasks.encode_abi(name, args=list(arguments)))
@@ -518,11 +582,12 @@ class Ledger:
 @dataclass(frozen=True)
 class CohortsFate:
     """What a publication says of the round's cohorts first: their survivors (a bit map), where these are not fixed yet,
-    and in a masked round which cohorts have no sum.
+    and in a masked round which cohorts have no sum: `accused` are those whose hospitals are to testify why.
     """
 
     survivors: int | None = None
     dropped: Sequence[int] = ()
+    accused: Mapping[int, Accusation] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -549,6 +614,15 @@ class OpenedBlob:
 class OpenedCohort:
     index: int
     blobs: Sequence[OpenedBlob]
+
+
+def _gas_to_publish(points: Sequence[bytes], canaries: Canaries | None) -> int:
+    """More than it takes to publish one blob, of these points; in a canary round they are added up later."""
+    return _gas_to_sum(points) if canaries is None else _GAS_PER_SHOWN
+
+
+def _gas_to_sum(points: Sequence[bytes]) -> int:
+    return _GAS_PER_SUM + _GAS_PER_POINT * len(points)
 
 
 def _bytes20(address: str) -> bytes:

@@ -6,7 +6,7 @@ for a hospital commits once a round; the opening is not signed, for points and c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,7 @@ _DEALING = _PROOF + BYTES_PER_COMPRESSED_G1
 NO_DEALING = bytes(32)  # of a hospital that deals nothing
 _POINTS = signed_update_bytes(0)
 # Above what an update adds to a batch's gas (snapshots/relaying.json), so that a batch fits a transaction (EIP-7825).
+_GAS_TO_RELAY = 200_000
 _GAS_PER_UPDATE = 40_000
 _GAS_PER_BLOB = 36_000
 _GAS_PER_BATCH = 16_000_000
@@ -107,29 +108,22 @@ def commitment_message(
 
     Raises PointMalformed.
     """
+    fields = {"taskId": "uint256", "round": "uint256", "points": "bytes", "dealing": "bytes32"}
+    values = {"taskId": task, "round": round_, "points": b"".join(_compressed(points)), "dealing": dealing}
+    return typed_data(chain_id, contract, "UpdateCommitment", fields, values)
+
+
+def typed_data(
+    chain_id: int, contract: str, name: str, fields: Mapping[str, str], values: Mapping[str, object]
+) -> dict[str, Any]:
+    """An EIP-712 message in this platform's domain; `fields` are types by name, in order."""
+    domain = {"name": "string", "version": "string", "chainId": "uint256", "verifyingContract": "address"}
+    types = {"EIP712Domain": domain, name: fields}
     return {
-        "types": {
-            "EIP712Domain": [
-                {"name": "name", "type": "string"},
-                {"name": "version", "type": "string"},
-                {"name": "chainId", "type": "uint256"},
-                {"name": "verifyingContract", "type": "address"},
-            ],
-            "UpdateCommitment": [
-                {"name": "taskId", "type": "uint256"},
-                {"name": "round", "type": "uint256"},
-                {"name": "points", "type": "bytes"},
-                {"name": "dealing", "type": "bytes32"},
-            ],
-        },
-        "primaryType": "UpdateCommitment",
+        "types": {of: [{"name": n, "type": t} for n, t in members.items()] for of, members in types.items()},
+        "primaryType": name,
         "domain": {"name": "Consilium", "version": "1", "chainId": chain_id, "verifyingContract": contract},
-        "message": {
-            "taskId": task,
-            "round": round_,
-            "points": b"".join(_compressed(points)),
-            "dealing": dealing,
-        },
+        "message": dict(values),
     }
 
 
@@ -141,8 +135,10 @@ def _compressed(points: bytes) -> list[Commitment]:
 
 def update_batches(updates: Sequence[SignedUpdate]) -> Iterator[list[SignedUpdate]]:
     """Updates in order, cut so that each batch fits into one transaction."""
+    return batches([(update, relayed_gas([update]) - _GAS_TO_RELAY) for update in updates], _GAS_PER_BATCH)
 
-    def gas(update: SignedUpdate) -> int:
-        return _GAS_PER_UPDATE + _GAS_PER_BLOB * (len(update.points) // BYTES_PER_EIP2537_G1)
 
-    return batches([(update, gas(update)) for update in updates], _GAS_PER_BATCH)
+def relayed_gas(updates: Sequence[SignedUpdate]) -> int:
+    """More than committing them in one transaction takes, but for the end of the phase."""
+    blobs = sum(len(update.points) // BYTES_PER_EIP2537_G1 for update in updates)
+    return _GAS_TO_RELAY + _GAS_PER_UPDATE * len(updates) + _GAS_PER_BLOB * blobs

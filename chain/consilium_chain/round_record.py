@@ -72,7 +72,8 @@ class RoundRecord:
     # Per voter: one score for each cohort, and with canaries then one for each cohort's other reading; None if it did
     # not reveal.
     scores: tuple[tuple[int, ...] | None, ...]
-    dropped: int = 0  # cohorts that the aggregator dropped once their survivors were fixed
+    dropped: int = 0  # cohorts that the aggregator dropped, or accused, once their survivors were fixed
+    named: int = 0  # hospitals whose doing it is, as the aggregator says, that a cohort was dropped
 
     def __post_init__(self) -> None:
         """Raises SettlementInvalid where no round on chain could look like this."""
@@ -82,7 +83,7 @@ class RoundRecord:
             raise SettlementInvalid(f"scores of {len(self.scores)} voters, but bonds of {len(self.voter_bonds)}")
         if self.revealed & ~self.seated:
             raise SettlementInvalid(f"voters {list(members(self.revealed & ~self.seated))} revealed without a seat")
-        if not self.viable:
+        if not self.viable and not self.named:
             raise SettlementInvalid("no cohort has a sum: the round was void before it was scored")
         dealt = 0
         for cohort in self.cohorts:
@@ -96,6 +97,7 @@ class RoundRecord:
             "cohorts": (dealt, (1 << len(self.weights)) - 1),
             "committed": (self.committed, dealt),
             "survivors": (self.survivors, self.committed & self._members_of(self.viable | self.dropped)),
+            "named": (self.named, self.survivors & self._members_of(self.dropped)),
             "seated": (self.seated, (1 << len(self.voter_bonds)) - 1),
         }
         for name, (part, whole) in known.items():
@@ -135,7 +137,7 @@ class RoundRecord:
 
     @property
     def mismatched(self) -> int:
-        """Who says that what is published is not what it must be."""
+        """Who says that what is published, or who is named, is not what it must be."""
         return sum(1 << voter for voter in members(self.revealed) if self.scores_of(voter)[0] == DOES_NOT_MATCH)
 
     def scores_of(self, voter: int) -> tuple[int, ...]:

@@ -17,6 +17,7 @@ class Step(Enum):
     FORM_COHORTS = auto()
     FIX_SURVIVORS = auto()
     PUBLISH = auto()
+    NAME = auto()
     DRAW_SEATS = auto()
     OPEN = auto()
     SETTLE = auto()
@@ -36,6 +37,7 @@ class View:
     has_canaries: bool = False  # the round's sums are published as they are or turned
     masked: bool = False  # survivors are fixed first, and help to unmask their sum
     min_reveals: int = 1
+    publish_window: int = 0  # seconds: of each of Blaming's steps
     # Uploads and answers still missing so many seconds before the deadline are given up: to go on takes its time.
     upload_margin: int = 3
     answer_margin: int = 3
@@ -44,6 +46,12 @@ class View:
 def deadline_passed(state: TaskState, now: int) -> bool:
     """Forming and Drawing wait for the beacon alone and have no deadline (0)."""
     return state.deadline != 0 and now > state.deadline
+
+
+def blaming_step(state: TaskState, publish_window: int, now: int) -> int:
+    """Of Blaming: 0 or 1, in which hospitals testify, or 2, in which the aggregator names whose doing it is."""
+    naming = state.deadline - publish_window
+    return (now >= naming - publish_window) + (now >= naming)
 
 
 def expected_uploads(round_state: RoundState, cohorts: list[int]) -> int:
@@ -63,8 +71,9 @@ def is_judged(round_state: RoundState, min_reveals: int) -> bool:
 def next_step(view: View, awaited: int, arrived: int, refused: bool, unmasked: bool = True) -> Step:
     """What the aggregator does now.
 
-    `awaited` and `arrived` are bit maps of uploads; `refused` says that the contract refused this round's
-    publication or its opening, which only the deadline can end then; `unmasked`, that no more answers are needed.
+    `awaited` and `arrived` are bit maps of uploads; `refused` says that the contract refused what this phase is for,
+    the round's publication, naming or opening, which only the deadline can end then; `unmasked`, that no more answers
+    are needed.
     """
     state, round_state = view.state, view.round
     over = deadline_passed(state, view.now)
@@ -85,8 +94,11 @@ def next_step(view: View, awaited: int, arrived: int, refused: bool, unmasked: b
         case Phase.PUBLISHING if not over and not refused:
             hurried = view.now >= state.deadline - view.answer_margin
             return Step.PUBLISH if unmasked or hurried else Step.WAIT
+        case Phase.BLAMING if not over and not refused:
+            return Step.NAME if blaming_step(state, view.publish_window, view.now) == 2 else Step.WAIT
         case Phase.REVEALING if over or round_state.revealed == round_state.seated:
-            opens = view.has_canaries and is_judged(round_state, view.min_reveals)
+            closed = view.has_canaries and round_state.viable_cohorts != 0
+            opens = closed and is_judged(round_state, view.min_reveals)
             return Step.OPEN if opens and not refused else Step.SETTLE
         case Phase.OPENING if round_state.summed_cohorts == round_state.viable_cohorts:
             return Step.SETTLE

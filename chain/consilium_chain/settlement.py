@@ -25,11 +25,12 @@ class Reason(StrEnum):
     PAID = "paid"
     VOID = "the round is void, nobody is paid"
     NOT_OPENED = "did not open which of the published sums were turned"
-    MISMATCHED = "most ballots say that what it published is not what it must be"
+    MISMATCHED = "most ballots say that what it published or said of hospitals is not what it must be"
     SAT_OUT = "was not dealt into a cohort"
     NOT_COMMITTED = "committed no update"
     NOT_IN_SUM = "its cohort has no published sum"
     WITHHELD = "its committed update is not in its cohort's sum"
+    FALSE_UPLOAD = "its cohort has no sum because of what it uploaded, said or kept to itself"
     HARMFUL = "its cohort's median is below the harmful threshold"
     REJECTED = "its cohort's median is below the acceptance floor"
     NO_IMPROVEMENT = "its cohort was accepted but improved nothing"
@@ -70,6 +71,7 @@ class Settlement:
     counted: int  # bit map of the cohorts whose two medians hold voters to them
     accepted: int  # bit map of cohorts
     harmful: int  # bit map of hospitals in the sums of harmful cohorts
+    guilty: int  # bit map of hospitals because of which a cohort has no sum, as the committee agreed
     accounts: tuple[Account, ...]  # hospitals, voters, the aggregator
     pool_left: int
 
@@ -98,7 +100,7 @@ def settle(terms: Terms, record: RoundRecord) -> Settlement:
     record.require_fits(terms)
     void = _void_reason(terms, record)
     if void is not VoidReason.NONE:
-        return Settlement(void, (), (), 0, 0, 0, tuple(_void_accounts(terms, record, void)), record.pool_left)
+        return Settlement(void, (), (), 0, 0, 0, 0, tuple(_void_accounts(terms, record, void)), record.pool_left)
 
     judged = _Judged(terms, record)
     payable = budget(terms.pool, terms.rounds, record.pool_left)
@@ -114,6 +116,7 @@ def settle(terms: Terms, record: RoundRecord) -> Settlement:
         counted=judged.counted,
         accepted=judged.accepted,
         harmful=judged.harmful,
+        guilty=record.named,
         accounts=accounts,
         pool_left=record.pool_left - sum(account.reward for account in accounts),
     )
@@ -128,12 +131,13 @@ def _void_reason(terms: Terms, record: RoundRecord) -> VoidReason:
         return VoidReason.MISMATCHED
     if revealed - mismatched < terms.min_reveals:
         return VoidReason.TOO_FEW_SCORES
-    return VoidReason.NOT_OPENED if terms.canaries and record.turned is None else VoidReason.NONE
+    is_closed = terms.canaries and record.turned is None and record.viable != 0  # without a sum nothing is opened
+    return VoidReason.NOT_OPENED if is_closed else VoidReason.NONE
 
 
 def _accusers(terms: Terms, record: RoundRecord) -> int:
-    """Bit map of voters who say that what is published does not match, where anybody is asked."""
-    return record.mismatched if terms.canaries or terms.digests else 0
+    """Bit map of voters who say that what is published, or who is named, does not match, where anybody is asked."""
+    return record.mismatched if terms.canaries or terms.digests or record.named else 0
 
 
 def _void_accounts(terms: Terms, record: RoundRecord, void: VoidReason) -> Iterator[Account]:
@@ -211,6 +215,9 @@ def _hospital(judged: _Judged, index: int, base: int, part: int, whole: int) -> 
         return _unpaid(Role.HOSPITAL, index, base, Reason.SAT_OUT)
     if not record.committed >> index & 1:
         return _unpaid(Role.HOSPITAL, index, base, Reason.NOT_COMMITTED)
+    if record.named >> index & 1:
+        slash = penalty(terms.hospital_bond, terms.harmful_slash_bps, record.hospital_bonds[index])
+        return Account(Role.HOSPITAL, index, base, 0, 0, 0, slash, Reason.FALSE_UPLOAD, f"cohort {cohort}")
     if not record.summed >> index & 1:
         return _unpaid(Role.HOSPITAL, index, base, Reason.NOT_IN_SUM)
     detail = f"weight {record.weights[index]}, cohort {cohort} improved {_score(judged.medians[cohort])}"
@@ -241,7 +248,7 @@ def _voter(judged: _Judged, index: int, base: int) -> Account:
     """One that revealed."""
     terms, record = judged.terms, judged.record
     seats = record.seated.bit_count()
-    if terms.canaries and not judged.counted:
+    if terms.canaries and record.viable and not judged.counted:  # without a sum there is nothing to test by
         return Account(Role.VOTER, index, base, 0, seats, 0, 0, Reason.UNTESTED)
     if _accusers(terms, record) >> index & 1:
         return Account(Role.VOTER, index, base, 0, seats, 0, 0, Reason.FAR, "it says that nothing matches")

@@ -51,12 +51,13 @@ class SponsoredConnection(Connection):
         to: ChecksumAddress | None,
         call: str,
         gas: int | None = None,
+        tried: bool = False,
         sidecars: Sequence[Sidecar] = (),
         value: int = 0,
         authorizations: Sequence[dict[str, object]] = (),
     ) -> Pending:
         if to is None or sidecars or value or call == EXECUTE:
-            return super()._submit(data, to, call, gas, sidecars, value, authorizations)
+            return super()._submit(data, to, call, gas, tried, sidecars, value, authorizations)
         return self._have_carried_out([(data, to)], call)
 
     def _have_carried_out(self, calls: Sequence[tuple[HexStr, ChecksumAddress]], call: str) -> Pending:

@@ -138,7 +138,7 @@ class PublishedSums:
             return self._published[key_of]
         survivors = self._ledger.cohort_members(self._task, round_, cohort) & state.survivors
         weight, layout, count, blob_count = self._shape(round_, survivors)
-        hashes = [self._ledger.expected_blob_hash(self._task, round_, cohort, i) for i in range(blob_count)]
+        hashes = self._ledger.expected_blob_hashes(self._task, round_, cohort, blob_count)
         blobs = self._store.get_blobs(hashes)
         found = None
         try:

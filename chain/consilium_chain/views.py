@@ -15,11 +15,12 @@ class Phase(IntEnum):
     COMMITTING = 3
     UPLOADING = 4
     PUBLISHING = 5
-    DRAWING = 6
-    SCORING = 7
-    REVEALING = 8
-    OPENING = 9
-    ENDED = 10
+    BLAMING = 6
+    DRAWING = 7
+    SCORING = 8
+    REVEALING = 9
+    OPENING = 10
+    ENDED = 11
 
 
 class Outcome(IntEnum):
@@ -42,11 +43,12 @@ class VoidReason(IntEnum):
 class SlashReason(IntEnum):
     HARMFUL_COHORT = 0
     WITHHELD_UPLOAD = 1
-    NOT_REVEALED = 2
-    FAILED_CANARY = 3
-    NOT_PUBLISHED = 4
-    NOT_OPENED = 5
-    MISMATCHED = 6
+    FALSE_UPLOAD = 2
+    NOT_REVEALED = 3
+    FAILED_CANARY = 4
+    NOT_PUBLISHED = 5
+    NOT_OPENED = 6
+    MISMATCHED = 7
 
 
 class PayoutReason(IntEnum):
@@ -61,15 +63,16 @@ class PayoutReason(IntEnum):
     NOT_COMMITTED = 8
     NOT_IN_SUM = 9
     WITHHELD = 10
-    HARMFUL = 11
-    REJECTED = 12
-    NO_IMPROVEMENT = 13
-    NO_SEAT = 14
-    NOT_REVEALED = 15
-    UNTESTED = 16
-    FAILED_CANARY = 17
-    FAR = 18
-    PAID = 19
+    FALSE_UPLOAD = 11
+    HARMFUL = 12
+    REJECTED = 13
+    NO_IMPROVEMENT = 14
+    NO_SEAT = 15
+    NOT_REVEALED = 16
+    UNTESTED = 17
+    FAILED_CANARY = 18
+    FAR = 19
+    PAID = 20
 
 
 class Role(IntEnum):
@@ -80,13 +83,14 @@ class Role(IntEnum):
 
 STATISTICS_ROUND = 0
 INVALID_SCORE = -(2**63)  # a voter's word that a published sum is no valid model
-DOES_NOT_MATCH = INVALID_SCORE + 1  # ... that what is published is not what the chain says it is; fills the ballot
+DOES_NOT_MATCH = INVALID_SCORE + 1  # ... that what is published, or who is named, does not match; fills the ballot
 
 
 def ballot_size(params: TaskParams, round_: int, cohorts: int) -> int:
     """Scores of a ballot: one for each of the round's cohorts, and with canaries as many again of their twins.
 
-    In a task with canaries or digests, a ballot that is DOES_NOT_MATCH throughout is one, too.
+    In a task with canaries or digests, and in a round with accused cohorts, a ballot that is DOES_NOT_MATCH throughout
+    is one, too.
     """
     return cohorts * (2 if params.has_canaries(round_) else 1)
 
@@ -220,6 +224,9 @@ class RoundState(_FromChain):
     summed_cohorts: int
     published_cohorts: int
     dropped_cohorts: int
+    accused: int
+    named: int
+    guilty: int
     turned_cohorts: int
     seated: int
     stood_down: int

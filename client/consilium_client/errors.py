@@ -182,6 +182,17 @@ class RetreatMismatched(NodeError):
         )
 
 
+class CulpritsMismatched(NodeError):
+    """`named` by the aggregator, and `found` by this node: hospitals' indices."""
+
+    def __init__(self, round_: int, named: list[int], found: list[int]) -> None:
+        self.round, self.named, self.found = round_, named, found
+        super().__init__(
+            f"round {round_} has cohorts without a sum, and hospitals {named} are named for it, but the evidence gives"
+            f" {found}; vote that this round does not match"
+        )
+
+
 class PendingUpdateLost(NodeError):
     def __init__(self, round_: int) -> None:
         self.round = round_

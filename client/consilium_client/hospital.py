@@ -17,13 +17,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+from consilium_chain.accusations import signing
 from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.errors import ChainError, Refused, TransactionRejected
 from consilium_chain.journal import emit
 from consilium_chain.ledger import NO_KEY, CommittedUpdate, Ledger
 from consilium_chain.messages import Part, ReplyCode
+from consilium_chain.rounds import blaming_step
 from consilium_chain.task_spec import STATISTICS_BITS, STATISTICS_RANGE
-from consilium_chain.views import STATISTICS_ROUND, Phase, Role, TaskState
+from consilium_chain.views import STATISTICS_ROUND, Phase, Role, RoundState, TaskState
 from consilium_zk.blobs import Blob, scale, with_blinders
 from consilium_zk.constants import BLS_MODULUS
 from consilium_zk.curve import to_eip2537
@@ -36,7 +38,7 @@ from numpy.typing import NDArray
 
 from consilium_client.config import HospitalSettings
 from consilium_client.errors import ClientError, FrameMalformed, PendingUpdateLost
-from consilium_client.masking import Masking
+from consilium_client.masking import Accused, Masking
 from consilium_client.pending import PendingUpdate, PendingUpdates
 from consilium_client.relay.processes import RelayProcesses, transport_public_key
 from consilium_client.relay.wire import RoundReply, RoundRequest, receive_request, send_reply
@@ -74,7 +76,10 @@ class _Round:
 
 
 class HospitalNode:
-    """One hospital in one task. `local_update` and `committed` are what a dishonest hospital would replace."""
+    """One hospital in one task.
+
+    `local_update`, `committed`, `uploaded` and `testimony` are what a dishonest hospital would replace.
+    """
 
     def __init__(self, settings: HospitalSettings) -> None:
         self.settings = settings
@@ -91,6 +96,7 @@ class HospitalNode:
             self.masking = Masking(folder, self.ledger, self.store, settings.task)
         self._features: NDArray[np.float32] | None = None
         self._round = _Round(-1)
+        self._testified: set[tuple[int, int]] = set()  # in which rounds and steps
         self._resume_refused = -1  # the latest round in which this account could not pay for returning
         self._reached = threading.Event()  # the aggregator's first request came through
         self._lock = threading.Lock()
@@ -108,7 +114,7 @@ class HospitalNode:
             sealing_key = self.masking.sealing_key if self.masking else NO_KEY
             self.ledger.join_as_hospital(self.task.number, len(self.table.labels), key, sealing_key, stake=bond)
         self.index = [h.node for h in self.ledger.hospitals(self.task.number)].index(self.ledger.address)
-        if self.masking:
+        if self.masking and self.ledger.state(self.task.number).phase is not Phase.ENDED:
             self.masking.require_key(self.index)
         emit("joined", role="hospital", index=self.index, rows=len(self.table.labels))
         setup()  # while others join
@@ -125,7 +131,10 @@ class HospitalNode:
                     relay.keep_running()
                     self._resume_if_absent(state)
                     self._take_part(state)
+                    self._testify_if_accused(state)
                 block = self.ledger.connection.next_block(block)
+        if self.masking:
+            self.masking.forget()
         try:
             self.ledger.release_bond(self.task.number, self.ledger.address)
             self.ledger.claim(Role.HOSPITAL)
@@ -194,6 +203,42 @@ class HospitalNode:
                 self._tell_unpaid("not-resumed", error, round=state.round)
                 self._resume_refused = state.round
 
+    def _testify_if_accused(self, state: TaskState) -> None:
+        """Where this hospital's cohort has no sum: what it masked with, in the steps that the chain gives."""
+        if state.phase is not Phase.BLAMING or self.masking is None:
+            return
+        step = blaming_step(state, self.task.params.publish_window, self.ledger.connection.now())
+        round_state = self.ledger.round_state(self.task.number, state.round)
+        if step not in (0, 1) or (state.round, step) in self._testified or not round_state.accused >> self.index & 1:
+            return
+        try:
+            testimony = self.testimony(step, state.round, round_state)
+            if testimony:
+                receipt = self.ledger.testify(self.task.number, state.round, testimony)
+                emit("testified", round=state.round, step=step, bytes=len(testimony), gas=receipt.gas_used)
+            self._testified.add((state.round, step))
+        except TransactionRejected as error:  # as what follows, tried again with each block: silence is slashed
+            self._tell_unpaid("not-testified", error, round=state.round, step=step)
+        except ROUND_ERRORS as error:
+            emit("testimony-failed", round=state.round, step=step, error=type(error).__name__)
+
+    def testimony(self, step: int, round_: int, round_state: RoundState) -> bytes:
+        """In the first step points; in the second seeds, or nothing where nobody's points are wrong."""
+        update = self._update(round_)
+        if update is None or self.masking is None:
+            raise PendingUpdateLost(round_)
+        cohort = self._cohort(round_)
+        accusation = next(
+            accused.accusation
+            for number, accused in self.ledger.accusations(self.task.number, round_).items()
+            if self.ledger.cohort_members(self.task.number, round_, number) == cohort
+        )
+        accused = Accused(round_, cohort, cohort & round_state.survivors, accusation, len(update.blobs))
+        if step == 0:
+            return self.masking.points(accused, self.index, update.seed)
+        points, _ = self.ledger.testimonies(self.task.number, round_)
+        return self.masking.shown_seeds(accused, self.index, update.seed, points)
+
     def _active(self, state: TaskState) -> bool:
         return bool(state.active_hospitals >> self.index & 1)
 
@@ -220,20 +265,30 @@ class HospitalNode:
         if not self._is_committed(request.round):
             return RoundReply(ReplyCode.SAT_OUT)
         if part is Part.UPLOAD:
-            return RoundReply(ReplyCode.OK, self._upload(request.round, update))
+            return self._upload(request.round, update)
         return self._answer(request.round, update)
 
     def _next_part(self, round_: int) -> Part:
         done = self._round.handed_over if self._round.number == round_ else Part.NEXT
         return Part(min(done + 1, Part.ANSWER if self.masking else Part.UPLOAD))
 
-    def _upload(self, round_: int, update: PendingUpdate) -> list[Blob]:
+    def _upload(self, round_: int, update: PendingUpdate) -> RoundReply:
         weight = 1 if round_ == STATISTICS_ROUND else self.ledger.hospitals(self.task.number)[self.index].weight
         weighted = [scale(blob, weight) for blob in update.blobs]
         emit("uploading", round=round_, blobs=len(weighted))
         if self.masking is None:
-            return weighted
-        return list(self.masking.masked(round_, self._cohort(round_), self.index, update.seed, weighted))
+            return RoundReply(ReplyCode.OK, weighted)
+        place = round_, self._cohort(round_), self.index, update.seed
+        masked = self.uploaded(round_, list(self.masking.masked(*place, weighted)))
+        statement = self.masking.statement(*place, masked)
+        account = self.ledger.connection.account
+        assert account is not None, "who joined has an account"
+        signed = signing(self.ledger, self.task.number, round_).sign(account, statement)
+        return RoundReply(ReplyCode.OK, masked, signed.to_wire())
+
+    def uploaded(self, round_: int, masked: list[Blob]) -> list[Blob]:
+        """What leaves this node in place of its masked blobs, and is signed for."""
+        return masked
 
     def _answer(self, round_: int, update: PendingUpdate) -> RoundReply:
         survivors = self.ledger.round_state(self.task.number, round_).survivors

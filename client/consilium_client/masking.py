@@ -7,7 +7,8 @@ not after a restart, and not where the chain says something else than it did.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from consilium_chain.artifacts import ArtifactStore
@@ -18,13 +19,27 @@ from consilium_chain.ledger import Ledger
 from consilium_chain.task_spec import MIN_MASKED
 from consilium_chain.views import members
 from consilium_zk.agreement import BYTES_PER_KEY, public_key
+from consilium_zk.blame import pair_points, parse_points, points_to_wire, seeds_to_wire, shown_seeds, state
 from consilium_zk.blobs import Blob, add
+from consilium_zk.curve import Commitment
 from consilium_zk.dealing import Dealing
+from consilium_zk.errors import PointMalformed, ShapeWrong
 from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital
 
 from consilium_client.errors import MaskingChanged, MaskingTooSmall, NotASurvivor, SealingKeyLost
 
 _BYTES_PER_MAP = 32
+
+
+@dataclass(frozen=True)
+class Accused:
+    """A cohort that the aggregator accused: members and survivors as bit maps, and how many blobs an update has."""
+
+    round: int
+    cohort: int
+    survivors: int
+    accusation: bytes
+    blobs: int
 
 
 class Masking:
@@ -43,6 +58,10 @@ class Masking:
         """Raises SealingKeyLost where this hospital announced another key than it has: it could open nothing."""
         if self._ledger.sealing_keys(self._task).get(index) != self.sealing_key:
             raise SealingKeyLost(self._key_file)
+
+    def forget(self) -> None:
+        """Deletes the sealing key, once the task has ended: nobody opens any more what was sealed for this hospital."""
+        self._key_file.unlink(missing_ok=True)
 
     def dealing(self, round_: int, cohort: int, index: int, seed: bytes) -> bytes:
         """What this hospital deals in a round: the same bytes whenever it is asked."""
@@ -76,6 +95,36 @@ class Masking:
         for dealer, error in faults.items():
             emit("dealing-invalid", round=round_, hospital=dealer, error=type(error).__name__)
         return answer
+
+    def statement(self, round_: int, cohort: int, index: int, seed: bytes, masked: Iterable[Blob]) -> bytes:
+        """What this hospital signs with its masked blobs. Raises ArtifactMissing, ArtifactCorrupt."""
+        return state(masked, self._pairs(round_, cohort, index, seed)).to_wire()
+
+    def points(self, accused: Accused, index: int, seed: bytes) -> bytes:
+        """Testimony on an accused cohort's masks: `consilium_zk.blame.pair_points`, as they travel."""
+        return points_to_wire(self._points(accused, index, seed))
+
+    def shown_seeds(self, accused: Accused, index: int, seed: bytes, points: Mapping[int, bytes]) -> bytes:
+        """Testimony against whose `points`, as it signed them, are not those of the masks shared with it; or none.
+
+        Who gave none that can be read has nothing said about it, and is named for that.
+        """
+        theirs = {}
+        for other in members(accused.survivors & ~(1 << index)):
+            try:
+                theirs[other] = parse_points(points.get(other, b""), set(members(accused.survivors)) - {other})
+            except (ShapeWrong, PointMalformed):
+                continue
+        pairs = self._pairs(accused.round, accused.cohort, index, seed)
+        return seeds_to_wire(shown_seeds(index, pairs, self._points(accused, index, seed), theirs))
+
+    def _points(self, accused: Accused, index: int, seed: bytes) -> dict[int, Commitment]:
+        pairs = self._pairs(accused.round, accused.cohort, index, seed)
+        return pair_points(index, pairs, list(members(accused.survivors)), accused.accusation, accused.blobs)
+
+    def _pairs(self, round_: int, cohort: int, index: int, seed: bytes) -> dict[int, bytes]:
+        """Seeds that this hospital shares with others in the masking."""
+        return self._hospital(round_, cohort, index, seed).seeds(self._dealings(round_, cohort))[1]
 
     def _hospital(self, round_: int, cohort: int, index: int, seed: bytes) -> MaskingHospital:
         return MaskingHospital(index, seed, self._private, self._cohort(round_, cohort))

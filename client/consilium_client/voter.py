@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from consilium_chain.accusations import find_culprits
 from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, RecordIncomplete, Refused
 from consilium_chain.journal import emit
@@ -30,11 +31,12 @@ from consilium_chain.views import (
     ballot_size,
     members,
 )
+from consilium_zk.errors import EvidenceMalformed
 from consilium_zk.tickets import draw, public_key, seat_threshold, sign_ticket
 from numpy.typing import NDArray
 
 from consilium_client.config import VoterSettings
-from consilium_client.errors import BallotLost, RetreatMismatched
+from consilium_client.errors import BallotLost, CulpritsMismatched, RetreatMismatched
 from consilium_client.metrics import log_loss
 from consilium_client.models import predict
 from consilium_client.replay import PublicRecord, Vector
@@ -130,12 +132,12 @@ class VoterNode:
         while not fault:
             try:
                 return self.scores(state.round, round_state)
-            except RetreatMismatched as error:
+            except (RetreatMismatched, CulpritsMismatched, EvidenceMalformed) as error:
                 fault = type(error).__name__
             except UNREADABLE as error:
                 if patience_is_over(state, params.score_window, self.ledger.connection.now()):
                     # A store that fails shows nothing; and the contract itself checked what plain tasks publish.
-                    if isinstance(error, OSError) or not (params.canaries or params.digests):
+                    if isinstance(error, OSError) or not (params.canaries or params.digests or round_state.named):
                         raise
                     fault = type(error).__name__
                 else:
@@ -147,8 +149,13 @@ class VoterNode:
         """Improvement of candidates over the base on this voter's rows: loss saved, in millionths.
 
         One for each cohort's sum as published, then, in a canary round, one for each turned. Nothing is scored in
-        round 0: what is published of it is there, or reading it raises one of UNREADABLE.
+        round 0: what is published of it is there, or reading it raises one of UNREADABLE. Where hospitals are named for
+        cohorts without a sum, it is these that this voter finds.
         """
+        if round_state.named:
+            self._require_named(round_, round_state)
+        if not round_state.viable_cohorts:
+            return (0,) * ballot_size(self.task.params, round_, round_state.cohorts)
         cohorts, scores = round_state.cohorts, [0] * ballot_size(self.task.params, round_, round_state.cohorts)
         if round_ == STATISTICS_ROUND:
             self.record.sums.readings(round_, 0, round_state)
@@ -161,6 +168,12 @@ class VoterNode:
                 saved = INVALID_SCORE if candidate is None else round((base_loss - self._loss(candidate)) * MICRO)
                 scores[turned * cohorts + cohort] = saved
         return tuple(scores)
+
+    def _require_named(self, round_: int, round_state: RoundState) -> None:
+        """Raises CulpritsMismatched, EvidenceMalformed, and where evidence is missing one of UNREADABLE."""
+        found = find_culprits(self.ledger, self.store, self.task.number, round_, round_state)
+        if round_state.named != sum(1 << index for index in found):
+            raise CulpritsMismatched(round_, list(members(round_state.named)), list(found))
 
     def _loss(self, parameters: Vector) -> float:
         if self._features is None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from consilium_chain.accusations import find_culprits
 from consilium_chain.artifacts import CHECK_BITS, ArtifactStore
 from consilium_chain.cell_proofs import CellProver
 from consilium_chain.dealings import masked_cohort, read_dealings
 from consilium_chain.errors import RandomnessUnavailable, Refused, SpecMismatch
 from consilium_chain.journal import emit
-from consilium_chain.ledger import CohortsFate, Ledger, OpenedBlob, OpenedCohort, PublishedCohort
+from consilium_chain.ledger import Accusation, CohortsFate, Ledger, OpenedBlob, OpenedCohort, PublishedCohort
 from consilium_chain.proposal import task_params
 from consilium_chain.relaying import SignedUpdate
 from consilium_chain.rounds import Step, View, deadline_passed, expected_uploads, next_step
@@ -21,11 +22,12 @@ from consilium_chain.sums import PublishedSums
 from consilium_chain.task_spec import parse_task_spec, settle_gas
 from consilium_chain.views import STATISTICS_ROUND, Phase, Role, RoundState, TaskState, ballot_size, members
 from consilium_zk.curve import to_eip2537
-from consilium_zk.errors import DealingInvalid
+from consilium_zk.errors import DealingInvalid, EvidenceMalformed
 from consilium_zk.kzg import setup
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
+from consilium_server.blaming import Statements, make_accusation
 from consilium_server.canaries import SEED_BYTES, HiddenSums, keep, kept
 from consilium_server.collection import Collection
 from consilium_server.committing import Committer
@@ -33,12 +35,13 @@ from consilium_server.config import AggregatorSettings
 from consilium_server.errors import CanariesLost, SumMismatch
 from consilium_server.flower_internals import SuperLink
 from consilium_server.unmasking import CohortAnswers, cohort_answers
-from consilium_server.uploads import CohortSum, Contribution, sum_cohort, wrong_uploads
+from consilium_server.uploads import CohortSum, Contribution, Upload, sum_cohort, wrong_uploads
 
 POLL = 0.15
 AHEAD = (Phase.FORMING, Phase.DRAWING, Phase.SCORING, Phase.REVEALING)
 MOST_PROVERS = 8
 SETTLE_GAS = 200_000  # but for what grows with nodes and scores
+FINAL = (Step.FIX_SURVIVORS, Step.PUBLISH, Step.NAME)  # what is refused of these is not tried again
 UNOPENABLE = {"BlobMismatch", "CanariesMismatch", "CommitmentMismatch", "PointsWrong"}  # and will be at any time
 
 
@@ -70,7 +73,8 @@ class Aggregator:
         self._relayable: dict[int, SignedUpdate] = {}
         self._unsound: set[int] = set()  # hospitals whose dealing is none
         self._answers: tuple[int, dict[int, CohortAnswers]] = -1, {}  # of which round, by cohort
-        self._refused: tuple[int, Step] | None = None  # in which round, and what of it
+        self._refused: tuple[int, Phase] | None = None  # what the phase is for, in which round
+        self._statements: Statements | None = None
         self._lost_round = -1
 
     def run(self) -> None:
@@ -115,8 +119,7 @@ class Aggregator:
             more_to_come = self._collect(grid, nodes, state, round_state)
             arrived, finished = self._uploads_of(state.round)
             awaited = expected_uploads(round_state, self._cohorts(state, round_state)) & ~(finished & ~arrived)
-            opens = state.phase in (Phase.REVEALING, Phase.OPENING)  # then it was published, whatever was refused
-            refused = self._refused == (state.round, Step.OPEN if opens else Step.PUBLISH)
+            refused = self._refused == (state.round, state.phase)
             unmasked = self._is_unmasked(state, round_state)
             step = next_step(self._view(state, round_state), awaited, arrived, refused, unmasked)
             if step is Step.STOP:
@@ -139,6 +142,7 @@ class Aggregator:
             upload_margin=self.params.upload_window // 2,
             answer_margin=self.params.publish_window // 2,
             masked=self.params.masked,
+            publish_window=self.params.publish_window,
             has_canaries=self.params.has_canaries(state.round),
             min_reveals=self.params.min_reveals,
         )
@@ -239,12 +243,17 @@ class Aggregator:
                     self._fix_survivors(state, round_state)
                 case Step.PUBLISH if round_state:
                     self._publish(state, round_state)
+                case Step.NAME if round_state:
+                    self._name(state, round_state)
                 case Step.OPEN if round_state:
                     self._open(state, round_state)
         except Refused as error:
             emit("refused", call=error.call, error=error.name, round=state.round)
-            if step in (Step.FIX_SURVIVORS, Step.PUBLISH) or error.name in UNOPENABLE:
-                self._refused = state.round, step
+            if step in FINAL or error.name in UNOPENABLE:
+                self._refused = state.round, state.phase
+        except EvidenceMalformed as error:  # of a sum that holds nobody is to be named
+            emit("nobody-named", round=state.round, error=str(error))
+            self._refused = state.round, state.phase
         except CanariesLost as error:  # until the deadline somebody may bring them back
             if self._lost_round != state.round:
                 emit("canaries-lost", round=state.round, error=str(error))
@@ -263,11 +272,21 @@ class Aggregator:
             present = self._members(round_state, state.round)[cohort]
             masked = masked_cohort(self.ledger, self.number, state.round, present)
             dealings = read_dealings(self.ledger, self.store, self.number, state.round, masked)
-            uploaded = sum(1 << index for index in dealings) & arrived & round_state.committed
+            agreeing = self._statements_of(state.round).agreeing(set(dealings), self._uploads(state.round))
+            uploaded = sum(1 << index for index in agreeing) & arrived & round_state.committed
             if uploaded.bit_count() >= max(self.params.min_cohort_size, masked.threshold):
                 survivors |= uploaded
         receipt = self.ledger.fix_survivors(self.number, state.round, survivors)
         emit("survivors-fixed", round=state.round, survivors=survivors.bit_count(), gas=receipt.gas_used)
+
+    def _statements_of(self, round_: int) -> Statements:
+        if self._statements is None or self._statements.round != round_:
+            self._statements = Statements(self.ledger, self.number, round_)
+        return self._statements
+
+    def _uploads(self, round_: int) -> Mapping[int, Upload]:
+        collected = self._collected if self._collection_round == round_ else None
+        return collected.uploads if collected is not None else {}
 
     def _is_unmasked(self, state: TaskState, round_state: RoundState) -> bool:
         """Whether every cohort's masks are known, or will not be."""
@@ -298,13 +317,21 @@ class Aggregator:
         cohorts = self._members(round_state, state.round)
         hidden = self._hidden(state.round)
         survivors, published, dropped = 0, [], []
+        accused: dict[int, Accusation] = {}
         for cohort in members(round_state.viable_cohorts):
             indices = [index for index in members(cohorts[cohort]) if index in contributions]
-            if self.params.masked:
-                present = [index for index in indices if round_state.survivors >> index & 1]
-                summed = self._unmasked_sum(state.round, cohort, present, contributions)
-            else:
-                summed = self._sum(state.round, cohort, indices, contributions)
+            try:
+                if self.params.masked:
+                    present = [index for index in indices if round_state.survivors >> index & 1]
+                    summed = self._unmasked_sum(state.round, cohort, present, contributions)
+                else:
+                    summed = self._sum(state.round, cohort, indices, contributions)
+            except SumMismatch as error:
+                if not self.params.masked:
+                    raise
+                emit("sum-missing", round=state.round, cohort=cohort, error=type(error).__name__)
+                accused[cohort] = self._accusation(state.round, cohort, round_state)
+                continue
             if summed is None:
                 dropped.append(cohort)
                 continue
@@ -318,7 +345,7 @@ class Aggregator:
             keep(self.secrets_folder, state.round, hidden.secrets)
         publish = self.ledger.publish_digests if self.params.digests else self.ledger.publish_sums
         canaries = hidden.canaries if hidden and published else None
-        fate = CohortsFate(dropped=dropped) if self.params.masked else CohortsFate(survivors)
+        fate = CohortsFate(dropped=dropped, accused=accused) if self.params.masked else CohortsFate(survivors)
         receipts = publish(self.number, state.round, fate, published, canaries, self.forces(state.round))
         emit(
             "published", round=state.round, gas=sum(r.gas_used for r in receipts), cohorts=len(published),
@@ -343,18 +370,31 @@ class Aggregator:
     def _unmasked_sum(
         self, round_: int, cohort: int, indices: list[int], contributions: dict[int, Contribution]
     ) -> _Summed | None:
-        """A cohort's checked sum; None where its masks are not known, or an upload is not what was committed to."""
+        """A cohort's checked sum; None where its masks are not known.
+
+        Raises SumMismatch where an upload is not what was committed to under the masks that were agreed on.
+        """
         residue = self._answers[1][cohort].residue()
         if residue is None:
             emit("sum-missing", round=round_, cohort=cohort, error="UnmaskingFailed")
             return None
         parts = [contributions[index] for index in indices]
         factors = [secrets.randbits(CHECK_BITS) for _ in parts[0].points]
-        try:
-            return _Summed(indices, sum_cohort(cohort, parts, factors, residue))
-        except SumMismatch as error:
-            emit("sum-missing", round=round_, cohort=cohort, error=type(error).__name__)
-            return None
+        return _Summed(indices, sum_cohort(cohort, parts, factors, residue))
+
+    def _accusation(self, round_: int, cohort: int, round_state: RoundState) -> Accusation:
+        statements, roots = self._statements_of(round_), self._answers[1][cohort].roots()
+        uploads = self._uploads(round_)
+        return make_accusation(self.ledger, self.store, self.number, cohort, round_state, statements, uploads, roots)
+
+    def _name(self, state: TaskState, round_state: RoundState) -> None:
+        """Names whose doing it is that accused cohorts have no sum. Raises EvidenceMalformed."""
+        culprits = find_culprits(self.ledger, self.store, self.number, state.round, round_state)
+        if not culprits:
+            raise EvidenceMalformed("every survivor's testimony goes with its upload")
+        for index, reason in culprits.items():
+            emit("culprit", round=state.round, hospital=index, reason=reason)
+        self.ledger.name_culprits(self.number, state.round, sum(1 << index for index in culprits))
 
     def _sum(
         self, round_: int, cohort: int, indices: list[int], contributions: dict[int, Contribution]

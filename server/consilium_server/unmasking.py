@@ -43,6 +43,10 @@ class CohortAnswers:
         """Whether nothing is to be waited for: the masks are known, or all others are `silent`, a bit map."""
         return self.residue() is not None or not self._survivors & ~self._taken & ~silent
 
+    def roots(self) -> dict[int, int]:
+        """Of all in the masking (`Unmasking.roots`), once the residue is known."""
+        return self._unmasking.roots()
+
     def residue(self) -> Callable[[int], Blob] | None:
         """What masks the survivors' sum, by number of blob; None as long as the answers do not give it."""
         if self._residue is None and self._taken != self._tried and self._taken.bit_count() >= self._threshold:

@@ -33,9 +33,13 @@ class Signed:
 
 @dataclass(frozen=True)
 class Upload:
-    """One hospital's weighted blobs, masked or not; every scalar is below the field's modulus."""
+    """One hospital's weighted blobs, masked or not; every scalar is below the field's modulus.
+
+    statement: what it signed on masked ones, as it travels, unchecked; else no bytes.
+    """
 
     blobs: Sequence[Blob]
+    statement: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,10 @@ def parse_upload(content: RecordDict, blob_count: int) -> Upload:
     """Exactly one status and `blob_count` blobs of raw bytes, and nothing else. Raises UploadInvalid."""
     if set(content) != {"status", "blobs"}:
         raise UploadInvalid(f"records {sorted(content)} instead of blobs and status")
-    code = content.config_records.get("status", {}).get("code")
+    status = content.config_records.get("status", {})
+    code, statement = status.get("code"), status.get("body", b"")
+    if not isinstance(statement, bytes):
+        raise UploadInvalid("its statement is not bytes")
     if code != ReplyCode.OK:
         name = ReplyCode(code).name if isinstance(code, int) and code in set(ReplyCode) else "unknown code"
         raise UploadInvalid(f"the hospital answered {name}")
@@ -85,7 +92,7 @@ def parse_upload(content: RecordDict, blob_count: int) -> Upload:
             blobs.append(parse_blob(array.data))
         except ZkError as error:
             raise UploadInvalid(f"blob {index} is not a blob of field elements") from error
-    return Upload(blobs)
+    return Upload(blobs, statement)
 
 
 @dataclass(frozen=True)

@@ -198,7 +198,7 @@ def test_publish_refuses_changed_blob_and_takes_the_right_one_after(committing: 
         committing.publish(one_bit_changed)
     assert committing.phase is Phase.UPLOADING  # nothing of a refused batch stays
     committing.publish()
-    assert committing.operator.expected_blob_hash(committing.task, 0, 0, 0)[1:] != bytes(31)
+    assert committing.operator.expected_blob_hashes(committing.task, 0, 0, 1)[0][1:] != bytes(31)
     assert committing.phase is Phase.FORMING
     assert expected.blobs
 

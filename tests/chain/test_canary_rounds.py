@@ -4,8 +4,7 @@ lie about a hidden sum is refused.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -13,12 +12,10 @@ import pytest
 from canary_driver import BITS, CANARY_LAYOUT, SETTLE_GAS, CanaryDriver
 from chain_driver import BOND, LocalChain, TaskDriver, refused
 from consilium_chain.ledger import CohortsFate, OpenedCohort, PublishedCohort
-from consilium_chain.round_record import RoundRecord, Terms
-from consilium_chain.settlement import Reason, Settlement, settle
+from consilium_chain.settlement import Reason
 from consilium_chain.views import (
     DOES_NOT_MATCH,
     Outcome,
-    Payout,
     PayoutReason,
     Phase,
     Role,
@@ -32,65 +29,9 @@ from consilium_zk.constants import BLS_MODULUS
 from consilium_zk.curve import GENERATOR
 from consilium_zk.kzg import commit, versioned_hash
 from consilium_zk.packing import unpack
+from settled_rounds import Scores, assert_as_expected, expected, reasons, slashes
 
 GOOD, BAD = [60_000, 40_000], [-80_000, -90_000]
-Scores = Sequence[Sequence[int] | None]
-
-
-def expected(task: TaskDriver, scores: Scores, turned: int | None) -> Settlement:
-    """What the reference makes of the task's first training round, before which nobody was paid or slashed. Every
-    voter has a seat.
-    """
-    terms, state = Terms.of(task.params), task.operator.round_state(task.task, 1)
-    record = RoundRecord(
-        pool_left=task.params.pool,
-        weights=tuple(hospital.weight for hospital in task.operator.hospitals(task.task)),
-        hospital_bonds=(BOND,) * task.hospitals,
-        voter_bonds=(BOND,) * task.voters,
-        aggregator_bond=BOND,
-        cohorts=tuple(task.operator.cohort_members(task.task, 1, k) for k in range(state.cohorts)),
-        viable=state.viable_cohorts,
-        committed=state.committed,
-        survivors=state.survivors,
-        turned=turned,
-        seated=(1 << task.voters) - 1,
-        scores=tuple(None if ballot is None else tuple(ballot) for ballot in scores),
-    )
-    return settle(terms, record)
-
-
-def assert_as_expected(task: TaskDriver, wanted: Settlement) -> None:
-    """The chain's medians, payments, slashes and explanations of the first training round are the reference's."""
-    state = task.operator.round_state(task.task, 1)
-    outcome = Outcome.SETTLED if wanted.void is VoidReason.NONE else Outcome.VOID
-    assert (state.outcome, state.void_reason) == (outcome, wanted.void)
-    assert (state.medians, state.accepted_cohorts) == (wanted.medians, wanted.accepted)
-    addresses = {
-        Role.HOSPITAL: [node.address for node in task.nodes],
-        Role.VOTER: [judge.address for judge in task.judges],
-        Role.AGGREGATOR: [task.aggregator.address],
-    }
-    paid, slashed = Counter[str](), Counter[str]()
-    for event in task.events("Rewarded"):
-        paid[event["account"]] += event["amount"]
-    for event in task.events("Slashed"):
-        slashed[event["account"]] += event["amount"]
-    for account in wanted.accounts:
-        address = addresses[account.role][account.index]
-        assert (paid.pop(address, 0), slashed.pop(address, 0)) == (account.reward, account.slash), account
-        assert task.operator.explain(task.task, 1, address) == Payout(
-            account.role, account.reason.code, account.base, account.part, account.whole, account.reward, account.slash
-        )
-    assert (paid, slashed) == ({}, {})
-    assert task.chain.unaccounted() == 0
-
-
-def reasons(wanted: Settlement, role: Role) -> list[Reason]:
-    return [account.reason for account in wanted.accounts if account.role is role]
-
-
-def slashes(task: TaskDriver) -> list[tuple[str, int, SlashReason]]:
-    return [(e["account"], e["amount"], SlashReason(e["reason"])) for e in task.events("Slashed")]
 
 
 # Rounds that go well
@@ -106,7 +47,7 @@ def test_canary_round_settles_whichever_sums_are_turned(local_chain: LocalChain,
     state = task.round_state
     assert (state.summed_cohorts, state.turned_cohorts) == (0, 0)  # nobody can tell yet
     shown = [task.shown_sum(cohort, range(3)) for cohort in range(2)]
-    hashes = [task.operator.expected_blob_hash(task.task, 1, cohort, 0) for cohort in range(2)]
+    hashes = [task.operator.expected_blob_hashes(task.task, 1, cohort, 1)[0] for cohort in range(2)]
     assert hashes == [versioned_hash(commit(cohort.blobs[0])) for cohort in shown]
     ballots = [
         task.ballot(GOOD, BAD),

@@ -127,6 +127,15 @@ def test_connection_names_url_when_the_node_goes_away() -> None:
             attempt()
 
 
+def test_connection_names_block_that_the_node_has_not(local_chain: LocalChain) -> None:
+    for reading in (
+        local_chain.treasury.connection.header,
+        lambda number: list(local_chain.treasury.connection.calls_of(local_chain.treasury._tasks, number, number)),
+    ):
+        with pytest.raises(ChainUnreachable, match=rf"{local_chain.node.url} .*no block 1000000000"):
+            reading(10**9)
+
+
 def test_reader_without_account_cannot_send(local_chain: LocalChain) -> None:
     reader = Connection(local_chain.node.url)
     assert reader.block_number() > 0

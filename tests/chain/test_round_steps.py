@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from consilium_chain.rounds import Step, View, deadline_passed, expected_uploads, is_judged, next_step
+from consilium_chain.rounds import Step, View, blaming_step, deadline_passed, expected_uploads, is_judged, next_step
 from consilium_chain.views import Outcome, Phase, RoundState, TaskState, VoidReason, members
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,10 +14,11 @@ MAPS = st.integers(0, 2**8 - 1)
 TIMES = st.integers(0, 200)
 STATE = TaskState("0x" + "11" * 20, Phase.NONE, 1, 0, 0, True, 0, 0)
 ROUND = RoundState(
-    Outcome.PENDING, VoidReason.NONE, 1, 0, bytes(32), bytes(32), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ()
+    Outcome.PENDING, VoidReason.NONE, 1, 0, bytes(32), bytes(32), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ()
 )  # fmt: skip
 TIMED = [
-    Phase.JOINING, Phase.COMMITTING, Phase.UPLOADING, Phase.PUBLISHING, Phase.SCORING, Phase.REVEALING, Phase.OPENING,
+    Phase.JOINING, Phase.COMMITTING, Phase.UPLOADING, Phase.PUBLISHING, Phase.BLAMING, Phase.SCORING, Phase.REVEALING,
+    Phase.OPENING,
 ]  # fmt: skip
 
 
@@ -36,6 +37,7 @@ def views(draw: st.DrawFn, phases: list[Phase] = list(Phase)) -> View:  # noqa: 
     return View(
         replace(STATE, phase=phase, deadline=deadline), round_, draw(TIMES), draw(st.booleans()), False,
         has_canaries=draw(st.booleans()), masked=draw(st.booleans()), min_reveals=draw(st.integers(1, 4)),
+        publish_window=draw(st.integers(1, 60)),
     )  # fmt: skip
 
 
@@ -96,6 +98,19 @@ def test_next_step_publishes_once_sums_are_unmasked_or_shortly_before_the_deadli
     assert (step(in_time, unmasked=unmasked) is Step.PUBLISH) == (unmasked or hurried)
 
 
+@given(views([Phase.BLAMING]), st.booleans())
+def test_next_step_names_culprits_in_the_last_of_three_steps_alone(view: View, refused: bool) -> None:
+    over, last = view.now > view.state.deadline, view.now >= view.state.deadline - view.publish_window
+    names = last and not over and not refused
+    assert step(view, refused=refused) is (Step.TICK if over else Step.NAME if names else Step.WAIT)
+
+
+@given(st.integers(1, 60), st.integers(0, 10_000), st.integers(0, 179))
+def test_blaming_has_three_steps_as_long_as_the_publishing_window(window: int, start: int, passed: int) -> None:
+    state = replace(STATE, phase=Phase.BLAMING, deadline=start + 3 * window)
+    assert blaming_step(state, window, start + passed) == min(passed // window, 2)
+
+
 @given(views([Phase.UPLOADING]), MAPS)
 def test_next_step_does_not_wait_for_uploads_that_nobody_owes(view: View, arrived: int) -> None:
     in_time = replace(view, now=min(view.now, view.state.deadline))
@@ -105,7 +120,8 @@ def test_next_step_does_not_wait_for_uploads_that_nobody_owes(view: View, arrive
 @given(views([Phase.REVEALING]), st.booleans())
 def test_next_step_ends_the_reveals_once_all_seated_have_revealed_or_time_is_up(view: View, refused: bool) -> None:
     over = view.round.revealed == view.round.seated or view.now > view.state.deadline
-    opens = view.has_canaries and is_judged(view.round, view.min_reveals) and not refused
+    closed = view.has_canaries and view.round.viable_cohorts != 0
+    opens = closed and is_judged(view.round, view.min_reveals) and not refused
     assert step(view, refused=refused) is ((Step.OPEN if opens else Step.SETTLE) if over else Step.WAIT)
 
 
@@ -153,6 +169,7 @@ def test_next_step_opens_nothing_that_was_refused_or_has_no_canaries(
 ) -> None:
     if step(view, awaited, arrived, refused) is Step.OPEN:
         assert not refused
+        assert view.round.viable_cohorts
         assert view.has_canaries or view.state.phase is Phase.OPENING
         assert view.state.phase in (Phase.REVEALING, Phase.OPENING)
 

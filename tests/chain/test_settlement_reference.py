@@ -67,16 +67,25 @@ def test_vectors_reach_every_reason() -> None:
 
 
 def test_vectors_reach_every_edge() -> None:
-    """A word of the few, a slash that its bond does not cover, of every kind, and canary rounds that test nobody."""
+    """A word of the few, a slash that its bond does not cover, of every kind, canary rounds that test nobody, cohorts
+    that are dropped, rounds without a sum, and words where nobody was asked but for who is named.
+    """
     short: set[Reason] = set()
-    few = untested = tested = 0
+    few = untested = tested = dropped = asked = 0
+    without_sums: set[bool] = set()
     for terms, record in generate_settlement.questions():
         settled = settle(terms, record)
         few += bool(record.mismatched) and settled.void is VoidReason.NONE
-        untested += settled.void is VoidReason.NONE and terms.canaries and not settled.counted
+        untested += any(account.reason is Reason.UNTESTED for account in settled.accounts)
         tested += 0 < settled.counted < record.viable
+        dropped += record.dropped != 0 and not record.named
+        asked += bool(record.named and record.mismatched) and not (terms.canaries or terms.digests)
+        if not record.viable and settled.void is VoidReason.NONE:
+            without_sums.add(terms.canaries)
         short |= {a.reason for a in settled.accounts if 0 < a.slash < full_slash(terms, a)}
-    assert min(few, untested, tested) >= 3
+    assert min(few, untested, tested, dropped) >= 3
+    assert asked >= 2
+    assert without_sums == {False, True}
     assert short == SLASHED
 
 
@@ -84,6 +93,7 @@ def full_slash(terms: Terms, account: Account) -> int:
     amounts = {
         Reason.HARMFUL: payouts.portion(terms.hospital_bond, terms.harmful_slash_bps),
         Reason.WITHHELD: terms.withheld_slash,
+        Reason.FALSE_UPLOAD: payouts.portion(terms.hospital_bond, terms.harmful_slash_bps),
         Reason.NOT_REVEALED: payouts.portion(terms.voter_bond, terms.not_revealed_slash_bps),
         Reason.FAILED_CANARY: payouts.portion(terms.voter_bond, terms.failed_canary_slash_bps),
         Reason.NOT_OPENED: payouts.portion(terms.aggregator_bond, terms.not_published_slash_bps),
@@ -93,7 +103,8 @@ def full_slash(terms: Terms, account: Account) -> int:
 
 
 SLASHED = {
-    Reason.HARMFUL, Reason.WITHHELD, Reason.NOT_REVEALED, Reason.FAILED_CANARY, Reason.NOT_OPENED, Reason.MISMATCHED,
+    Reason.HARMFUL, Reason.WITHHELD, Reason.FALSE_UPLOAD, Reason.NOT_REVEALED, Reason.FAILED_CANARY, Reason.NOT_OPENED,
+    Reason.MISMATCHED,
 }  # fmt: skip
 
 
@@ -308,7 +319,7 @@ def test_turning_all_sums_and_ballots_changes_nothing(seed: int) -> None:
 def test_constant_ballot_fails_wherever_a_pair_counts(seed: int, score: int) -> None:
     terms, record = canary_round(seed)
     voter = next(members(record.revealed), None)
-    assume(record.turned is not None and voter is not None)
+    assume(record.turned is not None and record.viable and voter is not None)
     constant = (score,) * (2 * len(record.cohorts))
     scores = tuple(constant if i == voter else ballot for i, ballot in enumerate(record.scores))
     settled = settle(terms, replace(record, scores=scores))
@@ -391,6 +402,57 @@ def test_a_dropped_cohort_earns_nobody_anything_and_costs_the_aggregator_its_wei
     for wrong in (0b001, 0, 0b1010):
         with pytest.raises(SettlementInvalid):
             replace(record, dropped=wrong)
+
+
+# Hospital 2's cohort has no sum, and the aggregator says that this is its doing.
+NAMED = replace(
+    RECORD, cohorts=(0b11, 0b1100, 0b110000), viable=0b101, dropped=0b010, survivors=0b111111, committed=0b111111,
+    named=0b000100, scores=tuple(None if one is None else one[:3] for one in RECORD.scores),
+)  # fmt: skip
+
+
+def test_who_is_named_is_slashed_and_the_others_of_its_cohort_are_only_unpaid() -> None:
+    settled = settle(TERMS, NAMED)
+    assert (settled.void, settled.guilty) == (VoidReason.NONE, 0b000100)
+    assert accounts(settled, Role.HOSPITAL)[2:4] == [("FALSE_UPLOAD", 0, 100), ("NOT_IN_SUM", 0, 0)]
+    others = settle(TERMS, replace(NAMED, named=0))
+    assert settled.paid == others.paid
+    assert settled.burnt == others.burnt + 100
+    words = explain(settled, Role.HOSPITAL, 2)
+    assert [word for word in ("paid nothing", "what it uploaded", "cohort 1", "slashed") if word not in words] == []
+
+
+@pytest.mark.parametrize("words", [1, 2])
+def test_who_is_named_wrongly_is_not_slashed_but_who_named_it(words: int) -> None:
+    """Anybody may say so in such a round, also where the contract itself compared what is published."""
+    honest = NAMED.scores[0]
+    ballots = ((DOES_NOT_MATCH,) * 3,) * words + (honest,) * (3 - words) + (None, None)
+    settled = settle(replace(TERMS, min_reveals=1), replace(NAMED, scores=ballots))
+    if words == 1:
+        assert (settled.void, settled.guilty) == (VoidReason.NONE, 0b000100)
+        assert accounts(settled, Role.VOTER)[0] == ("FAR", 0, 0)
+        return
+    assert (settled.void, settled.guilty, settled.paid) == (VoidReason.MISMATCHED, 0, 0)
+    assert accounts(settled, Role.AGGREGATOR) == [("MISMATCHED", 0, 320)]
+    assert set(accounts(settled, Role.HOSPITAL)) == {("VOID", 0, 0)}
+
+
+@pytest.mark.parametrize("canaries", [False, True])
+def test_round_without_a_sum_accepts_nothing_and_slashes_who_is_named(canaries: bool) -> None:
+    """There is nothing to open, and no canary to test a voter by, which is paid for judging who is named."""
+    ballots = tuple(None if one is None else one * (1 + canaries) for one in NAMED.scores)
+    terms, record = replace(TERMS, canaries=canaries), replace(NAMED, viable=0, dropped=0b111, scores=ballots)
+    settled = settle(terms, record)
+    assert (settled.void, settled.accepted, settled.medians) == (VoidReason.NONE, 0, (0, 0, 0))
+    assert accounts(settled, Role.HOSPITAL)[:3] == [("NOT_IN_SUM", 0, 0)] * 2 + [("FALSE_UPLOAD", 0, 100)]
+    assert accounts(settled, Role.AGGREGATOR) == [("PAID", 0, 0)]
+    assert accounts(settled, Role.VOTER)[:3] == [("PAID", 50, 0)] * 3
+
+
+@pytest.mark.parametrize("named", [0b000001, 0b001000, 0b1000000])
+def test_only_survivors_of_dropped_cohorts_are_named(named: int) -> None:
+    with pytest.raises(SettlementInvalid, match="named names"):
+        replace(NAMED, survivors=0b110111, named=named)
 
 
 def record_of(task: TaskDriver, state: TaskState, round_state: RoundState, scores: list[list[int]]) -> RoundRecord:

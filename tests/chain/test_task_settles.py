@@ -33,7 +33,7 @@ def test_whole_task_publishes_exact_sums_and_pays_out_everything(local_chain: Lo
         weights = [task.weight(i, 1) for i in present]
         exact = sum(w * task.updates[1, i].lanes.astype(object) for w, i in zip(weights, present, strict=True))
         assert unpack(published.blobs, task.lanes, LAYOUT, sum(weights)).tolist() == list(exact)
-        expected = task.operator.expected_blob_hash(task.task, 1, cohort, 0)
+        (expected,) = task.operator.expected_blob_hashes(task.task, 1, cohort, 1)
         assert expected == versioned_hash(commit(published.blobs[0]))
     before = {address: earned(task, address) for address in local_chain.accounts}
     task.draw().judge([[20_000, 10_000], [20_000, 10_000]])
@@ -79,7 +79,7 @@ def test_update_of_several_blobs_settles_with_every_blob_published(local_chain: 
     task.join().first_round().form().commit_all()
     published = task.cohort_sum(0, range(2))
     task.publish()
-    hashes = [task.operator.expected_blob_hash(task.task, 1, 0, blob) for blob in range(2)]
+    hashes = task.operator.expected_blob_hashes(task.task, 1, 0, 2)
     assert hashes == [versioned_hash(commit(blob)) for blob in published.blobs]
     assert task.round_state.published_cohorts == 1
     weights = [task.weight(i, 1) for i in range(2)]

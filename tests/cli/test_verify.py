@@ -51,7 +51,8 @@ GOOD, BAD = [60_000, 40_000], [-80_000, -90_000]
 WINDOWS = "\n".join(f"{name} = 100000" for name in ("join", "commit", "upload", "publish", "score", "reveal"))
 
 
-def task_file(canaries: bool) -> bytes:
+def task_file(canaries: bool, masked: bool = False) -> bytes:
+    """Of two cohorts of any size; masked, of one of all three hospitals."""
     return f"""
 name = "audited"
 {DATA}
@@ -61,12 +62,12 @@ hidden = [3]
 [update]
 bits = 16
 value_range = 0.5
-masked = false
+masked = {"true" if masked else "false"}
 [rounds]
 rounds = 2
-cohorts = 2
-min_cohort_size = 1
-min_hospitals = 2
+cohorts = {1 if masked else 2}
+min_cohort_size = {3 if masked else 1}
+min_hospitals = {3 if masked else 2}
 max_hospitals = 3
 max_weight = 16
 [judging]
@@ -133,11 +134,14 @@ class Settled:
         return Path(shutil.copytree(self.folder, folder / "artifacts"))
 
     def blob(self, folder: Path, round_: int, cohort: int) -> Path:
-        return folder / f"blob-{self.task.operator.expected_blob_hash(self.task.task, round_, cohort, 0).hex()}"
+        (shown,) = self.task.operator.expected_blob_hashes(self.task.task, round_, cohort, 1)
+        return folder / f"blob-{shown.hex()}"
 
 
-def propose(chain: LocalChain, kind: type[Any], folder: Path, canaries: bool, **more: Any) -> Settled:
-    raw, store = task_file(canaries), ArtifactStore(folder)
+def propose(
+    chain: LocalChain, kind: type[Any], folder: Path, canaries: bool, masked: bool = False, **more: Any
+) -> Settled:
+    raw, store = task_file(canaries, masked), ArtifactStore(folder)
     spec = parse_task_spec(raw)
     (aggregator,) = chain.staked(Role.AGGREGATOR, 1)
     params = task_params(spec, store.put_file(raw), aggregator.address)
@@ -343,6 +347,36 @@ def test_void_round_moves_nothing_and_pays_by_the_rules(local_chain: LocalChain,
     (before,) = [one for one in settled.report(0).derived if one.what == "base of round 1"]
     assert (base.what, base.sha256) == ("base of round 2", before.sha256)
     assert "slashed (1)" in next(check.detail for check in report.checks if check.name is Name.SETTLEMENT)
+
+
+@pytest.mark.parametrize("kind", [PlainTask, CanaryTask])
+def test_round_without_a_sum_moves_nothing_and_slashes_whose_doing_it_is(
+    local_chain: LocalChain, tmp_path: Path, kind: type[Any]
+) -> None:
+    """Of its canaries, too, nothing is on chain."""
+    settled = propose(local_chain, kind, tmp_path / "store", kind is CanaryTask, masked=True)
+    task = settled.task.join(rows=[25, 160, 90]).first_round()
+    for accused in ([], [0]):
+        task.form().commit_all().publish(accused=accused)
+        if accused:
+            task.name([1]).draw().vote([[0] * (1 + (kind is CanaryTask))] * 2)
+            task.operator.settle(task.task, 2)
+        elif kind is CanaryTask:
+            task.draw().vote([task.ballot(GOOD[:1], BAD[:1])] * 2)
+            task.open()
+        else:
+            task.draw().judge([GOOD[:1]] * 2)
+    report = settled.report(2)
+    assert (report.subject.outcome, report.holds) == ("settled", True)
+    assert [name for name, result in results(report).items() if result is Result.HOLDS] == [
+        Name.TASK_FILE, Name.MODEL, Name.SETTLEMENT,
+    ]  # fmt: skip
+    assert {check.detail for check in report.checks if check.result is Result.UNCHECKED} == {
+        "no cohort of this round has a sum"
+    }
+    assert "slashed (1)" in next(check.detail for check in report.checks if check.name is Name.SETTLEMENT)
+    (before,), (after,) = settled.report(1).derived, report.derived
+    assert (before.what, after.what, after.sha256) == ("base of round 2", "final model", before.sha256)
 
 
 def test_verify_refuses_rounds_without_an_outcome(local_chain: LocalChain, plain: Settled, tmp_path: Path) -> None:

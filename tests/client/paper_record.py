@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 NUMBER = 1
 BLOCK_TIME = 10
 NEW_ROUND = RoundState(
-    Outcome.PENDING, VoidReason.NONE, 0, 0, bytes(32), bytes(32), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ()
+    Outcome.PENDING, VoidReason.NONE, 0, 0, bytes(32), bytes(32), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ()
 )  # fmt: skip
 
 
@@ -137,8 +137,8 @@ class PaperRecord:
     def hospitals(self, task: int) -> list[Hospital]:
         return [Hospital(f"0x{i:040x}", weight, 0) for i, weight in enumerate(self.weights)]
 
-    def expected_blob_hash(self, task: int, round_: int, cohort: int, blob: int) -> bytes:
-        return self.hashes[round_, cohort][blob]
+    def expected_blob_hashes(self, task: int, round_: int, cohort: int, count: int) -> list[bytes]:
+        return list(self.hashes[round_, cohort][:count])
 
     def canaries_set(self, task: int, round_: int) -> Canaries | None:
         return self.canaries.get(round_)

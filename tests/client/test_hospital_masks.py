@@ -40,7 +40,7 @@ def make(local_chain: LocalChain, tmp_path: Path) -> Make:
 def upload(round_: Committing, node: HospitalNode) -> Upload:
     reply = round_.ask(node)
     assert reply.code is ReplyCode.OK
-    return Upload([parse_blob(blob) for blob in reply.blobs])
+    return Upload([parse_blob(blob) for blob in reply.blobs], reply.body)
 
 
 def uploads(round_: Committing, nodes: Sequence[HospitalNode]) -> dict[int, Upload]:
@@ -98,7 +98,8 @@ def test_a_restarted_hospital_masks_and_answers_as_before(make: Make) -> None:
     nodes = [round_.node(index) for index in range(3)]
     parts = uploads(round_, nodes)
     again = round_.node(1)
-    assert Upload([parse_blob(b) for b in round_.ask(again, part=Part.UPLOAD).blobs]) == parts[1]
+    reply = round_.ask(again, part=Part.UPLOAD)
+    assert Upload([parse_blob(blob) for blob in reply.blobs], reply.body) == parts[1]
     answers = fix(round_, [0, 1, 2])
     assert answer(round_, round_.node(1)) == answer(round_, nodes[1])
     answers.take({index: answer(round_, round_.node(index)) for index in range(3)})

@@ -162,7 +162,7 @@ def assert_sound(run: Run) -> None:
         for cohort in round_["cohorts"]:
             assert cohort.keys() >= {"members", "weight", "sum_verified_on_chain", "median_improvement", "accepted"}
             if round_["outcome"] == "settled":
-                assert cohort["sum_verified_on_chain"]
+                assert cohort["sum_verified_on_chain"] != cohort["dropped"]
             else:
                 assert not cohort["accepted"]
     assert [r["index"] for r in report["rounds"]] == list(range(len(report["rounds"])))
@@ -346,6 +346,20 @@ def test_hospitals_that_the_aggregator_ignores_commit_themselves(demo: Demo) -> 
     assert [r["outcome"] for r in run.report["rounds"]] == ["settled"] * 3
     assert (commitments(run, 1), commitments(run, 2)) == (["relay"] * 3, ["own"] * 3)
     assert sum(len(c["members"]) for c in run.report["rounds"][2]["cohorts"]) == 3
+
+
+@pytest.mark.deep
+def test_who_breaks_a_masked_sum_is_named_and_slashed_and_the_others_settle(demo: Demo) -> None:
+    run = demo("--attack", "false-upload", "--rounds", "1")
+    assert_sound(run)
+    (attacker,) = run.parties(role="hospital", honest=False)
+    assert [r["outcome"] for r in run.report["rounds"]] == ["settled"] * 2
+    assert slashed(run, 1) == [(attacker["name"], "false_upload")]
+    broken = [cohort for cohort in run.report["rounds"][1]["cohorts"] if attacker["name"] in cohort["members"]]
+    assert [(cohort["dropped"], cohort["accepted"]) for cohort in broken] == [(True, False)]
+    assert gain(attacker) < 0 <= min(gain(b) for b in run.parties(role="hospital", honest=True))
+    keys = list((run.folder / "nodes").glob("hospital-*/masking/*/sealing.key"))
+    assert keys == []
 
 
 @pytest.mark.deep

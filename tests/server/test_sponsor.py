@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 import uvicorn
-from chain_driver import BOND, GAS_MONEY, KEY, TOKENS, LocalChain, TaskDriver, refused
+from chain_driver import BOND, GAS_MONEY, KEY, SEALING_KEY, TOKENS, LocalChain, TaskDriver, refused
 from consilium_chain.deployment import LOCAL_UNBONDING, LOCAL_VESTING
 from consilium_chain.errors import SponsorFailed
 from consilium_chain.ledger import NO_KEY, Ledger
@@ -89,7 +90,8 @@ class Sponsored:
         return ledger
 
     def join(self, hospital: Ledger, stake: int = BOND) -> Ledger:
-        hospital.join_as_hospital(self.task.task, 10, KEY, stake=stake)
+        sealing_key = SEALING_KEY if self.task.params.masked else NO_KEY
+        hospital.join_as_hospital(self.task.task, 10, KEY, sealing_key, stake=stake)
         return hospital
 
     def batch(self, hospital: Ledger, *calls: Call, nonce: int | None = None, deadline: int = FAR) -> SignedBatch:
@@ -119,8 +121,16 @@ def budget() -> int:
 
 
 @pytest.fixture
-def scene(local_chain: LocalChain, tmp_path: Path, budget: int) -> Iterator[Sponsored]:
-    task = TaskDriver(local_chain, hospitals=2, terms={"pool": 1_000 * TOKEN, "rounds": 1})
+def masked() -> bool:
+    return False
+
+
+@pytest.fixture
+def scene(local_chain: LocalChain, tmp_path: Path, budget: int, masked: bool) -> Iterator[Sponsored]:
+    terms: dict[str, Any] = {"pool": 1_000 * TOKEN, "rounds": 1}
+    if masked:
+        terms |= {"masked": True, "min_cohort_size": 3, "min_hospitals": 3}
+    task = TaskDriver(local_chain, hospitals=3 if masked else 2, terms=terms)
     payer = local_chain.ledger(Account.create().key)
     local_chain.treasury.connection.send_ether(payer.address, GAS_MONEY)
     terms = Terms(task.task, local_chain.deployment.staking, budget)
@@ -164,6 +174,25 @@ def test_hospital_without_ether_stakes_works_earns_and_leaves(scene: Sponsored) 
         assert (node.connection.ether(), transactions_of(node)) == (0, 1)  # its authorization counts as one
     assert scene.spent_wei() > 0
     assert scene.chain.unaccounted() == 0
+
+
+@pytest.mark.parametrize("masked", [True])
+def test_hospital_without_ether_testifies(scene: Sponsored) -> None:
+    """As much as there is to say: a point for each of 255 others, then a seed."""
+    task = scene.task
+    task.aggregator.join_as_aggregator(task.task)
+    task.nodes = [scene.join(scene.hospital()) for _ in range(3)]
+    for judge in task.judges:
+        judge.join_as_voter(task.task)
+    task.commit_all().publish(accused=[0])
+    points, seeds = secrets.token_bytes(255 * 48), secrets.token_bytes(255 * 32)
+    task.nodes[0].testify(task.task, 0, points)
+    task.pass_to_step(1).nodes[0].testify(task.task, 0, seeds)
+    assert task.operator.testimonies(task.task, 0) == ({0: points}, {0: seeds})
+    assert [node.connection.ether() for node in task.nodes] == [0, 0, 0]
+    other = call_of(task.nodes[1], "tasks", "testify", task.task + 1, 0, points)
+    with pytest.raises(SponsorFailed, match="testify is not of its own task"):
+        scene.sponsor.carry_out(scene.batch(task.nodes[1], other))
 
 
 def test_joining_is_all_or_nothing_and_refusals_keep_their_names(scene: Sponsored) -> None:

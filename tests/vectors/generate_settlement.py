@@ -136,14 +136,21 @@ def any_record(source: random.Random, terms: Terms) -> RoundRecord:
     count = source.randint(1, min(5, hospitals))
     dealt = source.sample(range(hospitals), source.randint(count, hospitals))
     cohorts = [sum(1 << hospital for hospital in dealt[k::count]) for k in range(count)]
-    present = 1 << dealt[0]  # without a sum of anybody's a round is void before it is scored
+    present = 1 << dealt[0]
     committed = subset(source, sum(cohorts), 0.85) | present
     survivors = subset(source, committed, 0.9) | present
-    viable = sum(1 << k for k in range(count) if cohorts[k] & survivors and source.random() < 0.9) | 1
+    able = sum(1 << k for k in range(count) if cohorts[k] & survivors)
+    viable = subset(source, able, source.choice((0.9, 0.9, 0.3)))
+    dropped = subset(source, able & ~viable, 0.5)
+    named = subset(source, survivors & sum(cohorts[k] for k in members(dropped)), 0.6)
+    if not named:  # then a round without a sum is over before it is judged
+        viable, dropped = viable | 1, dropped & ~1
     turned = subset(source, viable, 0.5) if terms.canaries else 0
     # Nobody reveals before there are as many seated as must reveal.
     seated = subset(source, (1 << voters) - 1, 0.85) | (1 << terms.min_reveals) - 1
-    scores = ballots(source, terms, turned, count, [source.random() < 0.9 and seated >> i & 1 for i in range(voters)])
+    revealed = [source.random() < 0.9 and seated >> i & 1 for i in range(voters)]
+    asked = terms.canaries or terms.digests or named != 0
+    scores = ballots(source, terms, turned, count, asked, revealed)
     record = RoundRecord(
         pool_left=min(terms.pool, any_uint(source, 10**24)),
         weights=tuple(source.randint(1, source.choice((8, UINT32))) for _ in range(hospitals)),
@@ -153,10 +160,12 @@ def any_record(source: random.Random, terms: Terms) -> RoundRecord:
         cohorts=tuple(cohorts),
         viable=viable,
         committed=committed,
-        survivors=survivors & sum(cohorts[k] for k in members(viable)),
+        survivors=survivors & sum(cohorts[k] for k in members(viable | dropped)),
         turned=turned if terms.canaries else None,
         seated=seated,
         scores=scores,
+        dropped=dropped,
+        named=named,
     )
     # A round that is void by its ballots is over before anybody opens what was turned.
     over = settle(terms, record).void is not VoidReason.NONE
@@ -169,12 +178,12 @@ def part_of(source: random.Random, bond: int) -> int:
 
 
 def ballots(
-    source: random.Random, terms: Terms, turned: int, cohorts: int, revealed: Sequence[object]
+    source: random.Random, terms: Terms, turned: int, cohorts: int, asked: bool, revealed: Sequence[object]
 ) -> tuple[Ballot | None, ...]:
     """Per voter: honest, lazy, wild or one that says that nothing matches; None where it did not reveal."""
     truth = [source.choice((-5_000, -1_000, 0, 3_000, 9_000, 9_000)) for _ in range(cohorts)]
     canary = [value - source.choice((0, 2_000, 9_000, 9_000, 40_000)) for value in truth]
-    mixes = MIXES if terms.canaries or terms.digests else MIXES[:-2]
+    mixes = MIXES if asked else MIXES[:-2]
     kinds = source.choices(("honest", "lazy", "wild", "mismatch"), source.choice(mixes), k=len(revealed))
 
     def ballot(kind: str) -> Ballot:
@@ -211,6 +220,7 @@ def answer(settlement: Settlement) -> dict[str, Any]:
         "counted": str(settlement.counted),
         "accepted": str(settlement.accepted),
         "harmful": str(settlement.harmful),
+        "guilty": str(settlement.guilty),
         "roles": [int(account.role) for account in accounts],
         "rewards": [str(account.reward) for account in accounts],
         "slashes": [str(account.slash) for account in accounts],
@@ -231,15 +241,11 @@ def questions() -> Iterator[tuple[Terms, RoundRecord]]:
         yield terms, any_record(source, terms)
 
 
-# No cohort of these rounds is dropped: that takes masks, and Masking.t.sol has it.
-RECORDED = [field.name for field in fields(RoundRecord) if field.name != "dropped"]
-
-
 def case(terms: Terms, record: RoundRecord) -> dict[str, Any]:
     opened = {"turned": str(record.turned or 0), "opened": plain(record.turned is not None)}
     return {
         "terms": {field.name: plain(getattr(terms, field.name)) for field in fields(Terms)},
-        "record": {name: plain(getattr(record, name)) for name in RECORDED} | opened,
+        "record": {field.name: plain(getattr(record, field.name)) for field in fields(RoundRecord)} | opened,
         "answer": answer(settle(terms, record)),
     }
 

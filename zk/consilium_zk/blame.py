@@ -40,6 +40,7 @@ hospitals' side, that a seed is shown only against points that the other end sig
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -62,6 +63,7 @@ SEED_TAG: Final[bytes] = keccak(b"CONSILIUM-V1-SEED")
 ACCUSATION_TAG: Final[bytes] = keccak(b"CONSILIUM-V1-ACCUSATION")
 _BYTES_PER_DIGEST: Final = 32
 _BYTES_PER_FACTOR: Final = 16
+_BYTES_PER_INDEX: Final = 2
 _ZERO: Final = weighted_sum([], [])
 
 
@@ -136,7 +138,7 @@ class Evidence:
     """
 
     statements: Mapping[int, bytes]
-    uploads: Mapping[int, Sequence[bytes]]
+    uploads: Mapping[int, Collection[bytes]]
     own_roots: Mapping[int, int]
     key_roots: Mapping[int, int]
     points: Mapping[int, bytes]
@@ -144,8 +146,14 @@ class Evidence:
 
 
 def upload_digest(blobs: Iterable[bytes]) -> bytes:
-    """32 bytes: the keccak256 of the blobs' keccak256, of which one is in memory at a time."""
-    return keccak(b"".join(keccak(blob) for blob in blobs))
+    """32 bytes: the SHA-256 of the blobs one after another, of which one is in memory at a time.
+
+    No contract needs it, and it takes a tenth of the time of keccak256.
+    """
+    digest = hashlib.sha256()
+    for blob in blobs:
+        digest.update(blob)
+    return digest.digest()
 
 
 def seed_digest(seed: bytes) -> bytes:
@@ -247,6 +255,18 @@ def shown_seeds(
     return {other: pairs[other] for other, points in sorted(theirs.items()) if points[index] != mine[other]}
 
 
+def seeds_to_wire(seeds: Mapping[int, bytes]) -> bytes:
+    """34 bytes for each: the other end's index, big-endian, and the seed."""
+    return b"".join(other.to_bytes(_BYTES_PER_INDEX, "big") + seeds[other] for other in sorted(seeds))
+
+
+def parse_seeds(raw: bytes) -> dict[int, bytes]:
+    """Seeds by the other end from their wire form, checked in nothing but its length. Raises ShapeWrong."""
+    size = _BYTES_PER_INDEX + BYTES_PER_SEED
+    pieces = _pieces("seeds", raw, size, len(raw) // size)
+    return {int.from_bytes(piece[:_BYTES_PER_INDEX], "big"): piece[_BYTES_PER_INDEX:] for piece in pieces}
+
+
 def culprits(case: Case, accusation: bytes, evidence: Evidence) -> dict[int, Reason]:
     """Who is to blame by hospital index, for the first thing found of each; nobody is where the accuser was wrong.
 
@@ -340,7 +360,7 @@ def _disputes(
 
 
 def _left(
-    case: Case, index: int, upload: Sequence[bytes], masks: tuple[bytes, Mapping[int, bytes]], accusation: bytes
+    case: Case, index: int, upload: Collection[bytes], masks: tuple[bytes, Mapping[int, bytes]], accusation: bytes
 ) -> Commitment:
     """E_i: of an upload without its commitments, its own masks and those shared with who dropped out.
 

@@ -165,23 +165,28 @@ class Unmasking:
         Raises UnmaskingFailed, which says for each hospital whose root is missing, why: SharesTooFew, or DealingInvalid
         where as many as are needed are as the dealer shows them, and give something else.
         """
-        context, faults = self._cohort.context, {}
+        context, roots = self._cohort.context, self.roots()
+        keys = {index: self._dealings[index].key for index in sorted(self._survivors)}
+        own = [own_seed(roots[index], context) for index in keys]
+        gone = [index for index in self._dealings if index not in keys]
+        return own, {index: pair_seeds(index, roots[index], keys, context) for index in gone}
+
+    def roots(self) -> dict[int, int]:
+        """Of all in the masking: the survivors' own roots, and the key roots of the rest. Raises UnmaskingFailed."""
         roots: dict[int, int] = {}
+        faults: dict[int, ZkError] = {}
         for index, dealing in self._dealings.items():
+            shares, needed = self._shares[index], self._cohort.threshold
             try:
                 known = self._own.get(index)
                 if known is None:
-                    shares = self._shares[index]
-                    known = recover_root(dealing, self._kind(index), shares, self._cohort.threshold, context)
+                    known = recover_root(dealing, self._kind(index), shares, needed, self._cohort.context)
                 roots[index] = known
             except ZkError as error:
                 faults[index] = error
         if faults:
             raise UnmaskingFailed(faults)
-        keys = {index: self._dealings[index].key for index in sorted(self._survivors)}
-        own = [own_seed(roots[index], context) for index in keys]
-        gone = [index for index in self._dealings if index not in keys]
-        return own, {index: pair_seeds(index, roots[index], keys, context) for index in gone}
+        return roots
 
     def _kind(self, index: int) -> Kind:
         return Kind.OWN if index in self._survivors else Kind.KEY

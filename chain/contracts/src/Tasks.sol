@@ -64,7 +64,7 @@ contract Tasks is Joining, Relaying, Publishing, Judging, Multicall {
         if (phase == Phase.Joining) _closeJoining(taskId, task);
         else if (phase == Phase.Committing) _closeCommitting(taskId, task);
         else if (phase == Phase.Uploading) _notPublished(taskId, task, VoidReason.SurvivorsNotFixed);
-        else if (phase == Phase.Publishing) _notPublished(taskId, task, VoidReason.NotPublished);
+        else if (phase <= Phase.Blaming) _notPublished(taskId, task, VoidReason.NotPublished);
         else _closeScoring(taskId, task);
     }
 

@@ -5,6 +5,7 @@ import {IStaking} from "../src/interfaces/IStaking.sol";
 import {ITaskRounds} from "../src/interfaces/ITaskRounds.sol";
 import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
 import {Bits} from "../src/libraries/Bits.sol";
+import {Scores} from "../src/libraries/Scores.sol";
 import {Fixture} from "./utils/Fixture.sol";
 
 /// @notice Whatever nodes do or fail to do: every task ends, money is conserved at every step, and in the end
@@ -25,11 +26,14 @@ contract ConservationTest is Fixture {
         params.aggregatorBond = 400e18;
         params.notPublishedSlashBps = 3_334 + uint16(_choose(1_667)); // at least twice a sixtieth of the largest pool
         params.tickBounty = uint128(_choose(params.pool / 1_600 + 1));
+        if (_choose(2) == 0) {
+            (params.masked, params.cohorts, params.minCohortSize, params.minHospitals) = (true, 1, 3, 3);
+        }
         _propose(params);
         _joinAll();
-        // A round has seven phases, and nothing here waits for a phase in vain.
+        // A round has eight phases, and nothing here waits for a phase in vain.
         for (uint256 steps = 0; tasks.state(id).phase != ITaskTypes.Phase.Ended; ++steps) {
-            vm.assertLe(steps, 7 * 4);
+            vm.assertLe(steps, 8 * 4);
             _step(tasks.state(id).phase);
             _assertConserved();
         }
@@ -45,6 +49,7 @@ contract ConservationTest is Fixture {
         else if (phase == ITaskTypes.Phase.Committing) _commitSome();
         else if (phase == ITaskTypes.Phase.Uploading) _fixSome();
         else if (phase == ITaskTypes.Phase.Publishing) _publishPerhaps();
+        else if (phase == ITaskTypes.Phase.Blaming) _blamePerhaps();
         else if (phase == ITaskTypes.Phase.Scoring) _scoreSome();
         else _revealSome();
         if (tasks.state(id).phase != phase) return;
@@ -68,7 +73,8 @@ contract ConservationTest is Fixture {
         for (uint256 cohort = 0; cohort < round.cohorts; ++cohort) {
             uint256 present = tasks.cohortMembers(id, _round(), cohort) & round.committed;
             if (_choose(4) == 0) present &= _choose(16);
-            if (round.viableCohorts.has(cohort) && present.count() >= 2) survivors |= present;
+            if (!round.viableCohorts.has(cohort)) continue;
+            if (present.count() >= tasks.params(id).minCohortSize) survivors |= present;
         }
         _fix(survivors);
         if (tasks.state(id).phase != ITaskTypes.Phase.Publishing) return;
@@ -80,7 +86,21 @@ contract ConservationTest is Fixture {
     }
 
     function _publishPerhaps() private {
-        if (_choose(6) > 0) _publishAll();
+        uint256 choice = _choose(6);
+        if (choice == 0) return;
+        if (choice > 2 || !tasks.params(id).masked) return _publishAll();
+        uint256 round = _round();
+        vm.prank(AGGREGATOR);
+        tasks.accuseCohort(id, round, 0, "accusation", "evidence");
+    }
+
+    /// @dev Who testifies matters to readers alone.
+    function _blamePerhaps() private {
+        (uint256 round, uint256 named) = (_round(), _roundState().accused & _choose(16));
+        if (named == 0) return;
+        vm.warp(tasks.state(id).deadline - WINDOW);
+        vm.prank(AGGREGATOR);
+        tasks.nameCulprits(id, round, named);
     }
 
     function _scoreSome() private {
@@ -113,6 +133,9 @@ contract ConservationTest is Fixture {
             scores[cohort] = int64(uint64(uint256(truth) % 8_000)) - 4_000 + int64(uint64(voter * 400));
             if (uint256(truth) >> 240 == voter) scores[cohort] = type(int64).min;
         }
+        // Of whom is named the voters think alike, but for one.
+        bool disagrees = uint256(_roundState().seatSeed) % 3 == 0;
+        if (_roundState().named != 0 && disagrees == (voter > 0)) scores[0] = Scores.DOES_NOT_MATCH;
     }
 
     /// @dev What `explain` says of all rounds, added up: every unit that left the pool or a bond, and no other.

@@ -5,74 +5,20 @@ import {IStaking} from "../src/interfaces/IStaking.sol";
 import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
 import {Bits} from "../src/libraries/Bits.sol";
 import {Lines} from "./utils/Crypto.sol";
+import {MaskingFixture} from "./utils/MaskingFixture.sol";
 import {RelayFixture} from "./utils/RelayFixture.sol";
 
 /// @notice Tasks whose updates travel masked: what is signed and emitted for it, and cohorts of which no sum can be had.
-contract MaskingTest is RelayFixture {
+contract MaskingTest is MaskingFixture, RelayFixture {
     using Bits for uint256;
 
-    uint256 private constant MEMBERS = 7; // in cohorts of four and three
     bytes private constant DEALING = "a dealing";
-
-    function setUp() public override {
-        super.setUp();
-        for (uint256 i = HOSPITALS; i < MEMBERS; ++i) {
-            _stake(_hospital(i), IStaking.Role.Hospital);
-        }
-    }
-
-    function _masked() private pure returns (ITaskTypes.TaskParams memory params) {
-        params = _params();
-        (params.masked, params.minCohortSize, params.minHospitals, params.maxHospitals) = (true, 3, 3, uint16(MEMBERS));
-        params.withheldSlashBps = 300;
-    }
-
-    function _joinMembers() private {
-        _joinAggregator();
-        for (uint256 i = 0; i < MEMBERS; ++i) {
-            _joinHospital(i);
-        }
-        for (uint256 i = 0; i < VOTERS; ++i) {
-            _joinVoter(i);
-        }
-    }
-
-    function _commitMembers() private {
-        for (uint256 i = 0; i < MEMBERS; ++i) {
-            _commit(i);
-        }
-    }
-
-    function _toUploadingOf(ITaskTypes.TaskParams memory params) private {
-        _propose(params);
-        _joinMembers();
-        _commitMembers();
-        _fix(Bits.below(MEMBERS));
-        _publishAll();
-        _form();
-        _commitMembers();
-    }
-
-    function _toPublishingMasked() private {
-        _toUploadingOf(_masked());
-        _fix(Bits.below(MEMBERS));
-    }
-
-    function _drop(uint256 cohort) private {
-        uint256 round = _round();
-        vm.prank(AGGREGATOR);
-        tasks.dropCohort(id, round, cohort);
-    }
 
     function _refuseDrop(uint256 cohort, bytes memory refusal) private {
         uint256 round = _round();
         vm.expectRevert(refusal);
         vm.prank(AGGREGATOR);
         tasks.dropCohort(id, round, cohort);
-    }
-
-    function _publishCohort(uint256 cohort) private {
-        _publish(cohort, 0, _sumCohort(cohort, 0));
     }
 
     function _reason(uint256 hospital) private view returns (ITaskTypes.PayoutReason) {
@@ -84,7 +30,7 @@ contract MaskingTest is RelayFixture {
     }
 
     function test_propose_wantsThreeToACohort() public {
-        ITaskTypes.TaskParams memory params = _masked();
+        ITaskTypes.TaskParams memory params = _masked(_params());
         params.minCohortSize = 2;
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.ParamsInvalid.selector, "minCohortSize"));
         _propose(params);
@@ -93,7 +39,7 @@ contract MaskingTest is RelayFixture {
     }
 
     function test_commitUpdate_showsItsDealingToAll() public {
-        _propose(_masked());
+        _propose(_masked(_params()));
         _joinMembers();
         ITaskTypes.Update memory update = _update(0, 2);
         update.dealing = DEALING;
@@ -132,7 +78,7 @@ contract MaskingTest is RelayFixture {
     }
 
     function test_dropCohort_leavesTheOthers() public {
-        _toPublishingMasked();
+        _toPublishingOf(_masked(_params()));
         uint256 dropped = tasks.cohortMembers(id, 1, 1);
         vm.expectEmit(address(tasks));
         emit ITaskTypes.CohortDropped(id, 1, 1);
@@ -146,7 +92,7 @@ contract MaskingTest is RelayFixture {
     }
 
     function test_dropCohort_afterTheOthersMovesTheTaskOn() public {
-        _toPublishingMasked();
+        _toPublishingOf(_masked(_params()));
         uint256 dropped = tasks.cohortMembers(id, 1, 0);
         _sumCohort(0, 0); // anybody may, and it must not count
         _publishCohort(1);
@@ -177,7 +123,7 @@ contract MaskingTest is RelayFixture {
     }
 
     function test_dropCohort_ofAllIsVoidAndBlamesNobody() public {
-        _toPublishingMasked();
+        _toPublishingOf(_masked(_params()));
         _drop(0);
         _drop(1);
         _assertVoid(1, ITaskTypes.VoidReason.NoSums);
@@ -191,7 +137,7 @@ contract MaskingTest is RelayFixture {
 
     /// @dev The slash was taken when the survivors were fixed: it must stay explained.
     function test_explain_namesWhoWasLeftOutOfADroppedCohort() public {
-        _toUploadingOf(_masked());
+        _toUploadingOf(_masked(_params()));
         uint256 four = tasks.cohortMembers(id, 1, 0).count() == 4 ? 0 : 1;
         uint256 missing;
         while (!tasks.cohortMembers(id, 1, four).has(missing)) ++missing;
@@ -208,17 +154,14 @@ contract MaskingTest is RelayFixture {
     }
 
     function test_dropCohort_ofTheStatisticsEndsTheTask() public {
-        _propose(_masked());
-        _joinMembers();
-        _commitMembers();
-        _fix(Bits.below(MEMBERS));
+        _toStatisticsOf(_masked(_params()));
         _drop(0);
         _assertVoid(0, ITaskTypes.VoidReason.NoSums);
         _assertPhase(ITaskTypes.Phase.Ended);
     }
 
     function test_dropCohort_refusals() public {
-        _toUploadingOf(_masked());
+        _toUploadingOf(_masked(_params()));
         _refuseDrop(
             0,
             abi.encodeWithSelector(
@@ -243,10 +186,9 @@ contract MaskingTest is RelayFixture {
 
     /// @dev What was shown cannot be taken back.
     function test_dropCohort_refusesOneThatIsPartlyPublished() public {
-        ITaskTypes.TaskParams memory params = _masked();
+        ITaskTypes.TaskParams memory params = _masked(_params());
         params.updateBlobs = 2;
-        _toUploadingOf(params);
-        _fix(Bits.below(MEMBERS));
+        _toPublishingOf(params);
         _publish(0, 1, _sumCohort(0, 1));
         _refuseDrop(0, abi.encodeWithSelector(ITaskTypes.AlreadyPublished.selector, 0, 0));
     }

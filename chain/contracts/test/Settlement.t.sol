@@ -32,6 +32,8 @@ struct Record {
     bool opened;
     uint256 seated;
     int64[][] scores;
+    uint64 dropped;
+    uint256 named;
 }
 
 /// @dev What settling needs of its neighbours: slashes burn all that is asked, beacon values can be requested, and
@@ -90,13 +92,17 @@ contract PlantedTasks is Tasks {
         Scores.save(task.scores, 1, voter, scores);
         Round storage round = task.rounds[1];
         round.revealed = round.revealed.with(voter);
-        bool isAsked = task.params.digests || task.params.canaries;
+        bool isAsked = task.params.digests || task.params.canaries || round.named != 0;
         if (isAsked && scores[0] == Scores.DOES_NOT_MATCH) round.mismatched = round.mismatched.with(voter);
     }
 
-    function judged(uint256 taskId) external view returns (VoidReason, int64[] memory medians, uint256 accepted) {
+    function judged(uint256 taskId)
+        external
+        view
+        returns (VoidReason, int64[] memory medians, uint256 accepted, uint256 guilty)
+    {
         Round storage round = _tasks[taskId].rounds[1];
-        return (round.voidReason, round.medians, round.acceptedCohorts);
+        return (round.voidReason, round.medians, round.acceptedCohorts, round.guilty);
     }
 
     function phase(uint256 taskId) external view returns (Phase) {
@@ -154,6 +160,8 @@ contract PlantedTasks is Tasks {
         round.survivors = record.survivors;
         round.seated = record.seated;
         round.publishedCohorts = record.viable;
+        round.droppedCohorts = record.dropped;
+        round.named = record.named;
         // Without canaries the sums are known since their publication, with them since their opening.
         if (record.opened || !task.params.canaries) round.summedCohorts = record.viable;
         round.turnedCohorts = record.turned;
@@ -300,7 +308,7 @@ contract SettlementTest is Test {
     }
 
     function _compareRound(uint256 id, string memory key) private view {
-        (ITaskTypes.VoidReason reason, int64[] memory medians, uint256 accepted) = _planted.judged(id);
+        (ITaskTypes.VoidReason reason, int64[] memory medians, uint256 accepted, uint256 guilty) = _planted.judged(id);
         vm.assertEq(uint256(reason), _uint(key, "void"));
         int256[] memory expected = _ints(key, "medians");
         vm.assertEq(medians.length, expected.length);
@@ -308,6 +316,7 @@ contract SettlementTest is Test {
             vm.assertEq(medians[k], expected[k]);
         }
         vm.assertEq(accepted, _uint(key, "accepted"));
+        vm.assertEq(guilty, _uint(key, "guilty"));
         vm.assertEq(_planted.left(id), _uint(key, "pool_left"));
     }
 
@@ -410,6 +419,8 @@ contract SettlementTest is Test {
         r.turned = uint64(_uint(key, "turned"));
         r.opened = _uint(key, "opened") == 1;
         r.seated = _uint(key, "seated");
+        r.dropped = uint64(_uint(key, "dropped"));
+        r.named = _uint(key, "named");
         r.scores = new int64[][](r.voterBonds.length);
         for (uint256 i = 0; i < r.scores.length; ++i) {
             r.scores[i] = _narrow(_ints(_item(string.concat(key, "scores"), i), ""));

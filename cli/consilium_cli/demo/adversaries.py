@@ -19,7 +19,7 @@ from consilium_chain.errors import Refused
 from consilium_chain.journal import emit
 from consilium_chain.ledger import CommittedUpdate
 from consilium_chain.settings import read_settings
-from consilium_chain.views import RoundState, ballot_size
+from consilium_chain.views import STATISTICS_ROUND, RoundState, ballot_size
 from consilium_client.config import HospitalSettings, VoterSettings
 from consilium_client.hospital import HospitalNode
 from consilium_client.replay import Vector
@@ -63,6 +63,13 @@ class NoiseMaker(HospitalNode):
     def local_update(self, round_: int, base: Vector) -> NDArray[np.float64]:
         noise = np.random.default_rng(secrets.randbits(128)).standard_normal(len(base))
         return noise * (self.task.spec.update.clip_norm / np.linalg.norm(noise))
+
+
+class FalseUploader(HospitalNode):
+    """Uploads something else than it committed to, behind its masks, and signs for it; honest in the statistics."""
+
+    def uploaded(self, round_: int, masked: list[Blob]) -> list[Blob]:
+        return masked if round_ == STATISTICS_ROUND else [_one_lane_changed(masked[0]), *masked[1:]]
 
 
 class LazyVoter(VoterNode):
@@ -140,7 +147,12 @@ def _one_lane_changed(blob: Blob) -> Blob:
     return Blob(bytes(changed))
 
 
-HOSPITALS = {Attack.SIGN_FLIP: SignFlipper, Attack.LABEL_FLIP: LabelFlipper, Attack.NOISE: NoiseMaker}
+HOSPITALS = {
+    Attack.SIGN_FLIP: SignFlipper,
+    Attack.LABEL_FLIP: LabelFlipper,
+    Attack.NOISE: NoiseMaker,
+    Attack.FALSE_UPLOAD: FalseUploader,
+}
 VOTERS = {Attack.LAZY: LazyVoter, Attack.SILENT: SilentVoter}
 
 

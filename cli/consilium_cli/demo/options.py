@@ -22,6 +22,7 @@ class Attack(StrEnum):
     SIGN_FLIP = "sign-flip"
     LABEL_FLIP = "label-flip"
     NOISE = "noise"
+    FALSE_UPLOAD = "false-upload"
     LAZY = "lazy"
     SILENT = "silent"
 
@@ -95,6 +96,8 @@ def check(options: DemoOptions) -> None:
             f"{cohorts} cohort(s) need {cohorts * MIN_MASKED} hospitals, {MIN_MASKED} to each, for masks to hide any of"
             f" them; there are {hospitals}: lower --cohorts, raise --hospitals, or say --no-masks"
         )
+    if Attack.FALSE_UPLOAD in options.attacks and not options.masked:
+        raise typer.BadParameter("--attack false-upload is on masked uploads: leave out --no-masks")
     if options.seats is not None and options.seats > options.voters:
         raise typer.BadParameter(f"{options.seats} seats are above the {options.voters} voters: lower --seats")
     if by_hospitals >= hospitals or by_voters >= options.voters:
@@ -128,7 +131,8 @@ def demo_command(
     attack: Annotated[
         list[str] | None,
         typer.Option(
-            help="KIND[:COUNT], may be repeated: sign-flip, label-flip, noise (hospitals); lazy, silent (voters)"
+            help="KIND[:COUNT], may be repeated: sign-flip, label-flip, noise, false-upload (hospitals);"
+            " lazy, silent (voters)"
         ),
     ] = None,
     cheat: Annotated[Cheat | None, typer.Option(help="what the aggregator tries in one round")] = None,

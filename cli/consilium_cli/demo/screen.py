@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from consilium_chain.task_spec import TOKEN
-from consilium_chain.views import Phase
+from consilium_chain.views import Phase, members
 from rich import box
 from rich.console import Console
 from rich.status import Status
@@ -20,6 +20,7 @@ PHASES = {
     Phase.COMMITTING: "hospitals train and commit",
     Phase.UPLOADING: "hospitals hand over their updates",
     Phase.PUBLISHING: "the aggregator publishes the sums",
+    Phase.BLAMING: "hospitals testify why a cohort has no sum",
     Phase.DRAWING: "the beacon draws the seats",
     Phase.SCORING: "the committee evaluates and commits to scores",
     Phase.REVEALING: "the committee reveals",
@@ -64,15 +65,24 @@ class Screen:
             self._spin()
         elif name == "RoundVoided":
             self.say(f"  [red]round {values['round']} is void[/red]: nobody is paid, the model stays as it was")
+        elif name == "CohortAccused":
+            self.say(f"  [red]cohort {values['cohort']} has no sum[/red]: its hospitals say what they masked with")
+        elif name == "CulpritsNamed":
+            joined = network.treasury.hospitals(network.task)
+            named = [network.party(joined[index].node) for index in members(values["hospitals"])]
+            shown = ", ".join(party.name for party in named if party)
+            self.say(f"  [red]named[/red] for it: {shown}; the committee recomputes that")
         elif name == "Slashed":
             party = network.party(values["account"])
             who = party.name if party else values["account"]
             self.say(f"  [red]slashed[/red] {who}: {tokens(values['amount'])} tokens, burnt")
         elif name == "RoundSettled" and values["medians"]:
+            dropped = network.treasury.round_state(network.task, values["round"]).dropped_cohorts
             shown = ", ".join(
+                f"cohort {i}: no sum" if dropped >> i & 1 else
                 f"cohort {i}: {median / 1_000_000:+.4f} {_verdict(values['acceptedCohorts'] >> i & 1)}"
                 for i, median in enumerate(values["medians"])
-            )
+            )  # fmt: skip
             self.say(f"  [green]round {values['round']}/{self._rounds} settled[/green]  {shown}")
 
     def refused(self, who: str, call: str, error: str) -> None:

@@ -63,7 +63,7 @@ class _Audit:
             chain_id=connection.chain_id,
             contract=self._ledger.deployment.tasks,
             node=connection.shown_url,
-            survivors=state.survivors.bit_count(),
+            survivors=sum(self._survivors(cohort).bit_count() for cohort in members(state.viable_cohorts)),
         )
 
     def run(self) -> None:
@@ -72,12 +72,14 @@ class _Audit:
         if spec is not None:
             joined = JoinedTask(self._task, spec, self._params)
             record = PublicRecord(self._ledger, self._store, joined)
-        if self._state.outcome is Outcome.SETTLED:
+        is_settled = self._state.outcome is Outcome.SETTLED
+        if is_settled and self._state.viable_cohorts:
             self._published(spec, record)
         else:
+            why = "no cohort of this round has a sum" if is_settled else "nothing of a void round enters the model"
             skipped = [Name.SUMS, Name.BLOBS, Name.LANES]
             for name in [Name.CANARIES, *skipped] if self._has_canaries else skipped:
-                self.checks.append(unchecked(name, "nothing of a void round enters the model"))
+                self.checks.append(unchecked(name, why))
         self.checks.append(self._model(record))
         self.checks.append(self._settlement())
 
@@ -111,15 +113,17 @@ class _Audit:
     def _cohort(self, cohort: int) -> Published:
         ledger, state, params = self._ledger, self._state, self._params
         statistics = self._round == STATISTICS_ROUND
-        survivors = ledger.cohort_members(self._task, self._round, cohort) & state.survivors
-        chosen = [self._hospitals[index] for index in members(survivors)]
+        chosen = [self._hospitals[index] for index in members(self._survivors(cohort))]
         count = params.statistics_blobs if statistics else params.update_blobs
         return Published(
             cohort,
             {hospital.node: 1 if statistics else hospital.weight for hospital in chosen},
-            [ledger.expected_blob_hash(self._task, self._round, cohort, blob) for blob in range(count)],
+            ledger.expected_blob_hashes(self._task, self._round, cohort, count),
             bool(state.turned_cohorts >> cohort & 1),
         )
+
+    def _survivors(self, cohort: int) -> int:
+        return self._ledger.cohort_members(self._task, self._round, cohort) & self._state.survivors
 
     def _canaries(
         self, record: PublicRecord | None, shown: Sequence[ShownBlinders], cohorts: Sequence[Published]

@@ -256,6 +256,7 @@ def settlement_follows(params: TaskParams, round_: int, state: RoundState, books
             ("void reason", state.void_reason.name.lower(), wanted.void.name.lower()),
             ("medians", list(state.medians), list(wanted.medians)),
             ("accepted cohorts", list(members(state.accepted_cohorts)), list(members(wanted.accepted))),
+            ("guilty hospitals", list(members(state.guilty)), list(members(wanted.guilty))),
         ]
         if shown != own
     ]
@@ -292,6 +293,7 @@ def _record(params: TaskParams, round_: int, state: RoundState, books: Books) ->
         seated=state.seated,
         scores=tuple(scores.get(voter.node) for voter in books.voters),
         dropped=state.dropped_cohorts,
+        named=state.named,
     )
 
 

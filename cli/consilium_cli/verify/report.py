@@ -177,6 +177,7 @@ _LIMITS = (
     "That nobody saw a single update: masks leave nothing in the record that could show it, either way.",
     "That rows were counted truly: a hospital's weight is what it said of itself.",
     "Why a hospital is missing from the sums: whether it or the aggregator kept its upload back.",
+    "Whose doing it is that a cohort has no sum: most of the committee agreed with the aggregator.",
     "That scores are honest: what is accepted follows from the committee's medians.",
     "That cohorts and seats were drawn as the beacon says, and who sent what was entitled to: left to the contract.",
     "That the node tells the truth of its chain, and the address book names these contracts: use a node of your own.",

@@ -20,15 +20,16 @@ app = ClientApp()
 @app.train()  # type: ignore[untyped-decorator]
 def train(message: Message, context: Context) -> Message:
     reply = _ask_node(message)
-    if reply.body:  # one record: each is a request of its own on the way to the server
-        status = ConfigRecord({"code": int(reply.code), "body": reply.body})
+    status = ConfigRecord({"code": int(reply.code)})
+    if reply.body:
+        status["body"] = reply.body
+    if reply.body and not reply.blobs:  # one record: each is a request of its own on the way to the server
         return Message(RecordDict({"status": status}), reply_to=message)
     arrays = {
         str(index): Array(dtype="uint8", shape=(len(blob),), stype="raw", data=blob)
         for index, blob in enumerate(reply.blobs)
     }
-    content = RecordDict({"status": ConfigRecord({"code": int(reply.code)}), "blobs": ArrayRecord(arrays)})
-    return Message(content, reply_to=message)
+    return Message(RecordDict({"status": status, "blobs": ArrayRecord(arrays)}), reply_to=message)
 
 
 def _ask_node(message: Message) -> RoundReply:

@@ -54,7 +54,7 @@ class RoundRequest:
 @dataclass(frozen=True)
 class RoundReply:
     """What a hospital answers: with SIGNED its signed update and dealing, with ANSWERED its shares, both as they travel
-    (`body`), and with OK its weighted blobs.
+    (`body`), and with OK its weighted blobs, where they are masked with its signed statement on them.
     """
 
     code: ReplyCode

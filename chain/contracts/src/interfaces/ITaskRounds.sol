@@ -45,6 +45,16 @@ interface ITaskRounds is ITaskTypes {
     ///         whether a cohort has a sum. It loses the fee for the cohort's weight, as for hospitals that it leaves out
     ///         of the survivors. The aggregator alone.
     function dropCohort(uint256 taskId, uint256 round, uint256 cohort) external;
+    /// @notice Drops a cohort whose survivors' uploads do not add up to what they committed to, and has it judged: once all
+    ///         other cohorts are published or dropped, its hospitals testify. The aggregator alone.
+    function accuseCohort(uint256 taskId, uint256 round, uint256 cohort, bytes32 accusation, bytes32 evidence) external;
+    /// @notice A hospital of an accused cohort says, in the first third of Blaming, what it masked with, as commitments; and
+    ///         in the second shows what it shares with who said otherwise (docs/secure-aggregation.md).
+    function testify(uint256 taskId, uint256 round, bytes calldata testimony) external;
+    /// @notice In the last third of Blaming the aggregator names whose doing it is. If most of the committee that is drawn
+    ///         then disagree, it is slashed for it, and else they are.
+    /// @param hospitals bit map, of accused cohorts; at least one.
+    function nameCulprits(uint256 taskId, uint256 round, uint256 hospitals) external;
     /// @notice Fixes the seed that tickets sign; anyone may call.
     function drawSeats(uint256 taskId, bytes calldata beaconProof) external;
     /// @param publicKey the voter's G2 key, 256 bytes. @param ticket its G1 signature on `ticketMessage`, 128 bytes.
@@ -59,7 +69,8 @@ interface ITaskRounds is ITaskTypes {
     function standDown(uint256 taskId, uint256 round) external;
     /// @param scores one per cohort dealt (0 for one that is not viable), in order. With canaries twice as many: first
     ///        those of every cohort's candidate as published, then of what it is when turned. In a task with canaries or
-    ///        `digests`, a ballot that starts with -2^63 + 1 says that what is published does not match.
+    ///        `digests`, and in a round with accused cohorts, a ballot that starts with -2^63 + 1 says that what is published, or
+    ///        who is named, does not match.
     function revealScores(uint256 taskId, uint256 round, int64[] calldata scores, bytes32 salt) external;
     /// @notice Moves a task on whose deadline has passed; anyone may call, and is credited the task's `tickBounty`, or
     ///         what is left of the pool if that is less. In Forming and Drawing asks the beacon anew, once its value can

@@ -16,7 +16,8 @@ interface ITaskTypes {
         Forming, // the cohorts are dealt by the value that drew the last seats, or by one that is waited for
         Committing, // hospitals post commitments with openings
         Uploading, // hospitals hand their updates to the aggregator, which then fixes the survivors
-        Publishing, // the aggregator publishes each cohort's sum
+        Publishing, // the aggregator publishes each cohort's sum, or says that one does not hold
+        Blaming, // only if so: hospitals testify in two steps, then the aggregator names whose doing it is
         Drawing, // waits for the beacon's value that draws the seats
         Scoring, // seated voters commit to scores
         Revealing, // and reveal them
@@ -34,17 +35,18 @@ interface ITaskTypes {
         None,
         TooFewHospitals, // no cohort reached its minimum size
         SurvivorsNotFixed, // the aggregator let the upload phase pass
-        NotPublished, // the aggregator let the publishing phase pass
+        NotPublished, // the aggregator let the publishing or blaming phase pass
         TooFewScores, // fewer than `minReveals` score commitments or reveals
         NotOpened, // the aggregator let the opening phase pass
-        Mismatched, // most of those who revealed say that what is published is not what it should be
-        NoSums // the aggregator dropped every cohort
+        Mismatched, // most of those who revealed say that what is published, or who is named, is not what it should be
+        NoSums // no cohort has a sum
     }
 
-    /// @notice By role: two faults of hospitals, two of voters, three of the aggregator.
+    /// @notice By role: three faults of hospitals, two of voters, three of the aggregator.
     enum SlashReason {
         HarmfulCohort,
         WithheldUpload,
+        FalseUpload,
         NotRevealed,
         FailedCanary,
         NotPublished,
@@ -58,13 +60,14 @@ interface ITaskTypes {
         Stranger, // the account has no role in the task
         Statistics, // round 0 is neither judged nor paid
         Void, // the round is void: nobody is paid
-        NotPublished, // the aggregator let the upload or publishing phase pass
+        NotPublished, // the aggregator let the upload, publishing or blaming phase pass
         NotOpened, // it let the opening phase pass
-        Mismatched, // what it published is not what it should be
+        Mismatched, // what it published or said of hospitals is not what it should be
         SatOut, // the hospital was not dealt into a cohort
         NotCommitted,
         NotInSum, // its update is in no published sum, since its cohort fell below its minimum
         Withheld, // its update is not in its cohort's sum: whoever of the two kept it, both lose
+        FalseUpload, // its cohort has no sum because of what it uploaded, said or kept to itself
         Harmful, // its cohort's median is below `harmfulBelow`
         Rejected, // its cohort's median is below `acceptFloor`
         NoImprovement, // its cohort was accepted and improved nothing
@@ -161,6 +164,9 @@ interface ITaskTypes {
         uint256 summedCohorts; // bit map over cohorts: every blob's expected hash is known
         uint256 publishedCohorts; // bit map over cohorts
         uint256 droppedCohorts; // bit map over cohorts: not viable any more, though their survivors were fixed
+        uint256 accused; // survivors of those of these that the aggregator accused: bit map over hospitals
+        uint256 named; // of these, whose doing it is by the aggregator: bit map
+        uint256 guilty; // the same once the committee agreed: bit map
         uint256 turnedCohorts; // bit map over cohorts whose sum was published turned; known once opened
         uint256 seated; // voters: bit map
         uint256 stoodDown; // voters: bit map
@@ -242,6 +248,17 @@ interface ITaskTypes {
     event CohortOpened(uint256 indexed taskId, uint256 indexed round, uint256 cohort, bool isTurned);
     /// @notice Its hospitals' updates are in no sum: too few of them helped to unmask it, or it is not what they committed to.
     event CohortDropped(uint256 indexed taskId, uint256 indexed round, uint256 cohort);
+    /// @notice Its survivors' uploads do not add up to what they committed to: they must `testify`.
+    /// @param accusation what testimony is about: a hash of all that was fixed before (docs/secure-aggregation.md).
+    /// @param evidence keccak256 of a file in the artifact store: what judges need beyond the chain.
+    event CohortAccused(
+        uint256 indexed taskId, uint256 indexed round, uint256 cohort, bytes32 accusation, bytes32 evidence
+    );
+    /// @param step 0 or 1. The first that a hospital says in a step counts.
+    event Testified(
+        uint256 indexed taskId, uint256 indexed round, address indexed hospital, uint256 step, bytes testimony
+    );
+    event CulpritsNamed(uint256 indexed taskId, uint256 indexed round, uint256 hospitals);
     event CohortPublished(
         uint256 indexed taskId, uint256 indexed round, uint256 cohort, uint256 blob, bytes32 versionedHash
     );
@@ -288,6 +305,8 @@ interface ITaskTypes {
     error NotAggregator(address caller);
     error SurvivorsInvalid(uint256 survivors);
     error CohortUnknown(uint256 cohort);
+    /// @notice Not some of the survivors of accused cohorts.
+    error CulpritsInvalid(uint256 hospitals);
     /// @notice In bytes.
     error PointsWrong(uint256 given, uint256 wanted);
     /// @notice The point is not the one that this hospital committed to.

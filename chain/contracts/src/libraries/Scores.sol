@@ -5,7 +5,7 @@ import {Keys} from "../types/Task.sol";
 
 /// @title Voters' revealed scores, four to a storage word.
 library Scores {
-    /// @notice In a ballot's first place: what is published cannot be read, or does not match what it should be.
+    /// @notice In a ballot's first place: what is published, or who is named, cannot be read, or is not what it should be.
     int64 internal constant DOES_NOT_MATCH = type(int64).min + 1;
 
     uint256 private constant PER_WORD = 4;

@@ -15,7 +15,7 @@ library Slashes {
         view
         returns (IStaking.Role role, uint256 amount)
     {
-        if (reason == ITaskTypes.SlashReason.HarmfulCohort) {
+        if (reason == ITaskTypes.SlashReason.HarmfulCohort || reason == ITaskTypes.SlashReason.FalseUpload) {
             return (IStaking.Role.Hospital, Payouts.portion(p.hospitalBond, p.harmfulSlashBps));
         }
         if (reason == ITaskTypes.SlashReason.WithheldUpload) {

@@ -140,6 +140,7 @@ library Verdicts {
     {
         if (!round.members.has(index)) return ITaskTypes.PayoutReason.SatOut;
         if (round.pending.has(index)) return ITaskTypes.PayoutReason.NotCommitted;
+        if (round.guilty.has(index)) return ITaskTypes.PayoutReason.FalseUpload;
         if (!verdict.summed.has(index)) {
             return verdict.withheld.has(index) ? ITaskTypes.PayoutReason.Withheld : ITaskTypes.PayoutReason.NotInSum;
         }
@@ -212,8 +213,11 @@ library Verdicts {
         view
         returns (ITaskTypes.PayoutReason)
     {
-        if (task.params.canaries && verdict.tests == 0) return ITaskTypes.PayoutReason.Untested;
-        if (task.rounds[verdict.number].mismatched.has(index)) return ITaskTypes.PayoutReason.Far;
+        Round storage round = task.rounds[verdict.number];
+        // With nothing to score there is nothing to test by: the committee judged who is named, and would not for nothing.
+        bool isTested = verdict.tests != 0 || round.viableCohorts == 0;
+        if (task.params.canaries && !isTested) return ITaskTypes.PayoutReason.Untested;
+        if (round.mismatched.has(index)) return ITaskTypes.PayoutReason.Far;
         if (verdict.failed.has(index)) return ITaskTypes.PayoutReason.FailedCanary;
         return _isNear(task, verdict, index) ? ITaskTypes.PayoutReason.Paid : ITaskTypes.PayoutReason.Far;
     }

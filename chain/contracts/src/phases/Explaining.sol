@@ -73,9 +73,9 @@ abstract contract Explaining is TaskBase, ITaskRegistry {
         if (member.role == IStaking.Role.Voter && round.seated.count() >= task.params.minReveals) {
             return Verdicts.silent(round, member.index, otherwise);
         }
-        if (member.role == IStaking.Role.Hospital && Verdicts.withheld(task, number).has(member.index)) {
-            payout.reason = PayoutReason.Withheld;
-        }
+        if (member.role != IStaking.Role.Hospital) return payout;
+        if (round.guilty.has(member.index)) payout.reason = PayoutReason.FalseUpload;
+        else if (Verdicts.withheld(task, number).has(member.index)) payout.reason = PayoutReason.Withheld;
     }
 
     function _taken(Task storage task, uint256 number, Membership memory member, PayoutReason reason)
@@ -86,6 +86,7 @@ abstract contract Explaining is TaskBase, ITaskRegistry {
         SlashReason fault;
         if (reason == PayoutReason.Harmful) fault = SlashReason.HarmfulCohort;
         else if (reason == PayoutReason.Withheld) fault = SlashReason.WithheldUpload;
+        else if (reason == PayoutReason.FalseUpload) fault = SlashReason.FalseUpload;
         else if (reason == PayoutReason.NotRevealed) fault = SlashReason.NotRevealed;
         else if (reason == PayoutReason.FailedCanary) fault = SlashReason.FailedCanary;
         else if (reason == PayoutReason.NotPublished) fault = SlashReason.NotPublished;

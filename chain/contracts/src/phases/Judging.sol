@@ -73,9 +73,9 @@ abstract contract Judging is TaskBase, ITaskRounds {
 
         Scores.save(task.scores, number, index, scores);
         round.revealed = round.revealed.with(index);
-        // Where the contract itself compared what is published, nobody is asked.
-        bool isAsked = task.params.digests || task.params.canaries;
-        if (isAsked && scores[0] == Scores.DOES_NOT_MATCH) round.mismatched = round.mismatched.with(index);
+        if (scores[0] == Scores.DOES_NOT_MATCH && _isAsked(task, round)) {
+            round.mismatched = round.mismatched.with(index);
+        }
         emit ScoresRevealed(taskId, number, msg.sender, scores);
     }
 
@@ -98,6 +98,11 @@ abstract contract Judging is TaskBase, ITaskRounds {
 
     function _everybodyActed(Task storage task, Round storage round) private view returns (bool) {
         return (round.seated | round.stoodDown).contains(task.state.activeVoters);
+    }
+
+    /// @dev Where the contract itself compared what is published, and nobody is named, nobody is asked what matches.
+    function _isAsked(Task storage task, Round storage round) private view returns (bool) {
+        return task.params.digests || task.params.canaries || round.named != 0;
     }
 
     function _requireWon(bytes calldata ticket, uint256 threshold) private view {

@@ -7,13 +7,14 @@ import {Bls12381} from "../libraries/Bls12381.sol";
 import {Canaries} from "../libraries/Canaries.sol";
 import {Kzg} from "../libraries/Kzg.sol";
 import {Cohort, Keys, Round, Task} from "../types/Task.sol";
+import {Blaming} from "./Blaming.sol";
 import {Summing} from "./Summing.sol";
 
 /// @title The sums: what they must be by the hospitals' commitments, and the blobs that show them.
 /// @notice The consensus layer proves that a blob's bytes open the commitment behind its versioned hash. So when that
 ///         hash is the one of the survivors' added commitments, the blob is the sum of what they committed to. In a
 ///         canary round the comparison waits until the reveals, and is made by `Opening`.
-abstract contract Publishing is Summing, ITaskRounds {
+abstract contract Publishing is Summing, Blaming {
     using Bits for uint256;
 
     /// @inheritdoc ITaskRounds
@@ -69,7 +70,25 @@ abstract contract Publishing is Summing, ITaskRounds {
 
     /// @inheritdoc ITaskRounds
     function dropCohort(uint256 taskId, uint256 number, uint256 cohort) external {
-        (Task storage task, Round storage round) = _open(taskId, Phase.Publishing, number);
+        (Task storage task, Round storage round) = _drop(taskId, number, cohort);
+        _closePublishing(taskId, task, round);
+    }
+
+    /// @inheritdoc ITaskRounds
+    function accuseCohort(uint256 taskId, uint256 number, uint256 cohort, bytes32 accusation, bytes32 evidence)
+        external
+    {
+        (Task storage task, Round storage round) = _drop(taskId, number, cohort);
+        round.accused |= task.cohorts[Keys.entry(number, cohort)].members & round.survivors;
+        emit CohortAccused(taskId, number, cohort, accusation, evidence);
+        _closePublishing(taskId, task, round);
+    }
+
+    function _drop(uint256 taskId, uint256 number, uint256 cohort)
+        private
+        returns (Task storage task, Round storage round)
+    {
+        (task, round) = _open(taskId, Phase.Publishing, number);
         _requireAggregator(task);
         if (!task.params.masked) revert NotMasked(taskId);
         uint256 viable = round.viableCohorts;
@@ -80,8 +99,6 @@ abstract contract Publishing is Summing, ITaskRounds {
         round.summedCohorts &= uint64(viable);
         round.droppedCohorts = uint64(uint256(round.droppedCohorts).with(cohort));
         emit CohortDropped(taskId, number, cohort);
-        if (viable == 0) _void(taskId, task, VoidReason.NoSums);
-        else _closePublishing(taskId, task, round);
     }
 
     function _publish(uint256 taskId, uint256 number, uint256 cohort, uint256 firstBlob, bytes32[] memory hashes)
@@ -126,6 +143,11 @@ abstract contract Publishing is Summing, ITaskRounds {
     function _closePublishing(uint256 taskId, Task storage task, Round storage round) private {
         uint256 published = round.publishedCohorts;
         if (published != round.viableCohorts) return;
+        bool isWhole = published == Bits.below(round.cohorts); // in the same slot, which spares the common case a read
+        if (!isWhole && round.accused != 0) {
+            return _startPhase(taskId, task, Phase.Blaming, STEPS * task.params.publishWindow);
+        }
+        if (published == 0) return _void(taskId, task, VoidReason.NoSums);
         bool isJudged = task.state.round != 0 || task.params.digests;
         if (isJudged) _awaitBeacon(taskId, task, Phase.Drawing);
         else _settled(taskId, task, new int64[](0), published);

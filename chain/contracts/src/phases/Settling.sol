@@ -46,6 +46,11 @@ abstract contract Settling is TaskBase, ITaskRegistry {
         _slashSilent(taskId, task, round);
         if (!matches) return _blame(taskId, task, SlashReason.Mismatched, VoidReason.Mismatched);
         if (!enough) return _void(taskId, task, VoidReason.TooFewScores);
+        if (round.named != 0) {
+            round.guilty = round.named;
+            _slashAll(taskId, task, SlashReason.FalseUpload, round.named);
+            if (number == 0) return _void(taskId, task, VoidReason.NoSums); // its one cohort has none
+        }
         // Of the statistics nothing but that they match was asked.
         if (number == 0) return _settled(taskId, task, new int64[](0), round.publishedCohorts);
 

@@ -55,6 +55,9 @@ struct Round {
     uint64 turnedCohorts;
     uint128 budget; // what the round might pay, once settled
     uint64 droppedCohorts; // viable when the survivors were fixed
+    uint256 accused; // survivors of cohorts whose sum does not hold, as the aggregator says
+    uint256 named; // of these, whose doing it is, as the aggregator says
+    uint256 guilty; // the same once the committee agreed
     int64[] medians;
 }
 

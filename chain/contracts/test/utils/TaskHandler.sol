@@ -28,6 +28,10 @@ contract TaskHandler is CanaryFixture {
             ITaskTypes.RoundState memory round = _roundState();
             if (round.members.has(who) && !round.committed.has(who)) return _commit(who);
         }
+        if (state.phase == ITaskTypes.Phase.Blaming && _roundState().accused.has(who) && !_canName()) {
+            vm.prank(_hospital(who));
+            return tasks.testify(id, state.round, "testimony");
+        }
         bool canResume = state.phase == ITaskTypes.Phase.Committing || state.phase == ITaskTypes.Phase.Uploading
             || state.phase == ITaskTypes.Phase.Publishing;
         if (!canResume || state.activeHospitals.has(who) || tasks.hospitals(id)[who].bond == 0) return;
@@ -35,12 +39,13 @@ contract TaskHandler is CanaryFixture {
         tasks.resume(id);
     }
 
-    /// @param left of whose updates go into the sums, as far as it keeps cohorts above their minimum.
+    /// @param left of whose updates go into the sums, as far as it keeps cohorts above their minimum; and whom it names.
     function aggregatorActs(uint256 left) external {
         if (!_isOpen()) return;
         ITaskTypes.Phase phase = tasks.state(id).phase;
         ITaskTypes.RoundState memory round = _roundState();
         if (phase == ITaskTypes.Phase.Uploading) return _fix(_choice(round, left));
+        if (phase == ITaskTypes.Phase.Blaming) return _blame(round.accused, left);
         if (phase == ITaskTypes.Phase.Publishing && _hasCanaries() && !_areCanariesSet[id][_round()]) {
             _areCanariesSet[id][_round()] = true;
             return _setCanaries();
@@ -49,7 +54,7 @@ contract TaskHandler is CanaryFixture {
             if (!round.viableCohorts.has(cohort)) continue;
             if (phase == ITaskTypes.Phase.Opening && !round.summedCohorts.has(cohort)) return _openCohort(cohort);
             bool isNext = phase == ITaskTypes.Phase.Publishing && !round.publishedCohorts.has(cohort);
-            if (isNext) return _publishCohort(cohort);
+            if (isNext) return _publishOrDrop(cohort, left);
         }
     }
 
@@ -137,11 +142,15 @@ contract TaskHandler is CanaryFixture {
             }
         }
         _assertConserved();
+        _assertExplained();
     }
 
     /// @dev A task after the last one, with whoever can still put up the bond. Its bonds come back first.
     function _begin() private {
+        ITaskTypes.TaskParams memory params = _params();
+        if (token.balanceOf(OPERATOR) < params.pool) return;
         if (tasks.taskCount() > 0) {
+            _assertExplained();
             _release(AGGREGATOR, IStaking.Role.Aggregator);
             for (uint256 i = 0; i < HOSPITALS; ++i) {
                 _release(_hospital(i), IStaking.Role.Hospital);
@@ -150,11 +159,12 @@ contract TaskHandler is CanaryFixture {
                 _release(_voter(i), IStaking.Role.Voter);
             }
         }
-        ITaskTypes.TaskParams memory params = _params();
         if (tasks.taskCount() % 3 > 0) params = _canaryParams();
         (params.digests, params.withheldSlashBps) = (tasks.taskCount() % 2 == 1, 300);
+        if (tasks.taskCount() % 4 < 2) {
+            (params.masked, params.cohorts, params.minCohortSize, params.minHospitals) = (true, 1, 3, 3);
+        }
         params.tickBounty = 0.8e18;
-        if (token.balanceOf(OPERATOR) < params.pool) return;
         _propose(params);
         if (_free(AGGREGATOR, IStaking.Role.Aggregator) >= params.aggregatorBond) _joinAggregator();
         for (uint256 i = 0; i < HOSPITALS; ++i) {
@@ -167,6 +177,28 @@ contract TaskHandler is CanaryFixture {
 
     function _hasCanaries() private view returns (bool) {
         return _round() > 0 && tasks.params(id).canaries;
+    }
+
+    /// @dev Now and then it says that a masked cohort has no sum, and that somebody is to answer for it.
+    function _publishOrDrop(uint256 cohort, uint256 choice) private {
+        uint256 round = _round();
+        if (!tasks.params(id).masked || choice % 5 > 1) return _publishCohort(cohort);
+        vm.prank(AGGREGATOR);
+        if (choice % 5 == 0) tasks.dropCohort(id, round, cohort);
+        else tasks.accuseCohort(id, round, cohort, "accusation", "evidence");
+    }
+
+    /// @dev Lets the hospitals speak in both steps, then names some of them.
+    function _blame(uint256 accused, uint256 choice) private {
+        if (!_canName()) return vm.warp(block.timestamp + WINDOW);
+        uint256 round = _round();
+        uint256 named = accused & choice;
+        vm.prank(AGGREGATOR);
+        tasks.nameCulprits(id, round, named == 0 ? accused : named);
+    }
+
+    function _canName() private view returns (bool) {
+        return block.timestamp >= tasks.state(id).deadline - WINDOW;
     }
 
     function _publishCohort(uint256 cohort) private {
@@ -187,6 +219,27 @@ contract TaskHandler is CanaryFixture {
             opinion % 11 == 2 || opinion == Scores.DOES_NOT_MATCH
                 ? _constant(opinion)
                 : _ballot(opinion, opinion - 2_000);
+    }
+
+    /// @dev What bonds have lost, before they go home, is what `explain` says of all rounds.
+    function _assertExplained() private view {
+        ITaskTypes.TaskParams memory params = tasks.params(id);
+        _assertBond(AGGREGATOR, IStaking.Role.Aggregator, params.aggregatorBond);
+        for (uint256 i = 0; i < HOSPITALS; ++i) {
+            _assertBond(_hospital(i), IStaking.Role.Hospital, params.hospitalBond);
+        }
+        for (uint256 i = 0; i < VOTERS; ++i) {
+            _assertBond(_voter(i), IStaking.Role.Voter, params.voterBond);
+        }
+    }
+
+    function _assertBond(address node, IStaking.Role role, uint256 left) private view {
+        for (uint256 round = 0; round <= tasks.params(id).rounds; ++round) {
+            ITaskTypes.Payout memory payout = tasks.explain(id, round, node);
+            if (payout.reason == ITaskTypes.PayoutReason.Stranger) return;
+            left -= payout.slash;
+        }
+        vm.assertEq(_locked(node, role), left);
     }
 
     function _release(address node, IStaking.Role role) private {

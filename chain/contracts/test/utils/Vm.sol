@@ -17,6 +17,13 @@ struct Gas {
     uint64 gasRemaining;
 }
 
+/// @notice An event as it was emitted.
+struct Log {
+    bytes32[] topics;
+    bytes data;
+    address emitter;
+}
+
 /// @notice The cheats of forge that these tests use.
 interface Vm {
     function addr(uint256 secret) external pure returns (address);
@@ -39,6 +46,7 @@ interface Vm {
     function expectRevert(bytes calldata data) external;
     function expectRevert(bytes4 selector) external;
     function getCode(string calldata path) external view returns (bytes memory);
+    function getRecordedLogs() external returns (Log[] memory logs);
     function isContext(Context context) external view returns (bool);
     function keyExistsJson(string calldata json, string calldata key) external view returns (bool);
     function lastCallGas() external view returns (Gas memory);
@@ -55,6 +63,7 @@ interface Vm {
     function prank(address sender) external;
     function readFile(string calldata path) external view returns (string memory);
     function readLine(string calldata path) external returns (string memory);
+    function recordLogs() external;
     function revertToState(uint256 id) external returns (bool);
     function roll(uint256 number) external;
     function setBlockhash(uint256 number, bytes32 hash) external;

@@ -1,0 +1,806 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.28;
+
+import {IStaking} from "../src/interfaces/IStaking.sol";
+import {ITaskRounds} from "../src/interfaces/ITaskRounds.sol";
+import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
+import {Bits} from "../src/libraries/Bits.sol";
+import {Scores} from "../src/libraries/Scores.sol";
+import {CanaryFixture} from "./utils/CanaryFixture.sol";
+import {MaskingFixture} from "./utils/MaskingFixture.sol";
+import {Log} from "./utils/Vm.sol";
+
+/// @notice Masked cohorts whose survivors' uploads do not add up to what they committed to: accused, heard, named, judged.
+contract BlamingTest is MaskingFixture, CanaryFixture {
+    using Bits for uint256;
+
+    bytes32 private constant ACCUSATION = keccak256("accusation");
+    bytes32 private constant EVIDENCE = keccak256("evidence");
+    bytes private constant TESTIMONY = "testimony";
+    uint256 private constant FALSE_UPLOAD = 20e18; // a fifth of a hospital's bond, as for a harmful cohort
+
+    uint256 private _entropy;
+
+    // Steps.
+
+    function _accuse(uint256 cohort) private {
+        uint256 round = _round();
+        vm.prank(AGGREGATOR);
+        tasks.accuseCohort(id, round, cohort, ACCUSATION, EVIDENCE);
+    }
+
+    function _testify(address account) private {
+        uint256 round = _round();
+        vm.prank(account);
+        tasks.testify(id, round, TESTIMONY);
+    }
+
+    function _name(uint256 hospitals) private {
+        uint256 round = _round();
+        vm.prank(AGGREGATOR);
+        tasks.nameCulprits(id, round, hospitals);
+    }
+
+    function _naming() private view returns (uint64) {
+        return uint64(tasks.state(id).deadline - WINDOW);
+    }
+
+    /// @dev Cohort 0 is published, the other one accused.
+    function _toBlaming() private {
+        _toPublishingOf(_masked(_params()));
+        _publishCohort(0);
+        _accuse(1);
+    }
+
+    /// @dev Nothing is published.
+    function _toBlamingAll(ITaskTypes.TaskParams memory params) private {
+        _toPublishingOf(params);
+        _accuse(0);
+        _accuse(1);
+    }
+
+    function _nameAndDraw(uint256 hospitals) private {
+        vm.warp(_naming());
+        _name(hospitals);
+        _draw();
+    }
+
+    /// @dev Of the voters the first `against` say that who is named is not whom they find.
+    function _vote(uint256 against, int64[] memory scores) private {
+        int64[][] memory ballots = new int64[][](VOTERS);
+        for (uint256 i = 0; i < VOTERS; ++i) {
+            ballots[i] = scores;
+            if (i >= against) continue;
+            ballots[i] = new int64[](scores.length);
+            ballots[i][0] = Scores.DOES_NOT_MATCH;
+        }
+        _judge(ballots);
+    }
+
+    function _refused(address sender, bytes memory call, bytes memory refusal) private {
+        vm.prank(sender);
+        (bool ok, bytes memory answer) = address(tasks).call(call);
+        vm.assertFalse(ok);
+        vm.assertEq(answer, refusal);
+    }
+
+    function _refuseAccusing(address sender, uint256 cohort, bytes memory refusal) private {
+        _refused(
+            sender, abi.encodeCall(ITaskRounds.accuseCohort, (id, _round(), cohort, ACCUSATION, EVIDENCE)), refusal
+        );
+    }
+
+    function _refuseTestifying(address sender, bytes memory refusal) private {
+        _refused(sender, abi.encodeCall(ITaskRounds.testify, (id, _round(), TESTIMONY)), refusal);
+    }
+
+    function _refuseNaming(address sender, uint256 hospitals, bytes memory refusal) private {
+        _refused(sender, abi.encodeCall(ITaskRounds.nameCulprits, (id, _round(), hospitals)), refusal);
+    }
+
+    function _wrongPhase(ITaskTypes.Phase actual, ITaskTypes.Phase wanted) private view returns (bytes memory) {
+        return abi.encodeWithSelector(ITaskTypes.WrongPhase.selector, id, actual, wanted);
+    }
+
+    function _over(uint64 deadline) private view returns (bytes memory) {
+        return abi.encodeWithSelector(ITaskTypes.PhaseOver.selector, id, deadline);
+    }
+
+    function _notAMember(address account) private view returns (bytes memory) {
+        return abi.encodeWithSelector(ITaskTypes.NotAMember.selector, id, account);
+    }
+
+    // What holds.
+
+    function _first(uint256 hospitals) private pure returns (uint256 index) {
+        while (!hospitals.has(index)) ++index;
+    }
+
+    function _memberOf(uint256 cohort) private view returns (uint256) {
+        return _first(_survivors(_round(), cohort));
+    }
+
+    function _says(uint256 round, address account, ITaskTypes.PayoutReason reason, uint256 slash) private view {
+        ITaskTypes.Payout memory payout = tasks.explain(id, round, account);
+        vm.assertEq(uint256(payout.reason), uint256(reason));
+        vm.assertEq(payout.slash, slash);
+        vm.assertTrue(payout.reason == ITaskTypes.PayoutReason.Paid || payout.reward == 0);
+    }
+
+    /// @dev Of these hospitals in the round.
+    function _sayOf(uint256 round, uint256 hospitals, ITaskTypes.PayoutReason reason, uint256 slash) private view {
+        for (uint256 i = 0; hospitals >> i != 0; ++i) {
+            if (!hospitals.has(i)) continue;
+            _says(round, _hospital(i), reason, slash);
+            vm.assertEq(_locked(_hospital(i), IStaking.Role.Hospital), 100e18 - slash);
+        }
+    }
+
+    function _assertSettled(uint256 round, uint256 accepted) private view {
+        ITaskTypes.RoundState memory state = tasks.roundState(id, round);
+        vm.assertEq(uint256(state.outcome), uint256(ITaskTypes.Outcome.Settled));
+        vm.assertEq(state.acceptedCohorts, accepted);
+        vm.assertEq(state.guilty, state.named);
+    }
+
+    function _assertNobodyGuilty(uint256 round) private view {
+        vm.assertEq(tasks.roundState(id, round).guilty, 0);
+        _sayOf(round, Bits.below(MEMBERS), ITaskTypes.PayoutReason.Void, 0);
+    }
+
+    // Accusing.
+
+    function test_accuseCohort_keepsWhomAndStartsBlaming() public {
+        _toPublishingOf(_masked(_params()));
+        uint256 accused = tasks.cohortMembers(id, 1, 1);
+        vm.expectEmit(address(tasks));
+        emit ITaskTypes.CohortDropped(id, 1, 1);
+        vm.expectEmit(address(tasks));
+        emit ITaskTypes.CohortAccused(id, 1, 1, ACCUSATION, EVIDENCE);
+        _accuse(1);
+        _assertPhase(ITaskTypes.Phase.Publishing);
+        vm.warp(block.timestamp + WINDOW / 2);
+        bytes32 hash = _sumCohort(0, 0);
+        vm.expectEmit(address(tasks));
+        emit ITaskTypes.PhaseStarted(id, 1, ITaskTypes.Phase.Blaming, uint64(block.timestamp + 3 * WINDOW));
+        _publish(0, 0, hash);
+        ITaskTypes.RoundState memory round = _roundState();
+        vm.assertEq(round.accused, accused);
+        vm.assertEq(round.droppedCohorts, 2);
+        vm.assertEq(round.viableCohorts, 1);
+        vm.assertEq(round.named, 0);
+        vm.assertEq(round.guilty, 0);
+    }
+
+    function test_accuseCohort_accusesSurvivorsOfItsCohortAlone() public {
+        _toUploadingOf(_masked(_params()));
+        uint256 four = tasks.cohortMembers(id, 1, 0).count() == 4 ? 0 : 1;
+        uint256 missing = _first(tasks.cohortMembers(id, 1, four));
+        _fix(Bits.below(MEMBERS).without(missing));
+        _accuse(four);
+        _drop(1 - four);
+        _assertPhase(ITaskTypes.Phase.Blaming);
+        uint256 accused = tasks.cohortMembers(id, 1, four).without(missing);
+        vm.assertEq(_roundState().accused, accused);
+        _refuseTestifying(_hospital(missing), _notAMember(_hospital(missing)));
+        _refuseTestifying(_hospital(_memberOf(1 - four)), _notAMember(_hospital(_memberOf(1 - four))));
+        vm.warp(_naming());
+        uint256 named = accused.with(missing); // already slashed in this round
+        _refuseNaming(AGGREGATOR, named, abi.encodeWithSelector(ITaskTypes.CulpritsInvalid.selector, named));
+        _nameAndDraw(accused);
+        _vote(0, _scores(0));
+        tasks.settle(id, 1);
+        _sayOf(1, accused, ITaskTypes.PayoutReason.FalseUpload, FALSE_UPLOAD);
+        _sayOf(1, tasks.cohortMembers(id, 1, 1 - four), ITaskTypes.PayoutReason.NotInSum, 0);
+        _sayOf(1, uint256(0).with(missing), ITaskTypes.PayoutReason.Withheld, 3e18);
+    }
+
+    function test_accuseCohort_refusals() public {
+        _toUploadingOf(_masked(_params()));
+        _refuseAccusing(AGGREGATOR, 0, _wrongPhase(ITaskTypes.Phase.Uploading, ITaskTypes.Phase.Publishing));
+        _fix(Bits.below(MEMBERS));
+        _refuseAccusing(STRANGER, 0, abi.encodeWithSelector(ITaskTypes.NotAggregator.selector, STRANGER));
+        address hospital = _hospital(_memberOf(0));
+        _refuseAccusing(hospital, 0, abi.encodeWithSelector(ITaskTypes.NotAggregator.selector, hospital));
+        _refuseAccusing(AGGREGATOR, 2, abi.encodeWithSelector(ITaskTypes.CohortUnknown.selector, 2));
+        _refused(
+            AGGREGATOR,
+            abi.encodeCall(ITaskRounds.accuseCohort, (id, 0, 0, ACCUSATION, EVIDENCE)),
+            abi.encodeWithSelector(ITaskTypes.WrongRound.selector, id, 1, 0)
+        );
+        uint64 deadline = tasks.state(id).deadline;
+        _accuse(1);
+        _refuseAccusing(AGGREGATOR, 1, abi.encodeWithSelector(ITaskTypes.CohortUnknown.selector, 1));
+        _pass();
+        _refuseAccusing(AGGREGATOR, 0, _over(deadline));
+        tasks.tick(id); // the other cohort is neither published nor dropped
+        _assertVoid(1, ITaskTypes.VoidReason.NotPublished);
+        _assertNobodyGuilty(1);
+    }
+
+    /// @dev What was shown cannot be taken back.
+    function test_accuseCohort_refusesOneThatIsPublished() public {
+        ITaskTypes.TaskParams memory params = _masked(_params());
+        params.updateBlobs = 2;
+        _toPublishingOf(params);
+        bytes memory refusal = abi.encodeWithSelector(ITaskTypes.AlreadyPublished.selector, 0, 0);
+        _publish(0, 1, _sumCohort(0, 1));
+        _refuseAccusing(AGGREGATOR, 0, refusal);
+        _publish(0, 0, _sumCohort(0, 0));
+        _refuseAccusing(AGGREGATOR, 0, refusal);
+    }
+
+    function test_accuseCohort_isForMaskedTasksAlone() public {
+        _toPublishing();
+        _refuseAccusing(AGGREGATOR, 0, abi.encodeWithSelector(ITaskTypes.NotMasked.selector, id));
+    }
+
+    /// @dev All steps but the last fit one transaction; that one waits for the hospitals.
+    function test_accuseCohort_worksInABatchThatCannotNameToo() public {
+        _toPublishingOf(_masked(_params()));
+        bytes[] memory calls = new bytes[](3);
+        calls[0] = abi.encodeCall(ITaskRounds.accuseCohort, (id, 1, 0, ACCUSATION, EVIDENCE));
+        calls[1] = abi.encodeCall(ITaskRounds.accuseCohort, (id, 1, 1, ACCUSATION, EVIDENCE));
+        calls[2] = abi.encodeCall(ITaskRounds.nameCulprits, (id, 1, 1));
+        uint64 naming = uint64(block.timestamp + 2 * WINDOW);
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.PhaseNotOver.selector, id, naming));
+        vm.prank(AGGREGATOR);
+        tasks.multicall(calls);
+        bytes[] memory accusing = new bytes[](2);
+        (accusing[0], accusing[1]) = (calls[0], calls[1]);
+        vm.prank(AGGREGATOR);
+        tasks.multicall(accusing);
+        _assertPhase(ITaskTypes.Phase.Blaming);
+        vm.assertEq(_roundState().accused, Bits.below(MEMBERS));
+    }
+
+    // Testifying.
+
+    /// @dev The step is the time's, to the second; whoever comes later than the second one comes too late.
+    /// forge-config: default.fuzz.runs = 64
+    function test_testify_countsForTheStepOfItsTime(uint256 offset) public {
+        _toBlaming();
+        address hospital = _hospital(_memberOf(1));
+        offset = offset % (3 * WINDOW + 2);
+        uint64 naming = _naming();
+        (uint256 start, uint64 deadline) = (block.timestamp, tasks.state(id).deadline);
+        vm.warp(start + offset);
+        if (offset >= 2 * WINDOW) {
+            return _refuseTestifying(hospital, _over(offset <= 3 * WINDOW ? naming : deadline));
+        }
+        uint256 step = offset < WINDOW ? 0 : 1;
+        // As often as it likes: readers take the first.
+        for (uint256 i = 0; i < 2; ++i) {
+            vm.expectEmit(address(tasks));
+            emit ITaskTypes.Testified(id, 1, hospital, step, TESTIMONY);
+            _testify(hospital);
+        }
+    }
+
+    function test_testify_turnsWithTheSecond() public {
+        uint256[4] memory offsets = [WINDOW - 1, WINDOW, 2 * WINDOW - 1, 2 * WINDOW];
+        for (uint256 i = 0; i < offsets.length; ++i) {
+            uint256 state = vm.snapshotState();
+            test_testify_countsForTheStepOfItsTime(offsets[i]);
+            vm.revertToState(state);
+        }
+    }
+
+    function test_testify_refusals() public {
+        _toPublishingOf(_masked(_params()));
+        (address accused, address other) = (_hospital(_memberOf(1)), _hospital(_memberOf(0)));
+        _accuse(1);
+        _refuseTestifying(accused, _wrongPhase(ITaskTypes.Phase.Publishing, ITaskTypes.Phase.Blaming));
+        _publishCohort(0);
+        address[4] memory strangers = [STRANGER, AGGREGATOR, _voter(0), other];
+        for (uint256 i = 0; i < strangers.length; ++i) {
+            _refuseTestifying(strangers[i], _notAMember(strangers[i]));
+        }
+        _refused(
+            accused,
+            abi.encodeCall(ITaskRounds.testify, (id, 0, TESTIMONY)),
+            abi.encodeWithSelector(ITaskTypes.WrongRound.selector, id, 1, 0)
+        );
+        uint64 naming = _naming();
+        vm.warp(naming);
+        _refuseTestifying(accused, _over(naming));
+        _name(_roundState().accused);
+        _refuseTestifying(accused, _wrongPhase(ITaskTypes.Phase.Drawing, ITaskTypes.Phase.Blaming));
+    }
+
+    function test_testify_ofAnEarlierRoundIsRefused() public {
+        _toBlaming();
+        address hospital = _hospital(_memberOf(1));
+        _pass();
+        tasks.tick(id);
+        _form();
+        _commitMembers();
+        _fix(Bits.below(MEMBERS));
+        _accuse(0);
+        _accuse(1);
+        _refused(
+            hospital,
+            abi.encodeCall(ITaskRounds.testify, (id, 1, TESTIMONY)),
+            abi.encodeWithSelector(ITaskTypes.WrongRound.selector, id, 2, 1)
+        );
+        _testify(hospital);
+    }
+
+    // Naming.
+
+    function test_nameCulprits_refusals() public {
+        _toPublishingOf(_masked(_params()));
+        _accuse(1);
+        uint256 culprits = uint256(0).with(_memberOf(1));
+        _refuseNaming(AGGREGATOR, culprits, _wrongPhase(ITaskTypes.Phase.Publishing, ITaskTypes.Phase.Blaming));
+        _publishCohort(0);
+        (uint64 naming, uint64 deadline) = (_naming(), tasks.state(id).deadline);
+        bytes memory early = abi.encodeWithSelector(ITaskTypes.PhaseNotOver.selector, id, naming);
+        _refuseNaming(AGGREGATOR, culprits, early);
+        vm.warp(naming - 1);
+        _refuseNaming(AGGREGATOR, culprits, early);
+        vm.warp(naming);
+        _refuseNaming(STRANGER, culprits, abi.encodeWithSelector(ITaskTypes.NotAggregator.selector, STRANGER));
+        uint256[3] memory wrong = [0, culprits.with(_memberOf(0)), culprits.with(MEMBERS)];
+        for (uint256 i = 0; i < wrong.length; ++i) {
+            _refuseNaming(AGGREGATOR, wrong[i], abi.encodeWithSelector(ITaskTypes.CulpritsInvalid.selector, wrong[i]));
+        }
+        uint256 state = vm.snapshotState();
+        vm.warp(deadline + 1);
+        _refuseNaming(AGGREGATOR, culprits, _over(deadline));
+        vm.revertToState(state);
+        vm.warp(deadline); // the last second
+        vm.expectEmit(address(tasks));
+        emit ITaskTypes.CulpritsNamed(id, 1, culprits);
+        _name(culprits);
+        vm.assertEq(_roundState().named, culprits);
+        vm.assertEq(_roundState().guilty, 0);
+        _refuseNaming(AGGREGATOR, culprits, _wrongPhase(ITaskTypes.Phase.Drawing, ITaskTypes.Phase.Blaming));
+    }
+
+    function test_tick_slashesTheAggregatorThatNamesNobody() public {
+        _toBlaming();
+        _testify(_hospital(_memberOf(1)));
+        uint64 deadline = tasks.state(id).deadline;
+        vm.warp(deadline);
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.PhaseNotOver.selector, id, deadline));
+        tasks.tick(id);
+        vm.warp(deadline + 1);
+        vm.expectEmit(address(tasks));
+        emit ITaskTypes.Slashed(id, 1, AGGREGATOR, 100e18, ITaskTypes.SlashReason.NotPublished);
+        tasks.tick(id);
+        _assertVoid(1, ITaskTypes.VoidReason.NotPublished);
+        _says(1, AGGREGATOR, ITaskTypes.PayoutReason.NotPublished, 100e18);
+        _assertNobodyGuilty(1);
+        _assertPhase(ITaskTypes.Phase.Forming);
+        vm.assertEq(tasks.state(id).round, 2);
+    }
+
+    // Judging.
+
+    /// @dev One cohort is paid as ever; of the other, who is named is slashed and the rest goes unpaid.
+    function test_settle_slashesWhomTheCommitteeFindsToo() public {
+        _toBlaming();
+        (uint256 paid, uint256 accused) = (_survivors(1, 0), _survivors(1, 1));
+        uint256 culprit = _first(accused);
+        _nameAndDraw(uint256(0).with(culprit));
+        _vote(1, _scores(1_000));
+        vm.assertEq(_roundState().mismatched, 1);
+        vm.expectEmit(address(tasks));
+        emit ITaskTypes.Slashed(id, 1, _hospital(culprit), FALSE_UPLOAD, ITaskTypes.SlashReason.FalseUpload);
+        tasks.settle(id, 1);
+        _assertSettled(1, 1);
+        vm.assertEq(tasks.roundState(id, 1).guilty, uint256(0).with(culprit));
+        _sayOf(1, uint256(0).with(culprit), ITaskTypes.PayoutReason.FalseUpload, FALSE_UPLOAD);
+        _sayOf(1, accused.without(culprit), ITaskTypes.PayoutReason.NotInSum, 0);
+        _sayOf(1, paid, ITaskTypes.PayoutReason.Paid, 0);
+        _says(1, _voter(0), ITaskTypes.PayoutReason.Far, 0);
+        _says(1, _voter(1), ITaskTypes.PayoutReason.Paid, 0);
+        vm.assertEq(_earned(_voter(1)), uint256(100e18) / 3);
+        uint256 weight;
+        for (uint256 i = 0; i < MEMBERS; ++i) {
+            if (paid.has(i)) weight += i + 1;
+        }
+        vm.assertEq(_earned(AGGREGATOR), 50e18 * weight / 28);
+        vm.assertTrue(tasks.state(id).activeHospitals.has(culprit)); // with bond left it goes on
+    }
+
+    function test_settle_withoutAnySumPaysTheCommitteeAlone() public {
+        _toBlamingAll(_masked(_params()));
+        _nameAndDraw(3);
+        _vote(0, _scores(0));
+        tasks.settle(id, 1);
+        _assertSettled(1, 0);
+        vm.assertEq(tasks.roundState(id, 1).medians.length, 2);
+        _sayOf(1, 3, ITaskTypes.PayoutReason.FalseUpload, FALSE_UPLOAD);
+        _sayOf(1, Bits.below(MEMBERS) & ~uint256(3), ITaskTypes.PayoutReason.NotInSum, 0);
+        for (uint256 i = 0; i < VOTERS; ++i) {
+            vm.assertEq(_earned(_voter(i)), uint256(100e18) / 3);
+        }
+        vm.assertEq(tasks.explain(id, 1, AGGREGATOR).whole, 28);
+        vm.assertEq(tasks.explain(id, 1, AGGREGATOR).part, 0);
+        vm.assertEq(_earned(AGGREGATOR), 0);
+        vm.assertEq(_locked(AGGREGATOR, IStaking.Role.Aggregator), 200e18);
+        vm.assertEq(tasks.state(id).poolLeft, 1_000e18 - 3 * (uint256(100e18) / 3));
+    }
+
+    /// @dev Though nothing says what else is wrong: no canaries, no digests.
+    function test_settle_slashesTheAggregatorWhereMostFindOthers() public {
+        _toBlaming();
+        _nameAndDraw(uint256(0).with(_memberOf(1)));
+        _vote(2, _scores(1_000));
+        vm.expectEmit(address(tasks));
+        emit ITaskTypes.Slashed(id, 1, AGGREGATOR, 100e18, ITaskTypes.SlashReason.Mismatched);
+        tasks.settle(id, 1);
+        _assertVoid(1, ITaskTypes.VoidReason.Mismatched);
+        _says(1, AGGREGATOR, ITaskTypes.PayoutReason.Mismatched, 100e18);
+        _assertNobodyGuilty(1);
+        vm.assertEq(_earned(_voter(0)), 0);
+    }
+
+    /// @dev A lowest score is a score where nobody is named.
+    function test_revealScores_asksOnlyWhereSomebodyIsNamed() public {
+        _toPublishingOf(_masked(_params()));
+        _publishCohort(0);
+        _drop(1);
+        _draw();
+        _vote(2, _scores(1_000));
+        vm.assertEq(_roundState().mismatched, 0);
+    }
+
+    function test_settle_withTooFewJudgesSlashesNobody() public {
+        _toBlamingAll(_masked(_params()));
+        _nameAndDraw(1);
+        uint256 state = vm.snapshotState();
+        _score(0, _scores(0));
+        _pass();
+        tasks.tick(id);
+        _assertVoid(1, ITaskTypes.VoidReason.TooFewScores);
+        _assertNobodyGuilty(1);
+
+        vm.revertToState(state); // half is no majority, and leaves too few
+        int64[] memory against = new int64[](2);
+        against[0] = Scores.DOES_NOT_MATCH;
+        _score(0, against);
+        _score(1, _scores(0));
+        vm.prank(_voter(2));
+        tasks.standDown(id, 1);
+        _reveal(0, against);
+        _reveal(1, _scores(0));
+        tasks.settle(id, 1);
+        _assertVoid(1, ITaskTypes.VoidReason.TooFewScores);
+        _assertNobodyGuilty(1);
+        vm.assertEq(_locked(AGGREGATOR, IStaking.Role.Aggregator), 200e18);
+    }
+
+    /// @dev A bond gives what it still has, and whoever has none sits out from then on: no round names it again.
+    function test_settle_slashesAsFarAsTheBondReaches() public {
+        ITaskTypes.TaskParams memory params = _masked(_params());
+        (params.rounds, params.harmfulSlashBps) = (3, 7_000);
+        _toBlamingAll(params);
+        for (uint256 round = 1; round < 3; ++round) {
+            if (round > 1) {
+                _form();
+                _commitMembers();
+                _fix(Bits.below(MEMBERS));
+                _accuse(0);
+                _accuse(1);
+            }
+            _nameAndDraw(1);
+            _vote(0, _scores(0));
+            tasks.settle(id, round);
+        }
+        vm.assertEq(tasks.state(id).activeHospitals, Bits.below(MEMBERS).without(0));
+        _form();
+        for (uint256 i = 1; i < MEMBERS; ++i) {
+            _commit(i);
+        }
+        _fix(Bits.below(MEMBERS).without(0));
+        _accuse(0);
+        _accuse(1);
+        vm.warp(_naming());
+        _refuseNaming(AGGREGATOR, 3, abi.encodeWithSelector(ITaskTypes.CulpritsInvalid.selector, 3));
+        _nameAndDraw(2);
+        _vote(0, _scores(0));
+        tasks.settle(id, 3);
+        _says(1, _hospital(0), ITaskTypes.PayoutReason.FalseUpload, 70e18);
+        _says(2, _hospital(0), ITaskTypes.PayoutReason.FalseUpload, 30e18);
+        _says(3, _hospital(0), ITaskTypes.PayoutReason.SatOut, 0);
+        vm.assertEq(_locked(_hospital(0), IStaking.Role.Hospital), 0);
+        vm.assertEq(_locked(_hospital(1), IStaking.Role.Hospital), 30e18);
+    }
+
+    // The statistics, which nobody else judges.
+
+    function _toStatisticsBlaming(bool digests) private {
+        ITaskTypes.TaskParams memory params = _masked(_params());
+        params.digests = digests;
+        _toStatisticsOf(params);
+        _accuse(0);
+        _nameAndDraw(5);
+    }
+
+    /// forge-config: default.fuzz.runs = 16
+    function test_settle_ofTheStatisticsSlashesAndEndsTheTask(bool digests) public {
+        _toStatisticsBlaming(digests);
+        _vote(1, _scores(0));
+        tasks.settle(id, 0);
+        _assertVoid(0, ITaskTypes.VoidReason.NoSums);
+        _assertPhase(ITaskTypes.Phase.Ended);
+        vm.assertEq(tasks.roundState(id, 0).guilty, 5);
+        _sayOf(0, 5, ITaskTypes.PayoutReason.FalseUpload, FALSE_UPLOAD);
+        _sayOf(0, Bits.below(MEMBERS) & ~uint256(5), ITaskTypes.PayoutReason.Void, 0);
+        _says(0, AGGREGATOR, ITaskTypes.PayoutReason.Void, 0);
+        _says(0, _voter(1), ITaskTypes.PayoutReason.Void, 0);
+        vm.assertEq(tasks.claimable(OPERATOR), 1_000e18);
+        tasks.releaseBond(id, _hospital(0));
+        _says(0, _hospital(0), ITaskTypes.PayoutReason.FalseUpload, FALSE_UPLOAD);
+    }
+
+    /// forge-config: default.fuzz.runs = 16
+    function test_settle_ofTheStatisticsSlashesTheSilentAndTheAggregator(bool digests) public {
+        _toStatisticsBlaming(digests);
+        int64[] memory against = _scores(Scores.DOES_NOT_MATCH);
+        for (uint256 i = 0; i < VOTERS; ++i) {
+            _score(i, against);
+        }
+        _reveal(0, against);
+        _reveal(1, against);
+        _pass();
+        tasks.tick(id);
+        _assertVoid(0, ITaskTypes.VoidReason.Mismatched);
+        _assertPhase(ITaskTypes.Phase.Ended);
+        _assertNobodyGuilty(0);
+        _says(0, AGGREGATOR, ITaskTypes.PayoutReason.Mismatched, 100e18);
+        _says(0, _voter(2), ITaskTypes.PayoutReason.NotRevealed, 25e18);
+    }
+
+    function test_tick_inTheStatisticsEndsTheTask() public {
+        _toStatisticsOf(_masked(_params()));
+        _accuse(0);
+        _pass();
+        tasks.tick(id);
+        _assertVoid(0, ITaskTypes.VoidReason.NotPublished);
+        _assertPhase(ITaskTypes.Phase.Ended);
+        _says(0, AGGREGATOR, ITaskTypes.PayoutReason.NotPublished, 100e18);
+        _assertNobodyGuilty(0);
+    }
+
+    // By digest.
+
+    function test_settle_ofDigests() public {
+        ITaskTypes.TaskParams memory params = _masked(_params());
+        params.digests = true;
+        _toStatisticsOf(params);
+        _publishDigest(0, _sumCohort(0, 0));
+        _draw();
+        _vote(0, _scores(0));
+        tasks.settle(id, 0);
+        _form();
+        _commitMembers();
+        _fix(Bits.below(MEMBERS));
+        _accuse(0);
+        _publishDigest(1, _sumCohort(1, 0));
+        uint256 culprits = _survivors(1, 0);
+        _nameAndDraw(culprits);
+        _vote(1, _scores(1_000));
+        tasks.settle(id, 1);
+        _assertSettled(1, 2);
+        _sayOf(1, culprits, ITaskTypes.PayoutReason.FalseUpload, FALSE_UPLOAD);
+        _says(1, _voter(0), ITaskTypes.PayoutReason.Far, 0);
+    }
+
+    function _publishDigest(uint256 cohort, bytes32 hash) private {
+        uint256 round = _round();
+        bytes32[] memory hashes = new bytes32[](1);
+        hashes[0] = hash;
+        vm.prank(AGGREGATOR);
+        tasks.publishDigests(id, round, cohort, 0, hashes);
+    }
+
+    // With canaries.
+
+    /// @dev Of which none are set: there is nothing to open, and nothing to tell the committee's scores by.
+    function test_settle_withCanariesAndWithoutAnySumPaysTheCommittee() public {
+        _toBlamingAll(_masked(_canaryParams()));
+        _nameAndDraw(4);
+        _vote(1, _constant(0));
+        tasks.settle(id, 1);
+        _assertSettled(1, 0);
+        _sayOf(1, 4, ITaskTypes.PayoutReason.FalseUpload, FALSE_UPLOAD);
+        _says(1, _voter(0), ITaskTypes.PayoutReason.Far, 0);
+        _says(1, _voter(1), ITaskTypes.PayoutReason.Paid, 0);
+        vm.assertEq(_earned(_voter(1)), uint256(100e18) / 3);
+        vm.assertEq(_earned(AGGREGATOR), 0);
+    }
+
+    /// @dev One cohort is published turned, one accused.
+    function _toCanaryOpening() private returns (uint256 culprit) {
+        _toPublishingOf(_masked(_canaryParams()));
+        _turn(1);
+        _setCanaries();
+        _publish(0, 0, _publishedHash(0, 0, true));
+        _accuse(1);
+        culprit = _memberOf(1);
+        _nameAndDraw(uint256(0).with(culprit));
+        _vote(0, _ballot(GOOD, BAD));
+        tasks.settle(id, 1);
+        _assertPhase(ITaskTypes.Phase.Opening);
+        vm.assertEq(_roundState().guilty, 0); // not before the rest of the round is known
+    }
+
+    function test_settle_withCanariesSlashesOnceAllIsOpened() public {
+        uint256 culprit = _toCanaryOpening();
+        uint256 accused = _survivors(1, 1);
+        _openCohort(0);
+        tasks.settle(id, 1);
+        _assertSettled(1, 1);
+        _sayOf(1, uint256(0).with(culprit), ITaskTypes.PayoutReason.FalseUpload, FALSE_UPLOAD);
+        _sayOf(1, accused.without(culprit), ITaskTypes.PayoutReason.NotInSum, 0);
+        _sayOf(1, Bits.below(MEMBERS) & ~accused, ITaskTypes.PayoutReason.Paid, 0);
+    }
+
+    function test_tick_withCanariesNotOpenedSlashesTheAggregatorAlone() public {
+        _toCanaryOpening();
+        _pass();
+        tasks.tick(id);
+        _assertVoid(1, ITaskTypes.VoidReason.NotOpened);
+        _says(1, AGGREGATOR, ITaskTypes.PayoutReason.NotOpened, 100e18);
+        _assertNobodyGuilty(1);
+    }
+
+    // Whatever is done.
+
+    /// @dev Over whole tasks: what `explain` says of every account in every round is what the events say, nobody is slashed
+    ///      twice in a round, and pool and bonds lose just that.
+    /// forge-config: default.fuzz.runs = 48
+    function test_explain_agreesWithTheEventsWhateverIsAccused(uint256 entropy) public {
+        _entropy = entropy;
+        ITaskTypes.TaskParams memory params = _masked(_choose(2) == 0 ? _params() : _canaryParams());
+        params.harmfulSlashBps = uint16(_choose(10_001));
+        _propose(params);
+        _joinMembers();
+        vm.recordLogs();
+        for (uint256 steps = 0; tasks.state(id).phase != ITaskTypes.Phase.Ended; ++steps) {
+            vm.assertLe(steps, 9 * 3); // phases of a round, rounds
+            _step(tasks.state(id).phase);
+        }
+        _assertExplained(params);
+    }
+
+    function _step(ITaskTypes.Phase phase) private {
+        uint256 round = _round();
+        if (phase == ITaskTypes.Phase.Forming) _form();
+        else if (phase == ITaskTypes.Phase.Drawing) _draw();
+        else if (phase == ITaskTypes.Phase.Committing) _commitSome();
+        else if (phase == ITaskTypes.Phase.Uploading) _fixSome();
+        else if (phase == ITaskTypes.Phase.Publishing) _publishSome();
+        else if (phase == ITaskTypes.Phase.Blaming) _blameSome();
+        else if (phase == ITaskTypes.Phase.Scoring) _scoreSome();
+        else if (phase == ITaskTypes.Phase.Revealing) _revealSome();
+        else if (_choose(8) > 0) _openAll();
+        if (tasks.state(id).phase != phase || _round() != round) return;
+        if (phase == ITaskTypes.Phase.Opening && _roundState().summedCohorts == _roundState().viableCohorts) {
+            return tasks.settle(id, round);
+        }
+        _pass();
+        tasks.tick(id);
+    }
+
+    function _commitSome() private {
+        uint256 members = _roundState().members;
+        for (uint256 i = 0; i < MEMBERS; ++i) {
+            if (members.has(i) && _choose(24) > 0) _commit(i);
+        }
+    }
+
+    /// @dev All of a cohort, or one less where that leaves enough.
+    function _fixSome() private {
+        ITaskTypes.RoundState memory round = _roundState();
+        uint256 survivors;
+        for (uint256 cohort = 0; cohort < round.cohorts; ++cohort) {
+            if (!round.viableCohorts.has(cohort)) continue;
+            uint256 present = tasks.cohortMembers(id, _round(), cohort) & round.committed;
+            survivors |= present.count() > 3 && _choose(3) == 0 ? present.without(_first(present)) : present;
+        }
+        _fix(survivors);
+    }
+
+    function _publishSome() private {
+        bool hasCanaries = _round() > 0 && tasks.params(id).canaries;
+        if (hasCanaries && _choose(16) > 0) _setCanaries();
+        else if (hasCanaries) return;
+        uint256 cohorts = _roundState().viableCohorts;
+        for (uint256 cohort = 0; cohorts >> cohort != 0; ++cohort) {
+            if (!cohorts.has(cohort)) continue;
+            uint256 choice = _choose(_round() == 0 ? 16 : 5);
+            if (choice == 0) _drop(cohort);
+            else if (choice <= 2) _accuse(cohort);
+            else if (hasCanaries) _publish(cohort, 0, _publishedHash(cohort, 0, _isTurned(cohort)));
+            else _publishCohort(cohort);
+        }
+    }
+
+    function _blameSome() private {
+        uint256 accused = _roundState().accused;
+        for (uint256 step = 0; step < 2; ++step) {
+            for (uint256 i = 0; i < MEMBERS; ++i) {
+                if (accused.has(i) && _choose(2) == 0) _testify(_hospital(i));
+            }
+            vm.warp(block.timestamp + WINDOW);
+        }
+        uint256 named = accused & _choose(1 << MEMBERS);
+        if (named != 0) _name(named);
+    }
+
+    function _scoreSome() private {
+        for (uint256 i = 0; i < VOTERS; ++i) {
+            if (!tasks.state(id).activeVoters.has(i)) continue;
+            if (_choose(16) > 0 && _wins(i)) _score(i, _opinion(i));
+        }
+    }
+
+    function _revealSome() private {
+        for (uint256 i = 0; i < VOTERS; ++i) {
+            if (_roundState().seated.has(i) && _choose(16) > 0) _reveal(i, _opinion(i));
+        }
+    }
+
+    /// @dev The same when sealed and when revealed: all of one mind, or one or two of another.
+    function _opinion(uint256 voter) private view returns (int64[] memory scores) {
+        uint256 mood = uint256(_roundState().seatSeed) % 6;
+        bool hasCanaries = _round() > 0 && tasks.params(id).canaries;
+        int64 score = mood == 0 ? -int64(2_000) : int64(2_000);
+        scores = hasCanaries ? _ballot(score, -3_000) : _scores(score);
+        if (mood == 1 && voter == 0 || mood == 2 && voter < 2) scores[0] = Scores.DOES_NOT_MATCH;
+    }
+
+    struct Taken {
+        uint256 rewards;
+        uint256 slashed;
+        uint256 slashes;
+    }
+
+    mapping(uint256 round => mapping(address account => Taken)) private _taken;
+
+    function _assertExplained(ITaskTypes.TaskParams memory params) private {
+        Log[] memory logs = vm.getRecordedLogs();
+        for (uint256 i = 0; i < logs.length; ++i) {
+            if (logs[i].emitter != address(tasks) || logs[i].topics.length != 4) continue;
+            Taken storage taken = _taken[uint256(logs[i].topics[2])][address(uint160(uint256(logs[i].topics[3])))];
+            if (logs[i].topics[0] == ITaskTypes.Rewarded.selector) {
+                taken.rewards += abi.decode(logs[i].data, (uint256));
+            } else if (logs[i].topics[0] == ITaskTypes.Slashed.selector) {
+                (uint256 amount,) = abi.decode(logs[i].data, (uint256, uint8));
+                taken.slashed += amount;
+                ++taken.slashes;
+            }
+        }
+        uint256 paid = _explained(AGGREGATOR, IStaking.Role.Aggregator, params.aggregatorBond);
+        for (uint256 i = 0; i < MEMBERS; ++i) {
+            paid += _explained(_hospital(i), IStaking.Role.Hospital, params.hospitalBond);
+        }
+        for (uint256 i = 0; i < VOTERS; ++i) {
+            paid += _explained(_voter(i), IStaking.Role.Voter, params.voterBond);
+        }
+        vm.assertEq(paid + tasks.claimable(OPERATOR), params.pool);
+    }
+
+    function _explained(address node, IStaking.Role role, uint256 bond) private view returns (uint256 paid) {
+        for (uint256 round = 0; round <= tasks.params(id).rounds; ++round) {
+            ITaskTypes.Payout memory payout = tasks.explain(id, round, node);
+            Taken memory taken = _taken[round][node];
+            vm.assertEq(payout.reward, taken.rewards);
+            vm.assertEq(payout.slash, taken.slashed);
+            vm.assertLe(taken.slashes, 1);
+            paid += payout.reward;
+            bond -= payout.slash;
+        }
+        vm.assertEq(_locked(node, role), bond);
+    }
+
+    function _choose(uint256 choices) private returns (uint256) {
+        _entropy = uint256(keccak256(abi.encode(_entropy)));
+        return _entropy % choices;
+    }
+}

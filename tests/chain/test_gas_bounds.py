@@ -1,0 +1,235 @@
+"""What calls full of curve operations are sent with: their own bounds, above what a real chain says that they take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from canary_driver import CanaryDriver
+from chain_driver import LocalChain, TaskDriver, Update, refused
+from consilium_chain.cell_proofs import Sidecar
+from consilium_chain.connection import GAS_MARGIN, TRANSACTION_GAS_LIMIT, Connection, Pending, Receipt
+from consilium_chain.ledger import CohortsFate, CommittedUpdate, Ledger, PublishedCohort
+from consilium_chain.relaying import SignedUpdate
+from consilium_chain.views import Phase
+from consilium_zk.blobs import Blob, add
+from consilium_zk.constants import BLS_MODULUS
+from consilium_zk.curve import to_eip2537
+from consilium_zk.kzg import Opening, commit, open_combined, versioned_hash
+from consilium_zk.packing import LaneLayout
+from web3.contract.contract import ContractFunction
+
+MOST_BLOBS = 128
+TRANSACTION = 21_000  # what each costs, whatever it does
+LAYOUT = LaneLayout(bits=16, total_weight=256)
+
+
+class Watched(Connection):
+    """Notes what each bounded call takes by the node's estimate, and by its bound."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        super().__init__(ledger.connection.url, ledger.connection.account)
+        self.noted: list[tuple[int, int]] = []
+
+    def submit(
+        self,
+        function: ContractFunction,
+        gas: int | None = None,
+        sidecars: Sequence[Sidecar] = (),
+        force: bool = False,
+        call: str | None = None,
+    ) -> Pending:
+        if gas is not None and not sidecars:
+            sent: Any = {"from": self.address, "to": function.address, "data": function._encode_transaction_data()}
+            self.noted.append((self._web3.eth.estimate_gas(sent), gas))
+        return super().submit(function, gas, sidecars, force, call)
+
+
+def watched(ledger: Ledger) -> Ledger:
+    return Ledger(Watched(ledger), ledger.deployment)
+
+
+def require_bounded(ledger: Ledger) -> None:
+    """All that it sent since the last time, of which there is something, took less than was said."""
+    assert isinstance(ledger.connection, Watched)
+    noted, ledger.connection.noted = ledger.connection.noted, []
+    assert noted
+    assert all(estimate <= gas + TRANSACTION for estimate, gas in noted)
+    assert all(gas + GAS_MARGIN <= TRANSACTION_GAS_LIMIT for _, gas in noted)
+
+
+class Wide(TaskDriver):
+    """A statistics round of many blobs, each hospital's all the same: what they cost does not go by their values."""
+
+    def __init__(self, chain: LocalChain, hospitals: int, blobs: int, digests: bool = False, **terms: Any) -> None:
+        terms |= {"statistics_blobs": blobs, "digests": digests}
+        super().__init__(chain, hospitals, terms=terms)
+
+    def make_update(self, index: int, round_: int | None = None) -> Update:
+        number = self.round if round_ is None else round_
+        one = super().make_update(index, number).blobs[0]
+        blobs = [one] * self.params.statistics_blobs
+        lanes = self.random.integers(0, 1, 1, dtype="u8")
+        return Update(lanes, blobs, self.committed(index, number, blobs))
+
+    def committed(self, index: int, round_: int, blobs: Sequence[Blob]) -> CommittedUpdate:
+        node, commitments = self.nodes[index], [commit(blobs[0])] * len(blobs)
+        challenge = node.challenge(self.task, round_, node.address, commitments)
+        return CommittedUpdate(b"".join(map(to_eip2537, commitments)), open_combined(blobs, challenge))
+
+    def wide_sum(self, survivors: Sequence[int]) -> PublishedCohort:
+        updates = [self.updates[0, index] for index in survivors]
+        total: Blob = add([update.blobs[0] for update in updates])
+        blobs = self.params.statistics_blobs
+        points = [[update.committed.points[:128] for update in updates]] * blobs
+        return PublishedCohort(0, [total] * blobs, points, [versioned_hash(commit(total))] * blobs)
+
+    def signed(self) -> list[SignedUpdate]:
+        found = []
+        for index, node in enumerate(self.nodes):
+            self.updates[0, index] = self.make_update(index)
+            found.append(node.sign_update(self.task, 0, self.updates[0, index].committed))
+        return found
+
+    def commit_relayed(self) -> list[Receipt]:
+        return self.aggregator.commit_updates(self.task, 0, self.signed())
+
+    def show(self, survivors: Sequence[int] | None = None) -> list[Receipt]:
+        """Publishes, with these survivors, who are all by default."""
+        present = list(range(self.hospitals)) if survivors is None else survivors
+        send = self.aggregator.publish_digests if self.params.digests else self.aggregator.publish_sums
+        return send(self.task, 0, CohortsFate(sum(1 << i for i in present)), [self.wide_sum(present)])
+
+    def watch(self) -> Wide:
+        self.aggregator, self.nodes = watched(self.aggregator), [watched(node) for node in self.nodes]
+        return self
+
+
+@pytest.mark.parametrize(("blobs", "dealing"), [(1, 0), (2, 0), (5, 1_000), (16, 20_000), (MOST_BLOBS, 0)])
+def test_commit_is_bounded(local_chain: LocalChain, blobs: int, dealing: int) -> None:
+    task = Wide(local_chain, 2, blobs).watch()
+    task.join()
+    update = task.make_update(0)
+    dealt = replace(update.committed, dealing=b"\xa5" * dealing)
+    for index, given in ((0, dealt), (1, task.make_update(1).committed)):  # the second ends the phase
+        task.nodes[index].commit_update(task.task, 0, given)
+        require_bounded(task.nodes[index])
+    assert task.phase is Phase.UPLOADING
+
+
+@pytest.mark.parametrize(("hospitals", "blobs"), [(1, 1), (3, 1), (24, 1), (4, 6), (3, MOST_BLOBS)])
+def test_relayed_commits_are_bounded(local_chain: LocalChain, hospitals: int, blobs: int) -> None:
+    task = Wide(local_chain, hospitals, blobs).watch()
+    task.join()
+    task.commit_relayed()
+    require_bounded(task.aggregator)
+    assert task.phase is Phase.UPLOADING
+
+
+@pytest.mark.parametrize(("hospitals", "blobs"), [(1, 1), (24, 1), (3, 24), (2, MOST_BLOBS)])
+def test_sums_by_digest_are_bounded(local_chain: LocalChain, hospitals: int, blobs: int) -> None:
+    task = Wide(local_chain, hospitals, blobs, digests=True).watch()
+    task.join()
+    task.commit_relayed()
+    require_bounded(task.aggregator)
+    task.show()
+    require_bounded(task.aggregator)
+    assert task.phase is Phase.DRAWING
+
+
+def test_slashes_of_who_withheld_are_bounded(local_chain: LocalChain) -> None:
+    task = Wide(local_chain, 24, 1, digests=True).watch()
+    task.join()
+    task.commit_relayed()
+    require_bounded(task.aggregator)
+    task.show([3])
+    require_bounded(task.aggregator)
+    assert len(task.events("Slashed")) == 23
+
+
+def test_blobs_of_many_hospitals_are_sent_with_gas_enough(local_chain: LocalChain) -> None:
+    """Six blobs' sums in one transaction, of a round in which some withheld their uploads."""
+    task = Wide(local_chain, 24, 6).watch()
+    task.join()
+    task.commit_relayed()
+    (receipt,) = task.show(range(20))
+    assert receipt.gas_used > 2_000_000
+    assert task.phase is Phase.FORMING
+    limit = int(local_chain.rpc("eth_getTransactionByHash", receipt.transaction)["gas"], 16)
+    assert receipt.gas_used < limit <= TRANSACTION_GAS_LIMIT
+
+
+@pytest.mark.parametrize(("cohorts", "blobs", "turned"), [(1, 1, 1), (8, 1, 0b10101010), (2, 8, 0b01)])
+def test_canary_rounds_are_bounded(local_chain: LocalChain, cohorts: int, blobs: int, turned: int) -> None:
+    terms = {"cohorts": cohorts, "update_blobs": blobs, "digests": True}
+    task = CanaryDriver(
+        local_chain, hospitals=max(cohorts, 2), turned=turned, terms=terms, statistics=(LAYOUT, 50)
+    ).to_committing()  # fmt: skip
+    task.aggregator = watched(task.aggregator)
+    task.commit_all().publish()
+    require_bounded(task.aggregator)
+    assert isinstance(task, CanaryDriver)
+    task.draw().vote([task.ballot([60_000] * cohorts, [-80_000] * cohorts)])
+    task.open()
+    require_bounded(task.aggregator)
+    assert (task.round, task.phase) == (2, Phase.FORMING)
+
+
+# What is refused
+
+
+def test_refused_call_is_named_and_nothing_is_sent(local_chain: LocalChain) -> None:
+    """Also where the contract, to name the last of many, takes more gas than the call's bound."""
+    task = Wide(local_chain, 24, 1, digests=True)
+    task.join()
+    updates = task.signed()
+    opening = updates[-1].opening
+    wrong = replace(updates[-1], opening=Opening((opening.value + 1) % BLS_MODULUS, opening.proof))
+    sent = nonces(task)
+    with refused("OpeningInvalid", hospital=wrong.hospital):
+        task.aggregator.commit_updates(task.task, 0, [*updates[:-1], wrong])
+    committed = task.updates[0, 0].committed
+    with refused("OpeningInvalid", hospital=task.nodes[0].address):
+        task.nodes[0].commit_update(task.task, 0, replace(committed, opening=opening))
+    assert nonces(task) == sent
+    task.aggregator.commit_updates(task.task, 0, updates)
+    sums = task.wide_sum(range(24))
+    sent = nonces(task)
+    with refused("BlobMismatch", cohort=0, blob=0):
+        fate = CohortsFate(int("1" * 24, 2))
+        task.aggregator.publish_digests(task.task, 0, fate, [replace(sums, digests=[b"\x01" * 32])])
+    assert nonces(task) == sent
+    assert task.phase is Phase.UPLOADING
+
+
+def nonces(task: TaskDriver) -> list[int]:
+    """How many transactions everybody has sent."""
+    accounts = [task.aggregator.address, *(node.address for node in task.nodes)]
+    return [int(task.chain.rpc("eth_getTransactionCount", account, "pending"), 16) for account in accounts]
+
+
+def test_bound_that_is_too_low_costs_an_estimate_and_nothing_else(local_chain: LocalChain) -> None:
+    task = Wide(local_chain, 24, 1)
+    task.join()
+    encoded = [update.to_chain() for update in task.signed()]
+    function = task.aggregator._tasks.functions.commitUpdates(task.task, 0, encoded)
+    receipt = task.aggregator.connection.send(function, 0)
+    assert receipt.gas_used > GAS_MARGIN
+    assert task.phase is Phase.UPLOADING
+
+
+def test_nothing_is_sent_with_more_gas_than_a_transaction_may_have(local_chain: LocalChain) -> None:
+    ledger = local_chain.treasury
+    approval = ledger._token.functions.approve(ledger.address, 1)
+    for force in (False, True):
+        receipt = ledger.connection.send(approval, 10**9, force=force)
+        found = local_chain.rpc("eth_getTransactionByHash", receipt.transaction)
+        assert int(found["gas"], 16) == TRANSACTION_GAS_LIMIT
+
+
+def test_what_no_node_tries_needs_a_bound(local_chain: LocalChain) -> None:
+    ledger = local_chain.treasury
+    with pytest.raises(ValueError, match="needs a bound"):
+        ledger.connection.send(ledger._token.functions.approve(ledger.address, 1), force=True)
