@@ -117,7 +117,7 @@ def test_dry_run_shows_the_plan_and_sends_nothing(deploy, node: LocalNode, accou
     for words in (
         "chain 31337",
         account.address,
-        "100.000000 ether",
+        f"{GAS_MONEY / 10**18:.6f} ether",
         "24,576",
         "49,152",
         f"Tasks {TASKS_BYTES:,}",
