@@ -41,6 +41,14 @@ POLL = 0.15
 AHEAD = (Phase.FORMING, Phase.DRAWING, Phase.SCORING, Phase.REVEALING)
 MOST_PROVERS = 8
 SETTLE_GAS = 200_000  # but for what grows with nodes and scores
+# What phases are for: where it was refused, only the deadline ends them.
+PURPOSE: dict[Phase, tuple[Step, ...]] = {
+    Phase.UPLOADING: (Step.FIX_SURVIVORS, Step.PUBLISH),
+    Phase.PUBLISHING: (Step.PUBLISH,),
+    Phase.BLAMING: (Step.NAME,),
+    Phase.REVEALING: (Step.OPEN,),
+    Phase.OPENING: (Step.OPEN,),
+}
 FINAL = (Step.FIX_SURVIVORS, Step.PUBLISH, Step.NAME)  # what is refused of these is not tried again
 UNOPENABLE = {"BlobMismatch", "CanariesMismatch", "CommitmentMismatch", "PointsWrong"}  # and will be at any time
 
@@ -73,7 +81,7 @@ class Aggregator:
         self._relayable: dict[int, SignedUpdate] = {}
         self._unsound: set[int] = set()  # hospitals whose dealing is none
         self._answers: tuple[int, dict[int, CohortAnswers]] = -1, {}  # of which round, by cohort
-        self._refused: tuple[int, Phase] | None = None  # what the phase is for, in which round
+        self._refused: tuple[int, Step] | None = None  # in which round, and what of it
         self._statements: Statements | None = None
         self._lost_round = -1
 
@@ -119,7 +127,7 @@ class Aggregator:
             more_to_come = self._collect(grid, nodes, state, round_state)
             arrived, finished = self._uploads_of(state.round)
             awaited = expected_uploads(round_state, self._cohorts(state, round_state)) & ~(finished & ~arrived)
-            refused = self._refused == (state.round, state.phase)
+            refused = self._refused in [(state.round, step) for step in PURPOSE.get(state.phase, ())]
             unmasked = self._is_unmasked(state, round_state)
             step = next_step(self._view(state, round_state), awaited, arrived, refused, unmasked)
             if step is Step.STOP:
@@ -250,10 +258,10 @@ class Aggregator:
         except Refused as error:
             emit("refused", call=error.call, error=error.name, round=state.round)
             if step in FINAL or error.name in UNOPENABLE:
-                self._refused = state.round, state.phase
+                self._refused = state.round, step
         except EvidenceMalformed as error:  # of a sum that holds nobody is to be named
             emit("nobody-named", round=state.round, error=str(error))
-            self._refused = state.round, state.phase
+            self._refused = state.round, step
         except CanariesLost as error:  # until the deadline somebody may bring them back
             if self._lost_round != state.round:
                 emit("canaries-lost", round=state.round, error=str(error))
