@@ -19,12 +19,13 @@ from typing import Any
 import numpy as np
 import tomli_w
 from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.connection import Connection, Receipt
+from consilium_chain.connection import Connection, Receipt, Sending
 from consilium_chain.deployment import LOCAL_VESTING, deploy
 from consilium_chain.keystore import voter_key
-from consilium_chain.ledger import CohortsFate, CommittedUpdate, Ledger, OpenedBlob, OpenedCohort, PublishedCohort
+from consilium_chain.ledger import CommittedUpdate, Ledger
 from consilium_chain.localnode import FAUCET_KEY, LocalNode
 from consilium_chain.proposal import task_params
+from consilium_chain.publishing import CohortsFate, OpenedBlob, OpenedCohort, PublishedCohort
 from consilium_chain.sums import PublishedSums
 from consilium_chain.task_spec import TOKEN, TaskSpec
 from consilium_chain.views import STATISTICS_ROUND, Phase, Role, RoundState, members
@@ -181,10 +182,8 @@ class Rehearsal:
         self._note("setCanaries alone", connection.send(setting))
         for cohort in sums:
             showing = functions.publish(self.task, round_, cohort.index, 0, 0, 1)
-            self._note(
-                "publish alone (1 blob)",
-                connection.send(showing, PUBLISH_GAS, [self.aggregator.prover.sidecar(blob) for blob in cohort.blobs]),
-            )
+            sidecars = [self.aggregator.prover.sidecar(blob) for blob in cohort.blobs]
+            self._note("publish alone (1 blob)", connection.send(showing, Sending(PUBLISH_GAS, sidecars)))
 
     def _sums(self, round_: int, blobs: Sequence[Blob]) -> list[PublishedCohort]:
         """What the aggregator publishes; with canaries `_hidden` keeps what opens it."""

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from chain_driver import TaskDriver, Update
 from consilium_chain.connection import Receipt
-from consilium_chain.ledger import Canaries, Ledger, OpenedBlob, OpenedCohort, PublishedCohort
+from consilium_chain.ledger import Ledger
+from consilium_chain.publishing import Canaries, OpenedBlob, OpenedCohort, PublishedCohort
 from consilium_chain.sums import Retreat
 from consilium_chain.views import members
 from consilium_server.canaries import HiddenSums

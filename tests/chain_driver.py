@@ -19,8 +19,9 @@ from consilium_chain.connection import Connection, Receipt
 from consilium_chain.deployment import SUPPLY, Deployment, deploy
 from consilium_chain.errors import Refused
 from consilium_chain.keystore import voter_key
-from consilium_chain.ledger import NO_KEY, Accusation, Canaries, CohortsFate, CommittedUpdate, Ledger, PublishedCohort
+from consilium_chain.ledger import NO_KEY, CommittedUpdate, Ledger
 from consilium_chain.localnode import FAUCET_KEY, LocalNode
+from consilium_chain.publishing import Accusation, Canaries, CohortsFate, PublishedCohort
 from consilium_chain.task_spec import TOKEN
 from consilium_chain.views import Phase, Role, RoundState, TaskParams, members
 from consilium_zk.blobs import Blob, add, scale, with_blinders
@@ -193,7 +194,7 @@ class TaskDriver:
         return list(members(self.operator.cohort_members(self.task, self.round, index)))
 
     def events(self, name: str) -> list[dict[str, Any]]:
-        return [e.values for e in self.operator.events() if e.name == name and e.values.get("taskId") == self.task]
+        return [event.values for event in self.operator.task_events(name, self.task)]
 
     # Joining
 
@@ -240,9 +241,10 @@ class TaskDriver:
         return CommittedUpdate(b"".join(map(to_eip2537, commitments)), open_combined(blobs, challenge))
 
     def commit(self, index: int, update: Update | None = None) -> Update:
-        update = update or self.make_update(index)
-        self.nodes[index].commit_update(self.task, self.round, update.committed)
-        self.updates[self.round, index] = update
+        round_ = self.round
+        update = update or self.make_update(index, round_)
+        self.nodes[index].commit_update(self.task, round_, update.committed)
+        self.updates[round_, index] = update
         return update
 
     def commit_all(self, only: Sequence[int] | None = None) -> TaskDriver:
@@ -335,15 +337,16 @@ class TaskDriver:
         return public_key(voter_key(self.judges[voter].connection.account))
 
     def score(self, voter: int, scores: Sequence[int], ticket: bytes | None = None) -> None:
-        judge, salt = self.judges[voter], secrets.token_bytes(32)
-        sealed = judge.score_commitment(self.task, self.round, scores, salt)
+        judge, salt, round_ = self.judges[voter], secrets.token_bytes(32), self.round
+        sealed = judge.score_commitment(self.task, round_, scores, salt)
         shown = self.ticket(voter) if ticket is None else ticket
-        judge.commit_scores(self.task, self.round, self.public_key(voter), shown, sealed)
-        self.ballots[self.round, voter] = (list(scores), salt)
+        judge.commit_scores(self.task, round_, self.public_key(voter), shown, sealed)
+        self.ballots[round_, voter] = (list(scores), salt)
 
     def reveal(self, voter: int) -> None:
-        scores, salt = self.ballots[self.round, voter]
-        self.judges[voter].reveal_scores(self.task, self.round, scores, salt)
+        round_ = self.round
+        scores, salt = self.ballots[round_, voter]
+        self.judges[voter].reveal_scores(self.task, round_, scores, salt)
 
     # Passage
 

@@ -39,14 +39,12 @@ def take_stock(ledger: Ledger, minted: int, accounts: Iterable[str]) -> Books:
     block = ledger.connection.block_number()
     positions = set()
     burnt = 0
-    for event in ledger.events(last_block=block):
-        values = event.values
-        if event.name == "NodeRegistered":
-            positions.add((values["node"], values["node"], Role(values["role"])))
-        elif event.name == "Delegated":
-            positions.add((values["delegator"], values["node"], Role(values["role"])))
-        elif event.name == "StakeSlashed":
-            burnt += values["amount"] + values["forfeited"]
+    for event in ledger.staking_events("NodeRegistered", block):
+        positions.add((event.values["node"], event.values["node"], Role(event.values["role"])))
+    for event in ledger.staking_events("Delegated", block):
+        positions.add((event.values["delegator"], event.values["node"], Role(event.values["role"])))
+    for event in ledger.staking_events("StakeSlashed", block):
+        burnt += event.values["amount"] + event.values["forfeited"]
     nodes = {(node, role) for _, node, role in positions}
     rewards = sum(ledger.unvested(node, role, block) for node, role in nodes)
     rewards += sum(ledger.claimable(delegator, node, role, block) for delegator, node, role in positions)

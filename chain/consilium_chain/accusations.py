@@ -19,7 +19,7 @@ from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.dealings import masked_cohort, read_dealings
 from consilium_chain.errors import StatementMalformed
 from consilium_chain.ledger import Ledger
-from consilium_chain.statements import SignedStatement, StatementSigning, parse_signed_statement
+from consilium_chain.statements import SignedStatement, parse_signed_statement
 from consilium_chain.views import STATISTICS_ROUND, RoundState
 
 
@@ -59,10 +59,6 @@ def parse_shown(raw: bytes) -> Shown:
         )
     except (StatementMalformed, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise EvidenceMalformed(f"its file is not as it must be ({type(error).__name__})") from error
-
-
-def signing(ledger: Ledger, task: int, round_: int) -> StatementSigning:
-    return StatementSigning(ledger.connection.chain_id, ledger.deployment.tasks, task, round_)
 
 
 def read_case(
@@ -106,7 +102,7 @@ def _evidence(
     shown: Shown,
     testimonies: tuple[Mapping[int, bytes], Mapping[int, bytes]],
 ) -> Evidence:
-    hospitals, statements = ledger.hospitals(place[0]), signing(ledger, *place)
+    hospitals, statements = ledger.hospitals(place[0]), ledger.statement_signing(*place)
     for index, signed in shown.statements.items():
         if index not in case.dealings or not statements.is_by(hospitals[index].node, signed):
             raise EvidenceMalformed(f"the statement of hospital {index} is not what it signed")

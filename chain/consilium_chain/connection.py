@@ -77,6 +77,46 @@ class Pending:
 
 
 @dataclass(frozen=True)
+class Sending:
+    """How a call is sent.
+
+    gas: what the call takes at most; without it the node estimates, which takes it many runs of the call. sidecars
+    travel with it (EIP-4844): no node runs such a call before it is sent, so it needs a bound. With `force`, which
+    needs one too, it is sent although it may be refused. name: what errors call it, by default the function's.
+    """
+
+    gas: int | None = None
+    sidecars: Sequence[Sidecar] = ()
+    force: bool = False
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.gas is None and self.untried:
+            raise ValueError("a call that no node runs before it is sent needs a bound of its gas")
+
+    @property
+    def untried(self) -> bool:
+        return self.force or bool(self.sidecars)
+
+
+BY_ESTIMATE = Sending()
+
+
+@dataclass(frozen=True)
+class Unsent:
+    """A transaction to be. `gas` is its limit, by default by an estimate, also where it is `tried` and does not do."""
+
+    data: HexStr
+    to: ChecksumAddress | None
+    call: str
+    gas: int | None = None
+    tried: bool = False
+    sidecars: Sequence[Sidecar] = ()
+    value: int = 0
+    authorizations: Sequence[Mapping[str, Any]] = ()
+
+
+@dataclass(frozen=True)
 class _NamedError:
     name: str
     inputs: list[str]
@@ -135,9 +175,13 @@ class Connection:
 
     @property
     def address(self) -> ChecksumAddress:
+        return self.signer.address
+
+    @property
+    def signer(self) -> LocalAccount:
         if self.account is None:
             raise ValueError("this connection has no account: it can read only")
-        return self.account.address
+        return self.account
 
     def contract(self, name: ContractName, address: str) -> Contract:
         artifact = contract_artifact(name)
@@ -156,7 +200,7 @@ class Connection:
         artifact = contract_artifact(name)
         factory = self._web3.eth.contract(abi=artifact.abi, bytecode=HexStr(artifact.bytecode))
         receipt = self.receipt(
-            self._submit(factory.constructor(*arguments).data_in_transaction, None, f"deploy {name}")
+            self._submit(Unsent(factory.constructor(*arguments).data_in_transaction, None, f"deploy {name}"))
         )
         return str(self._web3.eth.get_transaction_receipt(HexStr(receipt.transaction))["contractAddress"])
 
@@ -175,38 +219,17 @@ class Connection:
         except requests.exceptions.RequestException as error:
             raise ChainUnreachable(self.shown_url, type(error).__name__) from error
 
-    def send(
-        self,
-        function: ContractFunction,
-        gas: int | None = None,
-        sidecars: Sequence[Sidecar] = (),
-        force: bool = False,
-        call: str | None = None,
-    ) -> Receipt:
-        """Sends a transaction and waits for it.
+    def send(self, function: ContractFunction, sending: Sending = BY_ESTIMATE) -> Receipt:
+        """Sends a transaction and waits for it. Raises Refused with the contract's error, ChainUnreachable."""
+        return self.receipt(self.submit(function, sending))
 
-        `gas` is what the call takes at most; without it the node estimates, which takes it many runs of the call.
-        `sidecars` travel with it (EIP-4844): no node runs such a call before it is sent, so it needs a bound. With
-        `force`, which needs one too, it is sent although it may be refused. `call` is what errors call it, by default
-        the function's name. Raises Refused with the contract's error, ChainUnreachable.
-        """
-        return self.receipt(self.submit(function, gas, sidecars, force, call))
-
-    def submit(
-        self,
-        function: ContractFunction,
-        gas: int | None = None,
-        sidecars: Sequence[Sidecar] = (),
-        force: bool = False,
-        call: str | None = None,
-    ) -> Pending:
+    def submit(self, function: ContractFunction, sending: Sending = BY_ESTIMATE) -> Pending:
         """Sends a transaction as `send` does, without waiting for it: one sent later is carried out later."""
-        if gas is None and (sidecars or force):
-            raise ValueError("a call that no node runs before it is sent needs a bound of its gas")
-        data = function._encode_transaction_data()
-        limit = None if gas is None else min(gas + GAS_MARGIN, TRANSACTION_GAS_LIMIT)
-        tried = gas is not None and not (sidecars or force)
-        return self._submit(data, function.address, call or function.fn_name, limit, tried, sidecars)
+        data, call = function._encode_transaction_data(), sending.name or function.fn_name
+        if sending.gas is None:
+            return self._submit(Unsent(data, function.address, call))
+        limit = min(sending.gas + GAS_MARGIN, TRANSACTION_GAS_LIMIT)
+        return self._submit(Unsent(data, function.address, call, limit, not sending.untried, sending.sidecars))
 
     def send_all(self, functions: Sequence[ContractFunction]) -> list[Receipt]:
         """Sends one after the other, each once the one before it is carried out. Raises as `send`."""
@@ -222,7 +245,7 @@ class Connection:
     def carry_out(self, batch: SignedBatch) -> Pending:
         """Sends another account's batch, and pays for it. Raises Refused, ChainUnreachable, TransactionRejected."""
         to, data, authorizations = self._carrying(batch)
-        return self._submit(data, to, EXECUTE, authorizations=authorizations)
+        return self._submit(Unsent(data, to, EXECUTE, authorizations=authorizations))
 
     def would_point_to(self, batch: SignedBatch, code: str) -> bool:
         """Whether the batch's account will have this code when its calls are made.
@@ -259,71 +282,52 @@ class Connection:
             return Receipt(pending.digest.to_0x_hex(), receipt["gasUsed"], receipt["blockNumber"], pending.call)
 
     def send_ether(self, recipient: str, amount: int) -> None:
-        self.receipt(
-            self._submit(HexStr("0x"), Web3.to_checksum_address(recipient), "transfer", ETHER_GAS, value=amount)
-        )
+        to = Web3.to_checksum_address(recipient)
+        self.receipt(self._submit(Unsent(HexStr("0x"), to, "transfer", ETHER_GAS, value=amount)))
 
-    def _submit(
-        self,
-        data: HexStr,
-        to: ChecksumAddress | None,
-        call: str,
-        gas: int | None = None,
-        tried: bool = False,
-        sidecars: Sequence[Sidecar] = (),
-        value: int = 0,
-        authorizations: Sequence[dict[str, Any]] = (),
-    ) -> Pending:
-        """`gas` is the transaction's limit, by default by an estimate, also where it is `tried` and does not do."""
-        if self.account is None:
-            raise ValueError("this connection has no account: it can read only")
-        with self._sending, self._named_errors(call):
-            if tried and not self._suffices(data, to, gas):
+    def _submit(self, unsent: Unsent) -> Pending:
+        signer = self.signer
+        with self._sending, self._named_errors(unsent.call):
+            gas = unsent.gas
+            if gas is not None and unsent.tried and not self._suffices(unsent, gas):
                 gas = None
-            transaction = self._transaction(data, to, gas, value, bool(sidecars), authorizations)
-            token = _signing.set({sidecar.blob: sidecar for sidecar in sidecars})
-            blobs = {"blobs": [sidecar.blob for sidecar in sidecars]} if sidecars else {}
+            transaction = self._transaction(unsent, gas)
+            token = _signing.set({sidecar.blob: sidecar for sidecar in unsent.sidecars})
+            blobs = {"blobs": [sidecar.blob for sidecar in unsent.sidecars]} if unsent.sidecars else {}
             try:
-                signed = Account.sign_transaction(transaction, self.account.key, **blobs)
+                signed = Account.sign_transaction(transaction, signer.key, **blobs)
             finally:
                 _signing.reset(token)
-            return Pending(self._web3.eth.send_raw_transaction(signed.raw_transaction), call)
+            return Pending(self._web3.eth.send_raw_transaction(signed.raw_transaction), unsent.call)
 
-    def _transaction(
-        self,
-        data: HexStr,
-        to: ChecksumAddress | None,
-        gas: int | None,
-        value: int,
-        has_blobs: bool,
-        authorizations: Sequence[dict[str, Any]] = (),
-    ) -> dict[str, Any]:
+    def _transaction(self, unsent: Unsent, gas: int | None) -> dict[str, Any]:
         base_fee = int(self._web3.eth.get_block("latest")["baseFeePerGas"])
         transaction: dict[str, Any] = {
             "chainId": self.chain_id,
             "nonce": self._web3.eth.get_transaction_count(self.address, "pending"),
-            "data": data,
-            "value": value,
+            "data": unsent.data,
+            "value": unsent.value,
             "maxPriorityFeePerGas": TIP,
             "maxFeePerGas": 2 * base_fee + TIP,
         }
-        if to is not None:
-            transaction["to"] = to
-        if has_blobs:
+        if unsent.to is not None:
+            transaction["to"] = unsent.to
+        if unsent.sidecars:
             transaction |= {"type": 3, "maxFeePerBlobGas": 10**10}
-        if authorizations:
-            transaction |= {"authorizationList": list(authorizations)}
+        if unsent.authorizations:
+            transaction |= {"authorizationList": list(unsent.authorizations)}
         if gas is None:
             estimate = self._web3.eth.estimate_gas({**transaction, "from": self.address})  # type: ignore[typeddict-item]
             gas = min(estimate * 3 // 2 + GAS_MARGIN, TRANSACTION_GAS_LIMIT)
         return transaction | {"gas": gas}
 
-    def _suffices(self, data: HexStr, to: ChecksumAddress | None, gas: int | None) -> bool:
+    def _suffices(self, unsent: Unsent, gas: int) -> bool:
         """Whether the call goes through with so much gas. What keeps it from that, an estimate says: to find out whose
         of many updates is wrong takes the contract more than to find none wrong.
         """
         try:
-            self._web3.eth.call(cast(TxParams, {"from": self.address, "to": to, "data": data, "gas": gas}))
+            call = {"from": self.address, "to": unsent.to, "data": unsent.data, "gas": gas}
+            self._web3.eth.call(cast(TxParams, call))
         except (ContractLogicError, Web3RPCError):
             return False
         return True

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from consilium_zk.blobs import Blob
 from consilium_zk.constants import BYTES_PER_EIP2537_G1
-from consilium_zk.curve import to_eip2537
 from consilium_zk.kzg import Challenge, Commitment, Opening, challenge, parse_commitment
 from consilium_zk.secure_aggregation import context
 from consilium_zk.tickets import SecretKey, prove_possession, public_key, ticket_message
@@ -18,12 +16,23 @@ from eth_utils.crypto import keccak
 from consilium_chain.batching import batches
 from consilium_chain.beacons import open_beacon
 from consilium_chain.cell_proofs import CellProver, Sidecar
-from consilium_chain.connection import MAX_BLOBS_PER_TRANSACTION, Connection, Pending, Receipt
+from consilium_chain.connection import MAX_BLOBS_PER_TRANSACTION, Connection, Pending, Receipt, Sending
 from consilium_chain.deployment import Deployment
 from consilium_chain.errors import BlobsUnavailable, DeploymentInvalid, Refused
+from consilium_chain.publishing import (
+    GAS_PER_BATCH,
+    Accusation,
+    Canaries,
+    CohortsFate,
+    OpenedCohort,
+    Priced,
+    PublishedCohort,
+    RoundCalls,
+)
 from consilium_chain.relaying import NO_DEALING, SignedUpdate, relayed_gas, sign_update, update_batches
 from consilium_chain.relays import QUICKNET_RELAYS
 from consilium_chain.sponsoring import Call, NamedCall
+from consilium_chain.statements import SignedStatement, StatementSigning
 from consilium_chain.views import (
     Event,
     Hospital,
@@ -39,19 +48,10 @@ from consilium_chain.views import (
 
 COMMITMENT_BYTES = 48
 NO_KEY = bytes(32)  # of a hospital in a task that is not masked
-# Above what the contract takes (snapshots/gas.json, tests/chain/test_gas_bounds.py), so that a batch fits a transaction
-# (EIP-7825), and so that no node has to estimate what is full of curve operations.
-_GAS_PER_BATCH = 14_000_000
+# Above what the contract takes, as in `publishing`.
 _GAS_TO_COMMIT = 120_000
 _GAS_PER_BLOB = 40_000
 _GAS_PER_DEALT_BYTE = 50
-_GAS_TO_BEGIN = 500_000
-_GAS_PER_DROP = 80_000  # or accusation
-_GAS_PER_SLASH = 60_000
-_GAS_PER_SUM = 140_000
-_GAS_PER_POINT = 18_000
-_GAS_PER_SHOWN = 80_000  # without a sum
-_GAS_PER_RETREAT_POINT = 4_400
 NO_COMMISSION = 0  # of a node that registers by staking: it has no delegators yet, and may raise it
 
 
@@ -67,14 +67,6 @@ class CommittedUpdate:
 
 
 @dataclass(frozen=True)
-class Canaries:
-    """What the aggregator said before it published a canary round: 32 bytes each, see `consilium_zk.canaries`."""
-
-    seed_commitment: bytes
-    retreat_digest: bytes
-
-
-@dataclass(frozen=True)
 class ShownBlinders:
     """What somebody who opened a canary round said of one blob: the round's seed, 32 bytes, and the blinders of the sum
     behind it. Whether it is true, whoever reads it can tell (`consilium_zk.canaries.published_commitment`).
@@ -84,16 +76,6 @@ class ShownBlinders:
     blob: int
     seed: bytes
     blinders: tuple[int, int]
-
-
-@dataclass(frozen=True)
-class Accusation:
-    """What the aggregator says of a cohort whose sum does not hold: `accusation` is what hospitals testify about
-    (`consilium_zk.blame`), `evidence` the keccak256 of a file in the artifact store. 32 bytes each.
-    """
-
-    accusation: bytes
-    evidence: bytes
 
 
 class Ledger:
@@ -299,6 +281,10 @@ class Ledger:
         """All events of this name and task, in order."""
         return list(self._events_of_task(name, taskId=task))
 
+    def staking_events(self, name: str, last_block: int) -> Iterator[Event]:
+        """All events of this name from deployment to a block, in order."""
+        return self.connection.events(self._staking, self.deployment.first_block, last_block, name)
+
     def _events_of_task(self, name: str, **indexed: int) -> Iterator[Event]:
         first, last = self.deployment.first_block, self.connection.block_number()
         return self.connection.events(self._tasks, first, last, name, **indexed)
@@ -396,16 +382,21 @@ class Ledger:
         function = self._tasks.functions.commitUpdate(task, round_, encoded)
         blobs = len(update.points) // BYTES_PER_EIP2537_G1
         gas = _GAS_TO_COMMIT + _GAS_PER_BLOB * blobs + _GAS_PER_DEALT_BYTE * len(update.dealing)
-        return self.connection.send(function, gas, force=force)
+        return self.connection.send(function, Sending(gas, force=force))
 
     def sign_update(self, task: int, round_: int, update: CommittedUpdate) -> SignedUpdate:
         """What lets anybody commit this account's update: it needs no ether. One update per round."""
-        account, contract = self.connection.account, self.deployment.tasks
-        if account is None:
-            raise ValueError("this connection has no account: it can read only")
+        signer, contract = self.connection.signer, self.deployment.tasks
         dealing = keccak(update.dealing) if update.dealing else NO_DEALING
         chain_id = self.connection.chain_id
-        return sign_update(account, chain_id, contract, task, round_, update.points, update.opening, dealing)
+        return sign_update(signer, chain_id, contract, task, round_, update.points, update.opening, dealing)
+
+    def statement_signing(self, task: int, round_: int) -> StatementSigning:
+        """Where hospitals' statements on their uploads are of (`consilium_chain.statements`)."""
+        return StatementSigning(self.connection.chain_id, self.deployment.tasks, task, round_)
+
+    def sign_statement(self, task: int, round_: int, statement: bytes) -> SignedStatement:
+        return self.statement_signing(task, round_).sign(self.connection.signer, statement)
 
     def commit_updates(self, task: int, round_: int, updates: Sequence[SignedUpdate]) -> list[Receipt]:
         """Commits for hospitals that signed, in as few transactions as can be; who has committed already is skipped.
@@ -436,22 +427,21 @@ class Ledger:
         blobs' cell proofs are ready, and only then the first one's receipt is awaited.
         """
         ready = iter([self.prover.sidecar(blob) for cohort in sums for blob in cohort.blobs])
-        calls, gas = self._before_publishing(task, round_, fate, canaries)
+        round_calls = RoundCalls(self._encode, task, round_)
+        batch = [round_calls.beginning(fate, canaries, self.round_state(task, round_).committed)]
         sidecars: list[Sidecar] = []
         pending = []
         for cohort in sums:
-            for index, points in enumerate(cohort.points):
-                more = _gas_to_publish(points, canaries)
-                if len(sidecars) == MAX_BLOBS_PER_TRANSACTION or (calls and gas + more > _GAS_PER_BATCH):
-                    pending.append(self._multicall(calls, gas, sidecars, force, "publish"))
-                    calls, gas, sidecars = [], 0, []
-                if canaries is None:
-                    calls.append(self._encode("sumCommitments", task, round_, cohort.index, index, b"".join(points)))
-                calls.append(self._encode("publish", task, round_, cohort.index, index, len(sidecars), 1))
-                gas += more
+            for blob in range(len(cohort.blobs)):
+                shown = round_calls.blob(cohort, blob, len(sidecars), canaries is not None)
+                gas = sum(one.gas for one in batch) + shown.gas
+                if len(sidecars) == MAX_BLOBS_PER_TRANSACTION or gas > GAS_PER_BATCH:
+                    pending.append(self._multicall(batch, "publish", force, sidecars))
+                    batch, sidecars = [], []
+                    shown = round_calls.blob(cohort, blob, 0, canaries is not None)
+                batch.append(shown)
                 sidecars.append(next(ready))
-        if calls:
-            pending.append(self._multicall(calls, gas, sidecars, force, "publish"))
+        pending.append(self._multicall(batch, "publish", force, sidecars))
         return [self.connection.receipt(one) for one in pending]
 
     def publish_digests(
@@ -464,15 +454,11 @@ class Ledger:
         force: bool = False,
     ) -> list[Receipt]:
         """The same by versioned hashes, on a chain without blobs: the bytes are in an artifact store."""
-        calls = [self._before_publishing(task, round_, fate, canaries)]
+        round_calls = RoundCalls(self._encode, task, round_)
+        calls = [round_calls.beginning(fate, canaries, self.round_state(task, round_).committed)]
         for cohort in sums:
-            for index, (points, digest) in enumerate(zip(cohort.points, cohort.digests, strict=True)):
-                publish = self._encode("publishDigests", task, round_, cohort.index, index, [digest])
-                own = [publish]
-                if canaries is None:
-                    own.insert(0, self._encode("sumCommitments", task, round_, cohort.index, index, b"".join(points)))
-                calls.append((own, _gas_to_publish(points, canaries)))
-        return self._in_batches(calls, force, "publish")
+            calls += [round_calls.digest(cohort, blob, canaries is not None) for blob in range(len(cohort.digests))]
+        return self._in_batches(calls, "publish", force)
 
     def accuse_cohort(self, task: int, round_: int, cohort: int, accusation: bytes, evidence: bytes) -> Receipt:
         """Drops a cohort whose sum does not hold, and has its hospitals testify."""
@@ -500,51 +486,24 @@ class Ledger:
 
         `retreat`: the commitment to each blob of the round's retreat.
         """
-        points = b"".join(map(to_eip2537, retreat))
-        calls = []
-        for cohort in cohorts:
-            for blob, opened in enumerate(cohort.blobs):
-                call = self._encode(
-                    "openCanaries", task, round_, cohort.index, blob, seed, points,
-                    [(*opened.blinders, b"".join(opened.points))],
-                )  # fmt: skip
-                gas = _gas_to_sum(opened.points) + _GAS_PER_RETREAT_POINT * len(retreat)
-                calls.append(([call], gas))
-        calls.append(([self._encode("settle", task, round_)], settle_gas))
-        if sum(gas for _, gas in calls) > _GAS_PER_BATCH:
-            calls.pop()  # in a transaction of its own, once the cohorts are opened
-        return self._in_batches(calls, force, "openCanaries")
+        round_calls = RoundCalls(self._encode, task, round_)
+        calls = [
+            round_calls.opening(cohort, blob, seed, retreat) for cohort in cohorts for blob in range(len(cohort.blobs))
+        ]
+        settling = round_calls.settling(settle_gas)
+        if sum(call.gas for call in [*calls, settling]) <= GAS_PER_BATCH:  # else by itself, once cohorts are opened
+            calls.append(settling)
+        return self._in_batches(calls, "openCanaries", force)
 
-    def _before_publishing(
-        self, task: int, round_: int, fate: CohortsFate, canaries: Canaries | None
-    ) -> tuple[list[str], int]:
-        """The calls, and more than they take."""
-        calls, gas = [], _GAS_TO_BEGIN
-        if fate.survivors is not None:
-            calls.append(self._encode("fixSurvivors", task, round_, fate.survivors))
-            withheld = self.round_state(task, round_).committed & ~fate.survivors
-            gas += _GAS_PER_SLASH * withheld.bit_count()
-        calls += [self._encode("dropCohort", task, round_, cohort) for cohort in fate.dropped]
-        for cohort, said in fate.accused.items():
-            calls.append(self._encode("accuseCohort", task, round_, cohort, said.accusation, said.evidence))
-        gas += _GAS_PER_DROP * (len(fate.dropped) + len(fate.accused))
-        if canaries is not None:
-            given = canaries.seed_commitment, canaries.retreat_digest
-            calls.append(self._encode("setCanaries", task, round_, *given))
-        return calls, gas
-
-    def _in_batches(self, calls: Sequence[tuple[list[str], int]], force: bool, name: str) -> list[Receipt]:
+    def _in_batches(self, calls: Sequence[Priced], name: str, force: bool) -> list[Receipt]:
         """One transaction after the other, each with as many of the calls, by their gas, as it takes."""
-        receipts = []
-        for batch in batches([(call, call[1]) for call in calls], _GAS_PER_BATCH):
-            encoded = list(chain.from_iterable(own for own, _ in batch))
-            receipts.append(
-                self.connection.receipt(self._multicall(encoded, sum(gas for _, gas in batch), [], force, name))
-            )
-        return receipts
+        parts = batches([(call, call.gas) for call in calls], GAS_PER_BATCH)
+        return [self.connection.receipt(self._multicall(batch, name, force)) for batch in parts]
 
-    def _multicall(self, calls: list[str], gas: int, sidecars: list[Sidecar], force: bool, name: str) -> Pending:
-        return self.connection.submit(self._tasks.functions.multicall(calls), gas, sidecars, force, call=name)
+    def _multicall(self, batch: Sequence[Priced], name: str, force: bool, sidecars: Sequence[Sidecar] = ()) -> Pending:
+        calls = list(chain.from_iterable(one.calls for one in batch))
+        sending = Sending(sum(one.gas for one in batch), sidecars, force, name)
+        return self.connection.submit(self._tasks.functions.multicall(calls), sending)
 
     def commit_scores(self, task: int, round_: int, public: bytes, ticket: bytes, commitment: bytes) -> Receipt:
         return self._send("commitScores", task, round_, public, ticket, commitment)
@@ -573,56 +532,10 @@ class Ledger:
         return self.connection.call(self._tasks.functions[name](*arguments), block)
 
     def _send(self, name: str, *arguments: Any, gas: int | None = None) -> Receipt:
-        return self.connection.send(self._tasks.functions[name](*arguments), gas)
+        return self.connection.send(self._tasks.functions[name](*arguments), Sending(gas))
 
     def _encode(self, name: str, *arguments: Any) -> str:
         return str(self._tasks.encode_abi(name, args=list(arguments)))
-
-
-@dataclass(frozen=True)
-class CohortsFate:
-    """What a publication says of the round's cohorts first: their survivors (a bit map), where these are not fixed yet,
-    and in a masked round which cohorts have no sum: `accused` are those whose hospitals are to testify why.
-    """
-
-    survivors: int | None = None
-    dropped: Sequence[int] = ()
-    accused: Mapping[int, Accusation] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class PublishedCohort:
-    """A cohort's sum as it is published: `blobs` of 131,072 bytes, for each the survivors' points (G1, EIP-2537, 128
-    bytes), and its versioned hash where that is what is published.
-    """
-
-    index: int
-    blobs: Sequence[Blob]
-    points: Sequence[Sequence[bytes]]
-    digests: Sequence[bytes] = ()
-
-
-@dataclass(frozen=True)
-class OpenedBlob:
-    """The blinders of the sum behind a published blob, and the survivors' points (G1, EIP-2537, 128 bytes)."""
-
-    blinders: tuple[int, int]
-    points: Sequence[bytes]
-
-
-@dataclass(frozen=True)
-class OpenedCohort:
-    index: int
-    blobs: Sequence[OpenedBlob]
-
-
-def _gas_to_publish(points: Sequence[bytes], canaries: Canaries | None) -> int:
-    """More than it takes to publish one blob, of these points; in a canary round they are added up later."""
-    return _gas_to_sum(points) if canaries is None else _GAS_PER_SHOWN
-
-
-def _gas_to_sum(points: Sequence[bytes]) -> int:
-    return _GAS_PER_SUM + _GAS_PER_POINT * len(points)
 
 
 def _bytes20(address: str) -> bytes:

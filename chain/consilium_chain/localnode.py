@@ -20,7 +20,7 @@ CHAIN_ID = 31_337
 FAUCET_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
 START_TIMEOUT = 20.0
 # Of how many blocks. anvil would write those of all others to disk: gigabytes, which it leaves there when killed.
-KEPT_STATES = 256
+KEPT_STATES = 128
 
 
 def free_port() -> int:

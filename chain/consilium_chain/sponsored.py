@@ -10,8 +10,7 @@ from hexbytes import HexBytes
 from web3.contract.contract import ContractFunction
 from web3.exceptions import TransactionNotFound
 
-from consilium_chain.cell_proofs import Sidecar
-from consilium_chain.connection import EXECUTE, Connection, Pending, Receipt, refusal_from
+from consilium_chain.connection import EXECUTE, Connection, Pending, Receipt, Unsent, refusal_from
 from consilium_chain.errors import SponsorFailed
 from consilium_chain.sponsoring import (
     NONCE_SLOT,
@@ -45,20 +44,10 @@ class SponsoredConnection(Connection):
         receipt = self.receipt(self._have_carried_out(calls, " and ".join(f.fn_name for f in functions)))
         return [receipt] * len(functions)
 
-    def _submit(
-        self,
-        data: HexStr,
-        to: ChecksumAddress | None,
-        call: str,
-        gas: int | None = None,
-        tried: bool = False,
-        sidecars: Sequence[Sidecar] = (),
-        value: int = 0,
-        authorizations: Sequence[dict[str, object]] = (),
-    ) -> Pending:
-        if to is None or sidecars or value or call == EXECUTE:
-            return super()._submit(data, to, call, gas, tried, sidecars, value, authorizations)
-        return self._have_carried_out([(data, to)], call)
+    def _submit(self, unsent: Unsent) -> Pending:
+        if unsent.to is None or unsent.sidecars or unsent.value or unsent.call == EXECUTE:
+            return super()._submit(unsent)
+        return self._have_carried_out([(unsent.data, unsent.to)], unsent.call)
 
     def _have_carried_out(self, calls: Sequence[tuple[HexStr, ChecksumAddress]], call: str) -> Pending:
         """Returns once it is on chain, for the next batch's nonce is read from there. Raises SponsorFailed, Refused."""

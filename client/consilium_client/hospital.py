@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-from consilium_chain.accusations import signing
 from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.errors import ChainError, Refused, TransactionRejected
 from consilium_chain.journal import emit
@@ -281,9 +280,7 @@ class HospitalNode:
         place = round_, self._cohort(round_), self.index, update.seed
         masked = self.uploaded(round_, list(self.masking.masked(*place, weighted)))
         statement = self.masking.statement(*place, masked)
-        account = self.ledger.connection.account
-        assert account is not None, "who joined has an account"
-        signed = signing(self.ledger, self.task.number, round_).sign(account, statement)
+        signed = self.ledger.sign_statement(self.task.number, round_, statement)
         return RoundReply(ReplyCode.OK, masked, signed.to_wire())
 
     def uploaded(self, round_: int, masked: list[Blob]) -> list[Blob]:

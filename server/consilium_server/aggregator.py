@@ -14,8 +14,9 @@ from consilium_chain.cell_proofs import CellProver
 from consilium_chain.dealings import masked_cohort, read_dealings
 from consilium_chain.errors import RandomnessUnavailable, Refused, SpecMismatch
 from consilium_chain.journal import emit
-from consilium_chain.ledger import Accusation, CohortsFate, Ledger, OpenedBlob, OpenedCohort, PublishedCohort
+from consilium_chain.ledger import Ledger
 from consilium_chain.proposal import task_params
+from consilium_chain.publishing import Accusation, CohortsFate, OpenedBlob, OpenedCohort, PublishedCohort
 from consilium_chain.relaying import SignedUpdate
 from consilium_chain.rounds import Step, View, deadline_passed, expected_uploads, next_step
 from consilium_chain.sums import PublishedSums

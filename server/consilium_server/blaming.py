@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from consilium_chain.accusations import Shown, read_case, signing
+from consilium_chain.accusations import Shown, read_case
 from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.errors import StatementMalformed
 from consilium_chain.journal import emit
-from consilium_chain.ledger import Accusation, Ledger
+from consilium_chain.ledger import Ledger
+from consilium_chain.publishing import Accusation
 from consilium_chain.statements import SignedStatement, parse_signed_statement
 from consilium_chain.views import RoundState
 from consilium_zk.blame import Statement, disagreeing, parse_statement, upload_digest
@@ -22,7 +23,7 @@ class Statements:
 
     def __init__(self, ledger: Ledger, task: int, round_: int) -> None:
         self._addresses = [hospital.node for hospital in ledger.hospitals(task)]
-        self._signing, self.round = signing(ledger, task, round_), round_
+        self._signing, self.round = ledger.statement_signing(task, round_), round_
         self._signed: dict[int, SignedStatement] = {}
 
     def agreeing(self, masking: set[int], uploads: Mapping[int, Upload]) -> set[int]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from consilium_chain.keystore import write_private_file
-from consilium_chain.ledger import Canaries
+from consilium_chain.publishing import Canaries
 from consilium_chain.sums import Retreat
 from consilium_zk.blobs import blinders
 from consilium_zk.canaries import is_turned, published_blob, published_commitment, seed_commitment

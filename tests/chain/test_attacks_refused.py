@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from chain_driver import LocalChain, TaskDriver, refused
-from consilium_chain.ledger import CohortsFate, CommittedUpdate, PublishedCohort
+from consilium_chain.ledger import CommittedUpdate
+from consilium_chain.publishing import CohortsFate, PublishedCohort
 from consilium_chain.views import Phase
 from consilium_zk.blobs import Blob, add, from_scalars, negate
 from consilium_zk.constants import BLS_MODULUS

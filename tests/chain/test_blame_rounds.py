@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 from canary_driver import CanaryDriver
 from chain_driver import ACCUSATION, BOND, LocalChain, TaskDriver, refused
-from consilium_chain.ledger import CohortsFate
+from consilium_chain.publishing import CohortsFate
 from consilium_chain.rounds import blaming_step
 from consilium_chain.settlement import Reason
 from consilium_chain.views import DOES_NOT_MATCH, Outcome, PayoutReason, Phase, Role, SlashReason, VoidReason

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from canary_driver import BITS, CANARY_LAYOUT, SETTLE_GAS, CanaryDriver
 from chain_driver import BOND, LocalChain, TaskDriver, refused
-from consilium_chain.ledger import CohortsFate, OpenedCohort, PublishedCohort
+from consilium_chain.publishing import CohortsFate, OpenedCohort, PublishedCohort
 from consilium_chain.settlement import Reason
 from consilium_chain.views import (
     DOES_NOT_MATCH,

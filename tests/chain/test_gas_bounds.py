@@ -9,9 +9,17 @@ from typing import Any
 import pytest
 from canary_driver import CanaryDriver
 from chain_driver import LocalChain, TaskDriver, Update, refused
-from consilium_chain.cell_proofs import Sidecar
-from consilium_chain.connection import GAS_MARGIN, TRANSACTION_GAS_LIMIT, Connection, Pending, Receipt
-from consilium_chain.ledger import CohortsFate, CommittedUpdate, Ledger, PublishedCohort
+from consilium_chain.connection import (
+    BY_ESTIMATE,
+    GAS_MARGIN,
+    TRANSACTION_GAS_LIMIT,
+    Connection,
+    Pending,
+    Receipt,
+    Sending,
+)
+from consilium_chain.ledger import CommittedUpdate, Ledger
+from consilium_chain.publishing import CohortsFate, PublishedCohort
 from consilium_chain.relaying import SignedUpdate
 from consilium_chain.views import Phase
 from consilium_zk.blobs import Blob, add
@@ -33,18 +41,11 @@ class Watched(Connection):
         super().__init__(ledger.connection.url, ledger.connection.account)
         self.noted: list[tuple[int, int]] = []
 
-    def submit(
-        self,
-        function: ContractFunction,
-        gas: int | None = None,
-        sidecars: Sequence[Sidecar] = (),
-        force: bool = False,
-        call: str | None = None,
-    ) -> Pending:
-        if gas is not None and not sidecars:
+    def submit(self, function: ContractFunction, sending: Sending = BY_ESTIMATE) -> Pending:
+        if sending.gas is not None and not sending.sidecars:
             sent: Any = {"from": self.address, "to": function.address, "data": function._encode_transaction_data()}
-            self.noted.append((self._web3.eth.estimate_gas(sent), gas))
-        return super().submit(function, gas, sidecars, force, call)
+            self.noted.append((self._web3.eth.estimate_gas(sent), sending.gas))
+        return super().submit(function, sending)
 
 
 def watched(ledger: Ledger) -> Ledger:
@@ -215,7 +216,7 @@ def test_bound_that_is_too_low_costs_an_estimate_and_nothing_else(local_chain: L
     task.join()
     encoded = [update.to_chain() for update in task.signed()]
     function = task.aggregator._tasks.functions.commitUpdates(task.task, 0, encoded)
-    receipt = task.aggregator.connection.send(function, 0)
+    receipt = task.aggregator.connection.send(function, Sending(0))
     assert receipt.gas_used > GAS_MARGIN
     assert task.phase is Phase.UPLOADING
 
@@ -224,12 +225,11 @@ def test_nothing_is_sent_with_more_gas_than_a_transaction_may_have(local_chain: 
     ledger = local_chain.treasury
     approval = ledger._token.functions.approve(ledger.address, 1)
     for force in (False, True):
-        receipt = ledger.connection.send(approval, 10**9, force=force)
+        receipt = ledger.connection.send(approval, Sending(10**9, force=force))
         found = local_chain.rpc("eth_getTransactionByHash", receipt.transaction)
         assert int(found["gas"], 16) == TRANSACTION_GAS_LIMIT
 
 
-def test_what_no_node_tries_needs_a_bound(local_chain: LocalChain) -> None:
-    ledger = local_chain.treasury
+def test_what_no_node_tries_needs_a_bound() -> None:
     with pytest.raises(ValueError, match="needs a bound"):
-        ledger.connection.send(ledger._token.functions.approve(ledger.address, 1), force=True)
+        Sending(force=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from chain_driver import BOND, LocalChain, TaskDriver, refused
 from consilium_chain.deployment import LOCAL_UNBONDING
-from consilium_chain.ledger import CohortsFate
+from consilium_chain.publishing import CohortsFate
 from consilium_chain.views import Outcome, Phase, Role, SlashReason, VoidReason
 
 

@@ -16,8 +16,9 @@ from chain_driver import LocalChain, TaskDriver, refused
 from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.connection import Connection
 from consilium_chain.errors import RecordIncomplete, Refused
-from consilium_chain.ledger import Canaries, Ledger, OpenedCohort, PublishedCohort, ShownBlinders
+from consilium_chain.ledger import Ledger, ShownBlinders
 from consilium_chain.proposal import task_params
+from consilium_chain.publishing import Canaries, OpenedCohort, PublishedCohort
 from consilium_chain.sums import PublishedSums, Retreat
 from consilium_chain.task_spec import TaskSpec, parse_task_spec
 from consilium_chain.views import Role

@@ -14,8 +14,9 @@ from typing import Any, cast
 
 import numpy as np
 from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.ledger import Canaries, Ledger
+from consilium_chain.ledger import Ledger
 from consilium_chain.proposal import task_params
+from consilium_chain.publishing import Canaries
 from consilium_chain.sums import PublishedSums
 from consilium_chain.task_spec import STATISTICS_BITS, STATISTICS_RANGE, parse_task_spec
 from consilium_chain.views import Hospital, Outcome, Phase, RoundState, TaskParams, TaskState, VoidReason

@@ -17,7 +17,7 @@ from web3.exceptions import TransactionNotFound, Web3Exception, Web3RPCError
 
 from consilium_chain import connection as doors
 from consilium_chain.abi import ContractName, contract_artifact
-from consilium_chain.connection import TRANSACTION_GAS_LIMIT, Connection, refusal_of
+from consilium_chain.connection import TRANSACTION_GAS_LIMIT, Connection, Unsent, refusal_of
 from consilium_chain.errors import ChainUnreachable, DeploymentPending, DeploymentReverted
 
 
@@ -100,8 +100,8 @@ class DeployNode(Connection):
             hex_data = HexStr(HexBytes(data).to_0x_hex())
             request: Any = {"from": self.address, "data": hex_data} | ({} if target is None else {"to": target})
             gas = min(self._web3.eth.estimate_gas(request) * 11 // 10, TRANSACTION_GAS_LIMIT)
-            transaction = self._transaction(hex_data, target, gas, 0, False) | {"nonce": nonce}
-            signed = Account.sign_transaction(transaction, self.account.key)  # type: ignore[union-attr]
+            transaction = self._transaction(Unsent(hex_data, target, call), gas) | {"nonce": nonce}
+            signed = Account.sign_transaction(transaction, self.signer.key)
         return Signed(bytes(signed.raw_transaction), HexBytes(signed.hash).to_0x_hex())
 
     def broadcast(self, signed: Signed, call: str) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-from consilium_chain.ledger import Canaries, ShownBlinders
+from consilium_chain.ledger import ShownBlinders
+from consilium_chain.publishing import Canaries
 from consilium_chain.round_record import RoundRecord, Terms
 from consilium_chain.settlement import Settlement, settle
 from consilium_chain.sums import Retreat

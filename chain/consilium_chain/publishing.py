@@ -1,0 +1,138 @@
+"""What an aggregator says on chain of a round's sums: calls, each with more gas than it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from consilium_zk.blobs import Blob
+from consilium_zk.curve import Commitment, to_eip2537
+
+# Above what the contract takes (snapshots/gas.json, tests/chain/test_gas_bounds.py), so that a batch fits a transaction
+# (EIP-7825), and so that no node has to estimate what is full of curve operations.
+GAS_PER_BATCH = 14_000_000
+_GAS_TO_BEGIN = 500_000
+_GAS_PER_DROP = 80_000  # or accusation
+_GAS_PER_SLASH = 60_000
+_GAS_PER_SUM = 140_000
+_GAS_PER_POINT = 18_000
+_GAS_PER_SHOWN = 80_000  # without a sum
+_GAS_PER_RETREAT_POINT = 4_400
+
+
+@dataclass(frozen=True)
+class Canaries:
+    """What the aggregator said before it published a canary round: 32 bytes each, see `consilium_zk.canaries`."""
+
+    seed_commitment: bytes
+    retreat_digest: bytes
+
+
+@dataclass(frozen=True)
+class Accusation:
+    """What the aggregator says of a cohort whose sum does not hold: `accusation` is what hospitals testify about
+    (`consilium_zk.blame`), `evidence` the keccak256 of a file in the artifact store. 32 bytes each.
+    """
+
+    accusation: bytes
+    evidence: bytes
+
+
+@dataclass(frozen=True)
+class CohortsFate:
+    """What a publication says of the round's cohorts first: their survivors (a bit map), where these are not fixed yet,
+    and in a masked round which cohorts have no sum: `accused` are those whose hospitals are to testify why.
+    """
+
+    survivors: int | None = None
+    dropped: Sequence[int] = ()
+    accused: Mapping[int, Accusation] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PublishedCohort:
+    """A cohort's sum as it is published: `blobs` of 131,072 bytes, for each the survivors' points (G1, EIP-2537, 128
+    bytes), and its versioned hash where that is what is published.
+    """
+
+    index: int
+    blobs: Sequence[Blob]
+    points: Sequence[Sequence[bytes]]
+    digests: Sequence[bytes] = ()
+
+
+@dataclass(frozen=True)
+class OpenedBlob:
+    """The blinders of the sum behind a published blob, and the survivors' points (G1, EIP-2537, 128 bytes)."""
+
+    blinders: tuple[int, int]
+    points: Sequence[bytes]
+
+
+@dataclass(frozen=True)
+class OpenedCohort:
+    index: int
+    blobs: Sequence[OpenedBlob]
+
+
+@dataclass(frozen=True)
+class Priced:
+    """ABI-encoded calls that go together, and more than they take of gas."""
+
+    calls: list[str]
+    gas: int
+
+
+class RoundCalls:
+    """Calls of one round. `encode` takes a function's name and its arguments."""
+
+    def __init__(self, encode: Callable[..., str], task: int, round_: int) -> None:
+        self._encode, self._place = encode, (task, round_)
+
+    def beginning(self, fate: CohortsFate, canaries: Canaries | None, committed: int) -> Priced:
+        """What is said before any sum; `committed` is the bit map of who has."""
+        calls, gas = [], _GAS_TO_BEGIN + _GAS_PER_DROP * (len(fate.dropped) + len(fate.accused))
+        if fate.survivors is not None:
+            calls.append(self._call("fixSurvivors", fate.survivors))
+            gas += _GAS_PER_SLASH * (committed & ~fate.survivors).bit_count()
+        calls += [self._call("dropCohort", cohort) for cohort in fate.dropped]
+        for cohort, said in fate.accused.items():
+            calls.append(self._call("accuseCohort", cohort, said.accusation, said.evidence))
+        if canaries is not None:
+            calls.append(self._call("setCanaries", canaries.seed_commitment, canaries.retreat_digest))
+        return Priced(calls, gas)
+
+    def blob(self, cohort: PublishedCohort, blob: int, place: int, in_canary_round: bool) -> Priced:
+        """Publishes a blob that is the transaction's at this place."""
+        return self._shown(cohort, blob, in_canary_round, self._call("publish", cohort.index, blob, place, 1))
+
+    def digest(self, cohort: PublishedCohort, blob: int, in_canary_round: bool) -> Priced:
+        """Publishes a blob's versioned hash."""
+        publish = self._call("publishDigests", cohort.index, blob, [cohort.digests[blob]])
+        return self._shown(cohort, blob, in_canary_round, publish)
+
+    def _shown(self, cohort: PublishedCohort, blob: int, in_canary_round: bool, publish: str) -> Priced:
+        """In a canary round sums are added up once they are opened."""
+        points = cohort.points[blob]
+        if in_canary_round:
+            return Priced([publish], _GAS_PER_SHOWN)
+        return Priced(
+            [self._call("sumCommitments", cohort.index, blob, b"".join(points)), publish], _gas_to_sum(points)
+        )
+
+    def opening(self, cohort: OpenedCohort, blob: int, seed: bytes, retreat: Sequence[Commitment]) -> Priced:
+        """Opens one sum of a canary round. `retreat`: the commitment to each blob of the round's retreat."""
+        opened = cohort.blobs[blob]
+        said = [(*opened.blinders, b"".join(opened.points))]
+        call = self._call("openCanaries", cohort.index, blob, seed, b"".join(map(to_eip2537, retreat)), said)
+        return Priced([call], _gas_to_sum(opened.points) + _GAS_PER_RETREAT_POINT * len(retreat))
+
+    def settling(self, gas: int) -> Priced:
+        return Priced([self._call("settle")], gas)
+
+    def _call(self, name: str, *arguments: object) -> str:
+        return self._encode(name, *self._place, *arguments)
+
+
+def _gas_to_sum(points: Sequence[bytes]) -> int:
+    return _GAS_PER_SUM + _GAS_PER_POINT * len(points)
