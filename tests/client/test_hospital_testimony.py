@@ -215,6 +215,7 @@ def test_evidence_that_is_not_what_hospitals_signed_names_nobody(local_chain: Lo
         file | {"statements": file["statements"] | {"0": "00"}},
         file | {"uploads": file["uploads"] | {"0": [other.hex()]}},
         file | {"uploads": {"0": file["uploads"]["0"]}},
+        file | {"uploads": file["uploads"] | {"0": [256 * "00"]}},  # no name of a file
         file | {"roots": file["roots"] | {"0": file["roots"]["1"]}},
         {"statements": file["statements"]},
         [],
