@@ -128,6 +128,15 @@ class LocalChain:
         for start in range(0, blocks, 500):  # a call that lasts longer than a request's timeout fails
             self.rpc("anvil_mine", hex(min(500, blocks - start)))
 
+    @contextmanager
+    def undone(self) -> Iterator[None]:
+        """What the block brings onto the chain is gone after it."""
+        before = self.rpc("evm_snapshot")
+        try:
+            yield
+        finally:
+            assert self.rpc("evm_revert", before)
+
     def blob_transactions(self, first_block: int) -> int:
         """How many of type 3 there are from this block on."""
         blocks = range(first_block, self.treasury.connection.block_number() + 1)

@@ -22,6 +22,8 @@ from consilium_chain.ledger import Ledger
 from consilium_chain.statements import SignedStatement, parse_signed_statement
 from consilium_chain.views import STATISTICS_ROUND, RoundState
 
+_BYTES_PER_DIGEST = 32
+
 
 @dataclass(frozen=True)
 class Shown:
@@ -54,11 +56,22 @@ def parse_shown(raw: bytes) -> Shown:
         file: dict[str, dict[str, Any]] = json.loads(raw)
         return Shown(
             {int(index): parse_signed_statement(bytes.fromhex(wire)) for index, wire in file["statements"].items()},
-            {int(index): [bytes.fromhex(digest) for digest in blobs] for index, blobs in file["uploads"].items()},
+            {int(index): [_digest(text) for text in blobs] for index, blobs in file["uploads"].items()},
             {int(index): int.from_bytes(bytes.fromhex(root), "big") for index, root in file["roots"].items()},
         )
     except (StatementMalformed, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise EvidenceMalformed(f"its file is not as it must be ({type(error).__name__})") from error
+
+
+def _digest(text: str) -> bytes:
+    """Of no other length: it becomes a file's name, and one that no system takes is the accuser's fault alone.
+
+    Raises ValueError.
+    """
+    digest = bytes.fromhex(text)
+    if len(digest) != _BYTES_PER_DIGEST:
+        raise ValueError(f"{len(digest)} bytes instead of {_BYTES_PER_DIGEST}")
+    return digest
 
 
 def read_case(

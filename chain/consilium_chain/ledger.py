@@ -464,9 +464,9 @@ class Ledger:
         """Drops a cohort whose sum does not hold, and has its hospitals testify."""
         return self._send("accuseCohort", task, round_, cohort, accusation, evidence)
 
-    def testify(self, task: int, round_: int, testimony: bytes) -> Receipt:
-        """In the step that it is (`rounds.blaming_step`): what comes late counts for the next one."""
-        return self._send("testify", task, round_, testimony)
+    def testify(self, task: int, round_: int, step: int, testimony: bytes) -> Receipt:
+        """For the step that it is (`rounds.blaming_step`): what comes late is refused."""
+        return self._send("testify", task, round_, step, testimony)
 
     def name_culprits(self, task: int, round_: int, hospitals: int) -> Receipt:
         """Names hospitals of accused cohorts, as a bit map."""

@@ -213,7 +213,7 @@ class HospitalNode:
         try:
             testimony = self.testimony(step, state.round, round_state)
             if testimony:
-                receipt = self.ledger.testify(self.task.number, state.round, testimony)
+                receipt = self.ledger.testify(self.task.number, state.round, step, testimony)
                 emit("testified", round=state.round, step=step, bytes=len(testimony), gas=receipt.gas_used)
             self._testified.add((state.round, step))
         except TransactionRejected as error:  # as what follows, tried again with each block: silence is slashed

@@ -76,7 +76,7 @@ def test_hospitals_testify_in_two_steps_and_the_aggregator_names_in_the_third(lo
     both, late, silent = accused
 
     def testify(hospital: int, testimony: bytes, step: int) -> None:
-        task.nodes[hospital].testify(task.task, 1, testimony)
+        task.nodes[hospital].testify(task.task, 1, step, testimony)
         now = task.operator.connection.now()
         assert blaming_step(task.operator.state(task.task), task.params.publish_window, now) == step
 
@@ -87,17 +87,19 @@ def test_hospitals_testify_in_two_steps_and_the_aggregator_names_in_the_third(lo
     testify(both, b"other points", 0)
     for stranger in (task.nodes[others[0]], task.judges[0], aggregator):
         with refused("NotAMember", account=stranger.address):
-            stranger.testify(task.task, 1, b"points")
+            stranger.testify(task.task, 1, 0, b"points")
     with refused("WrongRound", actual=1, given=0):
-        task.nodes[both].testify(task.task, 0, b"points")
+        task.nodes[both].testify(task.task, 0, 0, b"points")
     task.pass_to_step(1)
+    with refused("WrongStep", actual=1, given=0):
+        testify(late, b"points", 0)
     testify(late, b"points", 1)
     testify(both, b"seeds", 1)
     with refused("PhaseNotOver", taskId=task.task):
         aggregator.name_culprits(task.task, 1, bit_map(accused))
     task.pass_to_step(2)
     with refused("PhaseOver", taskId=task.task):
-        task.nodes[silent].testify(task.task, 1, b"seeds")
+        task.nodes[silent].testify(task.task, 1, 1, b"seeds")
     assert task.operator.testimonies(task.task, 1) == ({both: b"points"}, {both: b"seeds", late: b"points"})
 
     for wrong in ([], others, [silent, others[0]], [6]):
@@ -176,7 +178,7 @@ def test_who_was_left_out_of_the_survivors_is_not_accused(local_chain: LocalChai
     task.publish(survivors=[i for i in range(7) if i != left_out], accused=[large])
     assert task.round_state.accused == bit_map(rest)
     with refused("NotAMember", account=task.nodes[left_out].address):
-        task.nodes[left_out].testify(task.task, 1, b"points")
+        task.nodes[left_out].testify(task.task, 1, 0, b"points")
     task.pass_to_step(2)
     with refused("CulpritsInvalid"):
         task.aggregator.name_culprits(task.task, 1, bit_map([left_out]))

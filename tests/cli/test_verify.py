@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from accused_driver import LIAR, Accused, Bribed, FalseUpload, accused
 from canary_driver import CanaryDriver
 from chain_driver import LocalChain, TaskDriver, refused
+from chain_driver import task_params as driver_params
 from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.connection import Connection
 from consilium_chain.errors import RecordIncomplete, Refused
@@ -21,7 +24,7 @@ from consilium_chain.proposal import task_params
 from consilium_chain.publishing import Canaries, OpenedCohort, PublishedCohort
 from consilium_chain.sums import PublishedSums, Retreat
 from consilium_chain.task_spec import TaskSpec, parse_task_spec
-from consilium_chain.views import Role
+from consilium_chain.views import Event, Hospital, Outcome, Role, RoundState, SlashReason, VoidReason
 from consilium_cli.main import app
 from consilium_cli.verify.audit import audit
 from consilium_cli.verify.checks import (
@@ -29,6 +32,7 @@ from consilium_cli.verify.checks import (
     Published,
     canaries_follow,
     canary_sums,
+    culprits_follow,
     lanes_in_range,
     plain_sums,
     settlement_follows,
@@ -37,12 +41,15 @@ from consilium_cli.verify.checks import (
 from consilium_cli.verify.report import Check, Name, Report, Result, derived
 from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task
+from consilium_client.voter import VoterNode
 from consilium_server.canaries import HiddenSums
+from consilium_zk.blame import Reason
 from consilium_zk.canaries import is_turned, published_commitment, retreat_lanes, seed_commitment
 from consilium_zk.constants import BLS_MODULUS
 from consilium_zk.curve import GENERATOR, weighted_sum
 from consilium_zk.kzg import commit, versioned_hash
 from consilium_zk.packing import LaneLayout
+from hospital_driver import WINDOW
 from hypothesis import given
 from hypothesis import strategies as st
 from task_files import DATA
@@ -200,7 +207,7 @@ def failing(report: Report) -> dict[Name, str]:
 def test_every_round_of_an_honest_task_holds(request: pytest.FixtureRequest, kind: str, round_: int) -> None:
     settled: Settled = request.getfixturevalue(kind)
     report = settled.report(round_)
-    wanted = dict.fromkeys([name for name in Name if name is not Name.CANARIES], Result.HOLDS)
+    wanted = dict.fromkeys([name for name in Name if name not in (Name.CANARIES, Name.CULPRITS)], Result.HOLDS)
     if round_ == 0:
         wanted[Name.SETTLEMENT] = Result.UNCHECKED
     elif kind == "canary":
@@ -233,11 +240,15 @@ def test_verify_says_what_it_found_in_a_hundred_columns_and_as_json(canary: Sett
 
 
 def consilium(settled: Settled, scratch: Path, folder: Path, *arguments: str) -> tuple[int, str]:
+    return run_verify(settled.task.chain, scratch, folder, str(settled.task.task), *arguments)
+
+
+def run_verify(chain: LocalChain, scratch: Path, folder: Path, *arguments: str) -> tuple[int, str]:
     """Exit code and output of `consilium verify`, on a wide terminal."""
     book = scratch / "book.json"
-    settled.task.chain.deployment.write(book)
-    given = ["--rpc", settled.task.chain.node.url, "--address-book", str(book), "--artifacts", str(folder)]
-    ran = CliRunner(env={"COLUMNS": "160"}).invoke(app, ["verify", str(settled.task.task), *arguments, *given])
+    chain.deployment.write(book)
+    given = ["--rpc", chain.node.url, "--address-book", str(book), "--artifacts", str(folder)]
+    ran = CliRunner(env={"COLUMNS": "160"}).invoke(app, ["verify", *arguments, *given])
     assert ran.exception is None or isinstance(ran.exception, SystemExit), ran.exception
     return ran.exit_code, ran.output
 
@@ -357,9 +368,9 @@ def test_round_without_a_sum_moves_nothing_and_slashes_whose_doing_it_is(
     """Of its canaries, too, nothing is on chain."""
     settled = propose(local_chain, kind, tmp_path / "store", kind is CanaryTask, masked=True)
     task = settled.task.join(rows=[25, 160, 90]).first_round()
-    for accused in ([], [0]):
-        task.form().commit_all().publish(accused=accused)
-        if accused:
+    for charged in ([], [0]):
+        task.form().commit_all().publish(accused=charged)
+        if charged:
             task.name([1]).draw().vote([[0] * (1 + (kind is CanaryTask))] * 2)
             task.operator.settle(task.task, 2)
         elif kind is CanaryTask:
@@ -368,7 +379,11 @@ def test_round_without_a_sum_moves_nothing_and_slashes_whose_doing_it_is(
         else:
             task.draw().judge([GOOD[:1]] * 2)
     report = settled.report(2)
-    assert (report.subject.outcome, report.holds) == ("settled", True)
+    assert report.subject.outcome == "settled"
+    # This driver's hospitals deal nothing, so that its accusation is of nobody's masking.
+    fault = "hospital 1 was named, and the committee let it stand; the evidence proves nothing: survivors [0, 1, 2]"
+    assert list(failing(report)) == [Name.CULPRITS]
+    assert failing(report)[Name.CULPRITS].startswith(fault)
     assert [name for name, result in results(report).items() if result is Result.HOLDS] == [
         Name.TASK_FILE, Name.MODEL, Name.SETTLEMENT,
     ]  # fmt: skip
@@ -378,6 +393,116 @@ def test_round_without_a_sum_moves_nothing_and_slashes_whose_doing_it_is(
     assert "slashed (1)" in next(check.detail for check in report.checks if check.name is Name.SETTLEMENT)
     (before,), (after,) = settled.report(1).derived, report.derived
     assert (before.what, after.what, after.sha256) == ("base of round 2", "final model", before.sha256)
+
+
+# Who broke a sum
+
+
+played_once = pytest.mark.xdist_group("testified")
+
+
+@pytest.fixture(scope="module")
+def testified(local_chain: LocalChain, tmp_path_factory: pytest.TempPathFactory) -> Accused:
+    """A statistics round whose sum hospital LIAR broke; everybody else has testified, and nobody is named yet."""
+    case = accused(local_chain, tmp_path_factory.mktemp("testified"), FalseUpload)
+    case.testify()
+    return case
+
+
+def verdict(case: Accused, store: ArtifactStore | None = None) -> Check:
+    ledger = Ledger(Connection(case.round.chain.node.url), case.round.chain.deployment)
+    report = audit(ledger, store or case.round.store, case.round.task, 0)
+    return next(check for check in report.checks if check.name is Name.CULPRITS)
+
+
+def name(case: Accused, hospitals: Sequence[int], voter: type[VoterNode]) -> None:
+    case.round.aggregator.name_culprits(case.round.task, 0, sum(1 << index for index in hospitals))
+    case.judge(voter(case.round.voter))
+
+
+@played_once
+def test_who_broke_a_sum_is_recomputed_and_told_in_words(testified: Accused, tmp_path: Path) -> None:
+    chain, task = testified.round.chain, str(testified.round.task)
+    folder = testified.round.settings[0].artifacts
+    liar = testified.nodes[LIAR].ledger.address
+    with chain.undone():
+        name(testified, [LIAR], VoterNode)
+        check = verdict(testified)
+        assert (check.result, check.detail.splitlines()) == (
+            Result.HOLDS,
+            [
+                f"hospital {LIAR} was named, and the committee let it stand; the evidence gives hospital {LIAR}",
+                f"hospital {LIAR} ({liar}): named, slashed; {Reason.CONTRADICTION}",
+            ],
+        )
+        code, said = run_verify(chain, tmp_path, folder, task, "0")
+        words = " ".join(said.split())
+        assert (code, liar in words, "It gives no honest hospital" in words) == (0, True, True)
+
+        evidence = testified.round.aggregator.accusations(testified.round.task, 0)[0].evidence.hex()
+        upload = json.loads((folder / f"file-{evidence}").read_bytes())["uploads"]["1"][0]
+        for number, (digest, change) in enumerate(
+            [(evidence, Path.unlink), (upload, Path.unlink), (upload, flip_a_byte)]
+        ):
+            other = Path(shutil.copytree(folder, tmp_path / str(number)))
+            change(other / f"file-{digest}")
+            check = verdict(testified, ArtifactStore(other))
+            assert (check.result, digest in check.detail) == (Result.FAILS, True)
+            assert check.detail.endswith(
+                f"it stays unproven that this is right: hospital {LIAR} was named, and the committee let it stand"
+            )
+        assert run_verify(chain, tmp_path, other, task, "0")[0] == 1
+
+
+@played_once
+@pytest.mark.parametrize(
+    ("named", "voter", "result", "words"),
+    [
+        ([0], Bribed, Result.FAILS, "hospital 0 was named, and the committee let it stand"),
+        ([0, LIAR], Bribed, Result.FAILS, f"hospitals 0, {LIAR} were named, and the committee let it stand"),
+        ([LIAR], Bribed, Result.FAILS, f"hospital {LIAR} was named, but most of the committee said"),
+        ([0], VoterNode, Result.HOLDS, "hospital 0 was named, but most of the committee said"),
+    ],
+)
+def test_committee_that_judged_wrongly_fails_and_one_that_saw_through_holds(
+    testified: Accused, named: list[int], voter: type[VoterNode], result: Result, words: str
+) -> None:
+    with testified.round.chain.undone():
+        name(testified, named, voter)
+        check = verdict(testified)
+        assert check.result is result
+        assert check.detail.startswith(words)
+        upheld = "stand" in words
+        for index in {*named, LIAR}:
+            done = f"{'' if index in named else 'not '}named, {'' if upheld and index in named else 'not '}slashed"
+            why = Reason.CONTRADICTION if index == LIAR else "nothing is shown against it"
+            assert f"hospital {index} ({testified.nodes[index].ledger.address}): {done}; {why}" in check.detail
+
+
+@played_once
+def test_aggregator_that_named_nobody_is_told_whom_the_evidence_gives(testified: Accused, tmp_path: Path) -> None:
+    with testified.round.chain.undone():
+        testified.round.chain.pass_time(2 * WINDOW)
+        testified.round.aggregator.tick(testified.round.task)
+        check = verdict(testified)
+        assert check.result is Result.HOLDS
+        assert check.detail.startswith(f"nobody was named in time; the evidence gives hospital {LIAR}")
+        check = verdict(testified, ArtifactStore(tmp_path))
+        assert (check.result, check.detail.splitlines()[-1]) == (Result.FAILS, "it stays unproven whether anybody did")
+
+
+def test_accused_that_had_no_time_to_testify_are_not_said_to_have_been_silent(
+    local_chain: LocalChain, tmp_path: Path
+) -> None:
+    """The aggregator accuses one cohort, and lets the other one's publication pass."""
+    masked = {"masked": True, "min_cohort_size": 3, "min_hospitals": 3, "cohorts": 2}
+    task = TaskDriver(local_chain, hospitals=6, terms=masked).to_committing()
+    task.commit_all().aggregator.fix_survivors(task.task, 1, 0b111111)
+    task.aggregator.accuse_cohort(task.task, 1, 0, bytes(32), bytes(32))
+    task.pass_deadline()
+    task.tick()
+    report = audit(task.operator, ArtifactStore(tmp_path), task.task, 1)
+    assert (report.subject.outcome, results(report)[Name.CULPRITS]) == ("void (not published)", Result.UNCHECKED)
 
 
 def test_verify_refuses_rounds_without_an_outcome(local_chain: LocalChain, plain: Settled, tmp_path: Path) -> None:
@@ -501,6 +626,83 @@ def test_settlement_fails_where_the_chain_told_of_other_money(canary: Settled) -
         f" but {last.values['amount']} by the rules"
     )
     assert check(replace(books, slashed=[])).result is Result.FAILS
+
+
+# How an accused round can end: void for which reason, and whether who is named is slashed for it then.
+ENDS = {VoidReason.NONE: True, VoidReason.NO_SUMS: True, VoidReason.TOO_FEW_SCORES: False, VoidReason.NOT_OPENED: False}
+NODES = [f"0x{index:02x}" for index in range(4)]
+INDICES = st.sets(st.integers(0, 3))
+REASONS = st.dictionaries(st.integers(0, 3), st.sampled_from(Reason))
+TERMS = driver_params("0xaa", masked=True)
+
+
+def round_state(void: VoidReason, named: set[int], guilty: set[int], viable: int = 0) -> RoundState:
+    plain: dict[str, Any] = dict.fromkeys((field.name for field in fields(RoundState)), 0)
+    outcome = Outcome.VOID if void else Outcome.SETTLED
+    bits = {"named": sum(1 << i for i in named), "guilty": sum(1 << i for i in guilty), "viable_cohorts": viable}
+    return RoundState(**plain | bits | {"outcome": outcome, "void_reason": void, "medians": ()})
+
+
+def slashed_books(hospitals: set[int]) -> Books:
+    """Of round 1; in round 0 all were, and some in round 1 for other things."""
+    for_what = [(0, i, SlashReason.FALSE_UPLOAD) for i in range(4)] + [(1, 3, SlashReason.HARMFUL_COHORT)]
+    for_what += [(1, i, SlashReason.FALSE_UPLOAD) for i in hospitals]
+    told = [
+        Event("Slashed", {"round": round_, "account": NODES[i], "amount": 1, "reason": int(reason)}, 1, 0, "", "")
+        for round_, i, reason in for_what
+    ]
+    return Books([Hospital(node, 1, 1) for node in NODES], [], [], [], told, [], [], [])
+
+
+@given(INDICES.filter(bool), REASONS, st.sampled_from([*ENDS]), st.data())
+def test_naming_holds_if_and_only_if_the_evidence_gives_the_same(
+    named: set[int], found: dict[int, Reason], end: VoidReason, data: st.DataObject
+) -> None:
+    guilty = named if ENDS[end] else set[int]()
+    check = culprits_follow(TERMS, 1, round_state(end, named, guilty), slashed_books(guilty), found)
+    assert check.result is (Result.HOLDS if found.keys() == named else Result.FAILS)
+    lines = check.detail.splitlines()[1:]
+    assert [line.split(":")[0] for line in lines] == [f"hospital {i} ({NODES[i]})" for i in sorted(named | set(found))]
+    assert all(found[i] in line for i, line in zip(sorted(named | set(found)), lines, strict=True) if i in found)
+    # Whoever is right: that others are slashed than the rules say, or guilty, fails.
+    others = data.draw(INDICES.filter(lambda drawn: drawn != guilty))
+    for state, books in [
+        (round_state(end, named, guilty), slashed_books(others)),
+        (round_state(end, named, others), slashed_books(guilty)),
+    ]:
+        assert culprits_follow(TERMS, 1, state, books, found).result is Result.FAILS
+
+
+@given(INDICES.filter(bool), REASONS, st.sampled_from(["", "the evidence proves nothing: it is none"]))
+def test_committee_that_refuses_a_naming_is_right_if_and_only_if_the_evidence_gives_others(
+    named: set[int], found: dict[int, Reason], flaw: str
+) -> None:
+    found = {} if flaw else found
+    state, books = round_state(VoidReason.MISMATCHED, named, set()), slashed_books(set())
+    check = culprits_follow(TERMS, 1, state, books, found, flaw)
+    assert check.result is (Result.FAILS if found.keys() == named else Result.HOLDS)
+    assert flaw in check.detail
+    # It may have meant what was published, where that is its to say: then only a wrong naming tells.
+    published = replace(state, viable_cohorts=1)
+    assert culprits_follow(TERMS, 1, published, books, found, flaw).result is check.result
+    for terms in (replace(TERMS, canaries=True), replace(TERMS, digests=True)):
+        wanted = Result.UNCHECKED if check.result is Result.FAILS else Result.HOLDS
+        assert culprits_follow(terms, 1, published, books, found, flaw).result is wanted
+        assert culprits_follow(terms, 1, published, slashed_books(named), found, flaw).result is Result.FAILS
+
+
+@given(REASONS)
+def test_aggregator_that_names_nobody_is_slashed_whatever_the_evidence_gives(found: dict[int, Reason]) -> None:
+    state = round_state(VoidReason.NOT_PUBLISHED, set(), set())
+    assert culprits_follow(TERMS, 1, state, slashed_books(set()), found).result is Result.HOLDS
+    assert culprits_follow(TERMS, 1, state, slashed_books({2}), found).result is Result.FAILS
+
+
+def test_terms_under_which_a_false_upload_costs_nothing_slash_nobody() -> None:
+    state, found = round_state(VoidReason.NONE, {1}, {1}), {1: Reason.NO_SEED}
+    free = replace(TERMS, harmful_slash_bps=0)
+    assert culprits_follow(free, 1, state, slashed_books(set()), found).result is Result.HOLDS
+    assert culprits_follow(free, 1, state, slashed_books({1}), found).result is Result.FAILS
 
 
 def test_digest_is_of_little_endian_bytes() -> None:

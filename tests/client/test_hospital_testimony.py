@@ -3,133 +3,22 @@
 from __future__ import annotations
 
 import json
-import secrets
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from accused_driver import HOSPITALS, LIAR, ONE, Covered, FalseUpload, Garbage, Silent, accused
 from chain_driver import LocalChain
-from consilium_chain.accusations import find_culprits
-from consilium_chain.artifacts import CHECK_BITS
 from consilium_chain.errors import ArtifactMissing
-from consilium_chain.messages import Part, ReplyCode
-from consilium_chain.views import DOES_NOT_MATCH, Phase, RoundState
+from consilium_chain.views import DOES_NOT_MATCH, Phase
 from consilium_client.hospital import HospitalNode
-from consilium_server.blaming import Statements, make_accusation
-from consilium_server.errors import SumMismatch
-from consilium_server.unmasking import cohort_answers
-from consilium_server.uploads import Answer, Contribution, Upload, sum_cohort
+from consilium_server.blaming import Statements
+from consilium_server.uploads import Upload
 from consilium_zk.blame import Reason
-from consilium_zk.blobs import Blob, add, parse_blob
-from consilium_zk.constants import BYTES_PER_BLOB, BYTES_PER_COMPRESSED_G1
-from consilium_zk.curve import parse_commitment, weighted_sum
+from consilium_zk.blobs import add, parse_blob
 from consilium_zk.errors import EvidenceMalformed
-from consilium_zk.kzg import commit
 from eth_utils.crypto import keccak
-from hospital_driver import WINDOW, Committing, start
-
-HOSPITALS = 4
-LIAR = 3
-ONE = parse_blob((1).to_bytes(32, "big") + bytes(BYTES_PER_BLOB - 32))
-
-
-class FalseUpload(HospitalNode):
-    """Adds one to the first scalar of what it uploads, and signs that."""
-
-    def uploaded(self, round_: int, masked: list[Blob]) -> list[Blob]:
-        return [add([masked[0], ONE]), *masked[1:]]
-
-
-class Covered(FalseUpload):
-    """Says of the mask that it shares with hospital 0 what would make its upload right."""
-
-    def testimony(self, step: int, round_: int, round_state: RoundState) -> bytes:
-        said = super().testimony(step, round_, round_state)
-        if step == 1:
-            return b""
-        accusation = self.ledger.accusations(self.task.number, round_)[0].accusation
-        factor = int.from_bytes(keccak(accusation + bytes(32))[:16], "big")
-        first = parse_commitment(said[:BYTES_PER_COMPRESSED_G1])
-        # It is the higher index, and takes the mask away.
-        return weighted_sum([first, commit(ONE)], [1, -factor]) + said[BYTES_PER_COMPRESSED_G1:]
-
-
-class Silent(FalseUpload):
-    def testimony(self, step: int, round_: int, round_state: RoundState) -> bytes:
-        return b""
-
-
-class Garbage(FalseUpload):
-    """Says something that is neither points nor seeds."""
-
-    def testimony(self, step: int, round_: int, round_state: RoundState) -> bytes:
-        return b"\xff" * 48 * (HOSPITALS - 1)
-
-
-@dataclass
-class Accused:
-    """A statistics round in Blaming, as an honest aggregator brought it there."""
-
-    round: Committing
-    nodes: list[HospitalNode]
-
-    @property
-    def state(self) -> RoundState:
-        return self.round.round_state
-
-    def look(self, *but: int) -> None:
-        """A turn of each node, but of these."""
-        for node in self.nodes:
-            if node.index not in but:
-                node._testify_if_accused(self.round.aggregator.state(self.round.task))
-
-    def testify(self, *but: int) -> None:
-        """Both steps."""
-        for _ in range(2):
-            self.look(*but)
-            self.round.chain.pass_time(WINDOW)
-
-    def judged(self) -> tuple[int, ...]:
-        """What the task's voter says."""
-        return self.round.voter_node()._judged(self.round.aggregator.state(self.round.task), self.state)
-
-    def culprits(self) -> dict[int, Reason]:
-        return find_culprits(self.round.aggregator, self.round.store, self.round.task, 0, self.state)
-
-
-def accused(chain: LocalChain, folder: Path, liar: type[HospitalNode]) -> Accused:
-    round_ = start(chain, folder, HOSPITALS, masked=True)
-    aggregator, task = round_.aggregator, round_.task
-    nodes = [round_.node(index) for index in range(HOSPITALS)]
-    nodes[LIAR] = liar(round_.settings[LIAR])
-    nodes[LIAR].index = LIAR
-    round_.relay(*(round_.signed(node) for node in nodes))
-
-    uploads = {}
-    for node in nodes:
-        reply = round_.ask(node)
-        assert reply.code is ReplyCode.OK
-        uploads[node.index] = Upload([parse_blob(blob) for blob in reply.blobs], reply.body)
-    statements = Statements(aggregator, task, 0)
-    everybody = set(range(HOSPITALS))
-    assert statements.agreeing(everybody, uploads) == everybody
-    aggregator.fix_survivors(task, 0, (1 << HOSPITALS) - 1)
-
-    answers = cohort_answers(aggregator, round_.store, task, 0, (1 << HOSPITALS) - 1, round_.round_state)
-    for node in nodes:
-        answers.take({node.index: Answer(round_.ask(node, part=Part.ANSWER).body)})
-    points, hospitals = aggregator.committed_points(task, 0), aggregator.hospitals(task)
-    parts = [Contribution(upload, points[hospitals[index].node], 1) for index, upload in uploads.items()]
-    with pytest.raises(SumMismatch):
-        sum_cohort(0, parts, [secrets.randbits(CHECK_BITS)], answers.residue())
-    accusation = make_accusation(
-        aggregator, round_.store, task, 0, round_.round_state, statements, uploads, answers.roots()
-    )
-    aggregator.accuse_cohort(task, 0, 0, accusation.accusation, accusation.evidence)
-    assert aggregator.state(task).phase is Phase.BLAMING
-    for node in nodes:  # of what a sponsor would carry
-        round_.set_ether(node, 10**18)
-    return Accused(round_, nodes)
+from hospital_driver import start
 
 
 @pytest.mark.parametrize(
@@ -215,6 +104,7 @@ def test_evidence_that_is_not_what_hospitals_signed_names_nobody(local_chain: Lo
         file | {"statements": file["statements"] | {"0": "00"}},
         file | {"uploads": file["uploads"] | {"0": [other.hex()]}},
         file | {"uploads": {"0": file["uploads"]["0"]}},
+        file | {"uploads": file["uploads"] | {"0": [256 * "00"]}},  # no name of a file
         file | {"roots": file["roots"] | {"0": file["roots"]["1"]}},
         {"statements": file["statements"]},
         [],

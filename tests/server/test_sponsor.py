@@ -176,23 +176,41 @@ def test_hospital_without_ether_stakes_works_earns_and_leaves(scene: Sponsored) 
     assert scene.chain.unaccounted() == 0
 
 
-@pytest.mark.parametrize("masked", [True])
-def test_hospital_without_ether_testifies(scene: Sponsored) -> None:
-    """As much as there is to say: a point for each of 255 others, then a seed."""
+def to_blaming(scene: Sponsored) -> TaskDriver:
+    """The statistics, of hospitals without ether, have no sum."""
     task = scene.task
     task.aggregator.join_as_aggregator(task.task)
     task.nodes = [scene.join(scene.hospital()) for _ in range(3)]
     for judge in task.judges:
         judge.join_as_voter(task.task)
     task.commit_all().publish(accused=[0])
+    return task
+
+
+@pytest.mark.parametrize("masked", [True])
+def test_hospital_without_ether_testifies(scene: Sponsored) -> None:
+    """As much as there is to say: a point for each of 255 others, then a seed."""
+    task = to_blaming(scene)
     points, seeds = secrets.token_bytes(255 * 48), secrets.token_bytes(255 * 32)
-    task.nodes[0].testify(task.task, 0, points)
-    task.pass_to_step(1).nodes[0].testify(task.task, 0, seeds)
+    task.nodes[0].testify(task.task, 0, 0, points)
+    task.pass_to_step(1).nodes[0].testify(task.task, 0, 1, seeds)
     assert task.operator.testimonies(task.task, 0) == ({0: points}, {0: seeds})
     assert [node.connection.ether() for node in task.nodes] == [0, 0, 0]
-    other = call_of(task.nodes[1], "tasks", "testify", task.task + 1, 0, points)
+    other = call_of(task.nodes[1], "tasks", "testify", task.task + 1, 0, 1, points)
     with pytest.raises(SponsorFailed, match="testify is not of its own task"):
         scene.sponsor.carry_out(scene.batch(task.nodes[1], other))
+
+
+@pytest.mark.parametrize("masked", [True])
+def test_testimony_that_a_sponsor_keeps_back_counts_for_no_other_step(scene: Sponsored) -> None:
+    task = to_blaming(scene)
+    hospital = task.nodes[0]
+    kept = scene.batch(hospital, call_of(hospital, "tasks", "testify", task.task, 0, 0, b"points"))
+    task.pass_to_step(1)
+    assert refusal(scene, kept) == "WrongStep"
+    hospital.testify(task.task, 0, 1, b"seeds")
+    assert task.operator.testimonies(task.task, 0) == ({}, {0: b"seeds"})
+    assert refusal(scene, kept) == "BatchNonceWrong"
 
 
 def test_joining_is_all_or_nothing_and_refusals_keep_their_names(scene: Sponsored) -> None:

@@ -30,9 +30,9 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
     }
 
     function _testify(address account) private {
-        uint256 round = _round();
+        (uint256 round, uint256 step) = (_round(), _step());
         vm.prank(account);
-        tasks.testify(id, round, TESTIMONY);
+        tasks.testify(id, round, step, TESTIMONY);
     }
 
     function _name(uint256 hospitals) private {
@@ -43,6 +43,10 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
 
     function _naming() private view returns (uint64) {
         return uint64(tasks.state(id).deadline - WINDOW);
+    }
+
+    function _step() private view returns (uint256) {
+        return block.timestamp < _naming() - WINDOW ? 0 : 1;
     }
 
     /// @dev Cohort 0 is published, the other one accused.
@@ -91,7 +95,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
     }
 
     function _refuseTestifying(address sender, bytes memory refusal) private {
-        _refused(sender, abi.encodeCall(ITaskRounds.testify, (id, _round(), TESTIMONY)), refusal);
+        _refused(sender, abi.encodeCall(ITaskRounds.testify, (id, _round(), 0, TESTIMONY)), refusal);
     }
 
     function _refuseNaming(address sender, uint256 hospitals, bytes memory refusal) private {
@@ -286,6 +290,36 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         }
     }
 
+    /// @dev Who carries it for the hospital can come late or early, and it counts for no step but its own.
+    /// forge-config: default.fuzz.runs = 64
+    function test_testify_countsForNoOtherStep(uint256 offset, uint256 given) public {
+        _toBlaming();
+        address hospital = _hospital(_memberOf(1));
+        vm.warp(block.timestamp + offset % (2 * WINDOW));
+        uint256 step = _step();
+        given %= 4;
+        if (given == step) given = 1 - step;
+        _refused(
+            hospital,
+            abi.encodeCall(ITaskRounds.testify, (id, 1, given, TESTIMONY)),
+            abi.encodeWithSelector(ITaskTypes.WrongStep.selector, id, step, given)
+        );
+    }
+
+    /// @dev Kept back until the second step, what was signed for the first is not the first that counts there.
+    function test_testify_keptBackIsRefusedAndLeavesTheNextStepToTheHospital() public {
+        _toBlaming();
+        address hospital = _hospital(_memberOf(1));
+        bytes memory kept = abi.encodeCall(ITaskRounds.testify, (id, 1, 0, bytes("points")));
+        bytes memory refusal = abi.encodeWithSelector(ITaskTypes.WrongStep.selector, id, 1, 0);
+        vm.warp(_naming() - WINDOW);
+        _refused(hospital, kept, refusal);
+        vm.expectEmit(address(tasks));
+        emit ITaskTypes.Testified(id, 1, hospital, 1, TESTIMONY);
+        _testify(hospital);
+        _refused(hospital, kept, refusal);
+    }
+
     function test_testify_refusals() public {
         _toPublishingOf(_masked(_params()));
         (address accused, address other) = (_hospital(_memberOf(1)), _hospital(_memberOf(0)));
@@ -298,7 +332,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         }
         _refused(
             accused,
-            abi.encodeCall(ITaskRounds.testify, (id, 0, TESTIMONY)),
+            abi.encodeCall(ITaskRounds.testify, (id, 0, 0, TESTIMONY)),
             abi.encodeWithSelector(ITaskTypes.WrongRound.selector, id, 1, 0)
         );
         uint64 naming = _naming();
@@ -320,7 +354,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         _accuse(1);
         _refused(
             hospital,
-            abi.encodeCall(ITaskRounds.testify, (id, 1, TESTIMONY)),
+            abi.encodeCall(ITaskRounds.testify, (id, 1, 0, TESTIMONY)),
             abi.encodeWithSelector(ITaskTypes.WrongRound.selector, id, 2, 1)
         );
         _testify(hospital);

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
+from consilium_chain.accusations import find_culprits
 from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, RecordIncomplete, SettlementInvalid, SpecInvalid
 from consilium_chain.ledger import Ledger, ShownBlinders
@@ -14,7 +16,7 @@ from consilium_chain.views import STATISTICS_ROUND, Outcome, members
 from consilium_client.errors import ClientError
 from consilium_client.replay import PublicRecord
 from consilium_client.task import JoinedTask
-from consilium_zk.errors import ZkError
+from consilium_zk.errors import EvidenceMalformed, ZkError
 
 from consilium_cli.verify import checks
 from consilium_cli.verify.checks import Books, Lanes, Published
@@ -80,6 +82,8 @@ class _Audit:
             skipped = [Name.SUMS, Name.BLOBS, Name.LANES]
             for name in [Name.CANARIES, *skipped] if self._has_canaries else skipped:
                 self.checks.append(unchecked(name, why))
+        if self._state.accused:
+            self.checks.append(self._culprits())
         self.checks.append(self._model(record))
         self.checks.append(self._settlement())
 
@@ -180,6 +184,21 @@ class _Audit:
             return Lanes(spec.statistics_layout, spec.statistics_values, spec.statistics_layout.bits)
         return Lanes(spec.update_layout, spec.lanes, spec.update.bits, None if retreat is None else retreat.lanes)
 
+    # What was not
+
+    def _culprits(self) -> Check:
+        if not checks.was_heard(self._state):
+            return unchecked(Name.CULPRITS, "the round ended before the accused could testify")
+        place = self._params, self._round, self._state, self._books
+        try:
+            found = find_culprits(self._ledger, self._store, self._task, self._round, self._state)
+        except EvidenceMalformed as error:
+            return checks.culprits_follow(*place, {}, str(error))
+        except RECORD_FAULTS as error:
+            left = f"that this is right: {checks.naming(self._state)}" if self._state.named else "whether anybody did"
+            return fails(Name.CULPRITS, f"who broke a sum cannot be recomputed here: {error}\nit stays unproven {left}")
+        return checks.culprits_follow(*place, found)
+
     # What follows
 
     def _model(self, record: PublicRecord | None) -> Check:
@@ -200,8 +219,15 @@ class _Audit:
         return holds(Name.MODEL, f"{' and '.join(one.what for one in found)} re-derived, digest below")
 
     def _settlement(self) -> Check:
+        try:
+            return checks.settlement_follows(self._params, self._round, self._state, self._books)
+        except SettlementInvalid as error:
+            return fails(Name.SETTLEMENT, f"the chain's record is none that a round can leave: {error}")
+
+    @cached_property
+    def _books(self) -> Books:
         ledger, task = self._ledger, self._task
-        books = Books(
+        return Books(
             hospitals=self._hospitals,
             voters=ledger.voters(task),
             cohorts=[ledger.cohort_members(task, self._round, cohort) for cohort in range(self._state.cohorts)],
@@ -211,7 +237,3 @@ class _Audit:
             settled=ledger.task_events("RoundSettled", task),
             revealed=ledger.task_events("ScoresRevealed", task),
         )
-        try:
-            return checks.settlement_follows(self._params, self._round, self._state, books)
-        except SettlementInvalid as error:
-            return fails(Name.SETTLEMENT, f"the chain's record is none that a round can leave: {error}")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 from consilium_chain.ledger import ShownBlinders
+from consilium_chain.payouts import penalty
 from consilium_chain.publishing import Canaries
 from consilium_chain.round_record import RoundRecord, Terms
 from consilium_chain.settlement import Settlement, settle
@@ -19,11 +20,13 @@ from consilium_chain.views import (
     Outcome,
     Role,
     RoundState,
+    SlashReason,
     TaskParams,
     VoidReason,
     Voter,
     members,
 )
+from consilium_zk.blame import Reason
 from consilium_zk.blobs import Blob
 from consilium_zk.canaries import is_turned, published_commitment, read_lanes, seed_commitment
 from consilium_zk.curve import Commitment, weighted_sum
@@ -222,6 +225,82 @@ def lanes_in_range(faults: Mapping[int, str], accepted: int) -> Check:
     aside = f"; out of range, and rightly not accepted: cohort {', '.join(outside)}" if outside else ""
     good = len(faults) - len(outside)
     return holds(Name.LANES, f"{good} of {len(faults)} sums are of values within the quantiser's range{aside}")
+
+
+# --- culprits ------------------------------------------------------------------------------------------------------
+
+
+def was_heard(state: RoundState) -> bool:
+    """Whether the accused had their time to testify: it begins when all other cohorts are published or dropped."""
+    return state.published_cohorts == state.viable_cohorts
+
+
+def naming(state: RoundState) -> str:
+    """Who was named for cohorts without a sum, and what came of it, in words."""
+    if not state.named:
+        return "nobody was named in time"
+    who, several = _hospitals(members(state.named)), state.named.bit_count() > 1
+    if _is_upheld(state):
+        came = "and the committee let it stand"
+    elif state.void_reason is VoidReason.MISMATCHED:
+        came = "but most of the committee said that the round does not match"
+    else:
+        came = "and the round is void for another reason"
+    return f"{who} {'were' if several else 'was'} named, {came}"
+
+
+def culprits_follow(
+    params: TaskParams, round_: int, state: RoundState, books: Books, found: Mapping[int, Reason], flaw: str = ""
+) -> Check:
+    """Whom the evidence on accused cohorts gives, against who was named, what came of it, and who paid for it.
+
+    found: by index of hospital; flaw: why the evidence proves nothing, where it does not. An aggregator that names
+    nobody is slashed whatever the evidence gives.
+    """
+    nodes, named = [hospital.node for hospital in books.hospitals], set(members(state.named))
+    slashed = {
+        event.values["account"]
+        for event in books.slashed
+        if event.values["round"] == round_ and event.values["reason"] == SlashReason.FALSE_UPLOAD
+    }
+    given = f"the evidence gives {_hospitals(sorted(found))}" if found else "by the evidence nobody broke a sum"
+    said = [f"{naming(state)}; {flaw or given}"]
+    for index in sorted(named | found.keys()):
+        done = f"{'' if index in named else 'not '}named, {'' if nodes[index] in slashed else 'not '}slashed"
+        said.append(f"hospital {index} ({nodes[index]}): {done}; {found.get(index, 'nothing is shown against it')}")
+
+    guilty = list(members(state.named)) if _is_upheld(state) else []
+    costs = penalty(params.hospital_bond, params.harmful_slash_bps, params.hospital_bond) > 0
+    paying = sorted(nodes[index] for index in guilty) if costs else []
+    faults = [
+        f"{what} {shown} on chain, but {own} by the rules"
+        for what, shown, own in [
+            ("guilty are hospitals", list(members(state.guilty)), guilty),
+            ("slashed for false uploads are", sorted(slashed), paying),
+        ]
+        if shown != own
+    ]
+    if faults:
+        return fails(Name.CULPRITS, said + faults)
+    is_right, is_refuted = found.keys() == named, state.void_reason is VoidReason.MISMATCHED
+    if is_right and is_refuted:
+        if state.viable_cohorts and (params.digests or params.has_canaries(round_)):
+            said.append("most may have said so for what was published, which of a void round is not checked")
+            return unchecked(Name.CULPRITS, "\n".join(said))
+        said.append("the aggregator named whom it should, unless the evidence was not in the store at that time")
+        return fails(Name.CULPRITS, said)
+    if is_right or is_refuted or not named:
+        return holds(Name.CULPRITS, "\n".join(said))
+    return fails(Name.CULPRITS, said)
+
+
+def _is_upheld(state: RoundState) -> bool:
+    return state.outcome is Outcome.SETTLED or state.void_reason is VoidReason.NO_SUMS
+
+
+def _hospitals(indices: Iterable[int]) -> str:
+    shown = [str(index) for index in indices]
+    return f"hospital{'' if len(shown) == 1 else 's'} {', '.join(shown)}"
 
 
 # --- settlement ----------------------------------------------------------------------------------------------------

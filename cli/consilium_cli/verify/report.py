@@ -29,6 +29,7 @@ class Name(StrEnum):
     SUMS = "sums"
     BLOBS = "blobs"
     LANES = "lanes"
+    CULPRITS = "culprits"
     MODEL = "model"
     SETTLEMENT = "settlement"
 
@@ -38,7 +39,9 @@ class _Plain(BaseModel):
 
 
 class Check(_Plain):
-    """One check. `detail`: what was compared; where it fails, each fault with its values, a line each."""
+    """One check. `detail`: what was compared; where it fails, each fault with its values, a line each; and of accused
+    cohorts a line for each hospital.
+    """
 
     name: Name
     result: Result
@@ -160,6 +163,12 @@ _CLAIMS = (
     ),
     _Claim((Name.LANES,), "Every accepted sum's mean is within the quantiser's range: all lanes were read here."),
     _Claim(
+        (Name.CULPRITS,),
+        "Whom the evidence on accused cohorts gives, if anybody, is said above: recomputed here from commitments and"
+        " from what hospitals signed and testified. It gives no honest hospital that testified in time, unless somebody"
+        " forges signatures or finds collisions of SHA-256 or keccak256.",
+    ),
+    _Claim(
         (Name.MODEL,),
         "Whoever derives from this record gets the bits whose digest is above: the arithmetic is elementwise IEEE in a"
         " fixed order.",
@@ -177,7 +186,7 @@ _LIMITS = (
     "That nobody saw a single update: masks leave nothing in the record that could show it, either way.",
     "That rows were counted truly: a hospital's weight is what it said of itself.",
     "Why a hospital is missing from the sums: whether it or the aggregator kept its upload back.",
-    "Whose doing it is that a cohort has no sum: most of the committee agreed with the aggregator.",
+    "Why a cohort was dropped that nobody is accused of: whether too few answered, or the aggregator gave it up.",
     "That scores are honest: what is accepted follows from the committee's medians.",
     "That cohorts and seats were drawn as the beacon says, and who sent what was entitled to: left to the contract.",
     "That the node tells the truth of its chain, and the address book names these contracts: use a node of your own.",

@@ -50,7 +50,8 @@ interface ITaskRounds is ITaskTypes {
     function accuseCohort(uint256 taskId, uint256 round, uint256 cohort, bytes32 accusation, bytes32 evidence) external;
     /// @notice A hospital of an accused cohort says, in the first third of Blaming, what it masked with, as commitments; and
     ///         in the second shows what it shares with who said otherwise (docs/secure-aggregation.md).
-    function testify(uint256 taskId, uint256 round, bytes calldata testimony) external;
+    /// @param step 0 or 1, which it must be by then: whoever sends it for the hospital cannot have it count for another.
+    function testify(uint256 taskId, uint256 round, uint256 step, bytes calldata testimony) external;
     /// @notice In the last third of Blaming the aggregator names whose doing it is. If most of the committee that is drawn
     ///         then disagree, it is slashed for it, and else they are.
     /// @param hospitals bit map, of accused cohorts; at least one.

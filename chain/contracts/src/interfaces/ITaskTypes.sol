@@ -289,6 +289,8 @@ interface ITaskTypes {
     error TaskUnknown(uint256 taskId);
     error WrongPhase(uint256 taskId, Phase actual, Phase wanted);
     error WrongRound(uint256 taskId, uint256 actual, uint256 given);
+    /// @notice Of testimony in Blaming.
+    error WrongStep(uint256 taskId, uint256 actual, uint256 given);
     error PhaseOver(uint256 taskId, uint64 deadline);
     error PhaseNotOver(uint256 taskId, uint64 deadline);
     error AlreadyJoined(uint256 taskId, address account);

@@ -18,12 +18,13 @@ abstract contract Blaming is TaskBase, ITaskRounds {
     uint256 internal constant STEPS = 3;
 
     /// @inheritdoc ITaskRounds
-    function testify(uint256 taskId, uint256 number, bytes calldata testimony) external {
+    function testify(uint256 taskId, uint256 number, uint256 step, bytes calldata testimony) external {
         (Task storage task, Round storage round) = _open(taskId, Phase.Blaming, number);
         _member(taskId, task, IStaking.Role.Hospital, round.accused);
         uint256 naming = _naming(task);
         if (block.timestamp >= naming) revert PhaseOver(taskId, uint64(naming));
-        uint256 step = block.timestamp < naming - task.params.publishWindow ? 0 : 1;
+        uint256 current = block.timestamp < naming - task.params.publishWindow ? 0 : 1;
+        if (step != current) revert WrongStep(taskId, current, step);
         emit Testified(taskId, number, msg.sender, step, testimony);
     }
 
