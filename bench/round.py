@@ -1,279 +1,396 @@
-"""A verifiable round against the same Flower round without commitments and chain, paired in one run.
+"""The private round against plain Flower and against Flower's SecAgg+, the sides of each size in one run.
 
-Both sides train the same model on the same rows with the same seeds. Plain rounds run before and after the verifiable
-ones, each side's processes alone on the machine, so that a machine that grows slower or faster strikes both alike.
-The first round of every start warms up and does not count.
+Every hospital holds as many rows, however many hospitals there are, and trains one local epoch on them, so that the
+same work is done at every size; they are drawn with replacement from one pool: 100 hospitals could not share 398.
+Seconds are those of bench/own_machines.py, medians without the first round, which warms up.
+
+As a program it measures the sizes that it is given, and leaves what is known of others in the result.
 """
 
 from __future__ import annotations
 
+import argparse
+import dataclasses
+import datetime
+import itertools
 import json
+import signal
+import sys
 import tempfile
-import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
-import plain_flower
+import private_round
+import secaggplus
 import tomli_w
 from children import Child
-from consilium_chain.localnode import LocalNode, free_port
-from consilium_chain.task_spec import TaskSpec
-from consilium_chain.views import Outcome, Phase
-from consilium_cli.demo.chronicle import Chronicle
-from consilium_cli.demo.datasets import DemoData, Frame, deal_wdbc, write_csv
-from consilium_cli.demo.network import Network, Role, build, prepare_output, start
+from consilium_chain.localnode import LocalNode
+from consilium_chain.task_spec import MAX_BLOBS, ModelSpec, TaskSpec
+from consilium_cli.demo.datasets import DemoData, deal_wdbc, write_csv
+from consilium_cli.demo.network import GAS_MONEY, Role, build, prepare_output
 from consilium_cli.demo.options import DemoOptions
-from consilium_cli.demo.processes import Processes
-from consilium_cli.demo.references import row_weight
-from consilium_cli.demo.tally import Evaluator
 from consilium_cli.demo.task_file import TaskSettings, task_spec
 from consilium_client.metrics import accuracy
 from consilium_client.models import predict
 from consilium_client.standardise import Standardiser, table_sums
-from consilium_client.tables import Table, read_table
-from results_store import COLOURS, figure, say, spread, write_figure
+from consilium_client.tables import read_table
+from consilium_zk.packing import LaneLayout
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+from results_store import figure, header, say, write_figure, write_result
 
 SEED = 0
-AIM = 1.5
-POLL = 0.1
-PATIENCE = 240.0  # seconds for one side's rounds
-FAREWELL = 15.0
-PHASES = ("forming", "committing", "uploading", "publishing", "drawing", "scoring", "revealing")
-# Generous: a phase ends as soon as all have done their part, and a missed deadline would be another measurement.
-WINDOWS = {"join": 120, "commit": 120, "upload": 90, "publish": 90, "score": 90, "reveal": 60}
+Told = tuple[list[dict[str, Any]], NDArray[np.float32]]
+RESULTS = Path(__file__).resolve().parent / "results"
+HIDDEN = {100_000: [300, 300], 1_000_000: [970, 1000], 10_000_000: [3150, 3150]}  # widths of the MLP
+# SecAgg+ is made for few neighbours each. With all of 100, Shamir's sharing (in Python) takes the server 150 s a round.
+SHARES = 31
+ROWS = 100  # of a hospital
+WHAT = (
+    "seconds of a round as if every hospital had its own machine (bench/own_machines.py), and wall_s by this machine's"
+    " clock, hospitals one after another; medians without the first round, of the slowest hospital of each stage;"
+    " peak_rss_mb of the server, of the largest hospital, and on the private side of the chain and of all processes"
+    " that make cell proofs, in MiB; helpers_cpu_s of the same two, the chain's with all that it does meanwhile; cpu_s:"
+    " round_s with the server's CPU time and its helpers' in place of its wall time, which grows with whatever else"
+    " this machine does; stages: MiB to and from a hospital, and seconds by part"
+)
+TO_KNOW = (
+    "private is masked and verified: hospitals commit to their updates on chain, and the contract adds the commitments"
+    " up; neither plain Flower nor SecAgg+ shows anybody that a sum is right",
+    "the private round ends with the published sum: how it is judged then is left out, as the others judge nothing;"
+    " canaries are off, with which the contract would add up later",
+    "SecAgg+ as Flower ships it seeds masks with 32 bits of the shared secret, which can all be tried; private masks"
+    " are ChaCha20's under keys of 256 bits",
+    "private updates have `bits` bits a parameter, SecAgg+'s 22 and plain ones 32: time and bytes go by the bits",
+    "training is one epoch of few rows, train_cpu_s: the less there is of it, the larger are ratios to plain Flower",
+    "the chain is anvil, which mines each transaction at once: no block interval is in a round; its work on"
+    " transactions is in server_s, that on hospitals' questions in nobody's",
+    "server_s far above server_cpu_s on a side without helpers says that something else ran on this machine: then only"
+    " cpu_s and cpu_ratio_to_… compare",
+    "of publication `digests` only the sums' hashes go on chain and the sums into a store: no cell proofs are needed",
+)
+SHADES = {
+    "training": "#c9b458",
+    "hospital's other work": "#2f6f9f",
+    "server": "#8a8f98",
+    "chain, cell proofs": "#d9d9d9",
+}
+MOST_PARTS = 14
+RATIOS = {"flower": "plain", "secaggplus": "SecAgg+"}
+MOST_ON_CHAIN = 36  # blobs of a sum that are published as such; of more, hashes
 
 
 @dataclass(frozen=True)
-class Scenario:
-    """A task to measure; `changes` are sections of the demo's task file that differ."""
+class Variant:
+    """How a private round is run. bits: at most; what does not fit into an update's blobs has fewer."""
 
-    name: str
-    label: str
-    changes: dict[str, dict[str, Any]]
-    hospitals: int
-    voters: int
-    rounds: int
-    plain_rounds: int  # before, and again after
+    bits: int
+    value_range: float
+    publication: str
 
-    def spec(self, data: DemoData) -> TaskSpec:
-        demo = task_spec(data, TaskSettings(rounds=self.rounds, windows=WINDOWS, masked=False)).model_dump()
-        return TaskSpec.model_validate({**demo, **{k: {**demo[k], **v} for k, v in self.changes.items()}})
+    @classmethod
+    def parse(cls, text: str) -> Variant:
+        bits, value_range, publication = text.split(":")
+        return cls(int(bits), float(value_range), publication)
 
 
-LOGISTIC = Scenario("logistic", "demo model", {}, hospitals=4, voters=5, rounds=6, plain_rounds=4)
-# value_range and clip_norm are about twice what honest updates of this training show. Every candidate is accepted:
-# what is measured is speed, and both sides should go on from the same model.
-MILLION = Scenario(
-    "mlp-1m",
-    "1M-parameter MLP",
-    {
-        "model": {"name": "mlp", "hidden": [970, 1000]},
-        "training": {"learning_rate": 0.05},
-        "update": {"bits": 8, "value_range": 0.2, "clip_norm": 3.0},
-        "rounds": {"max_weight": 4},
-        "judging": {"accept_floor": -1.0, "harmful_below": -2.0, "tolerance": 1.0},
-    },
-    hospitals=4,
-    voters=3,
-    rounds=4,
-    plain_rounds=4,
+# The largest entries of any update here are about 0.05, in the first round.
+VARIANTS = (Variant(8, 0.2, "digests"), Variant(4, 0.05, "digests"))
+# Clients, parameters, rounds of which the first does not count, and variants besides.
+SIZES = (
+    (10, 1_000_000, 4, (Variant(4, 0.05, "blobs"),)),
+    (30, 1_000_000, 3, ()),
+    (100, 1_000_000, 2, ()),
+    (10, 10_000_000, 3, ()),
 )
+QUICK = ((3, 100_000, 2, ()),)
+WINDOWS = dict.fromkeys(("join", "commit", "upload", "publish", "score", "reveal"), 100_000)  # no deadline is measured
+PATIENCE = 6 * 3600.0  # seconds for one side's rounds
+
+
+def deal(hospitals: int, rows: int, seed: int) -> DemoData:
+    """Wisconsin breast cancer, 30 % of it held out in one piece; each hospital draws `rows` of the rest."""
+    data = deal_wdbc(1, 1, seed)
+    (pool,) = data.hospitals
+    generator = np.random.default_rng(seed)
+    return dataclasses.replace(
+        data,
+        hospital_names=[f"hospital-{index + 1}" for index in range(hospitals)],
+        hospitals=[
+            pool.iloc[generator.integers(len(pool), size=rows)].reset_index(drop=True) for _ in range(hospitals)
+        ],
+    )
+
+
+def training_spec(data: DemoData, params: int, rounds: int = 1, variant: Variant = VARIANTS[0]) -> TaskSpec:
+    """One local epoch, and for the private side the rest of a task: one cohort, equal weights, no canaries.
+
+    As many of the variant's bits as fit into an update's blobs. Raises ValueError where that is none.
+    """
+    demo = task_spec(data, TaskSettings(rounds=rounds, cohorts=1, windows=WINDOWS)).model_dump()
+    spec = {
+        **demo,
+        "model": {"name": "mlp", "hidden": HIDDEN[params]},
+        "training": {**demo["training"], "epochs": 1, "learning_rate": 0.05},
+        "rounds": {**demo["rounds"], "max_weight": 1},
+        "judging": {**demo["judging"], "canaries": False},
+    }
+    count = ModelSpec(**spec["model"]).parameters(data.schema.columns)
+    most = MOST_ON_CHAIN if variant.publication == "blobs" else MAX_BLOBS
+    fitting = (b for b in range(variant.bits, 1, -1) if LaneLayout(b, len(data.hospitals)).blobs_for(count) <= most)
+    bits = next(fitting, None)
+    if bits is None:
+        raise ValueError(f"{count} parameters of {len(data.hospitals)} hospitals take more than {most} blobs")
+    update = {
+        "bits": bits, "value_range": variant.value_range, "clip_norm": 3.0, "publication": variant.publication,
+        "masked": True,
+    }  # fmt: skip
+    return TaskSpec.model_validate({**spec, "update": update})
+
+
+def measure_size(
+    clients: int,
+    params: int,
+    rounds: int,
+    variants: Sequence[Variant] = VARIANTS,
+    rows: int = ROWS,
+    num_shares: float = SHARES,
+    threshold: float = 2 / 3,
+) -> list[dict[str, Any]]:
+    """Rows of plain Flower, of SecAgg+ and of the private round, on the same rows; the first two from the same start.
+
+    `params` is a key of HIDDEN; `num_shares` and `threshold` are SecAggPlusWorkflow's, integers or fractions, but a
+    count above `clients` is all of them. Each variant is a private row.
+    """
+    data = deal(clients, rows, SEED)
+    spec = training_spec(data, params)
+    masked = {"num_shares": min(num_shares, clients), "threshold": threshold, "max_weight": max(rows, 1000)}
+    found, models = [], {}
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        home = Path(folder)
+        features, labels = prepare(home, data, spec)
+        files = [str(home / f"rows-{index}.npz") for index in range(clients)]
+
+        def measured(name: str, about: dict[str, Any], side: Callable[[Path], Told]) -> None:
+            say(f"{name}: {clients} hospitals, {spec.parameters:,} parameters, {rounds} rounds")
+            told, model = side(home / f"{name}-{len(found)}")
+            models[name] = model
+            found.append(
+                {
+                    "name": name,
+                    "date": datetime.date.today().isoformat(),
+                    "clients": clients,
+                    "params": spec.parameters,
+                    "rows": rows,
+                    **about,
+                    **medians(told[1:]),
+                    "peak_rss_mb": {key: round(value) for key, value in told[-1]["peak_rss_mb"].items()},
+                    "accuracy": round(accuracy(labels, predict(spec.model, spec.data.columns, model, features)), 4),
+                    "rounds": rounds - 1,
+                }
+            )
+
+        measured("plain", {}, lambda place: run(place, files, rounds, {}))
+        measured("secaggplus", masked, lambda place: run(place, files, rounds, masked))
+        for variant in variants:
+            task = training_spec(data, params, rounds, variant)
+            about = {"bits": task.update.bits, "blobs": task.update_blobs, "publication": task.update.publication}
+            measured("private", about, lambda place, task=task: run_private(place, data, task))
+    for row in found:
+        row["cpu_s"] = round(row["client_cpu_s"] + row["server_cpu_s"] + sum(row.get("helpers_cpu_s", {}).values()), 4)
+    for place, other in enumerate(RATIOS):
+        for row in found[place + 1 :]:
+            row[f"ratio_to_{other}"] = round(row["round_s"] / found[place]["round_s"], 2)
+            row[f"cpu_ratio_to_{other}"] = round(row["cpu_s"] / found[place]["cpu_s"], 2)
+    found[1]["farthest_from_plain"] = float(f"{np.abs(models['secaggplus'] - models['plain']).max():.2g}")
+    return found
+
+
+def prepare(home: Path, data: DemoData, spec: TaskSpec) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Writes task.toml and each hospital's standardised rows; returns the held-out features and labels."""
+    write_task(home, spec)
+    tables = []
+    for frame in [*data.hospitals, *data.held_out]:
+        write_csv(frame, home / "rows.csv")
+        tables.append(read_table(home / "rows.csv", data.schema))
+    held_out = tables.pop()
+    standardiser = Standardiser.from_sums(np.sum([table_sums(table, data.schema) for table in tables], axis=0))
+    for index, table in enumerate(tables):
+        np.savez(home / f"rows-{index}.npz", features=standardiser.transform(table), labels=table.labels)
+    return standardiser.transform(held_out), held_out.labels
+
+
+def write_task(home: Path, spec: TaskSpec) -> bytes:
+    raw = tomli_w.dumps(spec.model_dump(mode="json")).encode()
+    (home / "task.toml").write_bytes(raw)
+    return raw
+
+
+def run(home: Path, rows: Sequence[str], rounds: int, secure: dict[str, float]) -> Told:
+    """Every round as the server child tells it, and the last model."""
+    home.mkdir()
+    plan = secaggplus.Plan(str(home), str(home.parent / "task.toml"), rows, rounds, SEED, **secure)
+    plan.write(home / "plan.json")
+    with Child([secaggplus.__file__, "server", str(home / "plan.json")], home / "server.log") as child:
+        child.wait(PATIENCE)
+    return json.loads((home / "rounds.json").read_text()), np.load(home / "model.npy", allow_pickle=False)
+
+
+def run_private(home: Path, data: DemoData, spec: TaskSpec) -> Told:
+    """The same of the platform's own rounds, on a chain of their own."""
+    prepare_output(home)
+    options = DemoOptions(hospitals=len(data.hospitals), voters=1, seed=SEED, output=home)
+    with LocalNode() as node:
+        network = build(options, data, write_task(home, spec), node)
+        hospitals = network.of(Role.HOSPITAL)
+        for party in hospitals:
+            network.treasury.connection.send_ether(party.address, GAS_MONEY)  # no sponsor is there to pay for joining
+        (aggregator,), (voter,) = network.of(Role.AGGREGATOR), network.of(Role.VOTER)
+        plan = private_round.Plan(
+            home=str(home),
+            aggregator=str(aggregator.home / "node.toml"),
+            hospitals=[str(party.home / "node.toml") for party in hospitals],
+            voter=str(voter.home / "node.toml"),
+            rounds=spec.rounds.rounds,
+            chain=node.process.pid,
+        )
+        plan.write(home / "plan.json")
+        with Child([private_round.__file__, "server", str(home / "plan.json")], home / "server.log") as child:
+            child.wait(PATIENCE)
+    return json.loads((home / "rounds.json").read_text()), np.load(home / "model.npy", allow_pickle=False)
+
+
+def medians(rounds: Sequence[Any]) -> Any:
+    """Of nested mappings of equal shape: the same mapping of medians."""
+    if isinstance(rounds[0], dict):
+        return {key: medians([one[key] for one in rounds]) for key in rounds[0]}
+    return round(median(rounds), 4)
 
 
 def measure(quick: bool) -> dict[str, Any]:
-    scenarios = [LOGISTIC, MILLION]
-    if quick:
-        scenarios = [Scenario(**{**vars(one), "rounds": 2, "plain_rounds": 2}) for one in scenarios]
-    return {
-        "what": "seconds of a round, medians without each start's first round; uploading ends where the aggregator has"
-        " every upload, publishing is its adding up, checking and sending of the sums",
-        "aim_ratio": AIM,
-        "rows": [measure_scenario(scenario) for scenario in scenarios],
-    }
-
-
-def measure_scenario(scenario: Scenario) -> dict[str, Any]:
-    data = deal_wdbc(scenario.hospitals, scenario.voters, SEED)
-    spec = scenario.spec(data)
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        home = Path(folder)
-        say(f"{scenario.label}: {scenario.plain_rounds} plain rounds")
-        before = plain_side(home / "before", scenario, data, spec)
-        say(f"{scenario.label}: {scenario.rounds} verifiable rounds")
-        rounds, verifiable_accuracy = verifiable_side(home / "verifiable", scenario, data, spec)
-        say(f"{scenario.label}: {scenario.plain_rounds} plain rounds")
-        after = plain_side(home / "after", scenario, data, spec)
-    plain = [one for side in (before, after) for one in side["rounds"][1:]]
-    plain_s = median([one["seconds"] for one in plain])
-    verifiable_s = median([one["seconds"] for one in rounds])
-    phases = {name: round(median([one["phases"][name] for one in rounds]), 3) for name in PHASES}
-    aggregating = sum(phases[name] for name in ("committing", "uploading", "publishing"))
-    return {
-        "name": scenario.name,
-        "model": scenario.label,
-        "clients": scenario.hospitals,
-        "voters": scenario.voters,
-        "cohorts": spec.rounds.cohorts,
-        "params": spec.parameters,
-        "bits": spec.update.bits,
-        "blobs_per_update": spec.update_blobs,
-        "training": spec.training.model_dump(),
-        "plain_s": round(plain_s, 3),
-        "verifiable_s": round(verifiable_s, 3),
-        "ratio_to_flower": round(verifiable_s / plain_s, 2),
-        "ratio_train_to_aggregate": round(aggregating / plain_s, 2),
-        "phases_s": phases,
-        "slowest_hospital": {name: round(median([one[name] for one in rounds]), 3) for name in ("train_s", "commit_s")},
-        "slowest_voter_score_s": round(median([one["score_s"] for one in rounds]), 3),
-        "plain_train_s": round(median([one["train_s"] for one in plain]), 3),
-        "spread": {
-            "plain_s": spread([one["seconds"] for one in plain], 3),
-            "verifiable_s": spread([one["seconds"] for one in rounds], 3),
-        },
-        "accuracy": {"plain": round(after["accuracy"], 4), "verifiable": round(verifiable_accuracy, 4)},
-        "rounds": {"plain": plain, "verifiable": rounds},
-    }
-
-
-# Plain Flower
-
-
-def plain_side(home: Path, scenario: Scenario, data: DemoData, spec: TaskSpec) -> dict[str, Any]:
-    """Runs plain rounds in a child with children of its own; its rounds and the last model's accuracy."""
-    home.mkdir()
-    task_file = home / "task.toml"
-    task_file.write_text(tomli_w.dumps(spec.model_dump(mode="json")))
-    tables = [read_frame(frame, home, data) for frame in data.hospitals]
-    standardiser = Standardiser.from_sums(np.sum([table_sums(table, data.schema) for table in tables], axis=0))
-    rows = [home / f"rows-{index}.npz" for index in range(len(tables))]
-    for table, path in zip(tables, rows, strict=True):
-        np.savez(path, features=standardiser.transform(table), labels=table.labels)
-    plan = plain_flower.Plan(
-        home=str(home),
-        port=free_port(),
-        task_file=str(task_file),
-        rows=[str(path) for path in rows],
-        weights=[row_weight(table.rows, spec) for table in tables],
-        rounds=scenario.plain_rounds,
-        seed=SEED,
-    )
-    plan.write(home / "plan.json")
-    with Child([plain_flower.__file__, "server", str(home / "plan.json")], home / "server.log") as child:
-        child.wait(PATIENCE)
-    held_out = [read_frame(frame, home, data) for frame in data.held_out]
-    features = standardiser.transform(Table(np.concatenate([t.features for t in held_out]), np.zeros(0, np.int64)))
-    model = np.load(home / "model.npy", allow_pickle=False)
-    probabilities = predict(spec.model, spec.data.columns, model, features)
-    return {
-        "rounds": json.loads((home / "rounds.json").read_text()),
-        "accuracy": accuracy(np.concatenate([t.labels for t in held_out]), probabilities),
-    }
-
-
-def read_frame(frame: Frame, folder: Path, data: DemoData) -> Table:
-    write_csv(frame, folder / "rows.csv")
-    return read_table(folder / "rows.csv", data.schema)
-
-
-# The platform
-
-
-def verifiable_side(
-    home: Path, scenario: Scenario, data: DemoData, spec: TaskSpec
-) -> tuple[list[dict[str, Any]], float]:
-    """Runs the task as the demo does, every party a process; its rounds after the first, and the model's accuracy."""
-    options = DemoOptions(hospitals=scenario.hospitals, voters=scenario.voters, seed=SEED, output=home)
-    prepare_output(home)
-    with LocalNode() as node:
-        network = build(options, data, tomli_w.dumps(spec.model_dump(mode="json")).encode(), node)
-        with Processes(home / "logs") as processes:
-            chronicle = Chronicle(network.treasury, network.task, time.monotonic())
-            start(network, processes)
-            follow(network, processes, chronicle)
-            processes.wait(FAREWELL)
-            chronicle.update(processes.lines())
-        rounds = [verifiable_round(network, chronicle, number) for number in range(2, spec.rounds.rounds + 1)]
-        final = Evaluator(network).metrics(spec.rounds.rounds + 1)["accuracy"]
-    return rounds, float(final or 0.0)
-
-
-def follow(network: Network, processes: Processes, chronicle: Chronicle) -> None:
-    """Watches until the task ends. Raises RuntimeError if a process fails or it takes too long."""
-    end = time.monotonic() + PATIENCE
-    while network.treasury.state(network.task).phase is not Phase.ENDED:
-        chronicle.update(processes.lines())
-        for name in processes.ended_badly():
-            raise RuntimeError(f"{name} ended with an error: {processes.errors_of(name)}")
-        if time.monotonic() > end:
-            raise RuntimeError(f"the task did not end within {PATIENCE:.0f} s")
-        time.sleep(POLL)
-    chronicle.update(processes.lines())
-
-
-def verifiable_round(network: Network, chronicle: Chronicle, number: int) -> dict[str, Any]:
-    """Raises RuntimeError unless the round was settled with every hospital in it."""
-    state = network.treasury.round_state(network.task, number)
-    everyone = (1 << len(network.of(Role.HOSPITAL))) - 1
-    if state.outcome is not Outcome.SETTLED or state.survivors != everyone:
-        raise RuntimeError(f"round {number} ended {state.outcome.name} without some: no measurement of a whole round")
-
-    def told(event: str, field: str) -> float:
-        """The slowest party's seconds."""
-        return max(float(line.fields[field]) for line in chronicle.lines_of(event) if line.fields["round"] == number)
-
-    lasted = chronicle.phase_seconds(number)  # of the last round, also how long the nodes took to leave
-    phases = {name: lasted.get(name, 0.0) for name in PHASES}
-    total = sum(phases.values())
-    # The publication moves the task through two phases; what the aggregator does for it begins within the first.
-    publishing = told("published", "seconds")
-    phases["uploading"], phases["publishing"] = phases["uploading"] + phases["publishing"] - publishing, publishing
-    return {
-        "round": number,
-        "seconds": round(total, 3),
-        "phases": {name: round(seconds, 3) for name, seconds in phases.items()},
-        "train_s": told("committed", "train_s"),
-        "commit_s": told("committed", "commit_s"),
-        "score_s": told("scored", "seconds"),
-    }
-
-
-def plot(result: dict[str, Any], folder: Path) -> None:
-    rows = result["rows"]
-    drawn, all_axes = figure(10, 4.2, columns=len(rows))
-    for axes, row in zip(all_axes, rows, strict=True):
-        axes.bar(0, row["plain_s"], color=COLOURS["plain"], width=0.6)
-        axes.text(0, row["plain_s"], f"{row['plain_s']:.1f} s", ha="center", va="bottom")
-        bottom = 0.0
-        for name in PHASES:
-            seconds = row["phases_s"][name]
-            axes.bar(1, seconds, bottom=bottom, color=COLOURS[name], width=0.6)
-            if seconds > 0.04 * row["verifiable_s"]:
-                axes.text(1.34, bottom + seconds / 2, f"{name} {seconds:.1f} s", va="center", fontsize=9)
-            bottom += seconds
-        axes.text(1, bottom, f"{row['verifiable_s']:.1f} s", ha="center", va="bottom")
-        axes.axhline(AIM * row["plain_s"], color="black", linewidth=1, linestyle=":")
-        axes.text(-0.45, AIM * row["plain_s"], f"{AIM} × plain: the aim", ha="left", va="bottom", fontsize=8)
-        axes.set_xticks([0, 1], ["plain Flower", "verifiable"])
-        axes.set_xlim(-0.5, 2.2)
-        axes.set_ylabel("seconds a round")
-        axes.set_title(
-            f"{row['model']}: {row['params']:,} parameters, {row['clients']} hospitals\n"
-            f"{row['ratio_to_flower']:.1f} × plain Flower",
-            loc="left",
-            fontsize=10,
-        )
-    write_figure(folder, "round", drawn)
+    rows = []
+    for clients, params, rounds, besides in QUICK if quick else SIZES:
+        rows += measure_size(clients, params, rounds, (*VARIANTS, *besides))
+    return {"what": WHAT, "to_know": TO_KNOW, "rows": rows}
 
 
 def table(result: dict[str, Any]) -> list[tuple[str, str]]:
     return [
         (
-            f"round, {row['params']:,} parameters",
-            f"{row['verifiable_s']:.2f} s against {row['plain_s']:.2f} s: {row['ratio_to_flower']:.2f} ×"
-            f" (to the published sum {row['ratio_train_to_aggregate']:.2f} ×)",
+            f"{label_of(row)}, {row['clients']} hospitals, {row['params']:,} parameters".replace("\n", ", "),
+            ", ".join(
+                [f"{row['round_s']:.2f} s", *(f"{row[f'ratio_to_{of}']:.2f} × {RATIOS[of]}" for of in ratios_of(row))]
+            ),
         )
         for row in result["rows"]
     ]
+
+
+def ratios_of(row: dict[str, Any]) -> list[str]:
+    return [other for other in RATIOS if f"ratio_to_{other}" in row]
+
+
+def plot(result: dict[str, Any], folder: Path) -> None:
+    """A row of axes for each size: all sides, and what the quickest private side's seconds went into."""
+    sizes = [
+        list(rows) for _, rows in itertools.groupby(result["rows"], key=lambda row: (row["clients"], row["params"]))
+    ]
+    drawn, axes = figure(12, 4.4 * len(sizes), columns=2, rows=len(sizes))
+    for place, rows in enumerate(sizes):
+        plot_sides(axes[2 * place], rows)
+        plot_parts(axes[2 * place + 1], min(rows[2:], key=lambda row: row["round_s"]))
+    write_figure(folder, "round", drawn)
+
+
+def plot_sides(axes: Axes, rows: Sequence[dict[str, Any]]) -> None:
+    for place, row in enumerate(rows):
+        helpers_s = sum(row.get("helpers_cpu_s", {}).values())
+        shares = (row["train_cpu_s"], row["client_cpu_s"] - row["train_cpu_s"], row["server_cpu_s"], helpers_s)
+        bottom = 0.0
+        for (name, colour), seconds in zip(SHADES.items(), shares, strict=True):
+            axes.bar(place, seconds, bottom=bottom, color=colour, width=0.6, label=None if place else name)
+            bottom += seconds
+        ratios = [f"{row[key]:.1f} × {of}" for other, of in RATIOS.items() if (key := f"cpu_ratio_to_{other}") in row]
+        axes.text(place, bottom, "\n".join([f"{row['cpu_s']:.2g} s", *ratios]), ha="center", va="bottom", fontsize=9)
+    axes.set_xticks(range(len(rows)), [label_of(row) for row in rows])
+    axes.set_ylim(0, 1.25 * max(row["cpu_s"] for row in rows))
+    axes.set_ylabel("CPU seconds a round, each hospital on its own machine")
+    axes.set_title(f"{rows[0]['clients']} hospitals, {rows[0]['params']:,} parameters", loc="left")
+    axes.legend(loc="upper left", frameon=False, fontsize=9)
+
+
+def plot_parts(axes: Axes, row: dict[str, Any]) -> None:
+    parts = [
+        (seconds, f"{stage}: {part}", SHADES["hospital's other work" if side == "client" else "server"])
+        for stage, told in row["stages"].items()
+        for side in ("client", "server")
+        for part, seconds in told.get(f"{side}_parts_s", {}).items()
+    ]
+    parts = sorted(parts)[-MOST_PARTS:]
+    axes.barh(range(len(parts)), [seconds for seconds, _, _ in parts], color=[colour for _, _, colour in parts])
+    axes.set_yticks(range(len(parts)), [name for _, name, _ in parts], fontsize=9)
+    axes.set_xlabel("seconds: hospital's by CPU, server's by the clock")
+    axes.set_title(f"{label_of(row)}: what takes longest".replace("\n", " "), loc="left")
+
+
+def label_of(row: dict[str, Any]) -> str:
+    if row["name"] != "private":
+        return {"plain": "plain Flower", "secaggplus": "SecAgg+"}[row["name"]]
+    return f"private ({row['publication']})\n{row['bits']} bits, {row['blobs']} blobs"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--clients", type=int, nargs="+", default=[10])
+    parser.add_argument("--params", type=int, nargs="+", default=[1_000_000], choices=sorted(HIDDEN))
+    parser.add_argument("--rounds", type=int, default=3, help="the first one warms up")
+    parser.add_argument("--rows", type=int, default=ROWS, help="of each hospital")
+    parser.add_argument(
+        "--shares",
+        type=json.loads,
+        default=SHARES,
+        help=f"SecAgg+'s num_shares: a count, at most all clients, or a fraction of them; {SHARES} by default",
+    )
+    parser.add_argument(
+        "--threshold", type=json.loads, default=2 / 3, help="SecAgg+'s reconstruction_threshold: a count or a fraction"
+    )
+    parser.add_argument(
+        "--variants",
+        type=Variant.parse,
+        nargs="+",
+        default=VARIANTS,
+        help="private rounds, a row each: BITS:RANGE:blobs or BITS:RANGE:digests",
+    )
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where the result goes")
+    given = parser.parse_args()
+    if min(given.clients) < 3:
+        parser.error("SecAgg+ takes three clients at least")
+    if given.rounds < 2:
+        parser.error("the first round does not count: --rounds 2 at least")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as an exception, so that children are ended
+    for clients, params in itertools.product(given.clients, given.params):
+        before = header("bench/round.py " + " ".join(sys.argv[1:]))
+        rows = measure_size(clients, params, given.rounds, given.variants, given.rows, given.shares, given.threshold)
+        others = [row for row in known_rows(given.results) if size_of(row) != size_of(rows[0])]
+        result = before | {"what": WHAT, "to_know": TO_KNOW, "rows": sorted([*others, *rows], key=size_of)}
+        write_result(given.results, "round", result)  # a larger size may not fit this machine
+        plot(result, given.results)
+        for about, told in table({"rows": rows}):
+            say(f"{about}: {told}")
+
+
+def known_rows(results: Path) -> list[dict[str, Any]]:
+    path = results / "round.json"
+    return json.loads(path.read_text())["rows"] if path.exists() else []
+
+
+def size_of(row: dict[str, Any]) -> tuple[int, int]:
+    return row["params"], row["clients"]
+
+
+if __name__ == "__main__":
+    main()

@@ -3,7 +3,7 @@
 commit    parameters committed to in a second, and against other ways; what opening and masks cost
 streaming memory of a hospital and of the aggregator, up to 100M parameters
 gas       gas of every transaction of a task on a local chain
-round     a verifiable round against the same Flower round without commitments and chain
+round     a private round against plain Flower and against SecAgg+; an hour
 demo      the whole demo, by the clock
 canaries  how well canaries hide, and from whom
 """

@@ -12,7 +12,7 @@ steps, sums are modulo 2³² (so of at most 1,024 hospitals), 8 bytes a paramete
 float64. Its masks are numpy's Mersenne Twister under 32 bits of the shared secret (`pseudo_rand_gen`): cheaper than a
 stream cipher's, and within reach of whoever tries all seeds. It is measured as it is.
 
-Training is the platform's own, one thread, from the same seeds as bench/plain_flower.py.
+Training is the platform's own, one thread.
 
 Run as a program it is a child of the benchmark: `server PLAN` conducts the rounds and starts `hospitals PLAN FD…`,
 which loads torch once and splits into one process per hospital.

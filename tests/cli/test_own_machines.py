@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 BENCH = Path(__file__).parents[2] / "bench"
 sys.path.append(str(BENCH))
 
-import baselines  # noqa: E402  (programs, no package)
+import round as bench_round  # noqa: E402  (programs, no package)
 from own_machines import ServerClock, Stage, hospital_seconds, round_seconds, server_seconds  # noqa: E402
 
 # Integers, in milliseconds say: what is added up in another order is then the same.
@@ -96,9 +96,9 @@ STAGES = {"plain": ["train"], "secaggplus": ["setup", "share_keys", "collect_mas
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    home = tmp_path_factory.mktemp("baselines")
-    data = baselines.deal(HOSPITALS, ROWS, 0)
-    baselines.prepare(home, data, baselines.training_spec(data, 100_000))
+    home = tmp_path_factory.mktemp("round")
+    data = bench_round.deal(HOSPITALS, ROWS, 0)
+    bench_round.prepare(home, data, bench_round.training_spec(data, 100_000))
     return home
 
 
@@ -108,7 +108,7 @@ def features_and_labels(home: Path, index: int) -> tuple[Any, Any]:
 
 
 def run(home: Path, name: str, rows: list[str], secure: dict[str, float]) -> tuple[dict[str, Any], Any]:
-    (told,), model = baselines.run(home / name, rows, 1, secure)
+    (told,), model = bench_round.run(home / name, rows, 1, secure)
     assert list(told["stages"]) == ["configure", *STAGES[name]]
     return told, model
 
@@ -134,7 +134,7 @@ def test_flowers_rounds_differ_by_what_secagg_rounds_and_are_counted_whole(home:
 def test_a_hospital_that_dies_ends_the_measurement(home: Path) -> None:
     rows = [str(home / f"rows-{index}.npz") for index in range(HOSPITALS - 1)]
     with pytest.raises(RuntimeError, match=f"hospital {HOSPITALS} ended in round 1"):
-        baselines.run(home / "dead", [*rows, str(home / "nothing.npz")], 1, {})
+        bench_round.run(home / "dead", [*rows, str(home / "nothing.npz")], 1, {})
 
 
 # The platform's own round
@@ -142,9 +142,9 @@ def test_a_hospital_that_dies_ends_the_measurement(home: Path) -> None:
 
 def test_a_private_round_is_of_the_same_training_and_is_counted_whole(home: Path) -> None:
     """Masked, summed and read from the public record: the mean of what all hospitals learnt, but for the rounding."""
-    data = baselines.deal(HOSPITALS, ROWS, 0)
-    spec = baselines.training_spec(data, 100_000, rounds=1)
-    (told,), found = baselines.run_private(home / "private", data, spec)
+    data = bench_round.deal(HOSPITALS, ROWS, 0)
+    spec = bench_round.training_spec(data, 100_000, rounds=1)
+    (told,), found = bench_round.run_private(home / "private", data, spec)
     task_file = (home / "private" / "task.toml").read_bytes()
     base = initial_parameters(spec.model, spec.data.columns, int.from_bytes(spec_hash(task_file)[:8], "big"))
     trained = [train(spec, base, *features_and_labels(home, index), 1) for index in range(HOSPITALS)]

@@ -94,6 +94,14 @@ class Sponsored:
         hospital.join_as_hospital(self.task.task, 10, KEY, sealing_key, stake=stake)
         return hospital
 
+    def everybody_joins(self) -> TaskDriver:
+        """Hospitals without ether, and all others with it."""
+        self.task.aggregator.join_as_aggregator(self.task.task)
+        self.task.nodes = [self.join(self.hospital()) for _ in self.task.nodes]
+        for judge in self.task.judges:
+            judge.join_as_voter(self.task.task)
+        return self.task
+
     def batch(self, hospital: Ledger, *calls: Call, nonce: int | None = None, deadline: int = FAR) -> SignedBatch:
         connection = hospital.connection
         assert isinstance(connection, SponsoredConnection)
@@ -146,11 +154,7 @@ def transactions_of(ledger: Ledger) -> int:
 
 
 def test_hospital_without_ether_stakes_works_earns_and_leaves(scene: Sponsored) -> None:
-    task = scene.task
-    task.aggregator.join_as_aggregator(task.task)
-    task.nodes = [scene.join(scene.hospital()) for _ in range(2)]
-    for judge in task.judges:
-        judge.join_as_voter(task.task)
+    task = scene.everybody_joins()
     first = task.nodes[0]
     task.commit_all()  # by transactions of their own
     task.publish()
@@ -178,11 +182,7 @@ def test_hospital_without_ether_stakes_works_earns_and_leaves(scene: Sponsored) 
 
 def to_blaming(scene: Sponsored) -> TaskDriver:
     """The statistics, of hospitals without ether, have no sum."""
-    task = scene.task
-    task.aggregator.join_as_aggregator(task.task)
-    task.nodes = [scene.join(scene.hospital()) for _ in range(3)]
-    for judge in task.judges:
-        judge.join_as_voter(task.task)
+    task = scene.everybody_joins()
     task.commit_all().publish(accused=[0])
     return task
 

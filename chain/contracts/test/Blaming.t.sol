@@ -69,6 +69,15 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         _draw();
     }
 
+    /// @dev Round 1 comes to its end with these hospitals guilty, and these cohorts accepted.
+    function _nameAndSettle(uint256 hospitals, uint256 against, int64[] memory scores, uint256 accepted) private {
+        _nameAndDraw(hospitals);
+        _vote(against, scores);
+        tasks.settle(id, 1);
+        _assertSettled(1, accepted);
+        _sayOf(1, hospitals, ITaskTypes.PayoutReason.FalseUpload, FALSE_UPLOAD);
+    }
+
     /// @dev Of the voters the first `against` say that who is named is not whom they find.
     function _vote(uint256 against, int64[] memory scores) private {
         int64[][] memory ballots = new int64[][](VOTERS);
@@ -441,12 +450,8 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
 
     function test_settle_withoutAnySumPaysTheCommitteeAlone() public {
         _toBlamingAll(_masked(_params()));
-        _nameAndDraw(3);
-        _vote(0, _scores(0));
-        tasks.settle(id, 1);
-        _assertSettled(1, 0);
+        _nameAndSettle(3, 0, _scores(0), 0);
         vm.assertEq(tasks.roundState(id, 1).medians.length, 2);
-        _sayOf(1, 3, ITaskTypes.PayoutReason.FalseUpload, FALSE_UPLOAD);
         _sayOf(1, Bits.below(MEMBERS) & ~uint256(3), ITaskTypes.PayoutReason.NotInSum, 0);
         for (uint256 i = 0; i < VOTERS; ++i) {
             vm.assertEq(_earned(_voter(i)), uint256(100e18) / 3);
@@ -616,20 +621,8 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         _accuse(0);
         _publishDigest(1, _sumCohort(1, 0));
         uint256 culprits = _survivors(1, 0);
-        _nameAndDraw(culprits);
-        _vote(1, _scores(1_000));
-        tasks.settle(id, 1);
-        _assertSettled(1, 2);
-        _sayOf(1, culprits, ITaskTypes.PayoutReason.FalseUpload, FALSE_UPLOAD);
+        _nameAndSettle(culprits, 1, _scores(1_000), 2);
         _says(1, _voter(0), ITaskTypes.PayoutReason.Far, 0);
-    }
-
-    function _publishDigest(uint256 cohort, bytes32 hash) private {
-        uint256 round = _round();
-        bytes32[] memory hashes = new bytes32[](1);
-        hashes[0] = hash;
-        vm.prank(AGGREGATOR);
-        tasks.publishDigests(id, round, cohort, 0, hashes);
     }
 
     // With canaries.
@@ -637,11 +630,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
     /// @dev Of which none are set: there is nothing to open, and nothing to tell the committee's scores by.
     function test_settle_withCanariesAndWithoutAnySumPaysTheCommittee() public {
         _toBlamingAll(_masked(_canaryParams()));
-        _nameAndDraw(4);
-        _vote(1, _constant(0));
-        tasks.settle(id, 1);
-        _assertSettled(1, 0);
-        _sayOf(1, 4, ITaskTypes.PayoutReason.FalseUpload, FALSE_UPLOAD);
+        _nameAndSettle(4, 1, _constant(0), 0);
         _says(1, _voter(0), ITaskTypes.PayoutReason.Far, 0);
         _says(1, _voter(1), ITaskTypes.PayoutReason.Paid, 0);
         vm.assertEq(_earned(_voter(1)), uint256(100e18) / 3);

@@ -16,14 +16,6 @@ contract DigestsTest is CanaryFixture {
         params.digests = true;
     }
 
-    function _publishDigest(uint256 cohort, bytes32 hash) private {
-        uint256 round = _round();
-        bytes32[] memory hashes = new bytes32[](1);
-        hashes[0] = hash;
-        vm.prank(AGGREGATOR);
-        tasks.publishDigests(id, round, cohort, 0, hashes);
-    }
-
     function _toStatisticsScoring(bool canaries) private {
         _propose(_digestParams(canaries));
         _joinAll();

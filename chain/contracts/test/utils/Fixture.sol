@@ -280,6 +280,14 @@ abstract contract Fixture is Test {
         tasks.publish(id, round, cohort, blob, 0, 1);
     }
 
+    function _publishDigest(uint256 cohort, bytes32 hash) internal {
+        uint256 round = _round();
+        bytes32[] memory hashes = new bytes32[](1);
+        hashes[0] = hash;
+        vm.prank(AGGREGATOR);
+        tasks.publishDigests(id, round, cohort, 0, hashes);
+    }
+
     function _setBlob(bytes32 hash) internal {
         bytes32[] memory hashes = new bytes32[](1);
         hashes[0] = hash;
