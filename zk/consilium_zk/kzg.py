@@ -19,9 +19,9 @@ import ckzg
 from eth_utils.crypto import keccak
 from py_arkworks_bls12381 import G1Point, Scalar
 
-from .blobs import Blob, combine, parse_blob, to_scalars
+from .blobs import Blob, add, combine, parse_blob, to_scalars
 from .constants import BLS_MODULUS, BYTES_PER_FIELD_ELEMENT, FIELD_ELEMENTS_PER_BLOB, OPENING_TAG, USABLE_SCALARS
-from .curve import Commitment, compressed, decompress, parse_commitment, weighted_sum
+from .curve import GENERATOR, Commitment, compressed, decompress, parse_commitment, weighted_sum
 from .encoding import address, bytes32, uint256
 from .errors import (
     ArgumentInvalid,
@@ -105,12 +105,19 @@ def setup() -> Any:
     return ckzg.load_trusted_setup(str(setup_path()), 0)
 
 
-def commit(blob: Blob) -> Commitment:
+def commit(blob: Blob, near: int = 0) -> Commitment:
     """The commitment to a blob. Hides it only if a scalar of it is random. Raises BlobMalformed.
+
+    near: any integer; the commitment is the same. It is taken from every scalar, and what it commits to is added again.
+    Libraries add up scalars by signed digits of some ten bits and skip those that are zero: where most lanes are as in
+    `LaneLayout.near`, most digits are, and it takes a quarter of the time. Who times it learns about how many.
 
     A process that opens nothing, a voter's say, never loads ckzg's setup, 1.5 s: it adds up the Lagrange points, 0.1 s
     to load and then half as fast again.
     """
+    if near:
+        everywhere = Blob(_scalar_bytes(near % BLS_MODULUS) * FIELD_ELEMENTS_PER_BLOB)
+        return weighted_sum([commit(add([parse_blob(blob)], [everywhere])), GENERATOR], [1, near])
     if not setup.cache_info().currsize:
         return commit_by_points(blob)
     try:
