@@ -8,7 +8,7 @@ the model's parameters is then left out.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 from consilium_zk.blobs import Blob
@@ -91,7 +91,7 @@ class PublishedSums:
         valid = [found for found in sums if found is not None]
         if not valid:
             return None
-        lanes = np.add.reduce([found.lanes for found in valid], axis=0, dtype=np.uint64)
+        lanes = reduce(np.add, [found.lanes for found in valid])
         return CohortSum(lanes, sum(found.weight for found in valid))
 
     def retreat(self, round_: int) -> Retreat:
