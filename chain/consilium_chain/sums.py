@@ -8,7 +8,7 @@ the model's parameters is then left out.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 from consilium_zk.blobs import Blob
@@ -46,8 +46,8 @@ class Retreat:
 
     @cached_property
     def points(self) -> list[Commitment]:
-        """The commitment to each blob; 30 ms a blob, 1 in the first training round."""
-        return retreat_points(self.blobs)
+        """The commitment to each blob; up to 30 ms a blob, of which the first training round has one."""
+        return retreat_points(self.blobs, self.layout)
 
     @cached_property
     def digest(self) -> bytes:
@@ -91,7 +91,7 @@ class PublishedSums:
         valid = [found for found in sums if found is not None]
         if not valid:
             return None
-        lanes = np.add.reduce([found.lanes for found in valid], axis=0, dtype=np.uint64)
+        lanes = reduce(np.add, [found.lanes for found in valid])
         return CohortSum(lanes, sum(found.weight for found in valid))
 
     def retreat(self, round_: int) -> Retreat:
@@ -103,7 +103,7 @@ class PublishedSums:
         return self._retreats[round_]
 
     def prepare(self, round_: int) -> None:
-        """Derives ahead, once, what takes 30 ms a blob in a canary round: its retreat. Raises as `accepted`."""
+        """Derives ahead, once, what takes up to 30 ms a blob in a canary round: its retreat. Raises as `accepted`."""
         if self._has_canaries(round_):
             _ = self.retreat(round_).points
 

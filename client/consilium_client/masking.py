@@ -53,6 +53,7 @@ class Masking:
             write_private_file(self._key_file, secrets.token_bytes(BYTES_PER_KEY))
         self._private = self._key_file.read_bytes()
         self.sealing_key = public_key(self._private)
+        self._cohorts: dict[tuple[int, int], MaskedCohort] = {}  # the latest, by round and members
 
     def require_key(self, index: int) -> None:
         """Raises SealingKeyLost where this hospital announced another key than it has: it could open nothing."""
@@ -130,7 +131,10 @@ class Masking:
         return MaskingHospital(index, seed, self._private, self._cohort(round_, cohort))
 
     def _cohort(self, round_: int, cohort: int) -> MaskedCohort:
-        return masked_cohort(self._ledger, self._task, round_, cohort)
+        """Read from the chain once: its keys do not change any more."""
+        if (round_, cohort) not in self._cohorts:
+            self._cohorts = {(round_, cohort): masked_cohort(self._ledger, self._task, round_, cohort)}
+        return self._cohorts[round_, cohort]
 
     def _dealings(self, round_: int, cohort: int) -> dict[int, Dealing]:
         return read_dealings(self._ledger, self._store, self._task, round_, self._cohort(round_, cohort))

@@ -22,6 +22,8 @@ from consilium_client.task import JoinedTask
 
 Vector = NDArray[np.float32]
 
+_CHUNK = 1 << 15  # values at a time, which stay in cache, and need no other memory of the model's size
+
 
 class PublicRecord:
     """Derives a task's models from chain and artifact store, and keeps what it derived.
@@ -74,4 +76,8 @@ class PublicRecord:
     def _apply(self, base: Vector, total: CohortSum | None) -> Vector:
         if total is None:
             return base
-        return base + self._quantiser.dequantise_mean(total.lanes, total.weight).astype(np.float32)
+        model = base.copy()
+        for start in range(0, model.size, _CHUNK):
+            part = slice(start, start + _CHUNK)
+            model[part] += self._quantiser.dequantise_mean(total.lanes[part], total.weight).astype(np.float32)
+        return model

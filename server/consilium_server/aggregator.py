@@ -25,6 +25,7 @@ from consilium_chain.views import STATISTICS_ROUND, Phase, Role, RoundState, Tas
 from consilium_zk.curve import to_eip2537
 from consilium_zk.errors import DealingInvalid, EvidenceMalformed
 from consilium_zk.kzg import setup
+from consilium_zk.secure_aggregation import MaskedCohort
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
@@ -81,6 +82,7 @@ class Aggregator:
         self._collection_round = -1
         self._relayable: dict[int, SignedUpdate] = {}
         self._unsound: set[int] = set()  # hospitals whose dealing is none
+        self._masked_cohorts: dict[tuple[int, int], MaskedCohort] = {}  # by round and members
         self._answers: tuple[int, dict[int, CohortAnswers]] = -1, {}  # of which round, by cohort
         self._refused: tuple[int, Step] | None = None  # in which round, and what of it
         self._statements: Statements | None = None
@@ -186,10 +188,12 @@ class Aggregator:
 
     def _sound(self, collection: Collection, round_state: RoundState) -> dict[int, SignedUpdate]:
         """Signed updates to be relayed. In a masked task: with a sound dealing, which is stored before it is named."""
-        for index in collection.signed.keys() - self._relayable.keys() - self._unsound:
+        new = collection.signed.keys() - self._relayable.keys() - self._unsound
+        cohorts = self._members(round_state, collection.round) if new else []
+        for index in new:
             signed = collection.signed[index]
             try:
-                self._store_dealing(collection.round, index, signed.dealing, round_state)
+                self._store_dealing(collection.round, index, signed.dealing, cohorts)
             except DealingInvalid as error:
                 emit("dealing-refused", round=collection.round, hospital=index, error=str(error))
                 self._unsound.add(index)
@@ -197,14 +201,21 @@ class Aggregator:
                 self._relayable[index] = signed.update
         return self._relayable
 
-    def _store_dealing(self, round_: int, index: int, dealing: bytes, round_state: RoundState) -> None:
+    def _store_dealing(self, round_: int, index: int, dealing: bytes, cohorts: Sequence[int]) -> None:
         """Raises DealingInvalid."""
-        cohort = next((c for c in self._members(round_state, round_) if c >> index & 1), None)
+        cohort = next((c for c in cohorts if c >> index & 1), None)
         if self.params.masked and cohort is not None:
-            masked_cohort(self.ledger, self.number, round_, cohort).parse(index, dealing)
+            self._masked_cohort(round_, cohort).parse(index, dealing)
             self.store.put_file(dealing)
         elif dealing:
             raise DealingInvalid("nothing is to be dealt here")
+
+    def _masked_cohort(self, round_: int, cohort: int) -> MaskedCohort:
+        """A cohort, by its members' bit map; read from the chain once a round, for its keys do not change any more."""
+        key_of = round_, cohort
+        if key_of not in self._masked_cohorts:
+            self._masked_cohorts[key_of] = masked_cohort(self.ledger, self.number, round_, cohort)
+        return self._masked_cohorts[key_of]
 
     def _collection(self, grid: Grid, nodes: dict[int, int], round_: int) -> Collection:
         if self._collection_round != round_ or self._collected is None:
@@ -213,7 +224,7 @@ class Aggregator:
             blobs = self._blob_count(round_)
             masked = self.params.masked
             self._collected = Collection(grid, nodes, addresses, contract, self.number, round_, blobs, masked)
-            self._relayable, self._unsound = {}, set()
+            self._relayable, self._unsound, self._masked_cohorts = {}, set(), {}
             self._committer = Committer(self.ledger, self.number, round_, addresses)
             self._collection_round = round_
         return self._collected
@@ -279,7 +290,7 @@ class Aggregator:
         survivors = 0
         for cohort in members(round_state.viable_cohorts):
             present = self._members(round_state, state.round)[cohort]
-            masked = masked_cohort(self.ledger, self.number, state.round, present)
+            masked = self._masked_cohort(state.round, present)
             dealings = read_dealings(self.ledger, self.store, self.number, state.round, masked)
             agreeing = self._statements_of(state.round).agreeing(set(dealings), self._uploads(state.round))
             uploaded = sum(1 << index for index in agreeing) & arrived & round_state.committed

@@ -14,6 +14,7 @@ EDGES = [
     *((1 << b) + e for b in (32, 64, 128, 224, 254) for e in (-1, 0, 1)),
 ]
 SCALARS = st.one_of(st.sampled_from(EDGES), st.integers(0, BLS_MODULUS - 1)).map(lambda s: s % BLS_MODULUS)
+FACTORS = st.one_of(st.sampled_from([0, 1, 2**128 - 1, BLS_MODULUS - 1, BLS_MODULUS]), st.integers())
 
 
 def filled(scalars: list[int]) -> blobs.Blob:
@@ -64,6 +65,37 @@ def test_add_of_many_equals_scale() -> None:
     assert blobs.add([blob] * 300) == blobs.scale(blob, 300)
     assert blobs.add([], [blob] * 300) == blobs.scale(blob, -300)
     assert blobs.add([blob]) == blob
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(st.lists(SCALARS, min_size=1, max_size=16), FACTORS), min_size=1, max_size=20))
+def test_combine_sums_every_scalar_times_its_factor(terms: list[tuple[list[int], int]]) -> None:
+    """As many blobs as make three groups, a factor more than there are blobs, which stays unread."""
+    parts, factors = [filled(scalars) for scalars, _ in terms], [factor for _, factor in terms]
+    expected = [0] * 4096
+    for blob, factor in zip(parts, factors, strict=True):
+        expected = [e + factor * s for e, s in zip(expected, blobs.to_scalars(blob), strict=True)]
+    remaining = iter([*factors, 7])
+    assert blobs.to_scalars(blobs.combine(parts, remaining)) == [e % BLS_MODULUS for e in expected]
+    assert list(remaining) == [7]
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 16, 100])
+@pytest.mark.parametrize("factor", [1, 2**128 - 1, BLS_MODULUS - 1])
+def test_combine_holds_at_its_limits(count: int, factor: int) -> None:
+    """Where digits, their products and the quotient are largest."""
+    scalars = [BLS_MODULUS - 1, (0x73EC << 240) - 1, (1 << 254) - 1, 0]
+    combined = blobs.combine([filled(scalars)] * count, [factor] * count)
+    assert combined == filled([count * factor * scalar % BLS_MODULUS for scalar in scalars])
+
+
+def test_combine_refuses_nothing_missing_factors_and_wrong_lengths() -> None:
+    blob = field_blob(1)
+    for parts, factors in (([], []), ([], [1]), ([blob], []), ([blob] * 9, [1] * 8)):
+        with pytest.raises(ShapeWrong):
+            blobs.combine(parts, factors)
+    with pytest.raises(BlobMalformed):
+        blobs.combine([blob, blobs.Blob(blob[:-1])], [1, 1])
 
 
 def test_negate_adds_to_zero() -> None:

@@ -236,7 +236,7 @@ def test_published_commitment_commits_to_the_published_blob(turned: bool, random
         updates, _ = updates_of(layout, weights, random)
         total = sum_of(updates, weights)
         published = published_blob(total, retreat, sum(weights), layout, turned)
-        (point,) = retreat_points([retreat])
+        (point,) = retreat_points([retreat], layout)
         committed = weighted_sum([commit(blob) for blob in updates], weights)
         found = published_commitment(committed, sum(weights), blinders(total), point, layout, turned)
         assert found == commit(published)
@@ -327,7 +327,7 @@ def test_retreat_points_commit_to_each_blob_in_order(random: np.random.Generator
     layout = LaneLayout(17, 64)
     lanes = retreat_lanes(random.integers(-(2**16), 2**16, 2 * layout.lanes_per_blob), 16)
     first, second = pack(lanes, layout)
-    points = retreat_points([first, second, first])
+    points = retreat_points([first, second, first], layout)
     assert points == [commit(first), commit(second), commit(first)]
     assert retreat_digest(points) != retreat_digest(points[:2])
     assert retreat_digest(points) != retreat_digest([points[1], points[0], points[2]])

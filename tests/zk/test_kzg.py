@@ -73,8 +73,9 @@ def test_commit_hides_lanes_behind_either_blinder() -> None:
 
 def test_commit_refuses_what_is_not_a_blob() -> None:
     for raw in (b"", bytes(BYTES_PER_BLOB - 1), b"\xff" * BYTES_PER_BLOB):
-        with pytest.raises(BlobMalformed):
-            kzg.commit(blobs.Blob(raw))
+        for near in (0, 5):
+            with pytest.raises(BlobMalformed):
+                kzg.commit(blobs.Blob(raw), near)
 
 
 @settings(max_examples=5)
@@ -262,13 +263,17 @@ def test_commit_by_points_equals_the_library(seed: int) -> None:
     assert kzg.commit_by_points(blob) == kzg.commit(blob)
 
 
-@given(seed=st.integers(0, 2**32), factors=st.lists(st.integers(0, 2**128 - 1), min_size=3, max_size=3))
-@settings(max_examples=5)
-def test_combine_is_the_sum_of_scaled_blobs(seed: int, factors: list[int]) -> None:
-    parts = [field_blob(seed + index) for index in range(3)]
-    assert blobs.combine(parts, factors) == blobs.add(
-        [blobs.scale(part, factor) for part, factor in zip(parts, factors, strict=True)]
-    )
+@given(
+    seed=st.integers(0, 2**32),
+    near=st.one_of(st.sampled_from([1, -1, BLS_MODULUS - 1, BLS_MODULUS, 2**256]), st.integers(0, BLS_MODULUS - 1)),
+)
+@settings(max_examples=8)
+def test_commit_is_the_same_whatever_it_is_near(seed: int, near: int) -> None:
+    layout, random = LaneLayout(8, 10), np.random.default_rng(seed)
+    lanes = random.integers(126, 129, layout.lanes_per_blob, dtype=np.uint64)
+    update = blobs.with_blinders(pack(lanes, layout)[0], near % BLS_MODULUS, seed)
+    for blob in (update, field_blob(seed)):
+        assert kzg.commit(blob, near) == kzg.commit(blob, layout.near(127)) == kzg.commit(blob)
 
 
 def test_commits_to_tells_a_wrong_blob_and_a_swapped_pair() -> None:
@@ -280,11 +285,7 @@ def test_commits_to_tells_a_wrong_blob_and_a_swapped_pair() -> None:
     assert not kzg.commits_to([parts[1], parts[0], parts[2]], commitments, factors)
 
 
-def test_combine_refuses_a_missing_factor() -> None:
-    with pytest.raises(ShapeWrong):
-        blobs.combine([field_blob(1)], [])
-    with pytest.raises(ShapeWrong):
-        blobs.combine([], [])
+def test_open_combined_refuses_nothing() -> None:
     with pytest.raises(ShapeWrong):
         kzg.open_combined([], kzg.Challenge(3, 5))
 

@@ -127,6 +127,16 @@ def draw_blinders(random: np.random.Generator) -> tuple[int, int]:
     return tuple(int.from_bytes(random.bytes(48), "big") % BLS_MODULUS for _ in range(2))  # type: ignore[return-value]
 
 
+@given(layouts(), st.data())
+def test_near_leaves_the_highest_lane_of_scalars_that_hold_nothing_else(
+    layout: LaneLayout, data: st.DataObject
+) -> None:
+    lane = data.draw(st.integers(0, 2**layout.bits - 2))
+    (blob,) = pack(np.full(layout.lanes_per_blob, lane, np.uint64), layout)
+    left = blobs.to_scalars(blob)[0] - layout.near(lane)
+    assert left == lane << (layout.lanes_per_scalar - 1) * layout.lane_bits
+
+
 def test_pack_refuses_a_lane_above_the_bound() -> None:
     layout = LaneLayout(8, 60)
     lanes = np.full(200_000, 254, dtype=np.uint64)

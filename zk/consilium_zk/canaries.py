@@ -180,9 +180,10 @@ def published_commitment(
     return weighted_sum(points, [sign, ones, first, second, -weight if turned else 0])
 
 
-def retreat_points(retreat: Sequence[Blob]) -> list[Commitment]:
-    """The commitment to each blob of a round's retreat, the same for all cohorts. 30 ms a blob that differs."""
-    points = {blob: commit(blob) for blob in set(retreat)}
+def retreat_points(retreat: Sequence[Blob], layout: LaneLayout) -> list[Commitment]:
+    """The commitment to each blob of a round's retreat, the same for all cohorts. Up to 30 ms a blob that differs."""
+    near = layout.near(_middle(1, layout))
+    points = {blob: commit(blob, near) for blob in set(retreat)}
     return [points[blob] for blob in retreat]
 
 

@@ -8,6 +8,7 @@ or `from_eip2537`, which check curve, subgroup and that the encoding is the only
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NewType
 
 from py_arkworks_bls12381 import G1Point, Scalar
@@ -25,6 +26,10 @@ _COORDINATE = 48
 _PADDED = 64
 _PADDING = bytes(_PADDED - _COORDINATE)
 
+# A round meets each of its points several times: signed, on chain, in sums, in calldata. A root and the check of the
+# subgroup, 0.1 ms, once for each; all of them take a few MiB.
+_decompressed = lru_cache(maxsize=1 << 14)(G1Point.from_compressed_bytes)
+
 
 def parse_commitment(raw: bytes) -> Commitment:
     """`raw` as a commitment; the point at infinity counts as one. Raises PointMalformed."""
@@ -36,7 +41,7 @@ def decompress(raw: bytes, what: str) -> G1Point:
     if len(raw) != BYTES_PER_COMPRESSED_G1:
         raise PointMalformed(what, f"{len(raw)} bytes instead of {BYTES_PER_COMPRESSED_G1}")
     try:
-        point = G1Point.from_compressed_bytes(raw)
+        point = _decompressed(bytes(raw))
     except ValueError as error:
         raise PointMalformed(what, "not on the curve, outside the subgroup, or badly encoded") from error
     # The library takes any flags and bytes behind the infinity bit.

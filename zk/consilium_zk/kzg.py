@@ -19,9 +19,9 @@ import ckzg
 from eth_utils.crypto import keccak
 from py_arkworks_bls12381 import G1Point, Scalar
 
-from .blobs import Blob, combine, parse_blob, to_scalars
+from .blobs import Blob, add, combine, parse_blob, to_scalars
 from .constants import BLS_MODULUS, BYTES_PER_FIELD_ELEMENT, FIELD_ELEMENTS_PER_BLOB, OPENING_TAG, USABLE_SCALARS
-from .curve import Commitment, compressed, decompress, parse_commitment, weighted_sum
+from .curve import GENERATOR, Commitment, compressed, decompress, parse_commitment, weighted_sum
 from .encoding import address, bytes32, uint256
 from .errors import (
     ArgumentInvalid,
@@ -105,12 +105,19 @@ def setup() -> Any:
     return ckzg.load_trusted_setup(str(setup_path()), 0)
 
 
-def commit(blob: Blob) -> Commitment:
+def commit(blob: Blob, near: int = 0) -> Commitment:
     """The commitment to a blob. Hides it only if a scalar of it is random. Raises BlobMalformed.
+
+    near: any integer; the commitment is the same. It is taken from every scalar, and what it commits to is added again.
+    Libraries add up scalars by signed digits of some ten bits and skip those that are zero: where most lanes are as in
+    `LaneLayout.near`, most digits are, and it takes a quarter of the time. Who times it learns about how many.
 
     A process that opens nothing, a voter's say, never loads ckzg's setup, 1.5 s: it adds up the Lagrange points, 0.1 s
     to load and then half as fast again.
     """
+    if near:
+        everywhere = Blob(_scalar_bytes(near % BLS_MODULUS) * FIELD_ELEMENTS_PER_BLOB)
+        return weighted_sum([commit(add([parse_blob(blob)], [everywhere])), GENERATOR], [1, near])
     if not setup.cache_info().currsize:
         return commit_by_points(blob)
     try:
@@ -124,7 +131,7 @@ def commits_to(blobs: Iterable[Blob], commitments: Sequence[Commitment], factors
 
     `factors` are uniform below 2^128, drawn after blobs and commitments are fixed and known to nobody before: then a
     wrong pair passes with a chance of 2^-128 (small-exponent batch test; Bellare, Garay, Rabin 1998). A blob costs
-    2 ms this way instead of 30, and one is in memory at a time. Raises ShapeWrong, PointMalformed.
+    less than 1 ms this way instead of 30, in memory of a few dozen. Raises ShapeWrong, PointMalformed.
     """
     expected, remaining = weighted_sum(commitments, factors), iter(factors)
     combined = combine(blobs, remaining)
@@ -253,7 +260,7 @@ def challenge(
 
 
 def open_combined(blobs: Iterable[Blob], challenge: Challenge) -> Opening:
-    """The opening that answers a challenge: one, whatever the number of blobs, of which one is in memory at a time.
+    """The opening that answers a challenge: one, whatever the number of blobs, in memory of a few dozen.
 
     Raises ShapeWrong where there is no blob, ChallengeOnDomain, BlobMalformed.
     """

@@ -67,6 +67,14 @@ class LaneLayout:
             raise ArgumentInvalid("count", count, "at least 1")
         return -(-count // self.lanes_per_blob)
 
+    def near(self, lane: int) -> int:
+        """The scalar that holds `lane` in all its lanes but the highest, for `kzg.commit`.
+
+        Taken from a scalar of lanes about that, it leaves few bits in each. The highest lane stays, for it makes the
+        whole positive: of a negative number, modulo the group order, no digit is zero.
+        """
+        return lane * sum(1 << (index * self.lane_bits) for index in range(self.lanes_per_scalar - 1))
+
     def max_sum(self, weight: int) -> int:
         """The most that a lane can hold in an honest sum of this total weight.
 

@@ -126,16 +126,19 @@ def clip_norm(vector: NDArray[np.floating[Any]], max_norm: float) -> NDArray[np.
     if not (math.isfinite(max_norm) and max_norm > 0):
         raise ArgumentInvalid("max_norm", max_norm, "positive and finite")
     wide = vector.astype(np.float64, copy=False)
-    largest = float(np.abs(wide).max(initial=0.0))
-    if not math.isfinite(largest):
+    lowest, highest = float(wide.min(initial=0.0)), float(wide.max(initial=0.0))
+    if not (math.isfinite(lowest) and math.isfinite(highest)):
         raise NotFinite(int(np.isfinite(wide).argmin()))
+    largest = max(-lowest, highest)
     if largest == 0.0:
         return wide
     # Relative to the largest entry, so that squares of huge or tiny values neither overflow nor vanish.
-    relative_norm = float(np.linalg.norm(wide / largest))
+    relative = wide / largest
+    relative_norm = float(np.linalg.norm(relative))
     if relative_norm <= max_norm / largest:
         return wide
-    return (wide / largest) * (max_norm / relative_norm)
+    relative *= max_norm / relative_norm
+    return relative
 
 
 def _require_floats(name: str, array: NDArray[np.floating[Any]]) -> None:
