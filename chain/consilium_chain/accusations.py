@@ -119,6 +119,9 @@ def _evidence(
     for index, signed in shown.statements.items():
         if index not in case.dealings or not statements.is_by(hospitals[index].node, signed):
             raise EvidenceMalformed(f"the statement of hospital {index} is not what it signed")
+    # Before any is read: what is not of so many blobs is no survivor's upload, and may be of any number.
+    if odd := [index for index, blobs in shown.uploads.items() if len(blobs) != case.blobs]:
+        raise EvidenceMalformed(f"the uploads of hospitals {odd} are not of {case.blobs} blobs")
     survivors = set(case.survivors)
     points, seeds = testimonies
     return Evidence(

@@ -51,6 +51,9 @@ MAX_BLOBS_PER_TRANSACTION = 6
 TRANSACTION_GAS_LIMIT = 16_777_216  # EIP-7825
 EXECUTE = "execute"  # of SponsoredAccount
 MULTICALL = "multicall"  # of Tasks
+# Of a transaction's trace what it returned, and no step. Without a tracer: with one, anvil (1.7.1) carries out the
+# transaction again, and stops for good where a block is mined meanwhile.
+_LAST_WORD = {"disableStorage": True, "disableStack": True, "enableMemory": False, "limit": 1}
 
 # eth-account computes commitments and cell proofs while it signs, and loads the ceremony setup anew, two seconds, for
 # each: it is handed those of the sidecars instead.
@@ -346,12 +349,9 @@ class Connection:
 
     def _why_refused(self, digest: HexBytes, call: str) -> Refused:
         """The named error of a transaction that the chain carried and the contract refused."""
-        trace = self._web3.provider.make_request(
-            "debug_traceTransaction",  # type: ignore[arg-type]
-            [digest.to_0x_hex(), {"tracer": "callTracer"}],
-        )
+        trace = self._web3.provider.make_request("debug_traceTransaction", [digest.to_0x_hex(), _LAST_WORD])  # type: ignore[arg-type]
         result: dict[str, Any] = dict(trace.get("result") or {})
-        return refusal_from(bytes(HexBytes(str(result.get("output", "0x")))), call)
+        return refusal_from(bytes(HexBytes(str(result.get("returnValue", "0x")))), call)
 
     def now(self) -> int:
         """The chain's clock: timestamp of the latest block, in seconds."""

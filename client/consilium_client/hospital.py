@@ -219,7 +219,8 @@ class HospitalNode:
         except TransactionRejected as error:  # as what follows, tried again with each block: silence is slashed
             self._tell_unpaid("not-testified", error, round=state.round, step=step)
         except ROUND_ERRORS as error:
-            emit("testimony-failed", round=state.round, step=step, error=type(error).__name__)
+            why = getattr(error, "name", type(error).__name__)
+            emit("testimony-failed", round=state.round, step=step, error=why)
 
     def testimony(self, step: int, round_: int, round_state: RoundState) -> bytes:
         """In the first step points; in the second seeds, or nothing where nobody's points are wrong."""

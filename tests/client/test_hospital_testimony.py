@@ -111,6 +111,8 @@ def test_evidence_that_is_not_what_hospitals_signed_names_nobody(local_chain: Lo
     ):
         with pytest.raises(EvidenceMalformed):
             culprits_of(changed)
+    with pytest.raises(EvidenceMalformed, match=r"hospitals \[0\] are not of 1 blobs"):  # whose bytes nobody reads
+        culprits_of(file | {"uploads": file["uploads"] | {"0": 1000 * [keccak(b"gone").hex()]}})
     with pytest.raises(ArtifactMissing):
         culprits_of(file | {"uploads": file["uploads"] | {"0": [keccak(b"gone").hex()]}})
 
