@@ -8,10 +8,12 @@ steps one after another instead of letting it look around, and hands Flower's pr
 sockets, as bench/secaggplus.py does, one hospital after another.
 
 A round begins with the dealing of cohorts (one, of all hospitals) and ends once the sum is on chain, or its hash, and
-the contract has added up the commitments. How it is judged then, so that the next can begin, is no part of it.
+the contract has added up the commitments. How it is judged then, so that the next can begin, is no part of it; what
+hospitals read ahead meanwhile is counted apart.
 
     configure  server: cohorts are dealt, everybody is asked
-    update     hospitals: derive the base, train, quantise, pack, blind, commit, open, deal, sign
+    update     hospitals: derive the base, of what they read ahead, train, quantise, pack, blind, commit, open, deal,
+               sign
                server: checks it, stores dealings, commits for all on chain
     upload     hospitals: read dealings, weigh, mask; server: fixes the survivors on chain
     unmask     hospitals: open the shares dealt to them
@@ -51,6 +53,7 @@ from consilium_zk.tickets import public_key, sign_ticket
 from flwr.app import Message
 from numpy.typing import NDArray
 from secaggplus import (
+    BESIDES,
     RUN,
     SERVER,
     HospitalsGrid,
@@ -156,7 +159,7 @@ def hospital(config: str, connection: Connection, index: int) -> None:
     socket_path = node.settings.home / "node.sock"
     os.environ[app.SOCKET_VARIABLE] = str(socket_path)
     with _Listener(socket_path, node.answer):
-        answer_all(connection, index, app.app, parts)
+        answer_all(connection, index, app.app, parts, lambda: node.read_ahead(node.ledger.state(node.task.number)))
 
 
 def watch_hospital(parts: Parts, node: Any) -> None:
@@ -192,10 +195,11 @@ class QueueGrid(HospitalsGrid):
         self._asked: dict[int, deque[tuple[str, bytes]]] = {node: deque() for node in self._connections}
         self._answers: dict[str, bytes] = {}
         self._sent = 0
+        self._besides = 0.0
         self._parts = parts
 
     def begin(self) -> None:
-        self.rounds.append(Round(stages=[Traffic("configure")]))
+        self.rounds.append(Round(stages=[Traffic("configure")], besides_cpu_s=self._besides))
         self._parts.clear()
         self._started = time.perf_counter()
         self._clock.skip()
@@ -227,6 +231,10 @@ class QueueGrid(HospitalsGrid):
             connection.send_bytes(JOIN)
             if connection.recv_bytes() != JOIN:
                 raise RuntimeError("a hospital did not join: see the log")
+
+    def besides(self) -> None:
+        """What hospitals do for the next round while a committee judges, counted apart."""
+        self._besides = max(self._ask(node, BESIDES)[1]["cpu_s"] for node in self._connections)
 
     def push_messages(self, messages: Iterable[Message]) -> list[str]:
         identifiers = []
@@ -351,6 +359,7 @@ class Conductor:
         if self.ledger.round_state(self.task, number).outcome is not Outcome.PENDING:
             return
         state, round_state = self._await_beacon()
+        self.grid.besides()
         self.aggregator._attempt(Step.DRAW_SEATS, state, round_state)
         round_state = self.ledger.round_state(self.task, number)
         scores, salt = [FINE] * ballot_size(params, number, round_state.cohorts), secrets.token_bytes(32)

@@ -56,7 +56,8 @@ WHAT = (
     " peak_rss_mb of the server, of the largest hospital, and on the private side of the chain and of all processes"
     " that make cell proofs, in MiB; helpers_cpu_s of the same two, the chain's with all that it does meanwhile; cpu_s:"
     " round_s with the server's CPU time and its helpers' in place of its wall time, which grows with whatever else"
-    " this machine does; stages: MiB to and from a hospital, and seconds by part"
+    " this machine does; besides_cpu_s: what the slowest hospital read for this round while the one before was judged,"
+    " which is in no other number; stages: MiB to and from a hospital, and seconds by part"
 )
 TO_KNOW = (
     "private is masked and verified: hospitals commit to their updates on chain, and the contract adds the commitments"

@@ -50,6 +50,7 @@ from numpy.typing import NDArray
 from own_machines import ServerClock, Stage, hospital_seconds, round_seconds, server_seconds
 
 RUN, SERVER = 1, 1  # Flower's numbers of the run and of the server; hospitals follow
+BESIDES = b"besides"
 GRACE = 30.0
 MIB = 2**20
 
@@ -130,6 +131,7 @@ class Round:
     wall_s: float = 0.0
     peaks_mib: dict[str, float] = field(default_factory=dict)  # "client" is the largest hospital
     helpers_cpu_s: dict[str, float] = field(default_factory=dict)  # of processes beside the server's
+    besides_cpu_s: float | None = None  # of the slowest hospital: what it did for this round while others worked
     stages: list[Traffic] = field(default_factory=list)
 
     def count(self, request: bytes, answer: bytes, report: Report) -> None:
@@ -146,6 +148,7 @@ class Round:
             "server_s": server_seconds(self.stages),
             "server_cpu_s": sum(stage.server_cpu_s for stage in self.stages),
             **({"helpers_cpu_s": self.helpers_cpu_s} if self.helpers_cpu_s else {}),
+            **({} if self.besides_cpu_s is None else {"besides_cpu_s": self.besides_cpu_s}),
             "peak_rss_mb": self.peaks_mib,
             "stages": {stage.name: stage.told() for stage in self.stages},
         }
@@ -198,16 +201,26 @@ def hospital(plan: Plan, spec: TaskSpec, connection: Connection, index: int) -> 
 
 
 def answer_all(
-    connection: Connection, index: int, app: Callable[[Message, Context], Message], parts: dict[str, float]
+    connection: Connection,
+    index: int,
+    app: Callable[[Message, Context], Message],
+    parts: dict[str, float],
+    besides: Callable[[], None] | None = None,
 ) -> None:
-    """Answers until the server hangs up. `parts` are CPU seconds, which whoever works in `app` adds to."""
+    """Answers until the server hangs up. `parts` are CPU seconds, which whoever works in `app` adds to; `besides` is
+    what a hospital does when it is told `BESIDES`.
+    """
     context = Context(RUN, node_of(index), {}, RecordDict(), {})
-    while answer_one(connection, app, context, parts):
+    while answer_one(connection, app, context, parts, besides):
         parts.clear()
 
 
 def answer_one(
-    connection: Connection, app: Callable[[Message, Context], Message], context: Context, parts: dict[str, float]
+    connection: Connection,
+    app: Callable[[Message, Context], Message],
+    context: Context,
+    parts: dict[str, float],
+    besides: Callable[[], None] | None,
 ) -> bool:
     """Answers one message, then what it took; False when the server has hung up. Keeps nothing large until the next."""
     try:
@@ -215,7 +228,11 @@ def answer_one(
     except EOFError:
         return False
     started = time.process_time()
-    answer = written(app(read(request), context))
+    if besides is not None and request == BESIDES:
+        besides()
+        answer = BESIDES
+    else:
+        answer = written(app(read(request), context))
     report: Report = {"cpu_s": time.process_time() - started, "parts": parts, "peak_mib": peak_mib()}
     connection.send_bytes(answer)
     connection.send_bytes(json.dumps(report).encode())

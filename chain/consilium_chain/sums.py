@@ -94,6 +94,14 @@ class PublishedSums:
         lanes = reduce(np.add, [found.lanes for found in valid])
         return CohortSum(lanes, sum(found.weight for found in valid))
 
+    def read_ahead(self, round_: int, state: RoundState) -> None:
+        """Reads what a round has published while it is judged, so that `accepted` has it at hand.
+
+        Raises ArtifactMissing, ArtifactCorrupt.
+        """
+        for cohort in members(state.published_cohorts):
+            self._published_sum(round_, cohort, state)
+
     def retreat(self, round_: int) -> Retreat:
         """What the canaries of training round `round_` take back, from the rounds before. Raises as `accepted` does."""
         if round_ not in self._retreats:

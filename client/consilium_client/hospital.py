@@ -57,6 +57,7 @@ WHEN = {
     Part.UPLOAD: (Phase.UPLOADING,),
     Part.ANSWER: (Phase.PUBLISHING,),
 }
+JUDGED = (Phase.DRAWING, Phase.SCORING, Phase.REVEALING)
 RESUMABLE = (Phase.COMMITTING, Phase.UPLOADING, Phase.PUBLISHING)
 
 
@@ -97,6 +98,7 @@ class HospitalNode:
         self._round = _Round(-1)
         self._testified: set[tuple[int, int]] = set()  # in which rounds and steps
         self._resume_refused = -1  # the latest round in which this account could not pay for returning
+        self._read_ahead = STATISTICS_ROUND  # of which round the sums were read, or tried to be
         self._reached = threading.Event()  # the aggregator's first request came through
         self._lock = threading.Lock()
 
@@ -131,6 +133,7 @@ class HospitalNode:
                     self._resume_if_absent(state)
                     self._take_part(state)
                     self._testify_if_accused(state)
+                    self.read_ahead(state)
                 block = self.ledger.connection.next_block(block)
         if self.masking:
             self.masking.forget()
@@ -238,6 +241,16 @@ class HospitalNode:
             return self.masking.points(accused, self.index, update.seed)
         points, _ = self.ledger.testimonies(self.task.number, round_)
         return self.masking.shown_seeds(accused, self.index, update.seed, points)
+
+    def read_ahead(self, state: TaskState) -> None:
+        """While a committee judges: what the next base will be made of. What is not there is missed again then."""
+        if state.phase not in JUDGED or state.round in (self._read_ahead, self.task.params.rounds):
+            return
+        self._read_ahead = state.round
+        try:
+            self.record.sums.read_ahead(state.round, self.ledger.round_state(self.task.number, state.round))
+        except ROUND_ERRORS as error:
+            emit("sums-missing", round=state.round, error=type(error).__name__)
 
     def _active(self, state: TaskState) -> bool:
         return bool(state.active_hospitals >> self.index & 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -126,6 +127,22 @@ def test_public_record_gives_the_same_bits_and_the_exact_mean(local_chain: Local
         again = fresh(task, store)
         assert again.base(4).tobytes() == bases[3]  # derived in one go
         assert [again.base(r).tobytes() for r in range(1, 5)] == bases
+
+
+def test_sums_read_ahead_are_not_read_again(local_chain: LocalChain, tmp_path: Path) -> None:
+    """While they are judged: what is derived then is the same, and the store may be gone."""
+    store, spec = ArtifactStore(tmp_path / "store"), parse_task_spec(TASK)
+    task = driver(local_chain, spec, store).join(rows=[25, 300]).commit_all()
+    publish(task, store)
+    task.form().commit_all()
+    publish(task, store)
+    shutil.copytree(tmp_path / "store", tmp_path / "gone")
+    record = fresh(task, ArtifactStore(tmp_path / "gone"))
+    record.sums.read_ahead(1, task.round_state)
+    task.draw().judge([[5_000, -900_000]])
+    shutil.rmtree(tmp_path / "gone")
+    moved = record.base(2)
+    assert moved.tobytes() == fresh(task, store).base(2).tobytes() != record.base(1).tobytes()
 
 
 def test_public_record_takes_lanes_out_of_range_for_no_model(local_chain: LocalChain, tmp_path: Path) -> None:
