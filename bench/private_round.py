@@ -169,8 +169,7 @@ def watch_hospital(parts: Parts, node: Any) -> None:
 
     parts.watch("derive base", node.record, "base")
     parts.watch("train", module, "train")
-    parts.watch("quantise", node, "_packed")
-    parts.watch("pack", module, "pack")
+    parts.watch("quantise and pack", node, "_packed")
     parts.watch("blind", node, "_blinded")
     parts.watch("commit", module, "commit")
     parts.watch("open", module, "open_combined")

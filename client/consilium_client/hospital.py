@@ -12,7 +12,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -31,7 +31,7 @@ from consilium_zk.curve import to_eip2537
 from consilium_zk.errors import ZkError
 from consilium_zk.kzg import commit, open_combined, setup
 from consilium_zk.masks import BYTES_PER_SEED
-from consilium_zk.packing import pack
+from consilium_zk.packing import pack, packed
 from consilium_zk.quantise import Quantiser, clip_norm
 from numpy.typing import NDArray
 
@@ -363,16 +363,24 @@ class HospitalNode:
             lanes = Quantiser(STATISTICS_BITS, STATISTICS_RANGE).quantise(sums, None)
             return pack(lanes, spec.statistics_layout)
         update = clip_norm(self.local_update(round_, self.record.base(round_)), spec.update.clip_norm)
-        update = np.pad(update, (0, spec.lanes - len(update)))  # every lane of a blob is in use
-        noise = np.random.default_rng(secrets.randbits(128)).random(len(update))
-        lanes = Quantiser(spec.update.bits, spec.update.value_range).quantise(update, noise)
-        return pack(lanes, spec.update_layout)
+        return list(packed(self._lanes(update), spec.update_layout))
+
+    def _lanes(self, update: NDArray[np.float64]) -> Iterator[NDArray[np.uint64]]:
+        """The quantised update, a blob's lanes at a time, of which every one is in use: zeros follow the parameters."""
+        spec = self.task.spec
+        size = spec.update_layout.lanes_per_blob
+        quantiser = Quantiser(spec.update.bits, spec.update.value_range)
+        noise = np.random.default_rng(secrets.randbits(128))
+        for start in range(0, spec.lanes, size):
+            part = update[start : start + size]
+            part = np.pad(part, (0, size - len(part)))
+            yield quantiser.quantise(part, noise.random(size))
 
     def local_update(self, round_: int, base: Vector) -> NDArray[np.float64]:
         """Trains from `base`; the difference to it, float64 (p,)."""
         seed = self.settings.seed * 1_000_003 + round_
         trained = train(self.task.spec, base, self._standardised(), self.table.labels, seed)
-        return trained.astype(np.float64) - base.astype(np.float64)
+        return np.subtract(trained, base, dtype=np.float64)
 
     def _standardised(self) -> NDArray[np.float32]:
         if self._features is None:
