@@ -19,8 +19,8 @@ help:
 demo: install contracts
 	@$(BIN)/consilium demo $(ARGS)
 
-# Linting and the contracts' tests side by side: compilers use one core each.
-test: dev contracts slither-installed
+# Installing, compiling, linting and the contracts' tests side by side: each uses one core.
+test:
 	@$(MAKE) --no-print-directory -j 2 lint contracts-test
 	@$(MAKE) --no-print-directory python-test
 
