@@ -300,7 +300,7 @@ def plot(result: dict[str, Any], folder: Path) -> None:
     sizes = [
         list(rows) for _, rows in itertools.groupby(result["rows"], key=lambda row: (row["clients"], row["params"]))
     ]
-    drawn, axes = figure(12, 4.4 * len(sizes), columns=2, rows=len(sizes))
+    drawn, axes = figure(14, 4.6 * len(sizes), columns=2, rows=len(sizes))
     for place, rows in enumerate(sizes):
         plot_sides(axes[2 * place], rows)
         plot_parts(axes[2 * place + 1], min(rows[2:], key=lambda row: row["round_s"]))
@@ -317,11 +317,11 @@ def plot_sides(axes: Axes, rows: Sequence[dict[str, Any]]) -> None:
             bottom += seconds
         ratios = [f"{row[key]:.1f} × {of}" for other, of in RATIOS.items() if (key := f"cpu_ratio_to_{other}") in row]
         axes.text(place, bottom, "\n".join([f"{row['cpu_s']:.2g} s", *ratios]), ha="center", va="bottom", fontsize=9)
-    axes.set_xticks(range(len(rows)), [label_of(row) for row in rows])
-    axes.set_ylim(0, 1.25 * max(row["cpu_s"] for row in rows))
+    axes.set_xticks(range(len(rows)), [label_of(row) for row in rows], fontsize=8)
+    axes.set_ylim(0, 1.5 * max(row["cpu_s"] for row in rows))
     axes.set_ylabel("CPU seconds a round, each hospital on its own machine")
     axes.set_title(f"{rows[0]['clients']} hospitals, {rows[0]['params']:,} parameters", loc="left")
-    axes.legend(loc="upper left", frameon=False, fontsize=9)
+    axes.legend(loc="upper left", frameon=False, fontsize=9, ncols=2)
 
 
 def plot_parts(axes: Axes, row: dict[str, Any]) -> None:
@@ -341,7 +341,7 @@ def plot_parts(axes: Axes, row: dict[str, Any]) -> None:
 def label_of(row: dict[str, Any]) -> str:
     if row["name"] != "private":
         return {"plain": "plain Flower", "secaggplus": "SecAgg+"}[row["name"]]
-    return f"private ({row['publication']})\n{row['bits']} bits, {row['blobs']} blobs"
+    return f"private\nby {row['publication']}\n{row['bits']} bits, {row['blobs']} blobs"
 
 
 def main() -> None:
