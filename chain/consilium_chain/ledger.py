@@ -441,7 +441,8 @@ class Ledger:
                     shown = round_calls.blob(cohort, blob, 0, canaries is not None)
                 batch.append(shown)
                 sidecars.append(next(ready))
-        pending.append(self._multicall(batch, "publish", force, sidecars))
+        if any(one.calls for one in batch):
+            pending.append(self._multicall(batch, "publish", force, sidecars))
         return [self.connection.receipt(one) for one in pending]
 
     def publish_digests(
