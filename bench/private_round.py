@@ -48,6 +48,7 @@ from consilium_chain.ledger import Ledger
 from consilium_chain.rounds import Step
 from consilium_chain.settings import read_settings
 from consilium_chain.views import Outcome, Phase, Role, RoundState, TaskState, ballot_size
+from consilium_cli.hospital.joining import approved_settings
 from consilium_zk.kzg import setup
 from consilium_zk.tickets import public_key, sign_ticket
 from flwr.app import Message
@@ -135,7 +136,7 @@ def hospitals(plan: Plan, connections: Sequence[Connection]) -> None:
     from consilium_client.models import initial_parameters
     from consilium_client.task import load_task
 
-    settings = read_settings(Path(plan.hospitals[0]), node.HospitalSettings)
+    settings = approved_settings(Path(plan.hospitals[0]), None)
     ledger = settings.model_copy(update={"sponsor": None}).connect()
     spec = load_task(ledger, node.ArtifactStore(settings.artifacts), settings.task).spec
     features, labels = np.zeros((1, spec.data.columns), np.float32), np.zeros(1, np.int64)
@@ -144,19 +145,20 @@ def hospitals(plan: Plan, connections: Sequence[Connection]) -> None:
     fork(connections, lambda index: hospital(plan.hospitals[index], connections[index], index))
 
 
-def hospital(config: str, connection: Connection, index: int) -> None:
+def hospital(home: str, connection: Connection, index: int) -> None:
     """A hospital's node, which joins when it is told to and then answers until the server hangs up."""
-    from consilium_client.hospital import HospitalNode, HospitalSettings, _Listener
+    from consilium_client.hospital import HospitalNode, _Listener
     from consilium_client.relay import app
 
     if connection.recv_bytes() != JOIN:
         return
-    node = HospitalNode(read_settings(Path(config), HospitalSettings).model_copy(update={"sponsor": None}))
+    node = HospitalNode(approved_settings(Path(home), None).model_copy(update={"sponsor": None}))
     node.join()
     connection.send_bytes(JOIN)
     parts = Parts(time.process_time)
     watch_hospital(parts, node)
-    socket_path = node.settings.home / "node.sock"
+    node.settings.runtime.mkdir(exist_ok=True)
+    socket_path = node.settings.runtime / "node.sock"
     os.environ[app.SOCKET_VARIABLE] = str(socket_path)
     with _Listener(socket_path, node.answer):
         answer_all(connection, index, app.app, parts, lambda: node.read_ahead(node.ledger.state(node.task.number)))

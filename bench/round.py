@@ -254,7 +254,7 @@ def run_private(home: Path, data: DemoData, spec: TaskSpec) -> Told:
         plan = private_round.Plan(
             home=str(home),
             aggregator=str(aggregator.home / "node.toml"),
-            hospitals=[str(party.home / "node.toml") for party in hospitals],
+            hospitals=[str(party.home) for party in hospitals],
             voter=str(voter.home / "node.toml"),
             rounds=spec.rounds.rounds,
             chain=node.process.pid,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import tomli_w
 from chain_driver import LocalChain
 from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
@@ -20,11 +21,11 @@ from consilium_cli.demo.task_file import TaskSettings, task_toml
 from consilium_client.config import FlowerSettings, HospitalSettings, VoterSettings
 from consilium_client.hospital import HospitalNode
 from consilium_client.relay.wire import RoundReply, RoundRequest
+from consilium_client.transport_key import make_transport_key
 from consilium_client.voter import VoterNode
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from eth_account.signers.local import LocalAccount
 
+OPEN_POLICY = {"operators": "any", "models": "any", "columns": "any", "masked_only": False}
 WINDOW = 10_000  # seconds of chain time: none passes but by `pass_time`
 
 
@@ -79,12 +80,14 @@ class Committing:
 
 
 def hospital_settings(chain: LocalChain, task: int, home: Path, data: Path) -> HospitalSettings:
-    key = ec.generate_private_key(ec.SECP384R1()).private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
-    )
-    write_private_file(home / "transport.key", key.decode())
+    make_transport_key(home / "transport.key")
     flower = FlowerSettings(superlink="none", ca_certificate=home / "none", transport_key=home / "transport.key")
-    return HospitalSettings(**node_files(chain, chain.funded(), home), task=task, data=data, flower=flower)
+    (home / "policy.toml").write_text(tomli_w.dumps(OPEN_POLICY))
+    approved = chain.treasury.params(task).spec_hash.hex()
+    return HospitalSettings(
+        **node_files(chain, chain.funded(), home), task=task, data=data, flower=flower, policy=home / "policy.toml",
+        approved=approved,
+    )  # fmt: skip
 
 
 def node_files(chain: LocalChain, node: Ledger, home: Path) -> dict[str, Any]:

@@ -366,8 +366,12 @@ class Connection:
 
     def ether(self) -> int:
         """What this account has to pay for gas, in wei. Raises ChainUnreachable."""
+        return self.ether_of(self.address)
+
+    def ether_of(self, account: str) -> int:
+        """In wei. Raises ChainUnreachable."""
         try:
-            return int(self._web3.eth.get_balance(self.address))
+            return int(self._web3.eth.get_balance(Web3.to_checksum_address(account)))
         except requests.exceptions.RequestException as error:
             raise ChainUnreachable(self.shown_url, type(error).__name__) from error
 

@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
+from eth_utils.address import to_checksum_address
 
 from consilium_chain.errors import KeystoreError
 
@@ -69,6 +70,14 @@ def open_keystore(path: Path, password_file: Path) -> LocalAccount:
         raise KeystoreError(f"{path} does not open with the password in {password_file}") from error
     account: LocalAccount = Account.from_key(key)
     return account
+
+
+def address_of(path: Path) -> str:
+    """The account of a key file, which needs no password. Raises KeystoreError."""
+    try:
+        return to_checksum_address(json.loads(read_private_file(path))["address"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise KeystoreError(f"{path} is no key file: it names no account") from error
 
 
 def voter_key(account: LocalAccount) -> SecretKey:

@@ -16,9 +16,11 @@ from consilium_chain.ledger import Ledger
 from consilium_chain.relays import QUICKNET_RELAYS, RelayUrl
 from consilium_chain.typed_toml import parse_toml
 
+TaskNumber = Annotated[int, Field(ge=1, description="the task to take part in")]
+
 
 class AccountSettings(BaseModel):
-    """What whoever acts on chain needs, for one task."""
+    """What whoever acts on chain needs."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -27,7 +29,6 @@ class AccountSettings(BaseModel):
     deployment: Annotated[Path, Field(description="address book of the contracts")]
     keystore: Annotated[Path, Field(description="encrypted key file of the node's account")]
     password_file: Annotated[Path, Field(description="file with the key file's password, mode 600")]
-    task: Annotated[int, Field(ge=1, description="the task to take part in")]
 
     def connect(self) -> Ledger:
         """Opens the key file and connects. Raises KeystoreError, DeploymentInvalid, ChainUnreachable."""
@@ -45,7 +46,7 @@ class AccountSettings(BaseModel):
 
 
 class NodeSettings(AccountSettings):
-    """What every node of a task needs."""
+    """What every node needs."""
 
     artifacts: Annotated[Path, Field(description="folder of the artifact store")]
     drand_relays: Annotated[

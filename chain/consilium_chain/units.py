@@ -1,4 +1,4 @@
-"""Amounts of wei as people read them."""
+"""Amounts of wei and of tokens as people read them."""
 
 from __future__ import annotations
 
@@ -10,3 +10,10 @@ def ether(wei: int) -> str:
     """Rounded up to a millionth: what is to be paid is never shown below what it is."""
     millionths = -(-wei // WEI_PER_SHOWN_DIGIT)
     return f"{millionths // 10**6:,}.{millionths % 10**6:06d}"
+
+
+def tokens(amount: int) -> str:
+    """An amount in whole tokens, which have 18 decimals as ether has; two are shown, rounded to the nearest."""
+    sign, amount = ("-", -amount) if amount < 0 else ("", amount)
+    hundredths = (amount * 100 + WEI_PER_ETHER // 2) // WEI_PER_ETHER
+    return f"{sign}{hundredths // 100:,}.{hundredths % 100:02d}"

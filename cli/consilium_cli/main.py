@@ -12,6 +12,7 @@ import typer
 from consilium_cli.demo.options import DemoOptions, demo_command
 from consilium_cli.deploy import deploy_command
 from consilium_cli.economics.options import economics_command
+from consilium_cli.hospital.commands import app as hospital
 from consilium_cli.verify.command import verify_command
 
 app = typer.Typer(
@@ -20,7 +21,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-hospital = typer.Typer(help="A hospital's node.", no_args_is_help=True)
 voter = typer.Typer(help="A voter's node.", no_args_is_help=True)
 server = typer.Typer(help="The aggregator, and who pays hospitals' gas.", no_args_is_help=True)
 operator = typer.Typer(help="Tasks: what an operator asks for.", no_args_is_help=True)
@@ -40,16 +40,6 @@ simulate.command("economics")(economics_command)
 ConfigOption = Annotated[Path, typer.Option("--config", help="the node's configuration, a TOML file")]
 
 __all__ = ["DemoOptions", "app", "main"]
-
-
-@hospital.command("run")
-def hospital_run(config: ConfigOption) -> None:
-    """Joins the configured task and takes part until it ends."""
-    from consilium_chain.settings import read_settings
-    from consilium_client.config import HospitalSettings
-    from consilium_client.hospital import HospitalNode
-
-    HospitalNode(read_settings(config, HospitalSettings)).run()
 
 
 @voter.command("run")

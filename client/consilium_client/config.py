@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from consilium_chain.connection import Connection
 from consilium_chain.deployment import Deployment
-from consilium_chain.settings import NodeSettings
+from consilium_chain.settings import NodeSettings, TaskNumber
 from consilium_chain.sponsored import SponsoredConnection
 from consilium_chain.sponsoring import Sponsor
 from eth_account.signers.local import LocalAccount
@@ -31,7 +31,9 @@ class SponsoredSettings(BaseModel):
     ] = None
 
 
-class HospitalSettings(NodeSettings):
+class HospitalAccountSettings(NodeSettings):
+    """A hospital's, whatever tasks it takes part in."""
+
     data: Annotated[Path, Field(description="CSV file with the columns of the task's schema")]
     seed: Annotated[int, Field(ge=0, description="seed of batch orders")] = 0
     commits: Annotated[
@@ -45,7 +47,6 @@ class HospitalSettings(NodeSettings):
         SponsoredSettings | None,
         Field(description="who pays for this hospital's transactions; without, its own account does, in ether"),
     ] = None
-    flower: FlowerSettings
 
     def connection(self, account: LocalAccount, deployment: Deployment) -> Connection:
         """Raises ChainUnreachable, SponsorFailed."""
@@ -55,5 +56,32 @@ class HospitalSettings(NodeSettings):
         return SponsoredConnection(self.chain_url, account, deployment.sponsored_account, sponsor)
 
 
+class HomeSettings(HospitalAccountSettings):
+    """What `consilium hospital init` writes. Paths that are not absolute are below the folder that the file is in."""
+
+    keystore: Path = Path("key.json")
+    password_file: Path = Path("password")
+    deployment: Path = Path("deployment.json")
+    transport_key: Annotated[Path, Field(description="this hospital's Flower node key")] = Path("transport.key")
+    policy: Annotated[Path, Field(description="what this hospital allows")] = Path("policy.toml")
+
+
+class HospitalSettings(HospitalAccountSettings):
+    """A home's, with the approval of one task (`HospitalHome.node_settings`)."""
+
+    task: TaskNumber
+    flower: FlowerSettings
+    policy: Annotated[Path, Field(description="what this hospital allows")]
+    approved: Annotated[
+        str, Field(pattern="^[0-9a-f]{64}$", description="keccak256 of the task file that was approved")
+    ]
+
+    @property
+    def runtime(self) -> Path:
+        """Folder of what only this task's running node needs."""
+        return self.home / f"task-{self.task}"
+
+
 class VoterSettings(NodeSettings):
+    task: TaskNumber
     data: Annotated[Path, Field(description="CSV file of held-out rows with the columns of the task's schema")]

@@ -22,6 +22,18 @@ ClientError
 │   ├── NotASurvivor            this hospital's update is not in the sum that is to be unmasked
 │   ├── BallotLost              a committed ballot is no longer on this node's disk
 │   └── TransportKeyInvalid     the Flower node key is missing or of another kind
+├── ConsentError                something is not what this hospital's owner has allowed
+│   ├── HomeMissing             no home was made in the folder
+│   ├── HomeTaken               there is a home in the folder already
+│   ├── PolicyInvalid           the policy file is missing, malformed or incomplete
+│   ├── NotAllowed              the policy does not allow a task
+│   ├── NotApproved             the owner has not said yes to a task
+│   ├── ApprovalInvalid         the approval's file is malformed
+│   ├── ApprovalStale           another task, or another version of it, was approved
+│   ├── AlreadyRunning          another process runs this task's node in the same home
+│   ├── NotConfirmed            nobody said yes
+│   ├── WhichTask               none or several tasks are approved, and none was named
+│   └── CertificateInvalid      a certificate's file is missing, or is none
 ├── StatisticsOutOfRange        a hospital brought round 0 what cannot be counted
 ├── StatisticsInvalid           the summed statistics of round 0 are no numbers
 └── ModelError
@@ -239,6 +251,83 @@ class BallotLost(NodeError):
     def __init__(self, round_: int) -> None:
         self.round = round_
         super().__init__(f"the ballot of round {round_} is not on this disk any more; it cannot be revealed")
+
+
+class ConsentError(ClientError):
+    """Something is not what this hospital's owner has allowed."""
+
+
+class HomeMissing(ConsentError):
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        super().__init__(f"{folder} is no hospital's home: run `consilium hospital init`, or pass --home")
+
+
+class HomeTaken(ConsentError):
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        super().__init__(f"{folder} is a hospital's home already: edit its node.toml, or pass another --home")
+
+
+class PolicyInvalid(ConsentError):
+    pass
+
+
+class NotAllowed(ConsentError):
+    """`objections`: in words, one for each rule of the policy that the task does not keep."""
+
+    def __init__(self, task: str, objections: Sequence[str]) -> None:
+        self.task, self.objections = task, tuple(objections)
+        super().__init__(
+            f"this hospital's policy does not allow the task {task!r}: {'; '.join(objections)}. If it should, change"
+            " policy.toml"
+        )
+
+
+class NotApproved(ConsentError):
+    def __init__(self, task: int) -> None:
+        self.task = task
+        super().__init__(
+            f"task {task} is not approved here: run `consilium hospital join {task}`, which shows it first"
+        )
+
+
+class ApprovalInvalid(ConsentError):
+    pass
+
+
+class ApprovalStale(ConsentError):
+    def __init__(self, task: int, why: str) -> None:
+        self.task = task
+        super().__init__(
+            f"what was approved as task {task} {why}: nothing was started. See what would run"
+            f" (`consilium hospital show {task}`), and approve it anew (`consilium hospital join {task}`)"
+        )
+
+
+class AlreadyRunning(ConsentError):
+    def __init__(self, task: int) -> None:
+        self.task = task
+        super().__init__(f"a node of task {task} runs in this home already: end it first, or leave it to its work")
+
+
+class NotConfirmed(ConsentError):
+    def __init__(self, task: int) -> None:
+        self.task = task
+        super().__init__(f"nothing was done about task {task}: answer y, or pass --yes where nobody can answer")
+
+
+class WhichTask(ConsentError):
+    def __init__(self, approved: Sequence[int]) -> None:
+        self.approved = tuple(approved)
+        shown = ", ".join(map(str, approved)) or "none"
+        super().__init__(f"name the task to run: approved here are {shown} (`consilium hospital tasks` lists all)")
+
+
+class CertificateInvalid(ConsentError):
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        super().__init__(f"{path} is no PEM certificate that can be read: ask the aggregator for its ca.crt")
 
 
 class TransportKeyInvalid(NodeError):

@@ -8,6 +8,7 @@ node commits itself.
 
 from __future__ import annotations
 
+import datetime
 import secrets
 import socket
 import threading
@@ -18,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.errors import ChainError, Refused, TransactionRejected
+from consilium_chain.errors import ChainError, ChainUnreachable, Refused, TransactionRejected
 from consilium_chain.journal import emit
 from consilium_chain.ledger import NO_KEY, CommittedUpdate, Ledger
 from consilium_chain.messages import Part, ReplyCode
@@ -34,18 +35,22 @@ from consilium_zk.masks import BYTES_PER_SEED
 from consilium_zk.packing import pack, packed
 from consilium_zk.quantise import Quantiser, clip_norm
 from numpy.typing import NDArray
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
 
 from consilium_client.config import HospitalSettings
-from consilium_client.errors import ClientError, FrameMalformed, PendingUpdateLost
+from consilium_client.consent import Policy, read_policy
+from consilium_client.errors import ApprovalStale, ClientError, FrameMalformed, PendingUpdateLost
+from consilium_client.home import is_paused, running_alone
 from consilium_client.masking import Accused, Masking
 from consilium_client.pending import PendingUpdate, PendingUpdates
-from consilium_client.relay.processes import RelayProcesses, transport_public_key
+from consilium_client.relay.processes import RelayProcesses
 from consilium_client.relay.wire import RoundReply, RoundRequest, receive_request, send_reply
 from consilium_client.replay import PublicRecord, Vector
 from consilium_client.standardise import Standardiser, table_sums
 from consilium_client.tables import Table, read_table
 from consilium_client.task import JoinedTask, load_task
 from consilium_client.training import train
+from consilium_client.transport_key import transport_public_key
 
 ROUND_ERRORS = (ClientError, ChainError, ZkError, OSError)  # what may fail of a round, and leaves the node running
 # In which phases a hospital hands over a part of its round.
@@ -58,6 +63,7 @@ WHEN = {
     Part.ANSWER: (Phase.PUBLISHING,),
 }
 JUDGED = (Phase.DRAWING, Phase.SCORING, Phase.REVEALING)
+LONGEST_WAIT = 60.0  # seconds between two tries of a chain node that does not answer
 RESUMABLE = (Phase.COMMITTING, Phase.UPLOADING, Phase.PUBLISHING)
 
 
@@ -86,6 +92,7 @@ class HospitalNode:
         self.ledger: Ledger = settings.connect()
         self.store = ArtifactStore(settings.artifacts)
         self.task: JoinedTask = load_task(self.ledger, self.store, settings.task)
+        self.policy: Policy = self.consent()
         self.table: Table = self.read_data()
         self.record = PublicRecord(self.ledger, self.store, self.task)
         place = settings.home / "pending" / self.ledger.place(settings.task)
@@ -98,9 +105,23 @@ class HospitalNode:
         self._round = _Round(-1)
         self._testified: set[tuple[int, int]] = set()  # in which rounds and steps
         self._resume_refused = -1  # the latest round in which this account could not pay for returning
+        self._settled: int | None = None  # the latest round whose payout was told
+        self._block = 0
         self._read_ahead = STATISTICS_ROUND  # of which round the sums were read, or tried to be
         self._reached = threading.Event()  # the aggregator's first request came through
         self._lock = threading.Lock()
+
+    def consent(self) -> Policy:
+        """What this hospital allows, after seeing that it allows this task, and that this is the one approved.
+
+        Raises PolicyInvalid, NotAllowed, ApprovalStale.
+        """
+        approved, found = self.settings.approved, self.task.params.spec_hash.hex()
+        if approved != found:
+            raise ApprovalStale(self.task.number, f"has keccak256 {approved}, and the chain names {found}")
+        policy = read_policy(self.settings.policy)
+        policy.require(self.task.spec, self.ledger.state(self.task.number).operator)
+        return policy
 
     def read_data(self) -> Table:
         return read_table(self.settings.data, self.task.spec.data)
@@ -122,19 +143,20 @@ class HospitalNode:
 
     def run(self) -> None:
         """Takes part until the task ends, then takes the bond back and collects the rewards."""
-        self.join()
-        socket_path = self.settings.home / "node.sock"
+        with running_alone(self.settings.runtime, self.task.number):
+            self.join()
+            self._run()
+
+    def _run(self) -> None:
+        socket_path = self.settings.runtime / "node.sock"
         with _Listener(socket_path, self.answer) as listener, RelayProcesses(self.settings, socket_path) as relay:
-            block = 0
-            while (state := self.ledger.state(self.task.number)).phase is not Phase.ENDED:
-                listener.raise_fault()
-                if state.phase is not Phase.JOINING:  # by then the aggregator has registered this transport key
-                    relay.keep_running()
-                    self._resume_if_absent(state)
-                    self._take_part(state)
-                    self._testify_if_accused(state)
-                    self.read_ahead(state)
-                block = self.ledger.connection.next_block(block)
+            turns = Retrying(
+                retry=retry_if_exception_type(ChainUnreachable),
+                wait=wait_random_exponential(max=LONGEST_WAIT),
+                before_sleep=_tell_unreachable,
+            )
+            while turns(self._turn, listener, relay) is not Phase.ENDED:
+                pass
         if self.masking:
             self.masking.forget()
         try:
@@ -143,6 +165,40 @@ class HospitalNode:
         except TransactionRejected as error:  # nothing is lost: both can be done at any later time
             self._tell_unpaid("not-claimed", error)
         emit("left", role="hospital", balance=str(self.ledger.balance(self.ledger.address)))
+
+    def _turn(self, listener: _Listener, relay: RelayProcesses) -> Phase:
+        """Does what the chain's state asks for, and waits for the next block. Raises ChainUnreachable."""
+        listener.raise_fault()
+        state = self.ledger.state(self.task.number)
+        self._tell_settled(state)
+        if state.phase not in (Phase.JOINING, Phase.ENDED):  # by then the aggregator has registered this transport key
+            relay.keep_running()
+            self._resume_if_absent(state)
+            self._take_part(state)
+            self._testify_if_accused(state)
+            self.read_ahead(state)
+        if state.phase is not Phase.ENDED:
+            self._block = self.ledger.connection.next_block(self._block)
+        return state.phase
+
+    def _tell_settled(self, state: TaskState) -> None:
+        """What a round brought this hospital, once the next one has begun or the task has ended."""
+        last = state.round if state.phase is Phase.ENDED else state.round - 1
+        if self._settled is None:
+            self._settled = last
+        while self._settled < last:
+            self._settled += 1
+            payout = self.ledger.explain(self.task.number, self._settled, self.ledger.address)
+            emit(
+                "settled", round=self._settled, reason=payout.reason.name, reward=str(payout.reward),
+                slash=str(payout.slash),
+            )  # fmt: skip
+
+    def sits_out(self) -> str | None:
+        """Why no round is begun at this time; None where one may be."""
+        if is_paused(self.settings.home):
+            return "paused"
+        return None if self.policy.allows_now(datetime.datetime.now()) else "hours"
 
     def _take_part(self, state: TaskState) -> None:
         """Trains as soon as the chain says so, and then sees to it that the update is committed.
@@ -194,6 +250,8 @@ class HospitalNode:
 
     def _resume_if_absent(self, state: TaskState) -> None:
         if state.phase not in RESUMABLE or self._active(state) or self._resume_refused == state.round:
+            return
+        if self.sits_out():
             return
         if self.ledger.hospitals(self.task.number)[self.index].bond:
             try:
@@ -337,6 +395,9 @@ class HospitalNode:
             if update is None and round_state.committed >> self.index & 1:
                 raise PendingUpdateLost(round_)
             if update is None and state.phase is Phase.COMMITTING:  # later is too late to commit
+                if why := self.sits_out():
+                    emit("sits-out", round=round_, why=why)
+                    return None
                 update = self._make(self._round)
             if self.settings.commits == "relayed":
                 now = self.ledger.connection.now()
@@ -419,6 +480,10 @@ class HospitalNode:
             self.ledger.tick(self.task.number)
         except ChainError as error:
             emit("tick-refused", error=type(error).__name__)
+
+
+def _tell_unreachable(tried: RetryCallState) -> None:
+    emit("chain-unreachable", tries=tried.attempt_number, wait_s=round(tried.upcoming_sleep, 1))
 
 
 class _Listener:

@@ -27,7 +27,7 @@ from consilium_chain.errors import (
 from consilium_chain.keystore import LIGHT_SCRYPT_N, open_keystore, voter_key, write_keystore, write_private_file
 from consilium_chain.ledger import Ledger
 from consilium_chain.localnode import LocalNode, child_environment, free_port
-from consilium_chain.settings import NodeSettings, read_settings
+from consilium_chain.settings import NodeSettings, TaskNumber, read_settings
 from consilium_zk.blobs import from_scalars
 from consilium_zk.kzg import commit, versioned_hash
 from eth_account import Account
@@ -269,9 +269,13 @@ task = 1
 """
 
 
+class TaskSettings(NodeSettings):
+    task: TaskNumber
+
+
 def test_settings_read(tmp_path: Path) -> None:
     (tmp_path / "node.toml").write_text(SETTINGS.format(folder=tmp_path))
-    assert read_settings(tmp_path / "node.toml", NodeSettings).keystore == tmp_path / "key.json"
+    assert read_settings(tmp_path / "node.toml", TaskSettings).keystore == tmp_path / "key.json"
 
 
 @pytest.mark.parametrize(
@@ -289,13 +293,13 @@ def test_settings_read(tmp_path: Path) -> None:
 def test_settings_that_do_not_hold_say_where(tmp_path: Path, text: bytes, said: str) -> None:
     (tmp_path / "node.toml").write_bytes(text)
     with pytest.raises(ConfigInvalid, match=said):
-        read_settings(tmp_path / "node.toml", NodeSettings)
+        read_settings(tmp_path / "node.toml", TaskSettings)
 
 
 def test_settings_missing_or_folder_is_named(tmp_path: Path) -> None:
     for path in (tmp_path / "none.toml", tmp_path):
         with pytest.raises(ConfigInvalid, match=str(path)):
-            read_settings(path, NodeSettings)
+            read_settings(path, TaskSettings)
 
 
 def test_artifacts_missing_and_corrupt_are_named(tmp_path: Path) -> None:

@@ -111,7 +111,6 @@ deployment = "book.json"
 artifacts = "artifacts"
 keystore = "key.json"
 password_file = "password"
-task = 1
 """
 
 

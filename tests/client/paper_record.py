@@ -66,10 +66,16 @@ class PaperRecord:
         return PublicRecord(ledger, self.store, load_task(ledger, self.store, NUMBER))
 
     def settings(self, data: Path) -> Any:
-        """A node's, whose ledger this is."""
+        """A node's, whose ledger this is, and which allows everything."""
+        policy = self.folder / "policy.toml"
+        policy.write_text('operators = "any"\nmodels = "any"\ncolumns = "any"\nmasked_only = false\n')
         return SimpleNamespace(
-            connect=lambda: self, artifacts=self.folder, task=NUMBER, data=data, home=self.folder, seed=0
-        )
+            connect=lambda: self, artifacts=self.folder, task=NUMBER, data=data, home=self.folder, seed=0,
+            policy=policy, approved=self.terms.spec_hash.hex(),
+        )  # fmt: skip
+
+    def state(self, _: int) -> TaskState:
+        return self.scoring(0)
 
     def statistics(self, values: NDArray[np.float64]) -> None:
         """Round 0, of one hospital's values."""

@@ -18,16 +18,15 @@ from consilium_chain.messages import ReplyCode
 from consilium_chain.relaying import sign_update
 from consilium_client.errors import ValueNotNumeric
 from consilium_client.hospital import _Listener
-from consilium_client.relay.processes import RelayProcesses, transport_public_key
+from consilium_client.relay.processes import RelayProcesses
 from consilium_client.relay.wire import RoundReply, RoundRequest
+from consilium_client.transport_key import make_transport_key, transport_public_key
 from consilium_server.collection import Collection
 from consilium_server.flower_internals import SuperLink
 from consilium_server.uploads import Signed
 from consilium_zk.blobs import Blob, from_scalars
 from consilium_zk.curve import to_eip2537
 from consilium_zk.kzg import commit, open_at
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from eth_account import Account
 from flwr.app import Message
 from flwr.serverapp import Grid
@@ -98,15 +97,6 @@ class Exchange:
         return collection
 
 
-def write_transport_key(path: Path) -> None:
-    key = ec.generate_private_key(ec.SECP384R1())
-    path.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption())
-    )
-    public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
-    path.with_suffix(".key.pub").write_bytes(public)
-
-
 def foreign_bundle(folder: Path, marker: Path) -> Path:
     """The server's bundle, with code of its own for hospitals to run."""
     shutil.copytree(server_internals.BUNDLE, folder)
@@ -128,7 +118,7 @@ def exchange(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exchange]:
     home = tmp_path_factory.mktemp("x")
     hospital = home / "hospital"
     hospital.mkdir()
-    write_transport_key(hospital / "transport.key")
+    make_transport_key(hospital / "transport.key")
     port, marker = free_port(), home / "foreign-code-ran"
     with pytest.MonkeyPatch.context() as patch, SuperLink(home, port) as superlink:
         patch.setattr(server_internals, "BUNDLE", foreign_bundle(home / "bundle", marker))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import re
 import socket
@@ -20,6 +21,7 @@ from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_priva
 from consilium_chain.localnode import free_port
 from consilium_chain.proposal import task_params
 from consilium_chain.task_spec import parse_task_spec
+from consilium_client.home import Approval, HospitalHome
 from eth_account import Account
 from task_files import DATA
 
@@ -138,10 +140,16 @@ def node_folder(tmp_path: Path, local_chain: LocalChain) -> Path:
         "data": str(tmp_path / "data.csv"),
     }
     (tmp_path / "voter.toml").write_text(tomli_w.dumps(config))
-    flower = {"superlink": "127.0.0.1:1", "ca_certificate": "ca.crt", "transport_key": "transport.key"}
-    sponsor = {"url": f"https://127.0.0.1:{free_port()}", "ca_certificate": str(tmp_path / "sponsor.crt")}
-    (tmp_path / "hospital.toml").write_text(tomli_w.dumps(config | {"flower": flower}))
-    (tmp_path / "sponsored.toml").write_text(tomli_w.dumps(config | {"flower": flower, "sponsor": sponsor}))
+    policy = {"operators": "any", "models": "any", "columns": "any"}
+    common = {key: value for key, value in config.items() if key not in ("home", "task")}
+    hospital = HospitalHome.create(tmp_path / "hospital", common, policy)
+    approval = Approval(
+        place=operator.place(number),
+        spec_hash=operator.params(number).spec_hash.hex(),
+        approved_at=datetime.datetime.now(datetime.UTC),
+        superlink="127.0.0.1:1",
+    )
+    hospital.approve(number, approval, b"")
     mine = {key: value for key, value in config.items() if key not in ("artifacts", "data")}
     (tmp_path / "sponsor.toml").write_text(tomli_w.dumps(mine | {"port": free_port()}))
     return tmp_path
@@ -153,7 +161,7 @@ def change(folder: Path, old: str, new: str, file: str = "voter.toml") -> None:
     (folder / file).write_text(text.replace(old, new))
 
 
-@pytest.mark.parametrize("node", ["hospital", "voter", "server"])
+@pytest.mark.parametrize("node", ["voter", "server"])
 def test_node_names_missing_and_malformed_config(consilium, tmp_path: Path, node: str) -> None:  # type: ignore[no-untyped-def]
     path = tmp_path / "node.toml"
     refused(consilium(node, "run", "--config", str(path)), [str(path), "does not exist"])
@@ -166,12 +174,14 @@ def test_node_names_missing_and_malformed_config(consilium, tmp_path: Path, node
     assert "--config" in said
 
 
-@pytest.mark.parametrize("node", ["hospital", "voter"])
-def test_node_names_unreachable_chain(consilium, node_folder: Path, local_chain: LocalChain, node: str) -> None:  # type: ignore[no-untyped-def]
+def test_node_names_unreachable_chain(consilium, node_folder: Path, local_chain: LocalChain) -> None:  # type: ignore[no-untyped-def]
     dead = f"http://127.0.0.1:{free_port()}"
-    change(node_folder, local_chain.node.url, dead, f"{node}.toml")
-    result = consilium(node, "run", "--config", str(node_folder / f"{node}.toml"))
-    refused(result, [dead, "no chain node answers", "pass another URL"])
+    for file, run in (
+        ("voter.toml", ("voter", "run", "--config", str(node_folder / "voter.toml"))),
+        ("hospital/node.toml", ("hospital", "run", "--home", str(node_folder / "hospital"))),
+    ):
+        change(node_folder, local_chain.node.url, dead, file)
+        refused(consilium(*run), [dead, "no chain node answers", "pass another URL"])
 
 
 BAD_DATA: dict[str, tuple[str | None, list[str]]] = {
@@ -249,11 +259,14 @@ def test_program_ends_with_a_message_and_without_a_trace(tmp_path: Path) -> None
 
 
 def test_hospital_names_what_is_wrong_with_its_sponsor(consilium, node_folder: Path) -> None:  # type: ignore[no-untyped-def]
-    run = ("hospital", "run", "--config", str(node_folder / "sponsored.toml"))
+    run = ("hospital", "run", "--home", str(node_folder / "hospital"))
+    file = node_folder / "hospital" / "node.toml"
+    sponsor = {"url": f"https://127.0.0.1:{free_port()}", "ca_certificate": str(node_folder / "sponsor.crt")}
+    file.write_text(file.read_text() + tomli_w.dumps({"sponsor": sponsor}))
     refused(consilium(*run), ["sponsor.crt", "No such file", "tls/ca.crt in its home"])
     (node_folder / "sponsor.crt").write_text("-----BEGIN")
     refused(consilium(*run), ["sponsor.crt", "no certificate is in it"])
-    change(node_folder, "https://127", "http://127", "sponsored.toml")
+    change(node_folder, "https://127", "http://127", "hospital/node.toml")
     refused(consilium(*run), ["sponsor.url", "https://"])
 
 

@@ -86,8 +86,7 @@ def journal(folder: Path, name: str) -> list[dict[str, Any]]:
 
 
 def address_of(folder: Path, name: str) -> str:
-    node = tomllib.loads((folder / "nodes" / name / "node.toml").read_text())
-    address: str = json.loads(Path(node["keystore"]).read_text())["address"]
+    address: str = json.loads((folder / "nodes" / name / "key.json").read_text())["address"]
     return "0x" + address.removeprefix("0x").lower()
 
 

@@ -1,6 +1,6 @@
 """The demo's dishonest parties: real nodes with one step replaced. No such code is in the packages that nodes run.
 
-Run as a program: `python -m consilium_cli.demo.adversaries KIND --config FILE [--round N]`.
+Run as a program: `python -m consilium_cli.demo.adversaries KIND --home FOLDER [--round N]`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from consilium_chain.journal import emit
 from consilium_chain.ledger import CommittedUpdate
 from consilium_chain.settings import read_settings
 from consilium_chain.views import STATISTICS_ROUND, RoundState, ballot_size
-from consilium_client.config import HospitalSettings, VoterSettings
+from consilium_client.config import VoterSettings
 from consilium_client.hospital import HospitalNode
 from consilium_client.replay import Vector
 from consilium_client.tables import Table
@@ -37,6 +37,7 @@ from consilium_zk.kzg import Commitment, Opening, commit
 from numpy.typing import NDArray
 
 from consilium_cli.demo.options import Attack, Cheat
+from consilium_cli.hospital.joining import approved_settings
 
 SIGN_FLIP_FACTOR = -10.0  # the clip then takes what is too much
 PATIENCE = 50  # looks, a fifth of a second apart
@@ -159,20 +160,20 @@ VOTERS = {Attack.LAZY: LazyVoter, Attack.SILENT: SilentVoter}
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("kind", choices=[*Attack, *Cheat, "colluder"])
-    parser.add_argument("--config", type=Path, required=True)
+    parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("--round", type=int, default=0)
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if given.kind in list(Attack) and Attack(given.kind) in HOSPITALS:
-        HOSPITALS[Attack(given.kind)](read_settings(given.config, HospitalSettings)).run()
+        HOSPITALS[Attack(given.kind)](approved_settings(given.home, None)).run()
     elif given.kind in list(Attack):
-        VOTERS[Attack(given.kind)](read_settings(given.config, VoterSettings)).run()
+        VOTERS[Attack(given.kind)](read_settings(given.home / "node.toml", VoterSettings)).run()
     elif given.kind == "colluder":
         Colluder.cheat_round = given.round
-        Colluder(read_settings(given.config, HospitalSettings)).run()
+        Colluder(approved_settings(given.home, None)).run()
     else:
         CheatingAggregator.cheat, CheatingAggregator.cheat_round = Cheat(given.kind), given.round
-        CheatingAggregator(read_settings(given.config, AggregatorSettings)).run()
+        CheatingAggregator(read_settings(given.home / "node.toml", AggregatorSettings)).run()
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import secrets
 import shutil
@@ -19,9 +20,9 @@ from consilium_chain.ledger import Ledger
 from consilium_chain.localnode import FAUCET_KEY, LocalNode, free_port
 from consilium_chain.proposal import task_params
 from consilium_chain.task_spec import TOKEN, TaskSpec, parse_task_spec
+from consilium_client.home import Approval, HospitalHome
+from consilium_client.transport_key import make_transport_key
 from consilium_server.certificates import ensure_certificates
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
 
@@ -115,10 +116,12 @@ def build(options: DemoOptions, data: DemoData, task_file: bytes, node: LocalNod
     operator, (aggregator,) = network.of(Role.OPERATOR)[0], network.of(Role.AGGREGATOR)
     digest = store.put_file(task_file)
     network.task = network.ledger_of(operator).propose(task_params(network.spec, digest, aggregator.address))
+    authorities = [ensure_certificates(party.home / "tls").authority for party in (sponsor, aggregator)]
     for party in (sponsor, *network.parties):
-        if party.role is not Role.OPERATOR:
+        if party.role is Role.HOSPITAL:
+            _write_hospital(network, party, digest, *authorities)
+        elif party.role is not Role.OPERATOR:
             _write_node(network, party)
-    ensure_certificates(sponsor.home / "tls")  # hospitals may ask for its authority before it has started
     return network
 
 
@@ -148,13 +151,49 @@ def _parties(options: DemoOptions, data: DemoData) -> list[Party]:
     return parties
 
 
+def _write_key(party: Party) -> None:
+    party.home.mkdir(parents=True, mode=0o700, exist_ok=True)
+    password = secrets.token_urlsafe(16)
+    write_private_file(party.home / "password", password + "\n")
+    write_keystore(party.home / "key.json", party.account, password, scrypt_n=LIGHT_SCRYPT_N)
+
+
+def _write_hospital(network: Network, party: Party, digest: bytes, sponsor_ca: Path, aggregator_ca: Path) -> None:
+    """A home as `consilium hospital init` makes it, with a policy for this operator, and its yes to the task."""
+    _write_key(party)
+    hospitals, options = network.of(Role.HOSPITAL), network.options
+    write_csv(network.data.hospitals[hospitals.index(party)], party.home / "data.csv")
+    make_transport_key(party.home / "transport.key")
+    settings: dict[str, Any] = {
+        "chain_url": network.node.url,
+        "deployment": str(options.output.absolute() / "deployment.json"),
+        "artifacts": str(options.output.absolute() / "artifacts"),
+        "data": "data.csv",
+        "seed": options.seed,
+        "sponsor": {"url": f"https://127.0.0.1:{network.sponsor_port}", "ca_certificate": str(sponsor_ca.absolute())},
+    }
+    if options.kill_in_round is not None and party is hospitals[0]:
+        settings["commits"] = "own"  # a relayed commitment is the round's last: it would be killed too late
+    (operator,) = network.of(Role.OPERATOR)
+    columns = [*(feature.name for feature in network.spec.data.features), network.spec.data.label]
+    policy = {
+        "operators": [operator.address], "models": [network.spec.model.name], "columns": columns,
+        "masked_only": network.spec.update.masked,
+    }  # fmt: skip
+    home = HospitalHome.create(party.home, settings, policy)
+    approval = Approval(
+        place=network.treasury.place(network.task),
+        spec_hash=digest.hex(),
+        approved_at=datetime.datetime.now(datetime.UTC).replace(microsecond=0),
+        superlink=f"127.0.0.1:{network.superlink_port}",
+    )
+    home.approve(network.task, approval, aggregator_ca.read_bytes())
+
+
 def _write_node(network: Network, party: Party) -> None:
     """A node's folder as a real one would have it: encrypted key, password file, data, configuration."""
     home = party.home
-    home.mkdir(parents=True, mode=0o700)
-    password = secrets.token_urlsafe(16)
-    write_private_file(home / "password", password + "\n")
-    write_keystore(home / "key.json", party.account, password, scrypt_n=LIGHT_SCRYPT_N)
+    _write_key(party)
     config: dict[str, Any] = {
         "home": str(home),
         "chain_url": network.node.url,
@@ -169,46 +208,23 @@ def _write_node(network: Network, party: Party) -> None:
         config["artifacts"] = str(network.options.output / "artifacts")
     if party.role is Role.AGGREGATOR:
         config["superlink_port"] = network.superlink_port
-    if party.role in (Role.HOSPITAL, Role.VOTER):
-        frames = network.data.hospitals if party.role is Role.HOSPITAL else network.data.held_out
-        write_csv(frames[network.of(party.role).index(party)], home / "data.csv")
+    if party.role is Role.VOTER:
+        write_csv(network.data.held_out[network.of(party.role).index(party)], home / "data.csv")
         config["data"] = str(home / "data.csv")
-    if party.role is Role.HOSPITAL:
-        _write_transport_key(home / "transport.key")
-        config["seed"] = network.options.seed
-        if network.options.kill_in_round is not None and party is network.of(Role.HOSPITAL)[0]:
-            config["commits"] = "own"  # a relayed commitment is the round's last: it would be killed too late
-        config["sponsor"] = {
-            "url": f"https://127.0.0.1:{network.sponsor_port}",
-            "ca_certificate": str(network.sponsor.home / "tls" / "ca.crt"),
-        }
-        config["flower"] = {
-            "superlink": f"127.0.0.1:{network.superlink_port}",
-            "ca_certificate": str(network.options.output / "nodes" / "aggregator" / "tls" / "ca.crt"),
-            "transport_key": str(home / "transport.key"),
-        }
     write_private_file(home / "node.toml", tomli_w.dumps(config))
-
-
-def _write_transport_key(path: Path) -> None:
-    key = ec.generate_private_key(ec.SECP384R1())
-    text = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
-    )
-    write_private_file(path, text.decode())
-    public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
-    path.with_suffix(".key.pub").write_bytes(public)
 
 
 def start(network: Network, processes: Processes) -> None:
     """Starts every party as a process of its own."""
-    commands = {Role.AGGREGATOR: "server", Role.HOSPITAL: "hospital", Role.VOTER: "voter"}
+    commands = {Role.AGGREGATOR: "server", Role.VOTER: "voter"}
     config = ["--config", os.fspath(network.sponsor.home / "node.toml")]
     processes.serve(network.sponsor.name, "consilium_cli.main", "server", "sponsor", *config)
     for party in network.parties:
-        config = ["--config", os.fspath(party.home / "node.toml")]
+        home, config = ["--home", os.fspath(party.home)], ["--config", os.fspath(party.home / "node.toml")]
         if party.attack is not None:
             round_ = ["--round", str(network.options.cheat_round)]
-            processes.start(party.name, "consilium_cli.demo.adversaries", party.attack, *config, *round_)
+            processes.start(party.name, "consilium_cli.demo.adversaries", party.attack, *home, *round_)
+        elif party.role is Role.HOSPITAL:
+            processes.start(party.name, "consilium_cli.main", "hospital", "run", str(network.task), *home)
         elif party.role in commands:
             processes.start(party.name, "consilium_cli.main", commands[party.role], "run", *config)

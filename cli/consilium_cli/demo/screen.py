@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from consilium_chain.task_spec import TOKEN
+from consilium_chain.units import tokens
 from consilium_chain.views import Phase, members
 from rich import box
 from rich.console import Console
@@ -105,13 +105,6 @@ class Screen:
 
 def _verdict(accepted: int) -> str:
     return "accepted" if accepted else "rejected"
-
-
-def tokens(amount: int) -> str:
-    """An amount in whole tokens, two decimals, rounded to the nearest."""
-    sign, amount = ("-", -amount) if amount < 0 else ("", amount)
-    hundredths = (amount * 100 + TOKEN // 2) // TOKEN
-    return f"{sign}{hundredths // 100:,}.{hundredths % 100:02d}"
 
 
 def show_tables(console: Console, report: dict[str, Any], network: Network, chronicle: Chronicle) -> None:

@@ -10,32 +10,18 @@ from pathlib import Path
 
 from consilium_chain.keystore import write_private_file
 from consilium_chain.localnode import child_environment, free_port
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from consilium_client.config import HospitalSettings
-from consilium_client.errors import TransportKeyInvalid
 from consilium_client.relay.app import SOCKET_VARIABLE
 
 RESTART_AFTER = 2.0  # seconds between two starts of a child that ended
-
-
-def transport_public_key(private_key: Path) -> bytes:
-    """A Flower node key's public half as the SuperLink registers it: PEM, SubjectPublicKeyInfo."""
-    try:
-        key = serialization.load_ssh_private_key(private_key.read_bytes(), None)
-    except (OSError, ValueError) as error:
-        raise TransportKeyInvalid(str(private_key)) from error
-    if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise TransportKeyInvalid(str(private_key))
-    return key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
 
 
 class RelayProcesses:
     """Starts the children on `keep_running`, starts again whichever ended, and ends both on exit."""
 
     def __init__(self, settings: HospitalSettings, socket_path: Path) -> None:
-        home = settings.home
+        home = socket_path.parent
         self._runtime = f"127.0.0.1:{free_port()}"
         self._secret_file = home / "executor.secret"
         write_private_file(self._secret_file, secrets.token_hex(32))

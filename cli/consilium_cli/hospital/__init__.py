@@ -1,0 +1,1 @@
+"""`consilium hospital`: from a folder with a key to a node that takes part, step by step, each of them shown first."""

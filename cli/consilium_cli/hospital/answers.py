@@ -1,0 +1,144 @@
+"""Whether what a home names answers: chain, contracts, store, sponsor, clock. Nothing is sent that costs anything."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from urllib.parse import urlsplit
+
+from consilium_chain.connection import Connection
+from consilium_chain.deployment import Deployment
+from consilium_chain.errors import ChainError
+from consilium_chain.keystore import address_of
+from consilium_chain.ledger import Ledger
+from consilium_chain.units import ether, tokens
+from consilium_chain.views import Role
+from consilium_client.config import HomeSettings, SponsoredSettings
+from consilium_client.home import HospitalHome
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+PATIENCE = 5.0  # seconds for a connection to somebody
+SKEW = 120  # seconds between this machine's clock and the chain's that are nobody's fault
+
+
+class Result(StrEnum):
+    OK = "ok"
+    TO_DO = "to do"  # before a task is joined
+    NO = "no"  # the node could not do its work
+
+
+COLOURS = {Result.OK: "green", Result.TO_DO: "yellow", Result.NO: "bold red"}
+
+
+@dataclass(frozen=True)
+class Answer:
+    what: str
+    result: Result
+    words: str
+
+
+def try_connections(home: HospitalHome) -> list[Answer]:
+    settings = home.settings
+    found = [_tried("key file", lambda: f"account {address_of(settings.keystore)}")]
+    try:
+        ledger = reader(settings)
+    except ChainError as error:
+        return [*found, Answer("chain", Result.NO, str(error)), *_store_and_sponsor(settings)]
+    found.append(
+        _tried("chain", lambda: f"{ledger.task_count()} tasks on chain {ledger.connection.chain_id} at"
+               f" {ledger.connection.shown_url}")
+    )  # fmt: skip
+    found.append(_tried("clock", lambda: _clock(ledger)))
+    if found[0].result is Result.OK:
+        found.append(_tried("money", lambda: _money(ledger, settings)))
+    return found + _store_and_sponsor(settings)
+
+
+def reader(settings: HomeSettings) -> Ledger:
+    """The contracts without an account: looks, and can send nothing. Raises DeploymentInvalid, ChainUnreachable."""
+    deployment = Deployment.read(settings.deployment)
+    return Ledger(Connection(settings.chain_url), deployment, settings.relays)
+
+
+def show_answers(answers: Sequence[Answer]) -> None:
+    table = Table.grid(padding=(0, 2))
+    for answer in answers:
+        table.add_row(Text(answer.result, COLOURS[answer.result]), answer.what, Text(answer.words, overflow="fold"))
+    Console(highlight=False).print(table)
+
+
+class _Unanswered(Exception):
+    """What went wrong, in words."""
+
+
+class _ToDo(Exception):
+    """What is missing, in words."""
+
+
+def _tried(what: str, question: Callable[[], str]) -> Answer:
+    try:
+        return Answer(what, Result.OK, question())
+    except _ToDo as missing:
+        return Answer(what, Result.TO_DO, str(missing))
+    except (ChainError, _Unanswered) as error:
+        return Answer(what, Result.NO, str(error))
+
+
+def _clock(ledger: Ledger) -> str:
+    skew = round(time.time()) - ledger.connection.now()
+    if abs(skew) > SKEW:
+        raise _Unanswered(
+            f"this machine's clock is {abs(skew)} s {'ahead of' if skew > 0 else 'behind'} the chain's latest block:"
+            " set it (NTP), or the chain node is not up to date"
+        )
+    return f"{abs(skew)} s from the chain's latest block"
+
+
+def _money(ledger: Ledger, settings: HomeSettings) -> str:
+    account = address_of(settings.keystore)
+    wei = ledger.connection.ether_of(account)
+    balance, stake = ledger.balance(account), ledger.stake_of(account, Role.HOSPITAL).active
+    held = f"{tokens(balance)} tokens, {tokens(stake)} staked, {ether(wei)} ether"
+    if not wei and settings.sponsor is None:
+        raise _ToDo(f"{held}: send {account} some ether for gas, or name a sponsor in node.toml")
+    if not balance and not stake:
+        raise _ToDo(f"{held}: send {account} the tokens of a bond")
+    return held
+
+
+def _store_and_sponsor(settings: HomeSettings) -> list[Answer]:
+    found = [_tried("artifact store", lambda: _store(settings))]
+    if settings.sponsor is not None:
+        sponsor = settings.sponsor
+        found.append(_tried("sponsor", lambda: _sponsor(sponsor)))
+    return found
+
+
+def _store(settings: HomeSettings) -> str:
+    try:
+        return f"{sum(1 for _ in settings.artifacts.iterdir())} artifacts in {settings.artifacts}"
+    except OSError as error:
+        raise _Unanswered(f"{settings.artifacts}: {error.strerror}; name a folder in node.toml") from error
+
+
+def _sponsor(sponsor: SponsoredSettings) -> str:
+    parts = urlsplit(sponsor.url)
+    host, port = parts.hostname or "", parts.port or 443
+    try:
+        context = ssl.create_default_context(cafile=sponsor.ca_certificate)
+        with (
+            socket.create_connection((host, port), PATIENCE) as plain,
+            context.wrap_socket(plain, server_hostname=host),
+        ):
+            return f"{host}:{port} answers, and its certificate holds"
+    except OSError as error:  # also what is wrong with certificates
+        raise _Unanswered(
+            f"{host}:{port}: {error.strerror or error}; see that it runs, and that the certificate named is its"
+            " authority's"
+        ) from error

@@ -1,0 +1,153 @@
+"""The commands of `consilium hospital`, parsed before anything heavy is imported."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="A hospital's node: set up, look, consent, take part.", no_args_is_help=True)
+
+HOME = Path("~/.consilium/hospital")
+HomeOption = Annotated[
+    Path, typer.Option("--home", envvar="CONSILIUM_HOSPITAL_HOME", help="folder with this hospital's key and settings")
+]
+TaskArgument = Annotated[int, typer.Argument(min=1, metavar="TASK", help="number of the task")]
+YesOption = Annotated[bool, typer.Option("--yes", help="do not ask")]
+
+
+@app.command("init")
+def init(
+    home: HomeOption = HOME,
+    chain_url: Annotated[str | None, typer.Option(help="HTTP endpoint of a chain node")] = None,
+    address_book: Annotated[
+        Path | None, typer.Option(help="the contracts' addresses, JSON; copied into the home")
+    ] = None,
+    artifacts: Annotated[Path | None, typer.Option(help="folder of the artifact store")] = None,
+    data: Annotated[Path | None, typer.Option(help="table with this hospital's rows")] = None,
+    keystore: Annotated[
+        Path | None, typer.Option(help="encrypted key file of an account that is there already; else one is made")
+    ] = None,
+    password_file: Annotated[
+        Path | None,
+        typer.Option(help="file with the key file's password, mode 600; without it the password is asked for"),
+    ] = None,
+    operator: Annotated[
+        list[str] | None, typer.Option(help='account whose tasks may be joined, or "any"; may be given more than once')
+    ] = None,
+    model: Annotated[
+        list[str] | None, typer.Option(help='model family that may be trained, or "any"; may be given more than once')
+    ] = None,
+    column: Annotated[
+        list[str] | None, typer.Option(help='column that may be used, or "any"; may be given more than once')
+    ] = None,
+    hours: Annotated[str | None, typer.Option(help='local time in which to train, as "19:00-07:00"')] = None,
+    sponsor_url: Annotated[str | None, typer.Option(help="https://host:port of who pays for gas")] = None,
+    sponsor_ca: Annotated[Path | None, typer.Option(help="certificate that signed the sponsor's")] = None,
+    offline: Annotated[bool, typer.Option("--offline", help="do not try the connections")] = False,
+) -> None:
+    """Makes a home: key, settings, policy. What no flag says is asked for."""
+    from consilium_cli.hospital import setting_up
+
+    given = setting_up.Given(
+        chain_url, address_book, artifacts, data, keystore, password_file, operator, model, column, hours, sponsor_url,
+        sponsor_ca,
+    )  # fmt: skip
+    setting_up.init(home, given, offline)
+
+
+@app.command("tasks")
+def tasks(
+    home: HomeOption = HOME,
+    every: Annotated[bool, typer.Option("--all", help="also those that have ended")] = False,
+) -> None:
+    """Lists tasks, and whether this hospital's policy allows them."""
+    from consilium_cli.hospital import looking
+
+    looking.show_tasks(looking.Visit.of(home), every)
+
+
+@app.command("show")
+def show(task: TaskArgument, home: HomeOption = HOME) -> None:
+    """What a task would run here, for how long, what it pays and costs, and what the policy says to it."""
+    from consilium_cli.hospital import looking
+
+    looking.show_task(looking.Visit.of(home), task)
+
+
+@app.command("join")
+def join(
+    task: TaskArgument,
+    superlink: Annotated[str, typer.Option(help="host:port of the aggregator's SuperLink")],
+    ca_certificate: Annotated[Path, typer.Option(help="certificate that signed the SuperLink's, PEM")],
+    home: HomeOption = HOME,
+    yes: YesOption = False,
+) -> None:
+    """Shows a task, asks, remembers the yes, and joins it on chain with this hospital's bond."""
+    from consilium_cli.hospital import joining
+
+    joining.join(home, task, superlink, ca_certificate, yes)
+
+
+@app.command("run")
+def run(
+    task: Annotated[
+        int | None, typer.Argument(min=1, metavar="[TASK]", help="by default the only one approved")
+    ] = None,
+    home: HomeOption = HOME,
+) -> None:
+    """Takes part in an approved task until it ends; can be ended and started again at any time.
+
+    Tells what happens: on a terminal in words, elsewhere as one JSON object a line.
+    """
+    from consilium_client.hospital import HospitalNode
+
+    from consilium_cli.hospital import joining
+
+    with _told():
+        HospitalNode(joining.approved_settings(home, task)).run()
+
+
+def _told() -> contextlib.AbstractContextManager[None]:
+    if not sys.stdout.isatty():
+        return contextlib.nullcontext()
+    from consilium_cli.hospital.live import on_terminal
+
+    return on_terminal()
+
+
+@app.command("status")
+def status(home: HomeOption = HOME) -> None:
+    """Account, connections, and where each approved task stands."""
+    from consilium_cli.hospital import looking
+
+    looking.show_status(home)
+
+
+@app.command("pause")
+def pause(home: HomeOption = HOME) -> None:
+    """Begins no further round of any task; what is committed to is still handed over. Takes effect at once."""
+    from consilium_client.home import HospitalHome
+
+    HospitalHome.open(home).pause()
+    typer.echo("paused: no round is begun until `consilium hospital resume`; who sits out is not paid, and not slashed")
+
+
+@app.command("resume")
+def resume(home: HomeOption = HOME) -> None:
+    """Takes part again, from the next round on."""
+    from consilium_client.home import HospitalHome
+
+    HospitalHome.open(home).resume()
+    typer.echo("resumed")
+
+
+@app.command("leave")
+def leave(task: TaskArgument, home: HomeOption = HOME, yes: YesOption = False) -> None:
+    """Takes the yes to a task back; once it has ended, also the bond and the rewards."""
+    from consilium_cli.hospital import joining
+
+    joining.leave(home, task, yes)

@@ -1,0 +1,103 @@
+"""Saying yes to a task, and taking it back."""
+
+from __future__ import annotations
+
+import datetime
+import sys
+from pathlib import Path
+
+import typer
+from consilium_chain.journal import told_to
+from consilium_chain.views import Phase, Role
+from consilium_client.config import HospitalSettings
+from consilium_client.errors import CertificateInvalid, NotApproved, NotConfirmed, WhichTask
+from consilium_client.home import Approval, HospitalHome, running_alone
+from consilium_client.tables import read_table
+from cryptography import x509
+from rich.console import Console
+
+from consilium_cli.hospital.answers import reader
+from consilium_cli.hospital.live import sentence
+from consilium_cli.hospital.looking import Visit, print_task, print_verdict
+
+
+def join(folder: Path, number: int, superlink: str, ca_certificate: Path, agreed: bool) -> None:
+    """What is not allowed, or does not fit this hospital's data, never gets as far as a question."""
+    visit = Visit.of(folder)
+    task, state = visit.task(number), visit.ledger.state(number)
+    console, policy = Console(highlight=False), visit.home.policy()
+    print_task(console, task, state)
+    print_verdict(console, policy, task.spec, state.operator)
+    policy.require(task.spec, state.operator)
+    rows = read_table(visit.settings.data, task.spec.data).rows
+    console.print(f"[green]This hospital's table fits: {rows} rows.[/green]")
+    authority = _certificate(ca_certificate)
+    if not agreed and not (sys.stdin.isatty() and typer.confirm("\nTake part in it, and lock the bond?")):
+        raise NotConfirmed(number)
+    approval = Approval(
+        place=visit.ledger.place(number),
+        spec_hash=task.params.spec_hash.hex(),
+        approved_at=datetime.datetime.now(datetime.UTC).replace(microsecond=0),
+        superlink=superlink,
+    )
+    visit.home.approve(number, approval, authority)
+    from consilium_client.hospital import HospitalNode
+
+    settings = visit.home.node_settings(number, visit.ledger.place(number))
+    try:
+        with told_to(lambda event, fields: console.print(sentence(event, fields))):
+            HospitalNode(settings).join()
+    except Exception:  # a yes is to what was joined
+        visit.home.withdraw(number)
+        raise
+    console.print(f"\nNext: consilium hospital run {number}, which takes part until the task ends")
+
+
+def _certificate(path: Path) -> bytes:
+    """Raises CertificateInvalid."""
+    try:
+        raw = path.read_bytes()
+        x509.load_pem_x509_certificates(raw)
+    except (OSError, ValueError) as error:
+        raise CertificateInvalid(path) from error
+    return raw
+
+
+def approved_settings(folder: Path, number: int | None) -> HospitalSettings:
+    """Of a task by its number, or of the only one approved. Raises WhichTask, NotApproved, ApprovalStale."""
+    home = HospitalHome.open(folder)
+    if number is None:
+        approved = home.approved_tasks()
+        if len(approved) != 1:
+            raise WhichTask(approved)
+        (number,) = approved
+    home.approval(number)
+    return home.node_settings(number, reader(home.settings).place(number))
+
+
+def leave(folder: Path, number: int, agreed: bool) -> None:
+    """Takes the yes back. An ended task's bond and rewards come home; of another's the bond waits for its end."""
+    visit = Visit.of(folder)
+    state, own = visit.ledger.state(number), visit.own(number)
+    if own is None:
+        visit.home.withdraw(number)
+        typer.echo(f"task {number} is no longer approved; this hospital had not joined it")
+        return
+    ended = state.phase is Phase.ENDED
+    approved = number in visit.home.approved_tasks()
+    if not ended and not approved:
+        raise NotApproved(number)
+    words = "" if ended else f" It is in round {state.round}: no further one is paid, and the bond waits for its end."
+    if not agreed and not (sys.stdin.isatty() and typer.confirm(f"Leave task {number}?{words}")):
+        raise NotConfirmed(number)
+    with running_alone(visit.settings.home / f"task-{number}", number):
+        if approved:
+            visit.home.leave(number)
+        if not ended:
+            typer.echo(f"left; once task {number} has ended, `consilium hospital leave {number}` brings the bond back")
+            return
+        ledger = visit.settings.connect()
+        ledger.release_bond(number, ledger.address)
+        ledger.claim(Role.HOSPITAL)
+        visit.home.forget(number)
+        typer.echo("left; bond released, and what has vested of the rewards is in this hospital's account")

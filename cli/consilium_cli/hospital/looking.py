@@ -1,0 +1,242 @@
+"""What there is to see before and after a yes: tasks, one task, and where this hospital stands in them."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, SpecInvalid, SpecMismatch
+from consilium_chain.keystore import address_of
+from consilium_chain.ledger import Ledger
+from consilium_chain.task_spec import MoneySpec, TaskSpec
+from consilium_chain.units import tokens
+from consilium_chain.views import STATISTICS_ROUND, Hospital, Phase, Role, TaskState
+from consilium_client.config import HomeSettings
+from consilium_client.consent import Policy
+from consilium_client.home import HospitalHome, is_running
+from consilium_client.task import JoinedTask, load_task
+from consilium_zk.constants import BYTES_PER_BLOB
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from consilium_cli.hospital.answers import Result, reader, show_answers, try_connections
+
+UNREADABLE = (ArtifactMissing, ArtifactCorrupt, SpecInvalid, SpecMismatch)
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A home with its chain and store, to look and not to touch: no password is read."""
+
+    home: HospitalHome
+    ledger: Ledger
+    store: ArtifactStore
+
+    @classmethod
+    def of(cls, folder: Path) -> Self:
+        """Raises HomeMissing, ConfigInvalid, DeploymentInvalid, ChainUnreachable."""
+        home = HospitalHome.open(folder)
+        return cls(home, reader(home.settings), ArtifactStore(home.settings.artifacts))
+
+    @property
+    def settings(self) -> HomeSettings:
+        return self.home.settings
+
+    @property
+    def account(self) -> str:
+        return address_of(self.settings.keystore)
+
+    def task(self, number: int) -> JoinedTask:
+        return load_task(self.ledger, self.store, number)
+
+    def own(self, number: int) -> tuple[int, Hospital] | None:
+        """This hospital in a task: its index and what the chain says of it."""
+        for index, hospital in enumerate(self.ledger.hospitals(number)):
+            if hospital.node == self.account:
+                return index, hospital
+        return None
+
+
+def show_tasks(visit: Visit, every: bool) -> None:
+    policy, console = visit.home.policy(), Console(highlight=False)
+    table = Table(box=box.SIMPLE_HEAD)
+    for column in ("task", "what", "stands in", "bond, pool", "policy"):
+        table.add_column(column, overflow="fold")
+    hidden = 0
+    for number in range(visit.ledger.task_count(), 0, -1):
+        state = visit.ledger.state(number)
+        if state.phase is Phase.ENDED and not every:
+            hidden += 1
+            continue
+        params = visit.ledger.params(number)
+        joined = f"{_stand(state)}\n{len(visit.ledger.hospitals(number))} of {params.max_hospitals} hospitals"
+        money = f"{tokens(params.hospital_bond)}\n{tokens(params.pool)}"
+        try:
+            spec = visit.task(number).spec
+        except UNREADABLE as error:
+            table.add_row(str(number), "?", joined, money, escape(f"no: {error}"))
+            continue
+        objections = policy.objections(spec, state.operator)
+        verdict = escape(f"no: {'; '.join(objections)}") if objections else "[green]allows it[/green]"
+        what = f"{escape(spec.name)}\n{spec.model.name}, {spec.parameters:,}"
+        table.add_row(str(number), what, joined, money, verdict)
+    if table.row_count:
+        console.print(table)
+    else:
+        console.print("no task is open on this chain")
+    if hidden:
+        console.print(f"{hidden} more have ended (--all shows them)")
+
+
+def _stand(state: TaskState) -> str:
+    if state.phase in (Phase.JOINING, Phase.ENDED):
+        return state.phase.name.lower()
+    return f"round {state.round}, {state.phase.name.lower()}"
+
+
+def show_task(visit: Visit, number: int) -> None:
+    """Raises what reading the task raises."""
+    task, state = visit.task(number), visit.ledger.state(number)
+    console = Console(highlight=False)
+    print_task(console, task, state)
+    print_verdict(console, visit.home.policy(), task.spec, state.operator)
+
+
+def print_verdict(console: Console, policy: Policy, spec: TaskSpec, operator: str) -> None:
+    objections = policy.objections(spec, operator)
+    if not objections:
+        console.print("\n[green]This hospital's policy allows it.[/green]")
+        return
+    console.print("\n[bold red]This hospital's policy does not allow it:[/bold red]")
+    for objection in objections:
+        console.print(f"  · {escape(objection)}")
+
+
+def print_task(console: Console, task: JoinedTask, state: TaskState) -> None:
+    """What would run, on which columns, what leaves, how long it may take, and what it pays and costs."""
+    spec = task.spec
+    console.print(f"[bold]Task {task.number}: {escape(spec.name)}[/bold]  ({_stand(state)})")
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, words in _facts(task, state):
+        grid.add_row(name, escape(words))
+    console.print(grid)
+
+
+def _facts(task: JoinedTask, state: TaskState) -> list[tuple[str, str]]:
+    spec = task.spec
+    return [
+        ("operator", state.operator),
+        ("aggregator", task.params.aggregator),
+        ("task file", f"keccak256 {task.params.spec_hash.hex()}"),
+        *_work(spec),
+        *_leaving(spec),
+        *_money(spec.money),
+    ]
+
+
+def _work(spec: TaskSpec) -> list[tuple[str, str]]:
+    rounds, training, windows = spec.rounds, spec.training, spec.windows
+    names = ", ".join(feature.name for feature in spec.data.features)
+    longest = windows.commit + windows.upload + 2 * windows.publish + windows.score + windows.reveal
+    most = datetime.timedelta(seconds=longest * (rounds.rounds + 1))
+    return [
+        (
+            "what runs",
+            f"{spec.model.name}, {spec.parameters:,} parameters, of this installation: no code comes with it",
+        ),
+        ("on the columns", f"{names}; label {spec.data.label} ({' or '.join(spec.data.classes)})"),
+        (
+            "training",
+            f"{rounds.rounds} rounds of {training.epochs} epoch(s) in batches of {training.batch_size}, learning rate"
+            f" {training.learning_rate:g}",
+        ),
+        (
+            "with",
+            f"{rounds.min_hospitals} to {rounds.max_hospitals} hospitals, in cohorts of at least"
+            f" {rounds.min_cohort_size}",
+        ),
+        ("takes", f"at most {most} after joining, most of it waiting; whoever sits a round out loses nothing"),
+    ]
+
+
+def _leaving(spec: TaskSpec) -> list[tuple[str, str]]:
+    update, size = spec.update, spec.update_blobs * BYTES_PER_BLOB
+    seen = (
+        "masked, so that only the sum over a cohort is seen" if update.masked else "NOT masked: the aggregator sees it"
+    )
+    return [
+        ("leaves once", f"counts, sums and sums of squares of each column, {seen}"),
+        ("leaves each round", f"the update in {update.bits} bits a parameter, {size:,} bytes, {seen}"),
+        ("stays here", "rows, labels, and the model as trained here"),
+    ]
+
+
+def _money(money: MoneySpec) -> list[tuple[str, str]]:
+    harmful, withheld = (f"{bps / 100:g} %" for bps in (money.harmful_slash_bps, money.withheld_slash_bps))
+    return [
+        ("pays", f"{money.hospital_share_bps / 100:g} % of {money.pool:,} tokens to hospitals, by what they improve"),
+        (
+            "costs",
+            f"a bond of {money.hospital_bond:,} tokens until the task ends. A round can take of it: {harmful} for a"
+            f" harmful update, {withheld} for one committed to and not handed over",
+        ),
+    ]
+
+
+def show_status(folder: Path) -> None:
+    home = HospitalHome.open(folder)
+    console = Console(highlight=False)
+    console.print(f"[bold]{home.folder}[/bold]{'  [yellow]paused[/yellow]' if home.paused else ''}")
+    answers = try_connections(home)
+    show_answers(answers)
+    policy = home.policy()
+    console.print(
+        f"policy: operators {_said(policy.operators)}; models {_said(policy.models)}; hours {policy.hours or 'any'}"
+    )
+    approved = sorted({*home.approved_tasks(), *home.left_tasks()})
+    if not approved:
+        console.print("\nno task is approved here: `consilium hospital tasks` lists what there is")
+    elif any(answer.result is Result.NO for answer in answers if answer.what == "chain"):
+        console.print(f"\napproved tasks: {', '.join(map(str, approved))}; the chain does not say how they stand")
+    else:
+        _show_approved(console, Visit.of(folder), approved)
+
+
+def _said(names: list[str] | str) -> str:
+    return names if isinstance(names, str) else ", ".join(names)
+
+
+def _show_approved(console: Console, visit: Visit, approved: list[int]) -> None:
+    table = Table(box=box.SIMPLE_HEAD)
+    for column in ("task", "stands in", "node", "bond", "rewards", "slashed", "last round"):
+        table.add_column(column)
+    for number in approved:
+        own, state = visit.own(number), visit.ledger.state(number)
+        node = "runs" if is_running(visit.settings.home / f"task-{number}") else "does not run"
+        if number in visit.home.left_tasks():
+            node = "left"
+        if own is None:
+            table.add_row(str(number), _stand(state), f"{node}, not joined", "–", "–", "–", "–")
+            continue
+        rewards, slashed, last = _money_of(visit, number, state)
+        table.add_row(str(number), _stand(state), node, tokens(own[1].bond), tokens(rewards), tokens(slashed), last)
+    console.print(table)
+    stake = visit.ledger.stake_of(visit.account, Role.HOSPITAL)
+    console.print(
+        f"stake {tokens(stake.active)}, of which free {tokens(stake.free)}, unbonding {tokens(stake.unbonding)}"
+    )
+
+
+def _money_of(visit: Visit, number: int, state: TaskState) -> tuple[int, int, str]:
+    """Rewards and slashes of all rounds that are over, and why the latest paid what it did."""
+    over = state.round + (state.phase is Phase.ENDED)
+    payouts = [visit.ledger.explain(number, round_, visit.account) for round_ in range(STATISTICS_ROUND, over)]
+    last = payouts[-1].reason.name.lower().replace("_", " ") if payouts else "–"
+    return sum(p.reward for p in payouts), sum(p.slash for p in payouts), last

@@ -1,0 +1,202 @@
+"""A hospital's home: the folder with its key, its settings, its policy, and what its owner has approved.
+
+node.toml          settings (`HomeSettings`)             key.json, password   the account
+policy.toml        what is allowed (`consent.Policy`)    transport.key        the Flower node key
+tasks/N.toml       the approval of task N                deployment.json      the contracts' addresses
+paused             while it is there, no round is begun
+"""
+
+from __future__ import annotations
+
+import datetime
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+import tomli_w
+from consilium_chain.keystore import write_private_file
+from consilium_chain.settings import read_settings
+from consilium_chain.typed_toml import parse_toml
+from pydantic import BaseModel, ConfigDict, Field
+
+from consilium_client.config import FlowerSettings, HomeSettings, HospitalSettings
+from consilium_client.consent import Policy, read_policy
+from consilium_client.errors import (
+    AlreadyRunning,
+    ApprovalInvalid,
+    ApprovalStale,
+    HomeMissing,
+    HomeTaken,
+    NotApproved,
+)
+
+SETTINGS_FILE = "node.toml"
+
+
+class Approval(BaseModel):
+    """That this hospital's owner has said yes to a task file, and where that task's aggregator is reached."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    place: Annotated[str, Field(description="chain, contract and number of the task")]
+    spec_hash: Annotated[str, Field(pattern="^[0-9a-f]{64}$", description="keccak256 of the task file")]
+    approved_at: datetime.datetime
+    superlink: Annotated[str, Field(description="host:port of the aggregator's SuperLink")]
+
+
+@dataclass(frozen=True)
+class HospitalHome:
+    folder: Path
+    settings: HomeSettings
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """Raises HomeMissing, ConfigInvalid."""
+        folder = folder.expanduser().absolute()
+        path = folder / SETTINGS_FILE
+        if not path.exists():
+            raise HomeMissing(folder)
+        written = read_settings(path, _WrittenSettings)
+        paths = {name: folder / value for name, value in written if isinstance(value, Path)}
+        return cls(folder, written.model_copy(update=paths | {"home": folder}))
+
+    @classmethod
+    def create(cls, folder: Path, settings: dict[str, Any], policy: dict[str, Any]) -> Self:
+        """Writes both files, the first of them last: a home without it is none. Raises HomeTaken."""
+        folder = folder.expanduser().absolute()
+        if (folder / SETTINGS_FILE).exists():
+            raise HomeTaken(folder)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.chmod(0o700)
+        write_private_file(folder / "policy.toml", tomli_w.dumps(policy))
+        write_private_file(folder / SETTINGS_FILE, tomli_w.dumps(settings))
+        return cls.open(folder)
+
+    def policy(self) -> Policy:
+        """Raises PolicyInvalid."""
+        return read_policy(self.settings.policy)
+
+    # Approvals
+
+    def approve(self, task: int, approval: Approval, authority: bytes) -> None:
+        """`authority`: PEM of the certificate that signed the SuperLink's."""
+        write_private_file(self._authority(task), authority)
+        write_private_file(self._approval(task), tomli_w.dumps(approval.model_dump()))
+        self.forget(task)
+
+    def approval(self, task: int) -> Approval:
+        """Raises NotApproved, ApprovalInvalid."""
+        path = self._approval(task)
+        try:
+            raw = path.read_bytes()
+        except FileNotFoundError:
+            raise NotApproved(task) from None
+        return parse_toml(raw, Approval, f"the approval {path}", ApprovalInvalid)
+
+    def approved_tasks(self) -> list[int]:
+        return self._numbers("*.toml")
+
+    def withdraw(self, task: int) -> None:
+        """Raises NotApproved."""
+        try:
+            self._approval(task).unlink()
+        except FileNotFoundError:
+            raise NotApproved(task) from None
+
+    def leave(self, task: int) -> None:
+        """Withdraws, and remembers that a bond is still to come back. Raises NotApproved."""
+        self.withdraw(task)
+        self._left(task).touch()
+
+    def forget(self, task: int) -> None:
+        self._left(task).unlink(missing_ok=True)
+
+    def left_tasks(self) -> list[int]:
+        return self._numbers("*.left")
+
+    def node_settings(self, task: int, place: str) -> HospitalSettings:
+        """What a node of an approved task runs on; `place` names it on the chain of this home's address book.
+
+        Raises NotApproved, ApprovalInvalid, ApprovalStale where another chain's or deployment's task was approved.
+        """
+        approval = self.approval(task)
+        if approval.place != place:
+            raise ApprovalStale(task, f"is of {approval.place}, and this address book makes it {place}")
+        common = self.settings.model_dump(exclude={"transport_key", "policy"})
+        flower = FlowerSettings(
+            superlink=approval.superlink,
+            ca_certificate=self._authority(task),
+            transport_key=self.settings.transport_key,
+        )
+        return HospitalSettings(
+            **common, task=task, flower=flower, policy=self.settings.policy, approved=approval.spec_hash
+        )
+
+    def _numbers(self, pattern: str) -> list[int]:
+        return sorted(int(path.stem) for path in (self.folder / "tasks").glob(pattern) if path.stem.isdecimal())
+
+    def _left(self, task: int) -> Path:
+        return self.folder / "tasks" / f"{task}.left"
+
+    def _approval(self, task: int) -> Path:
+        return self.folder / "tasks" / f"{task}.toml"
+
+    def _authority(self, task: int) -> Path:
+        return self.folder / "tasks" / f"{task}.ca.crt"
+
+    # Pausing
+
+    @property
+    def paused(self) -> bool:
+        return is_paused(self.folder)
+
+    def pause(self) -> None:
+        (self.folder / "paused").touch()
+
+    def resume(self) -> None:
+        (self.folder / "paused").unlink(missing_ok=True)
+
+
+class _WrittenSettings(HomeSettings):
+    """`home` is where the file is, and not in it."""
+
+    home: Path = Path()
+
+
+def is_paused(home: Path) -> bool:
+    return (home / "paused").exists()
+
+
+@contextmanager
+def running_alone(folder: Path, task: int) -> Iterator[None]:
+    """Of a task's node, one process at a time. Raises AlreadyRunning."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise AlreadyRunning(task) from None
+        yield
+    finally:
+        os.close(handle)
+
+
+def is_running(folder: Path) -> bool:
+    """Whether a node holds the folder's lock."""
+    try:
+        handle = os.open(folder / "lock", os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(handle)

@@ -1,0 +1,88 @@
+"""What a hospital's owner has not allowed never starts: another task file, a task outside the policy, a round outside
+the hours or while paused. On a real chain.
+"""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import pytest
+import tomli_w
+from chain_driver import LocalChain
+from consilium_chain.messages import ReplyCode
+from consilium_client.errors import ApprovalStale, NotAllowed, PolicyInvalid
+from hospital_driver import OPEN_POLICY, Committing, start
+
+
+@pytest.fixture(scope="module")
+def committing(local_chain: LocalChain, tmp_path_factory: pytest.TempPathFactory) -> Committing:
+    return start(local_chain, tmp_path_factory.mktemp("sits-out"), 3, masked=False)
+
+
+def hours_without_now() -> str:
+    """Two hours that begin in three."""
+    now = datetime.datetime.now()
+    return f"{now + datetime.timedelta(hours=3):%H:%M}-{now + datetime.timedelta(hours=5):%H:%M}"
+
+
+def policy(committing: Committing, **rules: object) -> Path:
+    path = committing.settings[0].policy.with_name("other-policy.toml")
+    path.write_text(tomli_w.dumps(OPEN_POLICY | rules))
+    return path
+
+
+def told(capsys: pytest.CaptureFixture[str], event: str) -> list[str]:
+    return [line for line in capsys.readouterr().out.splitlines() if f'"event": "{event}"' in line]
+
+
+def test_a_node_starts_no_other_task_file_than_the_one_approved(committing: Committing) -> None:
+    with pytest.raises(ApprovalStale, match=committing.settings[0].approved):
+        committing.node(0, approved="00" * 32)
+
+
+def test_a_node_starts_nothing_that_its_policy_does_not_allow(committing: Committing) -> None:
+    with pytest.raises(NotAllowed, match="the model logistic"):
+        committing.node(0, policy=policy(committing, models=["mlp"]))
+    with pytest.raises(PolicyInvalid):
+        committing.node(0, policy=committing.settings[0].policy.with_name("none.toml"))
+
+
+def test_a_paused_hospital_begins_no_round_whoever_asks(
+    committing: Committing, capsys: pytest.CaptureFixture[str]
+) -> None:
+    node = committing.node(0)
+    paused = committing.settings[0].home / "paused"
+    paused.touch()
+    try:
+        assert committing.ask(node).code is ReplyCode.SAT_OUT
+        committing.look(node)
+        assert not node._is_committed(0)
+        (line,) = told(capsys, "sits-out")
+        assert '"why": "paused"' in line
+    finally:
+        paused.unlink()
+    assert committing.ask(node).code is ReplyCode.SAT_OUT  # this round is over for it
+    assert committing.ask(committing.node(0)).code is ReplyCode.SIGNED
+
+
+def test_outside_its_hours_a_hospital_begins_no_round(
+    committing: Committing, capsys: pytest.CaptureFixture[str]
+) -> None:
+    node = committing.node(1, policy=policy(committing, hours=hours_without_now()))
+    assert committing.ask(node).code is ReplyCode.SAT_OUT
+    (line,) = told(capsys, "sits-out")
+    assert '"why": "hours"' in line
+    assert committing.ask(committing.node(1)).code is ReplyCode.SIGNED
+
+
+def test_what_was_begun_before_a_pause_is_handed_over(committing: Committing) -> None:
+    node = committing.node(2)
+    signed = committing.signed(node)
+    paused = committing.settings[2].home / "paused"
+    paused.touch()
+    try:
+        again = committing.node(2)  # after a restart, too
+        assert committing.signed(again) == signed
+    finally:
+        paused.unlink()

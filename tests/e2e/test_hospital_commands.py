@@ -1,0 +1,201 @@
+"""`consilium hospital` as its user types it: a home, a look at tasks, a yes, and what is refused on the way."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from chain_driver import LocalChain
+from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
+from consilium_chain.ledger import Ledger
+from consilium_chain.localnode import free_port
+from consilium_chain.proposal import task_params
+from consilium_chain.task_spec import TOKEN, parse_task_spec
+from consilium_chain.views import Role
+from consilium_client.home import HospitalHome
+from consilium_server.certificates import ensure_certificates
+from eth_account.signers.local import LocalAccount
+from task_files import DATA
+
+TASK = f'name = "who will fall ill"\n{DATA}\n[model]\nname = "logistic"\n'
+Consilium = Callable[..., tuple[int, str]]
+
+
+@dataclass
+class World:
+    """An open task, and a hospital that has money and no home yet."""
+
+    chain: LocalChain
+    folder: Path
+    task: int
+    hospital: Ledger
+    consilium: Consilium
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "home"
+
+    def say(self, command: str, *arguments: str) -> tuple[int, str]:
+        return self.consilium("hospital", command, *arguments, "--home", str(self.home))
+
+    def init(self, *more: str, operator: str | None = None) -> tuple[int, str]:
+        return self.say(
+            "init", "--chain-url", self.chain.node.url, "--address-book", str(self.folder / "book.json"),
+            "--artifacts", str(self.folder / "artifacts"), "--data", str(self.folder / "rows.csv"),
+            "--keystore", str(self.folder / "key.json"), "--password-file", str(self.folder / "password"),
+            "--operator", operator or self.chain.treasury.address, *more,
+        )  # fmt: skip
+
+    def join(self, *more: str) -> tuple[int, str]:
+        ca = str(self.folder / "tls" / "ca.crt")
+        return self.say("join", str(self.task), "--superlink", "127.0.0.1:9092", "--ca-certificate", ca, *more)
+
+    def index(self) -> int | None:
+        nodes = [one.node for one in self.chain.treasury.hospitals(self.task)]
+        return nodes.index(self.hospital.address) if self.hospital.address in nodes else None
+
+
+@pytest.fixture
+def world(consilium: Consilium, local_chain: LocalChain, tmp_path: Path) -> World:
+    spec = parse_task_spec(TASK.encode())
+    store = ArtifactStore(tmp_path / "artifacts")
+    (aggregator,) = local_chain.staked(Role.AGGREGATOR, 1, spec.money.aggregator_bond * TOKEN)
+    number = local_chain.treasury.propose(task_params(spec, store.put_file(TASK.encode()), aggregator.address))
+    local_chain.deployment.write(tmp_path / "book.json")
+    hospital = local_chain.funded()
+    account = hospital.connection.account
+    assert isinstance(account, LocalAccount)
+    write_private_file(tmp_path / "password", "secret\n")
+    write_keystore(tmp_path / "key.json", account, "secret", LIGHT_SCRYPT_N)
+    (tmp_path / "rows.csv").write_text("age,sick\n50,0\n60,1\n")
+    ensure_certificates(tmp_path / "tls")
+    return World(local_chain, tmp_path, number, hospital, consilium)
+
+
+def refused(result: tuple[int, str], *words: str, code: int = 1) -> None:
+    assert result[0] == code, result[1]
+    assert [word for word in words if word not in result[1]] == [], result[1]
+
+
+def done(result: tuple[int, str], *words: str) -> None:
+    refused(result, *words, code=0)
+
+
+def test_from_nothing_to_a_task_and_out_of_it(world: World) -> None:
+    done(world.init(), world.hospital.address, "encrypted", "ok chain", "ok money", "Next: consilium hospital tasks")
+    done(world.say("tasks"), "who will fall ill", "joining", "allows it")
+    done(
+        world.say("show", str(world.task)),
+        "logistic, 2 parameters", "age; label sick (no or yes)", "masked", "500 tokens", "policy allows it",
+    )  # fmt: skip
+    refused(world.say("run", str(world.task)), f"consilium hospital join {world.task}")
+    refused(world.join(), "answer y, or pass --yes")
+    assert world.index() is None
+    assert HospitalHome.open(world.home).approved_tasks() == []
+    done(world.join("--yes"), "table fits: 2 rows", "joined as hospital", f"consilium hospital run {world.task}")
+    assert world.index() is not None
+    done(world.say("status"), "joining", "does not run", "500.00", "free 0.00")
+    done(world.say("pause"), "not slashed")
+    done(world.say("status"), "paused")
+    done(world.say("resume"), "resumed")
+    refused(world.say("leave", str(world.task)), "answer y, or pass --yes")
+    done(world.say("leave", str(world.task), "--yes"), "brings the bond back")
+    refused(world.say("run", str(world.task)), "is not approved here")
+    done(world.say("status"), "left", "500.00")
+
+
+def test_a_task_outside_the_policy_gets_no_yes(world: World) -> None:
+    done(world.init(operator="0x" + "77" * 20))
+    done(world.say("tasks"), "no: its operator")
+    done(world.say("show", str(world.task)), "policy does not allow it", "`operators`")
+    refused(world.join("--yes"), "does not allow the task 'who will fall ill'", "change policy.toml")
+    assert world.index() is None
+
+
+def test_a_policy_changed_after_the_yes_counts(world: World) -> None:
+    done(world.init())
+    done(world.join("--yes"))
+    policy = world.home / "policy.toml"
+    policy.write_text(policy.read_text().replace('models = "any"', 'models = ["mlp"]'))
+    refused(world.say("run"), "the model logistic is not among `models`")
+
+
+def test_a_task_file_altered_after_the_yes_does_not_start(world: World) -> None:
+    done(world.init())
+    done(world.join("--yes"))
+    (file,) = (world.folder / "artifacts").glob("file-*")
+    file.write_text(TASK.replace("logistic", "mlp"))
+    refused(world.say("run"), "hash to something else")
+    file.write_text(TASK)
+    approval = world.home / "tasks" / f"{world.task}.toml"
+    approval.write_text(re.sub(r'spec_hash = ".{64}"', f'spec_hash = "{"0" * 64}"', approval.read_text()))
+    refused(world.say("run"), "nothing was started", "the chain names")
+
+
+def test_a_table_that_does_not_fit_gets_no_question(world: World) -> None:
+    done(world.init())
+    (world.folder / "rows.csv").write_text("age,sick,name\n50,0,Doe\n")
+    result = world.join("--yes")
+    refused(result, "unexpected: name")
+    assert "Doe" not in result[1]
+    assert (world.index(), HospitalHome.open(world.home).approved_tasks()) == (None, [])
+
+
+def test_init_asks_nobody_where_nobody_is_and_writes_nothing_then(world: World) -> None:
+    refused(world.say("init"), "address book .consilium/local.json does not exist")
+    book = ("--address-book", str(world.folder / "book.json"))
+    refused(world.say("init", *book), "--artifacts", "nobody can be asked", code=2)
+    refused(world.init("--data", "/nowhere/rows.csv"), "/nowhere/rows.csv does not exist", code=2)
+    refused(world.init("--hours", "at night"), "19:00-07:00")
+    refused(world.init("--sponsor-url", "http://sponsor.example"), "https://", code=2)
+    refused(world.init("--password-file", str(world.folder / "none")), "none does not exist")
+    write_private_file(world.folder / "wrong", "wrong\n")
+    refused(world.init("--password-file", str(world.folder / "wrong")), "does not open with the password")
+    assert not (world.home / "node.toml").exists()
+    done(world.init())
+    refused(world.init(), "is a hospital's home already", "--home")
+
+
+def test_a_new_key_is_made_where_none_is_named_and_kept_when_init_was_cut_off(world: World) -> None:
+    def init(url: str) -> tuple[int, str]:
+        return world.say(
+            "init", "--chain-url", url, "--address-book", str(world.folder / "book.json"),
+            "--artifacts", str(world.folder / "artifacts"), "--data", str(world.folder / "rows.csv"),
+            "--password-file", str(world.folder / "password"), "--operator", "any",
+        )  # fmt: skip
+
+    done(init(world.chain.node.url), "to do money", "send 0x")
+    key = (world.home / "key.json").read_bytes()
+    assert b"secret" not in key
+    (world.home / "node.toml").unlink()
+    refused(init(f"http://127.0.0.1:{free_port()}"), "no chain", "no chain node answers")
+    assert (world.home / "key.json").read_bytes() == key
+    settings = tomllib.loads((world.home / "node.toml").read_text())
+    assert "secret" not in json.dumps(settings)
+
+
+def test_commands_without_a_home_say_how_to_make_one(consilium: Consilium, tmp_path: Path) -> None:
+    for command in ("tasks", "status", "pause", "resume", "run"):
+        refused(
+            consilium("hospital", command, "--home", str(tmp_path / "none")), "run `consilium hospital init`", "--home"
+        )
+
+
+HEAVY = ("torch", "numpy", "web3", "flwr", "pandas", "sklearn", "eth_account")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["hospital", "--help"], ["hospital", "init", "--help"]])
+def test_help_loads_nothing_heavy(words: list[str]) -> None:
+    """Loading torch alone takes seconds."""
+    program = "import sys\nfrom consilium_cli.main import main\nsys.argv = ['consilium', *sys.argv[1:]]\n"
+    program += f"try:\n    main()\nfinally:\n    print([n for n in {HEAVY} if n in sys.modules])"
+    said = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=True).stdout
+    assert said.rstrip().endswith("[]")
