@@ -1,0 +1,59 @@
+"""What a running node tells on a terminal: every event that it can tell has its words."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+
+import pytest
+from consilium_chain.journal import emit, told_to
+from consilium_cli.hospital.live import UNPAID, WORDS, sentence
+from consilium_client import hospital
+from rich.text import Text
+
+# As the node fills them in: numbers as text where they are amounts.
+FIELDS = {
+    "index": 0, "rows": 7, "round": 2, "blobs": 1, "train_s": 0.5, "commit_s": 0.1, "by": "relay", "gas": 1, "bytes": 9,
+    "reason": "NO_IMPROVEMENT", "reward": str(3 * 10**18), "slash": str(10**18), "why": "hours", "tries": 2, "wait_s": 1.5,
+    "error": "Name[d]", "call": "commitUpdate", "balance": str(5 * 10**18), "wei": "1", "step": 0, "role": "hospital",
+}  # fmt: skip
+
+
+def told_by_the_node() -> Iterator[tuple[str, set[str]]]:
+    """Names of events and of their fields, as they stand in the node's code."""
+    for node in ast.walk(ast.parse(inspect.getsource(hospital))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "emit":
+            (name,) = node.args
+            if isinstance(name, ast.Constant):
+                yield str(name.value), {word.arg for word in node.keywords if word.arg}
+
+
+@pytest.mark.parametrize(("event", "given"), sorted((event, tuple(sorted(f))) for event, f in told_by_the_node()))
+def test_an_event_is_told_with_what_the_node_gives_it(event: str, given: tuple[str, ...]) -> None:
+    fields = {name: FIELDS[name] for name in given} | ({"by": "own"} if event == "committed" else {})
+    said = Text.from_markup(sentence(event, fields)).plain
+    assert said
+    assert "Name[d]" in said or "error" not in given
+
+
+def test_the_node_tells_all_that_there_are_words_for() -> None:
+    events = {event for event, _ in told_by_the_node()}
+    assert set(WORDS) <= events
+    for event in UNPAID:
+        assert "1 ether" not in sentence(event, FIELDS)
+        assert "0.000001 ether" in sentence(event, FIELDS)
+
+
+def test_amounts_are_told_in_tokens() -> None:
+    said = Text.from_markup(sentence("settled", FIELDS)).plain
+    assert said == "round 2 is settled (no improvement): 3.00 tokens, slashed 1.00"
+
+
+def test_what_is_told_goes_to_the_screen_and_afterwards_to_the_journal(capsys: pytest.CaptureFixture[str]) -> None:
+    heard = []
+    with told_to(lambda event, fields: heard.append((event, dict(fields)))):
+        emit("resumed", round=1)
+    assert (heard, capsys.readouterr().out) == ([("resumed", {"round": 1})], "")
+    emit("resumed", round=2)
+    assert '"event": "resumed", "round": 2' in capsys.readouterr().out
