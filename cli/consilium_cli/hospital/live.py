@@ -47,7 +47,7 @@ WORDS: dict[str, Callable[[Fields], str]] = {
     "sits-out": lambda f: f"round {f['round']}: sits out ({f['why']})",
     "testified": lambda f: f"round {f['round']}: a sum failed in this cohort; testified, {f['bytes']} bytes",
     "chain-unreachable": lambda f: f"[yellow]the chain node does not answer; tries again in {f['wait_s']} s[/yellow]",
-    "round-failed": lambda f: f"[red]round {f['round']} failed here: {escape(str(f['error']))}[/red]",
+    "round-failed": lambda f: f"[red]round {f['round']} failed here: {f['error']}[/red]",
     "refused": lambda f: f"[yellow]the contract refused {f['call']}: {f['error']}[/yellow]",
     "left": lambda f: f"the task has ended; this account holds {tokens(int(f['balance']))} tokens",
 }  # fmt: skip
@@ -56,12 +56,13 @@ UNPAID = ("not-committed", "not-resumed", "not-testified", "not-claimed")
 
 def sentence(event: str, fields: Fields) -> str:
     """Markup. What is not known here is shown as it is."""
+    fields = {name: escape(value) if isinstance(value, str) else value for name, value in fields.items()}
     if event in UNPAID:
         wei = ether(int(fields["wei"]))
         return f"[red]{event}: {fields['call']} could not be paid for ({fields['error']}); {wei} ether are left[/red]"
     if event in WORDS:
         return WORDS[event](fields)
-    return escape(f"{event} {', '.join(f'{name} {value}' for name, value in fields.items())}".strip())
+    return f"{event} {', '.join(f'{name} {value}' for name, value in fields.items())}".strip()
 
 
 @contextlib.contextmanager
