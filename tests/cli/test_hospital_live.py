@@ -16,7 +16,8 @@ from rich.text import Text
 FIELDS = {
     "index": 0, "rows": 7, "round": 2, "blobs": 1, "train_s": 0.5, "commit_s": 0.1, "by": "relay", "gas": 1,
     "bytes": 9,
-    "reason": "NO_IMPROVEMENT", "reward": str(3 * 10**18), "slash": str(10**18), "why": "hours", "tries": 2, "wait_s": 1.5,
+    "reason": "NO_IMPROVEMENT",
+    "reward": str(3 * 10**18), "slash": str(10**18), "why": "hours", "tries": 2, "wait_s": 1.5,
     "error": "Name[d]", "call": "commitUpdate", "balance": str(5 * 10**18), "wei": "1", "step": 0, "role": "hospital",
 }  # fmt: skip
 
