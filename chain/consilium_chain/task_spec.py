@@ -151,8 +151,14 @@ class RoundsSpec(Section):
     max_weight: Annotated[int, Field(ge=1, le=2**32 - 1)] = 64
 
 
+Metric = Literal["log_loss", "accuracy", "auc", "macro_f1"]
+
+
 class JudgingSpec(Section):
-    metric: Literal["log_loss"] = "log_loss"
+    metric: Metric = Field(
+        default="log_loss",
+        description="what a candidate is judged by: scores are what it gains over the base, or with log_loss saves",
+    )
     min_voters: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 1
     max_voters: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 5
     seats: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 4

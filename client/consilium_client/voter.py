@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 
 from consilium_client.config import VoterSettings
 from consilium_client.errors import BallotLost, CulpritsMismatched, RetreatMismatched
-from consilium_client.metrics import log_loss
+from consilium_client.metrics import worth
 from consilium_client.models import predict
 from consilium_client.replay import PublicRecord, Vector
 from consilium_client.standardise import Standardiser
@@ -146,7 +146,7 @@ class VoterNode:
         return (DOES_NOT_MATCH,) * ballot_size(params, state.round, round_state.cohorts)
 
     def scores(self, round_: int, round_state: RoundState) -> tuple[int, ...]:
-        """Improvement of candidates over the base on this voter's rows: loss saved, in millionths.
+        """Improvement of candidates over the base on this voter's rows by the task's metric, in millionths.
 
         One for each cohort's sum as published, then, in a canary round, one for each turned. Nothing is scored in
         round 0: what is published of it is there, or reading it raises one of UNREADABLE. Where hospitals are named for
@@ -162,11 +162,11 @@ class VoterNode:
             return tuple(scores)
         if self.task.params.has_canaries(round_):
             self.record.require_canaries(round_)
-        base_loss = self._loss(self.record.base(round_))
+        base_worth = self._worth(self.record.base(round_))
         for cohort in members(round_state.viable_cohorts):
             for turned, candidate in enumerate(self.record.candidates(round_, cohort, round_state)):
-                saved = INVALID_SCORE if candidate is None else round((base_loss - self._loss(candidate)) * MICRO)
-                scores[turned * cohorts + cohort] = saved
+                gain = INVALID_SCORE if candidate is None else round((self._worth(candidate) - base_worth) * MICRO)
+                scores[turned * cohorts + cohort] = gain
         return tuple(scores)
 
     def _require_named(self, round_: int, round_state: RoundState) -> None:
@@ -175,11 +175,12 @@ class VoterNode:
         if round_state.named != sum(1 << index for index in found):
             raise CulpritsMismatched(round_, list(members(round_state.named)), list(found))
 
-    def _loss(self, parameters: Vector) -> float:
+    def _worth(self, parameters: Vector) -> float:
         if self._features is None:
             self._features = Standardiser.from_sums(self.record.statistics()).transform(self.table)
         spec = self.task.spec
-        return log_loss(self.table.labels, predict(spec.model, spec.data.columns, parameters, self._features))
+        probabilities = predict(spec.model, spec.data.columns, parameters, self._features)
+        return worth(spec.judging.metric, self.table.labels, probabilities)
 
     def _reveal(self, state: TaskState, round_state: RoundState) -> None:
         if not round_state.seated >> self.index & 1 or round_state.revealed >> self.index & 1:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import get_args
 
 import numpy as np
 import pytest
 import sklearn.metrics
+from consilium_chain.task_spec import Metric
 from consilium_client.errors import ShapeMismatch, TooFewRows
-from consilium_client.metrics import accuracy, auc, log_loss
+from consilium_client.metrics import accuracy, auc, log_loss, macro_f1, worth
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +27,8 @@ def test_metrics_equal_the_reference(rows: list[tuple[int, float]]) -> None:
     assert accuracy(labels, probabilities) == pytest.approx(
         sklearn.metrics.accuracy_score(labels, probabilities >= 0.5)
     )
+    f1 = sklearn.metrics.f1_score(labels, probabilities >= 0.5, average="macro", zero_division=0)
+    assert macro_f1(labels, probabilities) == pytest.approx(f1)
     reference = sklearn.metrics.log_loss(labels, probabilities, labels=[0, 1])
     assert log_loss(labels, probabilities) == pytest.approx(reference)
     if len(set(labels.tolist())) == 2:
@@ -37,7 +41,29 @@ def test_log_loss_of_certain_mistake_is_bounded() -> None:
     assert log_loss(np.array([1, 0]), np.array([0.0, 1.0])) == pytest.approx(-math.log(1e-7))
 
 
-@pytest.mark.parametrize("metric", [accuracy, auc, log_loss])
+@given(pairs)
+def test_more_is_better_by_every_metric(rows: list[tuple[int, float]]) -> None:
+    labels = np.array([0, 1, *(row[0] for row in rows)], dtype=np.int64)
+    probabilities = np.array([0.4, 0.7, *(row[1] for row in rows)])
+    perfect = labels.astype(np.float64)
+    for metric in get_args(Metric):
+        assert worth(metric, labels, perfect) >= worth(metric, labels, probabilities)
+        assert worth(metric, labels, perfect) >= worth(metric, labels, 1 - perfect) + 1
+
+
+def test_worth_is_the_metric_of_its_name() -> None:
+    labels, probabilities = np.array([0, 1, 1, 0]), np.array([0.1, 0.8, 0.3, 0.6])
+    found = {metric: worth(metric, labels, probabilities) for metric in get_args(Metric)}
+    assert found == {
+        "log_loss": -log_loss(labels, probabilities),
+        "accuracy": 0.5,
+        "auc": 0.75,
+        "macro_f1": 0.5,
+    }
+    assert worth("auc", np.array([1, 1]), np.array([0.2, 0.9])) == 0.5
+
+
+@pytest.mark.parametrize("metric", [accuracy, auc, log_loss, macro_f1])
 def test_metrics_refuse_no_rows_and_other_shapes(metric) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(TooFewRows):
         metric(np.array([], dtype=np.int64), np.array([]))

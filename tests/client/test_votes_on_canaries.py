@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, RecordIncomplete
+from consilium_chain.task_spec import Metric
 from consilium_chain.views import DOES_NOT_MATCH, INVALID_SCORE, Phase, TaskState, ballot_size
 from consilium_cli.demo.adversaries import LazyVoter
 from consilium_client.errors import RetreatMismatched, StatisticsOutOfRange
 from consilium_client.hospital import HospitalNode
-from consilium_client.metrics import log_loss
+from consilium_client.metrics import log_loss, worth
 from consilium_client.models import predict
 from consilium_client.standardise import Standardiser, table_sums
 from consilium_client.tables import read_table
@@ -253,6 +254,24 @@ def test_ballot_holds_a_score_of_each_reading(voter: MakeVoter) -> None:
         expected.append(INVALID_SCORE)
     assert list(ballot) == expected
     assert len(set(ballot[:2] + ballot[3:5])) == 4
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "auc", "macro_f1"])
+def test_scores_are_gains_by_the_tasks_metric(metric: Metric, voter: MakeVoter) -> None:
+    task = PLAIN.replace("[judging]", f'[judging]\nmetric = "{metric}"')
+    assert task != PLAIN
+    record, node = voter(task)
+    state = record.publish(1, drawn(record, 1))
+    reader = record.reader()
+    rows = Standardiser.from_sums(reader.statistics()).transform(node.table)
+
+    def told(parameters: NDArray[np.float32]) -> float:
+        return worth(metric, node.table.labels, predict(record.spec.model, 1, parameters, rows))
+
+    for cohort, score in enumerate(judged(record, node, 1)):
+        (candidate,) = reader.candidates(1, cohort, state)
+        assert candidate is not None
+        assert score == round((told(candidate) - told(reader.base(1))) * 1_000_000)
 
 
 def test_ballot_leaves_out_cohorts_that_were_not_published(
