@@ -252,7 +252,7 @@ def test_voter_names_address_book_of_a_chain_started_anew(consilium, node_folder
 
 def test_program_ends_with_a_message_and_without_a_trace(tmp_path: Path) -> None:
     """As a user starts it: in a process of its own."""
-    command = [sys.executable, "-m", "consilium_cli.main", "hospital", "run", "--config", str(tmp_path / "none.toml")]
+    command = [sys.executable, "-m", "consilium_cli.main", "voter", "run", "--config", str(tmp_path / "none.toml")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.strip() == f"error: the configuration {tmp_path / 'none.toml'} does not exist"
