@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from consilium_chain.errors import ChainError
-
 Tree = TypeVar("Tree", bound=BaseModel)
 
 
-def parse_toml(raw: bytes, kind: type[Tree], what: str, refusal: type[ChainError]) -> Tree:
+def parse_toml(raw: bytes, kind: type[Tree], what: str, refusal: Callable[[str], Exception]) -> Tree:
     """UTF-8 TOML as a `kind`. Raises `refusal` about `what`, with every fault and where it stands."""
     try:
         tree = tomllib.loads(raw.decode("utf-8"))

@@ -32,7 +32,10 @@ class SponsoredSettings(BaseModel):
 
 
 class HospitalSettings(NodeSettings):
-    data: Annotated[Path, Field(description="CSV file with the columns of the task's schema")]
+    data: Annotated[Path, Field(description="CSV or Parquet file with the columns of the task's schema")]
+    mapping: Annotated[
+        Path | None, Field(description="how the file's columns become the schema's; see docs/data.md")
+    ] = None
     seed: Annotated[int, Field(ge=0, description="seed of batch orders")] = 0
     commits: Annotated[
         Literal["relayed", "own"],
@@ -56,4 +59,7 @@ class HospitalSettings(NodeSettings):
 
 
 class VoterSettings(NodeSettings):
-    data: Annotated[Path, Field(description="CSV file of held-out rows with the columns of the task's schema")]
+    data: Annotated[
+        Path, Field(description="CSV or Parquet file of held-out rows with the columns of the task's schema")
+    ]
+    mapping: Annotated[Path | None, Field(description="as a hospital's")] = None

@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 
 from consilium_client.config import HospitalSettings
 from consilium_client.errors import ClientError, FrameMalformed, PendingUpdateLost
+from consilium_client.mapping import read_mapping
 from consilium_client.masking import Accused, Masking
 from consilium_client.pending import PendingUpdate, PendingUpdates
 from consilium_client.relay.processes import RelayProcesses, transport_public_key
@@ -103,7 +104,8 @@ class HospitalNode:
         self._lock = threading.Lock()
 
     def read_data(self) -> Table:
-        return read_table(self.settings.data, self.task.spec.data)
+        schema = self.task.spec.data
+        return read_table(self.settings.data, schema, mapping=read_mapping(self.settings.mapping, schema))
 
     # Joining and running
 
