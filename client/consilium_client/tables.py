@@ -13,7 +13,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as Mapped
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Literal, Protocol
 
@@ -73,8 +73,8 @@ class RawTable:
 
     path: Path
     kind: Literal["CSV", "Parquet"]
-    values: dict[str, NDArray[np.float64]]
-    labels: NDArray[np.int64]
+    values: dict[str, NDArray[np.float64]] = field(repr=False)
+    labels: NDArray[np.int64] = field(repr=False)
     sources: dict[str, str | None]
     left_aside: int
     left_aside_names: tuple[str, ...]

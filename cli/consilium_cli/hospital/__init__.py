@@ -1,0 +1,1 @@
+"""`consilium hospital`: what a hospital's owner looks at and decides."""
