@@ -174,7 +174,7 @@ class LineWidthWrong(DataFileMalformed):
             path,
             f"{found} fields where the first line has {expected}",
             line,
-            "put texts that hold the delimiter into quotation marks, and remove titles and sums around the table",
+            "put cells that hold the delimiter into quotation marks, and remove titles and sums around the table",
         )
 
 

@@ -14,6 +14,7 @@ import pytest
 from consilium_chain.task_spec import CategoryFeature, DataSchema, NumericFeature
 from consilium_client.csv_rows import MOST_OF_CELL, MOST_OF_LINE
 from consilium_client.errors import (
+    CellError,
     CodeUnknown,
     ColumnAllMissing,
     ColumnsWrong,
@@ -212,6 +213,17 @@ def test_bad_table_is_refused_by_name(tmp_path: Path, case: str) -> None:
     if error is not TooManyRows:
         assert str(path) in said
     assert "; " in said  # what to do about it
+
+
+def test_every_error_has_a_case_and_a_line_in_the_guide() -> None:
+    def below(kind: type[DataError]) -> set[type[DataError]]:
+        return {kind}.union(*map(below, kind.__subclasses__()))
+
+    roots = {DataError, CellError}
+    known = below(DataError) - roots
+    assert {error for _, _, error, _ in CASES.values()} == known - {DataFileMissing, TooFewRows, OneClassOnly}
+    guide = (Path(__file__).resolve().parents[2] / "docs" / "data.md").read_text()
+    assert [kind.__name__ for kind in known if f"`{kind.__name__}`" not in guide] == []
 
 
 def nothing_leaks(error: BaseException | None) -> None:

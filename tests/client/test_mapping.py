@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import re
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ from consilium_client.tables import RawTable, read_raw, read_table
 from hypothesis import given
 from hypothesis import strategies as st
 
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "data.md"
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 HEART, FLAMBY = SHARED / "heart", SHARED / "heart_flamby_split"
 
@@ -99,6 +102,14 @@ def test_code_is_known_however_its_number_is_written(number: float, form: str) -
     assert mapping.reading("ill").number(number) == 1
 
 
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_decimal_comma_is_a_decimal_point(number: float) -> None:
+    reading = parse_mapping(b"[file]\ndecimal = ','\ndelimiter = ';'", SCHEMA).reading("age")
+    assert reading.number(repr(number).replace(".", ",")) == number
+    if "." in repr(number):
+        assert isinstance(reading.number(repr(number)), type)
+
+
 REFUSED = {
     "not toml": ("[columns", ["is not TOML"]),
     "unknown key": ("[file]\nseparator = ';'", ["file.separator"]),
@@ -140,6 +151,15 @@ def test_mapping_is_refused_by_name(case: str) -> None:
     with pytest.raises(MappingInvalid) as caught:
         parse_mapping(text.encode(), SCHEMA)
     assert [word for word in words if word not in str(caught.value)] == []
+
+
+def test_mappings_of_the_guide_hold() -> None:
+    blocks = re.findall(r"```toml\n(\[file\].*?)```", GUIDE.read_text(), re.DOTALL)
+    assert len(blocks) == 2
+    for block in blocks:
+        named = [*tomllib.loads(block)["columns"], "disease"]
+        features = [NumericFeature(name=name, min=0, max=1) for name in named if name != "disease"]
+        parse_mapping(block.encode(), DataSchema(features=features, label="disease", classes=["no", "yes"]))
 
 
 def test_mapping_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
