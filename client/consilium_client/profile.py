@@ -25,7 +25,6 @@ from consilium_zk.constants import BYTES_PER_BLOB
 from consilium_zk.quantise import Quantiser
 from numpy.typing import NDArray
 
-from consilium_client.split import row_codes
 from consilium_client.standardise import table_sums
 from consilium_client.tables import RawTable, Table, encoded
 
@@ -227,7 +226,7 @@ def _zeros(known: NDArray[np.float64]) -> int:
 
 
 def _duplicates(table: Table) -> int:
-    rows = np.column_stack([row_codes(table), table.labels])
+    rows = np.column_stack([np.nan_to_num(table.features, nan=-1.0), table.labels])
     return table.rows - len(np.unique(rows, axis=0))
 
 

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from consilium_client.tables import Table
 
 LEAST_SALT, MOST_SALT = 16, hashlib.blake2b.MAX_KEY_SIZE  # bytes
-# Features are told apart to a millionth of their range: forms of a file that round (float32) say the same.
-STEPS = 1 << 20
+# Steps of a feature's range that are told apart: coarse against what a form of file rounds, as float32 does, so that
+# of a thousand values not one lies so near to a border between two steps that it changes sides.
+STEPS = 4096
 MISSING = -1
 
 
