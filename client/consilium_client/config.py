@@ -34,7 +34,10 @@ class SponsoredSettings(BaseModel):
 class HospitalAccountSettings(NodeSettings):
     """A hospital's, whatever tasks it takes part in."""
 
-    data: Annotated[Path, Field(description="CSV file with the columns of the task's schema")]
+    data: Annotated[Path, Field(description="CSV or Parquet file with the columns of the task's schema")]
+    mapping: Annotated[
+        Path | None, Field(description="how the file's columns become the schema's; see docs/data.md")
+    ] = None
     seed: Annotated[int, Field(ge=0, description="seed of batch orders")] = 0
     commits: Annotated[
         Literal["relayed", "own"],
@@ -84,4 +87,7 @@ class HospitalSettings(HospitalAccountSettings):
 
 class VoterSettings(NodeSettings):
     task: TaskNumber
-    data: Annotated[Path, Field(description="CSV file of held-out rows with the columns of the task's schema")]
+    data: Annotated[
+        Path, Field(description="CSV or Parquet file of held-out rows with the columns of the task's schema")
+    ]
+    mapping: Annotated[Path | None, Field(description="as a hospital's")] = None

@@ -1,14 +1,31 @@
 """Errors of the client room.
 
 ClientError
-├── DataError                   a table is not what the task's schema asks for
+├── DataError                   a table, or the mapping to it, is not what the task's schema asks for
+│   ├── MappingInvalid          a mapping is malformed, or does not fit the task or the file
 │   ├── DataFileMissing         no readable file at the path
-│   ├── DataFileMalformed       not UTF-8, not CSV, a line of another width, or no header line
-│   ├── DataFileEmpty           no line below the header
+│   ├── DataFileMalformed       the file is not CSV
+│   │   ├── FileKindWrong       it is of another kind: a spreadsheet, an archive, …
+│   │   ├── EncodingWrong       its text is not in the encoding that was said
+│   │   ├── NullByte            it holds a byte that no text has
+│   │   ├── LineTooLong         a line or a cell is longer than any table's
+│   │   ├── QuoteNotClosed      a quotation mark is opened, and the file ends
+│   │   ├── DelimiterWrong      its lines have one column, and another delimiter
+│   │   ├── HeaderMissing       its first line names none of the columns
+│   │   └── LineWidthWrong      a line has more or fewer fields than the first
+│   ├── ParquetUnreadable       the file is Parquet, and encrypted or damaged
+│   ├── DataFileEmpty           no row
 │   ├── ColumnsWrong            columns missing, unexpected or named twice
-│   ├── ValueNotNumeric         a cell holds something that is not a number
-│   ├── ValueNotFinite          a cell says nan or inf, which is not the same as being empty
-│   ├── LabelOutOfSchema        a label cell holds neither 0 nor 1
+│   ├── ColumnTypeWrong         a Parquet column holds dates, decimals, lists, …
+│   ├── ColumnAllMissing        no row has a value in a column
+│   ├── CellError               one cell is at fault: carries file, line or row, and column
+│   │   ├── ValueNotNumeric     it holds something that is not a number
+│   │   │   ├── ValueIsDate     … but a date or a time
+│   │   │   ├── ThousandsSeparator  … but digits in groups
+│   │   │   └── DecimalMarkWrong    … but a number with the other decimal mark
+│   │   ├── ValueNotFinite      it says nan or inf, which is not the same as being empty
+│   │   ├── CodeUnknown         it holds a text that the mapping's codes do not have
+│   │   └── LabelOutOfSchema    a label is neither 0 nor 1
 │   ├── OneClassOnly            every label is the same, where both classes are needed
 │   ├── TooFewRows              fewer rows than asked for
 │   └── TooManyRows             more rows than round 0 can count
@@ -32,7 +49,7 @@ ClientError
 │   ├── ApprovalStale           another task, or another version of it, was approved
 │   ├── AlreadyRunning          another process runs this task's node in the same home
 │   ├── NotConfirmed            nobody said yes
-│   ├── WhichTask               none or several tasks are approved, and none was named
+│   ├── WhichTask               no task was named, and not exactly one is approved
 │   └── CertificateInvalid      a certificate's file is missing, or is none
 ├── StatisticsOutOfRange        a hospital brought round 0 what cannot be counted
 ├── StatisticsInvalid           the summed statistics of round 0 are no numbers
@@ -40,14 +57,18 @@ ClientError
     ├── UpdateNotFinite         parameters, or what a model makes of them, hold nan or inf
     └── ShapeMismatch           an array has another shape than the task gives it
 
-No message repeats a cell of anybody's table: messages end up in logs, and logs travel. They say line and column.
-For the same reason parsers here never chain the error of `float`, which quotes what it could not read.
+No message repeats a cell of anybody's table: messages end up in logs, and logs travel. They say line (of a Parquet
+file: row) and column, both counted from 1. For the same reason parsers here never chain the error of `float`, which
+quotes what it could not read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar, Literal
+
+NAMES_SHOWN = 10  # of columns, in one message
 
 
 class ClientError(Exception):
@@ -58,19 +79,121 @@ class DataError(ClientError):
     """A table is not what the task's schema asks for."""
 
 
+class MappingInvalid(DataError):
+    """What is wrong, and where: from the mapping's author's own file, so texts of it may be shown."""
+
+
 class DataFileMissing(DataError):
     def __init__(self, path: Path, why: str = "there is no such file") -> None:
         self.path, self.why = path, why
-        super().__init__(f"cannot read {path}: {why}; pass the path of a CSV file that this user may read")
+        super().__init__(f"cannot read {path}: {why}; pass the path of a CSV or Parquet file that this user may read")
 
 
 class DataFileMalformed(DataError):
     """`line` counts from 1, the header being line 1; None where the fault has no line."""
 
-    def __init__(self, path: Path, why: str, line: int | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        why: str,
+        line: int | None = None,
+        way_out: str = "save the table as comma-separated UTF-8 with one header line",
+    ) -> None:
         self.path, self.why, self.line = path, why, line
         where = f"{path}, line {line}" if line is not None else str(path)
-        super().__init__(f"{where}: {why}; save the table as comma-separated UTF-8 with one header line")
+        super().__init__(f"{where}: {why}; {way_out}")
+
+
+class FileKindWrong(DataFileMalformed):
+    """`kind`: what the file's first bytes say it is."""
+
+    def __init__(self, path: Path, kind: str) -> None:
+        self.kind = kind
+        super().__init__(
+            path, f"this is {kind}, not CSV", way_out="open or unpack it, and save as CSV (UTF-8) or Parquet"
+        )
+
+
+class EncodingWrong(DataFileMalformed):
+    """`encoding`: the one that was expected."""
+
+    def __init__(self, path: Path, encoding: str, line: int, why: str | None = None) -> None:
+        self.encoding = encoding
+        super().__init__(
+            path,
+            why or f"the text is not {encoding.upper()}",
+            line,
+            "save it as UTF-8, or, where an older Windows program wrote it, say encoding under [file] of a mapping",
+        )
+
+
+class NullByte(DataFileMalformed):
+    def __init__(self, path: Path, line: int) -> None:
+        super().__init__(path, "there is a zero byte, which no text has: the file is damaged or no text", line)
+
+
+class LineTooLong(DataFileMalformed):
+    """`what` is "line" or "cell", `at_most` its bound in characters."""
+
+    def __init__(self, path: Path, line: int, what: Literal["line", "cell"], at_most: int) -> None:
+        self.what, self.at_most = what, at_most
+        super().__init__(
+            path,
+            f"a {what} has more than {at_most} characters",
+            line,
+            "check that the file is a table; leave out columns of free text or images",
+        )
+
+
+class QuoteNotClosed(DataFileMalformed):
+    """`line` is the one on which the row begins that the quotation mark swallows the rest of the file into."""
+
+    def __init__(self, path: Path, line: int) -> None:
+        super().__init__(
+            path,
+            "a quotation mark is opened in the row that begins here, and never closed",
+            line,
+            'close it, or write a quotation mark that belongs to a text twice ("")',
+        )
+
+
+class DelimiterWrong(DataFileMalformed):
+    def __init__(self, path: Path, expected: str, found: str) -> None:
+        self.expected, self.found = expected, found
+        super().__init__(
+            path,
+            f"columns seem to be separated by {found!r}, not by {expected!r}",
+            1,
+            f"say delimiter = {_toml(found)} under [file] of a mapping, or save with {expected!r} between columns",
+        )
+
+
+class HeaderMissing(DataFileMalformed):
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            path,
+            "the first line names none of the task's columns, nor of those that a mapping names for them",
+            1,
+            "write a header line with the columns' names, or say under [columns] of a mapping which ones they are"
+            " (for a file without a header line: header = false, and their positions)",
+        )
+
+
+class LineWidthWrong(DataFileMalformed):
+    def __init__(self, path: Path, line: int, found: int, expected: int) -> None:
+        self.found, self.expected = found, expected
+        super().__init__(
+            path,
+            f"{found} fields where the first line has {expected}",
+            line,
+            "put cells that hold the delimiter into quotation marks, and remove titles and sums around the table",
+        )
+
+
+class ParquetUnreadable(DataError):
+    def __init__(self, path: Path, why: str) -> None:
+        self.path, self.why = path, why
+        super().__init__(f"{path}: this is Parquet, but {why}; export it again, unencrypted, or save it as CSV (UTF-8)")
 
 
 class DataFileEmpty(DataError):
@@ -84,36 +207,84 @@ class ColumnsWrong(DataError):
         self.path = path
         self.missing, self.unexpected, self.duplicate = tuple(missing), tuple(unexpected), tuple(duplicate)
         faults = (("missing", self.missing), ("unexpected", self.unexpected), ("named twice", self.duplicate))
-        shown = "; ".join(
-            f"{fault}: {', '.join(name or '(no name)' for name in names)}" for fault, names in faults if names
-        )
-        super().__init__(f"{path}: the columns are not the task's ({shown}); add, remove or rename these columns")
-
-
-class ValueNotNumeric(DataError):
-    def __init__(self, path: Path, row: int, column: str) -> None:
-        self.path, self.row, self.column = path, row, column
+        shown = "; ".join(f"{fault}: {shortened(names)}" for fault, names in faults if names)
         super().__init__(
-            f"{path}, line {row}, column {column}: the cell is not a number;"
-            " write a number with a decimal point, or leave the cell empty if the value is missing"
+            f"{path}: the columns are not those wanted ({shown}); add, remove or rename these columns, or say in a"
+            " mapping which of the file's columns are the task's"
         )
 
 
-class ValueNotFinite(DataError):
-    def __init__(self, path: Path, row: int, column: str) -> None:
-        self.path, self.row, self.column = path, row, column
+class ColumnTypeWrong(DataError):
+    """`column` of the file holds `kind`, a type of Arrow's."""
+
+    def __init__(self, path: Path, column: str, kind: str) -> None:
+        self.path, self.column, self.kind = path, column, kind
         super().__init__(
-            f"{path}, line {row}, column {column}: the cell is not a finite number;"
-            " leave the cell empty (or write ?) if the value is missing"
+            f"{path}, column {column} holds {kind}; export it as whole numbers, floating point, booleans or text"
         )
 
 
-class LabelOutOfSchema(DataError):
-    def __init__(self, path: Path, row: int, column: str) -> None:
-        self.path, self.row, self.column = path, row, column
+class ColumnAllMissing(DataError):
+    def __init__(self, path: Path, column: str, called: str = "") -> None:
+        self.path, self.column = path, column
         super().__init__(
-            f"{path}, line {row}: the label {column} is neither 0 nor 1; write 0 or 1, or remove rows without a label"
+            f"{path}, {_column(column, called)}: no row has a value that the task knows; check the mapping's codes and"
+            f" missing, or, if this hospital does not record it, say {column} = {{ absent = true }} under [columns]"
         )
+
+
+class CellError(DataError):
+    """One cell is at fault. `row` is its line in a CSV file, its row in Parquet (`counted` says which)."""
+
+    fault: ClassVar[str]
+    way_out: ClassVar[str]
+
+    def __init__(
+        self, path: Path, row: int, column: str, counted: Literal["line", "row"] = "line", called: str = ""
+    ) -> None:
+        self.path, self.row, self.column, self.counted = path, row, column, counted
+        super().__init__(f"{path}, {counted} {row}, {_column(column, called)}: {self.fault}; {self.way_out}")
+
+
+class ValueNotNumeric(CellError):
+    fault = "the cell is not a number"
+    way_out = (
+        "write a number with a decimal point, or leave the cell empty if the value is missing; codes that stand for"
+        " numbers, and texts that mean missing, go into a mapping"
+    )
+
+
+class ValueIsDate(ValueNotNumeric):
+    fault = "the cell is a date or a time, where a number belongs"
+    way_out = "check which column this is, and export what the task asks for (an age, say, in years)"
+
+
+class ThousandsSeparator(ValueNotNumeric):
+    fault = "the cell is not a number: its digits seem to stand in groups"
+    way_out = (
+        "export without separators between thousands; if the mark is the decimal one, say decimal under [file] of a"
+        " mapping"
+    )
+
+
+class DecimalMarkWrong(ValueNotNumeric):
+    fault = "the cell is not a number: its decimal mark is not the one expected"
+    way_out = 'say decimal = "," under [file] of a mapping (or leave it out for points), the same for all cells'
+
+
+class ValueNotFinite(CellError):
+    fault = "the cell is not a finite number"
+    way_out = "leave the cell empty (or write ?) if the value is missing"
+
+
+class CodeUnknown(CellError):
+    fault = "the mapping's codes for this column do not have what the cell holds"
+    way_out = "add it to the column's codes or, if it means that the value is missing, to its missing"
+
+
+class LabelOutOfSchema(CellError):
+    fault = "the label is neither 0 nor 1"
+    way_out = "write 0 or 1 or give the mapping codes for it, and remove rows without a label"
 
 
 class OneClassOnly(DataError):
@@ -134,9 +305,23 @@ class TooManyRows(DataError):
     def __init__(self, rows: int, at_most: int) -> None:
         self.rows, self.at_most = rows, at_most
         super().__init__(
-            f"{rows} rows are more than the {at_most} that one hospital may bring;"
+            f"the table has {rows} rows or more, and the most that one hospital may bring is {at_most};"
             " draw a sample, or join as several hospitals"
         )
+
+
+def shortened(names: Sequence[str]) -> str:
+    """Names in a row, the first few of many."""
+    shown = ", ".join(name or "(no name)" for name in names[:NAMES_SHOWN])
+    return shown if len(names) <= NAMES_SHOWN else f"{shown} and {len(names) - NAMES_SHOWN} more"
+
+
+def _column(column: str, called: str) -> str:
+    return f"column {column} ({called} in the file)" if called not in ("", column) else f"column {column}"
+
+
+def _toml(text: str) -> str:
+    return '"\\t"' if text == "\t" else f'"{text}"'
 
 
 class StatisticsOutOfRange(ClientError):
@@ -321,7 +506,7 @@ class WhichTask(ConsentError):
     def __init__(self, approved: Sequence[int]) -> None:
         self.approved = tuple(approved)
         shown = ", ".join(map(str, approved)) or "none"
-        super().__init__(f"name the task to run: approved here are {shown} (`consilium hospital tasks` lists all)")
+        super().__init__(f"name a task: approved here are {shown}; `consilium hospital tasks` lists all")
 
 
 class CertificateInvalid(ConsentError):

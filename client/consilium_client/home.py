@@ -46,6 +46,15 @@ class Approval(BaseModel):
     spec_hash: Annotated[str, Field(pattern="^[0-9a-f]{64}$", description="keccak256 of the task file")]
     approved_at: datetime.datetime
     superlink: Annotated[str, Field(description="host:port of the aggregator's SuperLink")]
+    data: Annotated[Path | None, Field(description="a table for this task; without, the home's")] = None
+    mapping: Annotated[Path | None, Field(description="how its columns become the schema's; without, the home's")] = (
+        None
+    )
+
+    def written(self) -> dict[str, Any]:
+        """As TOML has it, which knows no paths."""
+        values = self.model_dump(exclude_none=True)
+        return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
 
 
 @dataclass(frozen=True)
@@ -85,7 +94,7 @@ class HospitalHome:
     def approve(self, task: int, approval: Approval, authority: bytes) -> None:
         """`authority`: PEM of the certificate that signed the SuperLink's."""
         write_private_file(self._authority(task), authority)
-        write_private_file(self._approval(task), tomli_w.dumps(approval.model_dump()))
+        write_private_file(self._approval(task), tomli_w.dumps(approval.written()))
         self.forget(task)
 
     def approval(self, task: int) -> Approval:
@@ -126,7 +135,9 @@ class HospitalHome:
         approval = self.approval(task)
         if approval.place != place:
             raise ApprovalStale(task, f"is of {approval.place}, and this address book makes it {place}")
+        own = {"data": approval.data, "mapping": approval.mapping}
         common = self.settings.model_dump(exclude={"transport_key", "policy"})
+        common |= {name: path for name, path in own.items() if path is not None}
         flower = FlowerSettings(
             superlink=approval.superlink,
             ca_certificate=self._authority(task),

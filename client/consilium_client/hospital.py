@@ -41,6 +41,7 @@ from consilium_client.config import HospitalSettings
 from consilium_client.consent import Policy, read_policy
 from consilium_client.errors import ApprovalStale, ClientError, FrameMalformed, PendingUpdateLost
 from consilium_client.home import is_paused, running_alone
+from consilium_client.mapping import read_mapping
 from consilium_client.masking import Accused, Masking
 from consilium_client.pending import PendingUpdate, PendingUpdates
 from consilium_client.relay.processes import RelayProcesses
@@ -124,7 +125,8 @@ class HospitalNode:
         return policy
 
     def read_data(self) -> Table:
-        return read_table(self.settings.data, self.task.spec.data)
+        schema = self.task.spec.data
+        return read_table(self.settings.data, schema, mapping=read_mapping(self.settings.mapping, schema))
 
     # Joining and running
 

@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 
 from consilium_client.config import VoterSettings
 from consilium_client.errors import BallotLost, CulpritsMismatched, RetreatMismatched
+from consilium_client.mapping import read_mapping
 from consilium_client.metrics import worth
 from consilium_client.models import predict
 from consilium_client.replay import PublicRecord, Vector
@@ -75,7 +76,8 @@ class VoterNode:
         self.public_key = public_key(self.key)
         self.store = ArtifactStore(settings.artifacts)
         self.task: JoinedTask = load_task(self.ledger, self.store, settings.task)
-        self.table: Table = read_table(settings.data, self.task.spec.data, allow_one_class=False)
+        mapping = read_mapping(settings.mapping, self.task.spec.data)
+        self.table: Table = read_table(settings.data, self.task.spec.data, mapping=mapping, allow_one_class=False)
         self.record = PublicRecord(self.ledger, self.store, self.task)
         self._features: NDArray[np.float32] | None = None
         self._acted: set[tuple[int, Phase]] = set()

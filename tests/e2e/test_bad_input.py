@@ -209,6 +209,21 @@ def test_voter_names_fault_of_its_data(consilium, node_folder: Path, case: str) 
     assert "Doe" not in result[1]
 
 
+@pytest.mark.parametrize("node", ["hospital", "voter"])
+def test_node_names_fault_of_its_mapping_and_reads_its_data_by_it(consilium, node_folder: Path, node: str) -> None:  # type: ignore[no-untyped-def]
+    config, mapping = node_folder / f"{node}.toml", node_folder / "mapping.toml"
+    config.write_text(f"mapping = '{mapping}'\n{config.read_text()}")
+    run = (node, "run", "--config", str(config))
+    refused(consilium(*run), ["mapping.toml cannot be read", "No such file"])
+    mapping.write_text("[columns]\nweight = 'kg'\n")
+    refused(consilium(*run), ["mapping does not fit the task", "weight"])
+    mapping.write_text("[file]\ndelimiter = ';'\n[columns]\nsick = { column = 'Krank', codes = { n = 0, j = 1 } }\n")
+    (node_folder / "data.csv").write_text("Name;age;Krank\nDoe;50;n\nRoe;60;Doe\n")
+    result = consilium(*run)
+    refused(result, ["line 3, column sick (Krank in the file)", "add it to the column's codes"])
+    assert "Doe" not in result[1]
+
+
 def test_voter_names_fault_of_its_other_files(consilium, node_folder: Path) -> None:  # type: ignore[no-untyped-def]
     run = ("voter", "run", "--config", str(node_folder / "voter.toml"))
     book = Deployment.read(node_folder / "book.json")

@@ -16,6 +16,10 @@ HomeOption = Annotated[
     Path, typer.Option("--home", envvar="CONSILIUM_HOSPITAL_HOME", help="folder with this hospital's key and settings")
 ]
 TaskArgument = Annotated[int, typer.Argument(min=1, metavar="TASK", help="number of the task")]
+DataOption = Annotated[Path | None, typer.Option(help="a table for this task; by default the home's")]
+MappingOption = Annotated[
+    Path | None, typer.Option(help="how its columns become the task's, TOML (docs/data.md); by default the home's")
+]
 YesOption = Annotated[bool, typer.Option("--yes", help="do not ask")]
 
 
@@ -27,7 +31,10 @@ def init(
         Path | None, typer.Option(help="the contracts' addresses, JSON; copied into the home")
     ] = None,
     artifacts: Annotated[Path | None, typer.Option(help="folder of the artifact store")] = None,
-    data: Annotated[Path | None, typer.Option(help="table with this hospital's rows")] = None,
+    data: Annotated[Path | None, typer.Option(help="table with this hospital's rows, CSV or Parquet")] = None,
+    mapping: Annotated[
+        Path | None, typer.Option(help="how its columns become tasks' columns, TOML (docs/data.md)")
+    ] = None,
     keystore: Annotated[
         Path | None, typer.Option(help="encrypted key file of an account that is there already; else one is made")
     ] = None,
@@ -53,8 +60,8 @@ def init(
     from consilium_cli.hospital import setting_up
 
     given = setting_up.Given(
-        chain_url, address_book, artifacts, data, keystore, password_file, operator, model, column, hours, sponsor_url,
-        sponsor_ca,
+        chain_url, address_book, artifacts, data, mapping, keystore, password_file, operator, model, column, hours,
+        sponsor_url, sponsor_ca,
     )  # fmt: skip
     setting_up.init(home, given, offline)
 
@@ -78,18 +85,36 @@ def show(task: TaskArgument, home: HomeOption = HOME) -> None:
     looking.show_task(looking.Visit.of(home), task)
 
 
+@app.command("check-data")
+def check_data(
+    task: Annotated[int | None, typer.Argument(min=1, metavar="[TASK]", help="number of a task on the chain")] = None,
+    home: HomeOption = HOME,
+    task_file: Annotated[
+        Path | None, typer.Option(help="a task file instead, TOML: needs no chain and no home")
+    ] = None,
+    data: DataOption = None,
+    mapping: MappingOption = None,
+) -> None:
+    """What a table looks like to a task, and exactly what would be computed from it. Nothing leaves this machine."""
+    from consilium_cli.hospital import checking
+
+    checking.check_data(home, task, task_file, data, mapping)
+
+
 @app.command("join")
 def join(
     task: TaskArgument,
     superlink: Annotated[str, typer.Option(help="host:port of the aggregator's SuperLink")],
     ca_certificate: Annotated[Path, typer.Option(help="certificate that signed the SuperLink's, PEM")],
     home: HomeOption = HOME,
+    data: DataOption = None,
+    mapping: MappingOption = None,
     yes: YesOption = False,
 ) -> None:
     """Shows a task, asks, remembers the yes, and joins it on chain with this hospital's bond."""
     from consilium_cli.hospital import joining
 
-    joining.join(home, task, superlink, ca_certificate, yes)
+    joining.join(home, task, joining.Place(superlink, ca_certificate, data, mapping), yes)
 
 
 @app.command("run")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import typer
@@ -12,6 +13,7 @@ from consilium_chain.views import Phase, Role
 from consilium_client.config import HospitalSettings
 from consilium_client.errors import CertificateInvalid, NotApproved, NotConfirmed, WhichTask
 from consilium_client.home import Approval, HospitalHome, running_alone
+from consilium_client.mapping import read_mapping
 from consilium_client.tables import read_table
 from cryptography import x509
 from rich.console import Console
@@ -21,7 +23,17 @@ from consilium_cli.hospital.live import sentence
 from consilium_cli.hospital.looking import Visit, print_task, print_verdict
 
 
-def join(folder: Path, number: int, superlink: str, ca_certificate: Path, agreed: bool) -> None:
+@dataclass(frozen=True)
+class Place:
+    """What the chain does not say: where a task's aggregator is reached, and which of this hospital's tables fits."""
+
+    superlink: str
+    ca_certificate: Path
+    data: Path | None
+    mapping: Path | None
+
+
+def join(folder: Path, number: int, place: Place, agreed: bool) -> None:
     """What is not allowed, or does not fit this hospital's data, never gets as far as a question."""
     visit = Visit.of(folder)
     task, state = visit.task(number), visit.ledger.state(number)
@@ -29,16 +41,20 @@ def join(folder: Path, number: int, superlink: str, ca_certificate: Path, agreed
     print_task(console, task, state)
     print_verdict(console, policy, task.spec, state.operator)
     policy.require(task.spec, state.operator)
-    rows = read_table(visit.settings.data, task.spec.data).rows
+    schema = task.spec.data
+    mapping = read_mapping(place.mapping or visit.settings.mapping, schema)
+    rows = read_table(place.data or visit.settings.data, schema, mapping=mapping).rows
     console.print(f"[green]This hospital's table fits: {rows} rows.[/green]")
-    authority = _certificate(ca_certificate)
+    authority = _certificate(place.ca_certificate)
     if not agreed and not (sys.stdin.isatty() and typer.confirm("\nTake part in it, and lock the bond?")):
         raise NotConfirmed(number)
     approval = Approval(
         place=visit.ledger.place(number),
         spec_hash=task.params.spec_hash.hex(),
         approved_at=datetime.datetime.now(datetime.UTC).replace(microsecond=0),
-        superlink=superlink,
+        superlink=place.superlink,
+        data=place.data and place.data.absolute(),
+        mapping=place.mapping and place.mapping.absolute(),
     )
     visit.home.approve(number, approval, authority)
     from consilium_client.hospital import HospitalNode

@@ -33,6 +33,7 @@ class Given:
     address_book: Path | None
     artifacts: Path | None
     data: Path | None
+    mapping: Path | None
     keystore: Path | None
     password_file: Path | None
     operators: list[str] | None
@@ -56,6 +57,8 @@ def init(home: Path, given: Given, offline: bool) -> None:
     data = _existing(_ask(given.data, "This hospital's table", "--data"), "--data")
     policy = _policy(given)
     settings: dict[str, Any] = {"chain_url": chain_url, "artifacts": str(artifacts), "data": str(data)}
+    if given.mapping is not None:
+        settings["mapping"] = str(_existing(str(given.mapping), "--mapping"))
     if given.sponsor_url is not None:
         sponsor: dict[str, Any] = {"url": given.sponsor_url}
         if given.sponsor_ca is not None:

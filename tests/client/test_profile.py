@@ -1,0 +1,238 @@
+"""What a hospital is shown of its table before it joins: counts, concerns, and round 0's numbers as a node has them."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from consilium_chain.task_spec import TaskSpec, parse_task_spec
+from consilium_cli.hospital.profile_screen import WIDTH, screen
+from consilium_client.mapping import parse_mapping
+from consilium_client.profile import Concern, Finding, Profile, profile
+from consilium_client.standardise import table_sums
+from consilium_client.tables import encoded, read_raw
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+HEART = Path(__file__).resolve().parents[3] / "shared" / "data" / "heart"
+
+SPEC = parse_task_spec(
+    b"""
+name = "heart"
+[data]
+label = "ill"
+classes = ["healthy", "ill"]
+features = [
+  { name = "age", min = 20, max = 90 },
+  { name = "chol", min = 0, max = 650 },
+  { name = "oldpeak", min = -3, max = 7 },
+  { kind = "category", name = "pain", values = [1, 2, 3] },
+]
+[model]
+name = "mlp"
+hidden = [8]
+[rounds]
+rounds = 7
+"""
+)
+
+
+def read(tmp_path: Path, content: str, mapping: str = "", spec: TaskSpec = SPEC) -> Profile:
+    path = tmp_path / "table.csv"
+    path.write_text(content)
+    return profile(read_raw(path, spec.data, parse_mapping(mapping.encode(), spec.data)), spec)
+
+
+def rows(*, age: object = 50, chol: object = 200, oldpeak: object = 1, pain: object = 1, ill: object = 1) -> str:
+    return f"{age},{chol},{oldpeak},{pain},{ill}\n"
+
+
+HEAD = "age,chol,oldpeak,pain,ill\n"
+GOOD = "".join(rows(age=40 + i, chol=190 + 7 * i, oldpeak=i / 10, pain=i % 3 + 1, ill=i % 2) for i in range(20))
+
+
+def concerns(found: Profile) -> list[tuple[Concern, str | None, int, int]]:
+    return [(one.concern, one.column, one.count, one.of) for one in found.findings]
+
+
+def test_good_table_is_of_no_concern(tmp_path: Path) -> None:
+    found = read(tmp_path, HEAD + GOOD)
+    assert found.findings == ()
+    assert (found.rows, found.duplicates, found.left_aside) == (20, 0, 0)
+    assert found.classes == (("healthy", 10), ("ill", 10))
+    age = found.columns[0]
+    assert (age.smallest, age.mean, age.largest, age.missing, age.outside) == (40, 49.5, 59, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        (rows(age=""), []),
+        (rows(age="?") * 2, [(Concern.DUPLICATES, None, 1, 22)]),
+        (rows(age=17) + rows(age=91), [(Concern.OUTSIDE, "age", 2, 22)]),
+        (rows(pain=9) + rows(pain=0), [(Concern.UNKNOWN_CODES, "pain", 2, 22), (Concern.DUPLICATES, None, 1, 22)]),
+        (rows(chol=0), [(Concern.ZEROS, "chol", 1, 21)]),
+        (rows(oldpeak=0), []),  # its range begins below 0
+        (
+            "".join(rows(age=40 + i / 9, oldpeak="?") for i in range(21)),
+            [(Concern.MOSTLY_MISSING, "oldpeak", 21, 41)],
+        ),
+        (
+            "".join(rows(age=40 + i / 9, pain=8) for i in range(21)),
+            [(Concern.UNKNOWN_CODES, "pain", 21, 41), (Concern.MOSTLY_MISSING, "pain", 21, 41)],
+        ),
+    ],
+)  # fmt: skip
+def test_each_concern_is_counted(tmp_path: Path, more: str, expected: list[object]) -> None:
+    assert concerns(read(tmp_path, HEAD + GOOD + more)) == expected
+
+
+def test_column_that_says_nothing_is_a_concern(tmp_path: Path) -> None:
+    lines = "".join(rows(age=40 + i, chol=0, oldpeak=1.5, pain="", ill=1) for i in range(5))
+    assert concerns(read(tmp_path, HEAD + lines)) == [
+        (Concern.ZEROS, "chol", 5, 5),
+        (Concern.CONSTANT, "oldpeak", 5, 5),
+        (Concern.ALL_MISSING, "pain", 5, 5),
+        (Concern.ONE_CLASS, "ill", 5, 5),
+    ]
+    absent = read(tmp_path, HEAD + lines, "[columns]\npain = { absent = true }\n")
+    assert Concern.ALL_MISSING not in [one.concern for one in absent.findings]
+    assert absent.columns[3].missing == 5
+
+
+def test_natural_zeros_are_of_no_concern(tmp_path: Path) -> None:
+    """Of a yes and a no, and of small counts."""
+    yes_and_no = "".join(rows(age=40 + i / 3, chol=i % 2, oldpeak=i, ill=i % 2) for i in range(40))
+    counts = "".join(rows(age=40 + i / 3, chol=i % 4, oldpeak=i, ill=i % 2) for i in range(40))
+    for lines in (yes_and_no, counts):
+        assert Concern.ZEROS not in [one.concern for one in read(tmp_path, HEAD + lines).findings]
+
+
+records = st.lists(
+    st.tuples(
+        st.floats(-50, 150) | st.just("?"), st.floats(0, 700), st.floats(-5, 9) | st.just(""),
+        st.sampled_from(["?", 1, 2, 3, 4]), st.integers(0, 1),
+    ),
+    min_size=1, max_size=20,
+)  # fmt: skip
+
+
+@given(records)
+def test_preview_is_what_the_node_will_send(tmp_path_factory: pytest.TempPathFactory, lines: list) -> None:  # type: ignore[type-arg]
+    path = tmp_path_factory.mktemp("tables") / "table.csv"
+    path.write_text(HEAD + "".join(",".join(map(str, line)) + "\n" for line in lines))
+    raw = read_raw(path, SPEC.data)
+    found = profile(raw, SPEC)
+    shown = np.array([[one.known, one.total, one.squares] for one in found.preview.statistics]).T.ravel()
+    np.testing.assert_array_equal(shown, table_sums(encoded(raw, SPEC.data), SPEC.data))
+    assert [one.column for one in found.preview.statistics] == ["age", "chol", "oldpeak", "pain = 2", "pain = 3"]
+    assert len(shown) == SPEC.statistics_values
+    for column in found.columns:
+        assert column.missing + column.unknown <= found.rows
+    assert max(map(len, said(found).splitlines())) <= WIDTH
+
+
+def test_preview_counts_what_an_update_takes(tmp_path: Path) -> None:
+    preview = read(tmp_path, HEAD + GOOD).preview
+    assert (preview.parameters, preview.rounds, preview.bits) == (5 * 8 + 8 + 9, 7, 16)
+    assert (preview.update_blobs, preview.update_bytes) == (1, 131_072)
+    assert (preview.statistics_blobs, preview.statistics_bytes) == (1, 131_072)
+    assert preview.masked
+    assert preview.step == pytest.approx(65_536 / 2**39)
+
+
+def test_representation_holds_no_values(tmp_path: Path) -> None:
+    """Where one is put into a log by accident."""
+    shown = repr(read(tmp_path, HEAD + GOOD + rows(age=31.4159, chol=1.4142)))
+    assert "name='chol'" in shown
+    assert [value for value in ("31.4159", "1.4142", str(10 / 21), "('ill', 11)") if value in shown] == []
+
+
+def said(found: Profile) -> str:
+    console = Console(width=WIDTH, file=io.StringIO(), record=True)
+    console.print(screen(found))
+    return console.export_text()
+
+
+def test_screen_shows_the_table_and_what_leaves(tmp_path: Path) -> None:
+    text = said(
+        read(
+            tmp_path,
+            "name,Alter,chol,oldpeak,pain,ill\n" + "".join(f"Maier [red],{line}\n" for line in GOOD.splitlines())
+            + "Huber,?,0,1,9,1\n",
+            '[columns]\nage = "Alter"\n',
+        )
+    )  # fmt: skip
+    words = " ".join(text.split())
+    for expected in (
+        "21 rows",
+        "10 healthy (48%), 11 ill (52%)",
+        "left aside, unread: 1 of the file's columns (name)",
+        "Alter",
+        "20 to 90",
+        "1 (5%)",
+        "1 of 21: zeros that look like missing values",
+        "1 of 21: codes that the task does not know",
+        "pain = 2",
+        "the number of rows, 21, in public",
+        "the 15 sums above",
+        "rounds 1 to 7",
+        "57 parameters",
+        "1 blob of 128 KiB",
+        "masked: nobody else can read it",
+    ):
+        assert expected in words
+    assert "Maier" not in text
+    assert max(map(len, text.splitlines())) <= WIDTH
+
+
+def test_screen_says_where_nothing_is_masked(tmp_path: Path) -> None:
+    bare = SPEC.model_copy(update={"update": SPEC.update.model_copy(update={"masked": False})})
+    words = " ".join(said(read(tmp_path, HEAD + GOOD, spec=bare)).split())
+    assert "NOT masked: the aggregator reads it" in words
+    assert "Nothing seems to be wrong with it" in words
+
+
+@pytest.mark.skipif(not HEART.is_dir(), reason=f"no UCI heart files at {HEART}")
+def test_swiss_cholesterol_is_a_concern() -> None:
+    spec = parse_task_spec(
+        b"""
+name = "heart"
+[data]
+label = "disease"
+classes = ["healthy", "disease"]
+features = [
+  { name = "trestbps", min = 60, max = 220 },
+  { name = "chol", min = 0, max = 650 },
+  { name = "fbs", min = 0, max = 1 },
+]
+[model]
+name = "logistic"
+"""
+    )
+    mapping = parse_mapping(
+        b"""
+[file]
+header = false
+[columns]
+trestbps = 4
+chol = 5
+fbs = 6
+disease = { column = 14, codes = { "0" = 0, "1" = 1, "2" = 1, "3" = 1, "4" = 1 } }
+""",
+        spec.data,
+    )
+    found = {
+        name: profile(read_raw(HEART / f"processed.{name}.data", spec.data, mapping), spec)
+        for name in ("cleveland", "switzerland", "va")
+    }
+    assert Finding(Concern.ZEROS, "chol", 123, 123) in found["switzerland"].findings
+    assert Finding(Concern.MOSTLY_MISSING, "fbs", 75, 123) in found["switzerland"].findings
+    assert Finding(Concern.ZEROS, "chol", 49, 200) in found["va"].findings
+    assert Finding(Concern.ZEROS, "trestbps", 1, 200) in found["va"].findings
+    assert Finding(Concern.OUTSIDE, "trestbps", 1, 200) in found["va"].findings
+    assert not [one for one in found["cleveland"].findings if one.concern is Concern.ZEROS]
+    assert found["cleveland"].left_aside == 10
