@@ -158,7 +158,7 @@ def hospital(config: str, connection: Connection, index: int) -> None:
     watch_hospital(parts, node)
     socket_path = node.settings.home / "node.sock"
     os.environ[app.SOCKET_VARIABLE] = str(socket_path)
-    with _Listener(socket_path, node.answer):
+    with _Listener(socket_path, node.answer, node.leaving):
         answer_all(connection, index, app.app, parts, lambda: node.read_ahead(node.ledger.state(node.task.number)))
 
 
