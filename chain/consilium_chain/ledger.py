@@ -192,6 +192,10 @@ class Ledger:
         ]
         return iter(sorted(found, key=lambda e: (e.block, e.index)))
 
+    def events_naming(self, account: str) -> list[Event]:
+        """Those of them with the account in one of their fields, whoever's transactions they are of."""
+        return [event for event in self.events() if account in event.values.values()]
+
     def transport_keys(self, task: int) -> dict[int, bytes]:
         """Flower node keys by index of hospital, as the hospitals announced them when they joined."""
         return {

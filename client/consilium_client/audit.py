@@ -40,7 +40,7 @@ LONGEST_LINE = 1 << 14  # bytes
 Count = Annotated[int, Field(ge=0)]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Hex = Annotated[str, Field(pattern="^0x[0-9a-f]*$")]
-Text = Annotated[str, Field(max_length=500)]
+Text = Annotated[str, Field(max_length=500, pattern=r"^\P{C}*$")]  # printable: it ends up on screens
 
 
 class _Line(BaseModel):
@@ -52,10 +52,10 @@ class _Line(BaseModel):
 
 
 class _Entry(_Line):
-    """`seq` counts from 1, as lines do; `at` is Unix seconds by this machine's clock; `previous` is a line's SHA-256."""
+    """`seq` counts from 1, as lines do; `at` is Unix seconds, this machine's; `previous` is a line's SHA-256."""
 
     seq: Annotated[int, Field(ge=1)]
-    at: int
+    at: Annotated[int, Field(ge=0, lt=1 << 37)]
     previous: Digest
 
 

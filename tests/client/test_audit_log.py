@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from audit_lines import chained
 from consilium_client import audit
 from consilium_client.audit import AuditLog, export, parse_export, parse_log, read_log, require_extends
 from consilium_client.errors import (
@@ -51,16 +52,6 @@ def signed(raw: bytes) -> bytes:
 @pytest.fixture(scope="module")
 def raw(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return written(tmp_path_factory.mktemp("log"))
-
-
-def chained(lines: list[bytes]) -> bytes:
-    """The lines as a chain of their own, as who rewrites a log would."""
-    done: list[bytes] = []
-    for number, line in enumerate(lines, start=1):
-        previous = hashlib.sha256(done[-1]).hexdigest() if done else audit.FIRST
-        said = json.loads(line) | {"seq": number, "previous": previous}
-        done.append(json.dumps(said, separators=(",", ":")).encode() + b"\n")
-    return b"".join(done)
 
 
 def test_a_line_says_to_whom_how_much_and_its_digest(raw: bytes) -> None:
