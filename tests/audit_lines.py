@@ -15,5 +15,5 @@ def chained(lines: Iterable[bytes]) -> bytes:
     for number, line in enumerate(lines, start=1):
         previous = hashlib.sha256(done[-1]).hexdigest() if done else FIRST
         said = json.loads(line) | {"seq": number, "previous": previous}
-        done.append(json.dumps(said, separators=(",", ":")).encode() + b"\n")
+        done.append(json.dumps(said, separators=(",", ":"), ensure_ascii=False).encode() + b"\n")
     return b"".join(done)

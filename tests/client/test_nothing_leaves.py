@@ -478,6 +478,7 @@ def test_each_kind_of_leak_is_found(scene: Scene) -> None:
             if bed.index == 2:
                 bed.node.leak = RoundReply(ReplyCode.SIGNED, body=leak)
                 bed.ask(1, Part.SIGNED)
+                bed.node.leak = None
             else:
                 with pytest.raises(Refused, match="WrongPhase"):
                     bed.node.ledger.testify(scene.task, 1, 0, leak)
@@ -526,13 +527,13 @@ def test_what_cannot_be_written_down_does_not_leave(scene: Scene) -> None:
         log, left = bed.node.settings.home / AUDIT_FILE, scene.left(bed)
         log.rename(log.with_suffix(".away"))
         with pytest.raises(FrameMalformed, match="closed after 0"):
-            bed.ask(1, Part.SIGNED)
+            bed.ask(1, Part.ANSWER)
         with pytest.raises(AuditUnwritable):
             bed.node.ledger.testify(scene.task, 1, 0, b"testimony")
         log.with_suffix(".away").rename(log)
         assert scene.left(bed) == left
         assert search(scene.traffic(), {"testimony": [b"testimony"]}) == set()
-        assert bed.ask(1, Part.SIGNED).code is ReplyCode.SIGNED
+        assert bed.ask(1, Part.ANSWER).code is ReplyCode.ANSWERED
 
 
 def test_exports_hold_against_the_chain(scene: Scene, tmp_path: Path) -> None:
