@@ -37,9 +37,9 @@ AUDIT_FILE = "audit.jsonl"  # in a node's home
 FIRST = hashlib.sha256(b"CONSILIUM-V1-AUDIT-LOG").hexdigest()  # what the first line holds in place of a line's hash
 LONGEST_LINE = 1 << 14  # bytes
 
-Count = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=0, lt=1 << 64)]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-Hex = Annotated[str, Field(pattern="^0x[0-9a-f]*$")]
+Hash = Annotated[str, Field(pattern="^0x[0-9a-f]{64}$")]
 Text = Annotated[str, Field(max_length=500, pattern=r"^\P{C}*$")]  # printable: it ends up on screens
 
 
@@ -82,7 +82,7 @@ class Transaction(_Left):
     call: Text
     contract: Text
     calldata: Digest
-    transaction: Hex
+    transaction: Hash
 
 
 class Batch(_Left):
@@ -264,9 +264,7 @@ class AuditLog:
 
     @contextmanager
     def _locked(self, flags: int = 0) -> Iterator[int]:
-        """Opened anew each time: what a lock is on, other threads and processes see, and a file that was moved away is
-        missed.
-        """
+        """Opened anew each time: threads shut each other out as processes do, and a file that is gone is missed."""
         try:
             file = os.open(self._path, os.O_RDWR | os.O_APPEND | flags, 0o600)
             try:
