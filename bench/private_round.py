@@ -176,6 +176,7 @@ def watch_hospital(parts: Parts, node: Any) -> None:
     parts.watch("deal", node, "_dealing")
     parts.watch("sign", node.ledger, "sign_update")
     parts.watch("keep on disk", node.pending, "write")
+    parts.watch("write down replies", node, "leaving")
     parts.watch("read dealings", node.masking, "_dealings")
     parts.watch("weigh", module, "scale")
     parts.watch("expand masks", masking.MaskingHospital, "mask")

@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -29,7 +29,7 @@ from chain_driver import GAS_MONEY, TOKENS, LocalChain
 from click.testing import Result
 from consilium_chain.abi import CONTRACT_NAMES, contract_artifact
 from consilium_chain.artifacts import CHECK_BITS, ArtifactStore
-from consilium_chain.errors import Refused
+from consilium_chain.errors import ChainUnreachable, DeploymentInvalid, Refused
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
 from consilium_chain.ledger import Ledger
 from consilium_chain.localnode import free_port
@@ -521,6 +521,8 @@ def test_whatever_left_has_its_entry(scene: Scene) -> None:
             assert (sent.sender, sent.to, digest(sent.data)) == (
                 bed.node.ledger.address, entry.contract, entry.calldata
             )  # fmt: skip
+    with pytest.raises(ChainUnreachable, match="no transaction"):
+        scene.aggregator.connection.sent("0x" + "00" * 32)
     joined = [[e.call for e in bed.entries() if e.kind in ("transaction", "batch")] for bed in scene.beds]
     assert joined[0][0] == "approve and register and joinAsHospital"
     assert joined[1][:4] == ["approve", "register", "joinAsHospital", "commitUpdate"]
@@ -544,8 +546,10 @@ def test_what_cannot_be_written_down_does_not_leave(scene: Scene) -> None:
 def test_exports_hold_against_the_chain(scene: Scene, tmp_path: Path) -> None:
     book, file, config = tmp_path / "deployment.json", tmp_path / "export", tmp_path / "node.toml"
     scene.chain.deployment.write(book)
+    other = tmp_path / "other.json"
+    replace(scene.chain.deployment, tasks=scene.chain.deployment.staking).write(other)
 
-    def verify() -> Result:
+    def verify(book: Path = book) -> Result:
         compared = ["--deployment", str(book), "--chain-url", scene.chain.node.url]
         return CliRunner().invoke(app, ["verify-audit", str(file), *compared])
 
@@ -558,6 +562,7 @@ def test_exports_hold_against_the_chain(scene: Scene, tmp_path: Path) -> None:
         assert told.exit_code == 0, told.exception
         for part in (f"audit log of {account.address}", settings.flower.superlink, "reply OK", "all in the log"):
             assert part in told.output
+        assert isinstance(verify(other).exception, DeploymentInvalid)
         # Left out by who holds the key, and signed anew: the chain still tells.
         lines = (settings.home / AUDIT_FILE).read_bytes().splitlines(keepends=True)
         left_out = 0
