@@ -160,7 +160,7 @@ def hospital(home: str, connection: Connection, index: int) -> None:
     node.settings.runtime.mkdir(exist_ok=True)
     socket_path = node.settings.runtime / "node.sock"
     os.environ[app.SOCKET_VARIABLE] = str(socket_path)
-    with _Listener(socket_path, node.answer):
+    with _Listener(socket_path, node.answer, node.leaving):
         answer_all(connection, index, app.app, parts, lambda: node.read_ahead(node.ledger.state(node.task.number)))
 
 
@@ -178,6 +178,7 @@ def watch_hospital(parts: Parts, node: Any) -> None:
     parts.watch("deal", node, "_dealing")
     parts.watch("sign", node.ledger, "sign_update")
     parts.watch("keep on disk", node.pending, "write")
+    parts.watch("write down replies", node, "leaving")
     parts.watch("read dealings", node.masking, "_dealings")
     parts.watch("weigh", module, "scale")
     parts.watch("expand masks", masking.MaskingHospital, "mask")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 import time
@@ -10,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, cast
+from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
 
 import requests
@@ -72,6 +73,15 @@ class Receipt:
 
 
 @dataclass(frozen=True)
+class Sent:
+    """A transaction as the chain has it: who paid for it, whom it calls, with what. `to` is empty where it deploys."""
+
+    sender: str
+    to: str
+    data: bytes
+
+
+@dataclass(frozen=True)
 class Pending:
     """A transaction that was sent and has no receipt yet."""
 
@@ -126,6 +136,13 @@ class _NamedError:
     types: list[str]
 
 
+class Witness(Protocol):
+    """Writes down what of this account's is about to leave the process."""
+
+    def leaving(self, kind: str, to: str, content: bytes, **what: str | int) -> None:
+        """`content` is what leaves for `to`, byte by byte. Where this raises, it does not leave."""
+
+
 class _Provider(HTTPProvider):
     """Takes only what JSON-RPC 2.0 calls an answer to one request; web3 trips over all else in ways of its own."""
 
@@ -154,7 +171,13 @@ def without_secrets(url: str) -> str:
 
 
 class Connection:
-    """One account's connection to one node. Transactions of several threads go out one after another."""
+    """One account's connection to one node. Transactions of several threads go out one after another.
+
+    A `witness`, if one is set, is told of every transaction before it leaves, and of its calldata before the node is
+    asked whether it would go through. Other reads name contracts, tasks, rounds and accounts: it is not told of these.
+    """
+
+    witness: Witness | None = None
 
     def __init__(self, url: str, account: LocalAccount | None = None) -> None:
         self.url = url
@@ -292,6 +315,8 @@ class Connection:
         signer = self.signer
         with self._sending, self._named_errors(unsent.call):
             gas = unsent.gas
+            if gas is None or unsent.tried:
+                self._witnessed("trial", bytes(HexBytes(unsent.data)), unsent)
             if gas is not None and unsent.tried and not self._suffices(unsent, gas):
                 gas = None
             transaction = self._transaction(unsent, gas)
@@ -301,7 +326,15 @@ class Connection:
                 signed = Account.sign_transaction(transaction, signer.key, **blobs)
             finally:
                 _signing.reset(token)
+            calldata = hashlib.sha256(HexBytes(unsent.data)).hexdigest()
+            which = {"calldata": calldata, "transaction": signed.hash.to_0x_hex()}
+            self._witnessed("transaction", bytes(signed.raw_transaction), unsent, **which)
             return Pending(self._web3.eth.send_raw_transaction(signed.raw_transaction), unsent.call)
+
+    def _witnessed(self, kind: str, content: bytes, unsent: Unsent, **which: str) -> None:
+        if self.witness is not None:
+            contract = unsent.to or ""
+            self.witness.leaving(kind, self.shown_url, content, call=unsent.call, contract=contract, **which)
 
     def _transaction(self, unsent: Unsent, gas: int | None) -> dict[str, Any]:
         base_fee = int(self._web3.eth.get_block("latest")["baseFeePerGas"])
@@ -449,6 +482,16 @@ class Connection:
                 call = _decoded("", contract, transaction["input"])
                 inner = call.arguments["data"] if call is not None and call.name == MULTICALL else []
                 yield from (one for one in [call, *(_decoded("", contract, data) for data in inner)] if one is not None)
+
+    def sent(self, transaction: str) -> Sent:
+        """A transaction on the chain. Raises ChainUnreachable, also where there is none."""
+        try:
+            found = cast(Mapping[str, Any], self._web3.eth.get_transaction(HexStr(transaction)))
+        except TransactionNotFound as error:
+            raise ChainUnreachable(self.shown_url, f"what answers there has no transaction {transaction}") from error
+        except requests.exceptions.RequestException as error:
+            raise ChainUnreachable(self.shown_url, type(error).__name__) from error
+        return Sent(str(found["from"]), str(found.get("to") or ""), bytes(HexBytes(found["input"])))
 
     def gas_of(self, transaction: str) -> int:
         return int(self._web3.eth.get_transaction_receipt(HexStr(transaction))["gasUsed"])

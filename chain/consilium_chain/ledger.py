@@ -192,6 +192,13 @@ class Ledger:
         ]
         return iter(sorted(found, key=lambda e: (e.block, e.index)))
 
+    def events_naming(self, account: str) -> list[Event]:
+        """Events of tasks, staking and token with the account in one of their fields, whoever caused them."""
+        first, last = self.deployment.first_block, self.connection.block_number()
+        contracts = (self._tasks, self._staking, self._token)
+        found = [event for contract in contracts for event in self.connection.events(contract, first, last)]
+        return [event for event in found if account in event.values.values()]
+
     def transport_keys(self, task: int) -> dict[int, bytes]:
         """Flower node keys by index of hospital, as the hospitals announced them when they joined."""
         return {

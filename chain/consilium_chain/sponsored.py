@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 
 from eth_account.signers.local import LocalAccount
@@ -10,7 +11,7 @@ from hexbytes import HexBytes
 from web3.contract.contract import ContractFunction
 from web3.exceptions import TransactionNotFound
 
-from consilium_chain.connection import EXECUTE, Connection, Pending, Receipt, Unsent, refusal_from
+from consilium_chain.connection import EXECUTE, Connection, Pending, Receipt, Unsent, refusal_from, without_secrets
 from consilium_chain.errors import SponsorFailed
 from consilium_chain.sponsoring import (
     NONCE_SLOT,
@@ -67,10 +68,14 @@ class SponsoredConnection(Connection):
 
     def _ask(self, batch: SignedBatch, call: str) -> Pending:
         """Raises SponsorFailed; Refused with what the sponsor says that a contract says."""
+        to, data, _ = self._carrying(batch)
+        if self.witness is not None:
+            calldata = hashlib.sha256(HexBytes(data)).hexdigest()
+            sponsor = without_secrets(self._sponsor.url)
+            self.witness.leaving("batch", sponsor, batch.to_wire(), call=call, contract=to, calldata=calldata)
         answer = self._sponsor.carry_out(batch)
         if isinstance(answer, RefusedBatch):
             raise refusal_from(answer.data, call)
-        to, data, _ = self._carrying(batch)
         pending = Pending(HexBytes(answer.transaction), call)
         try:
             sent = self._web3.eth.get_transaction(pending.digest)

@@ -115,6 +115,10 @@ class SignedBatch(_Wire):
         """As `SponsoredAccount.execute` takes it."""
         return ([(call.to, call.data) for call in self.calls], self.nonce, self.deadline, self.signature)
 
+    def to_wire(self) -> bytes:
+        """As it is posted to a sponsor: JSON."""
+        return self.model_dump_json().encode()
+
 
 class Carried(_Wire):
     """A sponsor's answer: the hash of the transaction that it sent."""
@@ -213,7 +217,7 @@ class Sponsor:
     def carry_out(self, batch: SignedBatch) -> Carried | RefusedBatch:
         """Raises SponsorFailed, with the sponsor's own words where it has some."""
         try:
-            answer = self._post(batch.model_dump_json().encode())
+            answer = self._post(batch.to_wire())
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise SponsorFailed(self.url, batch.account, type(error).__name__) from error
         try:

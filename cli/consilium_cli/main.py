@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from consilium_cli.audit import export_audit_command, verify_audit_command
 from consilium_cli.demo.options import DemoOptions, demo_command
 from consilium_cli.deploy import deploy_command
 from consilium_cli.economics.options import economics_command
@@ -34,6 +35,8 @@ app.add_typer(operator, name="operator")
 app.add_typer(simulate, name="simulate")
 app.command("demo")(demo_command)
 app.command("verify")(verify_command)
+app.command("verify-audit")(verify_audit_command)
+hospital.command("export-audit")(export_audit_command)
 chain.command("deploy")(deploy_command)
 simulate.command("economics")(economics_command)
 

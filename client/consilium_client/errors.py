@@ -51,6 +51,14 @@ ClientError
 │   ├── NotConfirmed            nobody said yes
 │   ├── WhichTask               no task was named, and not exactly one is approved
 │   └── CertificateInvalid      a certificate's file is missing, or is none
+├── AuditError
+│   ├── AuditUnwritable         what is to leave cannot be written down first, so it does not leave
+│   ├── AuditUnreadable         no readable log or export at the path
+│   ├── AuditMalformed          a line is no entry, or a file no export
+│   ├── AuditBroken             a line does not follow the one before it
+│   ├── AuditForged             an export is not what its hospital signed
+│   ├── AuditRewritten          an export does not go on from an older one
+│   └── AuditIncomplete         the chain holds what the log does not
 ├── StatisticsOutOfRange        a hospital brought round 0 what cannot be counted
 ├── StatisticsInvalid           the summed statistics of round 0 are no numbers
 └── ModelError
@@ -518,3 +526,67 @@ class CertificateInvalid(ConsentError):
 class TransportKeyInvalid(NodeError):
     def __init__(self, path: str) -> None:
         super().__init__(f"{path} is no ECDSA P-384 key in OpenSSH format; make one with `ssh-keygen -t ecdsa -b 384`")
+
+
+class AuditError(ClientError):
+    """An audit log, or an export of one, does not hold."""
+
+
+class AuditUnwritable(AuditError):
+    def __init__(self, path: Path, why: str) -> None:
+        self.path, self.why = path, why
+        super().__init__(
+            f"cannot write to the audit log {path}: {why}; nothing leaves this node that is not written down there, so"
+            " make room or put the file back, and start the node again"
+        )
+
+
+class AuditUnreadable(AuditError):
+    def __init__(self, path: Path, why: str) -> None:
+        self.path, self.why = path, why
+        super().__init__(f"cannot read {path}: {why}; pass the path of an audit log's export")
+
+
+class AuditMalformed(AuditError):
+    """`line` counts from 1."""
+
+    def __init__(self, line: int, why: str) -> None:
+        self.line, self.why = line, why
+        super().__init__(
+            f"line {line} of the audit log: {why}; keep the file as it is for who audits it, and make an export with"
+            " `consilium hospital export-audit`"
+        )
+
+
+class AuditBroken(AuditError):
+    """`line` counts from 1."""
+
+    def __init__(self, line: int) -> None:
+        self.line = line
+        super().__init__(
+            f"line {line} of the audit log does not follow the line before it: one of them was changed, moved, put in"
+            " or left out since; ask the hospital why"
+        )
+
+
+class AuditForged(AuditError):
+    def __init__(self, why: str) -> None:
+        self.why = why
+        super().__init__(f"this is not what the hospital signed: {why}; ask it for another export")
+
+
+class AuditRewritten(AuditError):
+    def __init__(self, why: str) -> None:
+        self.why = why
+        super().__init__(f"this export does not go on from the older one: {why}; ask the hospital why")
+
+
+class AuditIncomplete(AuditError):
+    """`missing`: what is on chain and not in the log, in words."""
+
+    def __init__(self, hospital: str, missing: Sequence[str]) -> None:
+        self.hospital, self.missing = hospital, tuple(missing)
+        super().__init__(
+            f"{len(missing)} of what the chain holds of {hospital} the log does not: {'; '.join(missing)}; ask the"
+            " hospital what else sends in its name"
+        )

@@ -9,6 +9,7 @@ node commits itself.
 from __future__ import annotations
 
 import datetime
+import hashlib
 import secrets
 import socket
 import threading
@@ -26,6 +27,7 @@ from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.rounds import blaming_step
 from consilium_chain.task_spec import STATISTICS_BITS, STATISTICS_RANGE
 from consilium_chain.views import STATISTICS_ROUND, Phase, Role, RoundState, TaskState
+from consilium_zk.blame import upload_digest
 from consilium_zk.blobs import Blob, scale, with_blinders
 from consilium_zk.constants import BLS_MODULUS
 from consilium_zk.curve import to_eip2537
@@ -34,12 +36,14 @@ from consilium_zk.kzg import commit, open_combined, setup
 from consilium_zk.masks import BYTES_PER_SEED
 from consilium_zk.packing import pack, packed
 from consilium_zk.quantise import Quantiser, clip_norm
+from eth_utils.address import to_checksum_address
 from numpy.typing import NDArray
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
 
+from consilium_client.audit import AUDIT_FILE, AuditLog
 from consilium_client.config import HospitalSettings
 from consilium_client.consent import Policy, read_policy
-from consilium_client.errors import ApprovalStale, ClientError, FrameMalformed, PendingUpdateLost
+from consilium_client.errors import ApprovalStale, AuditError, ClientError, FrameMalformed, PendingUpdateLost
 from consilium_client.home import is_paused, running_alone
 from consilium_client.mapping import read_mapping
 from consilium_client.masking import Accused, Masking
@@ -90,7 +94,10 @@ class HospitalNode:
 
     def __init__(self, settings: HospitalSettings) -> None:
         self.settings = settings
+        settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.audit = AuditLog(settings.home / AUDIT_FILE)
         self.ledger: Ledger = settings.connect()
+        self.ledger.connection.witness = self.audit
         self.store = ArtifactStore(settings.artifacts)
         self.task: JoinedTask = load_task(self.ledger, self.store, settings.task)
         self.policy: Policy = self.consent()
@@ -151,7 +158,8 @@ class HospitalNode:
 
     def _run(self) -> None:
         socket_path = self.settings.runtime / "node.sock"
-        with _Listener(socket_path, self.answer) as listener, RelayProcesses(self.settings, socket_path) as relay:
+        listening = _Listener(socket_path, self.answer, self.leaving)
+        with listening as listener, RelayProcesses(self.settings, socket_path) as relay:
             turns = Retrying(
                 retry=retry_if_exception_type(ChainUnreachable),
                 wait=wait_random_exponential(max=LONGEST_WAIT),
@@ -341,6 +349,18 @@ class HospitalNode:
             return self._upload(request.round, update)
         return self._answer(request.round, update)
 
+    def leaving(self, request: RoundRequest, reply: RoundReply) -> None:
+        """Writes down a reply before it is handed to the relay. Raises AuditError."""
+        frame, size = hashlib.sha256(), 0
+        for part in reply.encode():
+            frame.update(part)
+            size += len(part)
+        self.audit.record(
+            "reply", to=self.settings.flower.superlink, bytes=size, sha256=frame.hexdigest(), code=reply.code.name,
+            contract=to_checksum_address(request.contract), task=request.task, round=request.round,
+            blobs=len(reply.blobs), upload=upload_digest(reply.blobs).hex(),
+        )  # fmt: skip
+
     def _next_part(self, round_: int) -> Part:
         done = self._round.handed_over if self._round.number == round_ else Part.NEXT
         return Part(min(done + 1, Part.ANSWER if self.masking else Part.UPLOAD))
@@ -491,9 +511,15 @@ def _tell_unreachable(tried: RetryCallState) -> None:
 class _Listener:
     """Answers the relay on a Unix socket, one request at a time, in a thread of its own."""
 
-    def __init__(self, path: Path, answer: Callable[[RoundRequest], RoundReply]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        answer: Callable[[RoundRequest], RoundReply],
+        leaving: Callable[[RoundRequest, RoundReply], None],
+    ) -> None:
+        """`leaving` is told of each reply before it is sent; where it raises AuditError, nothing is."""
         path.unlink(missing_ok=True)
-        self._path, self._answer = path, answer
+        self._path, self._answer, self._leaving = path, answer, leaving
         self._fault: BaseException | None = None
         self._server = socket.socket(socket.AF_UNIX)
         self._server.bind(str(path))
@@ -528,7 +554,10 @@ class _Listener:
             except ROUND_ERRORS as error:
                 emit("round-failed", round=request.round, error=getattr(error, "name", type(error).__name__))
                 reply = RoundReply(ReplyCode.FAILED)
+            self._leaving(request, reply)
             send_reply(connection, reply)
+        except AuditError as error:
+            emit("not-recorded", error=type(error).__name__)
         except (OSError, FrameMalformed) as error:
             emit("relay-lost", error=type(error).__name__)
 

@@ -136,7 +136,11 @@ def exchange(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exchange]:
             made.asked.append(request)
             return made.answer(request)
 
-        with _Listener(path, answer) as listener, RelayProcesses(settings, path) as relay, superlink.run() as (grid, _):
+        with (
+            _Listener(path, answer, lambda *_: None) as listener,
+            RelayProcesses(settings, path) as relay,
+            superlink.run() as (grid, _),
+        ):
             made = Exchange(home, RecordingGrid(grid), node, relay, listener, marker)
             yield made
 

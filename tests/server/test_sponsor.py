@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import secrets
 import socket
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 from chain_driver import BOND, GAS_MONEY, KEY, SEALING_KEY, TOKENS, LocalChain, TaskDriver, refused
 from consilium_chain.deployment import LOCAL_UNBONDING, LOCAL_VESTING
 from consilium_chain.errors import SponsorFailed
@@ -37,6 +34,7 @@ from consilium_server.sponsor import Sponsor as Payer
 from consilium_server.sponsoring import Terms
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
+from sponsor_driver import served
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
@@ -44,26 +42,6 @@ from starlette.routing import Route
 
 BUDGET = 10_000_000
 FAR = 2**63
-
-
-@contextmanager
-def served(app: Starlette, folder: Path) -> Iterator[Sponsor]:
-    """The app over HTTPS on a free port, until the block ends."""
-    certificates = ensure_certificates(folder / "tls")
-    listening = socket.socket()
-    listening.bind(("127.0.0.1", 0))
-    config = uvicorn.Config(
-        app, log_level="warning", ws="none", ssl_certfile=certificates.certificate, ssl_keyfile=certificates.key
-    )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, args=([listening],))
-    thread.start()
-    try:
-        yield Sponsor(f"https://127.0.0.1:{listening.getsockname()[1]}", certificates.authority)
-    finally:
-        server.should_exit = True
-        thread.join()
-        listening.close()
 
 
 @dataclass

@@ -10,6 +10,7 @@ from pathlib import Path
 import typer
 from consilium_chain.journal import told_to
 from consilium_chain.views import Phase, Role
+from consilium_client.audit import AUDIT_FILE, AuditLog
 from consilium_client.config import HospitalSettings
 from consilium_client.errors import CertificateInvalid, NotApproved, NotConfirmed, WhichTask
 from consilium_client.home import Approval, HospitalHome, running_alone
@@ -113,6 +114,7 @@ def leave(folder: Path, number: int, agreed: bool) -> None:
             typer.echo(f"left; once task {number} has ended, `consilium hospital leave {number}` brings the bond back")
             return
         ledger = visit.settings.connect()
+        ledger.connection.witness = AuditLog(visit.settings.home / AUDIT_FILE)
         ledger.release_bond(number, ledger.address)
         ledger.claim(Role.HOSPITAL)
         visit.home.forget(number)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from consilium_chain.messages import Part, ReplyCode, signed_update_bytes
@@ -61,6 +61,11 @@ class RoundReply:
     blobs: Sequence[bytes] = ()
     body: bytes = b""
 
+    def encode(self) -> Iterator[bytes]:
+        """The frame, in parts."""
+        yield _REPLY.pack(self.code, len(self.body), len(self.blobs)) + self.body
+        yield from self.blobs
+
 
 def send_request(connection: socket.socket, request: RoundRequest) -> None:
     connection.sendall(request.encode())
@@ -71,9 +76,8 @@ def receive_request(connection: socket.socket) -> RoundRequest:
 
 
 def send_reply(connection: socket.socket, reply: RoundReply) -> None:
-    connection.sendall(_REPLY.pack(reply.code, len(reply.body), len(reply.blobs)) + reply.body)
-    for blob in reply.blobs:
-        connection.sendall(blob)
+    for part in reply.encode():
+        connection.sendall(part)
 
 
 def receive_reply(connection: socket.socket) -> RoundReply:
