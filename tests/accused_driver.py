@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,6 +80,15 @@ class Accused:
 
     round: Committing
     nodes: list[HospitalNode]
+    uploads: dict[int, Upload]
+
+    @contextmanager
+    def restarted(self, liar: type[HospitalNode]) -> Iterator[Accused]:
+        """The same with new processes, LIAR's of this kind, which uploaded as before. What the block brings onto the
+        chain is gone after it.
+        """
+        with self.round.chain.undone():
+            yield Accused(self.round, processes(self.round, liar), self.uploads)
 
     @property
     def state(self) -> RoundState:
@@ -113,12 +124,18 @@ class Accused:
         return find_culprits(self.round.aggregator, self.round.store, self.round.task, 0, self.state)
 
 
+def processes(round_: Committing, liar: type[HospitalNode]) -> list[HospitalNode]:
+    """Of all hospitals, LIAR's of this kind."""
+    nodes = [round_.node(index) for index in range(HOSPITALS) if index != LIAR]
+    nodes.insert(LIAR, liar(round_.settings[LIAR]))
+    nodes[LIAR].index = LIAR
+    return nodes
+
+
 def accused(chain: LocalChain, folder: Path, liar: type[HospitalNode]) -> Accused:
     round_ = start(chain, folder, HOSPITALS, masked=True)
     aggregator, task = round_.aggregator, round_.task
-    nodes = [round_.node(index) for index in range(HOSPITALS)]
-    nodes[LIAR] = liar(round_.settings[LIAR])
-    nodes[LIAR].index = LIAR
+    nodes = processes(round_, liar)
     round_.relay(*(round_.signed(node) for node in nodes))
 
     uploads = {}
@@ -145,4 +162,4 @@ def accused(chain: LocalChain, folder: Path, liar: type[HospitalNode]) -> Accuse
     assert aggregator.state(task).phase is Phase.BLAMING
     for node in nodes:  # of what a sponsor would carry
         round_.set_ether(node, 10**18)
-    return Accused(round_, nodes)
+    return Accused(round_, nodes, uploads)

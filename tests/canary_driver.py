@@ -78,7 +78,8 @@ class CanaryDriver(TaskDriver):
         return replace(found, blobs=self.hiding().hide(cohort, total, self.weight_of(cohort, survivors)).blobs)
 
     def weight_of(self, cohort: int, survivors: Sequence[int]) -> int:
-        return sum(self.weight(index, self.round) for index in self.cohort(cohort) if index in survivors)
+        round_ = self.round
+        return sum(self.weight(index, round_) for index in self.cohort(cohort) if index in survivors)
 
     # Voters
 

@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -34,11 +35,15 @@ from consilium_zk.tickets import Ticket, public_key, sign_ticket
 from eth_account import Account
 from numpy.typing import NDArray
 
-GAS_MONEY = 10**19  # of the faucet's 10^22: tests have some hundreds of accounts
+GAS_MONEY = 10**19  # wei
 TOKENS = 1_000_000 * TOKEN
 STAKE = 500_000 * TOKEN
 BOND = 1_000 * TOKEN
 WINDOW = 100_000  # seconds of chain time: no test lets one pass but by `pass_deadline`
+# Of tasks that several tests share: what else passes on this chain ends none of their phases.
+SHARED_WINDOWS = {
+    f"{phase}_window": 1_000 * WINDOW for phase in ("join", "commit", "upload", "publish", "score", "reveal")
+}
 LAYOUT = LaneLayout(bits=16, total_weight=256)
 KEY = bytes(range(97))  # stands for a Flower node key
 SEALING_KEY = bytes(range(32))  # stands for an X25519 key
@@ -97,7 +102,7 @@ class LocalChain:
     def funded(self, tokens: int = TOKENS) -> Ledger:
         """A fresh account with ether and tokens."""
         ledger = self.ledger(secrets.token_bytes(32))
-        self.treasury.connection.send_ether(ledger.address, GAS_MONEY)
+        self.rpc("anvil_setBalance", ledger.address, hex(GAS_MONEY))
         self.treasury.transfer(ledger.address, tokens)
         self.accounts[ledger.address] = ledger
         return ledger
@@ -105,7 +110,7 @@ class LocalChain:
     def staked(self, role: Role, count: int, bond: int = BOND) -> list[Ledger]:
         """Accounts whose free stake in a role is enough for a bond, and with a registered key if they vote."""
         pool = self._pools[role]
-        able = [ledger for ledger in pool if ledger.stake_of(ledger.address, role).free >= bond]
+        able = list(itertools.islice((one for one in pool if one.stake_of(one.address, role).free >= bond), count))
         while len(able) < count:
             ledger = self.funded()
             ledger.stake(role, STAKE)
@@ -113,7 +118,7 @@ class LocalChain:
                 ledger.register_voter_key(voter_key(ledger.connection.account))
             pool.append(ledger)
             able.append(ledger)
-        return able[:count]
+        return able
 
     def rpc(self, method: str, *arguments: Any) -> Any:
         answer = self.treasury.connection._web3.provider.make_request(method, list(arguments))  # type: ignore[arg-type]
@@ -196,8 +201,13 @@ class TaskDriver:
     def round_state(self) -> RoundState:
         return self.operator.round_state(self.task, self.round)
 
+    @cached_property
+    def weights(self) -> list[int]:
+        """Of training rounds, by index of hospital: as they joined."""
+        return [hospital.weight for hospital in self.operator.hospitals(self.task)]
+
     def weight(self, index: int, round_: int) -> int:
-        return 1 if round_ == 0 else self.operator.hospitals(self.task)[index].weight
+        return 1 if round_ == 0 else self.weights[index]
 
     def cohort(self, index: int) -> list[int]:
         return list(members(self.operator.cohort_members(self.task, self.round, index)))

@@ -3,13 +3,38 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
-from chain_driver import BOND, LocalChain, TaskDriver, refused
+from chain_driver import BOND, SHARED_WINDOWS, LocalChain, TaskDriver, refused
 from consilium_chain.deployment import LOCAL_UNBONDING
 from consilium_chain.publishing import CohortsFate
 from consilium_chain.views import Outcome, Phase, Role, SlashReason, VoidReason
+
+played_once = pytest.mark.xdist_group("phases")
+
+
+@pytest.fixture(scope="module")
+def played(local_chain: LocalChain) -> dict[Phase, TaskDriver]:
+    """Tasks in their first training round, by phase."""
+    return {
+        Phase.UPLOADING: TaskDriver(local_chain, terms=SHARED_WINDOWS).to_committing().commit_all(),
+        Phase.SCORING: TaskDriver(local_chain, voters=3, terms=SHARED_WINDOWS).to_scoring(),
+    }
+
+
+@pytest.fixture
+def uploading(played: dict[Phase, TaskDriver]) -> Iterator[TaskDriver]:
+    """All have committed. What tests bring onto the chain is undone."""
+    with played[Phase.UPLOADING].chain.undone():
+        yield played[Phase.UPLOADING]
+
+
+@pytest.fixture
+def scoring(played: dict[Phase, TaskDriver]) -> Iterator[TaskDriver]:
+    """All of three voters have a seat. What tests bring onto the chain is undone."""
+    with played[Phase.SCORING].chain.undone():
+        yield played[Phase.SCORING]
 
 
 def slashes(task: TaskDriver) -> list[tuple[str, int, SlashReason]]:
@@ -80,13 +105,14 @@ def test_tick_ends_task_whose_statistics_nobody_committed(local_chain: LocalChai
     assert slashes(task) == []
 
 
+@played_once
 @pytest.mark.parametrize(
     ("publishing", "reason"), [(False, VoidReason.SURVIVORS_NOT_FIXED), (True, VoidReason.NOT_PUBLISHED)]
 )
 def test_tick_voids_round_and_slashes_silent_aggregator(
-    local_chain: LocalChain, publishing: bool, reason: VoidReason
+    uploading: TaskDriver, publishing: bool, reason: VoidReason
 ) -> None:
-    task = TaskDriver(local_chain).to_committing().commit_all()
+    task = uploading
     if publishing:
         task.aggregator.publish_sums(task.task, 1, CohortsFate(0b11), [])
     task.pass_deadline()
@@ -96,14 +122,14 @@ def test_tick_voids_round_and_slashes_silent_aggregator(
     assert slashes(task) == [(task.aggregator.address, BOND // 4, SlashReason.NOT_PUBLISHED)]
     assert (task.round, task.phase) == (2, Phase.FORMING)
     assert task.events("Rewarded") == []
-    assert local_chain.unaccounted() == 0
+    assert task.chain.unaccounted() == 0
 
 
-def test_publication_after_the_deadline_is_refused(local_chain: LocalChain) -> None:
-    task = TaskDriver(local_chain).to_committing().commit_all()
-    task.pass_deadline()
-    with refused("PhaseOver", taskId=task.task):
-        task.publish()
+@played_once
+def test_publication_after_the_deadline_is_refused(uploading: TaskDriver) -> None:
+    uploading.pass_deadline()
+    with refused("PhaseOver", taskId=uploading.task):
+        uploading.publish()
 
 
 def test_settle_slashes_who_did_not_reveal_and_pays_who_did(local_chain: LocalChain) -> None:
@@ -139,8 +165,9 @@ def test_tick_voids_round_without_reveals(local_chain: LocalChain) -> None:
     assert task.events("Rewarded") == []
 
 
-def test_tick_voids_round_without_scores(local_chain: LocalChain) -> None:
-    task = TaskDriver(local_chain, voters=2).to_scoring()
+@played_once
+def test_tick_voids_round_without_scores(scoring: TaskDriver) -> None:
+    task = scoring
     task.pass_deadline()
     task.tick()
     assert task.operator.round_state(task.task, 1).void_reason is VoidReason.TOO_FEW_SCORES
@@ -209,39 +236,45 @@ WRONG_REVEALS: dict[str, Callable[[list[int], bytes], tuple[list[int], bytes]]] 
 }
 
 
+@played_once
 @pytest.mark.parametrize("wrong", sorted(WRONG_REVEALS))
-def test_reveal_refuses_what_was_not_committed(local_chain: LocalChain, wrong: str) -> None:
-    task = TaskDriver(local_chain, voters=2).to_scoring()
-    task.score(0, [7])
-    task.score(1, [7])
+def test_reveal_refuses_what_was_not_committed(scoring: TaskDriver, wrong: str) -> None:
+    task = scoring
+    for voter in range(3):
+        task.score(voter, [7])
     scores, salt = WRONG_REVEALS[wrong](*task.ballots[1, 0])
     with refused("RevealMismatch", voter=task.judges[0].address):
         task.judges[0].reveal_scores(task.task, 1, scores, salt)
 
 
-def test_reveal_refuses_copied_ballot(local_chain: LocalChain) -> None:
+@played_once
+def test_reveal_refuses_copied_ballot(scoring: TaskDriver) -> None:
     """Whoever copies another's commitment cannot open it: it is bound to its author."""
-    task = TaskDriver(local_chain, voters=2).to_scoring()
-    author, copier = task.judges
+    task = scoring
+    author, copier, _ = task.judges
     salt = secrets.token_bytes(32)
     sealed = author.score_commitment(task.task, 1, [9], salt)
     author.commit_scores(task.task, 1, task.public_key(0), task.ticket(0), sealed)
     copier.commit_scores(task.task, 1, task.public_key(1), task.ticket(1), sealed)
+    task.score(2, [9])
     author.reveal_scores(task.task, 1, [9], salt)
     with refused("RevealMismatch", voter=copier.address):
         copier.reveal_scores(task.task, 1, [9], salt)
 
 
+@played_once
 @pytest.mark.parametrize("scores", [[], [1, 2]])
-def test_reveal_refuses_wrong_number_of_scores(local_chain: LocalChain, scores: list[int]) -> None:
-    task = TaskDriver(local_chain).to_scoring()
-    task.score(0, [7])
+def test_reveal_refuses_wrong_number_of_scores(scoring: TaskDriver, scores: list[int]) -> None:
+    task = scoring
+    for voter in range(3):
+        task.score(voter, [7])
     with refused("ScoreCountWrong", given=len(scores), wanted=1):
         task.judges[0].reveal_scores(task.task, 1, scores, bytes(32))
 
 
-def test_reveal_refuses_voter_without_a_seat_and_second_reveal(local_chain: LocalChain) -> None:
-    task = TaskDriver(local_chain, voters=3).to_scoring()
+@played_once
+def test_reveal_refuses_voter_without_a_seat_and_second_reveal(scoring: TaskDriver) -> None:
+    task = scoring
     task.judges[2].stand_down(task.task, 1)
     task.score(0, [7])
     task.score(1, [7])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from chain_driver import LocalChain, TaskDriver, refused
+from chain_driver import SHARED_WINDOWS, LocalChain, TaskDriver, refused
 from consilium_chain.keystore import voter_key
 from consilium_chain.views import Phase, Role
 from consilium_zk import tickets
@@ -35,9 +36,24 @@ def py_ecc_accepts(public: bytes, message: bytes, ticket: bytes) -> bool:
     return bool(pairing(G2, signature) == pairing(key, hash_to_G1(message, TICKET_DST, hashlib.sha256)))
 
 
-def test_commit_scores_takes_py_ecc_tickets_and_py_ecc_takes_ours(local_chain: LocalChain) -> None:
-    task = TaskDriver(local_chain, voters=2).to_scoring()
-    judge = task.judges[0]
+played_once = pytest.mark.xdist_group("tickets")
+
+
+@pytest.fixture(scope="module")
+def played(local_chain: LocalChain) -> TaskDriver:
+    return TaskDriver(local_chain, voters=2, terms=SHARED_WINDOWS).to_scoring()
+
+
+@pytest.fixture
+def scoring(played: TaskDriver) -> Iterator[TaskDriver]:
+    """A first training round's scores are due. What tests bring onto the chain is undone."""
+    with played.chain.undone():
+        yield played
+
+
+@played_once
+def test_commit_scores_takes_py_ecc_tickets_and_py_ecc_takes_ours(scoring: TaskDriver) -> None:
+    task, judge = scoring, scoring.judges[0]
     key = voter_key(judge.connection.account)
     message = judge.ticket_message(task.task, 1, task.round_state.seat_seed)
     onchain = judge.connection.call(judge._tasks.functions.ticketMessage(task.task, 1))
@@ -50,9 +66,9 @@ def test_commit_scores_takes_py_ecc_tickets_and_py_ecc_takes_ours(local_chain: L
     assert task.round_state.seated == 0b01
 
 
-def test_commit_scores_refuses_forged_tickets(local_chain: LocalChain) -> None:
-    task = TaskDriver(local_chain, voters=2).to_scoring()
-    judge = task.judges[0]
+@played_once
+def test_commit_scores_refuses_forged_tickets(scoring: TaskDriver) -> None:
+    task, judge = scoring, scoring.judges[0]
     key, seed = voter_key(judge.connection.account), task.round_state.seat_seed
     message = judge.ticket_message(task.task, 1, seed)
     x, y = words(task.ticket(0))
@@ -76,10 +92,10 @@ def test_commit_scores_refuses_forged_tickets(local_chain: LocalChain) -> None:
         assert task.round_state.seated == 0, name
 
 
-def test_commit_scores_refuses_another_key_with_its_own_ticket(local_chain: LocalChain) -> None:
+@played_once
+def test_commit_scores_refuses_another_key_with_its_own_ticket(scoring: TaskDriver) -> None:
     """A key chosen after the seed is known would make tickets grindable."""
-    task = TaskDriver(local_chain, voters=1).to_scoring()
-    judge = task.judges[0]
+    task, judge = scoring, scoring.judges[0]
     late = tickets.generate_secret_key(b"chosen when the seed was known..")
     message = judge.ticket_message(task.task, 1, task.round_state.seat_seed)
     with refused("VoterKeyMismatch", voter=judge.address):
@@ -130,9 +146,10 @@ def test_commit_scores_refuses_exactly_who_lost_the_draw(local_chain: LocalChain
     assert task.phase is (Phase.REVEALING if any(won) else Phase.ENDED)
 
 
+@played_once
 @pytest.mark.parametrize("again", ["score", "stand down"])
-def test_commit_scores_refuses_a_second_act(local_chain: LocalChain, again: str) -> None:
-    task = TaskDriver(local_chain, voters=2).to_scoring()
+def test_commit_scores_refuses_a_second_act(scoring: TaskDriver, again: str) -> None:
+    task = scoring
     task.score(0, [0])
     with refused("AlreadyActed", voter=task.judges[0].address):
         if again == "score":

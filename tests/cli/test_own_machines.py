@@ -140,6 +140,7 @@ def test_a_hospital_that_dies_ends_the_measurement(home: Path) -> None:
 # The platform's own round
 
 
+@pytest.mark.deep
 def test_a_private_round_is_of_the_same_training_and_is_counted_whole(home: Path) -> None:
     """Masked, summed and read from the public record: the mean of what all hospitals learnt, but for the rounding."""
     data = bench_round.deal(HOSPITALS, ROWS, 0)

@@ -55,6 +55,8 @@ from hypothesis import strategies as st
 from task_files import DATA
 from typer.testing import CliRunner
 
+pytestmark = pytest.mark.xdist_group("verify")  # the tasks are played once
+
 GOOD, BAD = [60_000, 40_000], [-80_000, -90_000]
 WINDOWS = "\n".join(f"{name} = 100000" for name in ("join", "commit", "upload", "publish", "score", "reveal"))
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -32,9 +33,28 @@ from hospital_driver import WINDOW, Committing, start
 Make = Callable[[int], Committing]
 
 
+pytestmark = pytest.mark.xdist_group("masks")  # tasks are begun once
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("masks")
+
+
+@pytest.fixture(scope="module")
+def begun(local_chain: LocalChain, folder: Path) -> dict[int, Committing]:
+    """By number of hospitals."""
+    return {number: start(local_chain, folder / str(number), number, masked=True) for number in (3, 4)}
+
+
 @pytest.fixture
-def make(local_chain: LocalChain, tmp_path: Path) -> Make:
-    return lambda hospitals: start(local_chain, tmp_path, hospitals, masked=True)
+def make(local_chain: LocalChain, begun: dict[int, Committing], folder: Path, tmp_path: Path) -> Iterator[Make]:
+    """What a test brings onto the chain and into the nodes' folders is gone after it."""
+    shutil.copytree(folder, tmp_path / "before")
+    with local_chain.undone():
+        yield begun.__getitem__
+    shutil.rmtree(folder)
+    shutil.copytree(tmp_path / "before", folder)
 
 
 def upload(round_: Committing, node: HospitalNode) -> Upload:

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from accused_driver import HOSPITALS, LIAR, ONE, Covered, FalseUpload, Garbage, Silent, accused
+from accused_driver import HOSPITALS, LIAR, ONE, Accused, Covered, FalseUpload, Garbage, Silent, accused
 from chain_driver import LocalChain
 from consilium_chain.errors import ArtifactMissing
 from consilium_chain.views import DOES_NOT_MATCH, Phase
 from consilium_client.hospital import HospitalNode
 from consilium_server.blaming import Statements
-from consilium_server.uploads import Upload
 from consilium_zk.blame import Reason
 from consilium_zk.blobs import add, parse_blob
 from consilium_zk.errors import EvidenceMalformed
 from eth_utils.crypto import keccak
-from hospital_driver import start
+
+pytestmark = pytest.mark.xdist_group("testimony")  # the round is played once
+
+
+@pytest.fixture(scope="module")
+def played(local_chain: LocalChain, tmp_path_factory: pytest.TempPathFactory) -> Accused:
+    return accused(local_chain, tmp_path_factory.mktemp("accused"), FalseUpload)
+
+
+@pytest.fixture
+def case(played: Accused) -> Iterator[Accused]:
+    with played.restarted(FalseUpload) as case:
+        yield case
 
 
 @pytest.mark.parametrize(
@@ -31,41 +42,37 @@ from hospital_driver import start
     ],
 )
 def test_who_uploaded_something_else_is_named_and_slashed(
-    local_chain: LocalChain, tmp_path: Path, liar: type[HospitalNode], reason: Reason
+    played: Accused, liar: type[HospitalNode], reason: Reason
 ) -> None:
-    case = accused(local_chain, tmp_path, liar)
-    aggregator, task = case.round.aggregator, case.round.task
-    case.testify()
-    assert case.culprits() == {LIAR: reason}
-    aggregator.name_culprits(task, 0, 1 << LIAR)
-    assert aggregator.state(task).phase is Phase.DRAWING
-    assert case.judged() == (0,)
+    with played.restarted(liar) as case:
+        aggregator, task = case.round.aggregator, case.round.task
+        case.testify()
+        assert case.culprits() == {LIAR: reason}
+        aggregator.name_culprits(task, 0, 1 << LIAR)
+        assert aggregator.state(task).phase is Phase.DRAWING
+        assert case.judged() == (0,)
 
 
 @pytest.mark.parametrize("named", [1, 1 << LIAR | 1])
 def test_voters_say_that_an_honest_hospital_is_not_to_blame(
-    local_chain: LocalChain, tmp_path: Path, named: int, capsys: pytest.CaptureFixture[str]
+    case: Accused, named: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    case = accused(local_chain, tmp_path, FalseUpload)
     case.testify()
     case.round.aggregator.name_culprits(case.round.task, 0, named)
     assert case.judged() == (DOES_NOT_MATCH,)
     assert '"CulpritsMismatched"' in capsys.readouterr().out
 
 
-def test_a_hospital_shows_nothing_but_the_seed_it_shares_with_a_liar(local_chain: LocalChain, tmp_path: Path) -> None:
-    case = accused(local_chain, tmp_path, Covered)
-    case.testify()
-    points, seeds = case.round.aggregator.testimonies(case.round.task, 0)
+def test_a_hospital_shows_nothing_but_the_seed_it_shares_with_a_liar(played: Accused) -> None:
+    with played.restarted(Covered) as case:
+        case.testify()
+        points, seeds = case.round.aggregator.testimonies(case.round.task, 0)
     assert sorted(points) == list(range(HOSPITALS))
     assert {index: len(raw) for index, raw in seeds.items()} == {0: 34}
     assert int.from_bytes(seeds[0][:2], "big") == LIAR
 
 
-def test_a_restarted_hospital_testifies_the_same_and_the_first_word_counts(
-    local_chain: LocalChain, tmp_path: Path
-) -> None:
-    case = accused(local_chain, tmp_path, FalseUpload)
+def test_a_restarted_hospital_testifies_the_same_and_the_first_word_counts(case: Accused) -> None:
     case.look()
     first = case.round.aggregator.testimonies(case.round.task, 0)
     case.nodes = [case.round.node(index) for index in range(HOSPITALS)]
@@ -73,10 +80,7 @@ def test_a_restarted_hospital_testifies_the_same_and_the_first_word_counts(
     assert case.round.aggregator.testimonies(case.round.task, 0) == first
 
 
-def test_testimony_that_could_not_be_sent_is_sent_again(
-    local_chain: LocalChain, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    case = accused(local_chain, tmp_path, FalseUpload)
+def test_testimony_that_could_not_be_sent_is_sent_again(case: Accused, capsys: pytest.CaptureFixture[str]) -> None:
     case.round.set_ether(case.nodes[0], 0)
     case.look()
     assert '"not-testified"' in capsys.readouterr().out
@@ -85,9 +89,10 @@ def test_testimony_that_could_not_be_sent_is_sent_again(
     assert sorted(case.round.aggregator.testimonies(case.round.task, 0)[0]) == list(range(HOSPITALS))
 
 
-def test_evidence_that_is_not_what_hospitals_signed_names_nobody(local_chain: LocalChain, tmp_path: Path) -> None:
+def test_evidence_that_is_not_what_hospitals_signed_names_nobody(
+    case: Accused, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever an accuser changes of it, voters find that the case proves nothing, and say so."""
-    case = accused(local_chain, tmp_path, FalseUpload)
     case.testify()
     store, aggregator = case.round.store, case.round.aggregator
     said = aggregator.accusations(case.round.task, 0)[0]
@@ -95,7 +100,7 @@ def test_evidence_that_is_not_what_hospitals_signed_names_nobody(local_chain: Lo
 
     def culprits_of(changed: object) -> None:
         digest = store.put_file(json.dumps(changed).encode())
-        aggregator.accusations = lambda *_: {0: replace(said, evidence=digest)}  # type: ignore[method-assign]
+        monkeypatch.setattr(aggregator, "accusations", lambda *_: {0: replace(said, evidence=digest)})
         case.culprits()
 
     other = store.put_file(add([parse_blob(store.get_file(bytes.fromhex(file["uploads"]["0"][0]))), ONE]))
@@ -117,15 +122,8 @@ def test_evidence_that_is_not_what_hospitals_signed_names_nobody(local_chain: Lo
         culprits_of(file | {"uploads": file["uploads"] | {"0": [keccak(b"gone").hex()]}})
 
 
-def test_an_upload_nobody_answers_for_is_left_out(
-    local_chain: LocalChain, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    round_ = start(local_chain, tmp_path, HOSPITALS, masked=True)
-    nodes = [round_.node(index) for index in range(HOSPITALS)]
-    round_.relay(*(round_.signed(node) for node in nodes))
-    replies = [round_.ask(node) for node in nodes]
-    uploads = {i: Upload([parse_blob(b) for b in reply.blobs], reply.body) for i, reply in enumerate(replies)}
-    everybody = set(range(HOSPITALS))
+def test_an_upload_nobody_answers_for_is_left_out(case: Accused, capsys: pytest.CaptureFixture[str]) -> None:
+    round_, uploads, everybody = case.round, case.uploads, set(range(HOSPITALS))
 
     def agreeing(**changed: bytes) -> set[int]:
         given = {i: replace(upload, statement=changed.get(f"h{i}", upload.statement)) for i, upload in uploads.items()}

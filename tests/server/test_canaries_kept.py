@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import signal
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,7 +24,7 @@ from consilium_chain.ledger import Ledger
 from consilium_chain.proposal import task_params
 from consilium_chain.rounds import Step
 from consilium_chain.sums import Retreat
-from consilium_chain.task_spec import parse_task_spec
+from consilium_chain.task_spec import parse_task_spec, spec_hash
 from consilium_chain.views import Outcome, Phase, Role
 from consilium_server.aggregator import Aggregator
 from consilium_server.canaries import HiddenSums, RoundSecrets, keep, kept
@@ -220,13 +220,16 @@ def publish_and_be_killed(
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-@pytest.fixture(params=["blobs", "digests"])
-def uploaded(local_chain: LocalChain, tmp_path: Path, request: pytest.FixtureRequest) -> CanaryDriver:
-    """A task of a file, whose training round waits for its publication."""
+played_once = pytest.mark.xdist_group("kept")
+
+
+@pytest.fixture(scope="module", params=["blobs", "digests"])
+def played(local_chain: LocalChain, request: pytest.FixtureRequest) -> tuple[CanaryDriver, bytes]:
+    """A task whose training round waits for its publication, and its file."""
     text = (TASK + f'[update]\nmasked = false\npublication = "{request.param}"\n').encode()
     spec = parse_task_spec(text)
     (aggregator,) = local_chain.staked(Role.AGGREGATOR, 1)
-    params = task_params(spec, ArtifactStore(tmp_path / "store").put_file(text), aggregator.address)
+    params = task_params(spec, spec_hash(text), aggregator.address)
     terms = {name: value for name, value in asdict(params).items() if name != "aggregator"}
     task = CanaryDriver(
         local_chain, terms=terms, layout=spec.update_layout,
@@ -234,7 +237,16 @@ def uploaded(local_chain: LocalChain, tmp_path: Path, request: pytest.FixtureReq
     )  # fmt: skip
     task.to_committing().commit_all()
     assert task.phase is Phase.UPLOADING
-    return task
+    return task, text
+
+
+@pytest.fixture
+def uploaded(played: tuple[CanaryDriver, bytes], tmp_path: Path) -> Iterator[CanaryDriver]:
+    """The task, its file in the test's store. What tests bring onto the chain is undone."""
+    task, text = played
+    ArtifactStore(tmp_path / "store").put_file(text)
+    with task.chain.undone():
+        yield task
 
 
 def party(task: CanaryDriver, folder: Path) -> tuple[str, Deployment, bytes, int, Path]:
@@ -251,6 +263,7 @@ def weighted(task: CanaryDriver) -> dict[int, list[bytes]]:
     }
 
 
+@played_once
 def test_aggregator_that_was_killed_after_publishing_opens_from_its_disk(
     uploaded: CanaryDriver, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -278,6 +291,7 @@ def test_aggregator_that_was_killed_after_publishing_opens_from_its_disk(
     assert secret.seed.hex() not in told
 
 
+@played_once
 def test_secrets_are_on_disk_before_anything_is_sent(
     uploaded: CanaryDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -300,6 +314,7 @@ def test_secrets_are_on_disk_before_anything_is_sent(
     assert list(secret.blinders[0][0]) == sums
 
 
+@played_once
 def test_aggregator_without_its_secrets_says_so_and_lets_the_deadline_pass(
     uploaded: CanaryDriver, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
