@@ -46,10 +46,11 @@ from consilium_client.audit import AUDIT_FILE, Entry, export, parse_log
 from consilium_client.config import SponsoredSettings
 from consilium_client.errors import AuditIncomplete, AuditUnwritable, FrameMalformed
 from consilium_client.hospital import HospitalNode, _Listener
-from consilium_client.relay.processes import RelayProcesses, transport_public_key
+from consilium_client.relay.processes import RelayProcesses
 from consilium_client.relay.wire import RoundReply, RoundRequest, receive_reply, send_request
 from consilium_client.replay import Vector
 from consilium_client.standardise import table_sums
+from consilium_client.transport_key import transport_public_key
 from consilium_server.collection import Collection
 from consilium_server.flower_internals import SuperLink
 from consilium_server.sponsor import Sponsor as Payer
