@@ -106,7 +106,7 @@ SIZES = (
     (10, 1_000_000, 4, (Variant(4, 0.05, "blobs"),)),
     (30, 1_000_000, 3, ()),
     (100, 1_000_000, 2, ()),
-    (10, 10_000_000, 3, ()),
+    (10, 10_000_000, 3, (Variant(3, 0.05, "digests"),)),
 )
 QUICK = ((3, 100_000, 2, ()),)
 WINDOWS = dict.fromkeys(("join", "commit", "upload", "publish", "score", "reveal"), 100_000)  # no deadline is measured
