@@ -34,6 +34,16 @@ class SponsoredSettings(BaseModel):
 class HospitalSettings(NodeSettings):
     data: Annotated[Path, Field(description="CSV file with the columns of the task's schema")]
     seed: Annotated[int, Field(ge=0, description="seed of batch orders")] = 0
+    max_epsilon: Annotated[
+        float | None,
+        Field(
+            gt=0,
+            allow_inf_nan=False,
+            description="the most that all tasks together may cost a row; without, each task's own budget is all that"
+            " holds. With it, this node takes part in private tasks only",
+        ),
+    ] = None
+    delta: Annotated[float, Field(gt=0, lt=1, description="the delta at which max_epsilon counts")] = 1e-5
     commits: Annotated[
         Literal["relayed", "own"],
         Field(

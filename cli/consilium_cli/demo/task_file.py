@@ -48,6 +48,7 @@ class TaskSettings:
     money: Mapping[str, int] | None = None
     digests: bool = False
     masked: bool = True
+    privacy: Mapping[str, float] | None = None
 
 
 def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSpec:
@@ -74,6 +75,7 @@ def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSp
     return TaskSpec.model_validate(
         {
             **defaults,
+            "privacy": settings.privacy,
             "name": f"demo-{data.name}",
             "data": data.schema.model_dump(),
             "update": {**defaults["update"], "publication": publication, "masked": settings.masked},
@@ -87,4 +89,4 @@ def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSp
 
 def task_toml(data: DemoData, settings: TaskSettings = TaskSettings()) -> str:
     """The task file's text; `parse_task_spec` of its UTF-8 bytes gives `task_spec(data, settings)` again."""
-    return tomli_w.dumps(task_spec(data, settings).model_dump(mode="json"))
+    return tomli_w.dumps(task_spec(data, settings).model_dump(mode="json", exclude_none=True))
