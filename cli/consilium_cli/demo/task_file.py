@@ -48,7 +48,6 @@ class TaskSettings:
     money: Mapping[str, int] | None = None
     digests: bool = False
     masked: bool = True
-    privacy: Mapping[str, float] | None = None
 
 
 def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSpec:
@@ -75,7 +74,6 @@ def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSp
     return TaskSpec.model_validate(
         {
             **defaults,
-            "privacy": settings.privacy,
             "name": f"demo-{data.name}",
             "data": data.schema.model_dump(),
             "update": {**defaults["update"], "publication": publication, "masked": settings.masked},
