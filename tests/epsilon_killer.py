@@ -35,6 +35,7 @@ class Disk:
     def __init__(self, ledger: Path, synced: Path, fatal: int) -> None:
         self._ledger, self._synced, self._fatal = ledger, synced, fatal
         self._step, self._named = 0, ledger.exists()
+        self._bytes = ledger.read_bytes() if self._named else b""
         self._real = {name: getattr(os, name) for name in CALLS}
         for name in CALLS:
             setattr(os, name, self._watched(name))
@@ -65,9 +66,12 @@ class Disk:
     def _note(self, file: int) -> None:
         """What is on the disk for sure: the file's bytes once they are synced, and the file once its folder is."""
         path = Path(os.readlink(f"/proc/self/fd/{file}"))
-        self._named = self._named or path.is_dir()
+        if path.is_dir():
+            self._named = True
+        else:
+            self._bytes = self._ledger.read_bytes()
         kept = self._real["open"](self._synced, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        self._real["write"](kept, self._ledger.read_bytes() if self._named else b"")
+        self._real["write"](kept, self._bytes if self._named else b"")
         self._real["close"](kept)
 
 
