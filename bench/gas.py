@@ -80,7 +80,7 @@ class Rehearsal:
         self.hospitals = [self._party() for _ in range(HOSPITALS)]
         self.voters = [self._party() for _ in range(VOTERS)]
         self.spec = _spec()
-        task_file = tomli_w.dumps(self.spec.model_dump(mode="json")).encode()
+        task_file = tomli_w.dumps(self.spec.model_dump(mode="json", exclude_none=True)).encode()
         params = task_params(self.spec, store.put_file(task_file), self.aggregator.address)
         self.treasury.transfer(self.operator.address, params.pool)
         self.task = self.operator.propose(params)

@@ -20,7 +20,7 @@ from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-LIBRARIES = ("ckzg", "numpy", "torch", "flwr", "web3", "py-arkworks-bls12381", "py-ecc", "cryptography")
+LIBRARIES = ("ckzg", "numpy", "torch", "opacus", "flwr", "web3", "py-arkworks-bls12381", "py-ecc", "cryptography")
 COLOURS = {
     "plain": "#8a8f98",
     "joining": "#d9d9d9",
@@ -32,6 +32,10 @@ COLOURS = {
     "scoring": "#b1588c",
     "revealing": "#d08bb0",
 }
+
+
+class Skipped(Exception):
+    """What a measurement needs is not here."""
 
 
 def say(text: str) -> None:

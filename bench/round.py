@@ -226,7 +226,7 @@ def prepare(home: Path, data: DemoData, spec: TaskSpec) -> tuple[NDArray[np.floa
 
 
 def write_task(home: Path, spec: TaskSpec) -> bytes:
-    raw = tomli_w.dumps(spec.model_dump(mode="json")).encode()
+    raw = tomli_w.dumps(spec.model_dump(mode="json", exclude_none=True)).encode()
     (home / "task.toml").write_bytes(raw)
     return raw
 

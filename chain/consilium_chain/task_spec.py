@@ -28,6 +28,7 @@ TICKS_PER_ROUND, BOUNTIES_BPS = 4, 100  # all bounties that a task can come to p
 MAX_SETTLE_GAS, SETTLE_GAS_PER_NODE, SETTLE_GAS_PER_SCORE = 15_000_000, 55_000, 6_000
 STATISTICS_BITS = 40  # round 0 sums counts and squares exactly enough for standardisation
 STATISTICS_RANGE = 65_536.0  # rows per hospital that round 0 can carry
+MAX_EPSILON = 100.0  # beyond, it promises nothing
 MICRO = 1_000_000  # scores are integers in millionths
 TOKEN = 10**18  # smallest units in one token
 
@@ -129,6 +130,17 @@ class TrainingSpec(Section):
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
 
 
+class PrivacySpec(Section):
+    """Differential privacy of each row of a hospital's, over all rounds of the task. With it, `training.batch_size` is
+    how many rows a step is expected to draw: each row with the same chance, by itself."""
+
+    epsilon: Annotated[float, Field(gt=0, le=MAX_EPSILON)] = Field(
+        description="the most that the whole task may cost a row"
+    )
+    delta: Annotated[float, Field(gt=0, lt=1)] = 1e-5
+    max_grad_norm: Annotated[float, Field(gt=0)] = Field(description="L2 norm that a row's gradient is clipped to")
+
+
 class UpdateSpec(Section):
     """How an update becomes integers: clipped to an L2 norm, then each value to [-range, range] in `bits` bits."""
 
@@ -222,6 +234,7 @@ class TaskSpec(Section):
     data: DataSchema
     model: ModelSpec
     training: TrainingSpec = TrainingSpec()
+    privacy: PrivacySpec | None = None
     update: UpdateSpec = UpdateSpec()
     rounds: RoundsSpec = RoundsSpec()
     judging: JudgingSpec = JudgingSpec()

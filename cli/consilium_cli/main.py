@@ -77,7 +77,7 @@ def server_sponsor(config: ConfigOption) -> None:
 
 @operator.command("check")
 def operator_check(task: Annotated[Path, typer.Argument(help="a task file, TOML")]) -> None:
-    """Says whether a task file holds, and what it would cost a hospital per round."""
+    """Says whether a task file holds, what it would cost a hospital per round, and what it would cost its rows."""
     from consilium_chain.errors import SpecInvalid
     from consilium_chain.task_spec import parse_task_spec, spec_hash
 
@@ -93,6 +93,19 @@ def operator_check(task: Annotated[Path, typer.Argument(help="a task file, TOML"
         f"  lanes of {layout.lane_bits} bits, {layout.lanes_per_scalar} to a scalar: {spec.update_blobs} blob(s)"
         f" an update, {spec.statistics_blobs} for the statistics"
     )
+    if spec.privacy is None:
+        typer.echo("  not private: nothing bounds what updates say of a hospital's rows")
+        return
+    from consilium_client.privacy import plan
+
+    bound = f"epsilon {spec.privacy.epsilon:g} at delta {spec.privacy.delta:g}"
+    typer.echo(f"  private: a row costs at most {bound} over all {spec.rounds.rounds} rounds")
+    for rows in (100, 1_000):
+        mechanism = plan(spec, spec.privacy, rows)
+        typer.echo(
+            f"    with {rows:,} rows: {mechanism.steps} steps a round, each of {mechanism.sample_rate:.1%} of them,"
+            f" noise {mechanism.noise_multiplier:.2f} times the norm {spec.privacy.max_grad_norm:g}"
+        )
 
 
 @chain.command("local")

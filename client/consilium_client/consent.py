@@ -77,6 +77,15 @@ class Policy(BaseModel):
     max_bond: Annotated[
         int | None, Field(ge=0, description="most that a task may lock of this hospital's stake, in whole tokens")
     ] = None
+    max_epsilon: Annotated[
+        float | None,
+        Field(
+            gt=0,
+            description="the most that all tasks together may cost a row; without, each task's own budget is all that"
+            " holds. With it, private tasks only",
+        ),
+    ] = None
+    delta: Annotated[float, Field(gt=0, lt=1, description="the delta at which max_epsilon counts")] = 1e-5
     hours: Annotated[
         Hours | None,
         BeforeValidator(lambda text: None if text is None else Hours.parse(text)),
@@ -109,6 +118,8 @@ class Policy(BaseModel):
             found.append(f"it has {spec.rounds.rounds} rounds, above `max_rounds` {self.max_rounds}")
         if self.max_bond is not None and spec.money.hospital_bond > self.max_bond:
             found.append(f"it locks {spec.money.hospital_bond} tokens, above `max_bond` {self.max_bond}")
+        if self.max_epsilon is not None and spec.privacy is None:
+            found.append(f"it is not private, so that it could cost rows more than `max_epsilon` {self.max_epsilon:g}")
         return found
 
 

@@ -59,6 +59,12 @@ ClientError
 │   ├── AuditForged             an export is not what its hospital signed
 │   ├── AuditRewritten          an export does not go on from an older one
 │   └── AuditIncomplete         the chain holds what the log does not
+├── PrivacyError                a task's or this hospital's own bound on what a row may cost
+│   ├── EpsilonUnreachable      no amount of noise keeps the task's rounds within its epsilon
+│   ├── BudgetExceeded          one more round would cost rows more than is allowed
+│   ├── ChargeChanged           a round was charged before, with other noise
+│   ├── RoundPassed             a round was charged before, and a later one since
+│   └── EpsilonLedgerInvalid    the file of what was spent cannot be read
 ├── StatisticsOutOfRange        a hospital brought round 0 what cannot be counted
 ├── StatisticsInvalid           the summed statistics of round 0 are no numbers
 └── ModelError
@@ -315,6 +321,59 @@ class TooManyRows(DataError):
         super().__init__(
             f"the table has {rows} rows or more, and the most that one hospital may bring is {at_most};"
             " draw a sample, or join as several hospitals"
+        )
+
+
+class PrivacyError(ClientError):
+    """A task's, or this hospital's own, bound on what a row may cost."""
+
+
+class EpsilonUnreachable(PrivacyError):
+    def __init__(self, epsilon: float, delta: float, steps: int) -> None:
+        self.epsilon, self.delta, self.steps = epsilon, delta, steps
+        super().__init__(
+            f"no noise keeps {steps} steps of training within epsilon {epsilon:g} at delta {delta:g}, as it is counted"
+            " here: the operator has to raise epsilon, or delta"
+        )
+
+
+class BudgetExceeded(PrivacyError):
+    """`spent` and `would_be`, with the round in question, are epsilons at `delta`; `whose` budget says of what."""
+
+    def __init__(self, whose: str, spent: float, would_be: float, allowed: float, delta: float) -> None:
+        self.whose, self.spent, self.would_be, self.allowed, self.delta = whose, spent, would_be, allowed, delta
+        super().__init__(
+            f"{whose} allows epsilon {allowed:g} at delta {delta:g}; {spent:.4g} is spent, and this would make it"
+            f" {would_be:.4g}: sit out"
+        )
+
+
+class ChargeChanged(PrivacyError):
+    def __init__(self, task: str, round_: int, charged: str, now: str) -> None:
+        self.task, self.round, self.charged, self.now = task, round_, charged, now
+        super().__init__(
+            f"round {round_} of task {task} was charged as {charged} and would now be {now}: rows or task file changed"
+            " since; sit this round out"
+        )
+
+
+class RoundPassed(PrivacyError):
+    """As where the chain takes back a whole round."""
+
+    def __init__(self, task: str, round_: int) -> None:
+        self.task, self.round = task, round_
+        super().__init__(
+            f"round {round_} of task {task} was charged, and a later one since, so that its update may have left: a"
+            " second one was not paid for; sit this round out"
+        )
+
+
+class EpsilonLedgerInvalid(PrivacyError):
+    def __init__(self, path: Path, line: int) -> None:
+        self.path, self.line = path, line
+        super().__init__(
+            f"{path}, line {line}, is no charge: restore the file from a backup that knows all private rounds;"
+            " without it nobody can say what the rows have cost"
         )
 
 

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from consilium_chain.artifacts import ArtifactStore
@@ -51,11 +52,14 @@ from consilium_client.pending import PendingUpdate, PendingUpdates
 from consilium_client.relay.processes import RelayProcesses
 from consilium_client.relay.wire import RoundReply, RoundRequest, receive_request, send_reply
 from consilium_client.replay import PublicRecord, Vector
-from consilium_client.standardise import Standardiser, table_sums
+from consilium_client.standardise import Standardiser, public_sums, table_sums
 from consilium_client.tables import Table, read_table
 from consilium_client.task import JoinedTask, load_task
 from consilium_client.training import train
 from consilium_client.transport_key import transport_public_key
+
+if TYPE_CHECKING:
+    from consilium_client.private_rounds import PrivateRounds
 
 ROUND_ERRORS = (ClientError, ChainError, ZkError, OSError)  # what may fail of a round, and leaves the node running
 # In which phases a hospital hands over a part of its round.
@@ -109,6 +113,7 @@ class HospitalNode:
         if self.task.params.masked:
             folder = settings.home / "masking" / self.ledger.place(settings.task)
             self.masking = Masking(folder, self.ledger, self.store, settings.task)
+        self.private = self._private_rounds()
         self._features: NDArray[np.float32] | None = None
         self._round = _Round(-1)
         self._testified: set[tuple[int, int]] = set()  # in which rounds and steps
@@ -135,11 +140,25 @@ class HospitalNode:
         schema = self.task.spec.data
         return read_table(self.settings.data, schema, mapping=read_mapping(self.settings.mapping, schema))
 
+    def _private_rounds(self) -> PrivateRounds | None:
+        """Raises EpsilonUnreachable."""
+        task, policy = self.task, self.policy
+        if task.spec.privacy is None:
+            return None
+        from consilium_client.epsilon_ledger import Budget
+        from consilium_client.private_rounds import PrivateRounds  # Opacus takes seconds to import, and 120 MB
+
+        own = None if policy.max_epsilon is None else Budget(policy.max_epsilon, policy.delta)
+        place, rows = self.ledger.place(task.number), len(self.table.labels)
+        return PrivateRounds(self.settings.home, own, place, task.spec, task.spec.privacy, rows)
+
     # Joining and running
 
     def join(self) -> None:
         """Stakes the bond and joins, unless this account is in the task already."""
         if self.ledger.address not in [h.node for h in self.ledger.hospitals(self.task.number)]:
+            if self.private:
+                self.private.require_affordable()
             key = transport_public_key(self.settings.flower.transport_key)
             bond = self.task.params.hospital_bond
             sealing_key = self.masking.sealing_key if self.masking else NO_KEY
@@ -262,6 +281,8 @@ class HospitalNode:
         if state.phase not in RESUMABLE or self._active(state) or self._resume_refused == state.round:
             return
         if self.sits_out():
+            return
+        if self.private and self.private.spent:  # it could only sit out again, and others would wait for it
             return
         if self.ledger.hospitals(self.task.number)[self.index].bond:
             try:
@@ -442,7 +463,7 @@ class HospitalNode:
     def _packed(self, round_: int) -> list[Blob]:
         spec = self.task.spec
         if round_ == STATISTICS_ROUND:
-            sums = table_sums(self.table, spec.data)
+            sums = table_sums(self.table, spec.data) if self.private is None else public_sums(spec.data)
             lanes = Quantiser(STATISTICS_BITS, STATISTICS_RANGE).quantise(sums, None)
             return pack(lanes, spec.statistics_layout)
         update = clip_norm(self.local_update(round_, self.record.base(round_)), spec.update.clip_norm)
@@ -461,8 +482,11 @@ class HospitalNode:
 
     def local_update(self, round_: int, base: Vector) -> NDArray[np.float64]:
         """Trains from `base`; the difference to it, float64 (p,)."""
-        seed = self.settings.seed * 1_000_003 + round_
-        trained = train(self.task.spec, base, self._standardised(), self.table.labels, seed)
+        rows, labels = self._standardised(), self.table.labels
+        if self.private is None:
+            trained = train(self.task.spec, base, rows, labels, self.settings.seed * 1_000_003 + round_)
+        else:
+            trained = self.private.train(round_, base, rows, labels)
         return np.subtract(trained, base, dtype=np.float64)
 
     def _standardised(self) -> NDArray[np.float32]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from consilium_client.errors import RetreatMismatched, StatisticsOutOfRange
 from consilium_client.models import initial_parameters
+from consilium_client.standardise import public_sums
 from consilium_client.task import JoinedTask
 
 Vector = NDArray[np.float32]
@@ -40,7 +41,12 @@ class PublicRecord:
         self._bases: list[Vector] = [first]
 
     def statistics(self) -> NDArray[np.float64]:
-        """Sums over all hospitals of round 0: float64 (statistics_values,). Raises StatisticsOutOfRange."""
+        """Sums over all hospitals of round 0: float64 (statistics_values,). Raises StatisticsOutOfRange.
+
+        A private task's are the schema's, whatever round 0 brought.
+        """
+        if self._task.spec.privacy is not None:
+            return public_sums(self._task.spec.data)
         state = self._ledger.round_state(self._task.number, STATISTICS_ROUND)
         if state.outcome is not Outcome.SETTLED:
             raise RecordIncomplete(f"round 0 of task {self._task.number} is not settled")

@@ -1,7 +1,8 @@
 """Shared standardisation: every hospital's sums, added in round 0, give one mean and deviation for all.
 
 Sums are of u in [0, 1] (the schema's public range), so no hospital's sum can exceed its row count. A missing value
-does not count towards its column, and becomes 0 after standardising, which is the mean.
+does not count towards its column, and becomes 0 after standardising, which is the mean. In a private task nobody's rows
+have a part in it: mean and deviation are those of the schema itself.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from consilium_chain.task_spec import STATISTICS_RANGE, DataSchema
+from consilium_chain.task_spec import STATISTICS_RANGE, CategoryFeature, DataSchema
 from numpy.typing import NDArray
 
 from consilium_client.errors import ShapeMismatch, StatisticsInvalid, TooManyRows
@@ -32,6 +33,20 @@ def table_sums(table: Table, schema: DataSchema) -> NDArray[np.float64]:
     present = ~np.isnan(table.features)
     filled = np.where(present, table.features, 0.0)
     return np.concatenate([present.sum(axis=0).astype(np.float64), filled.sum(axis=0), (filled**2).sum(axis=0)])
+
+
+def public_sums(schema: DataSchema) -> NDArray[np.float64]:
+    """What `table_sums` has of a row on average, were every value that the schema allows as likely: (3 · columns,)."""
+    totals, squares = [], []
+    for feature in schema.features:
+        if isinstance(feature, CategoryFeature):  # 0 or 1, which is its own square
+            share = [1 / len(feature.values)] * (len(feature.values) - 1)
+            totals += share
+            squares += share
+        else:
+            totals.append(1 / 2)
+            squares.append(1 / 3)
+    return np.array([*np.ones(schema.columns), *totals, *squares])
 
 
 @dataclass(frozen=True)

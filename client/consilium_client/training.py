@@ -22,17 +22,7 @@ def train(
     every row once, in an order drawn from `seed` (≥ 0). Raises ShapeMismatch, TooFewRows, or UpdateNotFinite when
     the base or the result is not finite (training ran away).
     """
-    columns = spec.data.columns
-    if features.ndim != 2 or features.shape[1] != columns:
-        raise ShapeMismatch("features", ("n", columns), features.shape)
-    if labels.shape != (len(features),):
-        raise ShapeMismatch("labels", (len(features),), labels.shape)
-    if len(features) == 0:
-        raise TooFewRows(0, 1)
-    torch.set_num_threads(1)  # models this small only lose to threads, and one thread adds in one order
-    module = load(spec.model, columns, base)
-    rows = torch.from_numpy(features.astype(np.float32))
-    targets = torch.from_numpy(labels.astype(np.float32)).unsqueeze(1)
+    module, rows, targets = prepare(spec, base, features, labels)
     settings = spec.training
     parameters = list(module.parameters())
     loss_of = nn.BCEWithLogitsLoss()
@@ -46,6 +36,23 @@ def train(
     trained = flatten(module)
     require_finite("trained parameters", trained)
     return trained
+
+
+def prepare(
+    spec: TaskSpec, base: NDArray[np.float32], features: NDArray[np.float32], labels: NDArray[np.int64]
+) -> tuple[nn.Sequential, torch.Tensor, torch.Tensor]:
+    """A module that holds `base`, the rows (n, columns) and the targets (n, 1), float32. Raises as `train` does."""
+    columns = spec.data.columns
+    if features.ndim != 2 or features.shape[1] != columns:
+        raise ShapeMismatch("features", ("n", columns), features.shape)
+    if labels.shape != (len(features),):
+        raise ShapeMismatch("labels", (len(features),), labels.shape)
+    if len(features) == 0:
+        raise TooFewRows(0, 1)
+    torch.set_num_threads(1)  # models this small only lose to threads, and one thread adds in one order
+    rows = torch.from_numpy(features.astype(np.float32))
+    targets = torch.from_numpy(labels.astype(np.float32)).unsqueeze(1)
+    return load(spec.model, columns, base), rows, targets
 
 
 def _step(parameters: list[nn.Parameter], settings: TrainingSpec) -> None:

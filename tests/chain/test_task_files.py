@@ -50,6 +50,13 @@ def test_task_file_parses_to_its_defaults() -> None:
     assert spec_hash(TASK.encode()) == keccak(TASK.encode())
 
 
+def test_task_file_is_private_only_where_it_says_so() -> None:
+    assert parse_task_spec(TASK.encode()).privacy is None
+    spec = parse_task_spec(edited("[update]", "[privacy]\nepsilon = 8\nmax_grad_norm = 1\n[update]"))
+    assert spec.privacy is not None
+    assert (spec.privacy.epsilon, spec.privacy.delta, spec.privacy.max_grad_norm) == (8.0, 1e-5, 1.0)
+
+
 def test_task_file_column_without_a_kind_is_numeric() -> None:
     assert parse_task_spec(edited('kind = "numeric"', "")) == parse_task_spec(TASK.encode())
 
@@ -68,6 +75,9 @@ NAN_FIELDS = [
     ("[update]", "[training]\nlearning_rate = nan\n[update]"),
     ("[update]", "[training]\nlearning_rate = inf\n[update]"),
     ("[update]", "[training]\nweight_decay = nan\n[update]"),
+    ("[update]", "[privacy]\nepsilon = nan\nmax_grad_norm = 1.0\n[update]"),
+    ("[update]", "[privacy]\nepsilon = 1.0\nmax_grad_norm = inf\n[update]"),
+    ("[update]", "[privacy]\nepsilon = 1.0\nmax_grad_norm = 1.0\ndelta = nan\n[update]"),
 ]
 
 
@@ -147,6 +157,16 @@ CASES = {
     "category without its kind": ('kind = "category"', "", "data.features.1.numeric.values: Extra inputs"),
     "one value": ("values = [1.0, 2.0, 3.0]", "values = [1.0]", "values"),
     "three classes": ('classes = ["no", "yes"]', 'classes = ["a", "b", "c"]', "data.classes"),
+    "epsilon of nothing": ("[update]", "[privacy]\nepsilon = 0.0\nmax_grad_norm = 1.0\n[update]", "privacy.epsilon"),
+    "epsilon of anything": ("[update]", "[privacy]\nepsilon = 101.0\nmax_grad_norm = 1.0\n[update]", "privacy.epsilon"),
+    "no epsilon": ("[update]", "[privacy]\nmax_grad_norm = 1.0\n[update]", "privacy.epsilon: Field required"),
+    "no norm": ("[update]", "[privacy]\nepsilon = 1.0\n[update]", "privacy.max_grad_norm: Field required"),
+    "norm zero": ("[update]", "[privacy]\nepsilon = 1.0\nmax_grad_norm = 0.0\n[update]", "privacy.max_grad_norm"),
+    "delta one": (
+        "[update]",
+        "[privacy]\nepsilon = 1.0\ndelta = 1.0\nmax_grad_norm = 1.0\n[update]",
+        "privacy.delta",
+    ),
     "not TOML": ("[windows]", "[windows", "is not TOML"),
     "no name": ('name = "a task"', "", "name: Field required"),
 }

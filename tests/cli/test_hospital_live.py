@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from consilium_chain.journal import emit, told_to
 from consilium_cli.hospital.live import UNPAID, WORDS, sentence
-from consilium_client import hospital
+from consilium_client import hospital, private_rounds
 from rich.text import Text
 
 # As the node fills them in: amounts as text.
@@ -18,17 +18,19 @@ FIELDS = {
     "bytes": 9,
     "reason": "NO_IMPROVEMENT",
     "reward": str(3 * 10**18), "slash": str(10**18), "why": "hours", "tries": 2, "wait_s": 1.5,
+    "epsilon": 1.234, "of": 3.0, "spent": 2.5, "would_be": 3.1, "allowed": 3.0,
     "error": "Name[d]", "call": "commitUpdate", "balance": str(5 * 10**18), "wei": "1", "step": 0, "role": "hospital",
 }  # fmt: skip
 
 
 def told_by_the_node() -> Iterator[tuple[str, set[str]]]:
     """Names of events and of their fields, as they stand in the node's code."""
-    for node in ast.walk(ast.parse(inspect.getsource(hospital))):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "emit":
-            (name,) = node.args
-            if isinstance(name, ast.Constant):
-                yield str(name.value), {word.arg for word in node.keywords if word.arg}
+    for module in (hospital, private_rounds):
+        for node in ast.walk(ast.parse(inspect.getsource(module))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "emit":
+                (name,) = node.args
+                if isinstance(name, ast.Constant):
+                    yield str(name.value), {word.arg for word in node.keywords if word.arg}
 
 
 @pytest.mark.parametrize(("event", "given"), sorted((event, tuple(sorted(f))) for event, f in told_by_the_node()))

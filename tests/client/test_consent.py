@@ -47,6 +47,8 @@ CASES = {
     "the same, allowed": Case({"masked_only": False}, task="[update]\nmasked = false\n"),
     "as many rounds": Case({"max_rounds": 5}, task="[rounds]\nrounds = 5\n"),
     "a round too many": Case({"max_rounds": 5}, task="[rounds]\nrounds = 6\n", said=("6 rounds", "5")),
+    "a limit, and a task without one": Case({"max_epsilon": 8.0}, said=("not private", "8")),
+    "a limit, and a private task": Case({"max_epsilon": 8.0}, task="[privacy]\nepsilon = 3.0\n"),
     "as large a bond": Case({"max_bond": 500}),
     "a larger bond": Case({"max_bond": 499}, said=("500 tokens", "499")),
 }
@@ -68,8 +70,9 @@ def test_a_policy_allows_what_it_names_and_objects_to_the_rest(name: str) -> Non
 
 
 def test_every_objection_is_told_at_once() -> None:
-    policy = Policy.model_validate({"operators": [], "models": [], "columns": [], "max_rounds": 1, "max_bond": 0})
-    assert len(policy.objections(task("[update]\nmasked = false\n"), OPERATOR)) == 6
+    nothing = {"operators": [], "models": [], "columns": [], "max_rounds": 1, "max_bond": 0, "max_epsilon": 1.0}
+    policy = Policy.model_validate(nothing)
+    assert len(policy.objections(task("[update]\nmasked = false\n"), OPERATOR)) == 7
 
 
 times = st.times().map(lambda time: time.replace(second=0, microsecond=0))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from consilium_chain.task_spec import STATISTICS_BITS, STATISTICS_RANGE, CategoryFeature, DataSchema, NumericFeature
 from consilium_client.errors import ShapeMismatch, StatisticsInvalid, TooManyRows
-from consilium_client.standardise import Standardiser, table_sums
+from consilium_client.standardise import Standardiser, public_sums, table_sums
 from consilium_client.tables import Table
 from consilium_zk.quantise import Quantiser
 from hypothesis import given
@@ -84,3 +84,18 @@ def test_table_sums_refuses_more_rows_than_round_zero_counts() -> None:
     rows = int(STATISTICS_RANGE)
     with pytest.raises(TooManyRows):
         table_sums(Table(np.zeros((rows, 3)), np.zeros(rows, dtype=np.int64)), SCHEMA)
+
+
+def test_public_sums_are_those_of_a_table_with_every_value_alike() -> None:
+    schema = DataSchema(
+        features=[SCHEMA.features[0], CategoryFeature(kind="category", name="pain", values=[1, 2, 3, 4])],
+        label="ill",
+        classes=["healthy", "ill"],
+    )
+    units, codes = np.meshgrid((np.arange(1000) + 0.5) / 1000, np.arange(4))
+    one_hot = codes.reshape(-1, 1) == np.arange(1, 4)
+    table = _table(np.hstack([units.reshape(-1, 1), one_hot]))
+    np.testing.assert_allclose(public_sums(schema), table_sums(table, schema) / table.rows, atol=1e-6)
+    standard = Standardiser.from_sums(public_sums(schema)).transform(table).astype(np.float64)
+    np.testing.assert_allclose(standard.mean(axis=0), 0, atol=1e-5)
+    np.testing.assert_allclose(standard.std(axis=0), 1, atol=1e-5)

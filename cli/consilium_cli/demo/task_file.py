@@ -87,4 +87,4 @@ def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSp
 
 def task_toml(data: DemoData, settings: TaskSettings = TaskSettings()) -> str:
     """The task file's text; `parse_task_spec` of its UTF-8 bytes gives `task_spec(data, settings)` again."""
-    return tomli_w.dumps(task_spec(data, settings).model_dump(mode="json"))
+    return tomli_w.dumps(task_spec(data, settings).model_dump(mode="json", exclude_none=True))

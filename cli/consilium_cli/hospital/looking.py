@@ -167,13 +167,19 @@ def _work(spec: TaskSpec) -> list[tuple[str, str]]:
 
 
 def _leaving(spec: TaskSpec) -> list[tuple[str, str]]:
+    privacy = "no noise: what a sum over a cohort says of a row is not bounded"
+    if spec.privacy is not None:
+        bound = f"epsilon {spec.privacy.epsilon:g} at delta {spec.privacy.delta:g}"
+        privacy = f"all rounds together cost a row {bound} at most: noise is added here, before anything leaves"
     update, size = spec.update, spec.update_blobs * BYTES_PER_BLOB
     seen = (
         "masked, so that only the sum over a cohort is seen" if update.masked else "NOT masked: the aggregator sees it"
     )
+    statistics = f"counts, sums and sums of squares of each column, {seen}" if spec.privacy is None else "the row count"
     return [
-        ("leaves once", f"counts, sums and sums of squares of each column, {seen}"),
+        ("leaves once", statistics),
         ("leaves each round", f"the update in {update.bits} bits a parameter, {size:,} bytes, {seen}"),
+        ("privacy", privacy),
         ("stays here", "rows, labels, and the model as trained here"),
     ]
 
@@ -200,6 +206,9 @@ def show_status(folder: Path) -> None:
     console.print(
         f"policy: operators {_said(policy.operators)}; models {_said(policy.models)}; hours {policy.hours or 'any'}"
     )
+    if (spent := _spent(home, policy)) is not None:
+        limit = policy.max_epsilon or "no limit"
+        console.print(f"privacy: rows have cost epsilon {spent:.3g} of {limit}, at delta {policy.delta:g}")
     approved = sorted({*home.approved_tasks(), *home.left_tasks()})
     if not approved:
         console.print("\nno task is approved here: `consilium hospital tasks` lists what there is")
@@ -207,6 +216,17 @@ def show_status(folder: Path) -> None:
         console.print(f"\napproved tasks: {', '.join(map(str, approved))}; the chain does not say how they stand")
     else:
         _show_approved(console, Visit.of(folder), approved)
+
+
+def _spent(home: HospitalHome, policy: Policy) -> float | None:
+    """What rows have cost in all private tasks; None where there was none, and Opacus need not be loaded."""
+    if not (home.folder / "privacy.jsonl").exists():
+        return None
+    from consilium_client.epsilon_ledger import LEDGER_FILE, EpsilonLedger
+    from consilium_client.privacy import epsilon
+
+    charges = EpsilonLedger(home.folder / LEDGER_FILE).charges()
+    return epsilon([charge.mechanism for charge in charges], policy.delta)
 
 
 def _said(names: list[str] | str) -> str:

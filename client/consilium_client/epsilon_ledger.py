@@ -1,0 +1,152 @@
+"""What a hospital's rows have cost so far, on its own disk: across rounds, restarts and tasks.
+
+One JSON object a line, appended and never changed. A round is charged before it is trained, and on disk before that
+returns: what crashes forgets no charge, at worst it keeps one whose round never came. What a crash left of a last line
+was never charged, and goes with the next one. Processes that share the file take turns.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from consilium_client.errors import BudgetExceeded, ChargeChanged, EpsilonLedgerInvalid, RoundPassed
+from consilium_client.privacy import Mechanism, epsilon
+
+LEDGER_FILE = "privacy.jsonl"  # in a hospital's home, for all of its tasks
+
+
+class Charge(BaseModel):
+    """One round of one task (`Ledger.place`), at the task's delta."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    task: str
+    round: Annotated[int, Field(ge=0)]
+    noise_multiplier: Annotated[float, Field(gt=0)]
+    sample_rate: Annotated[float, Field(gt=0, le=1)]
+    steps: Annotated[int, Field(ge=1)]
+    delta: Annotated[float, Field(gt=0, lt=1)]
+
+    @classmethod
+    def of(cls, task: str, round_: int, mechanism: Mechanism, delta: float) -> Charge:
+        return cls(task=task, round=round_, **asdict(mechanism), delta=delta)
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.task, self.round
+
+    @property
+    def mechanism(self) -> Mechanism:
+        return Mechanism(self.noise_multiplier, self.sample_rate, self.steps)
+
+    @property
+    def terms(self) -> str:
+        return f"noise {self.noise_multiplier:g}, rate {self.sample_rate:g}, {self.steps} steps, delta {self.delta:g}"
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The most that rows may cost."""
+
+    epsilon: float
+    delta: float
+
+
+Charges = Mapping[tuple[str, int], Charge]
+
+
+class EpsilonLedger:
+    """All methods raise OSError, and EpsilonLedgerInvalid where the file holds anything but charges."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def charges(self) -> list[Charge]:
+        """In the order in which they were made."""
+        with self._locked() as file:
+            return list(self._read(file)[0].values())
+
+    def charge(self, new: Charge, task_epsilon: float, own: Budget | None = None) -> float:
+        """What the task has cost with `new` in it, which is on disk now.
+
+        The same charge again costs nothing while it is the task's latest: a round's update is kept until the next
+        one's, so that one at most leaves. Raises BudgetExceeded where the task would cost more than `task_epsilon` at
+        the charge's delta, or all tasks together more than the hospital's `own` budget; ChargeChanged where the round
+        was charged otherwise; RoundPassed where a later one was charged since. Then nothing was written.
+        """
+        with self._locked() as file:
+            charges, size = self._read(file)
+            known = charges.get(new.key)
+            if known is None:
+                require_affordable(charges, [new], task_epsilon, own)
+                os.ftruncate(file, size)
+                line = new.model_dump_json().encode() + b"\n"
+                if (written := os.write(file, line)) != len(line):
+                    raise OSError(f"{self._path} took {written} of {len(line)} bytes; see that the disk has room")
+            elif known != new:
+                raise ChargeChanged(new.task, new.round, known.terms, new.terms)
+            elif any(one.task == new.task and one.round > new.round for one in charges.values()):
+                raise RoundPassed(new.task, new.round)
+            os.fsync(file)  # also what another process wrote and did not live to see on disk
+            folder = os.open(self._path.parent, os.O_RDONLY)  # the name, too, must outlast a power cut
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+            return _cost({**charges, new.key: new}, new.delta, new.task)
+
+    def require_affordable(self, planned: list[Charge], task_epsilon: float, own: Budget | None = None) -> None:
+        """Raises BudgetExceeded where what is planned, beside what is charged, would cost more than is allowed."""
+        with self._locked() as file:
+            require_affordable(self._read(file)[0], planned, task_epsilon, own)
+
+    @contextmanager
+    def _locked(self) -> Iterator[int]:
+        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)  # until it is closed, or its process is gone
+            yield file
+        finally:
+            os.close(file)
+
+    def _read(self, file: int) -> tuple[dict[tuple[str, int], Charge], int]:
+        """All charges, and the size in bytes of their lines."""
+        raw = os.pread(file, os.fstat(file).st_size, 0)
+        size = raw.rfind(b"\n") + 1
+        charges: dict[tuple[str, int], Charge] = {}
+        for number, line in enumerate(raw[:size].splitlines(), start=1):
+            try:
+                charge = Charge.model_validate_json(line)
+            except ValidationError:  # unchained: it quotes the line
+                raise EpsilonLedgerInvalid(self._path, number) from None
+            if charge.key in charges:
+                raise EpsilonLedgerInvalid(self._path, number)
+            charges[charge.key] = charge
+        return charges, size
+
+
+def require_affordable(charges: Charges, planned: list[Charge], task_epsilon: float, own: Budget | None) -> None:
+    """Raises BudgetExceeded unless `planned`, all of one task, may follow `charges`."""
+    after = {**charges, **{charge.key: charge for charge in planned}}
+    task, delta = planned[0].task, planned[0].delta
+    budgets: list[tuple[str, str | None, Budget]] = [("the task", task, Budget(task_epsilon, delta))]
+    if own is not None:
+        budgets.append(("this hospital", None, own))
+    for whose, of, budget in budgets:
+        would_be = _cost(after, budget.delta, of)
+        if would_be > budget.epsilon:
+            raise BudgetExceeded(whose, _cost(charges, budget.delta, of), would_be, budget.epsilon, budget.delta)
+
+
+def _cost(charges: Charges, delta: float, task: str | None = None) -> float:
+    """Of one task, or of all."""
+    return epsilon([one.mechanism for one in charges.values() if task in (None, one.task)], delta)

@@ -1,0 +1,49 @@
+"""A hospital's part in a private task: each round is charged to the hospital's ledger, and only then trained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from consilium_chain.journal import emit
+from consilium_chain.task_spec import PrivacySpec, TaskSpec
+from numpy.typing import NDArray
+
+from consilium_client.epsilon_ledger import LEDGER_FILE, Budget, Charge, EpsilonLedger
+from consilium_client.errors import BudgetExceeded
+from consilium_client.privacy import plan, train_privately
+
+
+class PrivateRounds:
+    """One hospital in one task, which `place` names (`Ledger.place`)."""
+
+    def __init__(
+        self, home: Path, own: Budget | None, place: str, spec: TaskSpec, privacy: PrivacySpec, rows: int
+    ) -> None:
+        """`own` bounds all tasks together. Raises EpsilonUnreachable. Takes seconds: it searches for the noise."""
+        self._place, self._spec, self._privacy = place, spec, privacy
+        self._ledger = EpsilonLedger(home / LEDGER_FILE)
+        self._own = own
+        self._mechanism = plan(spec, privacy, rows)
+        self.spent = False  # once a round was refused; what is spent never comes back
+
+    def require_affordable(self) -> None:
+        """Raises BudgetExceeded where not all rounds of the task can be paid for: then it is not for this hospital."""
+        rounds = range(1, self._spec.rounds.rounds + 1)
+        self._ledger.require_affordable([self._charge(one) for one in rounds], self._privacy.epsilon, self._own)
+
+    def train(
+        self, round_: int, base: NDArray[np.float32], features: NDArray[np.float32], labels: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
+        """Trained parameters float32 (p,). Raises, and then nothing was trained, what `EpsilonLedger.charge` does."""
+        try:
+            cost = self._ledger.charge(self._charge(round_), self._privacy.epsilon, self._own)
+        except BudgetExceeded as error:
+            self.spent = True
+            emit("over-budget", round=round_, spent=error.spent, would_be=error.would_be, allowed=error.allowed)
+            raise
+        emit("privacy", round=round_, epsilon=cost, of=self._privacy.epsilon)
+        return train_privately(self._spec, self._privacy, self._mechanism, base, features, labels)
+
+    def _charge(self, round_: int) -> Charge:
+        return Charge.of(self._place, round_, self._mechanism, self._privacy.delta)

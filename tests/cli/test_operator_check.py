@@ -1,0 +1,50 @@
+"""`consilium operator check`: what a task file would cost a hospital, and its rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from consilium_chain.task_spec import parse_task_spec
+from consilium_cli.main import app
+from consilium_client.errors import EpsilonUnreachable
+from consilium_client.privacy import plan
+from task_files import DATA
+from typer.testing import CliRunner
+
+PLAIN = f"""
+name = "checked"
+{DATA}
+[model]
+name = "logistic"
+[rounds]
+rounds = 4
+[money]
+pool = 100
+"""
+
+
+def said(folder: Path, text: str) -> str:
+    (folder / "task.toml").write_text(text)
+    result = CliRunner().invoke(app, ["operator", "check", str(folder / "task.toml")], catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.output
+
+
+def test_check_says_that_a_task_is_not_private(tmp_path: Path) -> None:
+    assert "not private" in said(tmp_path, PLAIN)
+
+
+def test_check_says_what_a_private_task_costs_a_row_and_with_how_much_noise(tmp_path: Path) -> None:
+    text = PLAIN + "[privacy]\nepsilon = 8\nmax_grad_norm = 0.5\n"
+    spec = parse_task_spec(text.encode())
+    assert spec.privacy is not None
+    noise = plan(spec, spec.privacy, 100).noise_multiplier
+    told = said(tmp_path, text)
+    assert "epsilon 8 at delta 1e-05 over all 4 rounds" in told
+    assert f"with 100 rows: 7 steps a round, each of 16.0% of them, noise {noise:.2f} times the norm 0.5" in told
+
+
+def test_check_names_an_epsilon_that_no_noise_reaches(tmp_path: Path) -> None:
+    with pytest.raises(EpsilonUnreachable):
+        said(tmp_path, PLAIN + "[privacy]\nepsilon = 0.001\nmax_grad_norm = 1\n")

@@ -1,0 +1,256 @@
+"""Hospitals' nodes in a private task on a real chain: charged before they train, refused when it is spent, and what all
+standardise by is nobody's rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tomli_w
+from chain_driver import LocalChain, TaskDriver, Update
+from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.ledger import CommittedUpdate, Ledger
+from consilium_chain.proposal import task_params
+from consilium_chain.publishing import PublishedCohort
+from consilium_chain.task_spec import TaskSpec, parse_task_spec
+from consilium_chain.views import Role
+from consilium_cli.verify.audit import audit
+from consilium_cli.verify.report import Name, Result
+from consilium_client.config import HospitalSettings
+from consilium_client.epsilon_ledger import EpsilonLedger
+from consilium_client.errors import BudgetExceeded, NotAllowed
+from consilium_client.hospital import HospitalNode
+from consilium_client.pending import PendingUpdate
+from consilium_client.privacy import epsilon, plan
+from consilium_client.standardise import Standardiser, public_sums
+from consilium_zk.kzg import commit
+from consilium_zk.packing import unpack
+from consilium_zk.quantise import Quantiser
+from hospital_driver import OPEN_POLICY, hospital_settings, node_files
+from task_files import DATA
+
+ROWS = (30, 45)
+GOOD = [[20_000]]
+PRIVACY = """
+[privacy]
+epsilon = 4.0
+max_grad_norm = 1.0
+"""
+
+
+def task_file(privacy: str) -> bytes:
+    windows = "\n".join(f"{name} = 100000" for name in ("join", "commit", "upload", "publish", "score", "reveal"))
+    return f"""
+name = "private"
+{DATA}
+[model]
+name = "logistic"
+[training]
+batch_size = 64
+learning_rate = 0.5
+{privacy}
+[update]
+masked = false
+[rounds]
+rounds = 2
+min_cohort_size = 1
+min_hospitals = 2
+max_hospitals = 2
+max_weight = 16
+[judging]
+max_voters = 1
+seats = 1
+canaries = false
+[money]
+pool = 1000
+[windows]
+{windows}
+""".encode()
+
+
+@dataclass
+class PrivateTask(TaskDriver):
+    """Its hospitals' updates are made by real nodes, each with a home and a table of its own."""
+
+    folder: Path = Path()
+    spec: TaskSpec | None = None
+    homes: list[HospitalSettings] = field(default_factory=list)
+    running: dict[int, HospitalNode] = field(default_factory=dict)
+
+    def settle_in(self) -> PrivateTask:
+        for index, ledger in enumerate(self.nodes):
+            home, random = self.folder / f"h{index}", np.random.default_rng(index)
+            ages = random.uniform(0, 120, ROWS[index])
+            rows = "\n".join(f"{age:.1f},{int(age > 50)}" for age in ages)
+            made = hospital_settings(self.chain, self.task, home, home / "rows.csv")
+            (home / "rows.csv").write_text(f"age,sick\n{rows}\n")
+            self.homes.append(made.model_copy(update=node_files(self.chain, ledger, home)))
+        return self
+
+    @property
+    def store(self) -> ArtifactStore:
+        return ArtifactStore(self.folder / "artifacts")
+
+    def start(self, index: int, max_epsilon: float | None = None) -> HospitalNode:
+        """A process of this hospital, after a restart if it had one before."""
+        limit = {} if max_epsilon is None else {"max_epsilon": max_epsilon}
+        self.homes[index].policy.write_text(tomli_w.dumps(OPEN_POLICY | limit))
+        node = HospitalNode(self.homes[index])
+        node.index = index
+        self.running[index] = node
+        return node
+
+    def made(self, index: int) -> PendingUpdate | None:
+        return self.running[index]._update(self.round)
+
+    def make_update(self, index: int, round_: int | None = None) -> Update:
+        made, spec = self.made(index), self.spec
+        assert made is not None
+        assert spec is not None
+        layout, values = (
+            (spec.update_layout, spec.lanes) if self.round else (spec.statistics_layout, spec.statistics_values)
+        )
+        committed = CommittedUpdate(made.signed.points, made.signed.opening)
+        return Update(unpack(made.blobs, values, layout, 1), list(made.blobs), committed)
+
+    def shown_sum(self, cohort: int, survivors: Sequence[int]) -> PublishedCohort:
+        published = super().shown_sum(cohort, survivors)
+        for blob in published.blobs:
+            self.store.put_blob(blob, commit(blob))
+        return published
+
+    def play_round(self) -> None:
+        self.commit_all().publish()
+        self.draw().judge(GOOD)
+
+    def spent(self, index: int) -> EpsilonLedger:
+        return EpsilonLedger(self.homes[index].home / "privacy.jsonl")
+
+
+def propose(chain: LocalChain, folder: Path, privacy: str = PRIVACY) -> PrivateTask:
+    raw, store = task_file(privacy), ArtifactStore(folder / "artifacts")
+    spec = parse_task_spec(raw)
+    (aggregator,) = chain.staked(Role.AGGREGATOR, 1, 10**22)
+    params = task_params(spec, store.put_file(raw), aggregator.address)
+    terms = {name: value for name, value in vars(params).items() if name != "aggregator"}
+    return PrivateTask(
+        chain, lanes=spec.lanes, layout=spec.update_layout, terms=terms,
+        statistics=(spec.statistics_layout, spec.statistics_values), folder=folder, spec=spec,
+    ).settle_in()  # fmt: skip
+
+
+@pytest.fixture
+def task(local_chain: LocalChain, tmp_path: Path) -> PrivateTask:
+    return propose(local_chain, tmp_path)
+
+
+def events(capsys: pytest.CaptureFixture[str], *kinds: str) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return [line for line in lines if line["event"] in kinds]
+
+
+def test_a_private_task_is_charged_round_by_round_and_ends_at_its_epsilon(
+    task: PrivateTask, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = task.spec
+    assert spec is not None
+    assert spec.privacy is not None
+    nodes = [task.start(index) for index in range(2)]
+    task.join(rows=ROWS).first_round()
+    assert [task.spent(index).charges() for index in range(2)] == [[], []]  # round 0 holds nothing of anybody's
+    quantiser = Quantiser(40, 65_536.0)
+    assert (task.updates[0, 0].lanes == quantiser.quantise(public_sums(spec.data), None)).all()
+    own = Standardiser.from_sums(public_sums(spec.data))
+    for node in nodes:
+        np.testing.assert_array_equal(node._standardised(), own.transform(node.table))
+    report = audit(Ledger(task.operator.connection, task.chain.deployment), task.store, task.task, 0)
+    assert report.holds
+    assert {check.name: check.result for check in report.checks}[Name.MODEL] is Result.HOLDS
+    capsys.readouterr()
+    for round_ in (1, 2):
+        task.form()
+        for index in range(2):
+            task.start(index)  # a node that starts anew knows what was spent
+        task.play_round()
+        mechanisms = [plan(spec, spec.privacy, rows) for rows in ROWS]
+        costs = [epsilon([one] * round_, 1e-5) for one in mechanisms]
+        assert [(line["round"], line["epsilon"], line["of"]) for line in events(capsys, "privacy")] == [
+            (round_, cost, 4.0) for cost in costs
+        ]
+    assert all(3.99 <= cost <= 4.0 for cost in costs)
+    place = nodes[0].ledger.place(task.task)
+    assert [(one.task, one.round, one.mechanism) for one in task.spent(0).charges()] == [
+        (place, round_, mechanisms[0]) for round_ in (1, 2)
+    ]
+
+
+def test_a_round_that_a_crash_undid_is_trained_again_and_charged_once(
+    task: PrivateTask, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task.start(0), task.start(1)
+    task.join(rows=ROWS).first_round().form()
+    first = task.made(0)
+    (kept,) = (task.homes[0].home / "pending").rglob("round-1")
+    kept.unlink()  # as if it had died in between
+    task.start(0)
+    again = task.made(0)
+    assert first is not None
+    assert again is not None
+    assert first.blobs != again.blobs
+    assert len(task.spent(0).charges()) == 1
+    assert len({line["epsilon"] for line in events(capsys, "privacy")}) == 1
+
+
+def test_a_hospital_that_has_spent_its_limit_sits_out_lives_and_does_not_come_back(
+    task: PrivateTask, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = task.spec
+    assert spec is not None
+    assert spec.privacy is not None
+    one_round = epsilon([plan(spec, spec.privacy, ROWS[0])], 1e-5)
+    task.start(0, max_epsilon=one_round)
+    task.start(1)
+    task.join(rows=ROWS).first_round().form()
+    task.play_round()
+    before = task.spent(0).charges()
+    task.form().start(0, max_epsilon=one_round)
+    capsys.readouterr()
+    node = task.running[0]
+    node._reached.set()
+    node._take_part(task.operator.state(task.task))
+    (refusal, failure) = events(capsys, "over-budget", "round-failed")
+    assert refusal["spent"] == refusal["allowed"] == one_round < refusal["would_be"]
+    assert failure["error"] == "BudgetExceeded"
+    assert task.made(0) is None
+    assert task.spent(0).charges() == before
+    task.commit_all(only=[1]).pass_deadline()
+    task.tick().publish(survivors=[1])
+    task.draw().judge(GOOD)
+    assert not node._active(task.operator.state(task.task))
+    nonce = node.ledger.connection.ether()
+    node._resume_if_absent(task.operator.state(task.task))
+    assert node.ledger.connection.ether() == nonce  # no transaction
+
+
+def test_a_hospital_stakes_nothing_on_a_task_that_it_cannot_see_to_its_end(task: PrivateTask) -> None:
+    node = task.start(0, max_epsilon=3.0)
+    with pytest.raises(BudgetExceeded) as caught:
+        node.join()
+    assert (caught.value.whose, caught.value.allowed) == ("this hospital", 3.0)
+    assert task.operator.hospitals(task.task) == []
+
+
+def test_a_hospital_with_a_limit_takes_no_part_in_tasks_without_privacy(
+    local_chain: LocalChain, tmp_path: Path
+) -> None:
+    task = propose(local_chain, tmp_path, privacy="")
+    with pytest.raises(NotAllowed, match="not private") as caught:
+        task.start(0, max_epsilon=8.0)
+    assert len(caught.value.objections) == 1
+    assert task.start(0).private is None
