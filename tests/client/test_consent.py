@@ -48,7 +48,7 @@ CASES = {
     "as many rounds": Case({"max_rounds": 5}, task="[rounds]\nrounds = 5\n"),
     "a round too many": Case({"max_rounds": 5}, task="[rounds]\nrounds = 6\n", said=("6 rounds", "5")),
     "a limit, and a task without one": Case({"max_epsilon": 8.0}, said=("not private", "8")),
-    "a limit, and a private task": Case({"max_epsilon": 8.0}, task="[privacy]\nepsilon = 3.0\n"),
+    "a limit, and a private task": Case({"max_epsilon": 8.0}, task="[privacy]\nepsilon = 3.0\nmax_grad_norm = 1.0\n"),
     "as large a bond": Case({"max_bond": 500}),
     "a larger bond": Case({"max_bond": 499}, said=("500 tokens", "499")),
 }

@@ -93,9 +93,9 @@ def _tried(what: str, question: Callable[[], str]) -> Answer:
 def _clock(ledger: Ledger) -> str:
     skew = round(time.time()) - ledger.connection.now()
     if abs(skew) > SKEW:
-        raise _Unanswered(
+        raise _ToDo(
             f"this machine's clock is {abs(skew)} s {'ahead of' if skew > 0 else 'behind'} the chain's latest block:"
-            " set it (NTP), or the chain node is not up to date"
+            " set it (NTP), or wait until the chain node is up to date; deadlines go by the chain's"
         )
     return f"{abs(skew)} s from the chain's latest block"
 

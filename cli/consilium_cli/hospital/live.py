@@ -43,30 +43,6 @@ WORDS: dict[str, Callable[[Fields], str]] = {
     "committed": _committed,
     "privacy": lambda f: f"round {f['round']}: rows will have cost epsilon {f['epsilon']:.3g} of {f['of']:g}",
     "over-budget": lambda f: f"round {f['round']}: over budget, {f['would_be']:.3g} of {f['allowed']:g}",
-    "uploading": "waiting for the sum, its judges and the next round",
-    "settled": "waiting for the next round",
-    "sits-out": "sitting this round out",
-}
-
-
-def _committed(f: Fields) -> str:
-    by = "an own transaction" if f["by"] == "own" else "the aggregator's transaction"
-    return f"round {f['round']}: trained {f['train_s']} s, and committed to {f['blobs']} blob(s) by {by}"
-
-
-def _settled(f: Fields) -> str:
-    words = (
-        f"round {f['round']} is settled ({f['reason'].lower().replace('_', ' ')}): {tokens(int(f['reward']))} tokens"
-    )
-    return words + (f", [red]slashed {tokens(int(f['slash']))}[/red]" if int(f["slash"]) else "")
-
-
-WORDS: dict[str, Callable[[Fields], str]] = {
-    "joined": lambda f: f"joined as hospital {f['index']} with {f['rows']} rows",
-    "training": lambda f: f"round {f['round']}: trains",
-    "committed": _committed,
-    "privacy": lambda f: f"round {f['round']}: rows will have cost epsilon {f['epsilon']:.3g} of {f['of']:g}",
-    "over-budget": lambda f: f"[yellow]round {f['round']}: over budget, {f['would_be']:.3g} of {f['allowed']:g}[/yellow]",
     "uploading": lambda f: f"round {f['round']}: hands over {f['blobs']} blob(s)",
     "settled": _settled,
     "resumed": lambda f: f"round {f['round']}: back in the task",
@@ -76,7 +52,7 @@ WORDS: dict[str, Callable[[Fields], str]] = {
     "round-failed": lambda f: f"[red]round {f['round']} failed here: {f['error']}[/red]",
     "refused": lambda f: f"[yellow]the contract refused {f['call']}: {f['error']}[/yellow]",
     "left": lambda f: f"the task has ended; this account holds {tokens(int(f['balance']))} tokens",
-}  # fmt: skip
+}
 UNPAID = ("not-committed", "not-resumed", "not-testified", "not-claimed")
 
 
