@@ -20,7 +20,12 @@ def _json_line(event: str, fields: Mapping[str, object]) -> None:
     sys.stdout.flush()
 
 
+def _unheard(event: str, fields: Mapping[str, object]) -> None:
+    pass
+
+
 _sink: Sink = _json_line
+_hints: Sink = _unheard
 
 
 def emit(event: str, **fields: object) -> None:
@@ -28,12 +33,17 @@ def emit(event: str, **fields: object) -> None:
     _sink(event, fields)
 
 
+def hint(event: str, **fields: object) -> None:
+    """What is for eyes only, as it happens: a screen may show it, and no journal keeps it."""
+    _hints(event, fields)
+
+
 @contextmanager
-def told_to(sink: Sink) -> Iterator[None]:
-    """Within, whatever this process tells goes to `sink` in place of standard output."""
-    global _sink
-    before, _sink = _sink, sink
+def told_to(sink: Sink, hints: Sink = _unheard) -> Iterator[None]:
+    """Within, whatever this process tells goes to `sink` in place of standard output, and its hints to `hints`."""
+    global _sink, _hints
+    before, _sink, _hints = (_sink, _hints), sink, hints
     try:
         yield
     finally:
-        _sink = before
+        _sink, _hints = before

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.errors import ChainError, ChainUnreachable, Refused, TransactionRejected
-from consilium_chain.journal import emit
+from consilium_chain.journal import emit, hint
 from consilium_chain.ledger import NO_KEY, CommittedUpdate, Ledger
 from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.rounds import blaming_step
@@ -483,10 +483,14 @@ class HospitalNode:
     def local_update(self, round_: int, base: Vector) -> NDArray[np.float64]:
         """Trains from `base`; the difference to it, float64 (p,)."""
         rows, labels = self._standardised(), self.table.labels
+
+        def seen(done: int, steps: int, loss: float) -> None:
+            hint("training", step=done, of=steps, loss=loss)
+
         if self.private is None:
-            trained = train(self.task.spec, base, rows, labels, self.settings.seed * 1_000_003 + round_)
+            trained = train(self.task.spec, base, rows, labels, self.settings.seed * 1_000_003 + round_, seen)
         else:
-            trained = self.private.train(round_, base, rows, labels)
+            trained = self.private.train(round_, base, rows, labels, seen)
         return np.subtract(trained, base, dtype=np.float64)
 
     def _standardised(self) -> NDArray[np.float32]:

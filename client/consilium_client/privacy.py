@@ -31,7 +31,7 @@ from torch import nn
 
 from consilium_client.errors import EpsilonUnreachable
 from consilium_client.models import require_finite
-from consilium_client.training import flatten, prepare
+from consilium_client.training import Progress, flatten, prepare, unseen
 
 _ORDERS = RDPAccountant.DEFAULT_ALPHAS
 _TOLERANCE = 0.01  # how far below a task's epsilon its last round may end, and as a share of it: of these the smaller
@@ -102,6 +102,7 @@ def train_privately(
     base: NDArray[np.float32],
     features: NDArray[np.float32],
     labels: NDArray[np.int64],
+    progress: Progress = unseen,
 ) -> NDArray[np.float32]:
     """Trained parameters float32 (p,), as `training.train`, but never the same twice. Raises as that does.
 
@@ -119,11 +120,13 @@ def train_privately(
     loss_of = nn.BCEWithLogitsLoss(reduction="sum")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Full backward hook is firing", UserWarning)  # Opacus' hooks want just that
-        for _ in range(mechanism.steps):
+        for step in range(mechanism.steps):
             batch = torch.from_numpy(np.flatnonzero(_uniform(len(rows)) < mechanism.sample_rate))
             optimizer.zero_grad()
-            loss_of(per_row(rows[batch]), targets[batch]).backward()
+            loss = loss_of(per_row(rows[batch]), targets[batch])
+            loss.backward()
             optimizer.step()
+            progress(step + 1, mechanism.steps, float(loss.detach()) / len(batch) if len(batch) else math.nan)
     trained = flatten(module)
     require_finite("trained parameters", trained)
     return trained

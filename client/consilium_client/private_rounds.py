@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from consilium_client.epsilon_ledger import LEDGER_FILE, Budget, Charge, EpsilonLedger
 from consilium_client.errors import BudgetExceeded
 from consilium_client.privacy import plan, train_privately
+from consilium_client.training import Progress
 
 
 class PrivateRounds:
@@ -33,7 +34,12 @@ class PrivateRounds:
         self._ledger.require_affordable([self._charge(one) for one in rounds], self._privacy.epsilon, self._own)
 
     def train(
-        self, round_: int, base: NDArray[np.float32], features: NDArray[np.float32], labels: NDArray[np.int64]
+        self,
+        round_: int,
+        base: NDArray[np.float32],
+        features: NDArray[np.float32],
+        labels: NDArray[np.int64],
+        progress: Progress,
     ) -> NDArray[np.float32]:
         """Trained parameters float32 (p,). Raises, and then nothing was trained, what `EpsilonLedger.charge` does."""
         try:
@@ -43,7 +49,7 @@ class PrivateRounds:
             emit("over-budget", round=round_, spent=error.spent, would_be=error.would_be, allowed=error.allowed)
             raise
         emit("privacy", round=round_, epsilon=cost, of=self._privacy.epsilon)
-        return train_privately(self._spec, self._privacy, self._mechanism, base, features, labels)
+        return train_privately(self._spec, self._privacy, self._mechanism, base, features, labels, progress)
 
     def _charge(self, round_: int) -> Charge:
         return Charge.of(self._place, round_, self._mechanism, self._privacy.delta)

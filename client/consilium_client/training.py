@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from consilium_chain.task_spec import ModelSpec, TaskSpec, TrainingSpec
@@ -12,9 +14,21 @@ from torch.optim.sgd import sgd
 from consilium_client.errors import ShapeMismatch, TooFewRows
 from consilium_client.models import layers_of, require_finite
 
+# Steps done, of how many, and the mean loss of the last one's rows, in nats; NaN where it had none.
+Progress = Callable[[int, int, float], None]
+
+
+def unseen(done: int, steps: int, loss: float) -> None:
+    pass
+
 
 def train(
-    spec: TaskSpec, base: NDArray[np.float32], features: NDArray[np.float32], labels: NDArray[np.int64], seed: int
+    spec: TaskSpec,
+    base: NDArray[np.float32],
+    features: NDArray[np.float32],
+    labels: NDArray[np.int64],
+    seed: int,
+    progress: Progress = unseen,
 ) -> NDArray[np.float32]:
     """Trained parameters float32 (p,) from `base` (p,) on features (n, columns), labels (n,) of 0 and 1.
 
@@ -27,12 +41,16 @@ def train(
     parameters = list(module.parameters())
     loss_of = nn.BCEWithLogitsLoss()
     generator = np.random.Generator(np.random.PCG64(seed))
+    done, steps = 0, settings.epochs * -(-len(features) // settings.batch_size)
     for _ in range(settings.epochs):
         order = torch.from_numpy(generator.permutation(len(features)))
         for batch in torch.split(order, settings.batch_size):
             module.zero_grad()
-            loss_of(module(rows[batch]), targets[batch]).backward()
+            loss = loss_of(module(rows[batch]), targets[batch])
+            loss.backward()
             _step(parameters, settings)
+            done += 1
+            progress(done, steps, float(loss.detach()))
     trained = flatten(module)
     require_finite("trained parameters", trained)
     return trained

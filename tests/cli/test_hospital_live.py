@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Iterator
 
 import pytest
-from consilium_chain.journal import emit, told_to
+from consilium_chain.journal import emit, hint, told_to
 from consilium_cli.hospital.live import UNPAID, WORDS, sentence
 from consilium_client import hospital, private_rounds
 from rich.text import Text
@@ -54,9 +54,14 @@ def test_amounts_are_told_in_tokens() -> None:
 
 
 def test_what_is_told_goes_to_the_screen_and_afterwards_to_the_journal(capsys: pytest.CaptureFixture[str]) -> None:
-    heard = []
-    with told_to(lambda event, fields: heard.append((event, dict(fields)))):
+    heard, seen = [], []
+    with told_to(
+        lambda event, fields: heard.append((event, dict(fields))), lambda event, fields: seen.append(dict(fields))
+    ):
         emit("resumed", round=1)
-    assert (heard, capsys.readouterr().out) == ([("resumed", {"round": 1})], "")
+        hint("training", step=1)
+    assert (heard, seen, capsys.readouterr().out) == ([("resumed", {"round": 1})], [{"step": 1}], "")
+    hint("training", step=2)  # losses are of rows, and journals travel
     emit("resumed", round=2)
-    assert '"event": "resumed", "round": 2' in capsys.readouterr().out
+    (line,) = capsys.readouterr().out.splitlines()
+    assert '"event": "resumed", "round": 2' in line

@@ -40,6 +40,17 @@ def _line(rows: int = 100) -> tuple[np.ndarray, np.ndarray]:
     return features, (features[:, 0] > features[:, 1]).astype(np.int64)
 
 
+def test_training_shows_each_step_and_does_nothing_else_for_it() -> None:
+    spec, (features, labels) = _spec(epochs=3, batch_size=8), _line(20)
+    base = initial_parameters(spec.model, 2, 0)
+    seen: list[tuple[int, int, float]] = []
+    trained = train(spec, base, features, labels, seed=1, progress=lambda *step: seen.append(step))
+    np.testing.assert_array_equal(trained, train(spec, base, features, labels, seed=1))
+    assert [step[:2] for step in seen] == [(done, 9) for done in range(1, 10)]
+    assert seen[0][2] == pytest.approx(np.log(2))
+    assert seen[-1][2] < seen[0][2]
+
+
 def test_train_lowers_the_loss() -> None:
     spec, (features, labels) = _spec(), _line()
     base = initial_parameters(spec.model, 2, 0)

@@ -78,5 +78,8 @@ def on_terminal() -> Iterator[None]:
             if event in WAITING:
                 status.update(WAITING[event])
 
-        with told_to(tell):
+        def show(event: str, fields: Mapping[str, Any]) -> None:
+            status.update(f"{event}: step {fields['step']} of {fields['of']}, loss {fields['loss']:.3f}")
+
+        with told_to(tell, show):
             yield
