@@ -19,6 +19,7 @@ from consilium_chain.task_spec import (
     DataSchema,
     Feature,
     NumericFeature,
+    PrivacySpec,
     TaskSpec,
 )
 from consilium_zk.constants import BYTES_PER_BLOB
@@ -89,7 +90,8 @@ class Statistic:
 class Preview:
     """What is computed from the table and leaves the hospital: round 0's statistics, then an update in each round.
 
-    `statistics` are rounded to multiples of `step`. An update is `parameters` values, clipped to the norm `clip_norm`
+    `statistics` are rounded to multiples of `step`; there are none in a private task, whose round 0 is the schema's. An
+    update is `parameters` values, clipped to the norm `clip_norm`
     and rounded to `bits` bits in ± `value_range`. Both travel in blobs; `masked` ones nobody can read alone.
     """
 
@@ -103,6 +105,7 @@ class Preview:
     clip_norm: float
     update_blobs: int
     masked: bool
+    privacy: PrivacySpec | None = None
 
     @property
     def statistics_bytes(self) -> int:
@@ -231,10 +234,13 @@ def _duplicates(table: Table) -> int:
 
 
 def _preview(table: Table, spec: TaskSpec) -> Preview:
-    sums = table_sums(table, spec.data).reshape(3, -1)
-    names = encoded_columns(spec.data)
+    statistics: tuple[Statistic, ...] = ()
+    if spec.privacy is None:
+        sums = table_sums(table, spec.data).reshape(3, -1)
+        names = encoded_columns(spec.data)
+        statistics = tuple(Statistic(name, *map(float, column)) for name, column in zip(names, sums.T, strict=True))
     return Preview(
-        statistics=tuple(Statistic(name, *map(float, column)) for name, column in zip(names, sums.T, strict=True)),
+        statistics=statistics,
         step=Quantiser(STATISTICS_BITS, STATISTICS_RANGE).step,
         statistics_blobs=spec.statistics_blobs,
         rounds=spec.rounds.rounds,
@@ -244,4 +250,5 @@ def _preview(table: Table, spec: TaskSpec) -> Preview:
         clip_norm=spec.update.clip_norm,
         update_blobs=spec.update_blobs,
         masked=spec.update.masked,
+        privacy=spec.privacy,
     )

@@ -144,6 +144,18 @@ def test_preview_counts_what_an_update_takes(tmp_path: Path) -> None:
     assert preview.step == pytest.approx(65_536 / 2**39)
 
 
+def test_a_private_task_is_shown_to_take_nothing_of_the_rows_in_round_0(tmp_path: Path) -> None:
+    privacy = {"epsilon": 3.0, "delta": 1e-6, "max_grad_norm": 1.0}
+    private = TaskSpec.model_validate(SPEC.model_dump() | {"privacy": privacy})
+    found = read(tmp_path, HEAD + GOOD, spec=private)
+    assert found.preview.statistics == ()
+    shown = " ".join(said(found).split())
+    assert "Σu" not in shown
+    assert "round 0 nothing of these rows" in shown
+    assert "epsilon 3 at delta 1e-06" in shown
+    assert "epsilon" not in said(read(tmp_path, HEAD + GOOD))
+
+
 def test_representation_holds_no_values(tmp_path: Path) -> None:
     """Where one is put into a log by accident."""
     shown = repr(read(tmp_path, HEAD + GOOD + rows(age=31.4159, chol=1.4142)))

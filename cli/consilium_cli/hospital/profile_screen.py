@@ -21,9 +21,7 @@ def screen(profile: Profile) -> RenderableType:
         Text("\nThe task's columns, in its own units", TITLE),
         _columns(profile),
         _findings(profile),
-        Text("\nRound 0: what is computed from these rows, so that all hospitals scale alike", TITLE),
-        _statistics(profile.preview),
-        Text("  u is a value in its range, from 0 to 1. These numbers are shown here alone."),
+        *([] if profile.preview.privacy else _round_0(profile.preview)),
         Text("\nWhat leaves this hospital", TITLE),
         _leaves(profile),
     )
@@ -78,6 +76,14 @@ def _said(finding: Finding) -> str:
     return f"{finding.count:,} of {finding.of:,}: {finding.concern}"
 
 
+def _round_0(preview: Preview) -> list[RenderableType]:
+    return [
+        Text("\nRound 0: what is computed from these rows, so that all hospitals scale alike", TITLE),
+        _statistics(preview),
+        Text("  u is a value in its range, from 0 to 1. These numbers are shown here alone."),
+    ]
+
+
 def _statistics(preview: Preview) -> Table:
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("encoded column", overflow="fold")
@@ -97,16 +103,19 @@ def _leaves(profile: Profile) -> Table:
     )
     grid = Table.grid(padding=(0, 2))
     grid.add_row("", "on joining", f"the number of rows, {profile.rows:,}, in public: it gives this hospital's weight")
-    grid.add_row(
-        "",
-        "round 0",
-        f"the {3 * len(preview.statistics)} sums above, rounded to multiples of {preview.step:.2g};"
-        f" {_blobs(preview.statistics_blobs, preview.statistics_bytes)}; {seen}",
-    )
+    if preview.privacy is None:
+        words = f"the {3 * len(preview.statistics)} sums above, rounded to multiples of {preview.step:.2g};"
+        words += f" {_blobs(preview.statistics_blobs, preview.statistics_bytes)}; {seen}"
+        noise = ""
+    else:
+        words = "nothing of these rows: the task scales by its schema's ranges"
+        bound = f"epsilon {preview.privacy.epsilon:g} at delta {preview.privacy.delta:g}"
+        noise = f" with noise, so that all rounds together cost a row {bound} at most;"
+    grid.add_row("", "round 0", words)
     grid.add_row(
         "",
         f"rounds 1 to {preview.rounds}" if preview.rounds > 1 else "round 1",
-        f"the change of {preview.parameters:,} parameters by training on these rows, clipped to a norm of"
+        f"the change of {preview.parameters:,} parameters by training on these rows,{noise} clipped to a norm of"
         f" {preview.clip_norm:g}, rounded to {preview.bits} bits in ±{preview.value_range:g};"
         f" {_blobs(preview.update_blobs, preview.update_bytes)} each; {seen}",
     )
