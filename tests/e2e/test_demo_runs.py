@@ -366,6 +366,20 @@ def test_who_breaks_a_masked_sum_is_named_and_slashed_and_the_others_settle(demo
 
 
 @pytest.mark.deep
+def test_private_hospitals_add_their_noise_below_the_masks_and_keep_account(demo: Demo) -> None:
+    run = demo("--hospitals", "3", "--voters", "2", "--rounds", "2", "--epsilon", "8")
+    assert_sound(run)
+    assert [r["outcome"] for r in run.report["rounds"]] == ["settled"] * 3
+    assert "epsilon 8" in run.report["privacy"]
+    for hospital in run.parties(role="hospital"):
+        costs = [line["epsilon"] for line in journal(run.folder, hospital["name"]) if line["event"] == "privacy"]
+        assert len(costs) == 2
+        assert 0 < costs[0] < costs[1] <= 8
+        ledger = run.folder / "nodes" / hospital["name"] / "privacy.jsonl"
+        assert [json.loads(line)["round"] for line in ledger.read_text().splitlines()] == [1, 2]
+
+
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "options",
     [

@@ -55,6 +55,7 @@ class DemoOptions:
     digests: bool = False
     masked: bool = True
     output: Path = OUTPUT
+    epsilon: float | None = None
 
     @property
     def hospital_count(self) -> int:
@@ -147,12 +148,16 @@ def demo_command(
         bool, typer.Option("--masks/--no-masks", help="hide hospitals' updates from the aggregator")
     ] = True,
     output: Annotated[Path, typer.Option(help="where the report goes; emptied first")] = OUTPUT,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(min=0.2, max=100, help="train privately: all rounds together cost a row this much at most"),
+    ] = None,
 ) -> None:
     """Trains, proves, judges and pays: a whole task on this machine, every party a process of its own."""
     attacks = tuple(one for text in attack or [] for one in parse_attack(text))
     options = DemoOptions(
         data, data_dir, hospitals, voters, rounds, cohorts, seats, seed, attacks, cheat, kill_in_round, chain_port,
-        digests, masks, output.resolve(),
+        digests, masks, output.resolve(), epsilon,
     )  # fmt: skip
     check(options)
 

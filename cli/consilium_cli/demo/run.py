@@ -40,8 +40,9 @@ def run_demo(options: DemoOptions) -> int:
     data = deal(options)
     limits = windows(options.hospital_count + options.voters)
     settings = TaskSettings(
-        options.rounds, options.cohorts, options.seats, limits, digests=options.digests, masked=options.masked
-    )
+        options.rounds, options.cohorts, options.seats, limits, digests=options.digests, masked=options.masked,
+        epsilon=options.epsilon,
+    )  # fmt: skip
     task_file = task_toml(data, settings).encode()
     spec = parse_task_spec(task_file)
     prepare_output(options.output)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from consilium_chain.accounting import take_stock, worth
 from consilium_chain.deployment import SUPPLY
+from consilium_chain.task_spec import TaskSpec
 from consilium_chain.views import (
     STATISTICS_ROUND,
     Outcome,
@@ -34,9 +35,18 @@ from consilium_cli.demo.network import Network, Role
 METRIC = "accuracy"
 MASKED = (
     "Masked: no hospital's update was seen by anybody else. The aggregator learned each cohort's sum, which the chain"
-    " verified and everybody can see; nothing was added to hide one hospital's part in a sum."
+    " verified and everybody can see."
 )
 UNMASKED = "Not masked: the aggregator saw each hospital's update (never its rows)."
+NO_NOISE = "Nothing was added to hide one hospital's part in a sum."
+
+
+def privacy_in_words(spec: TaskSpec) -> str:
+    noise = NO_NOISE
+    if spec.privacy is not None:
+        bound = f"(epsilon {spec.privacy.epsilon:g}, delta {spec.privacy.delta:g})"
+        noise = f"Hospitals trained with noise of their own: all rounds together cost each row {bound} at most."
+    return f"{MASKED if spec.update.masked else UNMASKED} {noise}"
 
 
 def everybodys_held_out(network: Network) -> Table:
@@ -99,7 +109,7 @@ def report(
         "pooled_metric": references["pooled"][METRIC],
         "metrics": {"final": final, **references},
         "private": network.spec.update.masked,
-        "privacy": MASKED if network.spec.update.masked else UNMASKED,
+        "privacy": privacy_in_words(network.spec),
         "conservation": conservation(network),
         "balances": balances(network),
         "rounds": [_round(network, chronicle, round_, by_round.get(max(round_, 1), {})) for round_ in range(last + 1)],

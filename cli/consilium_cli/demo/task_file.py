@@ -34,6 +34,14 @@ DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
 }
 
 
+# Few rounds, large batches, long steps (`bench/learning.py`). Noise moves scores: thresholds are wide.
+PRIVATE: Mapping[str, Mapping[str, Any]] = {
+    "training": {"epochs": 3, "batch_size": 64, "learning_rate": 1.0},
+    "update": {"bits": 16, "value_range": 2.0, "clip_norm": 6.0},
+    "judging": {"accept_floor": -0.2, "harmful_below": -0.5, "tolerance": 0.2, "tolerance_bps": 5_000},
+}
+
+
 @dataclass(frozen=True)
 class TaskSettings:
     """What the demo's user may turn; None takes the data set's default. Parties are counted from the data.
@@ -48,11 +56,13 @@ class TaskSettings:
     money: Mapping[str, int] | None = None
     digests: bool = False
     masked: bool = True
+    epsilon: float | None = None
 
 
 def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSpec:
     """The demo's task for `data`. Raises pydantic's ValidationError if the settings do not fit together."""
-    defaults = DEFAULTS[data.name]
+    defaults = {**DEFAULTS[data.name], **(PRIVATE if settings.epsilon else {})}
+    private = {"privacy": {"epsilon": settings.epsilon, "max_grad_norm": 1.0}} if settings.epsilon else {}
     hospitals, voters = len(data.hospitals), len(data.held_out)
     size = MIN_MASKED if settings.masked else 1
     cohorts = settings.cohorts or max(1, min(2, hospitals // size))
@@ -74,6 +84,7 @@ def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSp
     return TaskSpec.model_validate(
         {
             **defaults,
+            **private,
             "name": f"demo-{data.name}",
             "data": data.schema.model_dump(),
             "update": {**defaults["update"], "publication": publication, "masked": settings.masked},
