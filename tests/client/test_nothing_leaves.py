@@ -374,6 +374,7 @@ class Play:
         account = Account.create()
         write_keystore(made.keystore, account, password, scrypt_n=LIGHT_SCRYPT_N)
         self.chain.treasury.transfer(account.address, TOKENS)
+        self.chain.accounts[account.address] = self.chain.ledger(account.key)  # other tests add up all tokens
         tap = self.tapped(Wiretap.of_port(self.chain.node.port))
         changes: dict[str, Any] = {"chain_url": f"http://{tap.address}"}
         if index == 0:

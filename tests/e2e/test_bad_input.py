@@ -211,9 +211,10 @@ def test_voter_names_fault_of_its_data(consilium, node_folder: Path, case: str) 
 
 @pytest.mark.parametrize("node", ["hospital", "voter"])
 def test_node_names_fault_of_its_mapping_and_reads_its_data_by_it(consilium, node_folder: Path, node: str) -> None:  # type: ignore[no-untyped-def]
-    config, mapping = node_folder / f"{node}.toml", node_folder / "mapping.toml"
+    file = {"hospital": "hospital/node.toml", "voter": "voter.toml"}[node]
+    config, mapping = node_folder / file, node_folder / "mapping.toml"
     config.write_text(f"mapping = '{mapping}'\n{config.read_text()}")
-    run = (node, "run", "--config", str(config))
+    run = (node, "run", *(["--config", str(config)] if node == "voter" else ["--home", str(config.parent)]))
     refused(consilium(*run), ["mapping.toml cannot be read", "No such file"])
     mapping.write_text("[columns]\nweight = 'kg'\n")
     refused(consilium(*run), ["mapping does not fit the task", "weight"])
