@@ -367,7 +367,7 @@ def test_who_breaks_a_masked_sum_is_named_and_slashed_and_the_others_settle(demo
 
 @pytest.mark.deep
 def test_private_hospitals_add_their_noise_below_the_masks_and_keep_account(demo: Demo) -> None:
-    run = demo("--hospitals", "3", "--voters", "2", "--rounds", "2", "--epsilon", "8")
+    run = demo("--hospitals", "3", "--voters", "2", "--seats", "2", "--rounds", "2", "--epsilon", "8")
     assert_sound(run)
     assert [r["outcome"] for r in run.report["rounds"]] == ["settled"] * 3
     assert "epsilon 8" in run.report["privacy"]
