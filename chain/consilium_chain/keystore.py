@@ -39,7 +39,12 @@ def write_private_file(path: Path, content: str | bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)  # the name, too, must outlast a power cut
+    sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """On return the names in it outlast a power cut, as fsync sees to for a file's bytes."""
+    folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
+from consilium_chain.keystore import sync_folder
 from eth_account import Account
 from eth_account.messages import SignableMessage, encode_defunct
 from eth_account.signers.local import LocalAccount
@@ -246,11 +247,7 @@ class AuditLog:
             self._recover(file)
             parse_log(_read(file, 0))
             os.fsync(file)
-            folder = os.open(path.parent, os.O_RDONLY)  # the name, too, must outlast a power cut
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            sync_folder(path.parent)
 
     def leaving(self, kind: str, to: str, content: bytes, **what: str | int) -> None:
         """As `consilium_chain.connection.Witness`."""

@@ -81,8 +81,12 @@ class HospitalSettings(HospitalAccountSettings):
 
     @property
     def runtime(self) -> Path:
-        """Folder of what only this task's running node needs."""
-        return self.home / f"task-{self.task}"
+        return runtime_folder(self.home, self.task)
+
+
+def runtime_folder(home: Path, task: int) -> Path:
+    """Of what only a task's running node needs."""
+    return home / f"task-{task}"
 
 
 class VoterSettings(NodeSettings):

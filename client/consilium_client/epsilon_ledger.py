@@ -15,12 +15,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
+from consilium_chain.keystore import sync_folder
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from consilium_client.errors import BudgetExceeded, ChargeChanged, EpsilonLedgerInvalid, RoundPassed
 from consilium_client.privacy import Mechanism, epsilon
-
-LEDGER_FILE = "privacy.jsonl"  # in a hospital's home, for all of its tasks
 
 
 class Charge(BaseModel):
@@ -97,11 +96,7 @@ class EpsilonLedger:
             elif any(one.task == new.task and one.round > new.round for one in charges.values()):
                 raise RoundPassed(new.task, new.round)
             os.fsync(file)  # also what another process wrote and did not live to see on disk
-            folder = os.open(self._path.parent, os.O_RDONLY)  # the name, too, must outlast a power cut
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            sync_folder(self._path.parent)
             return _cost({**charges, new.key: new}, new.delta, new.task)
 
     def require_affordable(self, planned: list[Charge], task_epsilon: float, own: Budget | None = None) -> None:

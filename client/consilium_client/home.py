@@ -3,6 +3,8 @@
 node.toml          settings (`HomeSettings`)             key.json, password   the account
 policy.toml        what is allowed (`consent.Policy`)    transport.key        the Flower node key
 tasks/N.toml       the approval of task N                deployment.json      the contracts' addresses
+tasks/N.left       it was taken back, the bond is locked still
+audit.jsonl        what has left (`audit`)               privacy.jsonl        what rows have cost (`epsilon_ledger`)
 paused             while it is there, no round is begun
 """
 
@@ -23,7 +25,7 @@ from consilium_chain.settings import read_settings
 from consilium_chain.typed_toml import parse_toml
 from pydantic import BaseModel, ConfigDict, Field
 
-from consilium_client.config import FlowerSettings, HomeSettings, HospitalSettings
+from consilium_client.config import FlowerSettings, HomeSettings, HospitalSettings, runtime_folder
 from consilium_client.consent import Policy, read_policy
 from consilium_client.errors import (
     AlreadyRunning,
@@ -35,6 +37,7 @@ from consilium_client.errors import (
 )
 
 SETTINGS_FILE = "node.toml"
+LEDGER_FILE = "privacy.jsonl"
 
 
 class Approval(BaseModel):
@@ -152,6 +155,9 @@ class HospitalHome:
 
     def _left(self, task: int) -> Path:
         return self.folder / "tasks" / f"{task}.left"
+
+    def runtime(self, task: int) -> Path:
+        return runtime_folder(self.folder, task)
 
     def _approval(self, task: int) -> Path:
         return self.folder / "tasks" / f"{task}.toml"

@@ -9,8 +9,9 @@ from consilium_chain.journal import emit
 from consilium_chain.task_spec import PrivacySpec, TaskSpec
 from numpy.typing import NDArray
 
-from consilium_client.epsilon_ledger import LEDGER_FILE, Budget, Charge, EpsilonLedger
+from consilium_client.epsilon_ledger import Budget, Charge, EpsilonLedger
 from consilium_client.errors import BudgetExceeded
+from consilium_client.home import LEDGER_FILE
 from consilium_client.privacy import plan, train_privately
 from consilium_client.training import Progress
 

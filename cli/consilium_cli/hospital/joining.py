@@ -88,7 +88,6 @@ def approved_settings(folder: Path, number: int | None) -> HospitalSettings:
         if len(approved) != 1:
             raise WhichTask(approved)
         (number,) = approved
-    home.approval(number)
     return home.node_settings(number, reader(home.settings).place(number))
 
 
@@ -107,7 +106,7 @@ def leave(folder: Path, number: int, agreed: bool) -> None:
     words = "" if ended else f" It is in round {state.round}: no further one is paid, and the bond waits for its end."
     if not agreed and not (sys.stdin.isatty() and typer.confirm(f"Leave task {number}?{words}")):
         raise NotConfirmed(number)
-    with running_alone(visit.settings.home / f"task-{number}", number):
+    with running_alone(visit.home.runtime(number), number):
         if approved:
             visit.home.leave(number)
         if not ended:

@@ -16,7 +16,7 @@ from consilium_chain.units import tokens
 from consilium_chain.views import STATISTICS_ROUND, Hospital, Phase, Role, TaskState
 from consilium_client.config import HomeSettings
 from consilium_client.consent import Policy
-from consilium_client.home import HospitalHome, is_running
+from consilium_client.home import LEDGER_FILE, HospitalHome, is_running
 from consilium_client.task import JoinedTask, load_task
 from consilium_zk.constants import BYTES_PER_BLOB
 from rich import box
@@ -220,9 +220,9 @@ def show_status(folder: Path) -> None:
 
 def _spent(home: HospitalHome, policy: Policy) -> float | None:
     """What rows have cost in all private tasks; None where there was none, and Opacus need not be loaded."""
-    if not (home.folder / "privacy.jsonl").exists():
+    if not (home.folder / LEDGER_FILE).exists():
         return None
-    from consilium_client.epsilon_ledger import LEDGER_FILE, EpsilonLedger
+    from consilium_client.epsilon_ledger import EpsilonLedger
     from consilium_client.privacy import epsilon
 
     charges = EpsilonLedger(home.folder / LEDGER_FILE).charges()
@@ -239,7 +239,7 @@ def _show_approved(console: Console, visit: Visit, approved: list[int]) -> None:
         table.add_column(column)
     for number in approved:
         own, state = visit.own(number), visit.ledger.state(number)
-        node = "runs" if is_running(visit.settings.home / f"task-{number}") else "does not run"
+        node = "runs" if is_running(visit.home.runtime(number)) else "does not run"
         if number in visit.home.left_tasks():
             node = "left"
         if own is None:
