@@ -140,6 +140,18 @@ def test_a_task_file_altered_after_the_yes_does_not_start(world: World) -> None:
     refused(world.say("run"), "nothing was started", "the chain names")
 
 
+def test_a_yes_outlasts_a_second_one_that_fails_and_no_first_one_that_does(world: World) -> None:
+    done(world.init())
+    write_private_file(world.folder / "password", "wrong\n")
+    refused(world.join("--yes"), "does not open with the password")
+    assert HospitalHome.open(world.home).approved_tasks() == []
+    write_private_file(world.folder / "password", "secret\n")
+    done(world.join("--yes"))
+    write_private_file(world.folder / "password", "wrong\n")
+    refused(world.join("--yes"), "does not open with the password")
+    assert HospitalHome.open(world.home).approved_tasks() == [world.task]
+
+
 def test_a_table_that_does_not_fit_gets_no_question(world: World) -> None:
     done(world.init())
     (world.folder / "rows.csv").write_text("age,sick,name\n50,0,Doe\n")

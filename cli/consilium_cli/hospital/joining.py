@@ -57,6 +57,7 @@ def join(folder: Path, number: int, place: Place, agreed: bool) -> None:
         data=place.data and place.data.absolute(),
         mapping=place.mapping and place.mapping.absolute(),
     )
+    had_joined = visit.own(number) is not None
     visit.home.approve(number, approval, authority)
     from consilium_client.hospital import HospitalNode
 
@@ -64,8 +65,9 @@ def join(folder: Path, number: int, place: Place, agreed: bool) -> None:
     try:
         with told_to(lambda event, fields: console.print(sentence(event, fields))):
             HospitalNode(settings).join()
-    except Exception:  # a yes is to what was joined
-        visit.home.withdraw(number)
+    except Exception:
+        if not had_joined:  # a yes is to what was joined; whoever is in the task goes on
+            visit.home.withdraw(number)
         raise
     console.print(f"\nNext: consilium hospital run {number}, which takes part until the task ends")
 
