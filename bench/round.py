@@ -29,15 +29,15 @@ import secaggplus
 import tomli_w
 from children import Child
 from consilium_chain.localnode import LocalNode
-from consilium_chain.task_spec import MAX_BLOBS, ModelSpec, TaskSpec
-from consilium_cli.demo.datasets import DemoData, deal_wdbc, write_csv
+from consilium_chain.model_specs import MlpSpec
+from consilium_chain.task_spec import MAX_BLOBS, TaskSpec
+from consilium_cli.demo.datasets import DemoData, deal_wdbc, examples_of
 from consilium_cli.demo.network import GAS_MONEY, Role, build, prepare_output
 from consilium_cli.demo.options import DemoOptions
 from consilium_cli.demo.task_file import TaskSettings, task_spec
 from consilium_client.metrics import accuracy
-from consilium_client.models import predict
-from consilium_client.standardise import Standardiser, table_sums
-from consilium_client.tables import read_table
+from consilium_client.models import model_of
+from consilium_client.standardise import Standardiser, sums_of
 from consilium_zk.packing import LaneLayout
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
@@ -140,7 +140,7 @@ def training_spec(data: DemoData, params: int, rounds: int = 1, variant: Variant
         "rounds": {**demo["rounds"], "max_weight": 1},
         "judging": {**demo["judging"], "canaries": False},
     }
-    count = ModelSpec(**spec["model"]).parameters(data.schema.columns)
+    count = MlpSpec(**spec["model"]).parameters(data.schema)
     most = MOST_ON_CHAIN if variant.publication == "blobs" else MAX_BLOBS
     fitting = (b for b in range(variant.bits, 1, -1) if LaneLayout(b, len(data.hospitals)).blobs_for(count) <= most)
     bits = next(fitting, None)
@@ -190,7 +190,7 @@ def measure_size(
                     **about,
                     **medians(told[1:]),
                     "peak_rss_mb": {key: round(value) for key, value in told[-1]["peak_rss_mb"].items()},
-                    "accuracy": round(accuracy(labels, predict(spec.model, spec.data.columns, model, features)), 4),
+                    "accuracy": round(accuracy(labels, model_of(spec).evaluate(model, features).probabilities), 4),
                     "rounds": rounds - 1,
                 }
             )
@@ -214,12 +214,8 @@ def measure_size(
 def prepare(home: Path, data: DemoData, spec: TaskSpec) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Writes task.toml and each hospital's standardised rows; returns the held-out features and labels."""
     write_task(home, spec)
-    tables = []
-    for frame in [*data.hospitals, *data.held_out]:
-        write_csv(frame, home / "rows.csv")
-        tables.append(read_table(home / "rows.csv", data.schema))
-    held_out = tables.pop()
-    standardiser = Standardiser.from_sums(np.sum([table_sums(table, data.schema) for table in tables], axis=0))
+    *tables, held_out = examples_of([*data.hospitals, *data.held_out], data.schema)
+    standardiser = Standardiser.from_sums(np.sum([sums_of(table, data.schema) for table in tables], axis=0))
     for index, table in enumerate(tables):
         np.savez(home / f"rows-{index}.npz", features=standardiser.transform(table), labels=table.labels)
     return standardiser.transform(held_out), held_out.labels

@@ -36,7 +36,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 from consilium_chain.task_spec import TaskSpec, parse_task_spec
-from consilium_client.models import initial_parameters
+from consilium_client.models import model_of
 from flwr.app import Context, Message, RecordDict
 from flwr.common import ndarrays_to_parameters
 from flwr.common.secure_aggregation.secaggplus_constants import RECORD_KEY_CONFIGS, Key
@@ -169,7 +169,7 @@ def hospitals(plan: Plan, connections: Sequence[Connection]) -> None:
 
     spec = parse_task_spec(Path(plan.task_file).read_bytes())
     features, labels = np.zeros((1, spec.data.columns), np.float32), np.zeros(1, np.int64)
-    train(spec, initial_parameters(spec.model, spec.data.columns, 0), features, labels, 0)
+    train(spec, model_of(spec).initial(0), features, labels, 0)
     fork(connections, lambda index: hospital(plan, spec, connections[index], index))
 
 
@@ -370,7 +370,7 @@ def conduct(plan: Plan, connections: Sequence[Connection]) -> tuple[list[Round],
         min_available_clients=everyone,
         fraction_evaluate=0.0,
         accept_failures=False,
-        initial_parameters=ndarrays_to_parameters([initial_parameters(spec.model, spec.data.columns, plan.seed)]),
+        initial_parameters=ndarrays_to_parameters([model_of(spec).initial(plan.seed)]),
         on_fit_config_fn=lambda number: {"round": number},
     )
     secure = plan.num_shares is not None

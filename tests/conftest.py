@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+
+# Test processes share the machine's cores: threads of one that wait for each other take them from the rest.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 from chain_driver import LocalChain

@@ -7,16 +7,17 @@ are named, and a node runs only the models it has installed.
 
 from __future__ import annotations
 
-import itertools
 from typing import Annotated, Literal
 
 from consilium_zk.constants import MAX_BITS, MIN_BITS
 from consilium_zk.packing import LaneLayout
 from eth_utils.crypto import keccak
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
+from consilium_chain.data_schemas import DataSchema
 from consilium_chain.errors import SpecInvalid
-from consilium_chain.typed_toml import parse_toml
+from consilium_chain.model_specs import ModelSpec
+from consilium_chain.typed_toml import Section, parse_toml
 
 MAX_PARTICIPANTS = 256  # one bit map word on chain
 # The contract's own limits (`TaskRules.sol`), repeated so that a file is refused before anybody pays for it.
@@ -42,88 +43,8 @@ def settle_gas(nodes: int, scores: int) -> int:
 Score = Annotated[float, Field(ge=-1_000_000, le=1_000_000)]
 
 
-class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class NumericFeature(Section):
-    """A column of numbers, clamped to [min, max]: the range, being public, may not come from anybody's rows."""
-
-    kind: Literal["numeric"] = "numeric"
-    name: str
-    min: float
-    max: float
-
-    @model_validator(mode="after")
-    def _ordered(self) -> NumericFeature:
-        if not self.min < self.max:
-            raise ValueError(f"feature {self.name}: min must be below max")
-        return self
-
-
-class CategoryFeature(Section):
-    """A column of codes, one-hot encoded; the first value is the reference and gets no column of its own."""
-
-    kind: Literal["category"]
-    name: str
-    values: Annotated[list[float], Field(min_length=2)]
-
-    @model_validator(mode="after")
-    def _distinct(self) -> CategoryFeature:
-        if len(set(self.values)) < len(self.values):
-            raise ValueError(f"feature {self.name}: a value stands twice")
-        return self
-
-
-def _numeric_unless_said(feature: object) -> object:
-    """A discriminator knows no default: it wants the tag in the file."""
-    return {"kind": "numeric", **feature} if isinstance(feature, dict) else feature
-
-
-Feature = Annotated[
-    NumericFeature | CategoryFeature, Field(discriminator="kind"), BeforeValidator(_numeric_unless_said)
-]
-
-
-class DataSchema(Section):
-    features: Annotated[list[Feature], Field(min_length=1)]
-    label: str = Field(description="name of the label's column")
-    classes: Annotated[list[str], Field(min_length=2, max_length=2)] = Field(
-        description="names of class 0 and class 1; a label cell holds 0 or 1"
-    )
-
-    @model_validator(mode="after")
-    def _distinct(self) -> DataSchema:
-        names = [self.label, *(feature.name for feature in self.features)]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise ValueError(f"columns named twice: {', '.join(twice)}")
-        return self
-
-    @property
-    def columns(self) -> int:
-        """Width of the encoded design matrix."""
-        return sum(1 if f.kind == "numeric" else len(f.values) - 1 for f in self.features)
-
-
-class ModelSpec(Section):
-    name: Literal["logistic", "mlp"]
-    hidden: Annotated[list[Annotated[int, Field(ge=1, le=65_536)]], Field(max_length=8)] = Field(
-        default=[], description="widths of hidden layers (mlp)"
-    )
-
-    def parameters(self, columns: int) -> int:
-        """Number of parameters of this model on `columns` inputs and one logit."""
-        widths = [columns, *self.hidden, 1]
-        return sum((a + 1) * b for a, b in itertools.pairwise(widths))
-
-    @model_validator(mode="after")
-    def _shape(self) -> ModelSpec:
-        if (self.name == "mlp") != bool(self.hidden):
-            raise ValueError("mlp needs hidden widths; logistic has none")
-        return self
-
-
 class TrainingSpec(Section):
+    optimizer: Literal["sgd", "adamw"] = "sgd"
     epochs: Annotated[int, Field(ge=1, le=1000)] = 1
     batch_size: Annotated[int, Field(ge=1)] = 16
     learning_rate: Annotated[float, Field(gt=0)] = 0.05
@@ -243,7 +164,7 @@ class TaskSpec(Section):
 
     @property
     def parameters(self) -> int:
-        return self.model.parameters(self.data.columns)
+        return self.model.parameters(self.data)
 
     @property
     def update_layout(self) -> LaneLayout:
@@ -266,8 +187,8 @@ class TaskSpec(Section):
 
     @property
     def statistics_values(self) -> int:
-        """Length of round 0's vector: count, sum and sum of squares per encoded column."""
-        return 3 * self.data.columns
+        """Length of round 0's vector."""
+        return self.data.statistics_values
 
     @property
     def statistics_blobs(self) -> int:
@@ -276,6 +197,7 @@ class TaskSpec(Section):
     @model_validator(mode="after")
     def _fits_together(self) -> TaskSpec:
         r, j, m = self.rounds, self.judging, self.money
+        self.model.require_fits(self.data)
         if r.min_hospitals > r.max_hospitals:
             raise ValueError(f"min_hospitals {r.min_hospitals} is above max_hospitals {r.max_hospitals}")
         if r.min_hospitals < r.min_cohort_size:

@@ -6,9 +6,15 @@ import tomllib
 from collections.abc import Callable
 from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 Tree = TypeVar("Tree", bound=BaseModel)
+
+
+class Section(BaseModel):
+    """A table of a file: knows all its keys, and numbers that are numbers."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 def parse_toml(raw: bytes, kind: type[Tree], what: str, refusal: Callable[[str], Exception]) -> Tree:

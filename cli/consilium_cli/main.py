@@ -88,7 +88,8 @@ def operator_check(task: Annotated[Path, typer.Argument(help="a task file, TOML"
     spec = parse_task_spec(raw)
     layout = spec.update_layout
     typer.echo(f"{spec.name}: holds. keccak256 {spec_hash(raw).hex()}")
-    typer.echo(f"  {spec.parameters} parameters of a {spec.model.name} model on {spec.data.columns} columns")
+    kind, classes = spec.data.kind, len(spec.data.classes)
+    typer.echo(f"  {spec.parameters} parameters of a {spec.model.name} model, data of kind {kind}, {classes} classes")
     typer.echo(
         f"  lanes of {layout.lane_bits} bits, {layout.lanes_per_scalar} to a scalar: {spec.update_blobs} blob(s)"
         f" an update, {spec.statistics_blobs} for the statistics"

@@ -39,6 +39,7 @@ class HospitalAccountSettings(NodeSettings):
         Path | None, Field(description="how the file's columns become the schema's; see docs/data.md")
     ] = None
     seed: Annotated[int, Field(ge=0, description="seed of batch orders")] = 0
+    device: Annotated[Literal["cpu", "cuda"], Field(description="where models are trained")] = "cpu"
     commits: Annotated[
         Literal["relayed", "own"],
         Field(

@@ -108,10 +108,8 @@ class Policy(BaseModel):
             found.append(f"its operator {operator} is not among `operators`")
         if self.models != ANY and spec.model.name not in self.models:
             found.append(f"the model {spec.model.name} is not among `models`")
-        if self.columns != ANY:
-            used = [*(feature.name for feature in spec.data.features), spec.data.label]
-            if forbidden := [name for name in used if name not in self.columns]:
-                found.append(f"it uses {', '.join(forbidden)}, not among `columns`")
+        if self.columns != ANY and (forbidden := [name for name in spec.data.used if name not in self.columns]):
+            found.append(f"it uses {', '.join(forbidden)}, not among `columns`")
         if self.masked_only and not spec.update.masked:
             found.append("its aggregator would see single updates, and `masked_only` is true")
         if self.max_rounds is not None and spec.rounds.rounds > self.max_rounds:

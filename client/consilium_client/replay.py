@@ -17,11 +17,9 @@ from consilium_zk.quantise import Quantiser
 from numpy.typing import NDArray
 
 from consilium_client.errors import RetreatMismatched, StatisticsOutOfRange
-from consilium_client.models import initial_parameters
+from consilium_client.models import Vector, model_of
 from consilium_client.standardise import public_sums
 from consilium_client.task import JoinedTask
-
-Vector = NDArray[np.float32]
 
 _CHUNK = 1 << 15  # values at a time, which stay in cache, and need no other memory of the model's size
 
@@ -37,7 +35,7 @@ class PublicRecord:
         spec = task.spec
         self.sums = PublishedSums(ledger, store, task.number, spec)
         self._quantiser = Quantiser(spec.update.bits, spec.update.value_range)
-        first = initial_parameters(spec.model, spec.data.columns, seed=int.from_bytes(task.params.spec_hash[:8], "big"))
+        first = model_of(spec).initial(seed=int.from_bytes(task.params.spec_hash[:8], "big"))
         self._bases: list[Vector] = [first]
 
     def statistics(self) -> NDArray[np.float64]:

@@ -1,8 +1,9 @@
 """Shared standardisation: every hospital's sums, added in round 0, give one mean and deviation for all.
 
-Sums are of u in [0, 1] (the schema's public range), so no hospital's sum can exceed its row count. A missing value
-does not count towards its column, and becomes 0 after standardising, which is the mean. In a private task nobody's rows
-have a part in it: mean and deviation are those of the schema itself.
+Sums are of u in [0, 1] (the schema's public range; of an image, each channel's mean and mean square), so no hospital's
+sum can exceed its row count. A missing value does not count towards its column, and becomes 0 after standardising,
+which is the mean. Texts have nothing to scale: their sum is the number of rows. In a private task nobody's rows have a
+part in it: mean and deviation are those of the schema itself.
 """
 
 from __future__ import annotations
@@ -10,55 +11,85 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from consilium_chain.task_spec import STATISTICS_RANGE, CategoryFeature, DataSchema
+from consilium_chain.data_schemas import CategoryFeature, DataSchema, ImageSchema, TableSchema
+from consilium_chain.task_spec import STATISTICS_RANGE
 from numpy.typing import NDArray
 
 from consilium_client.errors import ShapeMismatch, StatisticsInvalid, TooManyRows
+from consilium_client.examples import Examples
+from consilium_client.images import ImageSet
 from consilium_client.tables import Table
 
 # Round 0 rounds each hospital's sums to 2 · 65536 / 2^40 = 1.2e-7. With at least one row per hospital, that moves a
 # variance by less than 2e-7; below twice that a column counts as constant, and is switched off rather than blown up.
 LEAST_VARIANCE = 4e-7
+WHITE = 255.0
 
 
-def table_sums(table: Table, schema: DataSchema) -> NDArray[np.float64]:
-    """float64 (3 · columns,): all counts of present values, then all Σu, then all Σu².
+def sums_of(examples: Examples, schema: DataSchema) -> NDArray[np.float64]:
+    """What a hospital brings to round 0: float64 (schema.statistics_values,).
 
-    Raises TooManyRows, or ShapeMismatch if the table was read by another schema.
+    Of a table and of images counts, then all Σu, then all Σu². Raises TooManyRows, or ShapeMismatch if the examples
+    were read by another schema.
     """
-    if table.features.ndim != 2 or table.features.shape[1] != schema.columns:
-        raise ShapeMismatch("table's features", ("n", schema.columns), table.features.shape)
-    if table.rows >= STATISTICS_RANGE:
-        raise TooManyRows(table.rows, int(STATISTICS_RANGE) - 1)
+    if examples.rows >= STATISTICS_RANGE:
+        raise TooManyRows(examples.rows, int(STATISTICS_RANGE) - 1)
+    if isinstance(examples, Table):
+        sums = _table_sums(examples)
+    elif isinstance(examples, ImageSet):
+        sums = _image_sums(examples)
+    else:
+        sums = np.array([float(examples.rows)])
+    if sums.shape != (schema.statistics_values,):
+        raise ShapeMismatch("statistics", (schema.statistics_values,), sums.shape)
+    return sums
+
+
+def _table_sums(table: Table) -> NDArray[np.float64]:
     present = ~np.isnan(table.features)
     filled = np.where(present, table.features, 0.0)
     return np.concatenate([present.sum(axis=0).astype(np.float64), filled.sum(axis=0), (filled**2).sum(axis=0)])
 
 
+def _image_sums(images: ImageSet) -> NDArray[np.float64]:
+    channels = images.pixels.shape[1]
+    totals, squares = np.zeros(channels), np.zeros(channels)
+    for image in images.pixels:  # one at a time, for memory
+        shades = image / WHITE
+        totals += shades.mean(axis=(1, 2))
+        squares += (shades**2).mean(axis=(1, 2))
+    return np.concatenate([np.full(channels, float(images.rows)), totals, squares])
+
+
 def public_sums(schema: DataSchema) -> NDArray[np.float64]:
-    """What `table_sums` has of a row on average, were every value that the schema allows as likely: (3 · columns,)."""
+    """What `sums_of` has of a row on average, were every value that the schema allows as likely."""
     totals, squares = [], []
-    for feature in schema.features:
-        if isinstance(feature, CategoryFeature):  # 0 or 1, which is its own square
-            share = [1 / len(feature.values)] * (len(feature.values) - 1)
-            totals += share
-            squares += share
-        else:
-            totals.append(1 / 2)
-            squares.append(1 / 3)
-    return np.array([*np.ones(schema.columns), *totals, *squares])
+    if isinstance(schema, TableSchema):
+        for feature in schema.features:
+            if isinstance(feature, CategoryFeature):  # 0 or 1, which is its own square
+                share = [1 / len(feature.values)] * (len(feature.values) - 1)
+                totals += share
+                squares += share
+            else:
+                totals.append(1 / 2)
+                squares.append(1 / 3)
+    elif isinstance(schema, ImageSchema):
+        totals, squares = [1 / 2] * schema.channels, [1 / 3] * schema.channels
+    else:
+        return np.ones(1)
+    return np.array([*np.ones(len(totals)), *totals, *squares])
 
 
 @dataclass(frozen=True)
 class Standardiser:
-    """Mean and inverse deviation of u per encoded column, float64 (columns,); inverse 0 switches a column off."""
+    """Mean and inverse deviation of u per encoded column or channel, float64 (columns,); inverse 0 switches one off."""
 
     mean: NDArray[np.float64]
     inverse_deviation: NDArray[np.float64]
 
     @classmethod
     def from_sums(cls, sums: NDArray[np.float64]) -> Standardiser:
-        """From the (summed) vector of `table_sums`, (3 · columns,). Raises ShapeMismatch or StatisticsInvalid.
+        """From the (summed) vector of `sums_of`, (3 · columns,). Raises ShapeMismatch or StatisticsInvalid.
 
         Finite sums never fail, however implausible: a hospital that lies in round 0 may shift the means, within
         [0, 1], but may not stop the run.
@@ -83,3 +114,14 @@ class Standardiser:
             raise ShapeMismatch("table's features", ("n", len(self.mean)), table.features.shape)
         standard = (table.features - self.mean) * self.inverse_deviation
         return np.where(np.isnan(standard), 0.0, standard).astype(np.float32)
+
+    def transform_images(self, images: ImageSet) -> NDArray[np.float32]:
+        """Standardised pixels float32 (n, channels, height, width). Raises ShapeMismatch."""
+        if images.pixels.ndim != 4 or images.pixels.shape[1] != len(self.mean):
+            raise ShapeMismatch("images", ("n", len(self.mean), "height", "width"), images.pixels.shape)
+        scale = (self.inverse_deviation / WHITE).astype(np.float32)[:, None, None]
+        shift = (self.mean * self.inverse_deviation).astype(np.float32)[:, None, None]
+        standard = images.pixels.astype(np.float32)
+        standard *= scale
+        standard -= shift
+        return standard

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import BinaryIO, Literal, Protocol
 
 import numpy as np
-from consilium_chain.task_spec import STATISTICS_RANGE, CategoryFeature, DataSchema, Feature
+from consilium_chain.data_schemas import CategoryFeature, Feature, TableSchema
+from consilium_chain.task_spec import STATISTICS_RANGE
 from numpy.typing import NDArray
 
 from consilium_client.cells import DEFAULT, Cell
 from consilium_client.csv_rows import CsvRows
 from consilium_client.errors import (
-    CellError,
     CodeUnknown,
     ColumnAllMissing,
     ColumnsWrong,
@@ -45,7 +45,7 @@ PARQUET = (b"PAR1", b"PARE")  # the latter: with an encrypted footer
 
 @dataclass(frozen=True)
 class Table:
-    """Encoded rows: features float64 (n, columns) in [0, 1], NaN where missing; labels int64 (n,) of 0 and 1.
+    """Encoded rows: features float64 (n, columns) in [0, 1], NaN where missing; labels int64 (n,), from 0.
 
     A numeric column holds u = (x - min) / (max - min) of the schema's public range, a one-hot column 0 or 1.
     """
@@ -66,7 +66,7 @@ class Table:
 class RawTable:
     """A file's rows in the task's own units and codes, before they are clamped and encoded.
 
-    `values`: by the schema's features, float64 (n,), NaN where missing; labels int64 (n,) of 0 and 1. `sources`: by
+    `values`: by the schema's features, float64 (n,), NaN where missing; labels int64 (n,), from 0. `sources`: by
     column of the schema, what it is called in the file; None where the mapping says that the file has none.
     `left_aside` of the file's columns were not read; their names, in a file that names its columns.
     """
@@ -86,7 +86,7 @@ class RawTable:
 
 def read_table(
     path: Path,
-    schema: DataSchema,
+    schema: TableSchema,
     *,
     mapping: Mapping | None = None,
     minimum_rows: int = 1,
@@ -102,7 +102,7 @@ def read_table(
     return checked(read_raw(path, schema, mapping), schema, minimum_rows, allow_one_class)
 
 
-def read_raw(path: Path, schema: DataSchema, mapping: Mapping | None = None) -> RawTable:
+def read_raw(path: Path, schema: TableSchema, mapping: Mapping | None = None) -> RawTable:
     """What `read_table` does to the file itself, in memory of the values alone. Raises DataError."""
     path = Path(path)
     try:
@@ -115,7 +115,7 @@ def read_raw(path: Path, schema: DataSchema, mapping: Mapping | None = None) -> 
     raise DataFileMissing(path, why)
 
 
-def checked(raw: RawTable, schema: DataSchema, minimum_rows: int = 1, allow_one_class: bool = True) -> Table:
+def checked(raw: RawTable, schema: TableSchema, minimum_rows: int = 1, allow_one_class: bool = True) -> Table:
     """The table that a node works with. Raises ColumnAllMissing, TooFewRows, OneClassOnly."""
     table = encoded(raw, schema)
     for feature in schema.features:
@@ -129,7 +129,7 @@ def checked(raw: RawTable, schema: DataSchema, minimum_rows: int = 1, allow_one_
     return table
 
 
-def encoded(raw: RawTable, schema: DataSchema) -> Table:
+def encoded(raw: RawTable, schema: TableSchema) -> Table:
     blocks = [_encode(raw.values[feature.name], feature) for feature in schema.features]
     return Table(features=np.hstack(blocks), labels=raw.labels)
 
@@ -172,7 +172,7 @@ def _opened(file: BinaryIO, path: Path, mapping: Mapping | None) -> Rows:
     return ParquetRows(file, path)
 
 
-def _read(rows: Rows, path: Path, schema: DataSchema, mapping: Mapping | None) -> RawTable:
+def _read(rows: Rows, path: Path, schema: TableSchema, mapping: Mapping | None) -> RawTable:
     """The columns of one opened file, a row at a time; 8 bytes a value stay."""
     names = [*(feature.name for feature in schema.features), schema.label]
     wanted = {name: mapping.source(name) if mapping else name for name in names}
@@ -181,6 +181,7 @@ def _read(rows: Rows, path: Path, schema: DataSchema, mapping: Mapping | None) -
     columns = {name: array("d") for name in positions}
     readings = {name: mapping.reading(name) if mapping else DEFAULT for name in positions}
     into = [(name, readings[name].number, columns[name].append) for name in positions]
+    known = {CodeUnknown, *map(float, range(len(schema.classes)))}
     counted: Literal["line", "row"] = "line" if rows.kind == "CSV" else "row"
     count = 0
     for at, cells in rows.cells(list(positions.values())):
@@ -190,7 +191,7 @@ def _read(rows: Rows, path: Path, schema: DataSchema, mapping: Mapping | None) -
         for (name, number, append), cell in zip(into, cells, strict=True):
             found = number(cell)
             if name == schema.label:
-                found = _label(found)
+                found = found if found in known else LabelOutOfSchema
             if not isinstance(found, float):
                 raise found(path, at, name, counted, sources[name] or "")
             append(found)
@@ -233,7 +234,3 @@ def _positions(rows: Rows, path: Path, wanted: Mapped[str, str | int], strict: b
     if missing or unexpected or duplicate:
         raise ColumnsWrong(path, missing, unexpected, duplicate)
     return {name: rows.names.index(str(source)) for name, source in wanted.items()}
-
-
-def _label(found: float | type[CellError]) -> float | type[CellError]:
-    return found if found in (0.0, 1.0, CodeUnknown) else LabelOutOfSchema

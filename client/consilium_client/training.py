@@ -1,18 +1,24 @@
-"""Local training: plain SGD on a hospital's own rows, the same bits for the same seed on the same machine."""
+"""Local training on a hospital's own examples, the same bits for the same seed on the same machine.
+
+On a GPU sums may come in another order, and differ in the last bits.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 import torch
-from consilium_chain.task_spec import ModelSpec, TaskSpec, TrainingSpec
+from consilium_chain.task_spec import TaskSpec, TrainingSpec
 from numpy.typing import NDArray
 from torch import nn
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 from torch.optim.sgd import sgd
 
-from consilium_client.errors import ShapeMismatch, TooFewRows
-from consilium_client.models import layers_of, require_finite
+from consilium_client.errors import DeviceMissing, ShapeMismatch, TooFewRows
+from consilium_client.models import Inputs, Vector, model_of, require_finite, require_inputs
+from consilium_client.models.torch_parameters import flatten, trainable
 
 # Steps done, of how many, and the mean loss of the last one's rows, in nats; NaN where it had none.
 Progress = Callable[[int, int, float], None]
@@ -24,31 +30,31 @@ def unseen(done: int, steps: int, loss: float) -> None:
 
 def train(
     spec: TaskSpec,
-    base: NDArray[np.float32],
-    features: NDArray[np.float32],
+    base: Vector,
+    inputs: Inputs,
     labels: NDArray[np.int64],
     seed: int,
     progress: Progress = unseen,
-) -> NDArray[np.float32]:
-    """Trained parameters float32 (p,) from `base` (p,) on features (n, columns), labels (n,) of 0 and 1.
+    device: str = "cpu",
+) -> Vector:
+    """Trained parameters float32 (p,) from `base` (p,) on the model's inputs (n, …) and labels (n,), classes' numbers.
 
-    Minimises binary cross-entropy by the task's epochs, batch size, learning rate and weight decay. Each epoch visits
-    every row once, in an order drawn from `seed` (≥ 0). Raises ShapeMismatch, TooFewRows, or UpdateNotFinite when
-    the base or the result is not finite (training ran away).
+    Minimises cross-entropy by the task's optimiser, epochs, batch size, learning rate and weight decay. Each epoch
+    visits every row once, in an order drawn from `seed` (≥ 0). Raises ShapeMismatch, TooFewRows, or UpdateNotFinite
+    when the base or the result is not finite (training ran away).
     """
-    module, rows, targets = prepare(spec, base, features, labels)
+    module, rows, targets = prepare(spec, base, inputs, labels, device)
     settings = spec.training
-    parameters = list(module.parameters())
-    loss_of = nn.BCEWithLogitsLoss()
+    step = _stepper(trainable(module), settings)
     generator = np.random.Generator(np.random.PCG64(seed))
-    done, steps = 0, settings.epochs * -(-len(features) // settings.batch_size)
+    done, steps = 0, settings.epochs * -(-len(inputs) // settings.batch_size)
     for _ in range(settings.epochs):
-        order = torch.from_numpy(generator.permutation(len(features)))
+        order = torch.from_numpy(generator.permutation(len(inputs)))
         for batch in torch.split(order, settings.batch_size):
             module.zero_grad()
-            loss = loss_of(module(rows[batch]), targets[batch])
-            loss.backward()
-            _step(parameters, settings)
+            loss = loss_of(module(rows[batch]), targets[batch], "mean")
+            loss.backward()  # type: ignore[no-untyped-call]
+            step()
             done += 1
             progress(done, steps, float(loss.detach()))
     trained = flatten(module)
@@ -57,23 +63,42 @@ def train(
 
 
 def prepare(
-    spec: TaskSpec, base: NDArray[np.float32], features: NDArray[np.float32], labels: NDArray[np.int64]
-) -> tuple[nn.Sequential, torch.Tensor, torch.Tensor]:
-    """A module that holds `base`, the rows (n, columns) and the targets (n, 1), float32. Raises as `train` does."""
-    columns = spec.data.columns
-    if features.ndim != 2 or features.shape[1] != columns:
-        raise ShapeMismatch("features", ("n", columns), features.shape)
-    if labels.shape != (len(features),):
-        raise ShapeMismatch("labels", (len(features),), labels.shape)
-    if len(features) == 0:
+    spec: TaskSpec, base: Vector, inputs: Inputs, labels: NDArray[np.int64], device: str = "cpu"
+) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
+    """A module that holds `base`, the inputs (n, …) and the labels (n,). Raises as `train` does."""
+    if labels.shape != (len(inputs),):
+        raise ShapeMismatch("labels", (len(inputs),), labels.shape)
+    if len(inputs) == 0:
         raise TooFewRows(0, 1)
-    torch.set_num_threads(1)  # models this small only lose to threads, and one thread adds in one order
-    rows = torch.from_numpy(features.astype(np.float32))
-    targets = torch.from_numpy(labels.astype(np.float32)).unsqueeze(1)
-    return load(spec.model, columns, base), rows, targets
+    model = model_of(spec)
+    require_inputs(model, inputs)
+    torch.set_num_threads(model.threads)
+    rows, targets = torch.from_numpy(inputs).to(device), torch.from_numpy(labels).to(device)
+    return model.module(base).to(device), rows, targets
 
 
-def _step(parameters: list[nn.Parameter], settings: TrainingSpec) -> None:
+def require_device(device: str) -> None:
+    """Raises DeviceMissing unless torch can compute there."""
+    if device != "cpu" and not torch.cuda.is_available():
+        raise DeviceMissing(device)
+
+
+def loss_of(logits: torch.Tensor, labels: torch.Tensor, reduction: Literal["mean", "sum"]) -> torch.Tensor:
+    """Cross-entropy in nats of logits (n, outputs): of one output, of class 1 against class 0."""
+    if logits.shape[1] == 1:
+        return binary_cross_entropy_with_logits(logits.squeeze(1), labels.to(logits.dtype), reduction=reduction)
+    return cross_entropy(logits, labels, reduction=reduction)
+
+
+def _stepper(parameters: list[nn.Parameter], settings: TrainingSpec) -> Callable[[], None]:
+    """What makes one step of the optimiser, whose own momenta begin anew in each round."""
+    if settings.optimizer == "adamw":
+        whole = torch.optim.AdamW(parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay)
+        return lambda: whole.step()
+    return lambda: _descend(parameters, settings)
+
+
+def _descend(parameters: list[nn.Parameter], settings: TrainingSpec) -> None:
     """One SGD step by torch's functional form: the optimiser class takes 1.5 s to load what only compilers need."""
     gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
     with torch.no_grad():
@@ -82,22 +107,3 @@ def _step(parameters: list[nn.Parameter], settings: TrainingSpec) -> None:
             weight_decay=settings.weight_decay, momentum=0.0, lr=settings.learning_rate, dampening=0.0,
             nesterov=False, maximize=False,
         )  # fmt: skip
-
-
-def load(spec: ModelSpec, columns: int, parameters: NDArray[np.float32]) -> nn.Sequential:
-    """A module (n, columns) -> (n, 1) logits holding a copy of `parameters`. Raises ShapeMismatch, UpdateNotFinite."""
-    modules: list[nn.Module] = []
-    for weight, bias in layers_of(spec, columns, parameters):
-        if modules:
-            modules.append(nn.ReLU())
-        linear = nn.Linear(weight.shape[1], weight.shape[0])
-        linear.weight.data = torch.from_numpy(weight.astype(np.float32))
-        linear.bias.data = torch.from_numpy(bias.astype(np.float32))
-        modules.append(linear)
-    return nn.Sequential(*modules)
-
-
-def flatten(module: nn.Module) -> NDArray[np.float32]:
-    """The module's parameters as float32 (p,), in the order of `models`."""
-    pieces = [parameter.detach().reshape(-1).numpy() for parameter in module.parameters()]
-    return np.concatenate(pieces).astype(np.float32)

@@ -12,7 +12,6 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 from consilium_chain.accusations import find_culprits
 from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, RecordIncomplete, Refused
@@ -33,16 +32,13 @@ from consilium_chain.views import (
 )
 from consilium_zk.errors import EvidenceMalformed
 from consilium_zk.tickets import draw, public_key, seat_threshold, sign_ticket
-from numpy.typing import NDArray
 
 from consilium_client.config import VoterSettings
 from consilium_client.errors import BallotLost, CulpritsMismatched, RetreatMismatched
-from consilium_client.mapping import read_mapping
+from consilium_client.examples import Examples, read_examples
 from consilium_client.metrics import worth
-from consilium_client.models import predict
-from consilium_client.replay import PublicRecord, Vector
-from consilium_client.standardise import Standardiser
-from consilium_client.tables import Table, read_table
+from consilium_client.models import Inputs, Model, Vector, model_of
+from consilium_client.replay import PublicRecord
 from consilium_client.task import JoinedTask, load_task
 
 # What may be a store or chain node that lags behind: tried again until the voter's patience is over.
@@ -76,10 +72,13 @@ class VoterNode:
         self.public_key = public_key(self.key)
         self.store = ArtifactStore(settings.artifacts)
         self.task: JoinedTask = load_task(self.ledger, self.store, settings.task)
-        mapping = read_mapping(settings.mapping, self.task.spec.data)
-        self.table: Table = read_table(settings.data, self.task.spec.data, mapping=mapping, allow_one_class=False)
+        self.examples: Examples = read_examples(
+            settings.data, self.task.spec.data, settings.mapping, allow_one_class=False
+        )
+        self.model: Model = model_of(self.task.spec)
+        self.model.require_installed()
         self.record = PublicRecord(self.ledger, self.store, self.task)
-        self._features: NDArray[np.float32] | None = None
+        self._inputs: Inputs | None = None
         self._acted: set[tuple[int, Phase]] = set()
 
     def join(self) -> None:
@@ -89,7 +88,7 @@ class VoterNode:
             self.ledger.stake(Role.VOTER, self.task.params.voter_bond)
             self.ledger.join_as_voter(self.task.number)
         self.index = [v.node for v in self.ledger.voters(self.task.number)].index(self.ledger.address)
-        emit("joined", role="voter", index=self.index, rows=len(self.table.labels))
+        emit("joined", role="voter", index=self.index, rows=self.examples.rows)
 
     def run(self) -> None:
         """Judges until the task ends, then takes the bond back and collects the rewards."""
@@ -178,11 +177,10 @@ class VoterNode:
             raise CulpritsMismatched(round_, list(members(round_state.named)), list(found))
 
     def _worth(self, parameters: Vector) -> float:
-        if self._features is None:
-            self._features = Standardiser.from_sums(self.record.statistics()).transform(self.table)
-        spec = self.task.spec
-        probabilities = predict(spec.model, spec.data.columns, parameters, self._features)
-        return worth(spec.judging.metric, self.table.labels, probabilities)
+        if self._inputs is None:
+            self._inputs = self.model.inputs(self.examples, self.record.statistics())
+        evaluation = self.model.evaluate(parameters, self._inputs)
+        return worth(self.task.spec.judging.metric, self.examples.labels, evaluation.probabilities)
 
     def _reveal(self, state: TaskState, round_state: RoundState) -> None:
         if not round_state.seated >> self.index & 1 or round_state.revealed >> self.index & 1:

@@ -8,13 +8,12 @@ from statistics import median
 
 import numpy as np
 import pytest
-from consilium_cli.demo.datasets import DemoData, deal_heart, deal_wdbc, write_csv
+from consilium_cli.demo.datasets import DemoData, deal_heart, deal_wdbc, examples_of
 from consilium_cli.demo.references import local_only, over_the_wire, pooled, row_weight, simulate_fedavg
 from consilium_cli.demo.task_file import task_spec
 from consilium_client.metrics import log_loss
-from consilium_client.models import initial_parameters, predict
-from consilium_client.standardise import Standardiser, table_sums
-from consilium_client.tables import Table, read_table
+from consilium_client.models import model_of
+from consilium_client.standardise import sums_of
 from consilium_client.training import train
 
 HEART = Path(__file__).resolve().parents[3] / "shared" / "data" / "heart"
@@ -73,28 +72,22 @@ def test_thresholds_part_honest_from_harmful(deal: Callable[[int], DemoData], se
     data = deal(seed)
     spec = task_spec(data)
 
-    def table(frame) -> Table:  # type: ignore[no-untyped-def]
-        write_csv(frame, tmp_path / "rows.csv")
-        return read_table(tmp_path / "rows.csv", data.schema)
-
-    hospitals, voters = [table(f) for f in data.hospitals], [table(f) for f in data.held_out]
-    sums = np.sum([table_sums(hospital, data.schema) for hospital in hospitals], axis=0)
-    standardiser = Standardiser.from_sums(sums)
-    columns = data.schema.columns
-    base = initial_parameters(spec.model, columns, seed)
+    hospitals, voters = (examples_of(frames, data.schema) for frames in (data.hospitals, data.held_out))
+    model = model_of(spec)
+    sums = np.sum([sums_of(hospital, data.schema) for hospital in hospitals], axis=0)
+    base = model.initial(seed)
 
     def improvement(update: np.ndarray) -> float:
         models = (base, (base + over_the_wire(update, spec)).astype(np.float32))
         before, after = (
-            [log_loss(v.labels, predict(spec.model, columns, m, standardiser.transform(v))) for v in voters]
-            for m in models
+            [log_loss(v.labels, model.evaluate(m, model.inputs(v, sums)).probabilities) for v in voters] for m in models
         )
         return median(b - a for b, a in zip(before, after, strict=True))
 
     for round_number in range(spec.rounds.rounds):
         updates = []
         for hospital in hospitals:
-            rows = standardiser.transform(hospital)
+            rows = model.inputs(hospital, sums)
             honest = train(spec, base, rows, hospital.labels, round_number).astype(np.float64) - base
             flipped = train(spec, base, rows, 1 - hospital.labels, round_number).astype(np.float64) - base
             assert improvement(honest) >= spec.judging.accept_floor

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from consilium_chain.task_spec import spec_hash
-from consilium_client.models import initial_parameters
+from consilium_client.models import model_of
 from consilium_client.training import train
 from consilium_zk.constants import BYTES_PER_BLOB
 from consilium_zk.quantise import Quantiser, clip_norm
@@ -147,7 +147,7 @@ def test_a_private_round_is_of_the_same_training_and_is_counted_whole(home: Path
     spec = bench_round.training_spec(data, 100_000, rounds=1)
     (told,), found = bench_round.run_private(home / "private", data, spec)
     task_file = (home / "private" / "task.toml").read_bytes()
-    base = initial_parameters(spec.model, spec.data.columns, int.from_bytes(spec_hash(task_file)[:8], "big"))
+    base = model_of(spec).initial(int.from_bytes(spec_hash(task_file)[:8], "big"))
     trained = [train(spec, base, *features_and_labels(home, index), 1) for index in range(HOSPITALS)]
     expected = np.mean([clip_norm(one - base, spec.update.clip_norm) for one in trained], axis=0)
     step = Quantiser(spec.update.bits, spec.update.value_range).step

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow
 import pyarrow.parquet
 import pytest
-from consilium_chain.task_spec import CategoryFeature, DataSchema, NumericFeature
+from consilium_chain.data_schemas import CategoryFeature, NumericFeature, TableSchema
 from consilium_client.csv_rows import MOST_OF_CELL, MOST_OF_LINE
 from consilium_client.errors import (
     CellError,
@@ -47,7 +47,7 @@ from consilium_client.errors import (
 from consilium_client.mapping import parse_mapping
 from consilium_client.tables import MOST_ROWS, read_table
 
-SCHEMA = DataSchema(
+SCHEMA = TableSchema(
     features=[
         NumericFeature(name="age", min=20, max=90),
         CategoryFeature(kind="category", name="pain", values=[1, 2, 3]),

@@ -20,7 +20,7 @@ from consilium_chain.task_spec import STATISTICS_BITS, STATISTICS_RANGE
 from consilium_chain.views import Phase, members
 from consilium_client.errors import MaskingChanged, MaskingTooSmall, SealingKeyLost
 from consilium_client.hospital import HospitalNode
-from consilium_client.standardise import table_sums
+from consilium_client.standardise import sums_of
 from consilium_server.errors import SumMismatch
 from consilium_server.unmasking import CohortAnswers, cohort_answers
 from consilium_server.uploads import Answer, CohortSum, Contribution, Upload, sum_cohort
@@ -95,7 +95,7 @@ def assert_is_sum_of(total: CohortSum, nodes: Sequence[HospitalNode]) -> None:
     spec = nodes[0].task.spec
     lanes = unpack(total.blobs, spec.statistics_values, spec.statistics_layout, len(nodes))
     quantiser = Quantiser(STATISTICS_BITS, STATISTICS_RANGE)
-    expected = sum(quantiser.quantise(table_sums(node.table, spec.data), None) for node in nodes)
+    expected = sum(quantiser.quantise(sums_of(node.examples, spec.data), None) for node in nodes)
     assert (lanes == expected).all()
 
 

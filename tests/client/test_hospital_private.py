@@ -168,7 +168,7 @@ def test_a_private_task_is_charged_round_by_round_and_ends_at_its_epsilon(
     assert (task.updates[0, 0].lanes == quantiser.quantise(public_sums(spec.data), None)).all()
     own = Standardiser.from_sums(public_sums(spec.data))
     for node in nodes:
-        np.testing.assert_array_equal(node._standardised(), own.transform(node.table))
+        np.testing.assert_array_equal(node.inputs(), own.transform(node.examples))
     report = audit(Ledger(task.operator.connection, task.chain.deployment), task.store, task.task, 0)
     assert report.holds
     assert {check.name: check.result for check in report.checks}[Name.MODEL] is Result.HOLDS

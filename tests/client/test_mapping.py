@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from consilium_chain.task_spec import CategoryFeature, DataSchema, NumericFeature
+from consilium_chain.data_schemas import CategoryFeature, NumericFeature, TableSchema
 from consilium_client.errors import MappingInvalid
 from consilium_client.mapping import parse_mapping, read_mapping
 from consilium_client.tables import RawTable, read_raw, read_table
@@ -20,7 +20,7 @@ GUIDE = Path(__file__).resolve().parents[2] / "docs" / "data.md"
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 HEART, FLAMBY = SHARED / "heart", SHARED / "heart_flamby_split"
 
-SCHEMA = DataSchema(
+SCHEMA = TableSchema(
     features=[
         NumericFeature(name="age", min=20, max=90),
         NumericFeature(name="chol", min=0, max=16),
@@ -159,7 +159,7 @@ def test_mappings_of_the_guide_hold() -> None:
     for block in blocks:
         named = [*tomllib.loads(block)["columns"], "disease"]
         features = [NumericFeature(name=name, min=0, max=1) for name in named if name != "disease"]
-        parse_mapping(block.encode(), DataSchema(features=features, label="disease", classes=["no", "yes"]))
+        parse_mapping(block.encode(), TableSchema(features=features, label="disease", classes=["no", "yes"]))
 
 
 def test_mapping_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_mapping_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
 # --- UCI heart disease: four hospitals' own files ------------------------------------------------------------------
 
 # In the order of the other copy's columns.
-HEART_SCHEMA = DataSchema(
+HEART_SCHEMA = TableSchema(
     features=[
         NumericFeature(name="age", min=20, max=90),
         NumericFeature(name="sex", min=0, max=1),

@@ -49,7 +49,7 @@ from consilium_client.hospital import HospitalNode, _Listener
 from consilium_client.relay.processes import RelayProcesses
 from consilium_client.relay.wire import RoundReply, RoundRequest, receive_reply, send_request
 from consilium_client.replay import Vector
-from consilium_client.standardise import table_sums
+from consilium_client.standardise import sums_of
 from consilium_client.transport_key import transport_public_key
 from consilium_server.collection import Collection
 from consilium_server.flower_internals import SuperLink
@@ -276,7 +276,7 @@ def needles_of(bed: Bed) -> dict[str, list[bytes]]:
     features = bed.frame.drop(columns="malignant").to_numpy()
     weight = node.ledger.hospitals(node.task.number)[bed.index].weight
     blobs = [blob for some in bed.blobs.values() for blob in some]
-    sums = table_sums(node.table, node.task.spec.data)
+    sums = sums_of(node.examples, node.task.spec.data)
     assert node.trained is not None
     clipped = clip_norm(node.trained, node.task.spec.update.clip_norm)
     transport = serialization.load_ssh_private_key(settings.flower.transport_key.read_bytes(), None)
@@ -286,9 +286,9 @@ def needles_of(bed: Bed) -> dict[str, list[bytes]]:
         "row as text": rows,
         "cell as text": [cell for row in rows for cell in row.split(b",") if len(cell) >= 8],
         "cell as float": list(floats(features)),
-        "cell scaled to the schema's range": list(floats(node.table.features)),
-        "standardised cell": list(floats(node._standardised())),
-        "labels": list(label_vectors(node.table.labels)),
+        "cell scaled to the schema's range": list(floats(node.examples.features)),
+        "standardised cell": list(floats(node.inputs())),
+        "labels": list(label_vectors(node.examples.labels)),
         "sums of columns": list(floats(sums[sums != np.rint(sums)])),
         "unmasked update": [*scalars(blobs), *scalars([scale(blob, weight) for blob in blobs])],
         "update as floats": [*floats(node.trained), *floats(clipped)],

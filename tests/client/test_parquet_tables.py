@@ -12,14 +12,14 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
-from consilium_chain.task_spec import CategoryFeature, DataSchema, NumericFeature
+from consilium_chain.data_schemas import CategoryFeature, NumericFeature, TableSchema
 from consilium_client.errors import DataError, ParquetUnreadable
 from consilium_client.mapping import parse_mapping
 from consilium_client.tables import read_raw, read_table
 from hypothesis import given
 from hypothesis import strategies as st
 
-SCHEMA = DataSchema(
+SCHEMA = TableSchema(
     features=[
         NumericFeature(name="age", min=20, max=90),
         NumericFeature(name="chol", min=0, max=650),
@@ -178,8 +178,8 @@ from pathlib import Path
 sys.path[:0] = {sys.path!r}
 from consilium_client.tables import read_raw
 from consilium_client.mapping import parse_mapping
-from consilium_chain.task_spec import DataSchema
-schema = DataSchema.model_validate_json({SCHEMA.model_dump_json()!r})
+from consilium_chain.data_schemas import TableSchema
+schema = TableSchema.model_validate_json({SCHEMA.model_dump_json()!r})
 read_raw(Path({str(tmp_path / "table.csv")!r}), schema)
 assert "pyarrow" not in sys.modules and "pandas" not in sys.modules
 mapping = parse_mapping(b'[columns]\\nchol = "serum"\\npain = {{ column = "chest", codes = {{ some = 1 }} }}', schema)

@@ -12,7 +12,7 @@ import torch
 from consilium_chain.task_spec import PrivacySpec, TaskSpec
 from consilium_client.errors import EpsilonUnreachable
 from consilium_client.metrics import accuracy
-from consilium_client.models import initial_parameters, predict
+from consilium_client.models import model_of
 from consilium_client.privacy import Mechanism, epsilon, plan, train_privately
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -119,10 +119,10 @@ ROW = st.tuples(st.floats(-1e6, 1e6, width=32), st.floats(-1e6, 1e6, width=32), 
 @settings(max_examples=40)
 def test_no_row_moves_a_step_by_more_than_the_norm(row: tuple[float, float, int], norm: float, name: str) -> None:
     """With the batch of all rows and noise next to none, with one row more."""
-    model = {"name": name, "hidden": [4] if name == "mlp" else []}
+    model = {"name": "mlp", "hidden": [4]} if name == "mlp" else {"name": name}
     spec, privacy = spec_of(model, privacy={"max_grad_norm": norm}, batch_size=10, learning_rate=1.0)
     features, labels = line(10)
-    base, mechanism = initial_parameters(spec.model, 2, 0), Mechanism(SILENT, 1.0, 1)
+    base, mechanism = model_of(spec).initial(0), Mechanism(SILENT, 1.0, 1)
     one_more = np.vstack([features, np.array([row[:2]], np.float32)]), np.append(labels, row[2])
     both = [train_privately(spec, privacy, mechanism, base, *rows) for rows in ((features, labels), one_more)]
     assert np.linalg.norm(both[1].astype(np.float64) - both[0]) <= norm / 10 * (1 + 1e-3)
@@ -142,7 +142,7 @@ def test_an_unclipped_step_without_noise_is_the_gradient_step() -> None:
 def test_steps_that_draw_nobody_are_gaussian_noise_of_the_deviation_charged_for() -> None:
     """Of one row, drawn with a chance of 10^-12; a thousand parameters, nine steps."""
     spec, privacy = spec_of({"name": "mlp", "hidden": [250]}, privacy={"max_grad_norm": 0.7}, batch_size=1)
-    base = initial_parameters(spec.model, 2, 0)
+    base = model_of(spec).initial(0)
     trained = train_privately(spec, privacy, Mechanism(2.5, 1e-12, 9), base, *line(1))
     deviation = 0.1 * 2.5 * 0.7 * math.sqrt(9)  # learning rate, noise, norm, over a batch of one
     assert kstest((trained.astype(np.float64) - base) / deviation, "norm").pvalue > 1e-6
@@ -177,4 +177,4 @@ def test_it_learns_where_rows_are_many() -> None:
     features, labels = line(5000)
     base = np.zeros(3, np.float32)
     trained = train_privately(spec, privacy, plan(spec, privacy, 5000), base, features, labels)
-    assert accuracy(labels, predict(spec.model, 2, trained, features)) > 0.95
+    assert accuracy(labels, model_of(spec).evaluate(trained, features).probabilities) > 0.95

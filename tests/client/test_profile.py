@@ -11,7 +11,7 @@ from consilium_chain.task_spec import TaskSpec, parse_task_spec
 from consilium_cli.hospital.profile_screen import WIDTH, screen
 from consilium_client.mapping import parse_mapping
 from consilium_client.profile import Concern, Finding, Profile, profile
-from consilium_client.standardise import table_sums
+from consilium_client.standardise import sums_of
 from consilium_client.tables import encoded, read_raw
 from hypothesis import given
 from hypothesis import strategies as st
@@ -127,7 +127,7 @@ def test_preview_is_what_the_node_will_send(tmp_path_factory: pytest.TempPathFac
     raw = read_raw(path, SPEC.data)
     found = profile(raw, SPEC)
     shown = np.array([[one.known, one.total, one.squares] for one in found.preview.statistics]).T.ravel()
-    np.testing.assert_array_equal(shown, table_sums(encoded(raw, SPEC.data), SPEC.data))
+    np.testing.assert_array_equal(shown, sums_of(encoded(raw, SPEC.data), SPEC.data))
     assert [one.column for one in found.preview.statistics] == ["age", "chol", "oldpeak", "pain = 2", "pain = 3"]
     assert len(shown) == SPEC.statistics_values
     for column in found.columns:

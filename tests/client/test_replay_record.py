@@ -16,7 +16,7 @@ from consilium_chain.ledger import Ledger
 from consilium_chain.proposal import task_params
 from consilium_chain.task_spec import TaskSpec, parse_task_spec
 from consilium_chain.views import Role, members
-from consilium_client.models import initial_parameters
+from consilium_client.models import model_of
 from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task
 from consilium_zk.kzg import commit
@@ -195,6 +195,6 @@ def test_load_task_refuses_terms_that_are_not_the_files(local_chain: LocalChain,
 @pytest.mark.parametrize("hidden", [[3], [4, 2]])
 def test_initial_parameters_are_the_same_bits_for_everybody(hidden: list[int]) -> None:
     spec = parse_task_spec(TASK.replace(b"hidden = [3]", f"hidden = {hidden}".encode()))
-    one, other = (initial_parameters(spec.model, 1, seed=5) for _ in range(2))
+    one, other = (model_of(spec).initial(seed=5) for _ in range(2))
     assert one.tobytes() == other.tobytes()
-    assert one.tobytes() != initial_parameters(spec.model, 1, seed=6).tobytes()
+    assert one.tobytes() != model_of(spec).initial(seed=6).tobytes()

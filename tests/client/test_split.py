@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from consilium_chain.task_spec import CategoryFeature, DataSchema, NumericFeature
+from consilium_chain.data_schemas import CategoryFeature, NumericFeature, TableSchema
 from consilium_client.mapping import parse_mapping
 from consilium_client.split import MISSING, held_out, row_codes, split
 from consilium_client.tables import Table, read_table
@@ -100,7 +100,7 @@ def test_impossible_share_and_weak_salt_are_refused(share: float, salt: bytes) -
 
 def test_same_patients_after_a_new_export(tmp_path: Path) -> None:
     """Other order, other columns' order, other form, a row more and one less."""
-    schema = DataSchema(
+    schema = TableSchema(
         features=[
             NumericFeature(name="age", min=20, max=90),
             CategoryFeature(kind="category", name="pain", values=[1, 2, 3]),

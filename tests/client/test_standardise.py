@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from consilium_chain.task_spec import STATISTICS_BITS, STATISTICS_RANGE, CategoryFeature, DataSchema, NumericFeature
+from consilium_chain.data_schemas import CategoryFeature, NumericFeature, TableSchema
+from consilium_chain.task_spec import STATISTICS_BITS, STATISTICS_RANGE
 from consilium_client.errors import ShapeMismatch, StatisticsInvalid, TooManyRows
-from consilium_client.standardise import Standardiser, public_sums, table_sums
+from consilium_client.standardise import Standardiser, public_sums, sums_of
 from consilium_client.tables import Table
 from consilium_zk.quantise import Quantiser
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-SCHEMA = DataSchema(
+SCHEMA = TableSchema(
     features=[
         NumericFeature(name="age", min=20, max=90),
         NumericFeature(name="pressure", min=-3, max=7),
@@ -33,16 +34,16 @@ tables = st.integers(1, 40).flatmap(lambda rows: arrays(np.float64, (rows, 3), e
 
 
 @given(tables, st.integers(0, 40))
-def test_table_sums_of_split_add_up_to_sums_of_whole(table: Table, cut: int) -> None:
+def test_sums_of_of_split_add_up_to_sums_of_whole(table: Table, cut: int) -> None:
     parts = [Table(table.features[part], table.labels[part]) for part in (slice(0, cut), slice(cut, None))]
-    np.testing.assert_allclose(sum(table_sums(part, SCHEMA) for part in parts), table_sums(table, SCHEMA), atol=1e-9)
+    np.testing.assert_allclose(sum(sums_of(part, SCHEMA) for part in parts), sums_of(table, SCHEMA), atol=1e-9)
 
 
 @given(st.lists(tables, min_size=1, max_size=4))
 def test_standardiser_from_quantised_sums_equals_pooled(hospitals: list[Table]) -> None:
     """Through round 0's rounding: transformed values match numpy's on pooled rows, and are never NaN."""
     quantiser = Quantiser(STATISTICS_BITS, STATISTICS_RANGE)
-    lanes = sum(quantiser.quantise(table_sums(table, SCHEMA)) for table in hospitals)
+    lanes = sum(quantiser.quantise(sums_of(table, SCHEMA)) for table in hospitals)
     sums = quantiser.dequantise_sum(np.asarray(lanes, dtype=np.uint64), len(hospitals))
     features = np.concatenate([table.features for table in hospitals])
     pooled = Table(features, np.zeros(len(features), dtype=np.int64))
@@ -77,17 +78,17 @@ def test_transform_refuses_other_schema() -> None:
     with pytest.raises(ShapeMismatch):
         standardiser.transform(other)
     with pytest.raises(ShapeMismatch):
-        table_sums(other, SCHEMA)
+        sums_of(other, SCHEMA)
 
 
-def test_table_sums_refuses_more_rows_than_round_zero_counts() -> None:
+def test_sums_of_refuses_more_rows_than_round_zero_counts() -> None:
     rows = int(STATISTICS_RANGE)
     with pytest.raises(TooManyRows):
-        table_sums(Table(np.zeros((rows, 3)), np.zeros(rows, dtype=np.int64)), SCHEMA)
+        sums_of(Table(np.zeros((rows, 3)), np.zeros(rows, dtype=np.int64)), SCHEMA)
 
 
 def test_public_sums_are_those_of_a_table_with_every_value_alike() -> None:
-    schema = DataSchema(
+    schema = TableSchema(
         features=[SCHEMA.features[0], CategoryFeature(kind="category", name="pain", values=[1, 2, 3, 4])],
         label="ill",
         classes=["healthy", "ill"],
@@ -95,7 +96,7 @@ def test_public_sums_are_those_of_a_table_with_every_value_alike() -> None:
     units, codes = np.meshgrid((np.arange(1000) + 0.5) / 1000, np.arange(4))
     one_hot = codes.reshape(-1, 1) == np.arange(1, 4)
     table = _table(np.hstack([units.reshape(-1, 1), one_hot]))
-    np.testing.assert_allclose(public_sums(schema), table_sums(table, schema) / table.rows, atol=1e-6)
+    np.testing.assert_allclose(public_sums(schema), sums_of(table, schema) / table.rows, atol=1e-6)
     standard = Standardiser.from_sums(public_sums(schema)).transform(table).astype(np.float64)
     np.testing.assert_allclose(standard.mean(axis=0), 0, atol=1e-5)
     np.testing.assert_allclose(standard.std(axis=0), 1, atol=1e-5)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from consilium_chain.task_spec import CategoryFeature, DataSchema, NumericFeature
+from consilium_chain.data_schemas import CategoryFeature, NumericFeature, TableSchema
 from consilium_client.errors import OneClassOnly, TooFewRows
 from consilium_client.tables import read_table
 
-SCHEMA = DataSchema(
+SCHEMA = TableSchema(
     features=[
         NumericFeature(name="age", min=20, max=90),
         CategoryFeature(kind="category", name="pain", values=[1, 2, 3]),

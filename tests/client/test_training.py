@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 from consilium_chain.task_spec import TaskSpec
-from consilium_client.errors import ShapeMismatch, TooFewRows, UpdateNotFinite
+from consilium_client.errors import DeviceMissing, ShapeMismatch, TooFewRows, UpdateNotFinite
 from consilium_client.metrics import accuracy, log_loss
-from consilium_client.models import initial_parameters, predict
-from consilium_client.training import train
+from consilium_client.models import model_of
+from consilium_client.training import require_device, train
 
 
 def _spec(model: dict[str, Any] | None = None, **training: Any) -> TaskSpec:
@@ -42,7 +42,7 @@ def _line(rows: int = 100) -> tuple[np.ndarray, np.ndarray]:
 
 def test_training_shows_each_step_and_does_nothing_else_for_it() -> None:
     spec, (features, labels) = _spec(epochs=3, batch_size=8), _line(20)
-    base = initial_parameters(spec.model, 2, 0)
+    base = model_of(spec).initial(0)
     seen: list[tuple[int, int, float]] = []
     trained = train(spec, base, features, labels, seed=1, progress=lambda *step: seen.append(step))
     np.testing.assert_array_equal(trained, train(spec, base, features, labels, seed=1))
@@ -53,10 +53,10 @@ def test_training_shows_each_step_and_does_nothing_else_for_it() -> None:
 
 def test_train_lowers_the_loss() -> None:
     spec, (features, labels) = _spec(), _line()
-    base = initial_parameters(spec.model, 2, 0)
+    base = model_of(spec).initial(0)
     trained = train(spec, base, features, labels, seed=1)
     assert trained.dtype == np.float32
-    before, after = (log_loss(labels, predict(spec.model, 2, p, features)) for p in (base, trained))
+    before, after = (log_loss(labels, model_of(spec).evaluate(p, features).probabilities) for p in (base, trained))
     assert before == pytest.approx(np.log(2))
     assert after < 0.3
     assert not base.any()  # the base was not written to
@@ -64,13 +64,13 @@ def test_train_lowers_the_loss() -> None:
 
 def test_train_mlp_learns_what_a_line_cannot() -> None:
     spec, (features, labels) = _spec({"name": "mlp", "hidden": [16]}, epochs=60), _rings()
-    trained = train(spec, initial_parameters(spec.model, 2, 3), features, labels, seed=1)
-    assert accuracy(labels, predict(spec.model, 2, trained, features)) > 0.9
+    trained = train(spec, model_of(spec).initial(3), features, labels, seed=1)
+    assert accuracy(labels, model_of(spec).evaluate(trained, features).probabilities) > 0.9
 
 
 def test_train_repeats_itself_for_the_same_seed() -> None:
     spec, (features, labels) = _spec(), _line()
-    base = initial_parameters(spec.model, 2, 0)
+    base = model_of(spec).initial(0)
     first = train(spec, base, features, labels, seed=5)
     torch.manual_seed(99)
     np.testing.assert_array_equal(train(spec, base, features, labels, seed=5), first)
@@ -92,12 +92,12 @@ def test_train_raises_update_not_finite_when_it_runs_away() -> None:
     features, labels = _rings()
     spec = _spec({"name": "mlp", "hidden": [8]}, learning_rate=1e30)
     with pytest.raises(UpdateNotFinite):
-        train(spec, initial_parameters(spec.model, 2, 0), features, labels, seed=0)
+        train(spec, model_of(spec).initial(0), features, labels, seed=0)
 
 
 def test_train_refuses_wrong_shapes() -> None:
     spec, (features, labels) = _spec(), _line()
-    base = initial_parameters(spec.model, 2, 0)
+    base = model_of(spec).initial(0)
     with pytest.raises(ShapeMismatch):
         train(spec, base, features[:, :1], labels, seed=0)
     with pytest.raises(ShapeMismatch):
@@ -108,3 +108,38 @@ def test_train_refuses_wrong_shapes() -> None:
         train(spec, base, features[:0], labels[:0], seed=0)
     with pytest.raises(UpdateNotFinite):
         train(spec, base * np.float32(np.nan), features, labels, seed=0)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+def test_a_missing_gpu_is_named_with_the_way_out() -> None:
+    require_device("cpu")
+    with pytest.raises(DeviceMissing, match='or say device = "cpu"'):
+        require_device("cuda")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no GPU that torch can use")
+def test_a_gpu_trains_the_same_model() -> None:
+    spec, (features, labels) = _spec({"name": "mlp", "hidden": [8]}), _line()
+    base = model_of(spec).initial(0)
+    found = [train(spec, base, features, labels, seed=1, device=device) for device in ("cpu", "cuda")]
+    np.testing.assert_allclose(*found, atol=1e-4)
+
+
+def test_adamw_lowers_the_loss_and_repeats_itself() -> None:
+    spec, (features, labels) = _spec(optimizer="adamw", learning_rate=0.01), _line()
+    base = model_of(spec).initial(0)
+    trained = train(spec, base, features, labels, seed=1)
+    assert accuracy(labels, model_of(spec).evaluate(trained, features).probabilities) > 0.9
+    np.testing.assert_array_equal(trained, train(spec, base, features, labels, seed=1))
+
+
+def test_many_classes_are_told_apart() -> None:
+    """Three sectors of the plane; chance is a third."""
+    spec = _spec(epochs=30)
+    spec = TaskSpec.model_validate(
+        {**spec.model_dump(), "data": {**spec.data.model_dump(), "classes": ["a", "b", "c"]}}
+    )
+    features, _ = _line(300)
+    labels = (np.arctan2(features[:, 1], features[:, 0]) // (2 * np.pi / 3) + 2).astype(np.int64) % 3
+    trained = train(spec, model_of(spec).initial(0), features, labels, seed=1)
+    assert accuracy(labels, model_of(spec).evaluate(trained, features).probabilities) > 0.9

@@ -15,8 +15,8 @@ from consilium_cli.demo.adversaries import LazyVoter
 from consilium_client.errors import RetreatMismatched, StatisticsOutOfRange
 from consilium_client.hospital import HospitalNode
 from consilium_client.metrics import log_loss, worth
-from consilium_client.models import predict
-from consilium_client.standardise import Standardiser, table_sums
+from consilium_client.models import model_of
+from consilium_client.standardise import Standardiser, sums_of
 from consilium_client.tables import read_table
 from consilium_client.voter import VoterNode, patience_is_over
 from consilium_zk.blobs import Blob
@@ -202,7 +202,7 @@ def test_hospitals_fill_every_lane_of_their_blobs(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text(ROWS)
     record = PaperRecord(TASK.encode(), tmp_path, WEIGHTS)
     node = HospitalNode(record.settings(tmp_path / "rows.csv"))
-    record.statistics(table_sums(node.table, record.spec.data))
+    record.statistics(sums_of(node.examples, record.spec.data))
     lanes = unpack(node._packed(1), record.spec.lanes, record.spec.update_layout, 1)
     assert len(np.unique(lanes[:10])) > 5
     assert set(lanes[10:].tolist()) == {2**15 - 1}
@@ -219,7 +219,7 @@ def voter(tmp_path: Path) -> MakeVoter:
         (tmp_path / "rows.csv").write_text(ROWS)
         record = PaperRecord(task_file.encode(), tmp_path / "store", WEIGHTS, seed_of(True, False, False))
         node = kind(record.settings(tmp_path / "rows.csv"))
-        record.statistics(table_sums(read_table(tmp_path / "rows.csv", record.spec.data), record.spec.data))
+        record.statistics(sums_of(read_table(tmp_path / "rows.csv", record.spec.data), record.spec.data))
         return record, node
 
     return make
@@ -240,10 +240,10 @@ def test_ballot_holds_a_score_of_each_reading(voter: MakeVoter) -> None:
     state = record.publish(1, packed(record, lanes))
     ballot = judged(record, node, 1)
     reader = record.reader()
-    rows = Standardiser.from_sums(reader.statistics()).transform(node.table)
+    rows = Standardiser.from_sums(reader.statistics()).transform(node.examples)
 
     def loss(parameters: NDArray[np.float32]) -> float:
-        return log_loss(node.table.labels, predict(record.spec.model, 1, parameters, rows))
+        return log_loss(node.examples.labels, model_of(record.spec).evaluate(parameters, rows).probabilities)
 
     expected = []
     for reading in range(2):
@@ -263,10 +263,10 @@ def test_scores_are_gains_by_the_tasks_metric(metric: Metric, voter: MakeVoter) 
     record, node = voter(task)
     state = record.publish(1, drawn(record, 1))
     reader = record.reader()
-    rows = Standardiser.from_sums(reader.statistics()).transform(node.table)
+    rows = Standardiser.from_sums(reader.statistics()).transform(node.examples)
 
     def told(parameters: NDArray[np.float32]) -> float:
-        return worth(metric, node.table.labels, predict(record.spec.model, 1, parameters, rows))
+        return worth(metric, node.examples.labels, model_of(record.spec).evaluate(parameters, rows).probabilities)
 
     for cohort, score in enumerate(judged(record, node, 1)):
         (candidate,) = reader.candidates(1, cohort, state)

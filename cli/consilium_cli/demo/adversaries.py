@@ -21,9 +21,9 @@ from consilium_chain.ledger import CommittedUpdate
 from consilium_chain.settings import read_settings
 from consilium_chain.views import STATISTICS_ROUND, RoundState, ballot_size
 from consilium_client.config import VoterSettings
+from consilium_client.examples import Examples
 from consilium_client.hospital import HospitalNode
-from consilium_client.replay import Vector
-from consilium_client.tables import Table
+from consilium_client.models import Vector
 from consilium_client.voter import Ballot, VoterNode
 from consilium_server.aggregator import Aggregator
 from consilium_server.collection import Collection
@@ -53,9 +53,9 @@ class SignFlipper(HospitalNode):
 class LabelFlipper(HospitalNode):
     """Trains on its rows with every label turned."""
 
-    def read_data(self) -> Table:
-        table = super().read_data()
-        return replace(table, labels=1 - table.labels)
+    def read_data(self) -> Examples:
+        examples = super().read_data()
+        return replace(examples, labels=len(self.task.spec.data.classes) - 1 - examples.labels)
 
 
 class NoiseMaker(HospitalNode):

@@ -1,4 +1,4 @@
-"""The demo's data: real patients' rows dealt to hospitals and voters, written as the CSV files that nodes read.
+"""The demo's data: real rows, texts and images dealt to hospitals and voters, written as the files that nodes read.
 
 Nothing here is part of the platform: a real hospital brings its own file. Frames hold the columns of the schema and
 its label, as found in the source (heart keeps each hospital's own way of writing numbers, and its gaps).
@@ -10,11 +10,20 @@ import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
-from consilium_chain.task_spec import CategoryFeature, DataSchema, NumericFeature
+from consilium_chain.data_schemas import (
+    CategoryFeature,
+    DataSchema,
+    ImageSchema,
+    NumericFeature,
+    TableSchema,
+    TextSchema,
+)
+from consilium_client.examples import Examples, read_examples
 from numpy.typing import NDArray
 
 from consilium_cli.demo.errors import DemoDataMalformed, DemoDataMissing, DemoTooManyParties
@@ -37,9 +46,27 @@ class DemoData:
     metrics: tuple[str, ...] = METRICS
 
 
+def write_rows(frame: Frame, schema: DataSchema, path: Path) -> Path:
+    """The file that a node reads: images as arrays in an .npz, all else as .csv. `path`: without a suffix."""
+    if isinstance(schema, ImageSchema):
+        file = path.with_suffix(".npz")
+        np.savez(file, images=np.stack(frame["image"].to_list()), labels=frame[schema.label].to_numpy(np.int64))
+    else:
+        file = path.with_suffix(".csv")
+        write_csv(frame, file)
+    return file
+
+
 def write_csv(frame: Frame, path: Path) -> None:
     """UTF-8 with a header line; a missing value is an empty cell, or `?` where the source says so."""
     frame.to_csv(path, index=False, encoding="utf-8", lineterminator="\n")
+
+
+def examples_of(frames: Sequence[Frame], schema: DataSchema) -> list[Examples]:
+    """Of each frame, through the files that nodes would read."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "rows"
+        return [read_examples(write_rows(frame, schema, path), schema) for frame in frames]
 
 
 # --- Wisconsin breast cancer: one site, so hospitals are made by dealing -------------------------------------------
@@ -78,7 +105,7 @@ def deal_wdbc(hospitals: int, voters: int, seed: int) -> DemoData:
     }
     frame = pd.DataFrame(source.data, columns=list(ranges))  # same order as scikit-learn's
     frame["malignant"] = 1 - source.target  # scikit-learn calls benign 1
-    schema = DataSchema(
+    schema = TableSchema(
         features=[NumericFeature(name=name, min=0.0, max=upper) for name, upper in ranges.items()],
         label="malignant",
         classes=["benign", "malignant"],
@@ -108,7 +135,7 @@ HEART_COLUMNS = (
 HEART_UNUSED = ("slope", "ca", "thal", "num")  # the first three are nearly all missing outside Cleveland
 HEART_HELD_OUT = 1 / 3
 HEART_MOST_NUM = 4
-HEART_SCHEMA = DataSchema(
+HEART_SCHEMA = TableSchema(
     features=[
         NumericFeature(name="age", min=20, max=90),
         NumericFeature(name="sex", min=0, max=1),
@@ -191,6 +218,91 @@ def _is_number(cell: str) -> bool:
     return True
 
 
+# --- MedQuAD: what a question is about, by its answer; institutes are the hospitals ----------------------------------
+
+MEDQUAD_FILE = "medquad_qtype9.csv"
+MEDQUAD_INSTITUTES = ("GARD", "GHR", "MedlinePlus", "NINDS", "NIDDK", "SeniorHealth", "NCI", "NHLBI", "CDC")
+MEDQUAD_ROWS = 160  # of an institute, drawn, so that a round takes a laptop seconds
+MEDQUAD_HELD_OUT = 160
+
+
+def deal_medquad(
+    data_dir: Path,
+    hospitals: int,
+    voters: int,
+    seed: int,
+    rows: int | None = MEDQUAD_ROWS,
+    held_out_rows: int | None = MEDQUAD_HELD_OUT,
+) -> DemoData:
+    """MedQuAD: answers of nine institutes of health, to questions of nine types; the largest institutes first.
+
+    `data_dir` holds medquad_qtype9.csv, with its own division into training and test. Of each institute `rows` are
+    drawn, of all test rows `held_out_rows`; None takes all. Raises DemoDataMissing, DemoDataMalformed,
+    DemoTooManyParties.
+    """
+    path = data_dir / MEDQUAD_FILE
+    if not path.is_file():
+        raise DemoDataMissing(path, "there is no such file")
+    if hospitals > len(MEDQUAD_INSTITUTES):
+        raise DemoTooManyParties("hospitals", hospitals, len(MEDQUAD_INSTITUTES))
+    frame = pd.read_csv(path, encoding="utf-8")
+    if missing := {"institute", "qtype", "text", "split"} - set(frame.columns):
+        raise DemoDataMalformed(path, 1, f"there is no column {sorted(missing)[0]}")
+    generator, named = np.random.default_rng(seed), list(MEDQUAD_INSTITUTES[:hospitals])
+    classes = sorted(frame["qtype"].unique())
+    test = frame[(frame["split"] == "test") & frame["institute"].isin(named)]
+
+    def some(part: Frame, count: int | None) -> Frame:
+        drawn = generator.permutation(len(part))[:count]
+        return part.iloc[drawn][["text", "qtype"]].reset_index(drop=True)
+
+    held_out = some(test, held_out_rows)
+    labels = np.array([classes.index(name) for name in held_out["qtype"]], dtype=np.int64)
+    training = frame[frame["split"] == "train"]
+    return DemoData(
+        name="medquad",
+        description="MedQuAD, institutes of health as hospitals: which of nine questions does a text answer",
+        schema=TextSchema(kind="text", text="text", label="qtype", classes=classes),
+        hospital_names=named,
+        hospitals=[some(training[training["institute"] == name], rows) for name in named],
+        held_out=_deal_to_voters(held_out, np.arange(len(held_out)), labels, voters),
+    )
+
+
+# --- PneumoniaMNIST: one hospital's chest X-rays, dealt ---------------------------------------------------------------
+
+PNEUMONIA_FILE = "pneumoniamnist_rebuilt.npz"
+PNEUMONIA_ARRAYS = ("train_images", "train_labels", "test_images", "test_labels")
+
+
+def deal_pneumonia(data_dir: Path, hospitals: int, voters: int, seed: int) -> DemoData:
+    """PneumoniaMNIST: children's chest X-rays of 28 × 28 pixels, dealt to hospitals unevenly as `deal_wdbc` does; its
+    test images are the voters'. Raises DemoDataMissing, DemoDataMalformed, DemoTooManyParties.
+    """
+    path = data_dir / PNEUMONIA_FILE
+    if not path.is_file():
+        raise DemoDataMissing(path, "there is no such file")
+    with np.load(path, allow_pickle=False) as arrays:
+        if missing := [name for name in PNEUMONIA_ARRAYS if name not in arrays]:
+            raise DemoDataMalformed(path, 1, f"there is no array {missing[0]}")
+        images, labels, test_images, test_labels = (arrays[name] for name in PNEUMONIA_ARRAYS)
+    frame, test = (
+        pd.DataFrame({"image": list(pixels), "label": given.ravel().astype(np.int64)})
+        for pixels, given in ((images, labels), (test_images, test_labels))
+    )
+    generator = np.random.default_rng(seed)
+    shares = np.linspace(1.0, WDBC_SMALLEST_SHARE, max(hospitals, 0))
+    parts = _deal_by_shares(generator.permutation(len(frame)), frame["label"].to_numpy(), shares, "hospitals")
+    return DemoData(
+        name="pneumonia",
+        description="PneumoniaMNIST, chest X-rays of children: is there a pneumonia",
+        schema=ImageSchema(kind="images", height=28, width=28, classes=["normal", "pneumonia"]),
+        hospital_names=[f"hospital-{i + 1}" for i in range(hospitals)],
+        hospitals=[frame.iloc[part].reset_index(drop=True) for part in parts],
+        held_out=_deal_to_voters(test, generator.permutation(len(test)), test["label"].to_numpy(), voters),
+    )
+
+
 # --- dealing -------------------------------------------------------------------------------------------------------
 
 
@@ -229,16 +341,18 @@ def _deal_by_shares(
 
 
 def _deal_to_voters(frame: Frame, rows: NDArray[np.int64], labels: NDArray[np.int64], voters: int) -> list[Frame]:
-    """Like cards, one row at a time, class by class, so that every voter gets some of each class and hospital."""
-    of_class: Sequence[NDArray[np.int64]] = [rows[labels[rows] == label] for label in (0, 1)]
-    at_most = min(len(part) for part in of_class)
+    """Like cards, one row at a time, class by class, so that every voter gets some of two classes and each hospital."""
+    of_class: Sequence[NDArray[np.int64]] = [rows[labels[rows] == label] for label in np.unique(labels[rows])]
+    at_most = sorted(len(part) for part in of_class)[-2]
     if not 1 <= voters <= at_most:
         raise DemoTooManyParties("voters", voters, at_most)
-    # The second class is dealt on from where the first one ended, so that voters' row counts differ by at most one.
-    start = len(of_class[0])
+    # A class is dealt on from where the one before it ended, so that voters' row counts differ by at most one.
+    starts = np.cumsum([0, *map(len, of_class)])
     return [
-        frame.iloc[np.concatenate([of_class[0][i::voters], of_class[1][(i - start) % voters :: voters]])].reset_index(
-            drop=True
-        )
+        frame.iloc[
+            np.concatenate(
+                [part[(i - start) % voters :: voters] for part, start in zip(of_class, starts, strict=False)]
+            )
+        ].reset_index(drop=True)
         for i in range(voters)
     ]

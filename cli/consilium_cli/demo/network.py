@@ -26,7 +26,7 @@ from consilium_server.certificates import ensure_certificates
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
 
-from consilium_cli.demo.datasets import DemoData, write_csv
+from consilium_cli.demo.datasets import DemoData, write_rows
 from consilium_cli.demo.options import Cheat, DemoOptions
 from consilium_cli.demo.processes import Processes
 
@@ -162,20 +162,20 @@ def _write_hospital(network: Network, party: Party, digest: bytes, sponsor_ca: P
     """A home as `consilium hospital init` makes it, with a policy for this operator, and its yes to the task."""
     _write_key(party)
     hospitals, options = network.of(Role.HOSPITAL), network.options
-    write_csv(network.data.hospitals[hospitals.index(party)], party.home / "data.csv")
+    data = write_rows(network.data.hospitals[hospitals.index(party)], network.data.schema, party.home / "data")
     make_transport_key(party.home / "transport.key")
     settings: dict[str, Any] = {
         "chain_url": network.node.url,
         "deployment": str(options.output.absolute() / "deployment.json"),
         "artifacts": str(options.output.absolute() / "artifacts"),
-        "data": "data.csv",
+        "data": data.name,
         "seed": options.seed,
         "sponsor": {"url": f"https://127.0.0.1:{network.sponsor_port}", "ca_certificate": str(sponsor_ca.absolute())},
     }
     if options.kill_in_round is not None and party is hospitals[0]:
         settings["commits"] = "own"  # a relayed commitment is the round's last: it would be killed too late
     (operator,) = network.of(Role.OPERATOR)
-    columns = [*(feature.name for feature in network.spec.data.features), network.spec.data.label]
+    columns = network.spec.data.used
     policy = {
         "operators": [operator.address], "models": [network.spec.model.name], "columns": columns,
         "masked_only": network.spec.update.masked,
@@ -209,8 +209,8 @@ def _write_node(network: Network, party: Party) -> None:
     if party.role is Role.AGGREGATOR:
         config["superlink_port"] = network.superlink_port
     if party.role is Role.VOTER:
-        write_csv(network.data.held_out[network.of(party.role).index(party)], home / "data.csv")
-        config["data"] = str(home / "data.csv")
+        held_out = network.data.held_out[network.of(party.role).index(party)]
+        config["data"] = str(write_rows(held_out, network.data.schema, home / "data"))
     write_private_file(home / "node.toml", tomli_w.dumps(config))
 
 

@@ -16,6 +16,17 @@ MIN_MASKED = 3  # as `consilium_chain.task_spec` has it, which is not imported f
 class DataSet(StrEnum):
     WDBC = "wdbc"
     HEART = "heart"
+    MEDQUAD = "medquad"
+    PNEUMONIA = "pneumonia"
+
+    @property
+    def needs(self) -> str | None:
+        """What --data-dir holds; None without one."""
+        return {
+            DataSet.HEART: "the four processed.*.data files",
+            DataSet.MEDQUAD: "medquad_qtype9.csv",
+            DataSet.PNEUMONIA: "pneumoniamnist_rebuilt.npz",
+        }.get(self)
 
 
 class Attack(StrEnum):
@@ -59,8 +70,8 @@ class DemoOptions:
 
     @property
     def hospital_count(self) -> int:
-        """Heart has the four that its data came from."""
-        return self.hospitals or (4 if self.data is DataSet.HEART else 6)
+        """Heart has the four that its data came from, MedQuAD at most the nine of its."""
+        return self.hospitals or {DataSet.HEART: 4, DataSet.MEDQUAD: 3}.get(self.data, 6)
 
     @property
     def cheat_round(self) -> int:
@@ -85,8 +96,8 @@ def check(options: DemoOptions) -> None:
     """Combinations that no single option shows. Raises typer.BadParameter."""
     by_voters = sum(attack.by_voter for attack in options.attacks)
     by_hospitals = len(options.attacks) - by_voters
-    if options.data is DataSet.HEART and options.data_dir is None:
-        raise typer.BadParameter("--data heart needs --data-dir with the four processed.*.data files")
+    if options.data.needs and options.data_dir is None:
+        raise typer.BadParameter(f"--data {options.data} needs --data-dir with {options.data.needs}")
     hospitals, cohorts = options.hospital_count, options.cohorts or 1
     if options.data is DataSet.HEART and hospitals != 4:
         raise typer.BadParameter("--data heart has four hospitals: leave --hospitals at 4")
@@ -111,12 +122,16 @@ def check(options: DemoOptions) -> None:
 
 
 def demo_command(
-    data: Annotated[DataSet, typer.Option(help="data set: wdbc comes with scikit-learn, heart needs --data-dir")] = (
-        DataSet.WDBC
-    ),
-    data_dir: Annotated[Path | None, typer.Option(help="folder of the UCI Heart Disease files")] = None,
+    data: Annotated[
+        DataSet,
+        typer.Option(
+            help="wdbc (a table) comes with scikit-learn; heart (a table), medquad (texts) and pneumonia (images) need"
+            " --data-dir"
+        ),
+    ] = DataSet.WDBC,
+    data_dir: Annotated[Path | None, typer.Option(help="folder of the data set's files")] = None,
     hospitals: Annotated[
-        int | None, typer.Option(min=2, max=64, help="hospitals that train  [default: 6; heart: 4]")
+        int | None, typer.Option(min=2, max=64, help="hospitals that train  [default: 6; heart: 4; medquad: 3]")
     ] = None,
     voters: Annotated[int, typer.Option(min=1, max=64, help="voters that may be drawn")] = 5,
     rounds: Annotated[

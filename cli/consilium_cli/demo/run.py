@@ -15,7 +15,7 @@ from rich.console import Console
 
 from consilium_cli.demo.capacity import require_memory
 from consilium_cli.demo.chronicle import Chronicle
-from consilium_cli.demo.datasets import DemoData, deal_heart, deal_wdbc
+from consilium_cli.demo.datasets import DemoData, deal_heart, deal_medquad, deal_pneumonia, deal_wdbc
 from consilium_cli.demo.errors import DemoFailed
 from consilium_cli.demo.network import Network, Role, build, prepare_output, start
 from consilium_cli.demo.options import DataSet, DemoOptions
@@ -83,9 +83,14 @@ def windows(parties: int) -> dict[str, int]:
 
 
 def deal(options: DemoOptions) -> DemoData:
-    if options.data is DataSet.HEART and options.data_dir is not None:
-        return deal_heart(options.data_dir, options.voters, options.seed)
-    return deal_wdbc(options.hospital_count, options.voters, options.seed)
+    hospitals, voters, seed = options.hospital_count, options.voters, options.seed
+    if options.data is DataSet.WDBC or options.data_dir is None:
+        return deal_wdbc(hospitals, voters, seed)
+    if options.data is DataSet.HEART:
+        return deal_heart(options.data_dir, voters, seed)
+    if options.data is DataSet.MEDQUAD:
+        return deal_medquad(options.data_dir, hospitals, voters, seed)
+    return deal_pneumonia(options.data_dir, hospitals, voters, seed)
 
 
 def references(data: DemoData, spec: TaskSpec, seed: int) -> dict[str, dict[str, float]]:

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
 from consilium_chain.accounting import take_stock, worth
 from consilium_chain.deployment import SUPPLY
 from consilium_chain.task_spec import TaskSpec
@@ -21,15 +18,14 @@ from consilium_chain.views import (
     VoidReason,
     members,
 )
+from consilium_client.examples import joined
 from consilium_client.metrics import accuracy, auc, log_loss
-from consilium_client.models import predict
+from consilium_client.models import model_of
 from consilium_client.replay import PublicRecord
-from consilium_client.standardise import Standardiser
-from consilium_client.tables import Table, read_table
 from consilium_client.task import load_task
 
 from consilium_cli.demo.chronicle import Chronicle
-from consilium_cli.demo.datasets import write_csv
+from consilium_cli.demo.datasets import examples_of
 from consilium_cli.demo.network import Network, Role
 
 METRIC = "accuracy"
@@ -49,32 +45,20 @@ def privacy_in_words(spec: TaskSpec) -> str:
     return f"{MASKED if spec.update.masked else UNMASKED} {noise}"
 
 
-def everybodys_held_out(network: Network) -> Table:
-    """All voters' rows in one table."""
-    with TemporaryDirectory() as folder:
-        tables = []
-        for index, frame in enumerate(network.data.held_out):
-            path = Path(folder) / f"{index}.csv"
-            write_csv(frame, path)
-            tables.append(read_table(path, network.data.schema))
-    return Table(np.concatenate([t.features for t in tables]), np.concatenate([t.labels for t in tables]))
-
-
 class Evaluator:
     """Metrics of every round's base model, derived from chain and artifact store as anybody could."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
-        self._held_out = everybodys_held_out(network)
+        self._held_out = joined(examples_of(network.data.held_out, network.data.schema))
         task = load_task(network.treasury, network.store, network.task)
         self._record = PublicRecord(network.treasury, network.store, task)
-        self._spec = task.spec
+        self._model = model_of(task.spec)
 
     def metrics(self, round_: int) -> dict[str, float | None]:
         """Of the model that round `round_` starts from; the final model is that of the round after the last."""
-        features = Standardiser.from_sums(self._record.statistics()).transform(self._held_out)
-        parameters = self._record.base(round_)
-        probabilities = predict(self._spec.model, self._spec.data.columns, parameters, features)
+        inputs = self._model.inputs(self._held_out, self._record.statistics())
+        probabilities = self._model.evaluate(self._record.base(round_), inputs).probabilities
         labels = self._held_out.labels
         return {
             "accuracy": accuracy(labels, probabilities),

@@ -9,24 +9,22 @@ canary: what its sum reads like the other way round (`consilium_zk.canaries`, he
 from __future__ import annotations
 
 import itertools
-import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 from consilium_chain.task_spec import MICRO, TaskSpec
-from consilium_client.metrics import LEAST_PROBABILITY
-from consilium_client.models import initial_parameters, predict
-from consilium_client.standardise import Standardiser, table_sums
-from consilium_client.tables import Table, read_table
+from consilium_client.examples import Examples
+from consilium_client.metrics import losses
+from consilium_client.models import model_of
+from consilium_client.standardise import sums_of
 from consilium_client.training import train
 from consilium_zk.canaries import STRENGTH, STRENGTH_UNIT
 from numpy.typing import NDArray
 
 from consilium_cli.demo.adversaries import SIGN_FLIP_FACTOR
-from consilium_cli.demo.datasets import DemoData, Frame, deal_wdbc, write_csv
+from consilium_cli.demo.datasets import deal_wdbc, examples_of
 from consilium_cli.demo.references import over_the_wire, row_weight
 from consilium_cli.demo.task_file import task_spec
 from consilium_cli.economics.bank import NO_MODEL, Bank, Conduct, Integers, Kind
@@ -62,13 +60,14 @@ class _Task:
         self.random = np.random.default_rng(seed)
         data = deal_wdbc(HOSPITALS, 1, seed)
         self.spec: TaskSpec = task_spec(data)
-        self.tables, self.held_out = _tables(data)
-        sums = np.sum([table_sums(table, data.schema) for table in self.tables], axis=0)
-        self.standardiser = Standardiser.from_sums(sums)
-        self.features = [self.standardiser.transform(table) for table in self.tables]
-        self.held_out_features = self.standardiser.transform(self.held_out)
+        self.tables = examples_of(data.hospitals, data.schema)
+        (self.held_out,) = examples_of(data.held_out, data.schema)
+        self.model = model_of(self.spec)
+        sums = np.sum([sums_of(table, data.schema) for table in self.tables], axis=0)
+        self.inputs = [self.model.inputs(table, sums) for table in self.tables]
+        self.held_out_inputs = self.model.inputs(self.held_out, sums)
         self.weights = np.array([row_weight(table.rows, self.spec) for table in self.tables])
-        self.initial = initial_parameters(self.spec.model, data.schema.columns, seed).astype(np.float64)
+        self.initial = self.model.initial(seed).astype(np.float64)
         self.base = self.initial
         self.voters = self._voters()
 
@@ -104,10 +103,11 @@ class _Task:
             for conduct, updates in raw.items()
         }
 
-    def _trained(self, index: int, number: int, table: Table) -> Reals:
+    def _trained(self, index: int, number: int, table: Examples) -> Reals:
         seed = int(np.random.SeedSequence((self.seed, index, number)).generate_state(1)[0])
         base = self.base.astype(np.float32)
-        return train(self.spec, base, self.features[index], table.labels, seed).astype(np.float64) - base
+        trained = train(self.spec, base, self.inputs[index], table.labels, seed)
+        return np.subtract(trained, base, dtype=np.float64)
 
     def _mean(self, updates: Mapping[Conduct, Reals], conduct: Conduct, cohort: Integers, deviants: int) -> Reals:
         """The cohort's weighted mean, its first members being the deviants (the dealing is random)."""
@@ -137,24 +137,10 @@ class _Task:
         return _millionths(saved[:, self.voters].mean(axis=2)), _millionths(saved.mean(axis=1))
 
     def _losses(self, parameters: Reals) -> Reals:
-        """Log loss of every held-out row, clipped as `consilium_client.metrics` clips it."""
-        columns = self.spec.data.columns
-        probabilities = predict(self.spec.model, columns, parameters.astype(np.float32), self.held_out_features)
-        clipped = np.clip(probabilities, LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
-        return -np.where(self.held_out.labels == 1, np.log(clipped), np.log1p(-clipped))
+        """Of every held-out row."""
+        evaluation = self.model.evaluate(parameters.astype(np.float32), self.held_out_inputs)
+        return losses(self.held_out.labels, evaluation.probabilities)
 
 
 def _millionths(scores: Reals) -> Integers:
     return np.rint(scores * MICRO).astype(np.int64)
-
-
-def _tables(data: DemoData) -> tuple[list[Table], Table]:
-    """Hospitals' tables and the held-out one, through the files that nodes would read."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "rows.csv"
-
-        def through_file(frame: Frame) -> Table:
-            write_csv(frame, path)
-            return read_table(path, data.schema)
-
-        return [through_file(frame) for frame in data.hospitals], through_file(data.held_out[0])

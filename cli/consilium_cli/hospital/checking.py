@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from consilium_chain.data_schemas import TableSchema
 from consilium_chain.errors import SpecInvalid
 from consilium_chain.task_spec import TaskSpec, parse_task_spec
 from consilium_client.errors import WhichTask
@@ -30,11 +31,14 @@ def check_data(
     if data is None:  # with a file of its own, a table needs no home
         settings = HospitalHome.open(folder).settings
         data, mapping = settings.data, mapping or settings.mapping
-    raw = read_raw(data, spec.data, read_mapping(mapping, spec.data))
+    schema = spec.data
+    if not isinstance(schema, TableSchema):
+        raise NotImplementedError
+    raw = read_raw(data, schema, read_mapping(mapping, schema))
     console = Console(highlight=False)
     console.width = min(console.width, WIDTH)
     console.print(screen(profile(raw, spec)))
-    checked(raw, spec.data)
+    checked(raw, schema)
     console.print("[green]The table fits.[/green]")
 
 

@@ -13,9 +13,9 @@ from consilium_chain.views import Phase, Role
 from consilium_client.audit import AUDIT_FILE, AuditLog
 from consilium_client.config import HospitalSettings
 from consilium_client.errors import CertificateInvalid, NotApproved, NotConfirmed, WhichTask
+from consilium_client.examples import read_examples
 from consilium_client.home import Approval, HospitalHome, running_alone
-from consilium_client.mapping import read_mapping
-from consilium_client.tables import read_table
+from consilium_client.models import model_of
 from cryptography import x509
 from rich.console import Console
 
@@ -42,10 +42,10 @@ def join(folder: Path, number: int, place: Place, agreed: bool) -> None:
     print_task(console, task, state)
     print_verdict(console, policy, task.spec, state.operator)
     policy.require(task.spec, state.operator)
-    schema = task.spec.data
-    mapping = read_mapping(place.mapping or visit.settings.mapping, schema)
-    rows = read_table(place.data or visit.settings.data, schema, mapping=mapping).rows
-    console.print(f"[green]This hospital's table fits: {rows} rows.[/green]")
+    model_of(task.spec).require_installed()
+    mapping = place.mapping or visit.settings.mapping
+    rows = read_examples(place.data or visit.settings.data, task.spec.data, mapping).rows
+    console.print(f"[green]This hospital's data fit: {rows} rows.[/green]")
     authority = _certificate(place.ca_certificate)
     if not agreed and not (sys.stdin.isatty() and typer.confirm("\nTake part in it, and lock the bond?")):
         raise NotConfirmed(number)

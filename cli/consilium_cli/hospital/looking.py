@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.data_schemas import DataSchema, ImageSchema, TextSchema
 from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, SpecInvalid, SpecMismatch
 from consilium_chain.keystore import address_of
 from consilium_chain.ledger import Ledger
@@ -141,9 +142,16 @@ def _facts(task: JoinedTask, state: TaskState) -> list[tuple[str, str]]:
     ]
 
 
+def _data_in_words(data: DataSchema) -> str:
+    label = f"label {data.label} ({' or '.join(data.classes)})"
+    if isinstance(data, ImageSchema):
+        return f"images, {data.height} × {data.width} pixels{', in colour' if data.channels > 1 else ''}; {label}"
+    columns = ", ".join(name for name in data.used if name != data.label)
+    return f"{'texts in the column' if isinstance(data, TextSchema) else 'the columns'} {columns}; {label}"
+
+
 def _work(spec: TaskSpec) -> list[tuple[str, str]]:
     rounds, training, windows = spec.rounds, spec.training, spec.windows
-    names = ", ".join(feature.name for feature in spec.data.features)
     longest = windows.commit + windows.upload + 2 * windows.publish + windows.score + windows.reveal
     most = datetime.timedelta(seconds=longest * (rounds.rounds + 1))
     return [
@@ -151,7 +159,7 @@ def _work(spec: TaskSpec) -> list[tuple[str, str]]:
             "what runs",
             f"{spec.model.name}, {spec.parameters:,} parameters, of this installation: no code comes with it",
         ),
-        ("on the columns", f"{names}; label {spec.data.label} ({' or '.join(spec.data.classes)})"),
+        ("on", _data_in_words(spec.data)),
         (
             "training",
             f"{rounds.rounds} rounds of {training.epochs} epoch(s) in batches of {training.batch_size}, learning rate"

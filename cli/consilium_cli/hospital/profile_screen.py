@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from consilium_chain.task_spec import CategoryFeature
+from consilium_chain.data_schemas import CategoryFeature
 from consilium_client.errors import shortened
 from consilium_client.profile import ColumnProfile, Finding, Preview, Profile
 from rich import box

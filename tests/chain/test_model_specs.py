@@ -1,0 +1,75 @@
+"""Kinds of data and model families: which go together, and how many values an update has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from consilium_chain.task_spec import TaskSpec
+from pydantic import ValidationError
+
+CLASSES = ["no", "yes"]
+THIRTEEN = {
+    "features": [{"name": f"x{at}", "min": 0, "max": 1} for at in range(13)], "label": "y", "classes": CLASSES,
+}  # fmt: skip
+IMAGES = {"kind": "images", "height": 28, "width": 28, "classes": CLASSES}
+TEXTS = {"kind": "text", "label": "type", "classes": [f"class {at}" for at in range(9)]}
+LORA = {"name": "lora"}
+
+
+def task(data: dict[str, Any], model: dict[str, Any], **sections: Any) -> TaskSpec:
+    return TaskSpec.model_validate({"name": "a task", "data": data, "model": model, **sections})
+
+
+@pytest.mark.parametrize(
+    ("data", "model", "parameters"),
+    [
+        (THIRTEEN, {"name": "logistic"}, 14),
+        (THIRTEEN, {"name": "mlp", "hidden": [32, 16]}, 993),
+        ({**THIRTEEN, "classes": ["a", "b", "c"]}, {"name": "logistic"}, 42),
+        (IMAGES, {"name": "cnn"}, 160 + 4_640 + 18_496 + 65),
+        ({**IMAGES, "channels": 3}, {"name": "cnn", "channels": [4]}, 3 * 9 * 4 + 4 + 5),
+        # shared/data/YARDSTICKS.md counts the same by PEFT.
+        (TEXTS, LORA, 77_193),
+        ({**TEXTS, "classes": CLASSES}, {**LORA, "rank": 2}, 6 * 2 * 2 * 2 * 384 + 385),
+    ],
+)
+def test_an_update_has_as_many_values(data: dict[str, Any], model: dict[str, Any], parameters: int) -> None:
+    assert task(data, model).parameters == parameters
+
+
+def test_an_adapters_update_fits_six_blobs() -> None:
+    """Of six blobs a transaction. With all the hospitals that a task may have, each at the largest usual weight."""
+    most = {"max_hospitals": 256, "max_weight": 64}
+    assert task(TEXTS, LORA, update={"bits": 16}, rounds=most, judging={"max_voters": 8}).update_blobs == 3
+    assert task(TEXTS, LORA, update={"bits": 8}, rounds={"max_hospitals": 5, "max_weight": 64}).update_blobs == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "values"), [(THIRTEEN, 39), (IMAGES, 3), ({**IMAGES, "channels": 3}, 9), (TEXTS, 1)], ids=str
+)
+def test_round_0_sums_as_many_values(data: dict[str, Any], values: int) -> None:
+    model = {"table": {"name": "logistic"}, "images": {"name": "cnn"}, "text": LORA}[data.get("kind", "table")]
+    assert task(data, model).statistics_values == values
+
+
+@pytest.mark.parametrize(
+    ("data", "model", "said"),
+    [
+        (IMAGES, {"name": "logistic"}, "takes data of kind table, and the task's are images"),
+        (THIRTEEN, {"name": "cnn"}, "takes data of kind images, and the task's are table"),
+        (THIRTEEN, LORA, "takes data of kind text, and the task's are table"),
+        ({**IMAGES, "height": 8}, {"name": "cnn", "channels": [4] * 4}, "4 blocks halve 8 × 28 pixels to nothing"),
+        ({**IMAGES, "channels": 2}, {"name": "cnn"}, "data.images.channels"),
+        ({**IMAGES, "width": 513}, {"name": "cnn"}, "data.images.width"),
+        ({**TEXTS, "text": "type"}, LORA, "the texts' column and the label's are both type"),
+        (TEXTS, {**LORA, "max_tokens": 513}, "reads 512 tokens at most: lower max_tokens from 513"),
+        (TEXTS, {**LORA, "encoder": "somebody/else"}, "model.lora.encoder"),
+        (TEXTS, {**LORA, "rank": 0}, "model.lora.rank"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(data: dict[str, Any], model: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        task(data, model)
+    places = [".".join(map(str, fault["loc"])) + ": " + fault["msg"] for fault in caught.value.errors()]
+    assert said in "; ".join(places)

