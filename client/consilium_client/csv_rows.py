@@ -59,8 +59,8 @@ class CsvRows:
 
     def __init__(self, file: BinaryIO, path: Path, format_: FileFormat) -> None:
         self._path = path
-        _refuse_other_kinds(file, path, format_.encoding)
-        self._records = _records(_lines(file, path, format_.encoding), path, format_.delimiter)
+        refuse_other_kinds(file, path, format_.encoding)
+        self._records = _records(text_lines(file, path, format_.encoding), path, format_.delimiter)
         first = next(self._records, None)
         if first is None:
             raise DataFileEmpty(path)
@@ -82,7 +82,7 @@ class CsvRows:
             yield line, [cells[position] for position in positions]
 
 
-def _refuse_other_kinds(file: BinaryIO, path: Path, encoding: str) -> None:
+def refuse_other_kinds(file: BinaryIO, path: Path, encoding: str) -> None:
     start = file.read(16)
     file.seek(0)
     for magic, kind in _KINDS.items():
@@ -93,7 +93,7 @@ def _refuse_other_kinds(file: BinaryIO, path: Path, encoding: str) -> None:
         raise EncodingWrong(path, encoding, 1, 'the text is UTF-16 (some programs call it "Unicode")')
 
 
-def _lines(file: BinaryIO, path: Path, encoding: str) -> Iterator[str]:
+def text_lines(file: BinaryIO, path: Path, encoding: str) -> Iterator[str]:
     """Lines of text with their ends, whichever these are."""
     codec = "utf-8-sig" if encoding == "utf-8" else encoding  # spreadsheets put a byte order mark in front
     text = io.TextIOWrapper(file, codec, "surrogateescape", newline="")

@@ -1,10 +1,10 @@
 """Errors of the client room.
 
 ClientError
-├── DataError                   a table, or the mapping to it, is not what the task's schema asks for
+├── DataError                   examples, or the mapping to them, are not what the task's schema asks for
 │   ├── MappingInvalid          a mapping is malformed, or does not fit the task or the file
-│   ├── DataFileMissing         no readable file at the path
-│   ├── DataFileMalformed       the file is not CSV
+│   ├── DataFileMissing         nothing readable at the path
+│   ├── DataFileMalformed       the file is no CSV, or no text
 │   │   ├── FileKindWrong       it is of another kind: a spreadsheet, an archive, …
 │   │   ├── EncodingWrong       its text is not in the encoding that was said
 │   │   ├── NullByte            it holds a byte that no text has
@@ -25,10 +25,31 @@ ClientError
 │   │   │   └── DecimalMarkWrong    … but a number with the other decimal mark
 │   │   ├── ValueNotFinite      it says nan or inf, which is not the same as being empty
 │   │   ├── CodeUnknown         it holds a text that the mapping's codes do not have
-│   │   └── LabelOutOfSchema    a label is no class of the task's
+│   │   ├── LabelOutOfSchema    a label is no number of a class of the task's
+│   │   └── LabelUnknown        a label is no name of a class of the task's
+│   ├── FolderError             what is in a folder of examples is not as it should be: carries folder and name
+│   │   ├── ClassFolderUnknown  a folder's name is no class of the task's
+│   │   ├── FileUnexpected      a file or folder that is no example
+│   │   ├── NamesAlike          two names that read the same
+│   │   ├── ListedFileMissing   labels.csv names a file that is not there
+│   │   ├── ListedTwice         labels.csv names a file twice
+│   │   └── LeadsOutside        a link, or a name in labels.csv, leads out of the folder
+│   ├── ExampleError            one text or image is at fault: carries the path, and which one
+│   │   ├── TextEmpty           it has no letter
+│   │   ├── TextTooLong         it is longer than any that a model reads
+│   │   ├── TextIsNumber        a Parquet file's cell is a number
+│   │   ├── ImageEmpty          its file has no bytes
+│   │   ├── ImageKindWrong      its file is no PNG, JPEG, BMP or TIFF
+│   │   ├── ImageUnreadable     its file is damaged or cut off
+│   │   ├── ImageTooLarge       it has more pixels than are decoded
+│   │   ├── ImageInParts        its file holds several images
+│   │   ├── ImageTooDeep        it has more than 8 bits a channel
+│   │   ├── ImageColoursWrong   its colours are neither grey nor RGB
+│   │   └── ImageTransparent    not all of it is opaque
+│   ├── ArraysWrong             a NumPy archive does not hold the arrays that it should
 │   ├── OneClassOnly            every label is the same, where both classes are needed
 │   ├── TooFewRows              fewer rows than asked for
-│   └── TooManyRows             more rows than round 0 can count
+│   └── TooManyRows             more rows than round 0 can count, or memory is meant to hold
 ├── NodeError
 │   ├── FrameMalformed          bytes between relay and node are not a frame
 │   ├── RetreatMismatched       what a round's canaries are said to take back is not what the record gives
@@ -74,9 +95,9 @@ ClientError
     ├── UpdateNotFinite         parameters, or what a model makes of them, hold nan or inf
     └── ShapeMismatch           an array has another shape than the task gives it
 
-No message repeats a cell of anybody's table: messages end up in logs, and logs travel. They say line (of a Parquet
-file: row) and column, both counted from 1. For the same reason parsers here never chain the error of `float`, which
-quotes what it could not read.
+No message repeats a cell of anybody's table, a text or a pixel: messages end up in logs, and logs travel. They say
+line (of a Parquet file: row) and column, both counted from 1, or a file's name. For the same reason parsers here never
+chain the error of `float`, which quotes what it could not read.
 """
 
 from __future__ import annotations
@@ -93,7 +114,7 @@ class ClientError(Exception):
 
 
 class DataError(ClientError):
-    """A table is not what the task's schema asks for."""
+    """Examples are not what the task's schema asks for."""
 
 
 class MappingInvalid(DataError):
@@ -103,7 +124,7 @@ class MappingInvalid(DataError):
 class DataFileMissing(DataError):
     def __init__(self, path: Path, why: str = "there is no such file") -> None:
         self.path, self.why = path, why
-        super().__init__(f"cannot read {path}: {why}; pass the path of a CSV or Parquet file that this user may read")
+        super().__init__(f"cannot read {path}: {why}; pass the path of data that this user may read")
 
 
 class DataFileMalformed(DataError):
@@ -127,7 +148,7 @@ class FileKindWrong(DataFileMalformed):
     def __init__(self, path: Path, kind: str) -> None:
         self.kind = kind
         super().__init__(
-            path, f"this is {kind}, not CSV", way_out="open or unpack it, and save as CSV (UTF-8) or Parquet"
+            path, f"this is {kind}, not text", way_out="open or unpack it, and save as CSV (UTF-8) or Parquet"
         )
 
 
@@ -140,13 +161,15 @@ class EncodingWrong(DataFileMalformed):
             path,
             why or f"the text is not {encoding.upper()}",
             line,
-            "save it as UTF-8, or, where an older Windows program wrote it, say encoding under [file] of a mapping",
+            "save it as UTF-8, or, where an older Windows program wrote a table, encoding under [file] of a mapping",
         )
 
 
 class NullByte(DataFileMalformed):
     def __init__(self, path: Path, line: int) -> None:
-        super().__init__(path, "there is a zero byte, which no text has: the file is damaged or no text", line)
+        super().__init__(
+            path, "there is a zero byte, which no text has: the file is damaged or no text", line, "export it again"
+        )
 
 
 class LineTooLong(DataFileMalformed):
@@ -158,7 +181,7 @@ class LineTooLong(DataFileMalformed):
             path,
             f"a {what} has more than {at_most} characters",
             line,
-            "check that the file is a table; leave out columns of free text or images",
+            "check that the file is a table; leave out images and files in cells, and shorten texts",
         )
 
 
@@ -168,7 +191,7 @@ class QuoteNotClosed(DataFileMalformed):
     def __init__(self, path: Path, line: int) -> None:
         super().__init__(
             path,
-            "a quotation mark is opened in the row that begins here, and never closed",
+            "a quotation mark is opened in the row that begins here, and not closed in any length of a cell",
             line,
             'close it, or write a quotation mark that belongs to a text twice ("")',
         )
@@ -216,7 +239,7 @@ class ParquetUnreadable(DataError):
 class DataFileEmpty(DataError):
     def __init__(self, path: Path) -> None:
         self.path = path
-        super().__init__(f"{path} holds no rows; write a header line and at least one row below it")
+        super().__init__(f"{path} holds no rows; write a header line and at least one row below it, or fill the folder")
 
 
 class ColumnsWrong(DataError):
@@ -304,6 +327,131 @@ class LabelOutOfSchema(CellError):
     way_out = "write 0, 1 and so on or give the mapping codes for it, and remove rows without a label"
 
 
+class LabelUnknown(CellError):
+    fault = "the label is no name of the task's classes"
+    way_out = "write it as the task does, or give a mapping codes for the column, and remove rows without a label"
+
+
+class FolderError(DataError):
+    """`name`: of the file or folder at fault, within `path`. `line` of labels.csv, where that names it."""
+
+    fault: ClassVar[str]
+    way_out: ClassVar[str]
+
+    def __init__(self, path: Path, name: str, line: int | None = None) -> None:
+        self.path, self.name, self.line = path, name, line
+        listed = f" (labels.csv, line {line})" if line is not None else ""
+        super().__init__(f"{path / name}{listed}: {self.fault}; {self.way_out}")
+
+
+class ClassFolderUnknown(FolderError):
+    fault = "the folder's name is no class of the task's"
+    way_out = "name folders as the task names its classes, each with its examples, or list the files in a labels.csv"
+
+
+class FileUnexpected(FolderError):
+    fault = "this is no example of the task's"
+    way_out = (
+        "put texts (.txt) or images (.png, .jpg, .jpeg, .bmp, .tif, .tiff), as the task asks for, into a folder for"
+        " each class, or beside a labels.csv, and nothing else into these folders"
+    )
+
+
+class NamesAlike(FolderError):
+    fault = "another name beside this one reads the same"
+    way_out = "rename either, in letters that differ"
+
+
+class ListedFileMissing(FolderError):
+    fault = "the list names this file, and there is none"
+    way_out = "put it there, or correct or remove its line; names are relative to the folder of labels.csv, with /"
+
+
+class ListedTwice(FolderError):
+    fault = "the list names this file more than once"
+    way_out = "leave the line that is right"
+
+
+class LeadsOutside(FolderError):
+    fault = "this leads out of the folder"
+    way_out = "copy the file into the folder: only what is in it is read"
+
+
+class ExampleError(DataError):
+    """One text or image is at fault. `at`: its file's name within a folder, or its place in a file."""
+
+    fault: ClassVar[str]
+    way_out: ClassVar[str]
+
+    def __init__(self, path: Path, at: str) -> None:
+        self.path, self.at = path, at
+        super().__init__(f"{path}, {at}: {self.fault}; {self.way_out}")
+
+
+class TextEmpty(ExampleError):
+    fault = "there is no text"
+    way_out = "remove the row or the file, or export the text with it"
+
+
+class TextTooLong(ExampleError):
+    fault = "the text has more than 131,072 characters, hundreds of times what a model reads of one"
+    way_out = "keep the part that says most, or check that this is one text and not many"
+
+
+class TextIsNumber(ExampleError):
+    fault = "the cell is a number, where a text belongs"
+    way_out = "check which column this is, and export texts as texts"
+
+
+class ImageEmpty(ExampleError):
+    fault = "the file is empty"
+    way_out = "copy or export it again"
+
+
+class ImageKindWrong(ExampleError):
+    fault = "what is in the file is no PNG, JPEG, BMP or TIFF image, whatever its name says"
+    way_out = "export it as PNG"
+
+
+class ImageUnreadable(ExampleError):
+    fault = "the image is damaged or cut off"
+    way_out = "copy or export it again"
+
+
+class ImageTooLarge(ExampleError):
+    fault = "the image says that it has more than 67,108,864 pixels, and is not decoded"
+    way_out = "export it smaller, as a cut-out or scaled down"
+
+
+class ImageInParts(ExampleError):
+    fault = "the file holds several images: pages, or frames of an animation"
+    way_out = "export the one that counts as a PNG of its own"
+
+
+class ImageTooDeep(ExampleError):
+    fault = "the image has more than 8 bits a channel, and no one way to bring them to 8 suits all"
+    way_out = "export it with 8 bits a channel, in the window in which a reader would look at it"
+
+
+class ImageColoursWrong(ExampleError):
+    fault = "the image's colours are neither grey nor RGB (nor a palette of these)"
+    way_out = "export it as grey or RGB"
+
+
+class ImageTransparent(ExampleError):
+    fault = "parts of the image are transparent, and what is behind them is anybody's guess"
+    way_out = "export it without transparency"
+
+
+class ArraysWrong(DataError):
+    def __init__(self, path: Path, why: str) -> None:
+        self.path, self.why = path, why
+        super().__init__(
+            f"{path}: {why}; bring a folder of images, or a NumPy archive (.npz) of two arrays: images, uint8, (n,"
+            " height, width) or (n, height, width, 1 or 3), and labels, whole numbers (n,)"
+        )
+
+
 class OneClassOnly(DataError):
     def __init__(self, path: Path, label: str, present: int) -> None:
         self.path, self.label, self.present = path, label, present
@@ -322,8 +470,8 @@ class TooManyRows(DataError):
     def __init__(self, rows: int, at_most: int) -> None:
         self.rows, self.at_most = rows, at_most
         super().__init__(
-            f"the table has {rows} rows or more, and the most that one hospital may bring is {at_most};"
-            " draw a sample, or join as several hospitals"
+            f"there are {rows} rows or more, and the most that one hospital may bring is {at_most}; draw a sample, or"
+            " join as several hospitals"
         )
 
 

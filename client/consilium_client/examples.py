@@ -21,13 +21,15 @@ def read_examples(
 ) -> Examples:
     """What `path` (a file or a folder) holds for this schema; held-out data may not be of one class alone.
 
-    `mapping`: a file that says how the data's columns become the schema's. Raises DataError, MappingInvalid.
+    `mapping`: a file that says how the data's columns become the schema's; not looked at where there are no columns, as
+    in a folder. Raises DataError, MappingInvalid.
     """
     if isinstance(schema, TableSchema):
         return read_table(path, schema, mapping=read_mapping(mapping, schema), allow_one_class=allow_one_class)
     if isinstance(schema, ImageSchema):
         return read_images(path, schema, allow_one_class=allow_one_class)
-    return read_texts(path, schema, allow_one_class=allow_one_class)
+    columns = None if path.is_dir() else read_mapping(mapping, schema)
+    return read_texts(path, schema, columns, allow_one_class=allow_one_class)
 
 
 def joined(parts: Sequence[Examples]) -> Examples:

@@ -10,37 +10,32 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from collections.abc import Mapping as Mapped
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Literal, Protocol
+from typing import Literal
 
 import numpy as np
 from consilium_chain.data_schemas import CategoryFeature, Feature, TableSchema
 from consilium_chain.task_spec import STATISTICS_RANGE
 from numpy.typing import NDArray
 
-from consilium_client.cells import DEFAULT, Cell
-from consilium_client.csv_rows import CsvRows
+from consilium_client.cells import DEFAULT
+from consilium_client.columns import Rows, called, counted, opened, positions
 from consilium_client.errors import (
     CodeUnknown,
     ColumnAllMissing,
-    ColumnsWrong,
     DataFileEmpty,
     DataFileMissing,
-    HeaderMissing,
     LabelOutOfSchema,
-    MappingInvalid,
     OneClassOnly,
     TooFewRows,
     TooManyRows,
 )
-from consilium_client.mapping import FileFormat, Mapping
+from consilium_client.mapping import Mapping
 
 MOST_ROWS = int(STATISTICS_RANGE) - 1  # what round 0 can count
-PARQUET = (b"PAR1", b"PARE")  # the latter: with an encrypted footer
+CANONICAL = "<f8"  # of a value in `row_bytes`
 
 
 @dataclass(frozen=True)
@@ -60,6 +55,16 @@ class Table:
     @property
     def classes_present(self) -> tuple[int, ...]:
         return tuple(int(label) for label in np.unique(self.labels))
+
+    def row_bytes(self) -> Iterator[bytes]:
+        """Each row with its label in bytes, in order, the same on every machine; other rows, other bytes.
+
+        The label, little-endian in 4 bytes, then each feature in 8, with one NaN and one zero.
+        """
+        canonical = np.where(self.features == 0, 0.0, self.features).astype(CANONICAL)
+        canonical[np.isnan(canonical)] = np.nan
+        for label, row in zip(self.labels, canonical, strict=True):
+            yield int(label).to_bytes(4, "little") + row.tobytes()
 
 
 @dataclass(frozen=True)
@@ -107,7 +112,7 @@ def read_raw(path: Path, schema: TableSchema, mapping: Mapping | None = None) ->
     path = Path(path)
     try:
         with path.open("rb") as file:
-            return _read(_opened(file, path, mapping), path, schema, mapping)
+            return _read(opened(file, path, mapping), path, schema, mapping)
     except FileNotFoundError:
         why = "there is no such file"
     except OSError as error:
@@ -146,45 +151,18 @@ def _encode(values: NDArray[np.float64], feature: Feature) -> NDArray[np.float64
     return block
 
 
-class Rows(Protocol):
-    """An opened file: `width` columns, whose `names` it may say, and cells of those at positions, row by row."""
-
-    width: int
-    names: list[str] | None
-
-    @property
-    def kind(self) -> Literal["CSV", "Parquet"]: ...
-
-    def cells(self, positions: Sequence[int]) -> Iterator[tuple[int, Sequence[Cell]]]: ...
-
-
-def _opened(file: BinaryIO, path: Path, mapping: Mapping | None) -> Rows:
-    start = file.read(4)
-    file.seek(0)
-    if start not in PARQUET:
-        return CsvRows(file, path, mapping.file if mapping else FileFormat())
-    from consilium_client.parquet_rows import ParquetRows
-
-    if mapping and not mapping.file.header:
-        raise MappingInvalid(
-            f"{path} is Parquet, which names its columns; leave header = false out of the mapping, and name them"
-        )
-    return ParquetRows(file, path)
-
-
 def _read(rows: Rows, path: Path, schema: TableSchema, mapping: Mapping | None) -> RawTable:
     """The columns of one opened file, a row at a time; 8 bytes a value stay."""
     names = [*(feature.name for feature in schema.features), schema.label]
     wanted = {name: mapping.source(name) if mapping else name for name in names}
-    sources = {name: f"column {at}" if isinstance(at, int) else at for name, at in wanted.items()}
-    positions = _positions(rows, path, {name: at for name, at in wanted.items() if at is not None}, mapping is None)
-    columns = {name: array("d") for name in positions}
-    readings = {name: mapping.reading(name) if mapping else DEFAULT for name in positions}
-    into = [(name, readings[name].number, columns[name].append) for name in positions]
+    sources = called(wanted)
+    places = positions(rows, path, {name: at for name, at in wanted.items() if at is not None}, mapping is None)
+    columns = {name: array("d") for name in places}
+    readings = {name: mapping.reading(name) if mapping else DEFAULT for name in places}
+    into = [(name, readings[name].number, columns[name].append) for name in places]
     known = {CodeUnknown, *map(float, range(len(schema.classes)))}
-    counted: Literal["line", "row"] = "line" if rows.kind == "CSV" else "row"
     count = 0
-    for at, cells in rows.cells(list(positions.values())):
+    for at, cells in rows.cells(list(places.values())):
         count += 1
         if count > MOST_ROWS:
             raise TooManyRows(count, MOST_ROWS)
@@ -193,11 +171,11 @@ def _read(rows: Rows, path: Path, schema: TableSchema, mapping: Mapping | None) 
             if name == schema.label:
                 found = found if found in known else LabelOutOfSchema
             if not isinstance(found, float):
-                raise found(path, at, name, counted, sources[name] or "")
+                raise found(path, at, name, counted(rows), sources[name] or "")
             append(found)
     if count == 0:
         raise DataFileEmpty(path)
-    aside = [position for position in range(rows.width) if position not in positions.values()]
+    aside = [position for position in range(rows.width) if position not in places.values()]
     return RawTable(
         path=path,
         kind=rows.kind,
@@ -210,27 +188,3 @@ def _read(rows: Rows, path: Path, schema: TableSchema, mapping: Mapping | None) 
         left_aside=len(aside),
         left_aside_names=tuple(rows.names[position] for position in aside) if rows.names else (),
     )
-
-
-def _positions(rows: Rows, path: Path, wanted: Mapped[str, str | int], strict: bool) -> dict[str, int]:
-    """By column of the schema, where its column in the file is, from 0. `strict`: the file may have no others.
-
-    Raises HeaderMissing, ColumnsWrong.
-    """
-    if rows.names is None:
-        at = {name: position - 1 for name, position in wanted.items() if isinstance(position, int)}
-        missing = [f"column {position + 1}" for position in at.values() if position >= rows.width]
-        if missing:
-            raise ColumnsWrong(path, missing, [], [])
-        return at
-    counts = Counter(rows.names)
-    expected = [str(source) for source in wanted.values()]
-    missing = [name for name in expected if name not in counts]
-    unexpected = [name for name in counts if strict and name not in expected]
-    duplicate = [name for name in expected if counts[name] > 1]
-    if len(missing) == len(expected) and rows.kind == "CSV":
-        # Without a header line the first row would be quoted as "unexpected columns": a patient in a log.
-        raise HeaderMissing(path)
-    if missing or unexpected or duplicate:
-        raise ColumnsWrong(path, missing, unexpected, duplicate)
-    return {name: rows.names.index(str(source)) for name, source in wanted.items()}

@@ -15,6 +15,7 @@ import pytest
 from consilium_chain.data_schemas import CategoryFeature, NumericFeature, TableSchema
 from consilium_client.csv_rows import MOST_OF_CELL, MOST_OF_LINE
 from consilium_client.errors import (
+    ArraysWrong,
     CellError,
     CodeUnknown,
     ColumnAllMissing,
@@ -27,9 +28,12 @@ from consilium_client.errors import (
     DecimalMarkWrong,
     DelimiterWrong,
     EncodingWrong,
+    ExampleError,
     FileKindWrong,
+    FolderError,
     HeaderMissing,
     LabelOutOfSchema,
+    LabelUnknown,
     LineTooLong,
     LineWidthWrong,
     MappingInvalid,
@@ -220,9 +224,11 @@ def test_every_error_has_a_case_and_a_line_in_the_guide() -> None:
     def below(kind: type[DataError]) -> set[type[DataError]]:
         return {kind}.union(*map(below, kind.__subclasses__()))
 
-    roots = {DataError, CellError}
+    roots = {DataError, CellError, FolderError, ExampleError}
     known = below(DataError) - roots
-    assert {error for _, _, error, _ in CASES.values()} == known - {DataFileMissing, TooFewRows, OneClassOnly}
+    of_texts_and_images = {*below(FolderError), *below(ExampleError), ArraysWrong, LabelUnknown}
+    elsewhere = {DataFileMissing, TooFewRows, OneClassOnly} | of_texts_and_images
+    assert {error for _, _, error, _ in CASES.values()} == known - elsewhere
     guide = (Path(__file__).resolve().parents[2] / "docs" / "data.md").read_text()
     assert [kind.__name__ for kind in known if f"`{kind.__name__}`" not in guide] == []
 
