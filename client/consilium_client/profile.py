@@ -1,24 +1,16 @@
-"""What a hospital's owner should know of the table before it joins a task: how it was read, and what leaves the house.
-
-For the hospital's own screen: it holds values of its patients. Nothing of it goes into a journal; what a log might show
-by accident, a dataclass's representation, leaves the values out. Pure.
-"""
+"""A table's profile (`preview`): how its columns were read, and what may be wrong with them. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from consilium_chain.data_schemas import CategoryFeature, Feature, NumericFeature, TableSchema
-from consilium_chain.task_spec import STATISTICS_BITS, STATISTICS_RANGE, PrivacySpec, TaskSpec
-from consilium_zk.constants import BYTES_PER_BLOB
-from consilium_zk.quantise import Quantiser
+from consilium_chain.task_spec import TaskSpec
 from numpy.typing import NDArray
 
-from consilium_client.standardise import sums_of
+from consilium_client.preview import ONE_CLASS, Finding, Profile, classes_of, preview_of
 from consilium_client.tables import RawTable, Table, encoded
 
 MOSTLY = 0.5
@@ -34,18 +26,8 @@ class Concern(StrEnum):
     UNKNOWN_CODES = "codes that the task does not know, which count as missing: give the mapping codes for them"
     ZEROS = 'zeros that look like missing values: if they are, add "0" to the column\'s missing in the mapping'
     CONSTANT = "all values are the same"
-    ONE_CLASS = "all labels are the same: the model can learn little here, and voters need both classes"
+    ONE_CLASS = ONE_CLASS
     DUPLICATES = "rows that repeat an earlier one: check that the export lists each patient once"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """`count` of `of` rows are a concern, in a column of the task's (None: in the table as a whole)."""
-
-    concern: Concern
-    column: str | None
-    count: int
-    of: int
 
 
 @dataclass(frozen=True)
@@ -69,102 +51,39 @@ class ColumnProfile:
 
 
 @dataclass(frozen=True)
-class Statistic:
-    """What round 0 sums of one encoded column: values that are known, Σu and Σu² of them, u in [0, 1]."""
+class TableProfile(Profile):
+    things = "rows"
 
-    column: str
-    known: float = field(repr=False)
-    total: float = field(repr=False)
-    squares: float = field(repr=False)
-
-
-@dataclass(frozen=True)
-class Preview:
-    """What is computed from the table and leaves the hospital: round 0's statistics, then an update in each round.
-
-    `statistics` are rounded to multiples of `step`; there are none in a private task, whose round 0 is the schema's. An
-    update is `parameters` values, clipped to the norm `clip_norm`
-    and rounded to `bits` bits in ± `value_range`. Both travel in blobs; `masked` ones nobody can read alone.
-    """
-
-    statistics: tuple[Statistic, ...]
-    step: float
-    statistics_blobs: int
-    rounds: int
-    parameters: int
-    bits: int
-    value_range: float
-    clip_norm: float
-    update_blobs: int
-    masked: bool
-    privacy: PrivacySpec | None = None
-
-    @property
-    def statistics_bytes(self) -> int:
-        return self.statistics_blobs * BYTES_PER_BLOB
-
-    @property
-    def update_bytes(self) -> int:
-        """Of one round."""
-        return self.update_blobs * BYTES_PER_BLOB
-
-
-@dataclass(frozen=True)
-class Profile:
-    """`classes`: name and rows of each. `duplicates`: rows that equal an earlier one."""
-
-    path: Path
-    kind: Literal["CSV", "Parquet"]
-    rows: int
     columns: tuple[ColumnProfile, ...]
-    label: str
-    label_source: str | None
-    classes: tuple[tuple[str, int], ...] = field(repr=False)
-    left_aside: int
-    left_aside_names: tuple[str, ...]
-    duplicates: int
-    findings: tuple[Finding, ...]
-    preview: Preview
 
 
-def profile(raw: RawTable, spec: TaskSpec) -> Profile:
+def profile(raw: RawTable, spec: TaskSpec) -> TableProfile:
     """What a table (read by `read_raw` with the task's schema) is, and what the task will compute from it."""
     schema = spec.data
     assert isinstance(schema, TableSchema)
     table = encoded(raw, schema)
     columns = tuple(_column(feature, raw) for feature in schema.features)
-    counts = np.bincount(table.labels, minlength=len(schema.classes))
-    duplicates = _duplicates(table)
+    classes = classes_of(table.labels, schema)
+    repeated = _duplicates(table)
     findings = [finding for column in columns for finding in _findings(column, raw.values[column.feature.name])]
-    if raw.rows in counts:
+    if raw.rows in dict(classes).values():
         findings.append(Finding(Concern.ONE_CLASS, schema.label, raw.rows, raw.rows))
-    if duplicates:
-        findings.append(Finding(Concern.DUPLICATES, None, duplicates, raw.rows))
-    return Profile(
+    if repeated:
+        findings.append(Finding(Concern.DUPLICATES, None, repeated, raw.rows))
+    return TableProfile(
         path=raw.path,
         kind=raw.kind,
         rows=raw.rows,
-        columns=columns,
         label=schema.label,
         label_source=raw.sources[schema.label],
-        classes=tuple(zip(schema.classes, map(int, counts), strict=True)),
+        classes=classes,
         left_aside=raw.left_aside,
         left_aside_names=raw.left_aside_names,
-        duplicates=duplicates,
+        repeated=repeated,
         findings=tuple(findings),
-        preview=_preview(table, schema, spec),
+        preview=preview_of(table, spec),
+        columns=columns,
     )
-
-
-def encoded_columns(schema: TableSchema) -> list[str]:
-    """Names of the encoded columns, in their order: a code's is its feature's with the value."""
-    names = []
-    for feature in schema.features:
-        if isinstance(feature, CategoryFeature):
-            names += [f"{feature.name} = {value:g}" for value in feature.values[1:]]
-        else:
-            names.append(feature.name)
-    return names
 
 
 def _column(feature: Feature, raw: RawTable) -> ColumnProfile:
@@ -224,24 +143,3 @@ def _zeros(known: NDArray[np.float64]) -> int:
 def _duplicates(table: Table) -> int:
     rows = np.column_stack([np.nan_to_num(table.features, nan=-1.0), table.labels])
     return table.rows - len(np.unique(rows, axis=0))
-
-
-def _preview(table: Table, schema: TableSchema, spec: TaskSpec) -> Preview:
-    statistics: tuple[Statistic, ...] = ()
-    if spec.privacy is None:
-        sums = sums_of(table, schema).reshape(3, -1)
-        names = encoded_columns(schema)
-        statistics = tuple(Statistic(name, *map(float, column)) for name, column in zip(names, sums.T, strict=True))
-    return Preview(
-        statistics=statistics,
-        step=Quantiser(STATISTICS_BITS, STATISTICS_RANGE).step,
-        statistics_blobs=spec.statistics_blobs,
-        rounds=spec.rounds.rounds,
-        parameters=spec.parameters,
-        bits=spec.update.bits,
-        value_range=spec.update.value_range,
-        clip_norm=spec.update.clip_norm,
-        update_blobs=spec.update_blobs,
-        masked=spec.update.masked,
-        privacy=spec.privacy,
-    )

@@ -10,7 +10,8 @@ import pytest
 from consilium_chain.task_spec import TaskSpec, parse_task_spec
 from consilium_cli.hospital.profile_screen import WIDTH, screen
 from consilium_client.mapping import parse_mapping
-from consilium_client.profile import Concern, Finding, Profile, profile
+from consilium_client.preview import Finding
+from consilium_client.profile import Concern, TableProfile, profile
 from consilium_client.standardise import sums_of
 from consilium_client.tables import encoded, read_raw
 from hypothesis import given
@@ -40,7 +41,7 @@ rounds = 7
 )
 
 
-def read(tmp_path: Path, content: str, mapping: str = "", spec: TaskSpec = SPEC) -> Profile:
+def read(tmp_path: Path, content: str, mapping: str = "", spec: TaskSpec = SPEC) -> TableProfile:
     path = tmp_path / "table.csv"
     path.write_text(content)
     return profile(read_raw(path, spec.data, parse_mapping(mapping.encode(), spec.data)), spec)
@@ -54,14 +55,14 @@ HEAD = "age,chol,oldpeak,pain,ill\n"
 GOOD = "".join(rows(age=40 + i, chol=190 + 7 * i, oldpeak=i / 10, pain=i % 3 + 1, ill=i % 2) for i in range(20))
 
 
-def concerns(found: Profile) -> list[tuple[Concern, str | None, int, int]]:
+def concerns(found: TableProfile) -> list[tuple[Concern, str | None, int, int]]:
     return [(one.concern, one.column, one.count, one.of) for one in found.findings]
 
 
 def test_good_table_is_of_no_concern(tmp_path: Path) -> None:
     found = read(tmp_path, HEAD + GOOD)
     assert found.findings == ()
-    assert (found.rows, found.duplicates, found.left_aside) == (20, 0, 0)
+    assert (found.rows, found.repeated, found.left_aside) == (20, 0, 0)
     assert found.classes == (("healthy", 10), ("ill", 10))
     age = found.columns[0]
     assert (age.smallest, age.mean, age.largest, age.missing, age.outside) == (40, 49.5, 59, 0, 0)
@@ -163,7 +164,7 @@ def test_representation_holds_no_values(tmp_path: Path) -> None:
     assert [value for value in ("31.4159", "1.4142", str(10 / 21), "('ill', 11)") if value in shown] == []
 
 
-def said(found: Profile) -> str:
+def said(found: TableProfile) -> str:
     console = Console(width=WIDTH, file=io.StringIO(), record=True)
     console.print(screen(found))
     return console.export_text()

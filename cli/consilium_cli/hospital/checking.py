@@ -1,17 +1,22 @@
-"""`consilium hospital check-data`: a table held against a task, before or without saying yes to it."""
+"""`consilium hospital check-data`: a hospital's data held against a task, before or without saying yes to it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from consilium_chain.data_schemas import TableSchema
+from consilium_chain.data_schemas import ImageSchema, TableSchema
 from consilium_chain.errors import SpecInvalid
 from consilium_chain.task_spec import TaskSpec, parse_task_spec
 from consilium_client.errors import WhichTask
 from consilium_client.home import HospitalHome
+from consilium_client.images import read_raw_images
 from consilium_client.mapping import read_mapping
+from consilium_client.preview import Profile
 from consilium_client.profile import profile
+from consilium_client.profile_images import profile_images
+from consilium_client.profile_texts import profile_texts
 from consilium_client.tables import checked, read_raw
+from consilium_client.texts import read_raw_texts
 from rich.console import Console
 
 from consilium_cli.hospital.looking import Visit
@@ -21,25 +26,33 @@ from consilium_cli.hospital.profile_screen import WIDTH, screen
 def check_data(
     folder: Path, number: int | None, task_file: Path | None, data: Path | None, mapping: Path | None
 ) -> None:
-    """Shows the table first, then raises what is wrong with it, if something is."""
+    """Shows what can be read first, then raises what is wrong with it, if something is."""
     if task_file is not None:
         spec = _spec_in(task_file)
     elif number is not None:
         spec = Visit.of(folder).task(number).spec
     else:
         raise WhichTask(HospitalHome.open(folder).approved_tasks())
-    if data is None:  # with a file of its own, a table needs no home
+    if data is None or task_file is None:  # with files of both, no home is needed
         settings = HospitalHome.open(folder).settings
-        data, mapping = settings.data, mapping or settings.mapping
-    schema = spec.data
-    if not isinstance(schema, TableSchema):
-        raise NotImplementedError
-    raw = read_raw(data, schema, read_mapping(mapping, schema))
+        data, mapping = data or settings.data, mapping or settings.mapping
     console = Console(highlight=False)
     console.width = min(console.width, WIDTH)
-    console.print(screen(profile(raw, spec)))
-    checked(raw, schema)
-    console.print("[green]The table fits.[/green]")
+    schema = spec.data
+    if isinstance(schema, TableSchema):
+        raw = read_raw(data, schema, read_mapping(mapping, schema))
+        console.print(screen(profile(raw, spec)))
+        checked(raw, schema)
+        console.print("[green]The table fits.[/green]")
+        return
+    found: Profile
+    if isinstance(schema, ImageSchema):
+        found = profile_images(read_raw_images(data, schema), spec)
+    else:
+        columns = None if data.is_dir() else read_mapping(mapping, schema)
+        found = profile_texts(read_raw_texts(data, schema, columns), spec)
+    console.print(screen(found))
+    console.print(f"[green]The {found.things} fit.[/green]")
 
 
 def _spec_in(path: Path) -> TaskSpec:

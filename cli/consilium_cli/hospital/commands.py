@@ -16,7 +16,9 @@ HomeOption = Annotated[
     Path, typer.Option("--home", envvar="CONSILIUM_HOSPITAL_HOME", help="folder with this hospital's key and settings")
 ]
 TaskArgument = Annotated[int, typer.Argument(min=1, metavar="TASK", help="number of the task")]
-DataOption = Annotated[Path | None, typer.Option(help="a table for this task; by default the home's")]
+DataOption = Annotated[
+    Path | None, typer.Option(help="a table, or a folder of texts or images, for this task; by default the home's")
+]
 MappingOption = Annotated[
     Path | None, typer.Option(help="how its columns become the task's, TOML (docs/data.md); by default the home's")
 ]
@@ -31,7 +33,9 @@ def init(
         Path | None, typer.Option(help="the contracts' addresses, JSON; copied into the home")
     ] = None,
     artifacts: Annotated[Path | None, typer.Option(help="folder of the artifact store")] = None,
-    data: Annotated[Path | None, typer.Option(help="table with this hospital's rows, CSV or Parquet")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="this hospital's table, CSV or Parquet, or its folder of texts or images")
+    ] = None,
     mapping: Annotated[
         Path | None, typer.Option(help="how its columns become tasks' columns, TOML (docs/data.md)")
     ] = None,
@@ -95,7 +99,7 @@ def check_data(
     data: DataOption = None,
     mapping: MappingOption = None,
 ) -> None:
-    """What a table looks like to a task, and exactly what would be computed from it. Nothing leaves this machine."""
+    """What data look like to a task, and exactly what would be computed from them. Nothing leaves this machine."""
     from consilium_cli.hospital import checking
 
     checking.check_data(home, task, task_file, data, mapping)

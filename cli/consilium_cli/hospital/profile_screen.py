@@ -1,10 +1,13 @@
-"""A table's profile on the hospital's own screen: what was read, what may be wrong with it, and what would leave."""
+"""A profile on the hospital's own screen: what was read, what may be wrong with it, and what would leave."""
 
 from __future__ import annotations
 
 from consilium_chain.data_schemas import CategoryFeature
 from consilium_client.errors import shortened
-from consilium_client.profile import ColumnProfile, Finding, Preview, Profile
+from consilium_client.preview import Finding, Preview, Profile
+from consilium_client.profile import ColumnProfile, TableProfile
+from consilium_client.profile_images import ImageProfile
+from consilium_client.profile_texts import TextProfile
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -12,34 +15,60 @@ from rich.text import Text
 
 WIDTH = 100
 TITLE = "bold"
+NEVER = {
+    "rows": "the file: its rows and cells, its codes, the names of its columns",
+    "texts": "the texts: their words and letters, the names of files and columns",
+    "images": "the images: their pixels, their sizes, the names of files",
+}
+ONE = {"rows": "a row", "texts": "a text", "images": "an image"}
+UNSCALED = {
+    "rows": "the task scales by its schema's ranges",
+    "texts": "the task scales nothing",
+    "images": "the task scales as if all shades were as likely",
+}
+COUNTED = {"rows": "encoded column", "images": "channel"}
+SHADES = {
+    "rows": "u is a value in its range, from 0 to 1",
+    "images": "u is an image's mean shade, u² its mean squared shade, from 0 to 1",
+}
 
 
 def screen(profile: Profile) -> RenderableType:
     """Made for `WIDTH` columns; shows values of the hospital's patients, so print it to a terminal and to no log."""
     return Group(
         _heading(profile),
-        Text("\nThe task's columns, in its own units", TITLE),
-        _columns(profile),
+        *_body(profile),
         _findings(profile),
-        *([] if profile.preview.privacy else _round_0(profile.preview)),
+        *(_round_0(profile) if profile.preview.statistics else []),
         Text("\nWhat leaves this hospital", TITLE),
         _leaves(profile),
     )
 
 
 def _heading(profile: Profile) -> Text:
-    text = Text.assemble((str(profile.path), TITLE), f" ({profile.kind}): {profile.rows:,} rows")
+    text = Text.assemble((str(profile.path), TITLE), f" ({profile.kind}): {profile.rows:,} {profile.things}")
     shares = ", ".join(f"{count:,} {name} ({_share(count, profile.rows)})" for name, count in profile.classes)
-    text.append(f"\nlabel {profile.label}{_called(profile.label, profile.label_source)}: {shares}")
-    if profile.duplicates:
-        text.append(f"\nrows that repeat an earlier one: {profile.duplicates:,}")
+    of_column = f"label {profile.label}{_called(profile.label, profile.label_source)}"
+    text.append(f"\n{of_column if profile.label_source else 'classes'}: {shares}")
+    if profile.repeated:
+        text.append(f"\n{profile.things} that repeat an earlier one: {profile.repeated:,}")
     if profile.left_aside:
+        of = "files, which its list does not name" if profile.kind == "folder" else "of the file's columns"
         names = f" ({shortened(profile.left_aside_names)})" if profile.left_aside_names else ""
-        text.append(f"\nleft aside, unread: {profile.left_aside} of the file's columns{names}")
+        text.append(f"\nleft aside, unread: {profile.left_aside:,} {of}{names}")
     return text
 
 
-def _columns(profile: Profile) -> Table:
+def _body(profile: Profile) -> list[RenderableType]:
+    if isinstance(profile, TableProfile):
+        return [Text("\nThe task's columns, in its own units", TITLE), _columns(profile)]
+    if isinstance(profile, TextProfile):
+        return [Text("\nHow long they are", TITLE), *_lengths(profile)]
+    assert isinstance(profile, ImageProfile)
+    return [Text("\nHow large they are, and how bright", TITLE), *_sizes(profile)]
+
+
+def _columns(profile: TableProfile) -> Table:
     table = Table(box=box.SIMPLE_HEAD)
     for title in ("column", "in the file", "the task knows"):
         table.add_column(title, overflow="fold")
@@ -63,12 +92,38 @@ def _known(column: ColumnProfile) -> str:
     return f"{column.feature.min:g} to {column.feature.max:g}"
 
 
+def _lengths(profile: TextProfile) -> list[RenderableType]:
+    table = _spread("shortest", "median", "longest")
+    for name, of in (("words", profile.words), ("characters", profile.characters)):
+        table.add_row(name, f"{of.shortest:,}", f"{of.median:,g}", f"{of.longest:,}")
+    if profile.tokens is None:
+        return [table]
+    return [table, Text(f"  The model reads the first {profile.tokens:,} tokens of a text; a word is one or more.\n")]
+
+
+def _sizes(profile: ImageProfile) -> list[RenderableType]:
+    table = _spread("smallest", "median", "largest")
+    table.add_row("height × width, pixels", *(f"{height:,} × {width:,}" for height, width in profile.sizes))
+    table.add_row("mean shade, 0 (black) to 255", *(f"{shade:.0f}" for shade in profile.shades))
+    height, width = profile.size
+    colours = "in grey" if profile.channels == 1 else "in colour"
+    return [table, Text(f"  The task has them brought to {height:,} × {width:,} pixels, {colours}.\n")]
+
+
+def _spread(*titles: str) -> Table:
+    table = Table("", box=box.SIMPLE_HEAD)
+    for title in titles:
+        table.add_column(title, justify="right", no_wrap=True)
+    return table
+
+
 def _findings(profile: Profile) -> RenderableType:
     if not profile.findings:
-        return Text("Nothing seems to be wrong with it", style="green")
+        return Text(f"Nothing seems to be wrong with {'it' if profile.things == 'rows' else 'them'}", style="green")
     grid = Table.grid(padding=(0, 2))
     for finding in profile.findings:
-        grid.add_row("", Text(finding.column or "rows", "yellow"), Text(_said(finding), overflow="fold"))
+        words = Text(_said(finding), overflow="fold")
+        grid.add_row("", Text(finding.column or profile.things, "yellow"), words)
     return Group(Text("To look at", TITLE), grid)
 
 
@@ -76,51 +131,57 @@ def _said(finding: Finding) -> str:
     return f"{finding.count:,} of {finding.of:,}: {finding.concern}"
 
 
-def _round_0(preview: Preview) -> list[RenderableType]:
+def _round_0(profile: Profile) -> list[RenderableType]:
+    things = profile.things
     return [
-        Text("\nRound 0: what is computed from these rows, so that all hospitals scale alike", TITLE),
-        _statistics(preview),
-        Text("  u is a value in its range, from 0 to 1. These numbers are shown here alone."),
+        Text(f"\nRound 0: what is computed from these {things}, so that all hospitals scale alike", TITLE),
+        _statistics(profile),
+        Text(f"  {SHADES[things]}. These numbers are shown here alone."),
     ]
 
 
-def _statistics(preview: Preview) -> Table:
+def _statistics(profile: Profile) -> Table:
     table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("encoded column", overflow="fold")
-    for title in ("rows with a value", "Σu", "Σu²"):
+    table.add_column(COUNTED[profile.things], overflow="fold")
+    for title in ("rows with a value" if profile.things == "rows" else profile.things, "Σu", "Σu²"):
         table.add_column(title, justify="right", no_wrap=True)
-    for one in preview.statistics:
+    for one in profile.preview.statistics:
         table.add_row(Text(one.column), f"{one.known:,.0f}", f"{one.total:,.4f}", f"{one.squares:,.4f}")
     return table
 
 
 def _leaves(profile: Profile) -> Table:
-    preview = profile.preview
+    preview, things = profile.preview, profile.things
     seen = (
         "masked: nobody else can read it; the sum over a cohort's hospitals is public"
         if preview.masked
         else "NOT masked: the aggregator reads it; the sum over a cohort's hospitals is public"
     )
-    grid = Table.grid(padding=(0, 2))
-    grid.add_row("", "on joining", f"the number of rows, {profile.rows:,}, in public: it gives this hospital's weight")
-    if preview.privacy is None:
-        words = f"the {3 * len(preview.statistics)} sums above, rounded to multiples of {preview.step:.2g};"
-        words += f" {_blobs(preview.statistics_blobs, preview.statistics_bytes)}; {seen}"
-        noise = ""
-    else:
-        words = "nothing of these rows: the task scales by its schema's ranges"
+    noise = ""
+    if preview.privacy is not None:
         bound = f"epsilon {preview.privacy.epsilon:g} at delta {preview.privacy.delta:g}"
-        noise = f" with noise, so that all rounds together cost a row {bound} at most;"
-    grid.add_row("", "round 0", words)
+        noise = f" with noise, so that all rounds together cost {ONE[things]} {bound} at most;"
+    grid = Table.grid(padding=(0, 2))
+    count = f"the number of {things}, {profile.rows:,}"
+    grid.add_row("", "on joining", f"{count}, in public: it gives this hospital's weight")
+    grid.add_row("", "round 0", _leaves_in_round_0(preview, things, count, seen))
     grid.add_row(
         "",
         f"rounds 1 to {preview.rounds}" if preview.rounds > 1 else "round 1",
-        f"the change of {preview.parameters:,} parameters by training on these rows,{noise} clipped to a norm of"
+        f"the change of {preview.parameters:,} parameters by training on these {things},{noise} clipped to a norm of"
         f" {preview.clip_norm:g}, rounded to {preview.bits} bits in ±{preview.value_range:g};"
         f" {_blobs(preview.update_blobs, preview.update_bytes)} each; {seen}",
     )
-    grid.add_row("", "never", "the file: its rows and cells, its codes, the names of its columns")
+    grid.add_row("", "never", NEVER[things])
     return grid
+
+
+def _leaves_in_round_0(preview: Preview, things: str, count: str, seen: str) -> str:
+    if preview.privacy is not None:
+        return f"nothing of these {things}: {UNSCALED[things]}"
+    if preview.statistics:
+        count = f"the {3 * len(preview.statistics)} sums above, rounded to multiples of {preview.step:.2g}"
+    return f"{count}; {_blobs(preview.statistics_blobs, preview.statistics_bytes)}; {seen}"
 
 
 def _blobs(count: int, size: int) -> str:
