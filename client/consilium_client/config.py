@@ -39,6 +39,15 @@ class HospitalAccountSettings(NodeSettings):
         Path | None, Field(description="how the file's columns become the schema's; see docs/data.md")
     ] = None
     seed: Annotated[int, Field(ge=0, description="seed of batch orders")] = 0
+    held_out: Annotated[
+        float,
+        Field(
+            ge=0,
+            le=0.5,
+            description="share of the rows that is kept from training, to see on the node's screen what each model is"
+            " worth here; the same rows after the next export",
+        ),
+    ] = 0.0
     device: Annotated[Literal["cpu", "cuda"], Field(description="where models are trained")] = "cpu"
     commits: Annotated[
         Literal["relayed", "own"],

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
 from consilium_chain.data_schemas import DataSchema, ImageSchema, TableSchema
+from numpy.typing import NDArray
 
 from consilium_client.images import ImageSet, read_images
 from consilium_client.mapping import read_mapping
@@ -30,6 +32,15 @@ def read_examples(
         return read_images(path, schema, allow_one_class=allow_one_class)
     columns = None if path.is_dir() else read_mapping(mapping, schema)
     return read_texts(path, schema, columns, allow_one_class=allow_one_class)
+
+
+def chosen(examples: Examples, which: NDArray[np.bool_]) -> Examples:
+    """Those of `which` (n,), in their order."""
+    if isinstance(examples, Table):
+        return Table(examples.features[which], examples.labels[which])
+    if isinstance(examples, ImageSet):
+        return ImageSet(examples.pixels[which], examples.labels[which])
+    return TextSet(tuple(compress(examples.texts, which)), examples.labels[which])
 
 
 def joined(parts: Sequence[Examples]) -> Examples:

@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.errors import ChainError, ChainUnreachable, Refused, TransactionRejected
+from consilium_chain.errors import ChainError, ChainUnreachable, KeystoreError, Refused, TransactionRejected
 from consilium_chain.journal import emit, hint
+from consilium_chain.keystore import read_private_file, write_private_file
 from consilium_chain.ledger import NO_KEY, CommittedUpdate, Ledger
 from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.rounds import blaming_step
@@ -44,15 +45,24 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_ran
 from consilium_client.audit import AUDIT_FILE, AuditLog
 from consilium_client.config import HospitalSettings
 from consilium_client.consent import Policy, read_policy
-from consilium_client.errors import ApprovalStale, AuditError, ClientError, FrameMalformed, PendingUpdateLost
+from consilium_client.errors import (
+    ApprovalStale,
+    AuditError,
+    ClientError,
+    FrameMalformed,
+    PendingUpdateLost,
+    TooFewRows,
+)
 from consilium_client.examples import Examples, read_examples
 from consilium_client.home import is_paused, running_alone
 from consilium_client.masking import Accused, Masking
+from consilium_client.metrics import accuracy, log_loss
 from consilium_client.models import Inputs, Model, Vector, model_of
 from consilium_client.pending import PendingUpdate, PendingUpdates
 from consilium_client.relay.processes import RelayProcesses
 from consilium_client.relay.wire import RoundReply, RoundRequest, receive_request, send_reply
 from consilium_client.replay import PublicRecord
+from consilium_client.split import LEAST_SALT, split
 from consilium_client.standardise import public_sums, sums_of
 from consilium_client.task import JoinedTask, load_task
 from consilium_client.training import require_device, train
@@ -72,6 +82,7 @@ WHEN = {
     Part.ANSWER: (Phase.PUBLISHING,),
 }
 JUDGED = (Phase.DRAWING, Phase.SCORING, Phase.REVEALING)
+SALT_FILE = "split.salt"  # of the hospital's home; who has it, and a patient's row, knows on which side it is
 LONGEST_WAIT = 60.0  # seconds between two tries of a chain node that does not answer
 RESUMABLE = (Phase.COMMITTING, Phase.UPLOADING, Phase.PUBLISHING)
 
@@ -105,7 +116,7 @@ class HospitalNode:
         self.store = ArtifactStore(settings.artifacts)
         self.task: JoinedTask = load_task(self.ledger, self.store, settings.task)
         self.policy: Policy = self.consent()
-        self.examples: Examples = self.read_data()
+        self.examples, self.own_test = self._split(self.read_data())
         self.model: Model = model_of(self.task.spec)
         self.model.require_installed()
         require_device(settings.device)
@@ -141,6 +152,22 @@ class HospitalNode:
 
     def read_data(self) -> Examples:
         return read_examples(self.settings.data, self.task.spec.data, self.settings.mapping)
+
+    def _split(self, examples: Examples) -> tuple[Examples, Examples | None]:
+        """What is trained on, and what is kept from it. Raises TooFewRows."""
+        if self.settings.held_out == 0:
+            return examples, None
+        path = self.settings.home / SALT_FILE
+        if not path.exists():
+            write_private_file(path, secrets.token_hex(LEAST_SALT))
+        try:
+            salt = bytes.fromhex(read_private_file(path))
+        except ValueError:  # which would quote it
+            raise KeystoreError(f"{path} is not the {2 * LEAST_SALT} hexadecimal digits that were written") from None
+        kept, out = split(examples, self.settings.held_out, salt)
+        if kept.rows == 0:
+            raise TooFewRows(0, 1)
+        return kept, out if out.rows else None
 
     def _private_rounds(self) -> PrivateRounds | None:
         """Raises EpsilonUnreachable."""
@@ -338,10 +365,30 @@ class HospitalNode:
         if state.phase not in JUDGED or state.round in (self._read_ahead, self.task.params.rounds):
             return
         self._read_ahead = state.round
+        self._show_worth(state.round)
         try:
             self.record.sums.read_ahead(state.round, self.ledger.round_state(self.task.number, state.round))
         except ROUND_ERRORS as error:
             emit("sums-missing", round=state.round, error=type(error).__name__)
+
+    def _show_worth(self, round_: int) -> None:
+        """For the eyes of whoever sits before the node: what the round's base is worth on this hospital's own rows."""
+        if self.own_test is None or round_ == STATISTICS_ROUND:
+            return
+        try:
+            inputs = self.model.inputs(self.own_test, self.record.statistics())
+            likely = self.model.evaluate(self.record.base(round_), inputs).probabilities
+        except ROUND_ERRORS as error:
+            emit("sums-missing", round=round_, error=type(error).__name__)
+            return
+        labels = self.own_test.labels
+        hint(
+            "worth",
+            round=round_,
+            rows=len(labels),
+            accuracy=accuracy(labels, likely),
+            log_loss=log_loss(labels, likely),
+        )
 
     def _active(self, state: TaskState) -> bool:
         return bool(state.active_hospitals >> self.index & 1)

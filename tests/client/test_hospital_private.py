@@ -5,7 +5,7 @@ standardise by is nobody's rows.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,9 @@ import pytest
 import tomli_w
 from chain_driver import LocalChain, TaskDriver, Update
 from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.errors import KeystoreError
+from consilium_chain.journal import told_to
+from consilium_chain.keystore import write_private_file
 from consilium_chain.ledger import CommittedUpdate, Ledger
 from consilium_chain.proposal import task_params
 from consilium_chain.publishing import PublishedCohort
@@ -254,3 +257,38 @@ def test_a_hospital_with_a_limit_takes_no_part_in_tasks_without_privacy(
         task.start(0, max_epsilon=8.0)
     assert len(caught.value.objections) == 1
     assert task.start(0).private is None
+
+
+def test_rows_held_out_are_not_trained_on_and_show_what_each_base_is_worth(
+    task: PrivateTask, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task.start(0), task.start(1)
+    task.join(rows=ROWS).first_round()
+    settings = task.homes[0].model_copy(update={"held_out": 0.4})
+    node, again = HospitalNode(settings), HospitalNode(settings)
+    assert node.own_test is not None
+    assert again.own_test is not None
+    assert node.examples.rows + node.own_test.rows == ROWS[0]
+    assert 0 < node.own_test.rows < ROWS[0]
+    assert len(node.inputs()) == node.examples.rows
+    np.testing.assert_array_equal(again.own_test.labels, node.own_test.labels)  # the same after a restart
+    assert (settings.home / "split.salt").stat().st_mode & 0o777 == 0o600
+    capsys.readouterr()
+    shown: list[tuple[str, Mapping[str, object]]] = []
+    with told_to(lambda *_: None, lambda *hint: shown.append(hint)):
+        node._show_worth(0)
+        node._show_worth(1)
+    ((event, fields),) = shown
+    assert (event, fields["round"], fields["rows"]) == ("worth", 1, node.own_test.rows)
+    assert fields["log_loss"] == pytest.approx(np.log(2))  # a logistic model starts at zero
+    node._show_worth(1)
+    assert capsys.readouterr().out == ""  # what is not on a screen is nowhere
+
+
+def test_a_salt_that_was_overwritten_is_named_and_not_quoted(task: PrivateTask) -> None:
+    settings = task.homes[0].model_copy(update={"held_out": 0.4})
+    task.start(0)
+    write_private_file(settings.home / "split.salt", "not hexadecimal")
+    with pytest.raises(KeystoreError, match="hexadecimal digits that were written") as caught:
+        HospitalNode(settings)
+    assert "not hexadecimal" not in str(caught.value)

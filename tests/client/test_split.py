@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from consilium_chain.data_schemas import CategoryFeature, NumericFeature, TableSchema
+from consilium_client.images import ImageSet
 from consilium_client.mapping import parse_mapping
 from consilium_client.split import MISSING, held_out, row_codes, split
 from consilium_client.tables import Table, read_table
+from consilium_client.texts import TextSet
 from consilium_zk.errors import ArgumentInvalid
 from hypothesis import given
 from hypothesis import strategies as st
@@ -58,6 +60,18 @@ def test_split_loses_and_doubles_no_row(table: Table, share: float, salt: bytes)
     assert sorted(map(repr, together.tolist())) == sorted(map(repr, whole.tolist()))
     assert held_out(out, share, salt).all()
     assert not held_out(kept, share, salt).any()
+
+
+@given(st.lists(st.text(max_size=8), max_size=30), shares, salts)
+def test_texts_and_images_are_drawn_by_what_they_say(texts: list[str], share: float, salt: bytes) -> None:
+    labels = np.arange(len(texts)) % 2
+    kept, out = split(TextSet(tuple(texts), labels), share, salt)
+    assert sorted([*kept.texts, *out.texts]) == sorted(texts)  # type: ignore[union-attr]
+    assert not set(kept.texts) & set(out.texts)  # type: ignore[union-attr]
+    pixels = np.array([[[[len(text)]]] for text in texts], dtype=np.uint8).reshape(-1, 1, 1, 1)
+    images = [split(ImageSet(pixels, given), share, salt) for given in (labels, 1 - labels)]
+    np.testing.assert_array_equal(images[0][1].pixels, images[1][1].pixels)  # type: ignore[union-attr]
+    assert images[0][0].rows + images[0][1].rows == len(texts)
 
 
 @given(tables)
