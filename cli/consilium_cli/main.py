@@ -52,7 +52,8 @@ def voter_run(config: ConfigOption) -> None:
     from consilium_client.config import VoterSettings
     from consilium_client.voter import VoterNode
 
-    VoterNode(read_settings(config, VoterSettings)).run()
+    settings = read_settings(config, VoterSettings)
+    VoterNode(settings, settings.connect()).run()
 
 
 @server.command("run")

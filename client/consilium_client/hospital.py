@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.errors import ChainError, ChainUnreachable, Refused, TransactionRejected
+from consilium_chain.errors import ChainError, Refused, TransactionRejected
 from consilium_chain.journal import emit, hint
 from consilium_chain.ledger import NO_KEY, CommittedUpdate, Ledger
 from consilium_chain.messages import Part, ReplyCode
@@ -32,19 +32,17 @@ from consilium_zk.blame import upload_digest
 from consilium_zk.blobs import Blob, scale, with_blinders
 from consilium_zk.constants import BLS_MODULUS
 from consilium_zk.curve import to_eip2537
-from consilium_zk.errors import ZkError
 from consilium_zk.kzg import commit, open_combined, setup
 from consilium_zk.masks import BYTES_PER_SEED
 from consilium_zk.packing import pack, packed
 from consilium_zk.quantise import Quantiser, clip_norm
 from eth_utils.address import to_checksum_address
 from numpy.typing import NDArray
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
 
 from consilium_client.audit import AUDIT_FILE, AuditLog
 from consilium_client.config import HospitalSettings
 from consilium_client.consent import Policy, read_policy
-from consilium_client.errors import ApprovalStale, AuditError, ClientError, FrameMalformed, PendingUpdateLost
+from consilium_client.errors import ApprovalStale, AuditError, FrameMalformed, PendingUpdateLost
 from consilium_client.home import is_paused, running_alone
 from consilium_client.mapping import read_mapping
 from consilium_client.masking import Accused, Masking
@@ -57,11 +55,11 @@ from consilium_client.tables import Table, read_table
 from consilium_client.task import JoinedTask, load_task
 from consilium_client.training import train
 from consilium_client.transport_key import transport_public_key
+from consilium_client.turns import ROUND_ERRORS, patient_turns
 
 if TYPE_CHECKING:
     from consilium_client.private_rounds import PrivateRounds
 
-ROUND_ERRORS = (ClientError, ChainError, ZkError, OSError)  # what may fail of a round, and leaves the node running
 # In which phases a hospital hands over a part of its round.
 WHEN = {
     Part.SIGNED: (
@@ -72,7 +70,6 @@ WHEN = {
     Part.ANSWER: (Phase.PUBLISHING,),
 }
 JUDGED = (Phase.DRAWING, Phase.SCORING, Phase.REVEALING)
-LONGEST_WAIT = 60.0  # seconds between two tries of a chain node that does not answer
 RESUMABLE = (Phase.COMMITTING, Phase.UPLOADING, Phase.PUBLISHING)
 
 
@@ -179,11 +176,7 @@ class HospitalNode:
         socket_path = self.settings.runtime / "node.sock"
         listening = _Listener(socket_path, self.answer, self.leaving)
         with listening as listener, RelayProcesses(self.settings, socket_path) as relay:
-            turns = Retrying(
-                retry=retry_if_exception_type(ChainUnreachable),
-                wait=wait_random_exponential(max=LONGEST_WAIT),
-                before_sleep=_tell_unreachable,
-            )
+            turns = patient_turns()
             while turns(self._turn, listener, relay) is not Phase.ENDED:
                 pass
         if self.masking:
@@ -530,10 +523,6 @@ class HospitalNode:
             self.ledger.tick(self.task.number)
         except ChainError as error:
             emit("tick-refused", error=type(error).__name__)
-
-
-def _tell_unreachable(tried: RetryCallState) -> None:
-    emit("chain-unreachable", tries=tried.attempt_number, wait_s=round(tried.upcoming_sleep, 1))
 
 
 class _Listener:

@@ -15,7 +15,14 @@ from pathlib import Path
 import numpy as np
 from consilium_chain.accusations import find_culprits
 from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, RecordIncomplete, Refused
+from consilium_chain.errors import (
+    ArtifactCorrupt,
+    ArtifactMissing,
+    ChainUnreachable,
+    RecordIncomplete,
+    Refused,
+    TransactionRejected,
+)
 from consilium_chain.journal import emit
 from consilium_chain.keystore import voter_key, write_private_file
 from consilium_chain.ledger import Ledger
@@ -44,6 +51,7 @@ from consilium_client.replay import PublicRecord, Vector
 from consilium_client.standardise import Standardiser
 from consilium_client.tables import Table, read_table
 from consilium_client.task import JoinedTask, load_task
+from consilium_client.turns import ROUND_ERRORS
 
 # What may be a store or chain node that lags behind: tried again until the voter's patience is over.
 UNREADABLE = (ArtifactMissing, ArtifactCorrupt, RecordIncomplete, OSError)
@@ -67,9 +75,11 @@ class Ballot:
 
 
 class VoterNode:
-    def __init__(self, settings: VoterSettings) -> None:
+    """One voter in one task, over the connection that it shares with the same voter's other tasks."""
+
+    def __init__(self, settings: VoterSettings, ledger: Ledger) -> None:
         self.settings = settings
-        self.ledger: Ledger = settings.connect()
+        self.ledger = ledger
         if self.ledger.connection.account is None:
             raise ValueError("a voter needs an account")
         self.key = voter_key(self.ledger.connection.account)
@@ -81,6 +91,7 @@ class VoterNode:
         self.record = PublicRecord(self.ledger, self.store, self.task)
         self._features: NDArray[np.float32] | None = None
         self._acted: set[tuple[int, Phase]] = set()
+        self._unpaid: set[tuple[int, Phase]] = set()
 
     def join(self) -> None:
         """Registers the key, stakes the bond and joins, unless this account is in the task already."""
@@ -94,22 +105,48 @@ class VoterNode:
     def run(self) -> None:
         """Judges until the task ends, then takes the bond back and collects the rewards."""
         self.join()
-        actions = {Phase.SCORING: self._score, Phase.REVEALING: self._reveal}
         block = 0
-        while (state := self.ledger.state(self.task.number)).phase is not Phase.ENDED:
-            action = actions.get(state.phase)
-            if action is not None and (state.round, state.phase) not in self._acted:
-                self._acted.add((state.round, state.phase))
-                try:
-                    action(state, self.ledger.round_state(self.task.number, state.round))
-                except Refused as error:
-                    emit("refused", call=error.call, error=error.name, round=state.round)
-                except BallotLost:
-                    emit("ballot-lost", round=state.round)
+        while self.turn() is not Phase.ENDED:
             block = self.ledger.connection.next_block(block)
-        self.ledger.release_bond(self.task.number, self.ledger.address)
-        self.ledger.claim(Role.VOTER)
+        self.leave()
+
+    def turn(self) -> Phase:
+        """Does what the chain's state asks for, which may take long. What raises ChainUnreachable is done anew."""
+        state = self.ledger.state(self.task.number)
+        moment = state.round, state.phase
+        action = {Phase.SCORING: self._score, Phase.REVEALING: self._reveal}.get(state.phase)
+        if action is None or moment in self._acted:
+            return state.phase
+        try:
+            action(state, self.ledger.round_state(self.task.number, state.round))
+        except ChainUnreachable:
+            raise
+        except TransactionRejected as error:  # tried again with each block: who does not reveal is slashed
+            if moment not in self._unpaid:
+                self._unpaid.add(moment)
+                self._tell_unpaid("not-voted", error, round=state.round)
+            return state.phase
+        except Refused as error:
+            emit("refused", call=error.call, error=error.name, round=state.round)
+        except BallotLost:
+            emit("ballot-lost", round=state.round)
+        except ROUND_ERRORS as error:
+            emit("round-failed", round=state.round, error=type(error).__name__)
+        self._acted.add(moment)
+        return state.phase
+
+    def leave(self) -> None:
+        """Takes an ended task's bond back, and collects what has vested of the rewards."""
+        try:
+            self.ledger.release_bond(self.task.number, self.ledger.address)
+            self.ledger.claim(Role.VOTER)
+        except TransactionRejected as error:  # nothing is lost: both can be done at any later time
+            self._tell_unpaid("not-claimed", error)
         emit("left", role="voter", balance=str(self.ledger.balance(self.ledger.address)))
+
+    def _tell_unpaid(self, event: str, error: TransactionRejected, **fields: object) -> None:
+        """The node's words for it stay out of the journal; what this account has for gas says most."""
+        emit(event, call=error.call, error=type(error).__name__, wei=str(self.ledger.connection.ether()), **fields)
 
     def _score(self, state: TaskState, round_state: RoundState) -> None:
         if (round_state.seated | round_state.stood_down) >> self.index & 1:
@@ -122,11 +159,21 @@ class VoterNode:
             emit("stood-down", round=state.round)
             return
         started = time.monotonic()
-        ballot = Ballot(state.round, self._judged(state, round_state), secrets.token_bytes(32))
-        self._keep(ballot)  # a restart between commit and reveal must not cost the bond
+        ballot = self._ballot(state, round_state)
         commitment = self.ledger.score_commitment(self.task.number, state.round, ballot.scores, ballot.salt)
         receipt = self.ledger.commit_scores(self.task.number, state.round, self.public_key, ticket, commitment)
         emit("scored", round=state.round, gas=receipt.gas_used, seconds=round(time.monotonic() - started, 3))
+
+    def _ballot(self, state: TaskState, round_state: RoundState) -> Ballot:
+        """On disk before its commitment leaves, and never a second one: of two, an earlier process may have committed
+        to the first, in a transaction that is on no block yet.
+        """
+        try:
+            return self._kept(state.round)
+        except BallotLost:
+            ballot = Ballot(state.round, self._judged(state, round_state), secrets.token_bytes(32))
+            self._keep(ballot)
+            return ballot
 
     def _judged(self, state: TaskState, round_state: RoundState) -> tuple[int, ...]:
         """The scores, or DOES_NOT_MATCH throughout; what cannot be read is tried again while there is time."""
@@ -194,7 +241,10 @@ class VoterNode:
         emit("revealed", round=ballot.round)
 
     def _ballot_path(self, round_: int) -> Path:
-        return self.settings.home / "ballots" / self.ledger.place(self.task.number) / f"round-{round_}.json"
+        """By the round's seed, too: of a local chain that was started anew the place is the same."""
+        seed = self.ledger.round_state(self.task.number, round_).seat_seed
+        name = f"round-{round_}-{seed[:8].hex()}.json"
+        return self.settings.home / "ballots" / self.ledger.place(self.task.number) / name
 
     def _keep(self, ballot: Ballot) -> None:
         text = json.dumps({"round": ballot.round, "scores": ballot.scores, "salt": ballot.salt.hex()})

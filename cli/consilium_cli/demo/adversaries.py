@@ -167,7 +167,8 @@ def main() -> None:
     if given.kind in list(Attack) and Attack(given.kind) in HOSPITALS:
         HOSPITALS[Attack(given.kind)](approved_settings(given.home, None)).run()
     elif given.kind in list(Attack):
-        VOTERS[Attack(given.kind)](read_settings(given.home / "node.toml", VoterSettings)).run()
+        settings = read_settings(given.home / "node.toml", VoterSettings)
+        VOTERS[Attack(given.kind)](settings, settings.connect()).run()
     elif given.kind == "colluder":
         Colluder.cheat_round = given.round
         Colluder(approved_settings(given.home, None)).run()
