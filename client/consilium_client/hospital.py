@@ -55,7 +55,7 @@ from consilium_client.tables import Table, read_table
 from consilium_client.task import JoinedTask, load_task
 from consilium_client.training import train
 from consilium_client.transport_key import transport_public_key
-from consilium_client.turns import ROUND_ERRORS, patient_turns
+from consilium_client.turns import ROUND_ERRORS, SettledRounds, patient_turns
 
 if TYPE_CHECKING:
     from consilium_client.private_rounds import PrivateRounds
@@ -115,7 +115,7 @@ class HospitalNode:
         self._round = _Round(-1)
         self._testified: set[tuple[int, int]] = set()  # in which rounds and steps
         self._resume_refused = -1  # the latest round in which this account could not pay for returning
-        self._settled: int | None = None  # the latest round whose payout was told
+        self._settled = SettledRounds(self.ledger, settings.task)
         self._block = 0
         self._read_ahead = STATISTICS_ROUND  # of which round the sums were read, or tried to be
         self._reached = threading.Event()  # the aggregator's first request came through
@@ -129,7 +129,7 @@ class HospitalNode:
         approved, found = self.settings.approved, self.task.params.spec_hash.hex()
         if approved != found:
             raise ApprovalStale(self.task.number, f"has keccak256 {approved}, and the chain names {found}")
-        policy = read_policy(self.settings.policy)
+        policy = read_policy(self.settings.policy, Policy)
         policy.require(self.task.spec, self.ledger.state(self.task.number).operator)
         return policy
 
@@ -192,7 +192,7 @@ class HospitalNode:
         """Does what the chain's state asks for, and waits for the next block. Raises ChainUnreachable."""
         listener.raise_fault()
         state = self.ledger.state(self.task.number)
-        self._tell_settled(state)
+        self._settled.tell(state)
         if state.phase not in (Phase.JOINING, Phase.ENDED):  # by then the aggregator has registered this transport key
             relay.keep_running()
             self._resume_if_absent(state)
@@ -202,19 +202,6 @@ class HospitalNode:
         if state.phase is not Phase.ENDED:
             self._block = self.ledger.connection.next_block(self._block)
         return state.phase
-
-    def _tell_settled(self, state: TaskState) -> None:
-        """What a round brought this hospital, once the next one has begun or the task has ended."""
-        last = state.round if state.phase is Phase.ENDED else state.round - 1
-        if self._settled is None:
-            self._settled = last
-        while self._settled < last:
-            self._settled += 1
-            payout = self.ledger.explain(self.task.number, self._settled, self.ledger.address)
-            emit(
-                "settled", round=self._settled, reason=payout.reason.name, reward=str(payout.reward),
-                slash=str(payout.slash),
-            )  # fmt: skip
 
     def sits_out(self) -> str | None:
         """Why no round is begun at this time; None where one may be."""

@@ -10,6 +10,7 @@ import json
 import secrets
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -43,7 +44,8 @@ from consilium_zk.tickets import draw, public_key, seat_threshold, sign_ticket
 from numpy.typing import NDArray
 
 from consilium_client.config import VoterSettings
-from consilium_client.errors import BallotLost, CulpritsMismatched, RetreatMismatched
+from consilium_client.errors import BallotLost, CulpritsMismatched, RetreatMismatched, StakeTooSmall
+from consilium_client.home import is_paused
 from consilium_client.mapping import read_mapping
 from consilium_client.metrics import worth
 from consilium_client.models import predict
@@ -51,7 +53,7 @@ from consilium_client.replay import PublicRecord, Vector
 from consilium_client.standardise import Standardiser
 from consilium_client.tables import Table, read_table
 from consilium_client.task import JoinedTask, load_task
-from consilium_client.turns import ROUND_ERRORS
+from consilium_client.turns import ROUND_ERRORS, SettledRounds
 
 # What may be a store or chain node that lags behind: tried again until the voter's patience is over.
 UNREADABLE = (ArtifactMissing, ArtifactCorrupt, RecordIncomplete, OSError)
@@ -65,6 +67,11 @@ def patience_is_over(state: TaskState, score_window: int, now: int) -> bool:
     return state.deadline - now <= score_window // 2
 
 
+def ballot_path(home: Path, place: str, round_: int, seat_seed: bytes) -> Path:
+    """By the round's seed, too: of a local chain that was started anew the place is the same."""
+    return home / "ballots" / place / f"round-{round_}-{seat_seed[:8].hex()}.json"
+
+
 @dataclass(frozen=True)
 class Ballot:
     """Scores in millionths, of `ballot_size`, and the salt that hides them until the reveal."""
@@ -75,50 +82,71 @@ class Ballot:
 
 
 class VoterNode:
-    """One voter in one task, over the connection that it shares with the same voter's other tasks."""
+    """One voter in one task, over the connection that it shares with the same voter's other tasks.
+
+    What it judges by is read when it is first needed: to reveal takes none of it.
+    """
 
     def __init__(self, settings: VoterSettings, ledger: Ledger) -> None:
         self.settings = settings
+        self.number = settings.task
         self.ledger = ledger
         if self.ledger.connection.account is None:
             raise ValueError("a voter needs an account")
         self.key = voter_key(self.ledger.connection.account)
         self.public_key = public_key(self.key)
         self.store = ArtifactStore(settings.artifacts)
-        self.task: JoinedTask = load_task(self.ledger, self.store, settings.task)
-        mapping = read_mapping(settings.mapping, self.task.spec.data)
-        self.table: Table = read_table(settings.data, self.task.spec.data, mapping=mapping, allow_one_class=False)
-        self.record = PublicRecord(self.ledger, self.store, self.task)
         self._features: NDArray[np.float32] | None = None
+        self._settled = SettledRounds(ledger, settings.task)
         self._acted: set[tuple[int, Phase]] = set()
         self._unpaid: set[tuple[int, Phase]] = set()
 
-    def join(self) -> None:
-        """Registers the key, stakes the bond and joins, unless this account is in the task already."""
-        if self.ledger.address not in [v.node for v in self.ledger.voters(self.task.number)]:
-            self.ledger.register_voter_key(self.key)
-            self.ledger.stake(Role.VOTER, self.task.params.voter_bond)
-            self.ledger.join_as_voter(self.task.number)
-        self.index = [v.node for v in self.ledger.voters(self.task.number)].index(self.ledger.address)
-        emit("joined", role="voter", index=self.index, rows=len(self.table.labels))
+    @cached_property
+    def task(self) -> JoinedTask:
+        return load_task(self.ledger, self.store, self.number)
 
-    def run(self) -> None:
-        """Judges until the task ends, then takes the bond back and collects the rewards."""
-        self.join()
-        block = 0
-        while self.turn() is not Phase.ENDED:
-            block = self.ledger.connection.next_block(block)
-        self.leave()
+    @cached_property
+    def table(self) -> Table:
+        schema = self.task.spec.data
+        mapping = read_mapping(self.settings.mapping, schema)
+        return read_table(self.settings.data, schema, mapping=mapping, allow_one_class=False)
+
+    @cached_property
+    def record(self) -> PublicRecord:
+        return PublicRecord(self.ledger, self.store, self.task)
+
+    def join(self) -> None:
+        """Joins with free stake, unless this account is in the task already.
+
+        Raises StakeTooSmall, and what reading the task and the table raises, before anything is sent.
+        """
+        is_new = self.ledger.address not in self._voters()
+        if is_new:
+            rows, bond = len(self.table.labels), self.task.params.voter_bond
+            free = self.ledger.stake_of(self.ledger.address, Role.VOTER).free
+            if free < bond:
+                raise StakeTooSmall(self.number, bond, free)
+            self.ledger.join_as_voter(self.number)
+        self.index = self._voters().index(self.ledger.address)
+        if is_new:
+            emit("joined", role="voter", index=self.index, rows=rows)
+        else:
+            emit("in-task", index=self.index)
+
+    def _voters(self) -> list[str]:
+        return [voter.node for voter in self.ledger.voters(self.number)]
 
     def turn(self) -> Phase:
         """Does what the chain's state asks for, which may take long. What raises ChainUnreachable is done anew."""
-        state = self.ledger.state(self.task.number)
+        state = self.ledger.state(self.number)
+        self._settled.tell(state)
         moment = state.round, state.phase
-        action = {Phase.SCORING: self._score, Phase.REVEALING: self._reveal}.get(state.phase)
+        score = self._sit_out if is_paused(self.settings.home) else self._score
+        action = {Phase.SCORING: score, Phase.REVEALING: self._reveal}.get(state.phase)
         if action is None or moment in self._acted:
             return state.phase
         try:
-            action(state, self.ledger.round_state(self.task.number, state.round))
+            action(state, self.ledger.round_state(self.number, state.round))
         except ChainUnreachable:
             raise
         except TransactionRejected as error:  # tried again with each block: who does not reveal is slashed
@@ -138,7 +166,7 @@ class VoterNode:
     def leave(self) -> None:
         """Takes an ended task's bond back, and collects what has vested of the rewards."""
         try:
-            self.ledger.release_bond(self.task.number, self.ledger.address)
+            self.ledger.release_bond(self.number, self.ledger.address)
             self.ledger.claim(Role.VOTER)
         except TransactionRejected as error:  # nothing is lost: both can be done at any later time
             self._tell_unpaid("not-claimed", error)
@@ -147,6 +175,12 @@ class VoterNode:
     def _tell_unpaid(self, event: str, error: TransactionRejected, **fields: object) -> None:
         """The node's words for it stay out of the journal; what this account has for gas says most."""
         emit(event, call=error.call, error=type(error).__name__, wei=str(self.ledger.connection.ether()), **fields)
+
+    def _sit_out(self, state: TaskState, round_state: RoundState) -> None:
+        """Others need not wait then for a ballot that does not come."""
+        if not (round_state.seated | round_state.stood_down) >> self.index & 1:
+            self.ledger.stand_down(self.number, state.round)
+            emit("sits-out", round=state.round, why="paused")
 
     def _score(self, state: TaskState, round_state: RoundState) -> None:
         if (round_state.seated | round_state.stood_down) >> self.index & 1:
@@ -237,14 +271,12 @@ class VoterNode:
         self.reveal(self._kept(state.round))
 
     def reveal(self, ballot: Ballot) -> None:
-        self.ledger.reveal_scores(self.task.number, ballot.round, ballot.scores, ballot.salt)
+        self.ledger.reveal_scores(self.number, ballot.round, ballot.scores, ballot.salt)
         emit("revealed", round=ballot.round)
 
     def _ballot_path(self, round_: int) -> Path:
-        """By the round's seed, too: of a local chain that was started anew the place is the same."""
-        seed = self.ledger.round_state(self.task.number, round_).seat_seed
-        name = f"round-{round_}-{seed[:8].hex()}.json"
-        return self.settings.home / "ballots" / self.ledger.place(self.task.number) / name
+        seed = self.ledger.round_state(self.number, round_).seat_seed
+        return ballot_path(self.settings.home, self.ledger.place(self.number), round_, seed)
 
     def _keep(self, ballot: Ballot) -> None:
         text = json.dumps({"round": ballot.round, "scores": ballot.scores, "salt": ballot.salt.hex()})
