@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from consilium_chain.task_spec import TaskSpec
+from consilium_chain.task_spec import Metric, TaskSpec
 from consilium_chain.typed_toml import parse_toml
 from eth_utils.address import is_hex_address
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
@@ -141,7 +141,7 @@ class VoterPolicy(TaskPolicy):
 
     bond = "voter_bond"
 
-    metrics: Annotated[list[str] | Literal["any"], Field(description='metrics to judge by, or "any"')]
+    metrics: Annotated[list[Metric] | Literal["any"], Field(description='metrics to judge by, or "any"')]
     max_tasks: Annotated[int, Field(ge=1, description="of how many tasks at once this node is a voter")] = 4
 
     def objections(self, spec: TaskSpec, operator: str) -> list[str]:

@@ -594,14 +594,13 @@ class NotRegistered(ConsentError):
 
 
 class Unfunded(ConsentError):
-    """`holds` and `needs`, of `unit` (tokens or ether), are in 10^-18 of one."""
+    """What is missing: tokens in units of 10^-18, and wei."""
 
-    def __init__(self, account: str, unit: str, holds: int, needs: int) -> None:
-        self.account, self.unit, self.holds, self.needs = account, unit, holds, needs
-        shown = ether if unit == "ether" else tokens
-        super().__init__(
-            f"{account} holds {shown(holds)} {unit}, and {shown(needs)} are needed: send it {shown(needs - holds)} more"
-        )
+    def __init__(self, account: str, missing_tokens: int, missing_wei: int) -> None:
+        self.account, self.missing_tokens, self.missing_wei = account, missing_tokens, missing_wei
+        missing = [f"{tokens(missing_tokens)} tokens"] * (missing_tokens > 0)
+        missing += [f"{ether(missing_wei)} ether for gas"] * (missing_wei > 0)
+        super().__init__(f"nothing was sent, for {account} lacks {' and '.join(missing)}: send it these, and try again")
 
 
 class StakeTooSmall(ConsentError):

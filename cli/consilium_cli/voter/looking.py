@@ -91,7 +91,7 @@ def use_table(visit: Visit, number: int, data: Path, mapping: Path | None) -> No
     rows = read_table(data, schema, mapping=read_mapping(mapping, schema), allow_one_class=False).rows
     own = OwnTable(data=data.absolute(), mapping=mapping and mapping.absolute())
     visit.home.use_table(visit.ledger.place(number), own)
-    typer.echo(f"task {number} is judged on {data}, {rows} rows, from the node's next look or start on")
+    typer.echo(f"task {number} is judged on {data}, {rows} rows; a node that is in it already reads it once restarted")
 
 
 def show_status(folder: Path) -> None:

@@ -43,9 +43,9 @@ def register(folder: Path, stake: int | None, commission: float | None, agreed: 
         typer.echo(f"\nNothing is to be done. Next: consilium voter run{elsewhere(home.folder, HOME)}")
         return
     _require_funds(ledger, more)
-    cost = GAS * ledger.connection.highest_fee() // 2
+    cost = GAS * ledger.connection.highest_fee()
     typer.echo("\nto do   " + "\n        ".join(to_do))
-    typer.echo(f"        for about {ether(cost)} ether of gas")
+    typer.echo(f"        for at most {ether(cost)} ether of gas")
     if not agreed and not (sys.stdin.isatty() and typer.confirm("\nDo it?")):
         raise NotConfirmed("this voter's stake and key")
     before = ledger.connection.ether()
@@ -74,12 +74,10 @@ def _to_do(ledger: Ledger, more: int, bps: int, now: int, is_voter: bool) -> lis
 
 def _require_funds(ledger: Ledger, stake: int) -> None:
     """Raises Unfunded."""
-    balance, wei = ledger.balance(ledger.address), ledger.connection.ether()
-    if balance < stake:
-        raise Unfunded(ledger.address, "tokens", balance, stake)
-    needed = GAS_LIMIT * ledger.connection.highest_fee()
-    if wei < needed:
-        raise Unfunded(ledger.address, "ether", wei, needed)
+    missing = max(stake - ledger.balance(ledger.address), 0)
+    missing_wei = max(GAS_LIMIT * ledger.connection.highest_fee() - ledger.connection.ether(), 0)
+    if missing or missing_wei:
+        raise Unfunded(ledger.address, missing, missing_wei)
 
 
 def claim(folder: Path) -> None:
