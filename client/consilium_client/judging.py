@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 import traceback
+from contextlib import suppress
 from dataclasses import dataclass
 
 from consilium_chain.artifacts import ArtifactStore
@@ -99,11 +100,8 @@ class Voter:
     def _begin(self) -> None:
         """Collects what has vested, and goes on with what it is in."""
         self._require_registered()
-        try:
+        with suppress(Refused, TransactionRejected):  # whatever keeps it from that, `claim` says
             self.ledger.claim(Role.VOTER)
-        except TransactionRejected as error:
-            wei = str(self.ledger.connection.ether())
-            emit("not-claimed", call=error.call, error=type(error).__name__, wei=wei)
         for task in self.ledger.tasks_of_voter(self.ledger.address):
             if task not in self._judges and not self._is_over(task):
                 with about(task=task):

@@ -99,7 +99,7 @@ class VoterNode:
         self._features: NDArray[np.float32] | None = None
         self._settled = SettledRounds(ledger, settings.task)
         self._acted: set[tuple[int, Phase]] = set()
-        self._unpaid: set[tuple[int, Phase]] = set()
+        self._failed: set[tuple[int, Phase]] = set()  # told, and tried again
 
     @cached_property
     def task(self) -> JoinedTask:
@@ -137,25 +137,27 @@ class VoterNode:
         return [voter.node for voter in self.ledger.voters(self.number)]
 
     def turn(self) -> Phase:
-        """Does what the chain's state asks for, which may take long. What raises ChainUnreachable is done anew."""
+        """Does what the chain's state asks for, which may take long. What raises ChainUnreachable is done anew.
+
+        So is, with each block, what is refused or not paid for: who has committed and does not reveal is slashed, and
+        a chain node that lags behind the one that told of the phase refuses, too.
+        """
         state = self.ledger.state(self.number)
         self._settled.tell(state)
         moment = state.round, state.phase
         score = self._sit_out if is_paused(self.settings.home) else self._score
         action = {Phase.SCORING: score, Phase.REVEALING: self._reveal}.get(state.phase)
-        if action is None or moment in self._acted:
+        if action is None or moment in self._acted or not self._may_act(state):
             return state.phase
         try:
             action(state, self.ledger.round_state(self.number, state.round))
         except ChainUnreachable:
             raise
-        except TransactionRejected as error:  # tried again with each block: who does not reveal is slashed
-            if moment not in self._unpaid:
-                self._unpaid.add(moment)
-                self._tell_unpaid("not-voted", error, round=state.round)
+        except (Refused, TransactionRejected) as error:
+            if moment not in self._failed:
+                self._failed.add(moment)
+                self._tell_failed(error, "not-voted", round=state.round)
             return state.phase
-        except Refused as error:
-            emit("refused", call=error.call, error=error.name, round=state.round)
         except BallotLost:
             emit("ballot-lost", round=state.round)
         except ROUND_ERRORS as error:
@@ -168,13 +170,21 @@ class VoterNode:
         try:
             self.ledger.release_bond(self.number, self.ledger.address)
             self.ledger.claim(Role.VOTER)
-        except TransactionRejected as error:  # nothing is lost: both can be done at any later time
-            self._tell_unpaid("not-claimed", error)
+        except (Refused, TransactionRejected) as error:  # nothing is lost: both can be done at any later time
+            self._tell_failed(error, "not-claimed")
         emit("left", role="voter", balance=str(self.ledger.balance(self.ledger.address)))
 
-    def _tell_unpaid(self, event: str, error: TransactionRejected, **fields: object) -> None:
-        """The node's words for it stay out of the journal; what this account has for gas says most."""
-        emit(event, call=error.call, error=type(error).__name__, wei=str(self.ledger.connection.ether()), **fields)
+    def _may_act(self, state: TaskState) -> bool:
+        """Whose bond is slashed to nothing takes no seat any more; what it committed to, it still reveals."""
+        return state.phase is not Phase.SCORING or bool(state.active_voters >> self.index & 1)
+
+    def _tell_failed(self, error: Refused | TransactionRejected, unpaid: str, **fields: object) -> None:
+        """The chain node's words stay out of the journal; `unpaid`: the event, and what the account has for gas."""
+        if isinstance(error, Refused):
+            emit("refused", call=error.call, error=error.name, **fields)
+        else:
+            wei = str(self.ledger.connection.ether())
+            emit(unpaid, call=error.call, error=type(error).__name__, wei=wei, **fields)
 
     def _sit_out(self, state: TaskState, round_state: RoundState) -> None:
         """Others need not wait then for a ballot that does not come."""

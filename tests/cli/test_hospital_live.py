@@ -66,3 +66,8 @@ def test_what_is_told_goes_to_the_screen_and_afterwards_to_the_journal(capsys: p
     emit("resumed", round=2)
     (line,) = capsys.readouterr().out.splitlines()
     assert '"event": "resumed", "round": 2' in line
+
+
+def test_of_several_tasks_each_line_names_its_own() -> None:
+    said = Text.from_markup(sentence("scored", {"task": 3, "round": 2, "gas": 1, "seconds": 0.25})).plain
+    assert said == "task 3: round 2: judged in 0.25 s, and committed to its scores"

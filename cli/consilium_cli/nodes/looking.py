@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Self, TypeVar
 
@@ -46,7 +47,7 @@ def stand(state: TaskState) -> str:
     return f"round {state.round}, {state.phase.name.lower()}"
 
 
-def said(names: list[str] | str) -> str:
+def said(names: Sequence[str] | str) -> str:
     return names if isinstance(names, str) else ", ".join(names)
 
 
