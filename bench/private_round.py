@@ -256,7 +256,7 @@ class Conductor:
     """Takes a real aggregator through its rounds, and a lone voter through their judging."""
 
     def __init__(self, plan: Plan, connections: Sequence[Connection]) -> None:
-        from consilium_client.config import VoterSettings
+        from consilium_client.home import VoterHome
         from consilium_server.aggregator import Aggregator
         from consilium_server.config import AggregatorSettings
 
@@ -267,7 +267,7 @@ class Conductor:
         self.aggregator = Aggregator(read_settings(Path(plan.aggregator), AggregatorSettings))
         self.ledger: Ledger = self.aggregator.ledger
         self.task = self.aggregator.number
-        self.voter = read_settings(Path(plan.voter), VoterSettings).connect()
+        self.voter = VoterHome.open(Path(plan.voter)).settings.connect()
 
     def run(self) -> NDArray[np.float32]:
         """Every round; returns the last one's model."""
@@ -286,12 +286,10 @@ class Conductor:
         return self._model()
 
     def _join(self) -> None:
-        params, voter = self.aggregator.params, self.voter
+        params = self.aggregator.params
         self.ledger.stake(Role.AGGREGATOR, params.aggregator_bond)
         self.ledger.join_as_aggregator(self.task)
-        voter.register_voter_key(voter_key(voter.connection.account))
-        voter.stake(Role.VOTER, params.voter_bond)
-        voter.join_as_voter(self.task)
+        self.voter.join_as_voter(self.task)  # registered with its home
         self.grid.join()
 
     def _round(self) -> None:

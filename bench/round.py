@@ -251,7 +251,7 @@ def run_private(home: Path, data: DemoData, spec: TaskSpec) -> Told:
             home=str(home),
             aggregator=str(aggregator.home / "node.toml"),
             hospitals=[str(party.home) for party in hospitals],
-            voter=str(voter.home / "node.toml"),
+            voter=str(voter.home),
             rounds=spec.rounds.rounds,
             chain=node.process.pid,
         )

@@ -51,7 +51,7 @@ class Committing:
         return self.aggregator.round_state(self.task, 0)
 
     def voter_node(self) -> VoterNode:
-        node = VoterNode(self.voter)
+        node = VoterNode(self.voter, self.voter.connect())
         node.join()
         return node
 

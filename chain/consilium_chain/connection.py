@@ -343,14 +343,13 @@ class Connection:
             self.witness.leaving(kind, self.shown_url, content, call=unsent.call, contract=contract, **which)
 
     def _transaction(self, unsent: Unsent, gas: int | None) -> dict[str, Any]:
-        base_fee = int(self._web3.eth.get_block("latest")["baseFeePerGas"])
         transaction: dict[str, Any] = {
             "chainId": self.chain_id,
             "nonce": self._web3.eth.get_transaction_count(self.address, "pending"),
             "data": unsent.data,
             "value": unsent.value,
             "maxPriorityFeePerGas": TIP,
-            "maxFeePerGas": 2 * base_fee + TIP,
+            "maxFeePerGas": self.highest_fee(),
         }
         if unsent.to is not None:
             transaction["to"] = unsent.to
@@ -395,6 +394,10 @@ class Connection:
     def now(self) -> int:
         """The chain's clock: timestamp of the latest block, in seconds."""
         return int(self._block("latest")["timestamp"])
+
+    def highest_fee(self) -> int:
+        """What a transaction sent now offers for gas, in wei: most often it pays half. Raises ChainUnreachable."""
+        return 2 * int(self._block("latest")["baseFeePerGas"]) + TIP
 
     def block_number(self) -> int:
         """Raises ChainUnreachable."""

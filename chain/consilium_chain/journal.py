@@ -10,6 +10,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
+from types import MappingProxyType
 
 Sink = Callable[[str, Mapping[str, object]], None]
 
@@ -26,11 +28,22 @@ def _unheard(event: str, fields: Mapping[str, object]) -> None:
 
 _sink: Sink = _json_line
 _hints: Sink = _unheard
+_about: ContextVar[Mapping[str, object]] = ContextVar("fields of all that is told", default=MappingProxyType({}))
 
 
 def emit(event: str, **fields: object) -> None:
     """Tells it, from any thread."""
-    _sink(event, fields)
+    _sink(event, {**_about.get(), **fields})
+
+
+@contextmanager
+def about(**fields: object) -> Iterator[None]:
+    """Within, whatever this thread tells has these fields, too."""
+    token = _about.set(fields)
+    try:
+        yield
+    finally:
+        _about.reset(token)
 
 
 def hint(event: str, **fields: object) -> None:

@@ -165,6 +165,22 @@ class Ledger:
         _, _, claimable = self.connection.call(self._staking.functions.positionOf(delegator, node, role), block)
         return int(claimable)
 
+    def is_registered(self, node: str, role: Role) -> bool:
+        return self._pool(node, role)["vestedAt"] != 0
+
+    def commission(self, node: str, role: Role) -> int:
+        """In basis points; where a raise was announced, what it will be."""
+        pool = self._pool(node, role)
+        return pool["nextCommissionBps" if pool["nextCommissionAt"] else "commissionBps"]
+
+    def voter_key_hash(self, voter: str) -> bytes:
+        """keccak256 of the registered public key, 32 bytes; zero where none is."""
+        return bytes(self.connection.call(self._staking.functions.voterKeyHash(voter)))
+
+    def tasks_of_voter(self, voter: str) -> list[int]:
+        """Every task that it ever joined, ascending."""
+        return sorted(event.values["taskId"] for event in self._events_of_task("VoterJoined", voter=voter))
+
     def _pool(self, node: str, role: Role, block: int | None = None) -> dict[str, int]:
         function = self._staking.functions.poolOf(node, role)
         names = [component["name"] for component in function.abi["outputs"][0]["components"]]
@@ -292,7 +308,7 @@ class Ledger:
         """All events of this name from deployment to a block, in order."""
         return self.connection.events(self._staking, self.deployment.first_block, last_block, name)
 
-    def _events_of_task(self, name: str, **indexed: int) -> Iterator[Event]:
+    def _events_of_task(self, name: str, **indexed: int | str) -> Iterator[Event]:
         first, last = self.deployment.first_block, self.connection.block_number()
         return self.connection.events(self._tasks, first, last, name, **indexed)
 
@@ -305,16 +321,28 @@ class Ledger:
         """Makes this account a node of the role, unless it is one, and brings its free stake up to `amount`."""
         self.connection.send_all(self._staking_calls(role, amount))
 
+    def register_node(self, role: Role, more: int, commission_bps: int) -> None:
+        """Makes this account a node of the role that keeps so much of its delegators' rewards, and stakes `more`.
+
+        Of a node already the commission is changed: at once where it is lowered, after the unbonding period else.
+        """
+        calls = self._calls_to_stake(role, more, commission_bps)
+        if self.is_registered(self.address, role) and self.commission(self.address, role) != commission_bps:
+            calls.append(self._staking.functions.setCommission(role, commission_bps))
+        self.connection.send_all(calls)
+
     def _staking_calls(self, role: Role, amount: int) -> list[Any]:
-        is_node = self._pool(self.address, role)["vestedAt"] != 0
         missing = max(amount - self.stake_of(self.address, role).free, 0)
+        return self._calls_to_stake(role, missing, NO_COMMISSION)
+
+    def _calls_to_stake(self, role: Role, more: int, commission_bps: int) -> list[Any]:
         calls = []
-        if missing:
-            calls.append(self._token.functions.approve(self.deployment.staking, missing))
-        if not is_node:
-            calls.append(self._staking.functions.register(role, NO_COMMISSION, missing))
-        elif missing:
-            calls.append(self._staking.functions.delegate(self.address, role, missing))
+        if more:
+            calls.append(self._token.functions.approve(self.deployment.staking, more))
+        if not self.is_registered(self.address, role):
+            calls.append(self._staking.functions.register(role, commission_bps, more))
+        elif more:
+            calls.append(self._staking.functions.delegate(self.address, role, more))
         return calls
 
     def claim(self, role: Role) -> None:

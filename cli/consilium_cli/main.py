@@ -15,6 +15,7 @@ from consilium_cli.deploy import deploy_command
 from consilium_cli.economics.options import economics_command
 from consilium_cli.hospital.commands import app as hospital
 from consilium_cli.verify.command import verify_command
+from consilium_cli.voter.commands import app as voter
 
 app = typer.Typer(
     help="Federated learning whose aggregation the chain itself verifies.",
@@ -22,7 +23,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-voter = typer.Typer(help="A voter's node.", no_args_is_help=True)
 server = typer.Typer(help="The aggregator, and who pays hospitals' gas.", no_args_is_help=True)
 operator = typer.Typer(help="Tasks: what an operator asks for.", no_args_is_help=True)
 chain = typer.Typer(help="Chains and contracts.", no_args_is_help=True)
@@ -43,16 +43,6 @@ simulate.command("economics")(economics_command)
 ConfigOption = Annotated[Path, typer.Option("--config", help="the node's configuration, a TOML file")]
 
 __all__ = ["DemoOptions", "app", "main"]
-
-
-@voter.command("run")
-def voter_run(config: ConfigOption) -> None:
-    """Joins the configured task and judges until it ends."""
-    from consilium_chain.settings import read_settings
-    from consilium_client.config import VoterSettings
-    from consilium_client.voter import VoterNode
-
-    VoterNode(read_settings(config, VoterSettings)).run()
 
 
 @server.command("run")

@@ -69,14 +69,18 @@ class HospitalAccountSettings(NodeSettings):
         return SponsoredConnection(self.chain_url, account, deployment.sponsored_account, sponsor)
 
 
-class HomeSettings(HospitalAccountSettings):
-    """What `consilium hospital init` writes. Paths that are not absolute are below the folder that the file is in."""
+class HomeSettings(NodeSettings):
+    """What `init` writes. Paths that are not absolute are below the folder that the file is in, which is `home`."""
 
+    home: Path = Path()
     keystore: Path = Path("key.json")
     password_file: Path = Path("password")
     deployment: Path = Path("deployment.json")
+    policy: Annotated[Path, Field(description="what this node's owner allows")] = Path("policy.toml")
+
+
+class HospitalHomeSettings(HomeSettings, HospitalAccountSettings):
     transport_key: Annotated[Path, Field(description="this hospital's Flower node key")] = Path("transport.key")
-    policy: Annotated[Path, Field(description="what this hospital allows")] = Path("policy.toml")
 
 
 class HospitalSettings(HospitalAccountSettings):
@@ -99,9 +103,20 @@ def runtime_folder(home: Path, task: int) -> Path:
     return home / f"task-{task}"
 
 
-class VoterSettings(NodeSettings):
-    task: TaskNumber
+class VoterAccountSettings(NodeSettings):
+    """A voter's, whatever tasks it judges."""
+
     data: Annotated[
         Path, Field(description="CSV or Parquet file of held-out rows with the columns of the task's schema")
     ]
     mapping: Annotated[Path | None, Field(description="as a hospital's")] = None
+
+
+class VoterHomeSettings(HomeSettings, VoterAccountSettings):
+    pass
+
+
+class VoterSettings(VoterAccountSettings):
+    """A home's, with the table that is for one task (`VoterHome.node_settings`)."""
+
+    task: TaskNumber

@@ -1,8 +1,8 @@
-"""What a hospital allows: its policy file, held against a task before anything of it starts.
+"""What a node's owner allows: the policy file, held against a task before anything of it starts.
 
-The policy is the hospital's own and says yes to what it names, to nothing else. It is looked at when a task is joined
-and again whenever a node starts, since both it and the program may have changed in between; the hours hold for every
-round anew.
+The policy is the owner's own and says yes to what it names, to nothing else. A hospital's is looked at when a task is
+joined and again whenever a node starts, since both it and the program may have changed in between; the hours hold for
+every round anew. A voter's is looked at when a task is joined, which its node does by itself.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import datetime
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from consilium_chain.task_spec import TaskSpec
+from consilium_chain.task_spec import Metric, TaskSpec
 from consilium_chain.typed_toml import parse_toml
 from eth_utils.address import is_hex_address
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
@@ -60,23 +60,48 @@ class Hours:
         return f"{self.start:%H:%M}-{self.end:%H:%M}"
 
 
-class Policy(BaseModel):
+class TaskPolicy(BaseModel):
     """What is not named here is not allowed; "any" names everything."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True, allow_inf_nan=False)
+    bond: ClassVar[str]  # of a task file's money: the one that this node would lock
 
     operators: Annotated[
         list[Address] | Literal["any"], Field(description='accounts whose tasks may be joined, or "any"')
     ]
-    models: Annotated[list[str] | Literal["any"], Field(description='model families that may be trained, or "any"')]
+    models: Annotated[list[str] | Literal["any"], Field(description='model families of the tasks, or "any"')]
+    max_bond: Annotated[
+        int | None, Field(ge=0, description="most that a task may lock of this node's stake, in whole tokens")
+    ] = None
+
+    def require(self, spec: TaskSpec, operator: str) -> None:
+        """Raises NotAllowed with every objection to a task of this file and operator."""
+        if found := self.objections(spec, operator):
+            raise NotAllowed(spec.name, found)
+
+    def objections(self, spec: TaskSpec, operator: str) -> list[str]:
+        """In words, one for each rule that the task does not keep; none where it may be joined."""
+        found = []
+        if self.operators != ANY and operator.lower() not in self.operators:
+            found.append(f"its operator {operator} is not among `operators`")
+        if self.models != ANY and spec.model.name not in self.models:
+            found.append(f"the model {spec.model.name} is not among `models`")
+        bond = getattr(spec.money, self.bond)
+        if self.max_bond is not None and bond > self.max_bond:
+            found.append(f"it locks {bond} tokens, above `max_bond` {self.max_bond}")
+        return found
+
+
+class Policy(TaskPolicy):
+    """A hospital's."""
+
+    bond = "hospital_bond"
+
     columns: Annotated[
         list[str] | Literal["any"], Field(description='columns of the task\'s schema that may be used, or "any"')
     ]
     masked_only: Annotated[bool, Field(description="refuse tasks whose aggregator sees single updates")] = True
     max_rounds: Annotated[int | None, Field(ge=1, description="of one task; without, any number")] = None
-    max_bond: Annotated[
-        int | None, Field(ge=0, description="most that a task may lock of this hospital's stake, in whole tokens")
-    ] = None
     max_epsilon: Annotated[
         float | None,
         Field(
@@ -96,36 +121,42 @@ class Policy(BaseModel):
         """`now`: local time."""
         return self.hours is None or self.hours.contain(now.time())
 
-    def require(self, spec: TaskSpec, operator: str) -> None:
-        """Raises NotAllowed with every objection to a task of this file and operator."""
-        if found := self.objections(spec, operator):
-            raise NotAllowed(spec.name, found)
-
     def objections(self, spec: TaskSpec, operator: str) -> list[str]:
-        """In words, one for each rule that the task does not keep; none where it may be joined."""
-        found = []
-        if self.operators != ANY and operator.lower() not in self.operators:
-            found.append(f"its operator {operator} is not among `operators`")
-        if self.models != ANY and spec.model.name not in self.models:
-            found.append(f"the model {spec.model.name} is not among `models`")
+        found = super().objections(spec, operator)
         if self.columns != ANY and (forbidden := [name for name in spec.data.used if name not in self.columns]):
             found.append(f"it uses {', '.join(forbidden)}, not among `columns`")
         if self.masked_only and not spec.update.masked:
             found.append("its aggregator would see single updates, and `masked_only` is true")
         if self.max_rounds is not None and spec.rounds.rounds > self.max_rounds:
             found.append(f"it has {spec.rounds.rounds} rounds, above `max_rounds` {self.max_rounds}")
-        if self.max_bond is not None and spec.money.hospital_bond > self.max_bond:
-            found.append(f"it locks {spec.money.hospital_bond} tokens, above `max_bond` {self.max_bond}")
         if self.max_epsilon is not None and spec.privacy is None:
             found.append(f"it is not private, so that it could cost rows more than `max_epsilon` {self.max_epsilon:g}")
         return found
 
 
-def read_policy(path: Path) -> Policy:
+class VoterPolicy(TaskPolicy):
+    """A voter's."""
+
+    bond = "voter_bond"
+
+    metrics: Annotated[list[Metric] | Literal["any"], Field(description='metrics to judge by, or "any"')]
+    max_tasks: Annotated[int, Field(ge=1, description="of how many tasks at once this node is a voter")] = 4
+
+    def objections(self, spec: TaskSpec, operator: str) -> list[str]:
+        found = super().objections(spec, operator)
+        if self.metrics != ANY and spec.judging.metric not in self.metrics:
+            found.append(f"the metric {spec.judging.metric} is not among `metrics`")
+        return found
+
+
+PolicyType = TypeVar("PolicyType", bound=TaskPolicy)
+
+
+def read_policy(path: Path, kind: type[PolicyType]) -> PolicyType:
     """Raises PolicyInvalid with every fault and where it stands."""
     what = f"the policy {path}"
     try:
         raw = path.read_bytes()
     except OSError as error:
         raise PolicyInvalid(f"{what} cannot be read: {error.strerror}; without it nothing is allowed") from error
-    return parse_toml(raw, Policy, what, PolicyInvalid)
+    return parse_toml(raw, kind, what, PolicyInvalid)

@@ -71,6 +71,10 @@ ClientError
 │   ├── AlreadyRunning          another process runs this task's node in the same home
 │   ├── NotConfirmed            nobody said yes
 │   ├── WhichTask               no task was named, and not exactly one is approved
+│   ├── NotRegistered           the account is no voter yet, or has another key than this home's
+│   ├── Unfunded                the account has too little for what it is to do
+│   ├── StakeTooSmall           less stake is free than a task's bond
+│   ├── TooManyTasks            the policy's number of tasks is judged already
 │   └── CertificateInvalid      a certificate's file is missing, or is none
 ├── AuditError
 │   ├── AuditUnwritable         what is to leave cannot be written down first, so it does not leave
@@ -105,6 +109,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, Literal
+
+from consilium_chain.units import ether, tokens
 
 NAMES_SHOWN = 10  # of columns, in one message
 
@@ -689,15 +695,17 @@ class ConsentError(ClientError):
 
 
 class HomeMissing(ConsentError):
-    def __init__(self, folder: Path) -> None:
+    """`whose`: hospital or voter."""
+
+    def __init__(self, folder: Path, whose: str) -> None:
         self.folder = folder
-        super().__init__(f"{folder} is no hospital's home: run `consilium hospital init`, or pass --home")
+        super().__init__(f"{folder} is no {whose}'s home: run `consilium {whose} init`, or pass --home")
 
 
 class HomeTaken(ConsentError):
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        super().__init__(f"{folder} is a hospital's home already: edit its node.toml, or pass another --home")
+        super().__init__(f"{folder} is a home already: edit its node.toml, or pass another --home")
 
 
 class PolicyInvalid(ConsentError):
@@ -710,7 +718,7 @@ class NotAllowed(ConsentError):
     def __init__(self, task: str, objections: Sequence[str]) -> None:
         self.task, self.objections = task, tuple(objections)
         super().__init__(
-            f"this hospital's policy does not allow the task {task!r}: {'; '.join(objections)}. If it should, change"
+            f"this home's policy does not allow the task {task!r}: {'; '.join(objections)}. If it should, change"
             " policy.toml"
         )
 
@@ -737,15 +745,18 @@ class ApprovalStale(ConsentError):
 
 
 class AlreadyRunning(ConsentError):
-    def __init__(self, task: int) -> None:
+    """`task`: None where one process is for all."""
+
+    def __init__(self, task: int | None) -> None:
         self.task = task
-        super().__init__(f"a node of task {task} runs in this home already: end it first, or leave it to its work")
+        node = "a node" if task is None else f"a node of task {task}"
+        super().__init__(f"{node} runs in this home already: end it first, or leave it to its work")
 
 
 class NotConfirmed(ConsentError):
-    def __init__(self, task: int) -> None:
-        self.task = task
-        super().__init__(f"nothing was done about task {task}: answer y, or pass --yes where nobody can answer")
+    def __init__(self, about: str) -> None:
+        self.about = about
+        super().__init__(f"nothing was done about {about}: answer y, or pass --yes where nobody can answer")
 
 
 class WhichTask(ConsentError):
@@ -753,6 +764,42 @@ class WhichTask(ConsentError):
         self.approved = tuple(approved)
         shown = ", ".join(map(str, approved)) or "none"
         super().__init__(f"name a task: approved here are {shown}; `consilium hospital tasks` lists all")
+
+
+class NotRegistered(ConsentError):
+    def __init__(self, account: str, why: str) -> None:
+        self.account = account
+        super().__init__(f"{account} {why}: run `consilium voter register`")
+
+
+class Unfunded(ConsentError):
+    """What is missing: tokens in units of 10^-18, and wei."""
+
+    def __init__(self, account: str, missing_tokens: int, missing_wei: int) -> None:
+        self.account, self.missing_tokens, self.missing_wei = account, missing_tokens, missing_wei
+        missing = [f"{tokens(missing_tokens)} tokens"] * (missing_tokens > 0)
+        missing += [f"{ether(missing_wei)} ether for gas"] * (missing_wei > 0)
+        super().__init__(f"nothing was sent, for {account} lacks {' and '.join(missing)}: send it these, and try again")
+
+
+class StakeTooSmall(ConsentError):
+    """Amounts in units of 10^-18 tokens."""
+
+    def __init__(self, task: int, bond: int, free: int) -> None:
+        self.task, self.bond, self.free = task, bond, free
+        super().__init__(
+            f"task {task} locks {tokens(bond)} tokens of stake, and {tokens(free)} are free: `consilium voter register"
+            " --stake` stakes more, and a task that ends gives its bond back"
+        )
+
+
+class TooManyTasks(ConsentError):
+    def __init__(self, task: int, at_most: int) -> None:
+        self.task, self.at_most = task, at_most
+        super().__init__(
+            f"task {task} would be one more than the {at_most} that `max_tasks` of policy.toml allows at once: wait"
+            " until one ends, or raise it"
+        )
 
 
 class CertificateInvalid(ConsentError):

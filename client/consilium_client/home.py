@@ -1,11 +1,19 @@
-"""A hospital's home: the folder with its key, its settings, its policy, and what its owner has approved.
+"""A node's home: the folder with its key, its settings, its policy, and what its owner has decided.
 
 node.toml          settings (`HomeSettings`)             key.json, password   the account
-policy.toml        what is allowed (`consent.Policy`)    transport.key        the Flower node key
-tasks/N.toml       the approval of task N                deployment.json      the contracts' addresses
+policy.toml        what is allowed (`consent`)           deployment.json      the contracts' addresses
+paused             while it is there, no round is begun, and no task joined
+
+A hospital's has besides:
+
+tasks/N.toml       the approval of task N                transport.key        the Flower node key
 tasks/N.left       it was taken back, the bond is locked still
 audit.jsonl        what has left (`audit`)               privacy.jsonl        what rows have cost (`epsilon_ledger`)
-paused             while it is there, no round is begun
+
+A voter's:
+
+tasks/PLACE.toml   the table that is for one task        ballots/PLACE/       what is to be revealed
+lock               held by the process that judges
 """
 
 from __future__ import annotations
@@ -17,16 +25,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar, cast
 
 import tomli_w
 from consilium_chain.keystore import write_private_file
 from consilium_chain.settings import read_settings
 from consilium_chain.typed_toml import parse_toml
+from consilium_chain.views import Role
 from pydantic import BaseModel, ConfigDict, Field
 
-from consilium_client.config import FlowerSettings, HomeSettings, HospitalSettings, runtime_folder
-from consilium_client.consent import Policy, read_policy
+from consilium_client.config import (
+    FlowerSettings,
+    HomeSettings,
+    HospitalHomeSettings,
+    HospitalSettings,
+    VoterHomeSettings,
+    VoterSettings,
+    runtime_folder,
+)
+from consilium_client.consent import Policy, TaskPolicy, VoterPolicy, read_policy
 from consilium_client.errors import (
     AlreadyRunning,
     ApprovalInvalid,
@@ -60,10 +77,22 @@ class Approval(BaseModel):
         return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
 
 
+SettingsType = TypeVar("SettingsType", bound=HomeSettings)
+PolicyType = TypeVar("PolicyType", bound=TaskPolicy)
+
+
 @dataclass(frozen=True)
-class HospitalHome:
+class Home(Generic[SettingsType, PolicyType]):
+    role: ClassVar[Role]
+    settings_kind: ClassVar[type[HomeSettings]]
+    policy_kind: ClassVar[type[TaskPolicy]]
+
     folder: Path
-    settings: HomeSettings
+    settings: SettingsType
+
+    @classmethod
+    def whose(cls) -> str:
+        return cls.role.name.lower()
 
     @classmethod
     def open(cls, folder: Path) -> Self:
@@ -71,10 +100,10 @@ class HospitalHome:
         folder = folder.expanduser().absolute()
         path = folder / SETTINGS_FILE
         if not path.exists():
-            raise HomeMissing(folder)
-        written = read_settings(path, _WrittenSettings)
+            raise HomeMissing(folder, cls.whose())
+        written = read_settings(path, cls.settings_kind)
         paths = {name: folder / value for name, value in written if isinstance(value, Path)}
-        return cls(folder, written.model_copy(update=paths | {"home": folder}))
+        return cls(folder, cast(SettingsType, written.model_copy(update=paths | {"home": folder})))
 
     @classmethod
     def create(cls, folder: Path, settings: dict[str, Any], policy: dict[str, Any]) -> Self:
@@ -88,9 +117,26 @@ class HospitalHome:
         write_private_file(folder / SETTINGS_FILE, tomli_w.dumps(settings))
         return cls.open(folder)
 
-    def policy(self) -> Policy:
+    def policy(self) -> PolicyType:
         """Raises PolicyInvalid."""
-        return read_policy(self.settings.policy)
+        return cast(PolicyType, read_policy(self.settings.policy, self.policy_kind))
+
+    @property
+    def paused(self) -> bool:
+        return is_paused(self.folder)
+
+    def pause(self) -> None:
+        (self.folder / "paused").touch()
+
+    def resume(self) -> None:
+        (self.folder / "paused").unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class HospitalHome(Home[HospitalHomeSettings, Policy]):
+    role = Role.HOSPITAL
+    settings_kind = HospitalHomeSettings
+    policy_kind = Policy
 
     # Approvals
 
@@ -165,23 +211,37 @@ class HospitalHome:
     def _authority(self, task: int) -> Path:
         return self.folder / "tasks" / f"{task}.ca.crt"
 
-    # Pausing
 
-    @property
-    def paused(self) -> bool:
-        return is_paused(self.folder)
+class OwnTable(BaseModel):
+    """That a voter judges one task on another table than the home's."""
 
-    def pause(self) -> None:
-        (self.folder / "paused").touch()
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
-    def resume(self) -> None:
-        (self.folder / "paused").unlink(missing_ok=True)
+    data: Path
+    mapping: Path | None = None
 
 
-class _WrittenSettings(HomeSettings):
-    """`home` is where the file is, and not in it."""
+@dataclass(frozen=True)
+class VoterHome(Home[VoterHomeSettings, VoterPolicy]):
+    role = Role.VOTER
+    settings_kind = VoterHomeSettings
+    policy_kind = VoterPolicy
 
-    home: Path = Path()
+    def use_table(self, place: str, table: OwnTable) -> None:
+        """For the task at `place`: what names it on the chain of this home's address book."""
+        values = table.model_dump(mode="json", exclude_none=True)
+        write_private_file(self._own_table(place), tomli_w.dumps(values))
+
+    def node_settings(self, task: int, place: str) -> VoterSettings:
+        """What a node of a task runs on. Raises ApprovalInvalid."""
+        common = self.settings.model_dump(exclude={"policy"})
+        path = self._own_table(place)
+        if path.exists():
+            common |= parse_toml(path.read_bytes(), OwnTable, f"the choice {path}", ApprovalInvalid).model_dump()
+        return VoterSettings(**common, task=task)
+
+    def _own_table(self, place: str) -> Path:
+        return self.folder / "tasks" / f"{place}.toml"
 
 
 def is_paused(home: Path) -> bool:
@@ -189,8 +249,8 @@ def is_paused(home: Path) -> bool:
 
 
 @contextmanager
-def running_alone(folder: Path, task: int) -> Iterator[None]:
-    """Of a task's node, one process at a time. Raises AlreadyRunning."""
+def running_alone(folder: Path, task: int | None = None) -> Iterator[None]:
+    """Of a task's node, or of all tasks', one process at a time. Raises AlreadyRunning."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:

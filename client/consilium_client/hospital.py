@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.errors import ChainError, ChainUnreachable, KeystoreError, Refused, TransactionRejected
+from consilium_chain.errors import ChainError, KeystoreError, Refused, TransactionRejected
 from consilium_chain.journal import emit, hint
 from consilium_chain.keystore import read_private_file, write_private_file
 from consilium_chain.ledger import NO_KEY, CommittedUpdate, Ledger
@@ -33,26 +33,17 @@ from consilium_zk.blame import upload_digest
 from consilium_zk.blobs import Blob, scale, with_blinders
 from consilium_zk.constants import BLS_MODULUS
 from consilium_zk.curve import to_eip2537
-from consilium_zk.errors import ZkError
 from consilium_zk.kzg import commit, open_combined, setup
 from consilium_zk.masks import BYTES_PER_SEED
 from consilium_zk.packing import pack, packed
 from consilium_zk.quantise import Quantiser, clip_norm
 from eth_utils.address import to_checksum_address
 from numpy.typing import NDArray
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
 
 from consilium_client.audit import AUDIT_FILE, AuditLog
 from consilium_client.config import HospitalSettings
 from consilium_client.consent import Policy, read_policy
-from consilium_client.errors import (
-    ApprovalStale,
-    AuditError,
-    ClientError,
-    FrameMalformed,
-    PendingUpdateLost,
-    TooFewRows,
-)
+from consilium_client.errors import ApprovalStale, AuditError, FrameMalformed, PendingUpdateLost, TooFewRows
 from consilium_client.examples import Examples, read_examples
 from consilium_client.home import is_paused, running_alone
 from consilium_client.masking import Accused, Masking
@@ -67,11 +58,11 @@ from consilium_client.standardise import public_sums, sums_of
 from consilium_client.task import JoinedTask, load_task
 from consilium_client.training import require_device, train
 from consilium_client.transport_key import transport_public_key
+from consilium_client.turns import ROUND_ERRORS, SettledRounds, patient_turns
 
 if TYPE_CHECKING:
     from consilium_client.private_rounds import PrivateRounds
 
-ROUND_ERRORS = (ClientError, ChainError, ZkError, OSError)  # what may fail of a round, and leaves the node running
 # In which phases a hospital hands over a part of its round.
 WHEN = {
     Part.SIGNED: (
@@ -83,7 +74,6 @@ WHEN = {
 }
 JUDGED = (Phase.DRAWING, Phase.SCORING, Phase.REVEALING)
 SALT_FILE = "split.salt"  # of the hospital's home; who has it, and a patient's row, knows on which side it is
-LONGEST_WAIT = 60.0  # seconds between two tries of a chain node that does not answer
 RESUMABLE = (Phase.COMMITTING, Phase.UPLOADING, Phase.PUBLISHING)
 
 
@@ -132,7 +122,7 @@ class HospitalNode:
         self._round = _Round(-1)
         self._testified: set[tuple[int, int]] = set()  # in which rounds and steps
         self._resume_refused = -1  # the latest round in which this account could not pay for returning
-        self._settled: int | None = None  # the latest round whose payout was told
+        self._settled = SettledRounds(self.ledger, settings.task)
         self._block = 0
         self._read_ahead = STATISTICS_ROUND  # of which round the sums were read, or tried to be
         self._reached = threading.Event()  # the aggregator's first request came through
@@ -146,7 +136,7 @@ class HospitalNode:
         approved, found = self.settings.approved, self.task.params.spec_hash.hex()
         if approved != found:
             raise ApprovalStale(self.task.number, f"has keccak256 {approved}, and the chain names {found}")
-        policy = read_policy(self.settings.policy)
+        policy = read_policy(self.settings.policy, Policy)
         policy.require(self.task.spec, self.ledger.state(self.task.number).operator)
         return policy
 
@@ -208,11 +198,7 @@ class HospitalNode:
         socket_path = self.settings.runtime / "node.sock"
         listening = _Listener(socket_path, self.answer, self.leaving)
         with listening as listener, RelayProcesses(self.settings, socket_path) as relay:
-            turns = Retrying(
-                retry=retry_if_exception_type(ChainUnreachable),
-                wait=wait_random_exponential(max=LONGEST_WAIT),
-                before_sleep=_tell_unreachable,
-            )
+            turns = patient_turns()
             while turns(self._turn, listener, relay) is not Phase.ENDED:
                 pass
         if self.masking:
@@ -228,7 +214,7 @@ class HospitalNode:
         """Does what the chain's state asks for, and waits for the next block. Raises ChainUnreachable."""
         listener.raise_fault()
         state = self.ledger.state(self.task.number)
-        self._tell_settled(state)
+        self._settled.tell(state)
         if state.phase not in (Phase.JOINING, Phase.ENDED):  # by then the aggregator has registered this transport key
             relay.keep_running()
             self._resume_if_absent(state)
@@ -238,19 +224,6 @@ class HospitalNode:
         if state.phase is not Phase.ENDED:
             self._block = self.ledger.connection.next_block(self._block)
         return state.phase
-
-    def _tell_settled(self, state: TaskState) -> None:
-        """What a round brought this hospital, once the next one has begun or the task has ended."""
-        last = state.round if state.phase is Phase.ENDED else state.round - 1
-        if self._settled is None:
-            self._settled = last
-        while self._settled < last:
-            self._settled += 1
-            payout = self.ledger.explain(self.task.number, self._settled, self.ledger.address)
-            emit(
-                "settled", round=self._settled, reason=payout.reason.name, reward=str(payout.reward),
-                slash=str(payout.slash),
-            )  # fmt: skip
 
     def sits_out(self) -> str | None:
         """Why no round is begun at this time; None where one may be."""
@@ -580,10 +553,6 @@ class HospitalNode:
             self.ledger.tick(self.task.number)
         except ChainError as error:
             emit("tick-refused", error=type(error).__name__)
-
-
-def _tell_unreachable(tried: RetryCallState) -> None:
-    emit("chain-unreachable", tries=tried.attempt_number, wait_s=round(tried.upcoming_sleep, 1))
 
 
 class _Listener:

@@ -10,11 +10,19 @@ import json
 import secrets
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from consilium_chain.accusations import find_culprits
 from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, RecordIncomplete, Refused
+from consilium_chain.errors import (
+    ArtifactCorrupt,
+    ArtifactMissing,
+    ChainUnreachable,
+    RecordIncomplete,
+    Refused,
+    TransactionRejected,
+)
 from consilium_chain.journal import emit
 from consilium_chain.keystore import voter_key, write_private_file
 from consilium_chain.ledger import Ledger
@@ -34,12 +42,14 @@ from consilium_zk.errors import EvidenceMalformed
 from consilium_zk.tickets import draw, public_key, seat_threshold, sign_ticket
 
 from consilium_client.config import VoterSettings
-from consilium_client.errors import BallotLost, CulpritsMismatched, RetreatMismatched
+from consilium_client.errors import BallotLost, CulpritsMismatched, RetreatMismatched, StakeTooSmall
 from consilium_client.examples import Examples, read_examples
+from consilium_client.home import is_paused
 from consilium_client.metrics import worth
 from consilium_client.models import Inputs, Model, Vector, model_of
 from consilium_client.replay import PublicRecord
 from consilium_client.task import JoinedTask, load_task
+from consilium_client.turns import ROUND_ERRORS, SettledRounds
 
 # What may be a store or chain node that lags behind: tried again until the voter's patience is over.
 UNREADABLE = (ArtifactMissing, ArtifactCorrupt, RecordIncomplete, OSError)
@@ -53,6 +63,11 @@ def patience_is_over(state: TaskState, score_window: int, now: int) -> bool:
     return state.deadline - now <= score_window // 2
 
 
+def ballot_path(home: Path, place: str, round_: int, seat_seed: bytes) -> Path:
+    """By the round's seed, too: of a local chain that was started anew the place is the same."""
+    return home / "ballots" / place / f"round-{round_}-{seat_seed[:8].hex()}.json"
+
+
 @dataclass(frozen=True)
 class Ballot:
     """Scores in millionths, of `ballot_size`, and the salt that hides them until the reveal."""
@@ -63,52 +78,122 @@ class Ballot:
 
 
 class VoterNode:
-    def __init__(self, settings: VoterSettings) -> None:
+    """One voter in one task, over the connection that it shares with the same voter's other tasks.
+
+    What it judges by is read when it is first needed: to reveal takes none of it.
+    """
+
+    def __init__(self, settings: VoterSettings, ledger: Ledger) -> None:
         self.settings = settings
-        self.ledger: Ledger = settings.connect()
+        self.number = settings.task
+        self.ledger = ledger
         if self.ledger.connection.account is None:
             raise ValueError("a voter needs an account")
         self.key = voter_key(self.ledger.connection.account)
         self.public_key = public_key(self.key)
         self.store = ArtifactStore(settings.artifacts)
-        self.task: JoinedTask = load_task(self.ledger, self.store, settings.task)
-        self.examples: Examples = read_examples(
-            settings.data, self.task.spec.data, settings.mapping, allow_one_class=False
-        )
-        self.model: Model = model_of(self.task.spec)
-        self.model.require_installed()
-        self.record = PublicRecord(self.ledger, self.store, self.task)
-        self._inputs: Inputs | None = None
+        self._settled = SettledRounds(ledger, settings.task)
         self._acted: set[tuple[int, Phase]] = set()
+        self._failed: set[tuple[int, Phase]] = set()  # told, and tried again
+
+    @cached_property
+    def task(self) -> JoinedTask:
+        return load_task(self.ledger, self.store, self.number)
+
+    @cached_property
+    def examples(self) -> Examples:
+        settings = self.settings
+        return read_examples(settings.data, self.task.spec.data, settings.mapping, allow_one_class=False)
+
+    @cached_property
+    def model(self) -> Model:
+        return model_of(self.task.spec)
+
+    @cached_property
+    def inputs(self) -> Inputs:
+        return self.model.inputs(self.examples, self.record.statistics())
+
+    @cached_property
+    def record(self) -> PublicRecord:
+        return PublicRecord(self.ledger, self.store, self.task)
 
     def join(self) -> None:
-        """Registers the key, stakes the bond and joins, unless this account is in the task already."""
-        if self.ledger.address not in [v.node for v in self.ledger.voters(self.task.number)]:
-            self.ledger.register_voter_key(self.key)
-            self.ledger.stake(Role.VOTER, self.task.params.voter_bond)
-            self.ledger.join_as_voter(self.task.number)
-        self.index = [v.node for v in self.ledger.voters(self.task.number)].index(self.ledger.address)
-        emit("joined", role="voter", index=self.index, rows=self.examples.rows)
+        """Joins with free stake, unless this account is in the task already.
 
-    def run(self) -> None:
-        """Judges until the task ends, then takes the bond back and collects the rewards."""
-        self.join()
-        actions = {Phase.SCORING: self._score, Phase.REVEALING: self._reveal}
-        block = 0
-        while (state := self.ledger.state(self.task.number)).phase is not Phase.ENDED:
-            action = actions.get(state.phase)
-            if action is not None and (state.round, state.phase) not in self._acted:
-                self._acted.add((state.round, state.phase))
-                try:
-                    action(state, self.ledger.round_state(self.task.number, state.round))
-                except Refused as error:
-                    emit("refused", call=error.call, error=error.name, round=state.round)
-                except BallotLost:
-                    emit("ballot-lost", round=state.round)
-            block = self.ledger.connection.next_block(block)
-        self.ledger.release_bond(self.task.number, self.ledger.address)
-        self.ledger.claim(Role.VOTER)
+        Raises StakeTooSmall, and what reading the task and the table raises, before anything is sent.
+        """
+        is_new = self.ledger.address not in self._voters()
+        if is_new:
+            self.model.require_installed()
+            rows, bond = self.examples.rows, self.task.params.voter_bond
+            free = self.ledger.stake_of(self.ledger.address, Role.VOTER).free
+            if free < bond:
+                raise StakeTooSmall(self.number, bond, free)
+            self.ledger.join_as_voter(self.number)
+        self.index = self._voters().index(self.ledger.address)
+        if is_new:
+            emit("joined", role="voter", index=self.index, rows=rows)
+        else:
+            emit("in-task", index=self.index)
+
+    def _voters(self) -> list[str]:
+        return [voter.node for voter in self.ledger.voters(self.number)]
+
+    def turn(self) -> Phase:
+        """Does what the chain's state asks for, which may take long. What raises ChainUnreachable is done anew.
+
+        So is, with each block, what is refused or not paid for: who has committed and does not reveal is slashed, and
+        a chain node that lags behind the one that told of the phase refuses, too.
+        """
+        state = self.ledger.state(self.number)
+        self._settled.tell(state)
+        moment = state.round, state.phase
+        score = self._sit_out if is_paused(self.settings.home) else self._score
+        action = {Phase.SCORING: score, Phase.REVEALING: self._reveal}.get(state.phase)
+        if action is None or moment in self._acted or not self._may_act(state):
+            return state.phase
+        try:
+            action(state, self.ledger.round_state(self.number, state.round))
+        except ChainUnreachable:
+            raise
+        except (Refused, TransactionRejected) as error:
+            if moment not in self._failed:
+                self._failed.add(moment)
+                self._tell_failed(error, "not-voted", round=state.round)
+            return state.phase
+        except BallotLost:
+            emit("ballot-lost", round=state.round)
+        except ROUND_ERRORS as error:
+            emit("round-failed", round=state.round, error=type(error).__name__)
+        self._acted.add(moment)
+        return state.phase
+
+    def leave(self) -> None:
+        """Takes an ended task's bond back, and collects what has vested of the rewards."""
+        try:
+            self.ledger.release_bond(self.number, self.ledger.address)
+            self.ledger.claim(Role.VOTER)
+        except (Refused, TransactionRejected) as error:  # nothing is lost: both can be done at any later time
+            self._tell_failed(error, "not-claimed")
         emit("left", role="voter", balance=str(self.ledger.balance(self.ledger.address)))
+
+    def _may_act(self, state: TaskState) -> bool:
+        """Whose bond is slashed to nothing takes no seat any more; what it committed to, it still reveals."""
+        return state.phase is not Phase.SCORING or bool(state.active_voters >> self.index & 1)
+
+    def _tell_failed(self, error: Refused | TransactionRejected, unpaid: str, **fields: object) -> None:
+        """The chain node's words stay out of the journal; `unpaid`: the event, and what the account has for gas."""
+        if isinstance(error, Refused):
+            emit("refused", call=error.call, error=error.name, **fields)
+        else:
+            wei = str(self.ledger.connection.ether())
+            emit(unpaid, call=error.call, error=type(error).__name__, wei=wei, **fields)
+
+    def _sit_out(self, state: TaskState, round_state: RoundState) -> None:
+        """Others need not wait then for a ballot that does not come."""
+        if not (round_state.seated | round_state.stood_down) >> self.index & 1:
+            self.ledger.stand_down(self.number, state.round)
+            emit("sits-out", round=state.round, why="paused")
 
     def _score(self, state: TaskState, round_state: RoundState) -> None:
         if (round_state.seated | round_state.stood_down) >> self.index & 1:
@@ -121,11 +206,21 @@ class VoterNode:
             emit("stood-down", round=state.round)
             return
         started = time.monotonic()
-        ballot = Ballot(state.round, self._judged(state, round_state), secrets.token_bytes(32))
-        self._keep(ballot)  # a restart between commit and reveal must not cost the bond
+        ballot = self._ballot(state, round_state)
         commitment = self.ledger.score_commitment(self.task.number, state.round, ballot.scores, ballot.salt)
         receipt = self.ledger.commit_scores(self.task.number, state.round, self.public_key, ticket, commitment)
         emit("scored", round=state.round, gas=receipt.gas_used, seconds=round(time.monotonic() - started, 3))
+
+    def _ballot(self, state: TaskState, round_state: RoundState) -> Ballot:
+        """On disk before its commitment leaves, and never a second one: of two, an earlier process may have committed
+        to the first, in a transaction that is on no block yet.
+        """
+        try:
+            return self._kept(state.round)
+        except BallotLost:
+            ballot = Ballot(state.round, self._judged(state, round_state), secrets.token_bytes(32))
+            self._keep(ballot)
+            return ballot
 
     def _judged(self, state: TaskState, round_state: RoundState) -> tuple[int, ...]:
         """The scores, or DOES_NOT_MATCH throughout; what cannot be read is tried again while there is time."""
@@ -177,9 +272,7 @@ class VoterNode:
             raise CulpritsMismatched(round_, list(members(round_state.named)), list(found))
 
     def _worth(self, parameters: Vector) -> float:
-        if self._inputs is None:
-            self._inputs = self.model.inputs(self.examples, self.record.statistics())
-        evaluation = self.model.evaluate(parameters, self._inputs)
+        evaluation = self.model.evaluate(parameters, self.inputs)
         return worth(self.task.spec.judging.metric, self.examples.labels, evaluation.probabilities)
 
     def _reveal(self, state: TaskState, round_state: RoundState) -> None:
@@ -188,11 +281,12 @@ class VoterNode:
         self.reveal(self._kept(state.round))
 
     def reveal(self, ballot: Ballot) -> None:
-        self.ledger.reveal_scores(self.task.number, ballot.round, ballot.scores, ballot.salt)
+        self.ledger.reveal_scores(self.number, ballot.round, ballot.scores, ballot.salt)
         emit("revealed", round=ballot.round)
 
     def _ballot_path(self, round_: int) -> Path:
-        return self.settings.home / "ballots" / self.ledger.place(self.task.number) / f"round-{round_}.json"
+        seed = self.ledger.round_state(self.number, round_).seat_seed
+        return ballot_path(self.settings.home, self.ledger.place(self.number), round_, seed)
 
     def _keep(self, ballot: Ballot) -> None:
         text = json.dumps({"round": ballot.round, "scores": ballot.scores, "salt": ballot.salt.hex()})

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 from consilium_chain.journal import emit, hint, told_to
-from consilium_cli.hospital.live import UNPAID, WORDS, sentence
-from consilium_client import hospital, private_rounds
+from consilium_cli.nodes.live import UNPAID, WORDS, sentence
+from consilium_client import hospital, judging, private_rounds, turns, voter
 from rich.text import Text
 
 # As the node fills them in: amounts as text.
@@ -20,12 +20,13 @@ FIELDS = {
     "reward": str(3 * 10**18), "slash": str(10**18), "why": "hours", "tries": 2, "wait_s": 1.5,
     "epsilon": 1.234, "of": 3.0, "spent": 2.5, "would_be": 3.1, "allowed": 3.0,
     "error": "Name[d]", "call": "commitUpdate", "balance": str(5 * 10**18), "wei": "1", "step": 0, "role": "hospital",
+    "seconds": 0.25, "tasks": 3, "judged": 1,
 }  # fmt: skip
 
 
 def told_by_the_node() -> Iterator[tuple[str, set[str]]]:
     """Names of events and of their fields, as they stand in the node's code."""
-    for module in (hospital, private_rounds):
+    for module in (hospital, private_rounds, turns, voter, judging):
         for node in ast.walk(ast.parse(inspect.getsource(module))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "emit":
                 (name,) = node.args
@@ -65,3 +66,8 @@ def test_what_is_told_goes_to_the_screen_and_afterwards_to_the_journal(capsys: p
     emit("resumed", round=2)
     (line,) = capsys.readouterr().out.splitlines()
     assert '"event": "resumed", "round": 2' in line
+
+
+def test_of_several_tasks_each_line_names_its_own() -> None:
+    said = Text.from_markup(sentence("scored", {"task": 3, "round": 2, "gas": 1, "seconds": 0.25})).plain
+    assert said == "task 3: round 2: judged in 0.25 s, and committed to its scores"

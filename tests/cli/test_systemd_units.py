@@ -24,4 +24,4 @@ def test_units_hold(unit: Path, tmp_path: Path) -> None:
 
 
 def test_there_are_units() -> None:
-    assert [unit.name for unit in UNITS] == ["consilium-hospital@.service"]
+    assert [unit.name for unit in UNITS] == ["consilium-hospital@.service", "consilium-voter@.service"]

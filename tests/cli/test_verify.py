@@ -419,7 +419,7 @@ def verdict(case: Accused, store: ArtifactStore | None = None) -> Check:
 
 def name(case: Accused, hospitals: Sequence[int], voter: type[VoterNode]) -> None:
     case.round.aggregator.name_culprits(case.round.task, 0, sum(1 << index for index in hospitals))
-    case.judge(voter(case.round.voter))
+    case.judge(voter(case.round.voter, case.round.voter.connect()))
 
 
 @played_once

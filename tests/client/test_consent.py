@@ -126,10 +126,10 @@ def test_a_policy_that_does_not_hold_allows_nothing(tmp_path: Path, name: str) -
     raw, words = BAD[name]
     (tmp_path / "policy.toml").write_bytes(raw)
     with pytest.raises(PolicyInvalid, match=r"policy\.toml") as refused:
-        read_policy(tmp_path / "policy.toml")
+        read_policy(tmp_path / "policy.toml", Policy)
     assert words in str(refused.value)
 
 
 def test_a_missing_policy_allows_nothing(tmp_path: Path) -> None:
     with pytest.raises(PolicyInvalid, match="nothing is allowed"):
-        read_policy(tmp_path / "policy.toml")
+        read_policy(tmp_path / "policy.toml", Policy)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
 from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, RecordIncomplete
+from consilium_chain.ledger import Ledger
 from consilium_chain.task_spec import Metric
 from consilium_chain.views import DOES_NOT_MATCH, INVALID_SCORE, Phase, TaskState, ballot_size
 from consilium_cli.demo.adversaries import LazyVoter
@@ -218,7 +220,7 @@ def voter(tmp_path: Path) -> MakeVoter:
     def make(task_file: str = TASK, kind: type[VoterNode] = VoterNode) -> tuple[PaperRecord, VoterNode]:
         (tmp_path / "rows.csv").write_text(ROWS)
         record = PaperRecord(task_file.encode(), tmp_path / "store", WEIGHTS, seed_of(True, False, False))
-        node = kind(record.settings(tmp_path / "rows.csv"))
+        node = kind(record.settings(tmp_path / "rows.csv"), cast(Ledger, record))
         record.statistics(sums_of(read_table(tmp_path / "rows.csv", record.spec.data), record.spec.data))
         return record, node
 
@@ -338,7 +340,7 @@ def test_voter_scores_what_comes_back_in_time(fault: Callable[[PaperRecord, Path
             record.canaries.update(canaries)
 
     record.on_block = mend
-    again = VoterNode(node.settings)  # this one has read nothing yet
+    again = VoterNode(node.settings, node.ledger)  # this one has read nothing yet
     assert judged(record, again, 1) == expected
     assert record.clock == 3 * BLOCK_TIME
 
@@ -388,7 +390,7 @@ def test_voter_of_a_plain_task_has_nothing_to_accuse_of(
     assert len(judged(record, node, 1)) == 3
     change(record, blob_file(record, 1, 0))
     with pytest.raises(error):
-        judged(record, VoterNode(node.settings), 1)
+        judged(record, VoterNode(node.settings, node.ledger), 1)
 
 
 def test_statistics_by_digest_are_judged_for_matching_only(
@@ -397,7 +399,7 @@ def test_statistics_by_digest_are_judged_for_matching_only(
     record, node = voter(DIGESTS)
     assert judged(record, node, 0) == (0,)
     blob_file(record, 0, 0).unlink()
-    assert judged(record, VoterNode(node.settings), 0) == (DOES_NOT_MATCH,)
+    assert judged(record, VoterNode(node.settings, node.ledger), 0) == (DOES_NOT_MATCH,)
 
 
 def test_updates_by_digest_have_one_score_each(voter: MakeVoter) -> None:
@@ -405,14 +407,14 @@ def test_updates_by_digest_have_one_score_each(voter: MakeVoter) -> None:
     record.publish(1, drawn(record, 1))
     assert len(judged(record, node, 1)) == 3
     blob_file(record, 1, 1).unlink()
-    assert judged(record, VoterNode(node.settings), 1) == (DOES_NOT_MATCH,) * 3
+    assert judged(record, VoterNode(node.settings, node.ledger), 1) == (DOES_NOT_MATCH,) * 3
 
 
 @pytest.mark.parametrize("task_file", [TASK, PLAIN, DIGESTS], ids=["canaries", "plain", "digests"])
 def test_lazy_voters_ballots_are_as_long_as_honest_ones(task_file: str, voter: MakeVoter) -> None:
     record, lazy = voter(task_file, LazyVoter)
     record.publish(1, drawn(record, 1))
-    honest = VoterNode(lazy.settings)
+    honest = VoterNode(lazy.settings, lazy.ledger)
     for round_ in (0, 1):
         lengths = {len(judged(record, node, round_)) for node in (lazy, honest)}
         assert lengths == {ballot_size(record.terms, round_, record.rounds[round_].cohorts)}

@@ -8,6 +8,7 @@ import re
 import socket
 import subprocess
 import sys
+import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,11 +18,12 @@ import tomli_w
 from chain_driver import LocalChain
 from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.deployment import Deployment
-from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
+from consilium_chain.keystore import LIGHT_SCRYPT_N, address_of, write_keystore, write_private_file
 from consilium_chain.localnode import free_port
 from consilium_chain.proposal import task_params
-from consilium_chain.task_spec import parse_task_spec
-from consilium_client.home import Approval, HospitalHome
+from consilium_chain.task_spec import TOKEN, parse_task_spec
+from consilium_client.home import Approval, HospitalHome, VoterHome
+from consilium_client.registration import register
 from eth_account import Account
 from task_files import DATA
 
@@ -120,13 +122,14 @@ def test_demo_names_chain_port_in_use(consilium, tmp_path: Path) -> None:  # typ
 
 @pytest.fixture
 def node_folder(tmp_path: Path, local_chain: LocalChain) -> Path:
-    """A voter's and a hospital's configuration that hold, but for what a test breaks."""
+    """A voter's and a hospital's home that hold, but for what a test breaks."""
     store = ArtifactStore(tmp_path / "artifacts")
     spec = parse_task_spec(TASK)
     operator = local_chain.treasury
     number = operator.propose(task_params(spec, store.put_file(TASK), operator.address))
     local_chain.deployment.write(tmp_path / "book.json")
-    write_keystore(tmp_path / "key.json", Account.create(), "right", LIGHT_SCRYPT_N)
+    voter = local_chain.funded()
+    write_keystore(tmp_path / "key.json", voter.connection.signer, "right", LIGHT_SCRYPT_N)
     write_private_file(tmp_path / "password", "right")
     (tmp_path / "data.csv").write_text("age,sick\n50,0\n60,1\n")
     config = {
@@ -139,10 +142,11 @@ def node_folder(tmp_path: Path, local_chain: LocalChain) -> Path:
         "task": number,
         "data": str(tmp_path / "data.csv"),
     }
-    (tmp_path / "voter.toml").write_text(tomli_w.dumps(config))
-    policy = {"operators": "any", "models": "any", "columns": "any"}
+    policy = {"operators": "any", "models": "any"}
     common = {key: value for key, value in config.items() if key not in ("home", "task")}
-    hospital = HospitalHome.create(tmp_path / "hospital", common, policy)
+    VoterHome.create(tmp_path / "voter", common, policy | {"metrics": "any"})
+    register(voter, spec.money.voter_bond * TOKEN, 0)
+    hospital = HospitalHome.create(tmp_path / "hospital", common, policy | {"columns": "any"})
     approval = Approval(
         place=operator.place(number),
         spec_hash=operator.params(number).spec_hash.hex(),
@@ -155,29 +159,43 @@ def node_folder(tmp_path: Path, local_chain: LocalChain) -> Path:
     return tmp_path
 
 
-def change(folder: Path, old: str, new: str, file: str = "voter.toml") -> None:
+def judge(folder: Path) -> tuple[str, ...]:
+    """The command that judges the task."""
+    task = tomllib.loads((folder / "sponsor.toml").read_text())["task"]
+    return ("voter", "run", "--home", str(folder / "voter"), "--task", str(task))
+
+
+def change(folder: Path, old: str, new: str, file: str) -> None:
     text = (folder / file).read_text()
     assert old in text
     (folder / file).write_text(text.replace(old, new))
 
 
-@pytest.mark.parametrize("node", ["voter", "server"])
-def test_node_names_missing_and_malformed_config(consilium, tmp_path: Path, node: str) -> None:  # type: ignore[no-untyped-def]
+def test_server_names_missing_and_malformed_config(consilium, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     path = tmp_path / "node.toml"
-    refused(consilium(node, "run", "--config", str(path)), [str(path), "does not exist"])
+    refused(consilium("server", "run", "--config", str(path)), [str(path), "does not exist"])
     path.write_text("home = ")
-    refused(consilium(node, "run", "--config", str(path)), [str(path), "is not TOML"])
+    refused(consilium("server", "run", "--config", str(path)), [str(path), "is not TOML"])
     path.write_text("home = '/tmp'\ntask = 'one'\nextra = 1\n")
-    refused(consilium(node, "run", "--config", str(path)), ["task: ", "extra: ", "chain_url: Field required"])
-    code, said = consilium(node, "run")
+    refused(consilium("server", "run", "--config", str(path)), ["task: ", "extra: ", "chain_url: Field required"])
+    code, said = consilium("server", "run")
     assert code == 2
     assert "--config" in said
+
+
+def test_voter_names_missing_and_malformed_home(consilium, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    run = ("voter", "run", "--home", str(tmp_path))
+    refused(consilium(*run), [str(tmp_path), "is no voter's home", "consilium voter init"])
+    (tmp_path / "node.toml").write_text("home = ")
+    refused(consilium(*run), ["node.toml", "is not TOML"])
+    (tmp_path / "node.toml").write_text("task = 1\nextra = 1\n")
+    refused(consilium(*run), ["task: ", "extra: ", "chain_url: Field required"])
 
 
 def test_node_names_unreachable_chain(consilium, node_folder: Path, local_chain: LocalChain) -> None:  # type: ignore[no-untyped-def]
     dead = f"http://127.0.0.1:{free_port()}"
     for file, run in (
-        ("voter.toml", ("voter", "run", "--config", str(node_folder / "voter.toml"))),
+        ("voter/node.toml", judge(node_folder)),
         ("hospital/node.toml", ("hospital", "run", "--home", str(node_folder / "hospital"))),
     ):
         change(node_folder, local_chain.node.url, dead, file)
@@ -204,17 +222,16 @@ def test_voter_names_fault_of_its_data(consilium, node_folder: Path, case: str) 
     (node_folder / "data.csv").unlink()
     if text is not None:
         (node_folder / "data.csv").write_text(text)
-    result = consilium("voter", "run", "--config", str(node_folder / "voter.toml"))
+    result = consilium(*judge(node_folder))
     refused(result, words)
     assert "Doe" not in result[1]
 
 
 @pytest.mark.parametrize("node", ["hospital", "voter"])
 def test_node_names_fault_of_its_mapping_and_reads_its_data_by_it(consilium, node_folder: Path, node: str) -> None:  # type: ignore[no-untyped-def]
-    file = {"hospital": "hospital/node.toml", "voter": "voter.toml"}[node]
-    config, mapping = node_folder / file, node_folder / "mapping.toml"
+    config, mapping = node_folder / node / "node.toml", node_folder / "mapping.toml"
     config.write_text(f"mapping = '{mapping}'\n{config.read_text()}")
-    run = (node, "run", *(["--config", str(config)] if node == "voter" else ["--home", str(config.parent)]))
+    run = judge(node_folder) if node == "voter" else (node, "run", "--home", str(config.parent))
     refused(consilium(*run), ["mapping.toml cannot be read", "No such file"])
     mapping.write_text("[columns]\nweight = 'kg'\n")
     refused(consilium(*run), ["mapping does not fit the task", "weight"])
@@ -226,7 +243,7 @@ def test_node_names_fault_of_its_mapping_and_reads_its_data_by_it(consilium, nod
 
 
 def test_voter_names_fault_of_its_other_files(consilium, node_folder: Path) -> None:  # type: ignore[no-untyped-def]
-    run = ("voter", "run", "--config", str(node_folder / "voter.toml"))
+    run = judge(node_folder)
     book = Deployment.read(node_folder / "book.json")
     (node_folder / "book.json").write_text(json.dumps(vars(book) | {"chain_id": 1}))
     refused(consilium(*run), ["address book is of chain 1", "pass the one that fits"])
@@ -244,31 +261,35 @@ def test_voter_names_fault_of_its_other_files(consilium, node_folder: Path) -> N
 
 
 def test_voter_names_unknown_task_and_missing_task_file(consilium, node_folder: Path) -> None:  # type: ignore[no-untyped-def]
-    run = ("voter", "run", "--config", str(node_folder / "voter.toml"))
+    run = judge(node_folder)
     for file in (node_folder / "artifacts").iterdir():
         file.unlink()
     refused(consilium(*run), ["artifact file-", "add another mirror"])
-    text = (node_folder / "voter.toml").read_text()
-    (node_folder / "voter.toml").write_text(re.sub(r"task = \d+", "task = 999999", text))
-    refused(consilium(*run), ["TaskUnknown", "999999"])
+    refused(consilium(*run[:-1], "999999"), ["TaskUnknown", "999999"])
 
 
-def test_voter_without_ether_is_told_so(consilium, node_folder: Path) -> None:  # type: ignore[no-untyped-def]
-    result = consilium("voter", "run", "--config", str(node_folder / "voter.toml"))
-    refused(result, ["rejected registerVoterKey", "has ether for gas"])
+def test_voter_without_ether_is_told_so(consilium, node_folder: Path, local_chain: LocalChain) -> None:  # type: ignore[no-untyped-def]
+    local_chain.rpc("anvil_setBalance", address_of(node_folder / "key.json"), "0x0")
+    refused(consilium(*judge(node_folder)), ["rejected joinAsVoter", "has ether for gas"])
+
+
+def test_an_account_that_is_no_voter_is_told_so(consilium, node_folder: Path) -> None:  # type: ignore[no-untyped-def]
+    (node_folder / "key.json").unlink()
+    write_keystore(node_folder / "key.json", Account.create(), "right", LIGHT_SCRYPT_N)
+    refused(consilium(*judge(node_folder)), ["is no voter yet", "consilium voter register"])
 
 
 def test_voter_names_address_book_of_a_chain_started_anew(consilium, node_folder: Path) -> None:  # type: ignore[no-untyped-def]
     """A local chain has the same id every time, and nothing at yesterday's addresses."""
     book = Deployment.read(node_folder / "book.json")
     replace(book, tasks="0x" + "77" * 20).write(node_folder / "book.json")
-    result = consilium("voter", "run", "--config", str(node_folder / "voter.toml"))
+    result = consilium(*judge(node_folder))
     refused(result, ["no contract at 0x7777", "started anew", "deploy again or pass the one that fits"])
 
 
 def test_program_ends_with_a_message_and_without_a_trace(tmp_path: Path) -> None:
     """As a user starts it: in a process of its own."""
-    command = [sys.executable, "-m", "consilium_cli.main", "voter", "run", "--config", str(tmp_path / "none.toml")]
+    command = [sys.executable, "-m", "consilium_cli.main", "server", "run", "--config", str(tmp_path / "none.toml")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.strip() == f"error: the configuration {tmp_path / 'none.toml'} does not exist"

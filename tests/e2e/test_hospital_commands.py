@@ -173,7 +173,7 @@ def test_init_asks_nobody_where_nobody_is_and_writes_nothing_then(world: World) 
     refused(world.init("--password-file", str(world.folder / "wrong")), "does not open with the password")
     assert not (world.home / "node.toml").exists()
     done(world.init())
-    refused(world.init(), "is a hospital's home already", "--home")
+    refused(world.init(), "is a home already", "--home")
 
 
 def test_a_new_key_is_made_where_none_is_named_and_kept_when_init_was_cut_off(world: World) -> None:

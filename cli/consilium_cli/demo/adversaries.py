@@ -1,6 +1,6 @@
 """The demo's dishonest parties: real nodes with one step replaced. No such code is in the packages that nodes run.
 
-Run as a program: `python -m consilium_cli.demo.adversaries KIND --home FOLDER [--round N]`.
+Run as a program: `python -m consilium_cli.demo.adversaries KIND --home FOLDER --task N [--round N]`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from consilium_chain.journal import emit
 from consilium_chain.ledger import CommittedUpdate
 from consilium_chain.settings import read_settings
 from consilium_chain.views import STATISTICS_ROUND, RoundState, ballot_size
-from consilium_client.config import VoterSettings
 from consilium_client.examples import Examples
+from consilium_client.home import VoterHome
 from consilium_client.hospital import HospitalNode
+from consilium_client.judging import Voter
 from consilium_client.models import Vector
 from consilium_client.voter import Ballot, VoterNode
 from consilium_server.aggregator import Aggregator
@@ -161,16 +162,17 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("kind", choices=[*Attack, *Cheat, "colluder"])
     parser.add_argument("--home", type=Path, required=True)
+    parser.add_argument("--task", type=int, required=True)
     parser.add_argument("--round", type=int, default=0)
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if given.kind in list(Attack) and Attack(given.kind) in HOSPITALS:
-        HOSPITALS[Attack(given.kind)](approved_settings(given.home, None)).run()
+        HOSPITALS[Attack(given.kind)](approved_settings(given.home, given.task)).run()
     elif given.kind in list(Attack):
-        VOTERS[Attack(given.kind)](read_settings(given.home / "node.toml", VoterSettings)).run()
+        Voter(VoterHome.open(given.home), VOTERS[Attack(given.kind)]).run_one(given.task)
     elif given.kind == "colluder":
         Colluder.cheat_round = given.round
-        Colluder(approved_settings(given.home, None)).run()
+        Colluder(approved_settings(given.home, given.task)).run()
     else:
         CheatingAggregator.cheat, CheatingAggregator.cheat_round = Cheat(given.kind), given.round
         CheatingAggregator(read_settings(given.home / "node.toml", AggregatorSettings)).run()

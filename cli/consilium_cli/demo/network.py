@@ -6,6 +6,7 @@ import datetime
 import os
 import secrets
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -20,7 +21,8 @@ from consilium_chain.ledger import Ledger
 from consilium_chain.localnode import FAUCET_KEY, LocalNode, free_port
 from consilium_chain.proposal import task_params
 from consilium_chain.task_spec import TOKEN, TaskSpec, parse_task_spec
-from consilium_client.home import Approval, HospitalHome
+from consilium_client.home import Approval, HospitalHome, VoterHome
+from consilium_client.registration import register
 from consilium_client.transport_key import make_transport_key
 from consilium_server.certificates import ensure_certificates
 from eth_account import Account
@@ -120,8 +122,12 @@ def build(options: DemoOptions, data: DemoData, task_file: bytes, node: LocalNod
     for party in (sponsor, *network.parties):
         if party.role is Role.HOSPITAL:
             _write_hospital(network, party, digest, *authorities)
+        elif party.role is Role.VOTER:
+            _write_voter(network, party)
         elif party.role is not Role.OPERATOR:
             _write_node(network, party)
+    with ThreadPoolExecutor() as several:
+        list(several.map(lambda party: _register(network, party), network.of(Role.VOTER)))
     return network
 
 
@@ -164,22 +170,14 @@ def _write_hospital(network: Network, party: Party, digest: bytes, sponsor_ca: P
     hospitals, options = network.of(Role.HOSPITAL), network.options
     data = write_rows(network.data.hospitals[hospitals.index(party)], network.data.schema, party.home / "data")
     make_transport_key(party.home / "transport.key")
-    settings: dict[str, Any] = {
-        "chain_url": network.node.url,
-        "deployment": str(options.output.absolute() / "deployment.json"),
-        "artifacts": str(options.output.absolute() / "artifacts"),
+    settings = _common_settings(network) | {
         "data": data.name,
         "seed": options.seed,
         "sponsor": {"url": f"https://127.0.0.1:{network.sponsor_port}", "ca_certificate": str(sponsor_ca.absolute())},
     }
     if options.kill_in_round is not None and party is hospitals[0]:
         settings["commits"] = "own"  # a relayed commitment is the round's last: it would be killed too late
-    (operator,) = network.of(Role.OPERATOR)
-    columns = network.spec.data.used
-    policy = {
-        "operators": [operator.address], "models": [network.spec.model.name], "columns": columns,
-        "masked_only": network.spec.update.masked,
-    }  # fmt: skip
+    policy = _common_policy(network) | {"columns": network.spec.data.used, "masked_only": network.spec.update.masked}
     home = HospitalHome.create(party.home, settings, policy)
     approval = Approval(
         place=network.treasury.place(network.task),
@@ -188,6 +186,34 @@ def _write_hospital(network: Network, party: Party, digest: bytes, sponsor_ca: P
         superlink=f"127.0.0.1:{network.superlink_port}",
     )
     home.approve(network.task, approval, aggregator_ca.read_bytes())
+
+
+def _write_voter(network: Network, party: Party) -> None:
+    """A home as `consilium voter init` makes it, with a policy for this operator."""
+    _write_key(party)
+    held_out = network.data.held_out[network.of(Role.VOTER).index(party)]
+    data = write_rows(held_out, network.data.schema, party.home / "data")
+    policy = _common_policy(network) | {"metrics": [network.spec.judging.metric]}
+    VoterHome.create(party.home, _common_settings(network) | {"data": data.name}, policy)
+
+
+def _register(network: Network, party: Party) -> None:
+    """As `consilium voter register` does it, with no more at stake than the task's bond."""
+    register(network.ledger_of(party), network.spec.money.voter_bond * TOKEN, 0)
+
+
+def _common_settings(network: Network) -> dict[str, Any]:
+    output = network.options.output.absolute()
+    return {
+        "chain_url": network.node.url,
+        "deployment": str(output / "deployment.json"),
+        "artifacts": str(output / "artifacts"),
+    }
+
+
+def _common_policy(network: Network) -> dict[str, Any]:
+    (operator,) = network.of(Role.OPERATOR)
+    return {"operators": [operator.address], "models": [network.spec.model.name]}
 
 
 def _write_node(network: Network, party: Party) -> None:
@@ -208,23 +234,23 @@ def _write_node(network: Network, party: Party) -> None:
         config["artifacts"] = str(network.options.output / "artifacts")
     if party.role is Role.AGGREGATOR:
         config["superlink_port"] = network.superlink_port
-    if party.role is Role.VOTER:
-        held_out = network.data.held_out[network.of(party.role).index(party)]
-        config["data"] = str(write_rows(held_out, network.data.schema, home / "data"))
     write_private_file(home / "node.toml", tomli_w.dumps(config))
 
 
 def start(network: Network, processes: Processes) -> None:
     """Starts every party as a process of its own."""
-    commands = {Role.AGGREGATOR: "server", Role.VOTER: "voter"}
+    task = str(network.task)
     config = ["--config", os.fspath(network.sponsor.home / "node.toml")]
     processes.serve(network.sponsor.name, "consilium_cli.main", "server", "sponsor", *config)
     for party in network.parties:
-        home, config = ["--home", os.fspath(party.home)], ["--config", os.fspath(party.home / "node.toml")]
+        home = ["--home", os.fspath(party.home)]
         if party.attack is not None:
-            round_ = ["--round", str(network.options.cheat_round)]
-            processes.start(party.name, "consilium_cli.demo.adversaries", party.attack, *home, *round_)
+            which = ["--task", task, "--round", str(network.options.cheat_round)]
+            processes.start(party.name, "consilium_cli.demo.adversaries", party.attack, *home, *which)
         elif party.role is Role.HOSPITAL:
-            processes.start(party.name, "consilium_cli.main", "hospital", "run", str(network.task), *home)
-        elif party.role in commands:
-            processes.start(party.name, "consilium_cli.main", commands[party.role], "run", *config)
+            processes.start(party.name, "consilium_cli.main", "hospital", "run", task, *home)
+        elif party.role is Role.VOTER:
+            processes.start(party.name, "consilium_cli.main", "voter", "run", "--task", task, *home)
+        elif party.role is Role.AGGREGATOR:
+            config = ["--config", os.fspath(party.home / "node.toml")]
+            processes.start(party.name, "consilium_cli.main", "server", "run", *config)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -135,17 +133,10 @@ def run(
     from consilium_client.hospital import HospitalNode
 
     from consilium_cli.hospital import joining
+    from consilium_cli.nodes.live import HOSPITAL, told
 
-    with _told():
+    with told(HOSPITAL):
         HospitalNode(joining.approved_settings(home, task)).run()
-
-
-def _told() -> contextlib.AbstractContextManager[None]:
-    if not sys.stdout.isatty():
-        return contextlib.nullcontext()
-    from consilium_cli.hospital.live import on_terminal
-
-    return on_terminal()
 
 
 @app.command("status")

@@ -19,9 +19,9 @@ from consilium_client.models import model_of
 from cryptography import x509
 from rich.console import Console
 
-from consilium_cli.hospital.answers import reader
-from consilium_cli.hospital.live import sentence
 from consilium_cli.hospital.looking import Visit, print_task, print_verdict
+from consilium_cli.nodes.answers import reader
+from consilium_cli.nodes.live import sentence
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def join(folder: Path, number: int, place: Place, agreed: bool) -> None:
     console.print(f"[green]This hospital's data fit: {rows} rows.[/green]")
     authority = _certificate(place.ca_certificate)
     if not agreed and not (sys.stdin.isatty() and typer.confirm("\nTake part in it, and lock the bond?")):
-        raise NotConfirmed(number)
+        raise NotConfirmed(f"task {number}")
     approval = Approval(
         place=visit.ledger.place(number),
         spec_hash=task.params.spec_hash.hex(),
@@ -107,7 +107,7 @@ def leave(folder: Path, number: int, agreed: bool) -> None:
         raise NotApproved(number)
     words = "" if ended else f" It is in round {state.round}: no further one is paid, and the bond waits for its end."
     if not agreed and not (sys.stdin.isatty() and typer.confirm(f"Leave task {number}?{words}")):
-        raise NotConfirmed(number)
+        raise NotConfirmed(f"task {number}")
     with running_alone(visit.home.runtime(number), number):
         if approved:
             visit.home.leave(number)

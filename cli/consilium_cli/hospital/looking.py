@@ -7,53 +7,34 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.data_schemas import DataSchema, ImageSchema, TextSchema
-from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, SpecInvalid, SpecMismatch
-from consilium_chain.keystore import address_of
-from consilium_chain.ledger import Ledger
 from consilium_chain.task_spec import MoneySpec, TaskSpec
 from consilium_chain.units import tokens
-from consilium_chain.views import STATISTICS_ROUND, Hospital, Phase, Role, TaskState
-from consilium_client.config import HomeSettings
+from consilium_chain.views import Hospital, Phase, Role, TaskState
+from consilium_client.config import HospitalHomeSettings
 from consilium_client.consent import Policy
 from consilium_client.home import LEDGER_FILE, HospitalHome, is_running
-from consilium_client.task import JoinedTask, load_task
+from consilium_client.task import JoinedTask
 from consilium_zk.constants import BYTES_PER_BLOB
 from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from consilium_cli.hospital.answers import Result, reader, show_answers, try_connections
-
-UNREADABLE = (ArtifactMissing, ArtifactCorrupt, SpecInvalid, SpecMismatch)
+from consilium_cli.nodes.answers import Result, show_answers, try_connections
+from consilium_cli.nodes.looking import UNREADABLE, HomeVisit, money_of, said, stand
 
 
 @dataclass(frozen=True)
-class Visit:
-    """A home with its chain and store, to look and not to touch: no password is read."""
-
-    home: HospitalHome
-    ledger: Ledger
-    store: ArtifactStore
-
+class Visit(HomeVisit[HospitalHome]):
     @classmethod
     def of(cls, folder: Path) -> Self:
         """Raises HomeMissing, ConfigInvalid, DeploymentInvalid, ChainUnreachable."""
-        home = HospitalHome.open(folder)
-        return cls(home, reader(home.settings), ArtifactStore(home.settings.artifacts))
+        return cls.to(HospitalHome.open(folder))
 
     @property
-    def settings(self) -> HomeSettings:
+    def settings(self) -> HospitalHomeSettings:
         return self.home.settings
-
-    @property
-    def account(self) -> str:
-        return address_of(self.settings.keystore)
-
-    def task(self, number: int) -> JoinedTask:
-        return load_task(self.ledger, self.store, number)
 
     def own(self, number: int) -> tuple[int, Hospital] | None:
         """This hospital in a task: its index and what the chain says of it."""
@@ -75,7 +56,7 @@ def show_tasks(visit: Visit, every: bool) -> None:
             hidden += 1
             continue
         params = visit.ledger.params(number)
-        joined = f"{_stand(state)}\n{len(visit.ledger.hospitals(number))} of {params.max_hospitals} hospitals"
+        joined = f"{stand(state)}\n{len(visit.ledger.hospitals(number))} of {params.max_hospitals} hospitals"
         money = f"{tokens(params.hospital_bond)}\n{tokens(params.pool)}"
         try:
             spec = visit.task(number).spec
@@ -92,12 +73,6 @@ def show_tasks(visit: Visit, every: bool) -> None:
         console.print("no task is open on this chain")
     if hidden:
         console.print(f"{hidden} more have ended (--all shows them)")
-
-
-def _stand(state: TaskState) -> str:
-    if state.phase in (Phase.JOINING, Phase.ENDED):
-        return state.phase.name.lower()
-    return f"round {state.round}, {state.phase.name.lower()}"
 
 
 def show_task(visit: Visit, number: int) -> None:
@@ -121,7 +96,7 @@ def print_verdict(console: Console, policy: Policy, spec: TaskSpec, operator: st
 def print_task(console: Console, task: JoinedTask, state: TaskState) -> None:
     """What would run, on which columns, what leaves, how long it may take, and what it pays and costs."""
     spec = task.spec
-    console.print(f"[bold]Task {task.number}: {escape(spec.name)}[/bold]  ({_stand(state)})")
+    console.print(f"[bold]Task {task.number}: {escape(spec.name)}[/bold]  ({stand(state)})")
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
@@ -212,7 +187,7 @@ def show_status(folder: Path) -> None:
     show_answers(answers)
     policy = home.policy()
     console.print(
-        f"policy: operators {_said(policy.operators)}; models {_said(policy.models)}; hours {policy.hours or 'any'}"
+        f"policy: operators {said(policy.operators)}; models {said(policy.models)}; hours {policy.hours or 'any'}"
     )
     if (spent := _spent(home, policy)) is not None:
         limit = policy.max_epsilon or "no limit"
@@ -237,10 +212,6 @@ def _spent(home: HospitalHome, policy: Policy) -> float | None:
     return epsilon([charge.mechanism for charge in charges], policy.delta)
 
 
-def _said(names: list[str] | str) -> str:
-    return names if isinstance(names, str) else ", ".join(names)
-
-
 def _show_approved(console: Console, visit: Visit, approved: list[int]) -> None:
     table = Table(box=box.SIMPLE_HEAD)
     for column in ("task", "stands in", "node", "bond", "rewards", "slashed", "last round"):
@@ -251,20 +222,12 @@ def _show_approved(console: Console, visit: Visit, approved: list[int]) -> None:
         if number in visit.home.left_tasks():
             node = "left"
         if own is None:
-            table.add_row(str(number), _stand(state), f"{node}, not joined", "–", "–", "–", "–")
+            table.add_row(str(number), stand(state), f"{node}, not joined", "–", "–", "–", "–")
             continue
-        rewards, slashed, last = _money_of(visit, number, state)
-        table.add_row(str(number), _stand(state), node, tokens(own[1].bond), tokens(rewards), tokens(slashed), last)
+        rewards, slashed, last = money_of(visit.ledger, visit.account, number, state)
+        table.add_row(str(number), stand(state), node, tokens(own[1].bond), tokens(rewards), tokens(slashed), last)
     console.print(table)
     stake = visit.ledger.stake_of(visit.account, Role.HOSPITAL)
     console.print(
         f"stake {tokens(stake.active)}, of which free {tokens(stake.free)}, unbonding {tokens(stake.unbonding)}"
     )
-
-
-def _money_of(visit: Visit, number: int, state: TaskState) -> tuple[int, int, str]:
-    """Rewards and slashes of all rounds that are over, and why the latest paid what it did."""
-    over = state.round + (state.phase is Phase.ENDED)
-    payouts = [visit.ledger.explain(number, round_, visit.account) for round_ in range(STATISTICS_ROUND, over)]
-    last = payouts[-1].reason.name.lower().replace("_", " ") if payouts else "–"
-    return sum(p.reward for p in payouts), sum(p.slash for p in payouts), last

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from consilium_chain.journal import told_to
@@ -14,15 +16,28 @@ from rich.markup import escape
 
 Fields = Mapping[str, Any]
 
-# What comes next is waited for by others: the spinner says whom.
-WAITING = {
-    "joined": "waiting for the task to begin",
-    "training": "training",
-    "committed": "waiting until all have committed",
-    "uploading": "waiting for the sum, its judges and the next round",
-    "settled": "waiting for the next round",
-    "sits-out": "sitting this round out",
-}
+
+@dataclass(frozen=True)
+class Waiting:
+    """What the spinner says: at first, and after an event."""
+
+    first: str
+    after: Mapping[str, str] = field(default_factory=dict)
+
+
+HOSPITAL = Waiting(
+    "reading the task and the table",
+    {
+        "joined": "waiting for the task to begin",
+        "training": "training",
+        "committed": "waiting until all have committed",
+        "uploading": "waiting for the sum, its judges and the next round",
+        "settled": "waiting for the next round",
+        "sits-out": "sitting this round out",
+    },
+)
+# Of several tasks, no event says what all are waiting for.
+VOTER = Waiting("watching the chain")
 
 
 def _committed(f: Fields) -> str:
@@ -38,11 +53,24 @@ def _settled(f: Fields) -> str:
 
 
 WORDS: dict[str, Callable[[Fields], str]] = {
-    "joined": lambda f: f"joined as hospital {f['index']} with {f['rows']} rows",
+    "joined": lambda f: f"joined as {f['role']} {f['index']} with {f['rows']} rows",
+    "in-task": lambda f: f"goes on as voter {f['index']}",
+    "watching": lambda f: f"watches all tasks, {f['tasks']} so far; judges {f['judged']} of them",
+    "set-aside": lambda f: f"[yellow]not joined ({f['error']}): `consilium voter tasks` says why[/yellow]",
+    "task-failed": lambda f: f"[red]left alone until the next start: {f['error']}[/red]",
+    "scored": lambda f: f"round {f['round']}: judged in {f['seconds']} s, and committed to its scores",
+    "revealed": lambda f: f"round {f['round']}: scores revealed",
+    "stood-down": lambda f: f"round {f['round']}: drew no seat",
+    "does-not-match": lambda f: f"[yellow]round {f['round']}: what is published does not match: {f['error']}[/yellow]",
+    "ballot-lost": lambda f: f"[red]round {f['round']}: the committed ballot is not on this disk any more[/red]",
     "training": lambda f: f"round {f['round']}: trains",
     "committed": _committed,
     "privacy": lambda f: f"round {f['round']}: rows will have cost epsilon {f['epsilon']:.3g} of {f['of']:g}",
     "over-budget": lambda f: f"round {f['round']}: over budget, {f['would_be']:.3g} of {f['allowed']:g}",
+    "worth": lambda f: (
+        f"round {f['round']}: its base on the {f['rows']} rows kept from training: accuracy {f['accuracy']:.3f}, log loss"
+        f" {f['log_loss']:.3f}"
+    ),
     "uploading": lambda f: f"round {f['round']}: hands over {f['blobs']} blob(s)",
     "settled": _settled,
     "resumed": lambda f: f"round {f['round']}: back in the task",
@@ -53,12 +81,14 @@ WORDS: dict[str, Callable[[Fields], str]] = {
     "refused": lambda f: f"[yellow]the contract refused {f['call']}: {f['error']}[/yellow]",
     "left": lambda f: f"the task has ended; this account holds {tokens(int(f['balance']))} tokens",
 }
-UNPAID = ("not-committed", "not-resumed", "not-testified", "not-claimed")
+UNPAID = ("not-committed", "not-resumed", "not-testified", "not-voted", "not-claimed")
 
 
 def sentence(event: str, fields: Fields) -> str:
     """Markup. What is not known here is shown as it is."""
     fields = {name: escape(value) if isinstance(value, str) else value for name, value in fields.items()}
+    if "task" in fields:  # of a process that is in several
+        return f"task {fields.pop('task')}: {sentence(event, fields)}"
     if event in UNPAID:
         wei = ether(int(fields["wei"]))
         return f"[red]{event}: {fields['call']} could not be paid for ({fields['error']}); {wei} ether are left[/red]"
@@ -67,18 +97,26 @@ def sentence(event: str, fields: Fields) -> str:
     return f"{event} {', '.join(f'{name} {value}' for name, value in fields.items())}".strip()
 
 
+def told(waiting: Waiting) -> contextlib.AbstractContextManager[None]:
+    """Within, what a node tells is told to whoever sits here, or to whatever reads its standard output."""
+    return _on_terminal(waiting) if sys.stdout.isatty() else contextlib.nullcontext()
+
+
 @contextlib.contextmanager
-def on_terminal() -> Iterator[None]:
+def _on_terminal(waiting: Waiting) -> Iterator[None]:
     """A line for each thing that happens, and below it what is waited for."""
     console = Console(highlight=False)
-    with console.status("reading the task and the table") as status:
+    with console.status(waiting.first) as status:
 
         def tell(event: str, fields: Mapping[str, object]) -> None:
             console.print(f"[dim]{datetime.datetime.now():%H:%M:%S}[/dim]  {sentence(event, fields)}")
-            if event in WAITING:
-                status.update(WAITING[event])
+            if event in waiting.after:
+                status.update(waiting.after[event])
 
         def show(event: str, fields: Mapping[str, Any]) -> None:
+            if event == "worth":
+                tell(event, fields)
+                return
             status.update(f"{event}: step {fields['step']} of {fields['of']}, loss {fields['loss']:.3f}")
 
         with told_to(tell, show):

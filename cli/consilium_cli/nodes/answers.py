@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 from urllib.parse import urlsplit
 
 from consilium_chain.connection import Connection
@@ -17,8 +18,8 @@ from consilium_chain.keystore import address_of
 from consilium_chain.ledger import Ledger
 from consilium_chain.units import ether, tokens
 from consilium_chain.views import Role
-from consilium_client.config import HomeSettings, SponsoredSettings
-from consilium_client.home import HospitalHome
+from consilium_client.config import HomeSettings, HospitalHomeSettings, SponsoredSettings
+from consilium_client.home import Home
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -43,8 +44,8 @@ class Answer:
     words: str
 
 
-def try_connections(home: HospitalHome) -> list[Answer]:
-    settings = home.settings
+def try_connections(home: Home[Any, Any]) -> list[Answer]:
+    settings: HomeSettings = home.settings
     found = [_tried("key file", lambda: f"account {address_of(settings.keystore)}")]
     try:
         ledger = reader(settings)
@@ -56,7 +57,7 @@ def try_connections(home: HospitalHome) -> list[Answer]:
     )  # fmt: skip
     found.append(_tried("clock", lambda: _clock(ledger)))
     if found[0].result is Result.OK:
-        found.append(_tried("money", lambda: _money(ledger, settings)))
+        found.append(_tried("money", lambda: _money(ledger, settings, home.role)))
     return found + _store_and_sponsor(settings)
 
 
@@ -100,22 +101,28 @@ def _clock(ledger: Ledger) -> str:
     return f"{abs(skew)} s from the chain's latest block"
 
 
-def _money(ledger: Ledger, settings: HomeSettings) -> str:
+def _money(ledger: Ledger, settings: HomeSettings, role: Role) -> str:
     account = address_of(settings.keystore)
     wei = ledger.connection.ether_of(account)
-    balance, stake = ledger.balance(account), ledger.stake_of(account, Role.HOSPITAL).active
+    balance, stake = ledger.balance(account), ledger.stake_of(account, role).active
     held = f"{tokens(balance)} tokens, {tokens(stake)} staked, {ether(wei)} ether"
-    if not wei and settings.sponsor is None:
-        raise _ToDo(f"{held}: send {account} some ether for gas, or name a sponsor in node.toml")
+    if not wei and _sponsor_of(settings) is None:
+        sponsor = ", or name a sponsor in node.toml" if role is Role.HOSPITAL else ""
+        raise _ToDo(f"{held}: send {account} some ether for gas{sponsor}")
     if not balance and not stake:
         raise _ToDo(f"{held}: send {account} the tokens of a bond")
+    if role is Role.VOTER and not ledger.is_registered(account, role):
+        raise _ToDo(f"{held}: run `consilium voter register`")
     return held
+
+
+def _sponsor_of(settings: HomeSettings) -> SponsoredSettings | None:
+    return settings.sponsor if isinstance(settings, HospitalHomeSettings) else None
 
 
 def _store_and_sponsor(settings: HomeSettings) -> list[Answer]:
     found = [_tried("artifact store", lambda: _store(settings))]
-    if settings.sponsor is not None:
-        sponsor = settings.sponsor
+    if (sponsor := _sponsor_of(settings)) is not None:
         found.append(_tried("sponsor", lambda: _sponsor(sponsor)))
     return found
 

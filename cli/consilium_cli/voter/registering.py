@@ -1,0 +1,95 @@
+"""What a voter's owner does with money: staking, and taking home."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import typer
+from consilium_chain.ledger import Ledger
+from consilium_chain.task_spec import TOKEN
+from consilium_chain.units import ether, tokens
+from consilium_chain.views import Phase, Role
+from consilium_client import registration
+from consilium_client.errors import NotConfirmed, Unfunded
+from consilium_client.home import VoterHome
+
+from consilium_cli.nodes.making import ask, elsewhere
+from consilium_cli.voter.commands import HOME
+
+GAS = 380_000  # of approving, registering and the key, together
+GAS_LIMIT = 900_000  # of the costliest of them, as it is sent: an account must hold what it would cost at most
+PERCENT = 100  # basis points
+
+
+def register(folder: Path, stake: int | None, commission: float | None, agreed: bool) -> None:
+    """Raises Unfunded before anything is sent, NotConfirmed."""
+    home = VoterHome.open(folder)
+    ledger = home.settings.connect()
+    account, staked = ledger.address, ledger.stake_of(ledger.address, Role.VOTER).active
+    is_voter = ledger.is_registered(account, Role.VOTER)
+    now = ledger.commission(account, Role.VOTER)
+    typer.echo(
+        f"account {account}\n"
+        f"holds   {tokens(ledger.balance(account))} tokens, {ether(ledger.connection.ether())} ether\n"
+        f"staked  {tokens(staked)} tokens as a voter, commission {now / PERCENT:g} %"
+    )
+    if stake is None:
+        stake = 0 if is_voter else int(ask(None, "Whole tokens to have at stake", "--stake"))
+    more = max(stake * TOKEN - staked, 0)
+    bps = now if commission is None else round(commission * PERCENT)
+    to_do = _to_do(ledger, more, bps, now, is_voter)
+    if not to_do:
+        typer.echo(f"\nNothing is to be done. Next: consilium voter run{elsewhere(home.folder, HOME)}")
+        return
+    _require_funds(ledger, more)
+    cost = GAS * ledger.connection.highest_fee()
+    typer.echo("\nto do   " + "\n        ".join(to_do))
+    typer.echo(f"        for at most {ether(cost)} ether of gas")
+    if not agreed and not (sys.stdin.isatty() and typer.confirm("\nDo it?")):
+        raise NotConfirmed("this voter's stake and key")
+    before = ledger.connection.ether()
+    registration.register(ledger, stake * TOKEN, bps)
+    left = ledger.stake_of(account, Role.VOTER)
+    typer.echo(
+        f"\ndone for {ether(before - ledger.connection.ether())} ether: {tokens(left.active)} tokens are staked,"
+        f" {tokens(left.free)} of them free for bonds"
+    )
+    typer.echo(f"\nNext: consilium voter run{elsewhere(home.folder, HOME)}")
+
+
+def _to_do(ledger: Ledger, more: int, bps: int, now: int, is_voter: bool) -> list[str]:
+    """In words; a rise of a commission waits for the unbonding period."""
+    found = []
+    if not is_voter:
+        found.append(f"become a voter, with a commission of {bps / PERCENT:g} %")
+    elif bps != now:
+        found.append(f"commission {bps / PERCENT:g} %" + (", once the unbonding period has passed" * (bps > now)))
+    if more:
+        found.append(f"stake {tokens(more)} tokens; to take them back takes the unbonding period")
+    if not registration.has_key(ledger):
+        found.append("register the key that draws this voter's seats, with proof that it has it")
+    return found
+
+
+def _require_funds(ledger: Ledger, stake: int) -> None:
+    """Raises Unfunded."""
+    missing = max(stake - ledger.balance(ledger.address), 0)
+    missing_wei = max(GAS_LIMIT * ledger.connection.highest_fee() - ledger.connection.ether(), 0)
+    if missing or missing_wei:
+        raise Unfunded(ledger.address, missing, missing_wei)
+
+
+def claim(folder: Path) -> None:
+    ledger = VoterHome.open(folder).settings.connect()
+    before, released = ledger.balance(ledger.address), []
+    for task in ledger.tasks_of_voter(ledger.address):
+        if ledger.state(task).phase is Phase.ENDED and ledger.release_bond(task, ledger.address):
+            released.append(str(task))
+    ledger.claim(Role.VOTER)
+    claimed = ledger.balance(ledger.address) - before
+    if released:
+        typer.echo(f"bonds of tasks {', '.join(released)} are free")
+    unvested = ledger.unvested(ledger.address, Role.VOTER)
+    later = f"; {tokens(unvested)} more have not vested yet" if unvested else ""
+    typer.echo(f"{tokens(claimed)} tokens of rewards came home{later}")

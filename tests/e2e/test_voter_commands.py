@@ -1,0 +1,193 @@
+"""`consilium voter` as its user types it: a home, a stake, tasks, and what is refused on the way."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from chain_driver import LocalChain
+from consilium_chain.keystore import LIGHT_SCRYPT_N, voter_key, write_keystore, write_private_file
+from consilium_chain.ledger import Ledger
+from consilium_chain.task_spec import TOKEN
+from consilium_chain.views import Role
+from consilium_client.home import VoterHome
+from consilium_client.voter import VoterNode
+from consilium_zk.tickets import public_key
+from eth_utils.crypto import keccak
+from voter_driver import ROWS, TASK, FiledTask
+
+Consilium = Callable[..., tuple[int, str]]
+
+
+@dataclass
+class World:
+    """An account that has money and no home yet, and a folder with a table and a store."""
+
+    chain: LocalChain
+    folder: Path
+    voter: Ledger
+    consilium: Consilium
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "home"
+
+    def say(self, command: str, *arguments: str) -> tuple[int, str]:
+        return self.consilium("voter", command, *arguments, "--home", str(self.home))
+
+    def init(self, *more: str, operator: str = "any") -> tuple[int, str]:
+        return self.say(
+            "init", "--chain-url", self.chain.node.url, "--address-book", str(self.folder / "book.json"),
+            "--artifacts", str(self.folder / "artifacts"), "--data", str(self.folder / "held-out.csv"),
+            "--keystore", str(self.folder / "key.json"), "--password-file", str(self.folder / "password"),
+            "--operator", operator, *more,
+        )  # fmt: skip
+
+    def judge(self, task: FiledTask, round_: int) -> None:
+        """The round up to its settlement, judged by a node of this home."""
+        home = VoterHome.open(self.home)
+        node = VoterNode(home.node_settings(task.task, self.voter.place(task.task)), self.voter)
+        node.join()
+        task.to_drawing().draw()
+        for _ in range(2):
+            node.turn()
+        task.operator.settle(task.task, round_)
+
+
+@pytest.fixture
+def world(consilium: Consilium, local_chain: LocalChain, tmp_path: Path) -> World:
+    local_chain.deployment.write(tmp_path / "book.json")
+    (tmp_path / "artifacts").mkdir()
+    (tmp_path / "held-out.csv").write_text(ROWS)
+    voter = local_chain.funded()
+    write_private_file(tmp_path / "password", "secret\n")
+    write_keystore(tmp_path / "key.json", voter.connection.signer, "secret", LIGHT_SCRYPT_N)
+    return World(local_chain, tmp_path, voter, consilium)
+
+
+def refused(result: tuple[int, str], *words: str, code: int = 1) -> None:
+    assert result[0] == code, result[1]
+    assert [word for word in words if word not in result[1]] == [], result[1]
+
+
+def done(result: tuple[int, str], *words: str) -> None:
+    refused(result, *words, code=0)
+
+
+def test_from_nothing_to_a_rounds_reward(world: World) -> None:
+    task = FiledTask(world.chain, world.folder)
+    done(world.init(), world.voter.address, "encrypted", "ok chain", "to do money", "Next: consilium voter register")
+    done(world.say("tasks"), "who will fall ill", "no: 0.00 tokens of stake are free")
+    refused(world.say("run"), "is no voter yet", "consilium voter register")
+    refused(world.say("register"), "--stake", "nobody can be asked", code=2)
+    refused(world.say("register", "--stake", "1000"), "stake 1,000.00 tokens", "answer y, or pass --yes")
+    assert not world.voter.is_registered(world.voter.address, Role.VOTER)
+    done(
+        world.say("register", "--stake", "1000", "--commission", "2.5", "--yes"),
+        "commission of 2.5 %", "register the key", "1,000.00 tokens are staked", "Next: consilium voter run",
+    )  # fmt: skip
+    key = public_key(voter_key(world.voter.connection.signer))
+    assert world.voter.voter_key_hash(world.voter.address) == keccak(key)
+    done(world.say("register", "--stake", "1000"), "Nothing is to be done")
+    done(world.say("tasks"), "joins it")
+    done(world.say("status"), "ok money", "node does not run", "no task was joined yet", "free 1,000.00")
+
+    task.aggregator.join_as_aggregator(task.task)
+    task.nodes[0].join_as_hospital(task.task, 8, bytes(97))
+    world.judge(task, 0)
+    done(world.say("status"), "round 1, forming", "200.00", "statistics")
+    done(world.say("tasks"), "judges it")
+    world.judge(task, 1)
+    done(world.say("status"), "ended", "paid")
+    world.chain.pass_time(10_000)
+    done(world.say("claim"), f"bonds of tasks {task.task} are free", "200.00 tokens of rewards came home")
+    done(world.say("claim"), "0.00 tokens of rewards came home")
+    assert world.voter.stake_of(world.voter.address, Role.VOTER).free == 1_000 * TOKEN
+
+
+def test_where_a_round_stands_is_told_by_seat_and_ballot(world: World) -> None:
+    task = FiledTask(world.chain, world.folder)
+    done(world.init())
+    done(world.say("register", "--stake", "500", "--yes"))
+    task.aggregator.join_as_aggregator(task.task)
+    task.nodes[0].join_as_hospital(task.task, 8, bytes(97))
+    home = VoterHome.open(world.home)
+    node = VoterNode(home.node_settings(task.task, world.voter.place(task.task)), world.voter)
+    node.join()
+    task.to_drawing().draw()
+    done(world.say("status"), "scoring", "not yet known")
+    node.turn()
+    done(world.say("status"), "revealing", "committed, to be revealed")
+    (ballot,) = (world.home / "ballots").rglob("*.json")
+    ballot.rename(ballot.with_suffix(".away"))
+    done(world.say("status"), "committed, and the ballot is not here")
+    ballot.with_suffix(".away").rename(ballot)
+    node.turn()
+    done(world.say("status"), "revealed")
+
+
+def test_tasks_says_everything_that_keeps_the_node_out(world: World) -> None:
+    FiledTask(world.chain, world.folder, TASK.replace("who will", "who of these will").replace('"age"', '"weight"'))
+    done(world.init("--metric", "auc", "--max-bond", "100", "--model", "mlp", operator="0x" + "77" * 20))
+    done(
+        world.say("tasks"),
+        "who of these will fall ill", "no: its operator", "`models`", "above `max_bond` 100", "`metrics`",
+        "missing: weight", "tokens of stake are free",
+    )  # fmt: skip
+
+
+def test_a_table_of_its_own_for_a_task_is_tried_first(world: World) -> None:
+    task = FiledTask(world.chain, world.folder, TASK.replace('"age"', '"weight"'))
+    done(world.init())
+    done(world.say("register", "--stake", "500", "--yes"))
+    refused(world.say("use-table", str(task.task), "--data", str(world.folder / "held-out.csv")), "missing: weight")
+    done(world.say("use-table", str(task.task), "--data", str(world.folder / "weight.csv")), "8 rows")
+    done(world.say("tasks"), "joins it")
+    refused(world.say("use-table", "999999", "--data", str(world.folder / "weight.csv")), "TaskUnknown")
+
+
+def test_what_is_missing_is_said_before_anything_is_sent(world: World) -> None:
+    done(world.init())
+    poor = world.chain.ledger(b"\x01" * 31 + b"\x02")
+    (world.home / "key.json").unlink()
+    write_keystore(world.home / "key.json", poor.connection.signer, "secret", LIGHT_SCRYPT_N)
+    words = ("nothing was sent", poor.address, "lacks 400.00 tokens and 0.0009", "ether for gas")
+    refused(world.say("register", "--stake", "400", "--yes"), *words)
+    refused(world.say("register", "--stake", "400", "--commission", "101"), "is not in the range", code=2)
+
+
+def test_init_writes_nothing_that_does_not_hold(world: World) -> None:
+    refused(world.say("init"), "address book .consilium/local.json does not exist")
+    refused(world.init("--metric", "luck"), "the policy would not hold", "metrics")
+    refused(world.init("--data", "/nowhere/rows.csv"), "/nowhere/rows.csv does not exist", code=2)
+    assert not (world.home / "node.toml").exists()
+    done(world.init())
+    refused(world.init(), "is a home already", "--home")
+
+
+def test_pausing_lasts_until_it_is_taken_back(world: World) -> None:
+    done(world.init())
+    done(world.say("pause"), "not slashed")
+    done(world.say("status"), "paused")
+    done(world.say("resume"), "resumed")
+    assert not VoterHome.open(world.home).paused
+
+
+def test_commands_without_a_home_say_how_to_make_one(consilium: Consilium, tmp_path: Path) -> None:
+    for command in ("register", "tasks", "status", "pause", "resume", "run", "claim"):
+        refused(consilium("voter", command, "--home", str(tmp_path / "none")), "run `consilium voter init`", "--home")
+
+
+HEAVY = ("torch", "numpy", "web3", "flwr", "pandas", "sklearn", "eth_account")
+
+
+@pytest.mark.parametrize("words", [["voter", "--help"], ["voter", "init", "--help"], ["voter", "run", "--help"]])
+def test_help_loads_nothing_heavy(words: list[str]) -> None:
+    program = "import sys\nfrom consilium_cli.main import main\nsys.argv = ['consilium', *sys.argv[1:]]\n"
+    program += f"try:\n    main()\nfinally:\n    print([n for n in {HEAVY} if n in sys.modules])"
+    said = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=True).stdout
+    assert said.rstrip().endswith("[]")
