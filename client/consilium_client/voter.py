@@ -6,23 +6,17 @@ should be, a voter says so in place of its scores.
 
 from __future__ import annotations
 
-import json
-import secrets
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 from consilium_chain.accusations import find_culprits
 from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, RecordIncomplete, Refused
 from consilium_chain.journal import emit
-from consilium_chain.keystore import voter_key, write_private_file
+from consilium_chain.keystore import voter_key
 from consilium_chain.ledger import Ledger
-from consilium_chain.task_spec import MICRO
 from consilium_chain.views import (
     DOES_NOT_MATCH,
-    INVALID_SCORE,
     STATISTICS_ROUND,
     Phase,
     Role,
@@ -32,16 +26,15 @@ from consilium_chain.views import (
     members,
 )
 from consilium_zk.errors import EvidenceMalformed
+from consilium_zk.evaluation import held_out_root
 from consilium_zk.tickets import draw, public_key, seat_threshold, sign_ticket
-from numpy.typing import NDArray
 
+from consilium_client.ballots import Ballot, ballot_folder, held_out_secret
 from consilium_client.config import VoterSettings
 from consilium_client.errors import BallotLost, CulpritsMismatched, RetreatMismatched
+from consilium_client.judging import Judge
 from consilium_client.mapping import read_mapping
-from consilium_client.metrics import worth
-from consilium_client.models import predict
-from consilium_client.replay import PublicRecord, Vector
-from consilium_client.standardise import Standardiser
+from consilium_client.replay import PublicRecord
 from consilium_client.tables import Table, read_table
 from consilium_client.task import JoinedTask, load_task
 
@@ -57,15 +50,6 @@ def patience_is_over(state: TaskState, score_window: int, now: int) -> bool:
     return state.deadline - now <= score_window // 2
 
 
-@dataclass(frozen=True)
-class Ballot:
-    """Scores in millionths, of `ballot_size`, and the salt that hides them until the reveal."""
-
-    round: int
-    scores: tuple[int, ...]
-    salt: bytes
-
-
 class VoterNode:
     def __init__(self, settings: VoterSettings) -> None:
         self.settings = settings
@@ -79,7 +63,8 @@ class VoterNode:
         mapping = read_mapping(settings.mapping, self.task.spec.data)
         self.table: Table = read_table(settings.data, self.task.spec.data, mapping=mapping, allow_one_class=False)
         self.record = PublicRecord(self.ledger, self.store, self.task)
-        self._features: NDArray[np.float32] | None = None
+        self.judge = Judge(self.task, self.record, self.table)
+        self._fingerprints: tuple[bytes, ...] = ()  # of the models that the latest scores are of
         self._acted: set[tuple[int, Phase]] = set()
 
     def join(self) -> None:
@@ -87,9 +72,16 @@ class VoterNode:
         if self.ledger.address not in [v.node for v in self.ledger.voters(self.task.number)]:
             self.ledger.register_voter_key(self.key)
             self.ledger.stake(Role.VOTER, self.task.params.voter_bond)
+            self._commit_held_out()
             self.ledger.join_as_voter(self.task.number)
         self.index = [v.node for v in self.ledger.voters(self.task.number)].index(self.ledger.address)
         emit("joined", role="voter", index=self.index, rows=len(self.table.labels))
+
+    def _commit_held_out(self) -> None:
+        """Says on chain by which rows it will judge, unless it said so before: nobody can choose them afterwards."""
+        root = held_out_root(held_out_secret(self._ballots), self.judge.rows)
+        if self.ledger.held_out_root(self.task.number, self.ledger.address) != root:
+            self.ledger.commit_held_out(root)
 
     def run(self) -> None:
         """Judges until the task ends, then takes the bond back and collects the rewards."""
@@ -122,8 +114,9 @@ class VoterNode:
             emit("stood-down", round=state.round)
             return
         started = time.monotonic()
-        ballot = Ballot(state.round, self._judged(state, round_state), secrets.token_bytes(32))
-        self._keep(ballot)  # a restart between commit and reveal must not cost the bond
+        scores = self._judged(state, round_state)
+        ballot = Ballot.bound(state.round, scores, self._fingerprints)
+        ballot.keep(self._ballots)  # a restart between commit and reveal must not cost the bond
         commitment = self.ledger.score_commitment(self.task.number, state.round, ballot.scores, ballot.salt)
         receipt = self.ledger.commit_scores(self.task.number, state.round, self.public_key, ticket, commitment)
         emit("scored", round=state.round, gas=receipt.gas_used, seconds=round(time.monotonic() - started, 3))
@@ -131,6 +124,7 @@ class VoterNode:
     def _judged(self, state: TaskState, round_state: RoundState) -> tuple[int, ...]:
         """The scores, or DOES_NOT_MATCH throughout; what cannot be read is tried again while there is time."""
         params, block, fault = self.task.params, 0, ""
+        self._fingerprints = ()
         while not fault:
             try:
                 return self.scores(state.round, round_state)
@@ -156,20 +150,17 @@ class VoterNode:
         """
         if round_state.named:
             self._require_named(round_, round_state)
+        nothing = (0,) * ballot_size(self.task.params, round_, round_state.cohorts)
         if not round_state.viable_cohorts:
-            return (0,) * ballot_size(self.task.params, round_, round_state.cohorts)
-        cohorts, scores = round_state.cohorts, [0] * ballot_size(self.task.params, round_, round_state.cohorts)
+            return nothing
         if round_ == STATISTICS_ROUND:
             self.record.sums.readings(round_, 0, round_state)
-            return tuple(scores)
+            return nothing
         if self.task.params.has_canaries(round_):
             self.record.require_canaries(round_)
-        base_worth = self._worth(self.record.base(round_))
-        for cohort in members(round_state.viable_cohorts):
-            for turned, candidate in enumerate(self.record.candidates(round_, cohort, round_state)):
-                gain = INVALID_SCORE if candidate is None else round((self._worth(candidate) - base_worth) * MICRO)
-                scores[turned * cohorts + cohort] = gain
-        return tuple(scores)
+        judged = self.judge.judged(round_, round_state)
+        self._fingerprints = judged.fingerprints
+        return judged.scores
 
     def _require_named(self, round_: int, round_state: RoundState) -> None:
         """Raises CulpritsMismatched, EvidenceMalformed, and where evidence is missing one of UNREADABLE."""
@@ -177,33 +168,15 @@ class VoterNode:
         if round_state.named != sum(1 << index for index in found):
             raise CulpritsMismatched(round_, list(members(round_state.named)), list(found))
 
-    def _worth(self, parameters: Vector) -> float:
-        if self._features is None:
-            self._features = Standardiser.from_sums(self.record.statistics()).transform(self.table)
-        spec = self.task.spec
-        probabilities = predict(spec.model, spec.data.columns, parameters, self._features)
-        return worth(spec.judging.metric, self.table.labels, probabilities)
-
     def _reveal(self, state: TaskState, round_state: RoundState) -> None:
         if not round_state.seated >> self.index & 1 or round_state.revealed >> self.index & 1:
             return
-        self.reveal(self._kept(state.round))
+        self.reveal(Ballot.kept(self._ballots, state.round))
 
     def reveal(self, ballot: Ballot) -> None:
         self.ledger.reveal_scores(self.task.number, ballot.round, ballot.scores, ballot.salt)
         emit("revealed", round=ballot.round)
 
-    def _ballot_path(self, round_: int) -> Path:
-        return self.settings.home / "ballots" / self.ledger.place(self.task.number) / f"round-{round_}.json"
-
-    def _keep(self, ballot: Ballot) -> None:
-        text = json.dumps({"round": ballot.round, "scores": ballot.scores, "salt": ballot.salt.hex()})
-        write_private_file(self._ballot_path(ballot.round), text)
-
-    def _kept(self, round_: int) -> Ballot:
-        """Raises BallotLost."""
-        try:
-            kept = json.loads(self._ballot_path(round_).read_text())
-            return Ballot(kept["round"], tuple(kept["scores"]), bytes.fromhex(kept["salt"]))
-        except (OSError, ValueError, KeyError, TypeError):  # unchained: the error could quote the ballot
-            raise BallotLost(round_) from None
+    @property
+    def _ballots(self) -> Path:
+        return ballot_folder(self.settings.home, self.ledger.place(self.task.number))
