@@ -23,14 +23,15 @@ def open_evaluation_command(
     """Writes what shows an auditor who holds this voter's rows that they were evaluated, as chance drew."""
     from consilium_chain.keystore import write_private_file
     from consilium_chain.settings import read_settings
-    from consilium_client.ballots import Ballot, ballot_folder, kept_held_out_secret
+    from consilium_client.ballots import Ballot, ballot_path, kept_held_out_secret
     from consilium_client.config import VoterSettings
     from consilium_client.openings import opened
 
     settings = read_settings(config, VoterSettings)
     ledger = settings.connect()
-    folder = ballot_folder(settings.home, ledger.place(task))
-    opening = opened(ledger, task, Ballot.kept(folder, round_), kept_held_out_secret(folder))
+    home, place = settings.home, ledger.place(task)
+    path = ballot_path(home, place, round_, ledger.round_state(task, round_).seat_seed)
+    opening = opened(ledger, task, Ballot.kept(path, round_), kept_held_out_secret(home, place))
     write_private_file(out, opening.model_dump_json(indent=1))
     typer.echo(
         f"{len(opening.batches)} batches of round {round_} in {out}: for the auditor who holds these rows, and for"
@@ -63,7 +64,7 @@ def verify_evaluation_command(
     from consilium_chain.deployment import Deployment
     from consilium_chain.errors import DeploymentInvalid
     from consilium_chain.ledger import Ledger
-    from consilium_client.judging import Judge
+    from consilium_client.evaluating import Judge
     from consilium_client.mapping import read_mapping
     from consilium_client.opening_audit import audit
     from consilium_client.openings import Opening

@@ -50,20 +50,20 @@ class Ballot:
         evaluated = Evaluated(fingerprints, secrets.token_bytes(WORD), secrets.token_bytes(WORD))
         return cls(round_, scores, ballot_salt(evaluated.root, evaluated.blinding), evaluated)
 
-    def keep(self, folder: Path) -> None:
+    def keep(self, path: Path) -> None:
         evaluated = {
             "fingerprints": [one.hex() for one in self.evaluated.fingerprints],
             "secret": self.evaluated.secret.hex(),
             "blinding": self.evaluated.blinding.hex(),
         }
         kept = {"round": self.round, "scores": self.scores, "salt": self.salt.hex(), "evaluated": evaluated}
-        write_private_file(_path(folder, self.round), json.dumps(kept))
+        write_private_file(path, json.dumps(kept))
 
     @classmethod
-    def kept(cls, folder: Path, round_: int) -> Ballot:
+    def kept(cls, path: Path, round_: int) -> Ballot:
         """Raises BallotLost."""
         try:
-            kept = json.loads(_path(folder, round_).read_text())
+            kept = json.loads(path.read_text())
             shown = kept["evaluated"]
             prints = tuple(map(bytes.fromhex, shown["fingerprints"]))
             evaluated = Evaluated(prints, bytes.fromhex(shown["secret"]), bytes.fromhex(shown["blinding"]))
@@ -72,17 +72,22 @@ class Ballot:
             raise BallotLost(round_) from None
 
 
-def held_out_secret(folder: Path) -> bytes:
+def ballot_path(home: Path, place: str, round_: int, seat_seed: bytes) -> Path:
+    """By the round's seed, too: of a local chain that was started anew the place (`Ledger.place`) is the same."""
+    return _folder(home, place) / f"round-{round_}-{seat_seed[:8].hex()}.json"
+
+
+def held_out_secret(home: Path, place: str) -> bytes:
     """Of a task's commitment to rows: made where there is none, 32 bytes. Raises HeldOutLost."""
-    path = folder / HELD_OUT_FILE
+    path = _folder(home, place) / HELD_OUT_FILE
     if not path.exists():
         write_private_file(path, json.dumps({"secret": secrets.token_bytes(WORD).hex()}))
-    return kept_held_out_secret(folder)
+    return kept_held_out_secret(home, place)
 
 
-def kept_held_out_secret(folder: Path) -> bytes:
+def kept_held_out_secret(home: Path, place: str) -> bytes:
     """Raises HeldOutLost."""
-    path = folder / HELD_OUT_FILE
+    path = _folder(home, place) / HELD_OUT_FILE
     try:
         secret = bytes.fromhex(json.loads(path.read_text())["secret"])
     except (OSError, ValueError, KeyError, TypeError):  # unchained: the error could quote it
@@ -92,10 +97,5 @@ def kept_held_out_secret(folder: Path) -> bytes:
     return secret
 
 
-def ballot_folder(home: Path, place: str) -> Path:
-    """Of one task's; `place` as `Ledger.place` gives it."""
+def _folder(home: Path, place: str) -> Path:
     return home / "ballots" / place
-
-
-def _path(folder: Path, round_: int) -> Path:
-    return folder / f"round-{round_}.json"

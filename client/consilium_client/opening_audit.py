@@ -16,8 +16,8 @@ from consilium_zk.evaluation import ballot_salt, drawn, held_out_root, root_of_o
 from numpy.typing import NDArray
 
 from consilium_client.errors import FingerprintMalformed
+from consilium_client.evaluating import Judge, in_batches
 from consilium_client.fingerprints import TOLERANCE, worst_deviation
-from consilium_client.judging import Judge, in_batches
 from consilium_client.openings import OpenedBatch, Opening, seed_of
 
 CLOSE = 1  # millionths that scores may differ by: two machines' sums may round apart

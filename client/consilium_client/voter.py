@@ -29,10 +29,10 @@ from consilium_zk.errors import EvidenceMalformed
 from consilium_zk.evaluation import held_out_root
 from consilium_zk.tickets import draw, public_key, seat_threshold, sign_ticket
 
-from consilium_client.ballots import Ballot, ballot_folder, held_out_secret
+from consilium_client.ballots import Ballot, ballot_path, held_out_secret
 from consilium_client.config import VoterSettings
 from consilium_client.errors import BallotLost, CulpritsMismatched, RetreatMismatched
-from consilium_client.judging import Judge
+from consilium_client.evaluating import Judge
 from consilium_client.mapping import read_mapping
 from consilium_client.replay import PublicRecord
 from consilium_client.tables import Table, read_table
@@ -79,7 +79,8 @@ class VoterNode:
 
     def _commit_held_out(self) -> None:
         """Says on chain by which rows it will judge, unless it said so before: nobody can choose them afterwards."""
-        root = held_out_root(held_out_secret(self._ballots), self.judge.rows)
+        secret = held_out_secret(self.settings.home, self.ledger.place(self.task.number))
+        root = held_out_root(secret, self.judge.rows)
         if self.ledger.held_out_root(self.task.number, self.ledger.address) != root:
             self.ledger.commit_held_out(root)
 
@@ -116,7 +117,7 @@ class VoterNode:
         started = time.monotonic()
         scores = self._judged(state, round_state)
         ballot = Ballot.bound(state.round, scores, self._fingerprints)
-        ballot.keep(self._ballots)  # a restart between commit and reveal must not cost the bond
+        ballot.keep(self._ballot_path(state.round))  # a restart between commit and reveal must not cost the bond
         commitment = self.ledger.score_commitment(self.task.number, state.round, ballot.scores, ballot.salt)
         receipt = self.ledger.commit_scores(self.task.number, state.round, self.public_key, ticket, commitment)
         emit("scored", round=state.round, gas=receipt.gas_used, seconds=round(time.monotonic() - started, 3))
@@ -171,12 +172,12 @@ class VoterNode:
     def _reveal(self, state: TaskState, round_state: RoundState) -> None:
         if not round_state.seated >> self.index & 1 or round_state.revealed >> self.index & 1:
             return
-        self.reveal(Ballot.kept(self._ballots, state.round))
+        self.reveal(Ballot.kept(self._ballot_path(state.round), state.round))
 
     def reveal(self, ballot: Ballot) -> None:
         self.ledger.reveal_scores(self.task.number, ballot.round, ballot.scores, ballot.salt)
         emit("revealed", round=ballot.round)
 
-    @property
-    def _ballots(self) -> Path:
-        return ballot_folder(self.settings.home, self.ledger.place(self.task.number))
+    def _ballot_path(self, round_: int) -> Path:
+        seed = self.ledger.round_state(self.task.number, round_).seat_seed
+        return ballot_path(self.settings.home, self.ledger.place(self.task.number), round_, seed)

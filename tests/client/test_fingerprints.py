@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from consilium_chain.task_spec import ModelSpec
 from consilium_client.errors import FingerprintMalformed
+from consilium_client.evaluating import evaluate, in_batches
 from consilium_client.fingerprints import MOST_VALUES, TOLERANCE, deviation, fingerprint, values_of, worst_deviation
-from consilium_client.judging import evaluate, in_batches
 from consilium_client.models import layers_of
 from hypothesis import assume, given
 from hypothesis import strategies as st
