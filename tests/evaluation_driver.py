@@ -189,11 +189,15 @@ class EvaluatedTask(CanaryDriver):
         found.retreat = PublishedSums(self.operator, self.store, self.task, self.spec).retreat(self.round)
         return found
 
-    def to_votes(self) -> EvaluatedTask:
-        """The committee has revealed what it found in the first training round."""
+    def to_seats(self) -> EvaluatedTask:
+        """To the scoring of the first training round."""
         self.join(rows=[100, 100]).first_round()
         self.form().commit_all().publish()
         self.draw()
+        return self
+
+    def vote_all(self) -> EvaluatedTask:
+        """The committee reveals what it found."""
         for act in ("_score", "_reveal"):
             for node in self.voter_nodes:
                 getattr(node, act)(self.operator.state(self.task), self.round_state)

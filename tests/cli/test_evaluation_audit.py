@@ -25,7 +25,7 @@ from consilium_client.replay import PublicRecord
 from consilium_client.tables import read_table
 from consilium_client.task import load_task
 from consilium_client.voter import VoterNode
-from consilium_zk.evaluation import BATCH_ROWS, FINGERPRINT_TAG, OPENINGS, batch_leaves, leaf_salt
+from consilium_zk.evaluation import BATCH_ROWS, FINGERPRINT_TAG, OPENINGS, ballot_salt, batch_leaves, leaf_salt
 from consilium_zk.merkle import path_of
 from evaluation_driver import EvaluatedTask, LazyNode, LyingNode, write_rows
 from hypothesis import given, settings
@@ -85,14 +85,35 @@ def run(*arguments: Any) -> Result:
     return CliRunner(env={"COLUMNS": "160"}).invoke(app, list(map(str, arguments)))
 
 
+class PowerCut(Exception):
+    pass
+
+
+def assert_kept_first(task: EvaluatedTask, found: Voted) -> None:
+    """Where power fails as a ballot's commitment is about to leave, what it binds is on disk."""
+    node = task.voter_nodes[HONEST]
+    with pytest.MonkeyPatch.context() as patch:
+
+        def cut(*_: object) -> None:
+            raise PowerCut
+
+        patch.setattr(node.ledger, "commit_scores", cut)
+        with pytest.raises(PowerCut):
+            node._score(task.operator.state(task.task), task.round_state)
+    kept = found.ballot(HONEST)
+    assert len(kept.evaluated.fingerprints) == BATCHES
+    assert kept.salt == ballot_salt(kept.evaluated.root, kept.evaluated.blinding)
+
+
 @pytest.fixture(scope="module")
 def voted(local_chain: LocalChain, tmp_path_factory: pytest.TempPathFactory) -> Voted:
     folder = tmp_path_factory.mktemp("evaluated")
     task = EvaluatedTask.propose(local_chain, folder, [VoterNode, LazyNode, LyingNode])
     for voter in (HONEST, LAZY, LIAR):
         write_rows(folder / f"rows-{voter}.csv", ROWS, seed=voter)
-    task.to_votes()
-    found = Voted(task, folder)
+    found = Voted(task.to_seats(), folder)
+    assert_kept_first(task, found)
+    task.vote_all()
     with pytest.raises(RecordIncomplete, match="has not ended"):  # nobody knows yet what is drawn
         found.opening(HONEST)
     task.open()
@@ -209,7 +230,7 @@ def test_nothing_is_opened_that_was_not_evaluated(voted: Voted, tmp_path: Path) 
         kept_held_out_secret(tmp_path, "nowhere")
 
 
-def test_what_a_voter_keeps_is_its_own_to_read_and_in_place_before_it_commits(voted: Voted) -> None:
+def test_what_a_voter_keeps_is_its_own_to_read(voted: Voted) -> None:
     for voter in (HONEST, LAZY, LIAR):
         path = voted.task.voter_nodes[voter]._ballot_path(1)
         kept = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}

@@ -58,10 +58,10 @@ def batch_leaves(tag: bytes, secret: bytes, contents: Sequence[bytes]) -> list[b
 def held_out_root(secret: bytes, rows: Sequence[bytes]) -> bytes:
     """What a voter commits to on chain: its rows' number, and the tree over them in batches. 32 bytes.
 
-    rows: each one's canonical bytes, in the order of the batches. Raises ArgumentInvalid, ShapeWrong.
+    rows: keccak256 of each one's canonical bytes, in the order of the batches. Raises ArgumentInvalid, ShapeWrong.
     """
-    digests = [keccak(row) for row in rows]  # of one length, whatever rows are
-    contents = [b"".join(digests[k * BATCH_ROWS : (k + 1) * BATCH_ROWS]) for k in range(batch_count(len(rows)))]
+    words = [bytes32("rows", row) for row in rows]
+    contents = [b"".join(words[k * BATCH_ROWS : (k + 1) * BATCH_ROWS]) for k in range(batch_count(len(rows)))]
     return keccak(_HELD_OUT_TAG + uint256("rows", len(rows)) + tree_root(batch_leaves(ROWS_TAG, secret, contents)))
 
 
