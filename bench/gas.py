@@ -54,6 +54,7 @@ PUBLISH = "publish: survivors, canaries, blobs"
 CALLS = {
     "NodeRegistered": "register",
     "VoterKeyRegistered": "registerVoterKey",
+    "HeldOutCommitted": "commitHeldOut",
     "TaskProposed": "propose",
     "HospitalJoined": "joinAsHospital",
     "VoterJoined": "joinAsVoter",
@@ -143,6 +144,7 @@ class Rehearsal:
         for ledger in self.voters:
             ledger.register_voter_key(voter_key(_account(ledger)))
             ledger.stake(Role.VOTER, self.params.voter_bond)
+            ledger.commit_held_out(secrets.token_bytes(32))
             ledger.join_as_voter(self.task)
 
     def _await_beacon(self, round_: int) -> int:

@@ -438,6 +438,10 @@ class Connection:
         except requests.exceptions.RequestException as error:
             raise ChainUnreachable(self.shown_url, type(error).__name__) from error
 
+    def block_hash(self, number: int) -> bytes:
+        """32 bytes. Raises ChainUnreachable."""
+        return bytes(self._block(number)["hash"])
+
     def header(self, number: int) -> bytes:
         """RLP of a block's header, of which the block's hash is the keccak256."""
         block = dict(self._block(number))

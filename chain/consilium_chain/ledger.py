@@ -18,7 +18,7 @@ from consilium_chain.beacons import open_beacon
 from consilium_chain.cell_proofs import CellProver, Sidecar
 from consilium_chain.connection import MAX_BLOBS_PER_TRANSACTION, Connection, Pending, Receipt, Sending
 from consilium_chain.deployment import Deployment
-from consilium_chain.errors import BlobsUnavailable, DeploymentInvalid, Refused
+from consilium_chain.errors import BlobsUnavailable, DeploymentInvalid, RecordIncomplete, Refused
 from consilium_chain.publishing import (
     GAS_PER_BATCH,
     Accusation,
@@ -194,8 +194,11 @@ class Ledger:
         contract = _bytes20(self.deployment.tasks)
         return challenge(self.connection.chain_id, contract, task, round_, _bytes20(hospital), commitments)
 
-    def score_commitment(self, task: int, round_: int, scores: Sequence[int], salt: bytes) -> bytes:
-        return bytes(self._read("scoreCommitment", task, round_, self.address, list(scores), salt))
+    def score_commitment(
+        self, task: int, round_: int, scores: Sequence[int], salt: bytes, voter: str | None = None
+    ) -> bytes:
+        """`voter`: by default this account."""
+        return bytes(self._read("scoreCommitment", task, round_, voter or self.address, list(scores), salt))
 
     def events(self, first_block: int | None = None, last_block: int | None = None) -> Iterator[Event]:
         """Events of the task and staking contracts in [first, last]; by default from deployment to the latest block."""
@@ -300,6 +303,31 @@ class Ledger:
             found[event.values["step"]].setdefault(indices[event.values["hospital"]], testimony)
         return found
 
+    def committed_ballot(self, task: int, round_: int, voter: str) -> bytes | None:
+        """What a voter committed to its scores by; None for nothing."""
+        found = self._events_of_task("ScoresCommitted", taskId=task, round=round_, voter=voter)
+        return next((bytes(event.values["commitment"]) for event in found), None)
+
+    def revealed_scores(self, task: int, round_: int, voter: str) -> tuple[int, ...] | None:
+        """None where the voter has not revealed any."""
+        found = self._events_of_task("ScoresRevealed", taskId=task, round=round_, voter=voter)
+        return next((tuple(event.values["scores"]) for event in found), None)
+
+    def held_out_root(self, task: int, voter: str) -> bytes | None:
+        """What a voter committed to last before it joined the task; so far, where it has not. None for nothing."""
+        joined = [(e.block, e.index) for e in self._events_of_task("VoterJoined", taskId=task, voter=voter)]
+        first, last = self.deployment.first_block, self.connection.block_number()
+        committed = self.connection.events(self._staking, first, last, "HeldOutCommitted", voter=voter)
+        roots = [bytes(e.values["root"]) for e in committed if not joined or (e.block, e.index) < joined[0]]
+        return roots[-1] if roots else None
+
+    def ending_hash(self, task: int, round_: int) -> bytes:
+        """Hash of the block in which a round was settled or voided, 32 bytes. Raises RecordIncomplete."""
+        for name in ("RoundSettled", "RoundVoided"):
+            for event in self._events_of_task(name, taskId=task, round=round_):
+                return self.connection.block_hash(event.block)
+        raise RecordIncomplete(f"round {round_} of task {task} has not ended: wait, or name an earlier one")
+
     def task_events(self, name: str, task: int) -> list[Event]:
         """All events of this name and task, in order."""
         return list(self._events_of_task(name, taskId=task))
@@ -394,6 +422,10 @@ class Ledger:
             key, self.connection.chain_id, _bytes20(self.deployment.staking), _bytes20(self.address)
         )
         return self.connection.send(self._staking.functions.registerVoterKey(public, proof))
+
+    def commit_held_out(self, root: bytes) -> Receipt:
+        """Says by which rows this voter judges in the tasks that it joins from now on."""
+        return self.connection.send(self._staking.functions.commitHeldOut(root))
 
     def join_as_voter(self, task: int) -> Receipt:
         return self._send("joinAsVoter", task)

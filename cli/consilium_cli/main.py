@@ -13,6 +13,7 @@ from consilium_cli.audit import export_audit_command, verify_audit_command
 from consilium_cli.demo.options import DemoOptions, demo_command
 from consilium_cli.deploy import deploy_command
 from consilium_cli.economics.options import economics_command
+from consilium_cli.evaluation import open_evaluation_command, verify_evaluation_command
 from consilium_cli.hospital.commands import app as hospital
 from consilium_cli.verify.command import verify_command
 from consilium_cli.voter.commands import app as voter
@@ -36,6 +37,8 @@ app.add_typer(simulate, name="simulate")
 app.command("demo")(demo_command)
 app.command("verify")(verify_command)
 app.command("verify-audit")(verify_audit_command)
+app.command("verify-evaluation")(verify_evaluation_command)
+voter.command("open-evaluation")(open_evaluation_command)
 hospital.command("export-audit")(export_audit_command)
 chain.command("deploy")(deploy_command)
 simulate.command("economics")(economics_command)

@@ -59,6 +59,8 @@ ClientError
 │   ├── MaskingChanged          the chain names other hospitals than those masked with, or answered for, before
 │   ├── NotASurvivor            this hospital's update is not in the sum that is to be unmasked
 │   ├── BallotLost              a committed ballot is no longer on this node's disk
+│   ├── HeldOutLost             what a voter's rows were committed under is no longer on its disk
+│   ├── NothingEvaluated        a ballot was cast without evaluating anything: there is nothing to open
 │   └── TransportKeyInvalid     the Flower node key is missing or of another kind
 ├── ConsentError                something is not what this hospital's owner has allowed
 │   ├── HomeMissing             no home was made in the folder
@@ -92,10 +94,12 @@ ClientError
 │   └── EpsilonLedgerInvalid    the file of what was spent cannot be read
 ├── StatisticsOutOfRange        a hospital brought round 0 what cannot be counted
 ├── StatisticsInvalid           the summed statistics of round 0 are no numbers
+├── OpeningMalformed            a file is not what `consilium voter open-evaluation` writes
 └── ModelError
     ├── ModelNotInstalled       a package that the task's model needs is not there
     ├── DeviceMissing           the GPU that models should be trained on is not there
     ├── EncoderAltered          a pretrained encoder's file is not the one that everybody uses
+    ├── FingerprintMalformed    bytes are no fingerprint of a batch of this shape
     ├── UpdateNotFinite         parameters, or what a model makes of them, hold nan or inf
     └── ShapeMismatch           an array has another shape than the task gives it
 
@@ -560,8 +564,24 @@ class StatisticsInvalid(ClientError):
         super().__init__(f"value {index} of the summed statistics is not finite; check the round 0 that was published")
 
 
+class OpeningMalformed(ClientError):
+    """`why` names the field, and never what is in it."""
+
+    def __init__(self, path: Path, why: str) -> None:
+        self.path, self.why = path, why
+        super().__init__(
+            f"{path}: {why}; pass a file as `consilium voter open-evaluation` wrote it, or ask the voter for another"
+        )
+
+
 class ModelError(ClientError):
     """Parameters or arrays do not fit the task's model."""
+
+
+class FingerprintMalformed(ModelError):
+    def __init__(self, why: str) -> None:
+        self.why = why
+        super().__init__(f"not a fingerprint of this batch: {why}; it was not made from these rows and models")
 
 
 class UpdateNotFinite(ModelError):
@@ -688,6 +708,24 @@ class BallotLost(NodeError):
     def __init__(self, round_: int) -> None:
         self.round = round_
         super().__init__(f"the ballot of round {round_} is not on this disk any more; it cannot be revealed")
+
+
+class HeldOutLost(NodeError):
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        super().__init__(
+            f"{path} does not give the secret that this voter's rows were committed under; put it back as it was, for"
+            " without it no evaluation of the task can be shown"
+        )
+
+
+class NothingEvaluated(NodeError):
+    def __init__(self, round_: int) -> None:
+        self.round = round_
+        super().__init__(
+            f"no model was evaluated for the ballot of round {round_}: it is of the statistics, or says that what was"
+            " published does not match; there is nothing to open"
+        )
 
 
 class ConsentError(ClientError):

@@ -6,10 +6,7 @@ should be, a voter says so in place of its scores.
 
 from __future__ import annotations
 
-import json
-import secrets
 import time
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -24,12 +21,10 @@ from consilium_chain.errors import (
     TransactionRejected,
 )
 from consilium_chain.journal import emit
-from consilium_chain.keystore import voter_key, write_private_file
+from consilium_chain.keystore import voter_key
 from consilium_chain.ledger import Ledger
-from consilium_chain.task_spec import MICRO
 from consilium_chain.views import (
     DOES_NOT_MATCH,
-    INVALID_SCORE,
     STATISTICS_ROUND,
     Phase,
     Role,
@@ -39,14 +34,16 @@ from consilium_chain.views import (
     members,
 )
 from consilium_zk.errors import EvidenceMalformed
+from consilium_zk.evaluation import held_out_root
 from consilium_zk.tickets import draw, public_key, seat_threshold, sign_ticket
 
+from consilium_client.ballots import Ballot, ballot_path, held_out_secret
 from consilium_client.config import VoterSettings
 from consilium_client.errors import BallotLost, CulpritsMismatched, RetreatMismatched, StakeTooSmall
+from consilium_client.evaluating import Judge
 from consilium_client.examples import Examples, read_examples
 from consilium_client.home import is_paused
-from consilium_client.metrics import worth
-from consilium_client.models import Inputs, Model, Vector, model_of
+from consilium_client.models import model_of
 from consilium_client.replay import PublicRecord
 from consilium_client.task import JoinedTask, load_task
 from consilium_client.turns import ROUND_ERRORS, SettledRounds
@@ -61,20 +58,6 @@ def patience_is_over(state: TaskState, score_window: int, now: int) -> bool:
     The other half is for the transaction. `now` is the chain's clock in seconds.
     """
     return state.deadline - now <= score_window // 2
-
-
-def ballot_path(home: Path, place: str, round_: int, seat_seed: bytes) -> Path:
-    """By the round's seed, too: of a local chain that was started anew the place is the same."""
-    return home / "ballots" / place / f"round-{round_}-{seat_seed[:8].hex()}.json"
-
-
-@dataclass(frozen=True)
-class Ballot:
-    """Scores in millionths, of `ballot_size`, and the salt that hides them until the reveal."""
-
-    round: int
-    scores: tuple[int, ...]
-    salt: bytes
 
 
 class VoterNode:
@@ -92,6 +75,7 @@ class VoterNode:
         self.key = voter_key(self.ledger.connection.account)
         self.public_key = public_key(self.key)
         self.store = ArtifactStore(settings.artifacts)
+        self._fingerprints: tuple[bytes, ...] = ()  # of the models that the latest scores are of
         self._settled = SettledRounds(ledger, settings.task)
         self._acted: set[tuple[int, Phase]] = set()
         self._failed: set[tuple[int, Phase]] = set()  # told, and tried again
@@ -106,12 +90,8 @@ class VoterNode:
         return read_examples(settings.data, self.task.spec.data, settings.mapping, allow_one_class=False)
 
     @cached_property
-    def model(self) -> Model:
-        return model_of(self.task.spec)
-
-    @cached_property
-    def inputs(self) -> Inputs:
-        return self.model.inputs(self.examples, self.record.statistics())
+    def judge(self) -> Judge:
+        return Judge(self.task, self.record, self.examples)
 
     @cached_property
     def record(self) -> PublicRecord:
@@ -124,17 +104,25 @@ class VoterNode:
         """
         is_new = self.ledger.address not in self._voters()
         if is_new:
-            self.model.require_installed()
+            model_of(self.task.spec).require_installed()
             rows, bond = self.examples.rows, self.task.params.voter_bond
             free = self.ledger.stake_of(self.ledger.address, Role.VOTER).free
             if free < bond:
                 raise StakeTooSmall(self.number, bond, free)
+            self._commit_held_out()
             self.ledger.join_as_voter(self.number)
         self.index = self._voters().index(self.ledger.address)
         if is_new:
             emit("joined", role="voter", index=self.index, rows=rows)
         else:
             emit("in-task", index=self.index)
+
+    def _commit_held_out(self) -> None:
+        """Says on chain by which rows it will judge, unless it said so before: nobody can choose them afterwards."""
+        secret = held_out_secret(self.settings.home, self.ledger.place(self.number))
+        root = held_out_root(secret, self.judge.rows)
+        if self.ledger.held_out_root(self.number, self.ledger.address) != root:
+            self.ledger.commit_held_out(root)
 
     def _voters(self) -> list[str]:
         return [voter.node for voter in self.ledger.voters(self.number)]
@@ -215,16 +203,19 @@ class VoterNode:
         """On disk before its commitment leaves, and never a second one: of two, an earlier process may have committed
         to the first, in a transaction that is on no block yet.
         """
+        path = self._ballot_path(state.round)
         try:
-            return self._kept(state.round)
+            return Ballot.kept(path, state.round)
         except BallotLost:
-            ballot = Ballot(state.round, self._judged(state, round_state), secrets.token_bytes(32))
-            self._keep(ballot)
+            scores = self._judged(state, round_state)
+            ballot = Ballot.bound(state.round, scores, self._fingerprints)
+            ballot.keep(path)
             return ballot
 
     def _judged(self, state: TaskState, round_state: RoundState) -> tuple[int, ...]:
         """The scores, or DOES_NOT_MATCH throughout; what cannot be read is tried again while there is time."""
         params, block, fault = self.task.params, 0, ""
+        self._fingerprints = ()
         while not fault:
             try:
                 return self.scores(state.round, round_state)
@@ -250,20 +241,17 @@ class VoterNode:
         """
         if round_state.named:
             self._require_named(round_, round_state)
+        nothing = (0,) * ballot_size(self.task.params, round_, round_state.cohorts)
         if not round_state.viable_cohorts:
-            return (0,) * ballot_size(self.task.params, round_, round_state.cohorts)
-        cohorts, scores = round_state.cohorts, [0] * ballot_size(self.task.params, round_, round_state.cohorts)
+            return nothing
         if round_ == STATISTICS_ROUND:
             self.record.sums.readings(round_, 0, round_state)
-            return tuple(scores)
+            return nothing
         if self.task.params.has_canaries(round_):
             self.record.require_canaries(round_)
-        base_worth = self._worth(self.record.base(round_))
-        for cohort in members(round_state.viable_cohorts):
-            for turned, candidate in enumerate(self.record.candidates(round_, cohort, round_state)):
-                gain = INVALID_SCORE if candidate is None else round((self._worth(candidate) - base_worth) * MICRO)
-                scores[turned * cohorts + cohort] = gain
-        return tuple(scores)
+        judged = self.judge.judged(round_, round_state)
+        self._fingerprints = judged.fingerprints
+        return judged.scores
 
     def _require_named(self, round_: int, round_state: RoundState) -> None:
         """Raises CulpritsMismatched, EvidenceMalformed, and where evidence is missing one of UNREADABLE."""
@@ -271,14 +259,10 @@ class VoterNode:
         if round_state.named != sum(1 << index for index in found):
             raise CulpritsMismatched(round_, list(members(round_state.named)), list(found))
 
-    def _worth(self, parameters: Vector) -> float:
-        evaluation = self.model.evaluate(parameters, self.inputs)
-        return worth(self.task.spec.judging.metric, self.examples.labels, evaluation.probabilities)
-
     def _reveal(self, state: TaskState, round_state: RoundState) -> None:
         if not round_state.seated >> self.index & 1 or round_state.revealed >> self.index & 1:
             return
-        self.reveal(self._kept(state.round))
+        self.reveal(Ballot.kept(self._ballot_path(state.round), state.round))
 
     def reveal(self, ballot: Ballot) -> None:
         self.ledger.reveal_scores(self.number, ballot.round, ballot.scores, ballot.salt)
@@ -287,15 +271,3 @@ class VoterNode:
     def _ballot_path(self, round_: int) -> Path:
         seed = self.ledger.round_state(self.number, round_).seat_seed
         return ballot_path(self.settings.home, self.ledger.place(self.number), round_, seed)
-
-    def _keep(self, ballot: Ballot) -> None:
-        text = json.dumps({"round": ballot.round, "scores": ballot.scores, "salt": ballot.salt.hex()})
-        write_private_file(self._ballot_path(ballot.round), text)
-
-    def _kept(self, round_: int) -> Ballot:
-        """Raises BallotLost."""
-        try:
-            kept = json.loads(self._ballot_path(round_).read_text())
-            return Ballot(kept["round"], tuple(kept["scores"]), bytes.fromhex(kept["salt"]))
-        except (OSError, ValueError, KeyError, TypeError):  # unchained: the error could quote the ballot
-            raise BallotLost(round_) from None

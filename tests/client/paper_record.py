@@ -29,6 +29,7 @@ from consilium_zk.kzg import commit, setup
 from consilium_zk.packing import pack
 from consilium_zk.quantise import Quantiser
 from eth_account import Account
+from eth_utils.crypto import keccak
 from numpy.typing import NDArray
 
 NUMBER = 1
@@ -50,6 +51,9 @@ class PaperRecord:
         self.rounds: dict[int, RoundState] = {}
         self.hashes: dict[tuple[int, int], list[bytes]] = {}
         self.canaries: dict[int, Canaries] = {}
+        self.held_out: bytes | None = None
+        self.ballots: dict[tuple[int, str], tuple[bytes, tuple[int, ...]]] = {}  # commitments and scores
+        self.ending = bytes(32)  # the hash of the block in which any round ended
         self.clock = 0
         self.on_block: Callable[[], object] = lambda: None
         setup()  # commits faster
@@ -71,7 +75,7 @@ class PaperRecord:
         policy.write_text('operators = "any"\nmodels = "any"\ncolumns = "any"\nmasked_only = false\n')
         return SimpleNamespace(
             connect=lambda: self, artifacts=self.folder, task=NUMBER, data=data, mapping=None, home=self.folder, seed=0,
-            policy=policy, approved=self.terms.spec_hash.hex(),
+            policy=policy, approved=self.terms.spec_hash.hex(), held_out=0, device="cpu",
         )  # fmt: skip
 
     def state(self, _: int) -> TaskState:
@@ -146,6 +150,28 @@ class PaperRecord:
 
     def expected_blob_hashes(self, task: int, round_: int, cohort: int, count: int) -> list[bytes]:
         return list(self.hashes[round_, cohort][:count])
+
+    def reveal_ballot(self, round_: int, scores: Sequence[int], salt: bytes) -> None:
+        """Committed and revealed by this account, or instead of what it revealed before."""
+        commitment = self.score_commitment(NUMBER, round_, scores, salt)
+        self.ballots[round_, self.address] = commitment, tuple(scores)
+
+    def score_commitment(
+        self, task: int, round_: int, scores: Sequence[int], salt: bytes, voter: str | None = None
+    ) -> bytes:
+        return keccak(repr((task, round_, voter or self.address, tuple(scores), salt)).encode())
+
+    def committed_ballot(self, task: int, round_: int, voter: str) -> bytes | None:
+        return self.ballots.get((round_, voter), (None, ()))[0]
+
+    def revealed_scores(self, task: int, round_: int, voter: str) -> tuple[int, ...] | None:
+        return self.ballots.get((round_, voter), (b"", None))[1]
+
+    def held_out_root(self, task: int, voter: str) -> bytes | None:
+        return self.held_out
+
+    def ending_hash(self, task: int, round_: int) -> bytes:
+        return self.ending
 
     def canaries_set(self, task: int, round_: int) -> Canaries | None:
         return self.canaries.get(round_)

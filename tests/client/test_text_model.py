@@ -14,6 +14,8 @@ import pytest
 import torch
 from consilium_chain.task_spec import PrivacySpec, TaskSpec
 from consilium_client.errors import EncoderAltered, ModelNotInstalled, ShapeMismatch
+from consilium_client.evaluating import in_batches
+from consilium_client.fingerprints import TOLERANCE, deviation, fingerprint
 from consilium_client.metrics import accuracy
 from consilium_client.models import lora, model_of
 from consilium_client.models.torch_parameters import flatten
@@ -21,6 +23,7 @@ from consilium_client.privacy import Mechanism, train_privately
 from consilium_client.standardise import public_sums, sums_of
 from consilium_client.texts import TextSet
 from consilium_client.training import train
+from consilium_zk.evaluation import BATCH_ROWS
 
 MEDQUAD = Path(__file__).resolve().parents[3] / "shared" / "data" / "medquad" / "medquad_qtype9.csv"
 TEXTS = (
@@ -179,3 +182,18 @@ def test_it_learns_what_a_question_is_about() -> None:
         for p in (model.initial(0), trained)
     )
     assert after > max(before, 0.343) + 0.1
+
+
+def test_an_encoders_fingerprints_agree_by_batches_and_tell_other_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an auditor evaluates: the drawn batches alone, with another number of threads."""
+    model = model_of(spec_of())
+    texts = TextSet(tuple(f"{text} {at}" for at in range(8) for text in TEXTS), np.arange(48) % 2)
+    inputs = model.inputs(texts, SUMS)
+    parameters = np.random.default_rng(0).normal(0, 0.05, spec_of().parameters).astype(np.float32)
+    shown = [fingerprint(one) for one in in_batches(model.evaluate(parameters, inputs).activations)]
+    monkeypatch.setattr(type(model), "threads", 2)
+    (again,) = in_batches(model.evaluate(parameters, inputs[BATCH_ROWS : 2 * BATCH_ROWS]).activations)
+    assert deviation(shown[1], again) < TOLERANCE / 2
+    noise = np.random.default_rng(1).normal(0, 1e-3, parameters.size).astype(np.float32)
+    (other,) = in_batches(model.evaluate(parameters + noise, inputs[BATCH_ROWS : 2 * BATCH_ROWS]).activations)
+    assert deviation(shown[1], other) > TOLERANCE

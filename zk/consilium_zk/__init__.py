@@ -18,6 +18,8 @@ Imports nothing from the other rooms; they import this one.
     secure_aggregation  a cohort's masked sum: both ends of it
     blame      who broke a masked sum, found without showing an honest hospital's update
     dealing    shares of what removes a hospital's masks, dealt to its cohort so that every fault has a name
+    merkle     one hash for many entries, and paths that show one of them
+    evaluation what binds a voter to its rows and to having evaluated them, and what it has to show
     encoding   Solidity's abi.encode for the few fixed shapes above
     errors     everything raised, one tree
 """

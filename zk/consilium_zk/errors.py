@@ -17,6 +17,7 @@
     ├── AnswerMalformed     what a hospital gives back of others' masks is not what it was dealt
     ├── UnmaskingFailed     a cohort's sum cannot be had: some hospital's root is missing
     ├── EvidenceMalformed   what an accuser gives is not what it must
+    ├── PathMalformed       hashes that are no path of a Merkle tree
     ├── SealInvalid         bytes that this sender did not seal for this recipient
     ├── RoundUnsigned       a point that is not the signature of the drand round
     └── SetupMalformed      the ceremony's setup is missing or is not the ceremony's
@@ -166,6 +167,14 @@ class EvidenceMalformed(ZkError):
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(f"the evidence proves nothing: {reason}")
+
+
+class PathMalformed(ZkError):
+    """Hashes are no path to this place of a tree of this size."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"not a path of this Merkle tree: {reason}")
 
 
 class SealInvalid(ZkError):

@@ -44,6 +44,13 @@ contract DelegateGasTest is StakingGasFixture {
     }
 }
 
+contract HeldOutGasTest is StakingGasFixture {
+    function test_commitHeldOut_costsLessThan25k() public {
+        bytes memory data = abi.encodeCall(IStaking.commitHeldOut, (keccak256("a root")));
+        vm.assertLe(_meter("commitHeldOut", OWNER, data), 25_000);
+    }
+}
+
 contract DelegateAfterWipeGasTest is StakingGasFixture {
     function setUp() public override {
         super.setUp();

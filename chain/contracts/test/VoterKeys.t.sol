@@ -43,4 +43,11 @@ contract VoterKeysTest is Fixture {
         vm.expectRevert(abi.encodeWithSelector(IStaking.VoterKeyMalformed.selector, 255));
         staking.registerVoterKey(new bytes(255), new bytes(128));
     }
+
+    function test_commitHeldOut_namesTheSender(address voter, bytes32 root) public {
+        vm.expectEmit(address(staking));
+        emit IStaking.HeldOutCommitted(voter, root);
+        vm.prank(voter);
+        staking.commitHeldOut(root);
+    }
 }

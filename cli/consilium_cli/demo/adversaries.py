@@ -20,12 +20,13 @@ from consilium_chain.journal import emit
 from consilium_chain.ledger import CommittedUpdate
 from consilium_chain.settings import read_settings
 from consilium_chain.views import STATISTICS_ROUND, RoundState, ballot_size
+from consilium_client.ballots import Ballot
 from consilium_client.examples import Examples
 from consilium_client.home import VoterHome
 from consilium_client.hospital import HospitalNode
 from consilium_client.judging import Voter
 from consilium_client.models import Vector
-from consilium_client.voter import Ballot, VoterNode
+from consilium_client.voter import VoterNode
 from consilium_server.aggregator import Aggregator
 from consilium_server.collection import Collection
 from consilium_server.config import AggregatorSettings

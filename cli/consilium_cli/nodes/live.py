@@ -68,8 +68,8 @@ WORDS: dict[str, Callable[[Fields], str]] = {
     "privacy": lambda f: f"round {f['round']}: rows will have cost epsilon {f['epsilon']:.3g} of {f['of']:g}",
     "over-budget": lambda f: f"round {f['round']}: over budget, {f['would_be']:.3g} of {f['allowed']:g}",
     "worth": lambda f: (
-        f"round {f['round']}: its base on the {f['rows']} rows kept from training: accuracy {f['accuracy']:.3f}, log loss"
-        f" {f['log_loss']:.3f}"
+        f"round {f['round']}: its base on the {f['rows']} rows kept from training: accuracy {f['accuracy']:.3f},"
+        f" log loss {f['log_loss']:.3f}"
     ),
     "uploading": lambda f: f"round {f['round']}: hands over {f['blobs']} blob(s)",
     "settled": _settled,

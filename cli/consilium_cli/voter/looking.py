@@ -9,12 +9,12 @@ from typing import Self
 import typer
 from consilium_chain.units import tokens
 from consilium_chain.views import Phase, Role, RoundState, TaskState
+from consilium_client.ballots import ballot_path
 from consilium_client.errors import DataError, ModelError
 from consilium_client.examples import read_examples
 from consilium_client.home import OwnTable, VoterHome, is_running
 from consilium_client.models import model_of
 from consilium_client.task import JoinedTask
-from consilium_client.voter import ballot_path
 from rich import box
 from rich.console import Console
 from rich.markup import escape

@@ -37,10 +37,11 @@ class Evaluation:
 
 class Model(Protocol):
     """One family with a task's arguments. `input_shape`: of one example's row of inputs. `threads`: with how many torch
-    computes."""
+    computes. `rounding`: by how much a mean loss may differ between two machines, in millionths."""
 
     input_shape: tuple[int, ...]
     threads: int
+    rounding: int
 
     def require_installed(self) -> None:
         """Raises ModelNotInstalled, EncoderAltered unless everything is here that the model computes with."""

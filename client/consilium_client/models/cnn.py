@@ -21,6 +21,7 @@ EVALUATED_AT_ONCE = 256  # images
 
 
 class Cnn:
+    rounding = 1
     threads = 1
 
     def __init__(self, spec: CnnSpec, data: DataSchema) -> None:

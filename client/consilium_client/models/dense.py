@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 class Dense:
+    rounding = 1
     threads = 1  # models this small only lose to threads, and one thread adds in one order
 
     def __init__(self, spec: LogisticSpec | MlpSpec, data: DataSchema) -> None:

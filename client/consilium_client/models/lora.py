@@ -49,6 +49,7 @@ WEIGHTS = {
 
 
 class Lora:
+    rounding = 100  # in single precision
     threads = int(os.environ.get("OMP_NUM_THREADS", 0)) or len(os.sched_getaffinity(0))
 
     def __init__(self, spec: LoraSpec, data: DataSchema) -> None:

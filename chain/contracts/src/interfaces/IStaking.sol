@@ -103,6 +103,8 @@ interface IStaking {
     event Claimed(address indexed node, Role indexed role, address indexed delegator, uint256 amount);
     /// @param publicKey EIP-2537 encoding of the G2 key, 256 bytes.
     event VoterKeyRegistered(address indexed voter, bytes publicKey);
+    /// @param root Of the Merkle tree over the rows that the voter judges by.
+    event HeldOutCommitted(address indexed voter, bytes32 root);
 
     error AmountIsZero();
     error AlreadyRegistered(address node, Role role);
@@ -183,6 +185,9 @@ interface IStaking {
 
     /// @notice keccak256 of the voter's registered key; zero where none.
     function voterKeyHash(address voter) external view returns (bytes32);
+    /// @notice Says by which rows the sender will judge, as the Merkle root over them. What counts for a task is the
+    ///         last root that its voter committed before joining it: nobody chooses rows by the candidates.
+    function commitHeldOut(bytes32 root) external;
     /// @notice True if `ticket` is the signature of `publicKey` on `message` under the tickets' domain tag. Says nothing
     ///         on whose key it is. False for identity points and for what is not in its subgroup.
     function verifyTicket(bytes calldata publicKey, bytes calldata ticket, bytes calldata message)

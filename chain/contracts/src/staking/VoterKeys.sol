@@ -5,7 +5,7 @@ import {IStaking} from "../interfaces/IStaking.sol";
 import {Bls12381} from "../libraries/Bls12381.sol";
 import {Tickets} from "../libraries/Tickets.sol";
 
-/// @title Voters' keys, and the check of what they sign.
+/// @title Voters' keys, the check of what they sign, and what they say that they hold.
 abstract contract VoterKeys is IStaking {
     /// @inheritdoc IStaking
     mapping(address voter => bytes32) public voterKeyHash;
@@ -20,6 +20,12 @@ abstract contract VoterKeys is IStaking {
         }
         voterKeyHash[msg.sender] = keccak256(publicKey);
         emit VoterKeyRegistered(msg.sender, publicKey);
+    }
+
+    /// @inheritdoc IStaking
+    /// @dev Only an event: no contract reads it, and who audits a voter reads events anyway.
+    function commitHeldOut(bytes32 root) external {
+        emit HeldOutCommitted(msg.sender, root);
     }
 
     /// @inheritdoc IStaking

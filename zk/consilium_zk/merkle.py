@@ -1,0 +1,82 @@
+"""Merkle trees: one hash for a list of entries, and short paths that show one of them and its place.
+
+The tree is that of Certificate Transparency (RFC 6962, section 2.1), with keccak256 where that has SHA-256: leaves and
+inner nodes are hashed under different prefixes, so that neither passes for the other. A path shows an entry at `index`
+in a tree of `size`, as far as the reader knows the size: whoever commits to a root commits to the size beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from eth_utils.crypto import keccak
+
+from .encoding import WORD
+from .errors import ArgumentInvalid, PathMalformed
+
+Hash = Callable[[bytes], bytes]
+
+LEAF: Final = b"\x00"
+NODE: Final = b"\x01"
+
+
+def leaf_hash(entry: bytes, hash_: Hash = keccak) -> bytes:
+    """An entry's leaf, 32 bytes."""
+    return hash_(LEAF + entry)
+
+
+def tree_root(leaves: Sequence[bytes], hash_: Hash = keccak) -> bytes:
+    """Of leaves as `leaf_hash` gives them; of none, the hash of nothing. 32 bytes."""
+    if not leaves:
+        return hash_(b"")
+    if len(leaves) == 1:
+        return leaves[0]
+    left = _left(len(leaves))
+    return _node(tree_root(leaves[:left], hash_), tree_root(leaves[left:], hash_), hash_)
+
+
+def path_of(leaves: Sequence[bytes], index: int, hash_: Hash = keccak) -> list[bytes]:
+    """What shows that the leaf at `index` is beneath the root: the roots beside its way up, from below.
+
+    Raises ArgumentInvalid.
+    """
+    _require_index(index, len(leaves))
+    if len(leaves) == 1:
+        return []
+    left = _left(len(leaves))
+    if index < left:
+        return [*path_of(leaves[:left], index, hash_), tree_root(leaves[left:], hash_)]
+    return [*path_of(leaves[left:], index - left, hash_), tree_root(leaves[:left], hash_)]
+
+
+def root_above(leaf: bytes, index: int, size: int, path: Sequence[bytes], hash_: Hash = keccak) -> bytes:
+    """The root of the tree of `size` that has `leaf` at `index` and these roots beside it: for the reader to compare.
+
+    Raises ArgumentInvalid, and PathMalformed where a path there has another length.
+    """
+    _require_index(index, size)
+    if size == 1:
+        if path:
+            raise PathMalformed(f"{len(path)} hashes more than a path at this place has")
+        return leaf
+    if not path or len(path[-1]) != WORD:
+        raise PathMalformed(f"a hash of {WORD} bytes is missing")
+    left, beside = _left(size), path[-1]
+    if index < left:
+        return _node(root_above(leaf, index, left, path[:-1], hash_), beside, hash_)
+    return _node(beside, root_above(leaf, index - left, size - left, path[:-1], hash_), hash_)
+
+
+def _node(left: bytes, right: bytes, hash_: Hash) -> bytes:
+    return hash_(NODE + left + right)
+
+
+def _left(size: int) -> int:
+    """Leaves of the left half: the largest power of two below `size` (at least 2)."""
+    return 1 << (size - 1).bit_length() - 1
+
+
+def _require_index(index: int, size: int) -> None:
+    if not 0 <= index < size:
+        raise ArgumentInvalid("index", index, f"in [0, {size})")
