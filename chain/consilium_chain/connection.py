@@ -42,7 +42,8 @@ from consilium_chain.errors import ChainUnreachable, DeploymentInvalid, Refused,
 from consilium_chain.sponsoring import Call, NamedCall, SignedBatch, authority_of, pointer_to
 from consilium_chain.views import Event
 
-BLOCK_POLL = 0.1
+BLOCK_POLL = 0.1  # at first, then slower: a block every 12 seconds is not asked for ten times a second
+SLOWEST_BLOCK_POLL = 1.0
 RECEIPT_POLL = 0.03
 RECEIPT_TIMEOUT = 120.0
 # The last of a phase pays for the phase's end, which an estimate may not have seen and a call's own bound leaves out.
@@ -422,12 +423,13 @@ class Connection:
 
         After `patience` seconds without one it returns all the same, so that the caller can look after other things.
         """
-        end = time.monotonic() + patience
+        end, pause = time.monotonic() + patience, BLOCK_POLL
         while True:
             number = self.block_number()
             if number > seen or time.monotonic() > end:
                 return number
-            time.sleep(BLOCK_POLL)
+            time.sleep(pause)
+            pause = min(1.5 * pause, SLOWEST_BLOCK_POLL)
 
     def _block(self, which: Any, full: bool = False) -> BlockData:
         """`full`: with its transactions, not only their hashes. Raises ChainUnreachable, also where there is none."""

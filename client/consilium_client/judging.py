@@ -22,9 +22,11 @@ from consilium_client.errors import NotRegistered, TooManyTasks
 from consilium_client.home import VoterHome, running_alone
 from consilium_client.registration import has_key
 from consilium_client.task import load_task
-from consilium_client.turns import ROUND_ERRORS, patient_turns
+from consilium_client.turns import LONGEST_WAIT, ROUND_ERRORS, patient_turns
 from consilium_client.voter import VoterNode
 
+FIRST_WAIT = 2.0  # seconds after a fault, the next time twice as many
+LOOK_ANYWAY = 15.0  # seconds without a block
 LOOK_AGAIN = 60.0  # seconds until a task that could not be joined is looked at again: files arrive, stake gets free
 
 
@@ -42,20 +44,24 @@ class _Judge:
         self._due.set()
 
     def _run(self) -> None:
+        wait = FIRST_WAIT
         with about(task=self._node.number):
-            while not self.ended and self.fault is None:
+            while not self.ended:
                 self._due.wait()
                 self._due.clear()
                 try:
                     if self._node.turn() is Phase.ENDED:
                         self._node.leave()
                         self.ended = True
+                    wait = FIRST_WAIT
                 except ChainUnreachable:
                     continue  # whoever waits for blocks tells it, and calls again once there are some
-                except Exception as fault:  # this program's: other tasks go on
+                except Exception as fault:  # nobody thought of it: others go on, and there may be a ballot to reveal
+                    self.fault = fault
                     traceback.print_exc()
                     emit("task-failed", error=type(fault).__name__)
-                    self.fault = fault
+                    time.sleep(wait)
+                    wait = min(2 * wait, LONGEST_WAIT)
 
 
 @dataclass
@@ -125,7 +131,7 @@ class Voter:
             if judge.ended:
                 del self._judges[task]
             judge.look()
-        self._block = self.ledger.connection.next_block(self._block)
+        self._block = self.ledger.connection.next_block(self._block, LOOK_ANYWAY)
 
     def _consider(self, task: int, aside: _Aside) -> None:
         """Joins, or says once why not."""

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from chain_driver import LocalChain
@@ -250,29 +250,32 @@ def test_no_tasks_reveal_waits_for_anothers_judging(
 
 
 class Faulty(VoterNode):
-    """A program with a fault in it."""
+    """A program with a fault in it, of the kind that passes."""
 
-    faulty_task = 0
+    faults: ClassVar[dict[int, int]] = {}  # how many are to come, by task
 
     def scores(self, round_: int, round_state: RoundState) -> tuple[int, ...]:
-        if self.number == self.faulty_task:
+        if self.faults.get(self.number):
+            self.faults[self.number] -= 1
             raise ZeroDivisionError
         return super().scores(round_, round_state)
 
 
-def test_a_fault_in_one_tasks_node_leaves_the_others_alone(
+def test_a_fault_in_one_tasks_node_leaves_the_others_alone_and_is_tried_again(
     chain: LocalChain, tmp_path: Path, told: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home, _ = voter_home(chain, tmp_path / "voter")
     faulty, sound = FiledTask(chain, tmp_path), FiledTask(chain, tmp_path)
-    monkeypatch.setattr(Faulty, "faulty_task", faulty.task)
+    monkeypatch.setitem(Faulty.faults, faulty.task, 2)
+    monkeypatch.setattr(judging, "FIRST_WAIT", 1.0)
     voter = Voter(home, Faulty)
     voter._begin()
     turn_until(voter, lambda: names(told, sound) == names(told, faulty) == ["joined"])
     for task in (faulty, sound):
         begin(task)
         task.to_drawing().draw()
-    turn_until(voter, lambda: "task-failed" in names(told, faulty) and "revealed" in names(told, sound))
+    turn_until(voter, lambda: "revealed" in names(told, sound) and "revealed" in names(told, faulty))
+    assert names(told, faulty) == ["joined", "task-failed", "task-failed", "scored", "revealed"]
 
 
 def test_what_could_not_be_paid_for_is_tried_again(chain: LocalChain, tmp_path: Path, told: Told) -> None:

@@ -57,7 +57,7 @@ WORDS: dict[str, Callable[[Fields], str]] = {
     "in-task": lambda f: f"goes on as voter {f['index']}",
     "watching": lambda f: f"watches all tasks, {f['tasks']} so far; judges {f['judged']} of them",
     "set-aside": lambda f: f"[yellow]not joined ({f['error']}): `consilium voter tasks` says why[/yellow]",
-    "task-failed": lambda f: f"[red]left alone until the next start: {f['error']}[/red]",
+    "task-failed": lambda f: f"[red]failed, and is tried again: {f['error']}[/red]",
     "scored": lambda f: f"round {f['round']}: judged in {f['seconds']} s, and committed to its scores",
     "revealed": lambda f: f"round {f['round']}: scores revealed",
     "stood-down": lambda f: f"round {f['round']}: drew no seat",
