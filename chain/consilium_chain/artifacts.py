@@ -17,7 +17,7 @@ from consilium_zk.errors import BlobMalformed, PointMalformed
 from consilium_zk.kzg import Commitment, commit, commits_to, parse_commitment, versioned_hash
 from eth_utils.crypto import keccak
 
-from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing
+from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, StoreMissing
 
 CHECK_BITS = 128  # of a random factor in the check of many blobs at once
 
@@ -74,7 +74,7 @@ class ArtifactStore:
             return (self._folder / name).read_bytes()
         except FileNotFoundError as error:
             if not self._folder.is_dir():
-                raise  # this store is not there: that says nothing about the artifact
+                raise StoreMissing(str(self._folder)) from error
             raise ArtifactMissing(name, str(self._folder)) from error
 
     def _write(self, name: str, raw: bytes) -> None:

@@ -30,6 +30,7 @@ ChainError
 ├── RandomnessUnavailable   no drand relay gave a proof of a round: carries each one's failure
 ├── LocalNodeError          the local node did not start, or its port is taken
 ├── SignedUpdateMalformed   bytes from a hospital are not a signed update
+├── StoreMissing            the artifact store's folder is not there, which says nothing about any artifact
 ├── ArtifactMissing         no artifact of that hash in the store
 ├── ArtifactCorrupt         an artifact's bytes do not have its hash
 ├── RecordIncomplete        the public record does not give a model, statistics or canaries yet, or gives none
@@ -250,6 +251,11 @@ class StatementMalformed(ChainError):
 
     def __init__(self, why: str) -> None:
         super().__init__(f"no signed statement on the upload: {why}")
+
+
+class StoreMissing(ChainError, FileNotFoundError):
+    def __init__(self, where: str) -> None:
+        super().__init__(f"there is no artifact store at {where}; mount it, or correct `artifacts` in the settings")
 
 
 class ArtifactMissing(ChainError):

@@ -171,7 +171,7 @@ class EncodingWrong(DataFileMalformed):
             path,
             why or f"the text is not {encoding.upper()}",
             line,
-            "save it as UTF-8, or, where an older Windows program wrote a table, encoding under [file] of a mapping",
+            "save it as UTF-8; of a table from an older Windows program a mapping can say the encoding (under [file])",
         )
 
 

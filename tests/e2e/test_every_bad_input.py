@@ -1,0 +1,109 @@
+"""Every kind of bad input by the command line that its user types: message, error and exit code, as the guide has them.
+
+docs/errors.md is what is expected here: … stands for any text, and a way out *in italics* is the guide's alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import consilium_cli.main
+import pytest
+from bad_inputs import AREAS, NAME, Case, Stage, World
+from chain_driver import LocalChain
+
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "errors.md"
+CASES = {(area, case.did): case for area, cases in AREAS.items() for case in cases}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of one of the guide's tables."""
+
+    said: str
+    way_out: str
+    error: str
+    code: int
+
+    @property
+    def pattern(self) -> str:
+        own = self.way_out.startswith("*")
+        return r"\W*".join(_pattern(part) for part in (self.said, "" if own else self.way_out))
+
+
+def _pattern(text: str) -> str:
+    return ".*".join(map(re.escape, text.split("…")))
+
+
+def _rows() -> dict[tuple[str, str], Row]:
+    rows = {}
+    for section in GUIDE.read_text().split("\n## ")[1:]:
+        area, _, body = section.partition("\n")
+        for line in body.splitlines():
+            cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+            if len(cells) == 5 and cells[4].isdigit():
+                did, said, way_out, error, code = cells
+                assert (area, did) not in rows, f"{area}: {did} stands twice in the guide"
+                rows[area, did] = Row(said, way_out, error.strip("`"), int(code))
+    return rows
+
+
+ROWS = _rows()
+
+
+def test_guide_and_cases_are_the_same_and_every_row_has_a_way_out() -> None:
+    assert list(ROWS) == list(CASES)
+    assert len(CASES) == sum(map(len, AREAS.values()))
+    assert [row for row in ROWS.values() if not row.way_out.strip("*")] == []
+
+
+@pytest.fixture(scope="module")
+def stage(local_chain: LocalChain, tmp_path_factory: pytest.TempPathFactory) -> Stage:
+    return Stage(local_chain, tmp_path_factory.mktemp("stage"))
+
+
+@pytest.fixture
+def raised(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the errors that reach the command line; of what cannot be parsed there is none."""
+    names: list[str] = []
+    known = consilium_cli.main._is_ours
+
+    def noting(error: Exception) -> bool:
+        names.append(type(error).__name__)
+        return known(error)
+
+    monkeypatch.setattr(consilium_cli.main, "_is_ours", noting)
+    return names
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("where", CASES, ids=": ".join)
+def test_it_is_refused_as_the_guide_says(
+    consilium: Callable[..., tuple[int, str]], stage: Stage, raised: list[str], tmp_path: Path, where: tuple[str, str]
+) -> None:
+    case: Case = CASES[where]
+    row, world = ROWS[where], World(stage, tmp_path / "h")
+    before = [stage.rich.hospitals(number) for number in stage.tasks.values()]
+    with world.until_over:
+        code, said = consilium(*case.break_(world))
+    assert (code, raised or ["usage"]) == (row.code, [row.error]), said
+    assert re.search(row.pattern, said), said
+    assert NAME not in said
+    assert [stage.rich.hospitals(number) for number in stage.tasks.values()] == before
+
+
+def test_nothing_is_wrong_but_for_what_a_case_breaks(
+    consilium: Callable[..., tuple[int, str]], stage: Stage, tmp_path: Path
+) -> None:
+    world = World(stage, tmp_path / "h")
+    world.write("folder/ill/a.txt", f"{NAME} is ill")
+    world.write("notes.csv", f"note,found\n{NAME} is ill,ill\n")
+    for kind, data in (("table", "rows.csv"), ("text", "notes.csv"), ("text", "folder")):
+        code, said = consilium(*world.check(kind, data))
+        assert (code, NAME in said) == (0, False)
+        assert re.search("(table fits|texts fit)", said)
+    assert consilium(*world.init())[0] == 0
+    assert consilium(*world.hospital("status"))[0] == 0
