@@ -34,7 +34,7 @@ class SponsoredSettings(BaseModel):
 class HospitalAccountSettings(NodeSettings):
     """A hospital's, whatever tasks it takes part in."""
 
-    data: Annotated[Path, Field(description="CSV or Parquet file with the columns of the task's schema")]
+    data: Annotated[Path, Field(description="file or folder of what the task's schema asks for; see docs/data.md")]
     mapping: Annotated[
         Path | None, Field(description="how the file's columns become the schema's; see docs/data.md")
     ] = None

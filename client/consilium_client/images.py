@@ -127,7 +127,7 @@ def _room(count: int, schema: ImageSchema) -> tuple[NDArray[np.uint8], NDArray[n
 # NumPy archives
 
 # What zipfile and NumPy raise over an archive's bytes. Their messages may quote them.
-_FAULTS = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, NotImplementedError, RuntimeError)
+_FAULTS = (zipfile.BadZipFile, zlib.error, OSError, ValueError, EOFError, NotImplementedError, RuntimeError)
 
 
 def _archive(file: BinaryIO, path: Path, schema: ImageSchema) -> RawImages:

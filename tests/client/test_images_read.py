@@ -284,6 +284,17 @@ def test_foreign_bytes_are_pixels_or_a_named_error(
         assert read_images(folder, GREY).pixels.shape == (1, 1, 8, 10)
 
 
+@given(st.binary(max_size=40), st.integers(0, 1200), st.integers(0, 40))
+def test_archive_of_foreign_bytes_is_images_or_a_named_error(
+    tmp_path_factory: pytest.TempPathFactory, noise: bytes, at: int, left_out: int
+) -> None:
+    whole = npz(images=np.stack([SHADES] * 3), labels=np.array([0, 1, 1]))
+    path = tmp_path_factory.mktemp("a") / "a.npz"
+    path.write_bytes(whole[:at] + noise + whole[at + left_out :])
+    with contextlib.suppress(ArraysWrong, LabelOutOfSchema, ImageTooLarge, TooManyRows):
+        assert read_images(path, GREY).pixels.shape[1:] == (1, 8, 10)
+
+
 FOLDER_FAULTS: dict[str, tuple[dict[str, bytes], type[DataError], str]] = {
     "nothing in it": ({".DS_Store": b""}, DataFileEmpty, "fill the folder"),
     "class unknown": ({"sick/a.png": saved(SHADES)}, ClassFolderUnknown, "sick"),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import consilium_cli.main
 import pytest
-from bad_inputs import AREAS, NAME, Case, Stage, World
+from bad_inputs import AREAS, NAME, SHADES, Case, Stage, World, png
 from chain_driver import LocalChain
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "errors.md"
@@ -101,9 +101,13 @@ def test_nothing_is_wrong_but_for_what_a_case_breaks(
     world = World(stage, tmp_path / "h")
     world.write("folder/ill/a.txt", f"{NAME} is ill")
     world.write("notes.csv", f"note,found\n{NAME} is ill,ill\n")
-    for kind, data in (("table", "rows.csv"), ("text", "notes.csv"), ("text", "folder")):
+    world.write("x-rays/ill/1.png", png(SHADES))
+    fits = {"rows.csv": "table fits", "notes.csv": "texts fit", "folder": "texts fit", "x-rays": "images fit"}
+    for kind, data in zip(("table", "text", "text", "images"), fits, strict=True):
         code, said = consilium(*world.check(kind, data))
-        assert (code, NAME in said) == (0, False)
-        assert re.search("(table fits|texts fit)", said)
+        assert (code, NAME in said) == (0, False), said
+        assert fits[data] in said
     assert consilium(*world.init())[0] == 0
     assert consilium(*world.hospital("status"))[0] == 0
+    code, said = consilium(*world.join("images", "--data", world.folder / "x-rays"))
+    assert (code, "data fit: 1 rows" in said, "joined as hospital" in said) == (0, True, True), said

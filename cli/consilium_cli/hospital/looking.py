@@ -154,17 +154,27 @@ def _leaving(spec: TaskSpec) -> list[tuple[str, str]]:
     if spec.privacy is not None:
         bound = f"epsilon {spec.privacy.epsilon:g} at delta {spec.privacy.delta:g}"
         privacy = f"all rounds together cost a row {bound} at most: noise is added here, before anything leaves"
+    things = {"table": "rows", "text": "texts", "images": "images"}[spec.data.kind]
     update, size = spec.update, spec.update_blobs * BYTES_PER_BLOB
     seen = (
         "masked, so that only the sum over a cohort is seen" if update.masked else "NOT masked: the aggregator sees it"
     )
-    statistics = f"counts, sums and sums of squares of each column, {seen}" if spec.privacy is None else "the row count"
+    statistics = f"{_scaling(spec.data)}, {seen}" if spec.privacy is None else f"the number of {things}"
     return [
         ("leaves once", statistics),
         ("leaves each round", f"the update in {update.bits} bits a parameter, {size:,} bytes, {seen}"),
         ("privacy", privacy),
-        ("stays here", "rows, labels, and the model as trained here"),
+        ("stays here", f"{things}, labels, and the model as trained here"),
     ]
+
+
+def _scaling(data: DataSchema) -> str:
+    """What round 0 sums."""
+    if isinstance(data, TextSchema):
+        return "the number of texts"
+    if isinstance(data, ImageSchema):
+        return "the number of images, and sums of their mean shades and mean squared shades for each channel"
+    return "counts, sums and sums of squares of each column"
 
 
 def _money(money: MoneySpec) -> list[tuple[str, str]]:

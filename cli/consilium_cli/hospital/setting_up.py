@@ -29,7 +29,7 @@ def init(home: Path, given: Given, offline: bool) -> None:
     """Nothing is written before everything is known."""
     home = making.new_folder(home)
     typer.echo(f"A hospital's home in {home}. Nothing leaves it before you have joined a task.\n")
-    book, settings = making.ask_settings(given, "This hospital's table")
+    book, settings = making.ask_settings(given, "This hospital's data, a file or a folder")
     policy = _policy(given)
     if given.sponsor_url is not None:
         settings["sponsor"] = _sponsor(given.sponsor_url, given.sponsor_ca)
