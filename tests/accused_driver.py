@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -113,6 +114,7 @@ class Accused:
     def judge(self, voter: VoterNode) -> None:
         """The committee is this one, and the round is settled."""
         aggregator, task = self.round.aggregator, self.round.task
+        shutil.rmtree(voter.settings.home / "ballots", ignore_errors=True)  # of one that was undone
         voter.join()
         self.round.chain.mine(3)  # the beacon's block, and what proves it
         aggregator.draw_seats(task, self.state.beacon_request)
