@@ -278,8 +278,8 @@ class ColumnAllMissing(DataError):
     def __init__(self, path: Path, column: str, called: str = "") -> None:
         self.path, self.column = path, column
         super().__init__(
-            f"{path}, {_column(column, called)}: no row has a value that the task knows; check the mapping's codes and"
-            f" missing, or, if this hospital does not record it, say {column} = {{ absent = true }} under [columns]"
+            f"{path}, {column_called(column, called)}: no row has a value that the task knows; check the mapping's codes"
+            f" and missing, or, if this hospital does not record it, say {column} = {{ absent = true }} under [columns]"
         )
 
 
@@ -293,7 +293,7 @@ class CellError(DataError):
         self, path: Path, row: int, column: str, counted: Literal["line", "row"] = "line", called: str = ""
     ) -> None:
         self.path, self.row, self.column, self.counted = path, row, column, counted
-        super().__init__(f"{path}, {counted} {row}, {_column(column, called)}: {self.fault}; {self.way_out}")
+        super().__init__(f"{path}, {counted} {row}, {column_called(column, called)}: {self.fault}; {self.way_out}")
 
 
 class ValueNotNumeric(CellError):
@@ -544,7 +544,8 @@ def shortened(names: Sequence[str]) -> str:
     return shown if len(names) <= NAMES_SHOWN else f"{shown} and {len(names) - NAMES_SHOWN} more"
 
 
-def _column(column: str, called: str) -> str:
+def column_called(column: str, called: str) -> str:
+    """By the task's name for it, and the file's where that is another."""
     return f"column {column} ({called} in the file)" if called not in ("", column) else f"column {column}"
 
 

@@ -31,6 +31,7 @@ from consilium_client.errors import (
     TextIsNumber,
     TextTooLong,
     TooManyRows,
+    column_called,
 )
 from consilium_client.folders import labelled_files
 from consilium_client.mapping import Mapping, composed
@@ -108,6 +109,7 @@ def read_raw_texts(path: Path, schema: TextSchema, mapping: Mapping | None = Non
 
 
 def clean(text: str) -> str:
+    """The form that every text has from then on."""
     return composed(text).replace("\r\n", "\n").replace("\r", "\n").strip()
 
 
@@ -119,7 +121,7 @@ def _table(file: BinaryIO, path: Path, schema: TextSchema, mapping: Mapping | No
     numbers = {composed(name): number for number, name in enumerate(schema.classes)}
     codes = mapping.classes(schema) if mapping else {}
     classes = {cell: numbers[name] for cell, name in codes.items()} if codes else numbers
-    column = f"column {schema.text}" if sources[schema.text] == schema.text else f"column {sources[schema.text]}"
+    column = column_called(schema.text, sources[schema.text] or "")
     texts: list[str] = []
     labels: list[int] = []
     for at, (text, label) in rows.cells([places[schema.text], places[schema.label]]):
@@ -134,8 +136,7 @@ def _table(file: BinaryIO, path: Path, schema: TextSchema, mapping: Mapping | No
     if not texts:
         raise DataFileEmpty(path)
     aside = [name for position, name in enumerate(rows.names or ()) if position not in places.values()]
-    left = rows.width - len(set(places.values()))
-    return RawTexts(path, rows.kind, _set(texts, labels), sources, left, tuple(aside))
+    return RawTexts(path, rows.kind, _set(texts, labels), sources, rows.width - len(places), tuple(aside))
 
 
 def _text_of(cell: Cell, path: Path, where: str, at: int) -> str:
@@ -153,8 +154,9 @@ def _text_of(cell: Cell, path: Path, where: str, at: int) -> str:
 
 def _class_of(cell: Cell, classes: Mapped[str, int]) -> int | None:
     """Parquet may hold names that are numbers as such."""
-    name = f"{cell:g}" if isinstance(cell, float) else composed(cell or "")
-    return classes.get(name)
+    if isinstance(cell, float):
+        cell = str(int(cell)) if cell.is_integer() else str(cell)
+    return classes.get(composed(cell or ""))
 
 
 def _folder(path: Path, schema: TextSchema) -> RawTexts:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from consilium_chain.data_schemas import CategoryFeature, NumericFeature, TableSchema
+from consilium_chain.data_schemas import CategoryFeature, NumericFeature, TableSchema, TextSchema
 from consilium_client.errors import MappingInvalid
 from consilium_client.mapping import parse_mapping, read_mapping
 from consilium_client.tables import RawTable, read_raw, read_table
@@ -155,11 +155,25 @@ def test_mapping_is_refused_by_name(case: str) -> None:
 
 def test_mappings_of_the_guide_hold() -> None:
     blocks = re.findall(r"```toml\n(\[file\].*?)```", GUIDE.read_text(), re.DOTALL)
-    assert len(blocks) == 2
-    for block in blocks:
+    assert len(blocks) == 3
+    for block in blocks[:2]:
         named = [*tomllib.loads(block)["columns"], "disease"]
         features = [NumericFeature(name=name, min=0, max=1) for name in named if name != "disease"]
         parse_mapping(block.encode(), TableSchema(features=features, label="disease", classes=["no", "yes"]))
+    texts = TextSchema(kind="text", text="note", label="found", classes=["healthy", "ill"])
+    assert parse_mapping(blocks[2].encode(), texts).classes(texts) == {"o.B.": "healthy", "path": "ill"}
+
+
+def test_codes_of_a_label_are_numbers_of_its_classes(tmp_path: Path) -> None:
+    schema = SCHEMA.model_copy(update={"classes": ["healthy", "ill", "very ill"]})
+    mapping = parse_mapping(b"[columns]\nill = { codes = { no = 0, yes = 1, very = 2 } }\n", schema)
+    path = tmp_path / "table.csv"
+    path.write_text("age,chol,pain,ill\n50,5,1,very\n51,5,2,no\n")
+    assert read_table(path, schema, mapping=mapping).labels.tolist() == [2, 0]
+    with pytest.raises(MappingInvalid, match="the codes of ill give 3"):
+        parse_mapping(b"[columns]\nill = { codes = { no = 0, yes = 3 } }\n", schema)
+    with pytest.raises(MappingInvalid, match="the codes of ill give texts"):
+        parse_mapping(b"[columns]\nill = { codes = { no = 'healthy' } }\n", schema)
 
 
 def test_mapping_file_that_is_not_there_is_refused(tmp_path: Path) -> None:

@@ -134,9 +134,9 @@ def test_mapping_leads_to_texts_and_classes(tmp_path: Path) -> None:
 
 
 def test_names_of_classes_that_are_numbers_are_found_in_parquet(tmp_path: Path) -> None:
-    schema = TextSchema(kind="text", text="note", label="found", classes=["1", "2", "10"])
+    schema = TextSchema(kind="text", text="note", label="found", classes=["1", "2.5", "1234567890"])
     path = tmp_path / "t.parquet"
-    path.write_bytes(parquet(note=["a", "b", "c"], found=[10, 1, 2]))
+    path.write_bytes(parquet(note=["a", "b", "c"], found=[1234567890, 1, 2.5]))
     assert read_texts(path, schema).labels.tolist() == [2, 0, 1]
 
 
@@ -202,6 +202,7 @@ TABLES: dict[str, tuple[str | bytes, str, type[DataError], str]] = {
     "long in parquet": (parquet(note=[SECRET * 20_000]), "", TextTooLong, "row 1, column note"),
     "empty": (f"{HEAD}x,ill\n,ill\n", "", TextEmpty, "line 3, column note"),
     "blank lines": (f'{HEAD}"\n \n",ill\n', "", TextEmpty, "line 4, column note"),
+    "empty, mapped": ("name,found\n,ill\n", "[columns]\nnote = 'name'", TextEmpty, "column note (name in the file)"),
     "null": (parquet(note=pyarrow.array([None], "string")), "", TextEmpty, "row 1, column note"),
     "number": (parquet(note=[5718.0]), "", TextIsNumber, "row 1, column note"),
     "dates": (parquet(note=pyarrow.array([571], pyarrow.date32())), "", ColumnTypeWrong, "column note"),

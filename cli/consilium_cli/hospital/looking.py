@@ -120,7 +120,8 @@ def _facts(task: JoinedTask, state: TaskState) -> list[tuple[str, str]]:
 def _data_in_words(data: DataSchema) -> str:
     label = f"label {data.label} ({' or '.join(data.classes)})"
     if isinstance(data, ImageSchema):
-        return f"images, {data.height} × {data.width} pixels{', in colour' if data.channels > 1 else ''}; {label}"
+        colour = ", in colour" if data.channels > 1 else ""
+        return f"images, {data.height} × {data.width} pixels{colour}; classes {' or '.join(data.classes)}"
     columns = ", ".join(name for name in data.used if name != data.label)
     return f"{'texts in the column' if isinstance(data, TextSchema) else 'the columns'} {columns}; {label}"
 
