@@ -277,8 +277,9 @@ class ColumnTypeWrong(DataError):
 class ColumnAllMissing(DataError):
     def __init__(self, path: Path, column: str, called: str = "") -> None:
         self.path, self.column = path, column
+        where = column_called(column, called)
         super().__init__(
-            f"{path}, {column_called(column, called)}: no row has a value that the task knows; check the mapping's codes"
+            f"{path}, {where}: no row has a value that the task knows; check the mapping's codes"
             f" and missing, or, if this hospital does not record it, say {column} = {{ absent = true }} under [columns]"
         )
 

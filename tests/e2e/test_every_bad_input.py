@@ -86,13 +86,15 @@ def test_it_is_refused_as_the_guide_says(
 ) -> None:
     case: Case = CASES[where]
     row, world = ROWS[where], World(stage, tmp_path / "h")
-    before = [stage.rich.hospitals(number) for number in stage.tasks.values()]
     with world.until_over:
         code, said = consilium(*case.break_(world))
     assert (code, raised or ["usage"]) == (row.code, [row.error]), said
     assert re.search(row.pattern, said), said
     assert NAME not in said
-    assert [stage.rich.hospitals(number) for number in stage.tasks.values()] == before
+
+
+def test_nobody_joined_a_task_by_any_of_it(stage: Stage) -> None:
+    assert [stage.rich.hospitals(number) for number in stage.tasks.values()] == [[] for _ in stage.tasks]
 
 
 def test_nothing_is_wrong_but_for_what_a_case_breaks(
