@@ -14,8 +14,10 @@ from consilium_chain.typed_toml import Section
 MAX_CLASSES = 256
 MAX_SIDE = 512  # of an image, in pixels
 
-# A class is a folder's name, too, where examples are files.
-ClassName = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^/\\\x00-\x1f]+$")]
+# A class is a folder's name, too, where examples are files; cells come without the blanks around them.
+ClassName = Annotated[
+    str, Field(min_length=1, max_length=100, pattern=r"^[^\s/\\\x00-\x1f]([^/\\\x00-\x1f]*[^\s/\\\x00-\x1f])?$")
+]
 
 
 class NumericFeature(Section):

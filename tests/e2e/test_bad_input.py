@@ -210,8 +210,8 @@ BAD_DATA: dict[str, tuple[str | None, list[str]]] = {
     "nan": ("age,sick\nnan,0\n60,1\n", ["line 2, column age", "not a finite number", "leave the cell empty"]),
     "infinite": ("age,sick\n50,0\ninf,1\n", ["line 3, column age", "not a finite number"]),
     "text": ("age,sick\nDoe,0\n60,1\n", ["line 2, column age", "not a number"]),
-    "label": ("age,sick\n50,2\n", ["line 2", "neither 0 nor 1"]),
-    "one class": ("age,sick\n50,1\n60,1\n", ["both classes", "add rows of the other"]),
+    "label": ("age,sick\n50,2\n", ["line 2", "no number of the task's classes"]),
+    "one class": ("age,sick\n50,1\n60,1\n", ["several classes", "add rows of the others"]),
     "empty": ("age,sick\n", ["no rows"]),
 }
 
@@ -270,7 +270,7 @@ def test_voter_names_unknown_task_and_missing_task_file(consilium, node_folder: 
 
 def test_voter_without_ether_is_told_so(consilium, node_folder: Path, local_chain: LocalChain) -> None:  # type: ignore[no-untyped-def]
     local_chain.rpc("anvil_setBalance", address_of(node_folder / "key.json"), "0x0")
-    refused(consilium(*judge(node_folder)), ["rejected joinAsVoter", "has ether for gas"])
+    refused(consilium(*judge(node_folder)), ["rejected commitHeldOut", "has ether for gas"])
 
 
 def test_an_account_that_is_no_voter_is_told_so(consilium, node_folder: Path) -> None:  # type: ignore[no-untyped-def]

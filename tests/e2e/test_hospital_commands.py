@@ -100,7 +100,7 @@ def test_from_nothing_to_a_task_and_out_of_it(world: World) -> None:
     refused(world.join(), "answer y, or pass --yes")
     assert world.index() is None
     assert HospitalHome.open(world.home).approved_tasks() == []
-    done(world.join("--yes"), "table fits: 2 rows", "joined as hospital", f"consilium hospital run {world.task}")
+    done(world.join("--yes"), "data fit: 2 rows", "joined as hospital", f"consilium hospital run {world.task}")
     assert world.index() is not None
     done(world.say("status"), "joining", "does not run", "500.00", "free 0.00")
     done(world.say("pause"), "not slashed")

@@ -106,7 +106,7 @@ def run(
     home: HomeOption = HOME,
     task: Annotated[int | None, typer.Option(min=1, help="only this one, until it ends")] = None,
 ) -> None:
-    """Joins what the policy allows and the table fits, and judges; can be ended and started again at any time.
+    """Joins what the policy allows and the data fit, and judges; can be ended and started again at any time.
 
     Tells what happens: on a terminal in words, elsewhere as one JSON object a line.
     """
