@@ -204,7 +204,10 @@ def measure(quick: bool) -> dict[str, Any]:
     kinds = [kind for kind in learning_kinds.KINDS if not quick and (learning_kinds.SHARED / kind.folder).is_dir()]
     costs = [learning_kinds.cost(kind) for kind in kinds]  # before the machine is busy
     with ProcessPoolExecutor(2) as pool:
-        others = [pool.submit(learning_kinds.study, kind, seed) for kind in kinds for seed in range(kind.seeds)]
+        others = [
+            pool.submit(learning_kinds.study, learning_kinds.KINDS.index(kind), seed)
+            for kind in kinds for seed in range(kind.seeds)
+        ]  # fmt: skip
         found = list(pool.map(study, *zip(*studies, strict=True), [quick] * len(studies)))
         more = [row for other in others for row in other.result()]
     return {

@@ -56,7 +56,7 @@ def _noised(epsilon: float) -> Mapping[str, Any]:
 
 KINDS = (
     Kind(
-        "medquad", "medquad, 5 institutes", "lora", lambda seed: deal_medquad(SHARED / "medquad", 5, 1, seed, 240, 480),
+        "medquad", "medquad, 5 institutes", "lora", lambda seed: deal_medquad(SHARED / "medquad", 5, 1, seed, 208, 480),
         rounds=6, seeds=2, metrics=("accuracy",), sections={}, private={},
     ),
     Kind(
@@ -73,8 +73,9 @@ def spec_of(kind: Kind, data: DemoData, sections: Mapping[str, Any]) -> TaskSpec
     return TaskSpec.model_validate({**usual, **sections})
 
 
-def study(kind: Kind, seed: int) -> list[dict[str, Any]]:
-    """One seed's results, one process."""
+def study(number: int, seed: int) -> list[dict[str, Any]]:
+    """One seed's results of one of `KINDS`, in one process."""
+    kind = KINDS[number]
     with threadpool_limits(1):
         data = kind.deal(seed)
         spec = spec_of(kind, data, kind.sections)
