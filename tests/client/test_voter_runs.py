@@ -209,14 +209,18 @@ def test_what_does_not_fit_is_told_once_and_keeps_nothing_else_waiting(
     register(account, 30_000 * TOKEN, 0)
     turn_until(voter, lambda: all(names(told, task)[-1] == "joined" for task in (unread, foreign, dear)))
 
-    # A table that is spoilt by the next start costs that task's rounds, and no other's.
+    # A table that is spoilt by the next start costs that task's training rounds, and no other's.
     (tmp_path / "held-out-weights.csv").write_text("weight,sick\nDoe,0\n")
     again = Voter(home)
     again._begin()
     for task in (foreign, good):
         begin(task)
         task.to_drawing().draw()
-    turn_until(again, lambda: "revealed" in names(told, good) and "round-failed" in names(told, foreign))
+    turn_until(again, lambda: "revealed" in names(told, good) and "revealed" in names(told, foreign))
+    for task in (foreign, good):
+        task.operator.settle(task.task, 0)
+        task.to_drawing().draw()
+    turn_until(again, lambda: names(told, good).count("revealed") == 2 and "round-failed" in names(told, foreign))
 
 
 class Slow(VoterNode):
