@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
@@ -203,7 +204,7 @@ def measure(quick: bool) -> dict[str, Any]:
     say(f"{len(studies)} studies, each of {1 if quick else SEEDS} seed(s)")
     kinds = [kind for kind in learning_kinds.KINDS if not quick and (learning_kinds.SHARED / kind.folder).is_dir()]
     costs = [learning_kinds.cost(kind) for kind in kinds]  # before the machine is busy
-    with ProcessPoolExecutor(2) as pool:
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:  # OpenMP's threads do not outlast a fork
         others = [
             pool.submit(learning_kinds.study, learning_kinds.KINDS.index(kind), seed)
             for kind in kinds for seed in range(kind.seeds)

@@ -122,7 +122,7 @@ def test_where_a_round_stands_is_told_by_seat_and_ballot(world: World) -> None:
     done(world.say("status"), "scoring", "not yet known")
     node.turn()
     done(world.say("status"), "revealing", "committed, to be revealed")
-    (ballot,) = (world.home / "ballots").rglob("*.json")
+    (ballot,) = (world.home / "ballots").rglob("round-*.json")
     ballot.rename(ballot.with_suffix(".away"))
     done(world.say("status"), "committed, and the ballot is not here")
     ballot.with_suffix(".away").rename(ballot)
