@@ -81,7 +81,7 @@ class Committing:
 
 def hospital_settings(chain: LocalChain, task: int, home: Path, data: Path) -> HospitalSettings:
     make_transport_key(home / "transport.key")
-    flower = FlowerSettings(superlink="none", ca_certificate=home / "none", transport_key=home / "transport.key")
+    flower = FlowerSettings(superlink="127.0.0.1:1", ca_certificate=home / "none", transport_key=home / "transport.key")
     (home / "policy.toml").write_text(tomli_w.dumps(OPEN_POLICY))
     approved = chain.treasury.params(task).spec_hash.hex()
     return HospitalSettings(

@@ -13,11 +13,13 @@ from consilium_chain.sponsoring import Sponsor
 from eth_account.signers.local import LocalAccount
 from pydantic import BaseModel, ConfigDict, Field
 
+from consilium_client.reaching import Address
+
 
 class FlowerSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    superlink: Annotated[str, Field(description="host:port of the aggregator's SuperLink")]
+    superlink: Annotated[Address, Field(description="host:port of the aggregator's SuperLink")]
     ca_certificate: Annotated[Path, Field(description="certificate that signed the SuperLink's")]
     transport_key: Annotated[Path, Field(description="this hospital's Flower node key (ECDSA P-384, OpenSSH format)")]
 

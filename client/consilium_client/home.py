@@ -52,6 +52,7 @@ from consilium_client.errors import (
     HomeTaken,
     NotApproved,
 )
+from consilium_client.reaching import Address
 
 SETTINGS_FILE = "node.toml"
 LEDGER_FILE = "privacy.jsonl"
@@ -65,7 +66,7 @@ class Approval(BaseModel):
     place: Annotated[str, Field(description="chain, contract and number of the task")]
     spec_hash: Annotated[str, Field(pattern="^[0-9a-f]{64}$", description="keccak256 of the task file")]
     approved_at: datetime.datetime
-    superlink: Annotated[str, Field(description="host:port of the aggregator's SuperLink")]
+    superlink: Annotated[Address, Field(description="host:port of the aggregator's SuperLink")]
     data: Annotated[Path | None, Field(description="a table for this task; without, the home's")] = None
     mapping: Annotated[Path | None, Field(description="how its columns become the schema's; without, the home's")] = (
         None

@@ -50,6 +50,7 @@ from consilium_client.masking import Accused, Masking
 from consilium_client.metrics import accuracy, log_loss
 from consilium_client.models import Inputs, Model, Vector, model_of
 from consilium_client.pending import PendingUpdate, PendingUpdates
+from consilium_client.reaching import host_and_port, why_unreachable
 from consilium_client.relay.processes import RelayProcesses
 from consilium_client.relay.wire import RoundReply, RoundRequest, receive_request, send_reply
 from consilium_client.replay import PublicRecord
@@ -73,6 +74,7 @@ WHEN = {
     Part.ANSWER: (Phase.PUBLISHING,),
 }
 JUDGED = (Phase.DRAWING, Phase.SCORING, Phase.REVEALING)
+LINK_LOOKS = 20.0  # seconds between two looks at a SuperLink that asks for nothing
 SALT_FILE = "split.salt"  # of the hospital's home; who has it, and a patient's row, knows on which side it is
 RESUMABLE = (Phase.COMMITTING, Phase.UPLOADING, Phase.PUBLISHING)
 
@@ -125,6 +127,8 @@ class HospitalNode:
         self._settled = SettledRounds(self.ledger, settings.task)
         self._block = 0
         self._read_ahead = STATISTICS_ROUND  # of which round the sums were read, or tried to be
+        self._link_tried, self._unreachable = -LINK_LOOKS, ""  # when, and what was told of it
+        self._asked = -1  # the latest round that a request came for
         self._reached = threading.Event()  # the aggregator's first request came through
         self._lock = threading.Lock()
 
@@ -217,6 +221,7 @@ class HospitalNode:
         self._settled.tell(state)
         if state.phase not in (Phase.JOINING, Phase.ENDED):  # by then the aggregator has registered this transport key
             relay.keep_running()
+            self._watch_link(state, time.monotonic())
             self._resume_if_absent(state)
             self._take_part(state)
             self._testify_if_accused(state)
@@ -230,6 +235,23 @@ class HospitalNode:
         if is_paused(self.settings.home):
             return "paused"
         return None if self.policy.allows_now(datetime.datetime.now()) else "hours"
+
+    def _watch_link(self, state: TaskState, now: float) -> None:
+        """Where no request for this round has come: whether the aggregator's SuperLink can be reached at all.
+
+        `now`: seconds of any clock that goes on. Flower connects again by itself; this says in words what it waits for.
+        """
+        waits = state.phase in (Phase.COMMITTING, Phase.UPLOADING) and self._asked < state.round
+        if not (waits or self._unreachable) or now - self._link_tried < LINK_LOOKS:
+            return
+        self._link_tried = now
+        superlink, authority = self.settings.flower.superlink, self.settings.flower.ca_certificate
+        why = why_unreachable(*host_and_port(superlink), authority) or ""
+        if why and why != self._unreachable:
+            emit("superlink-unreachable", superlink=superlink, why=why)
+        elif self._unreachable and not why:
+            emit("superlink-reached", superlink=superlink)
+        self._unreachable = why
 
     def _take_part(self, state: TaskState) -> None:
         """Trains as soon as the chain says so, and then sees to it that the update is committed.
@@ -376,6 +398,7 @@ class HospitalNode:
         if request.contract != ours or request.task != self.task.number:
             return RoundReply(ReplyCode.REFUSED)
         self._reached.set()
+        self._asked = max(self._asked, request.round)
         part = request.part or self._next_part(request.round)
         if not self._wait_for(WHEN[part], request.round):
             return RoundReply(ReplyCode.SAT_OUT)

@@ -5,13 +5,20 @@ the hours or while paused. On a real chain.
 from __future__ import annotations
 
 import datetime
+import json
+import socket
+import ssl
+import threading
 from pathlib import Path
 
 import pytest
 import tomli_w
 from chain_driver import LocalChain
+from consilium_chain.localnode import free_port
 from consilium_chain.messages import ReplyCode
 from consilium_client.errors import ApprovalStale, NotAllowed, PolicyInvalid
+from consilium_client.hospital import LINK_LOOKS
+from consilium_server.certificates import ensure_certificates
 from hospital_driver import OPEN_POLICY, Committing, start
 
 
@@ -86,3 +93,39 @@ def test_what_was_begun_before_a_pause_is_handed_over(committing: Committing) ->
         assert committing.signed(again) == signed
     finally:
         paused.unlink()
+
+
+def test_a_superlink_that_cannot_be_reached_is_told_once_and_again_when_it_can(
+    committing: Committing, capsys: pytest.CaptureFixture[str]
+) -> None:
+    node, state = committing.node(0), committing.aggregator.state(committing.task)
+    made = ensure_certificates(committing.settings[0].home / "link")
+    capsys.readouterr()
+
+    def look(port: int, now: float) -> list[str]:
+        flower = node.settings.flower.model_copy(
+            update={"superlink": f"127.0.0.1:{port}", "ca_certificate": made.authority}
+        )
+        node.settings = node.settings.model_copy(update={"flower": flower})
+        node._watch_link(state, now)
+        lines = map(json.loads, capsys.readouterr().out.splitlines())
+        return [line["event"] + (" " + line["why"][:12] if "why" in line else "") for line in lines]
+
+    closed = free_port()
+    assert look(closed, 0.0) == ["superlink-unreachable nothing list"]
+    assert look(closed, LINK_LOOKS - 1) == []  # not yet again
+    assert look(closed, LINK_LOOKS) == []  # told before
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(made.certificate, made.key)
+
+        def answer() -> None:
+            plain, _ = listening.accept()
+            context.wrap_socket(plain, server_side=True).close()
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        assert look(listening.getsockname()[1], 2 * LINK_LOOKS) == ["superlink-reached"]
+        thread.join()
+    node._asked = state.round  # a request came: nothing is looked at any more
+    assert look(closed, 3 * LINK_LOOKS) == []

@@ -16,8 +16,10 @@ from consilium_client.errors import CertificateInvalid, NotApproved, NotConfirme
 from consilium_client.examples import read_examples
 from consilium_client.home import Approval, HospitalHome, running_alone
 from consilium_client.models import model_of
+from consilium_client.reaching import host_and_port, why_unreachable
 from cryptography import x509
 from rich.console import Console
+from rich.markup import escape
 
 from consilium_cli.hospital.looking import Visit, print_task, print_verdict
 from consilium_cli.nodes.answers import reader
@@ -36,6 +38,10 @@ class Place:
 
 def join(folder: Path, number: int, place: Place, agreed: bool) -> None:
     """What is not allowed, or does not fit this hospital's data, never gets as far as a question."""
+    try:
+        link = host_and_port(place.superlink)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--superlink") from None
     visit = Visit.of(folder)
     task, state = visit.task(number), visit.ledger.state(number)
     console, policy = Console(highlight=False), visit.home.policy()
@@ -47,6 +53,8 @@ def join(folder: Path, number: int, place: Place, agreed: bool) -> None:
     rows = read_examples(place.data or visit.settings.data, task.spec.data, mapping).rows
     console.print(f"[green]This hospital's data fit: {rows} rows.[/green]")
     authority = _certificate(place.ca_certificate)
+    if why := why_unreachable(*link, place.ca_certificate):
+        console.print(f"[yellow]The SuperLink {escape(place.superlink)} cannot be reached yet: {escape(why)}.[/yellow]")
     if not agreed and not (sys.stdin.isatty() and typer.confirm("\nTake part in it, and lock the bond?")):
         raise NotConfirmed(f"task {number}")
     approval = Approval(

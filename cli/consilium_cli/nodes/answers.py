@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-import ssl
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,6 +18,7 @@ from consilium_chain.units import ether, tokens
 from consilium_chain.views import Role
 from consilium_client.config import HomeSettings, HospitalHomeSettings, SponsoredSettings
 from consilium_client.home import Home
+from consilium_client.reaching import why_unreachable
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -137,15 +136,6 @@ def _store(settings: HomeSettings) -> str:
 def _sponsor(sponsor: SponsoredSettings) -> str:
     parts = urlsplit(sponsor.url)
     host, port = parts.hostname or "", parts.port or 443
-    try:
-        context = ssl.create_default_context(cafile=sponsor.ca_certificate)
-        with (
-            socket.create_connection((host, port), PATIENCE) as plain,
-            context.wrap_socket(plain, server_hostname=host),
-        ):
-            return f"{host}:{port} answers, and its certificate holds"
-    except OSError as error:  # also what is wrong with certificates
-        raise _Unanswered(
-            f"{host}:{port}: {error.strerror or error}; see that it runs, and that the certificate named is its"
-            " authority's"
-        ) from error
+    if why := why_unreachable(host, port, sponsor.ca_certificate):
+        raise _Unanswered(f"{host}:{port}: {why}")
+    return f"{host}:{port} answers, and its certificate holds"

@@ -77,6 +77,8 @@ WORDS: dict[str, Callable[[Fields], str]] = {
     "sits-out": lambda f: f"round {f['round']}: sits out ({f['why']})",
     "testified": lambda f: f"round {f['round']}: a sum failed in this cohort; testified, {f['bytes']} bytes",
     "chain-unreachable": lambda f: f"[yellow]the chain node does not answer; tries again in {f['wait_s']} s[/yellow]",
+    "superlink-unreachable": lambda f: f"[yellow]the aggregator's SuperLink {f['superlink']}: {f['why']}[/yellow]",
+    "superlink-reached": lambda f: f"the aggregator's SuperLink {f['superlink']} answers again",
     "round-failed": lambda f: f"[red]round {f['round']} failed here: {f['error']}[/red]",
     "refused": lambda f: f"[yellow]the contract refused {f['call']}: {f['error']}[/yellow]",
     "left": lambda f: f"the task has ended; this account holds {tokens(int(f['balance']))} tokens",
