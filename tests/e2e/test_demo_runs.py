@@ -477,3 +477,24 @@ def test_every_seed_conserves_money_and_pays_the_honest(demo: Demo, seed: int) -
     assert all(r["outcome"] == "settled" for r in run.report["rounds"])
     assert all(gain(b) > 0 for b in run.parties(role="hospital"))
     assert run.report["final_metric"] > run.report["local_only_metric"]
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    ("data", "file", "hospitals", "least"),
+    [
+        ("pneumonia", "pneumoniamnist/pneumoniamnist_rebuilt.npz", "4", 0.7),
+        ("medquad", "medquad/medquad_qtype9.csv", "3", 0.3),
+    ],
+)
+def test_demo_trains_on_images_and_on_texts(demo: Demo, data: str, file: str, hospitals: str, least: float) -> None:
+    """By a small network, and by adapters on a pretrained encoder; evaluations are shown as those of tables are."""
+    path = ROOT.parent / "shared" / "data" / file
+    if not path.exists():
+        pytest.skip(f"there is no {path}")
+    options = ("--hospitals", hospitals, "--voters", "3", "--seats", "3", "--cohorts", "1", "--rounds", "2")
+    run = demo("--data", data, "--data-dir", str(path.parent), *options)
+    assert_sound(run)
+    assert [r["outcome"] for r in run.report["rounds"]] == ["settled"] * 3
+    assert all(cohort["accepted"] for r in run.report["rounds"][1:] for cohort in r["cohorts"])
+    assert run.report["final_metric"] > least
