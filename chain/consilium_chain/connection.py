@@ -241,7 +241,8 @@ class Connection:
         """Reads, as of a block or the latest. Raises Refused, ChainUnreachable, DeploymentInvalid where none is."""
         try:
             sender: TxParams = {"from": self.account.address} if self.account else {}
-            return function.call(sender, block_identifier="latest" if block is None else block)
+            with self._reading():
+                return function.call(sender, block_identifier="latest" if block is None else block)
         except (ContractCustomError, ContractLogicError) as error:
             raise _refused(error, function.fn_name) from error
         except BadFunctionCallOutput as error:
@@ -249,8 +250,6 @@ class Connection:
                 f"no contract at {function.address} answers {function.fn_name}: the address book is of another chain"
                 f" than {self.shown_url}, or of one that was started anew; deploy again or pass the one that fits"
             ) from error
-        except requests.exceptions.RequestException as error:
-            raise ChainUnreachable(self.shown_url, type(error).__name__) from error
 
     def send(self, function: ContractFunction, sending: Sending = BY_ESTIMATE) -> Receipt:
         """Sends a transaction and waits for it. Raises Refused with the contract's error, ChainUnreachable."""
@@ -402,10 +401,8 @@ class Connection:
 
     def block_number(self) -> int:
         """Raises ChainUnreachable."""
-        try:
+        with self._reading():
             return int(self._web3.eth.block_number)
-        except requests.exceptions.RequestException as error:
-            raise ChainUnreachable(self.shown_url, type(error).__name__) from error
 
     def ether(self) -> int:
         """What this account has to pay for gas, in wei. Raises ChainUnreachable."""
@@ -413,10 +410,8 @@ class Connection:
 
     def ether_of(self, account: str) -> int:
         """In wei. Raises ChainUnreachable."""
-        try:
+        with self._reading():
             return int(self._web3.eth.get_balance(Web3.to_checksum_address(account)))
-        except requests.exceptions.RequestException as error:
-            raise ChainUnreachable(self.shown_url, type(error).__name__) from error
 
     def next_block(self, seen: int, patience: float = 2.0) -> int:
         """Waits for a block after `seen`: nothing on chain changes without one. Returns the latest block's number.
@@ -434,11 +429,22 @@ class Connection:
     def _block(self, which: Any, full: bool = False) -> BlockData:
         """`full`: with its transactions, not only their hashes. Raises ChainUnreachable, also where there is none."""
         try:
-            return self._web3.eth.get_block(which, full_transactions=full)
+            with self._reading():
+                return self._web3.eth.get_block(which, full_transactions=full)
         except BlockNotFound as error:
             raise ChainUnreachable(self.shown_url, f"what answers there has no block {which}") from error
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """What gives no answer, or refuses to (a provider's rate limit), raises ChainUnreachable."""
+        try:
+            yield
         except requests.exceptions.RequestException as error:
             raise ChainUnreachable(self.shown_url, type(error).__name__) from error
+        except (BlockNotFound, TransactionNotFound):
+            raise
+        except Web3RPCError as error:
+            raise ChainUnreachable(self.shown_url, refusal_of(error)) from error
 
     def block_hash(self, number: int) -> bytes:
         """32 bytes. Raises ChainUnreachable."""
@@ -458,12 +464,8 @@ class Connection:
         With `name` only that event's, and of these only those whose indexed fields have the given values.
         Raises ChainUnreachable, also where the node refuses so many blocks at once.
         """
-        try:
+        with self._reading():
             found = self._logs(contract, first_block, last_block, name, indexed)
-        except Web3RPCError as error:
-            raise ChainUnreachable(self.shown_url, refusal_of(error)) from error
-        except requests.exceptions.RequestException as error:
-            raise ChainUnreachable(self.shown_url, type(error).__name__) from error
         for decoded in found:
             yield Event(
                 name=decoded["event"],
@@ -501,11 +503,10 @@ class Connection:
     def sent(self, transaction: str) -> Sent:
         """A transaction on the chain. Raises ChainUnreachable, also where there is none."""
         try:
-            found = cast(Mapping[str, Any], self._web3.eth.get_transaction(HexStr(transaction)))
+            with self._reading():
+                found = cast(Mapping[str, Any], self._web3.eth.get_transaction(HexStr(transaction)))
         except TransactionNotFound as error:
             raise ChainUnreachable(self.shown_url, f"what answers there has no transaction {transaction}") from error
-        except requests.exceptions.RequestException as error:
-            raise ChainUnreachable(self.shown_url, type(error).__name__) from error
         return Sent(str(found["from"]), str(found.get("to") or ""), bytes(HexBytes(found["input"])))
 
     def gas_of(self, transaction: str) -> int:

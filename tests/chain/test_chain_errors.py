@@ -113,6 +113,21 @@ def test_connection_names_url_when_the_node_turns_strange(
             attempt()
 
 
+def test_a_provider_that_refuses_to_answer_is_one_that_does_not(impostor: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes wait for a chain that cannot be reached; of a rate limit they would end."""
+    monkeypatch.setattr(Impostor, "body", b'{"jsonrpc":"2.0","id":0,"result":"0x7a69"}')
+    connection = Connection(impostor, Account.create())
+    limit = b'{"jsonrpc":"2.0","id":0,"error":{"code":-32005,"message":"daily request count exceeded"}}'
+    monkeypatch.setattr(Impostor, "body", limit)
+    ledger = Ledger(connection, BOOK)
+    for attempt in (
+        connection.block_number, connection.now, connection.ether, lambda: connection.header(0), ledger.task_count,
+        lambda: ledger.state(1),
+    ):  # fmt: skip
+        with pytest.raises(ChainUnreachable, match="daily request count exceeded"):
+            attempt()
+
+
 def test_connection_names_url_when_the_node_goes_away() -> None:
     with LocalNode() as node:
         connection = Connection(node.url, Account.create())

@@ -92,9 +92,7 @@ def test_an_address_is_a_host_and_a_port(address: str, found: tuple[str, int]) -
     assert host_and_port(address) == found
 
 
-@pytest.mark.parametrize(
-    "address", ["", "fl.example", ":9092", "fl.example:", "a:x", "a:0", "a:65536", "a:-1"]
-)
+@pytest.mark.parametrize("address", ["", "fl.example", ":9092", "fl.example:", "a:x", "a:0", "a:65536", "a:-1"])
 def test_what_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(ValueError, match="say host:port"):
         host_and_port(address)
