@@ -28,6 +28,8 @@ def test_require_memory_takes_exactly_what_fits(monkeypatch: pytest.MonkeyPatch)
     needed = needed_mib(4, 5)
     with_free(monkeypatch, needed << 20)
     require_memory(4, 5)
+    with pytest.raises(DemoTooLarge):  # each party of texts has an encoder
+        require_memory(4, 5, texts=True)
     with_free(monkeypatch, (needed << 20) - 1)
     with pytest.raises(DemoTooLarge):
         require_memory(4, 5)

@@ -35,7 +35,7 @@ WINDOWS_HOLD_FOR = 9
 def run_demo(options: DemoOptions) -> int:
     """Runs the demo; returns the exit code. Raises DemoError and the rooms' own errors."""
     started = time.monotonic()
-    require_memory(options.hospital_count, options.voters)
+    require_memory(options.hospital_count, options.voters, options.data is DataSet.MEDQUAD)
     console = Console()
     data = deal(options)
     limits = windows(options.hospital_count + options.voters)
