@@ -135,12 +135,18 @@ class LocalChain:
 
     @contextmanager
     def undone(self) -> Iterator[None]:
-        """What the block brings onto the chain is gone after it."""
-        before = self.rpc("evm_snapshot")
+        """What the block brings onto the chain is gone after it, with the time that it let pass.
+
+        anvil mines while it reverts: a block that is under way then may come out with the time of what is gone, and all
+        that follow after it. So the chain is taken back twice: the second time the clock is right already.
+        """
+        first, second = self.rpc("evm_snapshot"), self.rpc("evm_snapshot")
         try:
             yield
         finally:
-            assert self.rpc("evm_revert", before)
+            assert self.rpc("evm_revert", second)
+            self.rpc("evm_mine")  # after whatever was under way
+            assert self.rpc("evm_revert", first)
 
     def blob_transactions(self, first_block: int) -> int:
         """How many of type 3 there are from this block on."""

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 from consilium_chain.journal import emit, hint, told_to
-from consilium_cli.nodes.live import UNPAID, WORDS, sentence
+from consilium_cli.nodes.live import UNPAID, WORDS, sentence, worth
 from consilium_client import hospital, judging, private_rounds, turns, voter
 from rich.text import Text
 
 # As the node fills them in: amounts as text.
 FIELDS = {
+    "superlink": "fl.example:9092",
     "index": 0, "rows": 7, "round": 2, "blobs": 1, "train_s": 0.5, "commit_s": 0.1, "by": "relay", "gas": 1,
     "bytes": 9,
     "reason": "NO_IMPROVEMENT",
@@ -71,3 +72,9 @@ def test_what_is_told_goes_to_the_screen_and_afterwards_to_the_journal(capsys: p
 def test_of_several_tasks_each_line_names_its_own() -> None:
     said = Text.from_markup(sentence("scored", {"task": 3, "round": 2, "gas": 1, "seconds": 0.25})).plain
     assert said == "task 3: round 2: judged in 0.25 s, and committed to its scores"
+
+
+def test_what_a_model_is_worth_here_has_words_and_no_event() -> None:
+    said = worth({"round": 3, "rows": 40, "accuracy": 0.875, "log_loss": 0.31})
+    assert said == "round 3: its base on the 40 rows kept from training: accuracy 0.875, log loss 0.310"
+    assert "worth" not in {event for event, _ in told_by_the_node()} | set(WORDS)

@@ -67,10 +67,6 @@ WORDS: dict[str, Callable[[Fields], str]] = {
     "committed": _committed,
     "privacy": lambda f: f"round {f['round']}: rows will have cost epsilon {f['epsilon']:.3g} of {f['of']:g}",
     "over-budget": lambda f: f"round {f['round']}: over budget, {f['would_be']:.3g} of {f['allowed']:g}",
-    "worth": lambda f: (
-        f"round {f['round']}: its base on the {f['rows']} rows kept from training: accuracy {f['accuracy']:.3f},"
-        f" log loss {f['log_loss']:.3f}"
-    ),
     "uploading": lambda f: f"round {f['round']}: hands over {f['blobs']} blob(s)",
     "settled": _settled,
     "resumed": lambda f: f"round {f['round']}: back in the task",
@@ -83,6 +79,16 @@ WORDS: dict[str, Callable[[Fields], str]] = {
     "refused": lambda f: f"[yellow]the contract refused {f['call']}: {f['error']}[/yellow]",
     "left": lambda f: f"the task has ended; this account holds {tokens(int(f['balance']))} tokens",
 }
+
+
+def worth(f: Fields) -> str:
+    """For a screen alone: what is said of a hospital's own rows is no journal's."""
+    return (
+        f"round {f['round']}: its base on the {f['rows']} rows kept from training: accuracy {f['accuracy']:.3f},"
+        f" log loss {f['log_loss']:.3f}"
+    )
+
+
 UNPAID = ("not-committed", "not-resumed", "not-testified", "not-voted", "not-claimed")
 
 
@@ -110,14 +116,17 @@ def _on_terminal(waiting: Waiting) -> Iterator[None]:
     console = Console(highlight=False)
     with console.status(waiting.first) as status:
 
+        def print_line(said: str) -> None:
+            console.print(f"[dim]{datetime.datetime.now():%H:%M:%S}[/dim]  {said}")
+
         def tell(event: str, fields: Mapping[str, object]) -> None:
-            console.print(f"[dim]{datetime.datetime.now():%H:%M:%S}[/dim]  {sentence(event, fields)}")
+            print_line(sentence(event, fields))
             if event in waiting.after:
                 status.update(waiting.after[event])
 
         def show(event: str, fields: Mapping[str, Any]) -> None:
             if event == "worth":
-                tell(event, fields)
+                print_line(worth(fields))
                 return
             status.update(f"{event}: step {fields['step']} of {fields['of']}, loss {fields['loss']:.3f}")
 
