@@ -147,7 +147,8 @@ def hospitals(plan: Plan, connections: Sequence[Connection]) -> None:
 
 def hospital(home: str, connection: Connection, index: int) -> None:
     """A hospital's node, which joins when it is told to and then answers until the server hangs up."""
-    from consilium_client.hospital import HospitalNode, _Listener
+    from consilium_client.hospital import HospitalNode
+    from consilium_client.listening import Listener
     from consilium_client.relay import app
 
     if connection.recv_bytes() != JOIN:
@@ -160,7 +161,7 @@ def hospital(home: str, connection: Connection, index: int) -> None:
     node.settings.runtime.mkdir(exist_ok=True)
     socket_path = node.settings.runtime / "node.sock"
     os.environ[app.SOCKET_VARIABLE] = str(socket_path)
-    with _Listener(socket_path, node.answer, node.leaving):
+    with Listener(socket_path, node.answer, node.leaving):
         answer_all(connection, index, app.app, parts, lambda: node.read_ahead(node.ledger.state(node.task.number)))
 
 

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from consilium_cli.options import LOCAL_ADDRESS_BOOK, LOCAL_RPC, AddressBookOption, ArtifactsOption, RpcOption
 from consilium_cli.voter.commands import HOME, HomeOption
 
 CONSOLE_RESULTS = {True: ("holds", "green"), False: ("FAILS", "red"), None: ("not checked", "yellow")}
@@ -45,16 +46,9 @@ def verify_evaluation_command(
     *,
     data: Annotated[Path, typer.Option(help="the voter's rows, texts or images, as its node was given them")],
     mapping: Annotated[Path | None, typer.Option(help="how the file's columns become the schema's")] = None,
-    artifacts: Annotated[
-        Path, typer.Option(exists=True, file_okay=False, help="folder of the artifact store, or of a copy of it")
-    ],
-    rpc: Annotated[
-        str,
-        typer.Option(
-            envvar="CONSILIUM_RPC_URL", help="HTTP endpoint of a chain node; one with a key belongs into the variable"
-        ),
-    ] = "http://127.0.0.1:8545",
-    address_book: Annotated[Path, typer.Option(help="the contracts' addresses, JSON")] = Path(".consilium/local.json"),
+    artifacts: ArtifactsOption,
+    rpc: RpcOption = LOCAL_RPC,
+    address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
     drawn_only: Annotated[
         bool, typer.Option("--drawn-only", help="evaluates the drawn batches alone, and leaves the scores out")
     ] = False,

@@ -11,12 +11,10 @@ from __future__ import annotations
 import datetime
 import hashlib
 import secrets
-import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,16 +41,17 @@ from numpy.typing import NDArray
 from consilium_client.audit import AUDIT_FILE, AuditLog
 from consilium_client.config import HospitalSettings
 from consilium_client.consent import Policy, read_policy
-from consilium_client.errors import ApprovalStale, AuditError, FrameMalformed, PendingUpdateLost, TooFewRows
+from consilium_client.errors import ApprovalStale, PendingUpdateLost, TooFewRows
 from consilium_client.examples import Examples, read_examples
 from consilium_client.home import is_paused, running_alone
+from consilium_client.listening import Listener
 from consilium_client.masking import Accused, Masking
 from consilium_client.metrics import accuracy, log_loss
 from consilium_client.models import Inputs, Model, Vector, model_of
 from consilium_client.pending import PendingUpdate, PendingUpdates
 from consilium_client.reaching import host_and_port, why_unreachable
 from consilium_client.relay.processes import RelayProcesses
-from consilium_client.relay.wire import RoundReply, RoundRequest, receive_request, send_reply
+from consilium_client.relay.wire import RoundReply, RoundRequest
 from consilium_client.replay import PublicRecord
 from consilium_client.split import LEAST_SALT, split
 from consilium_client.standardise import public_sums, sums_of
@@ -200,7 +199,7 @@ class HospitalNode:
 
     def _run(self) -> None:
         socket_path = self.settings.runtime / "node.sock"
-        listening = _Listener(socket_path, self.answer, self.leaving)
+        listening = Listener(socket_path, self.answer, self.leaving)
         with listening as listener, RelayProcesses(self.settings, socket_path) as relay:
             turns = patient_turns()
             while turns(self._turn, listener, relay) is not Phase.ENDED:
@@ -214,7 +213,7 @@ class HospitalNode:
             self._tell_unpaid("not-claimed", error)
         emit("left", role="hospital", balance=str(self.ledger.balance(self.ledger.address)))
 
-    def _turn(self, listener: _Listener, relay: RelayProcesses) -> Phase:
+    def _turn(self, listener: Listener, relay: RelayProcesses) -> Phase:
         """Does what the chain's state asks for, and waits for the next block. Raises ChainUnreachable."""
         listener.raise_fault()
         state = self.ledger.state(self.task.number)
@@ -576,65 +575,3 @@ class HospitalNode:
             self.ledger.tick(self.task.number)
         except ChainError as error:
             emit("tick-refused", error=type(error).__name__)
-
-
-class _Listener:
-    """Answers the relay on a Unix socket, one request at a time, in a thread of its own."""
-
-    def __init__(
-        self,
-        path: Path,
-        answer: Callable[[RoundRequest], RoundReply],
-        leaving: Callable[[RoundRequest, RoundReply], None],
-    ) -> None:
-        """`leaving` is told of each reply before it is sent; where it raises AuditError, nothing is."""
-        path.unlink(missing_ok=True)
-        self._path, self._answer, self._leaving = path, answer, leaving
-        self._fault: BaseException | None = None
-        self._server = socket.socket(socket.AF_UNIX)
-        self._server.bind(str(path))
-        path.chmod(0o600)
-        self._server.listen()
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-
-    def raise_fault(self) -> None:
-        """Raises what ended the thread: a fault in this program, which must not look like a hospital at rest."""
-        if self._fault is not None:
-            raise self._fault
-
-    def _serve(self) -> None:
-        while True:
-            try:
-                connection, _ = self._server.accept()
-            except OSError:  # closed: the node is leaving
-                return
-            try:
-                with connection:
-                    self._handle(connection)
-            except BaseException as fault:
-                self._fault = fault
-                self._server.close()  # so that the next request is refused at once
-                raise
-
-    def _handle(self, connection: socket.socket) -> None:
-        try:
-            request = receive_request(connection)
-            try:
-                reply = self._answer(request)
-            except ROUND_ERRORS as error:
-                emit("round-failed", round=request.round, error=getattr(error, "name", type(error).__name__))
-                reply = RoundReply(ReplyCode.FAILED)
-            self._leaving(request, reply)
-            send_reply(connection, reply)
-        except AuditError as error:
-            emit("not-recorded", error=type(error).__name__)
-        except (OSError, FrameMalformed) as error:
-            emit("relay-lost", error=type(error).__name__)
-
-    def __enter__(self) -> _Listener:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.close()
-        self._path.unlink(missing_ok=True)

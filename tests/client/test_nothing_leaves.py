@@ -45,7 +45,8 @@ from consilium_cli.main import app
 from consilium_client.audit import AUDIT_FILE, Entry, export, parse_log
 from consilium_client.config import SponsoredSettings
 from consilium_client.errors import AuditIncomplete, AuditUnwritable, FrameMalformed
-from consilium_client.hospital import HospitalNode, _Listener
+from consilium_client.hospital import HospitalNode
+from consilium_client.listening import Listener
 from consilium_client.relay.processes import RelayProcesses
 from consilium_client.relay.wire import RoundReply, RoundRequest, receive_reply, send_request
 from consilium_client.replay import Vector
@@ -388,8 +389,8 @@ class Play:
         node.join()
         return Bed(node, frame, tap, self.tapped(Wiretap.of_path(home / "r", home / "n")), home / "r")
 
-    def listening(self, bed: Bed) -> _Listener:
-        return self.stack.enter_context(_Listener(bed.path.with_name("n"), bed.node.answer, bed.node.leaving))
+    def listening(self, bed: Bed) -> Listener:
+        return self.stack.enter_context(Listener(bed.path.with_name("n"), bed.node.answer, bed.node.leaving))
 
     def scene(self) -> Scene:
         self.round(0)

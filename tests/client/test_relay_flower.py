@@ -17,7 +17,7 @@ from consilium_chain.localnode import free_port
 from consilium_chain.messages import ReplyCode
 from consilium_chain.relaying import sign_update
 from consilium_client.errors import ValueNotNumeric
-from consilium_client.hospital import _Listener
+from consilium_client.listening import Listener
 from consilium_client.relay.processes import RelayProcesses
 from consilium_client.relay.wire import RoundReply, RoundRequest
 from consilium_client.transport_key import make_transport_key, transport_public_key
@@ -78,7 +78,7 @@ class Exchange:
     grid: RecordingGrid
     node: int
     relay: RelayProcesses
-    listener: _Listener
+    listener: Listener
     marker: Path
     asked: list[RoundRequest] = field(default_factory=list)
     answer: Callable[[RoundRequest], RoundReply] = lambda _: RoundReply(ReplyCode.SAT_OUT)
@@ -137,7 +137,7 @@ def exchange(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exchange]:
             return made.answer(request)
 
         with (
-            _Listener(path, answer, lambda *_: None) as listener,
+            Listener(path, answer, lambda *_: None) as listener,
             RelayProcesses(settings, path) as relay,
             superlink.run() as (grid, _),
         ):

@@ -11,6 +11,7 @@ from typing import Any
 from consilium_chain.localnode import LocalNode
 from consilium_chain.task_spec import TaskSpec, parse_task_spec
 from consilium_chain.views import Phase
+from consilium_client.models import model_of
 from rich.console import Console
 
 from consilium_cli.demo.capacity import require_memory
@@ -45,6 +46,7 @@ def run_demo(options: DemoOptions) -> int:
     )  # fmt: skip
     task_file = task_toml(data, settings).encode()
     spec = parse_task_spec(task_file)
+    model_of(spec).require_installed()
     prepare_output(options.output)
     screen = Screen(console, spec.rounds.rounds)
     screen.say(f"[bold]Consilium[/bold]: {data.description}")

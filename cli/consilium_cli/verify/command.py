@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from consilium_cli.options import LOCAL_ADDRESS_BOOK, LOCAL_RPC, AddressBookOption, ArtifactsOption, RpcOption
 
 
 def verify_command(
@@ -14,16 +15,9 @@ def verify_command(
         int | None, typer.Argument(metavar="[ROUND]", min=0, help="0 for the statistics; by default the last settled")
     ] = None,
     *,
-    artifacts: Annotated[
-        Path, typer.Option(exists=True, file_okay=False, help="folder of the artifact store, or of a copy of it")
-    ],
-    rpc: Annotated[
-        str,
-        typer.Option(
-            envvar="CONSILIUM_RPC_URL", help="HTTP endpoint of a chain node; one with a key belongs into the variable"
-        ),
-    ] = "http://127.0.0.1:8545",
-    address_book: Annotated[Path, typer.Option(help="the contracts' addresses, JSON")] = Path(".consilium/local.json"),
+    artifacts: ArtifactsOption,
+    rpc: RpcOption = LOCAL_RPC,
+    address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
     as_json: Annotated[bool, typer.Option("--json", help="say it as JSON")] = False,
 ) -> None:
     """Checks a round from chain and artifacts alone, and says what is proven and what is not.

@@ -7,39 +7,41 @@ from typing import Annotated
 
 import typer
 
+from consilium_cli.options import (
+    NewAddressBookOption,
+    NewArtifactsOption,
+    NewChainUrlOption,
+    NewKeystoreOption,
+    NewMappingOption,
+    NewOperatorsOption,
+    NewPasswordFileOption,
+    YesOption,
+)
+
 app = typer.Typer(help="A voter's node: set up, register, judge whatever task its policy allows.", no_args_is_help=True)
 
 HOME = Path("~/.consilium/voter")
 HomeOption = Annotated[
     Path, typer.Option("--home", envvar="CONSILIUM_VOTER_HOME", help="folder with this voter's key and settings")
 ]
-YesOption = Annotated[bool, typer.Option("--yes", help="do not ask")]
 
 
 @app.command("init")
 def init(
     home: HomeOption = HOME,
-    chain_url: Annotated[str | None, typer.Option(help="HTTP endpoint of a chain node")] = None,
-    address_book: Annotated[
-        Path | None, typer.Option(help="the contracts' addresses, JSON; copied into the home")
-    ] = None,
-    artifacts: Annotated[Path | None, typer.Option(help="folder of the artifact store")] = None,
+    chain_url: NewChainUrlOption = None,
+    address_book: NewAddressBookOption = None,
+    artifacts: NewArtifactsOption = None,
     data: Annotated[
-        Path | None, typer.Option(help="table of rows that nobody trains on, CSV or Parquet, with both classes")
-    ] = None,
-    mapping: Annotated[
-        Path | None, typer.Option(help="how its columns become tasks' columns, TOML (docs/data.md)")
-    ] = None,
-    keystore: Annotated[
-        Path | None, typer.Option(help="encrypted key file of an account that is there already; else one is made")
-    ] = None,
-    password_file: Annotated[
         Path | None,
-        typer.Option(help="file with the key file's password, mode 600; without it the password is asked for"),
+        typer.Option(
+            help="rows that nobody trains on, CSV or Parquet, or a folder of texts or images; of several classes"
+        ),
     ] = None,
-    operator: Annotated[
-        list[str] | None, typer.Option(help='account whose tasks may be joined, or "any"; may be given more than once')
-    ] = None,
+    mapping: NewMappingOption = None,
+    keystore: NewKeystoreOption = None,
+    password_file: NewPasswordFileOption = None,
+    operator: NewOperatorsOption = None,
     model: Annotated[
         list[str] | None, typer.Option(help='model family that may be judged, or "any"; may be given more than once')
     ] = None,

@@ -1,0 +1,48 @@
+"""Options that several commands have, worded once. Imported by what is parsed before anything heavy is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+LOCAL_RPC = "http://127.0.0.1:8545"
+LOCAL_ADDRESS_BOOK = Path(".consilium/local.json")
+
+# Of who reads a chain and an artifact store, and has no home.
+ArtifactsOption = Annotated[
+    Path, typer.Option(exists=True, file_okay=False, help="folder of the artifact store, or of a copy of it")
+]
+RpcOption = Annotated[
+    str,
+    typer.Option(
+        envvar="CONSILIUM_RPC_URL", help="HTTP endpoint of a chain node; one with a key belongs into the variable"
+    ),
+]
+AddressBookOption = Annotated[Path, typer.Option(help="the contracts' addresses, JSON")]
+
+# Of who makes a home; None is asked for.
+NewChainUrlOption = Annotated[str | None, typer.Option("--chain-url", help="HTTP endpoint of a chain node")]
+NewAddressBookOption = Annotated[
+    Path | None, typer.Option("--address-book", help="the contracts' addresses, JSON; copied into the home")
+]
+NewArtifactsOption = Annotated[Path | None, typer.Option("--artifacts", help="folder of the artifact store")]
+NewMappingOption = Annotated[
+    Path | None, typer.Option("--mapping", help="how its columns become tasks' columns, TOML (docs/data.md)")
+]
+NewKeystoreOption = Annotated[
+    Path | None,
+    typer.Option("--keystore", help="encrypted key file of an account that is there already; else one is made"),
+]
+NewPasswordFileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--password-file", help="file with the key file's password, mode 600; without it the password is asked for"
+    ),
+]
+NewOperatorsOption = Annotated[
+    list[str] | None,
+    typer.Option("--operator", help='account whose tasks may be joined, or "any"; may be given more than once'),
+]
+YesOption = Annotated[bool, typer.Option("--yes", help="do not ask")]
