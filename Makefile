@@ -56,7 +56,7 @@ $(CONTRACTS)/node_modules/.installed: $(CONTRACTS)/package-lock.json
 	@command -v npm >/dev/null || { echo "Node.js 20 or newer with npm is needed: install it, then run this again"; exit 1; }
 	@echo "installing the contract tools into $(CONTRACTS)/node_modules"
 	@# Not `npm ci`: it insists on other platforms' optional binaries, some of which were never published.
-	@cd $(CONTRACTS) && npm install --no-save --loglevel=error --no-audit --no-fund
+	@cd $(CONTRACTS) && npm install --no-save --loglevel=error --no-audit --no-fund --no-update-notifier
 	@touch $@
 
 chain/consilium_chain/contracts/Tasks.json: $(CONTRACTS)/node_modules/.installed $(shell find $(CONTRACTS)/src $(CONTRACTS)/script $(CONTRACTS)/foundry.toml -type f)
