@@ -124,7 +124,9 @@ def chain_local(
 
 
 def main() -> None:
-    """Runs the command line; known errors end it with exit code 1 and one message, without a trace."""
+    """Runs the command line; known errors end it with exit code 1, their name, by which the guides list them, and one
+    message, without a trace.
+    """
     # As exceptions, so that children are ended; explicitly, for a shell's background jobs start with SIGINT ignored.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -135,7 +137,7 @@ def main() -> None:
     except Exception as error:
         if not _is_ours(error):
             raise
-        typer.secho(f"error: {error}", fg=typer.colors.RED, err=True)
+        typer.secho(f"error ({type(error).__name__}): {error}", fg=typer.colors.RED, err=True)
         sys.exit(1)
 
 

@@ -28,7 +28,8 @@ from consilium_chain.localnode import free_port
 from consilium_chain.proposal import task_params
 from consilium_chain.task_spec import TOKEN, parse_task_spec
 from consilium_chain.views import Role
-from consilium_client.home import LEDGER_FILE, Approval, HospitalHome, running_alone
+from consilium_client import registration
+from consilium_client.home import LEDGER_FILE, Approval, HospitalHome, VoterHome, running_alone
 from consilium_client.tables import MOST_ROWS
 from consilium_client.transport_key import make_transport_key
 from consilium_server.certificates import ensure_certificates
@@ -71,8 +72,10 @@ class Stage:
         self.poor = chain.funded(tokens=0)
         self.dry = chain.funded()
         chain.rpc("anvil_setBalance", self.dry.address, "0x0")
+        self.voter = chain.funded()
+        registration.register(self.voter, 0, 0)
         home = folder / "home"
-        for name in ("rich", "poor", "dry"):
+        for name in ("rich", "poor", "dry", "voter"):
             account = getattr(self, name).connection.account
             assert isinstance(account, LocalAccount)
             write_keystore(home / f"{name}.json", account, "secret", LIGHT_SCRYPT_N)
@@ -91,12 +94,12 @@ class World:
         shutil.copytree(stage.folder, folder, dirs_exist_ok=True)
         self.write("rows.csv", ROWS)
         shutil.copy(self.home / "rich.json", self.home / "key.json")
-        settings = {
+        self.settings = {
             "chain_url": stage.chain.node.url,
             "artifacts": str(folder / "artifacts"),
             "data": str(folder / "rows.csv"),
         }
-        HospitalHome.create(self.home, settings, {"operators": "any", "models": "any", "columns": "any"})
+        HospitalHome.create(self.home, self.settings, {"operators": "any", "models": "any", "columns": "any"})
 
     def write(self, name: str, content: str | bytes) -> Path:
         path = self.folder / name
@@ -118,6 +121,22 @@ class World:
 
     def hospital(self, command: str, *arguments: object) -> list[str]:
         return ["hospital", command, *map(str, arguments), "--home", str(self.home)]
+
+    def voter(self, command: str, *arguments: object) -> list[str]:
+        """Of a voter's home with the same table, and the key of an account that is registered with nothing at stake."""
+        return ["voter", command, *map(str, arguments), "--home", str(self.voter_home())]
+
+    def voter_home(self, name: str = "voter", **policy: Any) -> Path:
+        """With the key of one of the stage's accounts."""
+        home = self.folder / "voter"
+        if not home.exists():
+            home.mkdir(mode=0o700)
+            for file in ("password", "deployment.json"):
+                shutil.copy(self.home / file, home)
+            shutil.copy(self.home / f"{name}.json", home / "key.json")
+            anything = {"operators": "any", "models": "any", "metrics": "any"}
+            VoterHome.create(home, self.settings, anything | policy)
+        return home
 
     def check(self, kind: str, data: str, *more: object) -> list[str]:
         """`check-data` of a task file: without a home, and without a chain."""
@@ -357,6 +376,28 @@ def unreachable(world: World) -> list[str]:
     return command
 
 
+def voting(
+    command: str, *arguments: object, who: str = "voter", task: str = "", **policy: Any
+) -> Callable[[World], list[str]]:
+    """`task`: one of the stage's, whose number ends the command line."""
+
+    def break_(world: World) -> list[str]:
+        world.voter_home(who, **policy)
+        return world.voter(command, *arguments, *([world.stage.tasks[task]] if task else []))
+
+    return break_
+
+
+def voting_twice(world: World) -> list[str]:
+    world.until_over.enter_context(running_alone(world.voter_home()))
+    return world.voter("run")
+
+
+def one_class(world: World) -> list[str]:
+    world.write("rows.csv", "age,sick\n50,0\n60,0\n")
+    return world.voter("use-table", world.stage.tasks["table"], "--data", world.folder / "rows.csv")
+
+
 def certificate(world: World) -> list[str]:
     world.write("tls/ca.crt", "-----BEGIN CERTIFICATE-----\n")
     return world.join()
@@ -518,6 +559,29 @@ AREAS: dict[str, list[Case]] = {
         Case("the node runs already", running),
         Case(
             "`leave`, of a task that was never joined", lambda w: w.hospital("leave", w.stage.tasks["table"], "--yes")),
+    ],
+    "Voters": [
+        Case("there is no home in the folder", lambda w: ["voter", "status", "--home", str(w.folder / "none")]),
+        Case("there is one already", lambda w: ["voter", "init", "--home", str(w.voter_home())]),
+        Case("the account is no voter yet", voting("run", who="rich")),
+        Case("nobody is there to say yes to a stake", voting("register", "--stake", "10")),
+        Case("a stake of more tokens than there are", voting("register", "--stake", 10**9, "--yes")),
+        Case("a stake without ether for gas", voting("register", "--stake", 0, "--yes", who="dry")),
+        Case("too little stake is free", voting("run", "--task", task="table")),
+        Case("the metric is not allowed", voting("run", "--task", task="table", metrics=["auc"])),
+        Case("the policy has an unknown metric", voting("tasks", metrics=["luck"])),
+        Case("another process judges from the home", voting_twice),
+        Case("a table that does not fit the task", lambda w: w.voter(
+            "use-table", w.stage.tasks["text"], "--data", w.folder / "rows.csv"
+        )),
+        Case("rows of one class alone", one_class),
+        Case("an evaluation is opened of a round without a ballot", lambda w: w.voter(
+            "open-evaluation", w.stage.tasks["table"], 1, "--out", w.folder / "opened"
+        )),
+        Case("a file that is no opened evaluation", lambda w: [
+            "verify-evaluation", str(w.write("opened", "{}")), "--data", str(w.folder / "rows.csv"),
+            "--artifacts", str(w.folder / "artifacts"),
+        ]),
     ],
     "Tasks": [
         Case("the artifact store is not there", store(lambda file: shutil.rmtree(file.parent))),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -83,7 +84,7 @@ def deploy(consilium, node: LocalNode, account: LocalAccount, tmp_path: Path, mo
 def refused(result: tuple[int, str], *words: str) -> None:
     code, said = result
     assert code == 1, said
-    assert "error: " in said
+    assert re.search(r"error \(\w+\): ", said)
     assert [word for word in words if word not in said] == []
 
 
