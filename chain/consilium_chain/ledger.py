@@ -43,6 +43,7 @@ from consilium_chain.views import (
     Stake,
     TaskParams,
     TaskState,
+    Unbonding,
     Voter,
 )
 
@@ -377,6 +378,31 @@ class Ledger:
         """Takes home what has vested of this node's rewards, if anything has."""
         if self.claimable(self.address, self.address, role):
             self.connection.send(self._staking.functions.claim(self.address, role))
+
+    def unstake(self, role: Role, amount: int) -> int:
+        """Starts to take so much of this node's own stake home, all that is there if `amount` is more; returns what it
+        was worth. Rounded down to whole shares. From now on that part earns nothing and backs no new bond.
+        """
+        node, staking = self.address, self._staking.functions
+        shares, worth, _ = self.connection.call(staking.positionOf(node, node, role))
+        part = shares if amount >= worth else amount * shares // worth
+        if not part:
+            return 0
+        self.connection.send(staking.startUnbonding(node, role, part))
+        return int(part * worth // shares)
+
+    def unbondings(self, delegator: str) -> list[Unbonding]:
+        """What a delegator has on its way home, in the order in which it was asked for."""
+        staking, found = self._staking.functions, []
+        for number in range(self.connection.call(staking.requestCount(delegator))):
+            (node, role, matures_at, _, shares), amount = self.connection.call(staking.requestOf(delegator, number))
+            if shares:  # else it is home
+                found.append(Unbonding(number, node, Role(role), matures_at, amount))
+        return found
+
+    def withdraw(self, requests: Sequence[int]) -> None:
+        """Takes home what has matured of this account's own."""
+        self.connection.send_all([self._staking.functions.withdraw(request) for request in requests])
 
     def claim_refund(self) -> None:
         if self.refundable(self.address):

@@ -259,6 +259,20 @@ class Stake(_FromChain):
 
 
 @dataclass(frozen=True)
+class Unbonding:
+    """Stake on its way home: a request of `withdraw`, which is taken from `matures_at` on, in the chain's seconds.
+
+    `amount`: what it is worth now; a slash takes from it, too.
+    """
+
+    request: int
+    node: str
+    role: Role
+    matures_at: int
+    amount: int
+
+
+@dataclass(frozen=True)
 class Event:
     """A decoded log: its Solidity name, its values by name, and where it stands."""
 

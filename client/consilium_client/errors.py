@@ -709,7 +709,9 @@ class NotASurvivor(NodeError):
 class BallotLost(NodeError):
     def __init__(self, round_: int) -> None:
         self.round = round_
-        super().__init__(f"the ballot of round {round_} is not on this disk any more; it can neither be revealed nor opened")
+        super().__init__(
+            f"the ballot of round {round_} is not on this disk any more; it can neither be revealed nor opened"
+        )
 
 
 class HeldOutLost(NodeError):

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from chain_driver import LocalChain
 from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.deployment import LOCAL_UNBONDING
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
 from consilium_chain.ledger import Ledger
 from consilium_chain.localnode import free_port
@@ -110,6 +111,18 @@ def test_from_nothing_to_a_task_and_out_of_it(world: World) -> None:
     done(world.say("leave", str(world.task), "--yes"), "brings the bond back")
     refused(world.say("run", str(world.task)), "is not approved here")
     done(world.say("status"), "left", "500.00")
+
+
+def test_stake_goes_home_on_record(world: World) -> None:
+    done(world.init())
+    world.hospital.stake(Role.HOSPITAL, 40 * TOKEN)
+    done(world.say("unstake", "30", "--yes"), "30.00 tokens come home from 20")
+    world.chain.pass_time(LOCAL_UNBONDING)
+    done(world.say("unstake"), "30.00 tokens of stake came home")
+    assert world.hospital.stake_of(world.hospital.address, Role.HOSPITAL).active == 10 * TOKEN
+    log = (world.home / "audit.jsonl").read_text().splitlines()
+    sent = [entry["call"] for entry in map(json.loads, log) if entry["kind"] == "transaction"]
+    assert sent == ["startUnbonding", "withdraw"]
 
 
 def test_a_task_outside_the_policy_gets_no_yes(world: World) -> None:

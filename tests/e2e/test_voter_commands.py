@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from chain_driver import LocalChain
+from consilium_chain.deployment import LOCAL_UNBONDING
 from consilium_chain.keystore import LIGHT_SCRYPT_N, voter_key, write_keystore, write_private_file
 from consilium_chain.ledger import Ledger
 from consilium_chain.task_spec import TOKEN
@@ -167,6 +168,23 @@ def test_init_writes_nothing_that_does_not_hold(world: World) -> None:
     assert not (world.home / "node.toml").exists()
     done(world.init())
     refused(world.init(), "is a home already", "--home")
+
+
+def test_stake_goes_home_and_arrives_once_it_is_unbonded(world: World) -> None:
+    done(world.init())
+    done(world.say("register", "--stake", "1000", "--yes"))
+    had = world.voter.balance(world.voter.address)
+    done(world.say("unstake"), "no stake is on its way home")
+    refused(world.say("unstake", "300"), "nothing was done about this node's stake")
+    done(world.say("unstake", "300", "--yes"), "300.00 tokens come home from 20")
+    done(world.say("unstake", "5000", "--yes"), "300.00 tokens come home", "700.00 tokens come home")
+    done(world.say("unstake", "1", "--yes"), "nothing of its own is staked here")
+    done(world.say("status"), "stake 0.00", "unbonding 1,000.00")
+    assert world.voter.balance(world.voter.address) == had
+    world.chain.pass_time(LOCAL_UNBONDING)
+    done(world.say("unstake"), "1,000.00 tokens of stake came home")
+    assert world.voter.balance(world.voter.address) == had + 1_000 * TOKEN
+    done(world.say("unstake"), "no stake is on its way home")
 
 
 def test_pausing_lasts_until_it_is_taken_back(world: World) -> None:

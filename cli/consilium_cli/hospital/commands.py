@@ -170,3 +170,20 @@ def leave(task: TaskArgument, home: HomeOption = HOME, yes: YesOption = False) -
     from consilium_cli.hospital import joining
 
     joining.leave(home, task, yes)
+
+
+@app.command("unstake")
+def unstake(
+    whole_tokens: Annotated[
+        int | None, typer.Argument(min=1, metavar="[TOKENS]", help="so much more to send home; all, if it is more")
+    ] = None,
+    home: HomeOption = HOME,
+    yes: YesOption = False,
+) -> None:
+    """Sends stake home, which takes the unbonding period, and takes into the account what has arrived."""
+    from consilium_chain.views import Role
+
+    from consilium_cli.hospital import joining
+    from consilium_cli.nodes.unstaking import unstake as send_home
+
+    send_home(joining.on_record(home), Role.HOSPITAL, whole_tokens, yes)

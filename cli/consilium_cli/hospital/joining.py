@@ -9,6 +9,7 @@ from pathlib import Path
 
 import typer
 from consilium_chain.journal import told_to
+from consilium_chain.ledger import Ledger
 from consilium_chain.views import Phase, Role
 from consilium_client.audit import AUDIT_FILE, AuditLog
 from consilium_client.config import HospitalSettings
@@ -101,6 +102,14 @@ def approved_settings(folder: Path, number: int | None) -> HospitalSettings:
     return home.node_settings(number, reader(home.settings).place(number))
 
 
+def on_record(folder: Path) -> Ledger:
+    """This hospital's account, whose every transaction its audit log has."""
+    settings = HospitalHome.open(folder).settings
+    ledger = settings.connect()
+    ledger.connection.witness = AuditLog(settings.home / AUDIT_FILE)
+    return ledger
+
+
 def leave(folder: Path, number: int, agreed: bool) -> None:
     """Takes the yes back. An ended task's bond and rewards come home; of another's the bond waits for its end."""
     visit = Visit.of(folder)
@@ -122,8 +131,7 @@ def leave(folder: Path, number: int, agreed: bool) -> None:
         if not ended:
             typer.echo(f"left; once task {number} has ended, `consilium hospital leave {number}` brings the bond back")
             return
-        ledger = visit.settings.connect()
-        ledger.connection.witness = AuditLog(visit.settings.home / AUDIT_FILE)
+        ledger = on_record(folder)
         ledger.release_bond(number, ledger.address)
         ledger.claim(Role.HOSPITAL)
         visit.home.forget(number)

@@ -141,6 +141,23 @@ def claim(home: HomeOption = HOME) -> None:
     registering.claim(home)
 
 
+@app.command("unstake")
+def unstake(
+    whole_tokens: Annotated[
+        int | None, typer.Argument(min=1, metavar="[TOKENS]", help="so much more to send home; all, if it is more")
+    ] = None,
+    home: HomeOption = HOME,
+    yes: YesOption = False,
+) -> None:
+    """Sends stake home, which takes the unbonding period, and takes into the account what has arrived."""
+    from consilium_chain.views import Role
+    from consilium_client.home import VoterHome
+
+    from consilium_cli.nodes.unstaking import unstake as send_home
+
+    send_home(VoterHome.open(home).settings.connect(), Role.VOTER, whole_tokens, yes)
+
+
 @app.command("pause")
 def pause(home: HomeOption = HOME) -> None:
     """Joins no further task, and takes no further seat; what is committed to is still revealed."""
