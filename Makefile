@@ -6,7 +6,7 @@ SLITHER := .slither
 CONTRACTS := chain/contracts
 ARGS ?=
 
-.PHONY: help demo test test-deep check lint coverage slither slither-installed contracts contracts-test python-test demo-test bench clean install dev
+.PHONY: help demo test test-deep check lint coverage slither slither-installed contracts contracts-test python-test demo-test bench clean install dev services
 .DEFAULT_GOAL := help
 
 help:
@@ -28,6 +28,15 @@ test:
 	@$(MAKE) --no-print-directory demo-test
 
 install: $(VENV)/.demo
+
+# Tests start Redis and PostgreSQL themselves, on free ports, from Debian's packages.
+services:
+	@command -v redis-server >/dev/null && ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || { \
+		test "$$(id -u)" = 0 && command -v apt-get >/dev/null || { \
+			echo "redis-server and postgresql are not installed, and only root can: tests that need them are skipped"; exit 0; }; \
+		echo "installing redis-server and postgresql"; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends \
+			redis-server postgresql >/dev/null; }
 dev: $(VENV)/.dev
 contracts: $(CONTRACTS)/node_modules/.installed chain/consilium_chain/contracts/Tasks.json
 
@@ -83,13 +92,13 @@ lint: dev contracts slither
 contracts-test: contracts
 	cd $(CONTRACTS) && FORGE_SNAPSHOT_CHECK=true npm run --silent test
 
-python-test: dev contracts
+python-test: dev contracts services
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not deep" --ignore=tests/e2e/test_demo_runs.py
 
 demo-test: dev contracts
 	$(BIN)/pytest -m "not deep" tests/e2e/test_demo_runs.py
 
-test-deep: dev contracts coverage
+test-deep: dev contracts services coverage
 	cd $(CONTRACTS) && FOUNDRY_PROFILE=deep npm run --silent test
 	$(BIN)/pytest -n 2 --dist loadgroup --ignore=tests/e2e/test_demo_runs.py
 	$(BIN)/pytest tests/e2e/test_demo_runs.py

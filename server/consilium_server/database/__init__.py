@@ -1,0 +1,1 @@
+"""What the indexer has read off the chain, in tables: nothing that the chain and the artifacts could not give again."""
