@@ -431,6 +431,10 @@ class Ledger:
                 return int(event.values["taskId"])
         raise DeploymentInvalid(f"{self.deployment.tasks} accepted a proposal and emitted no TaskProposed event")
 
+    def stop(self, task: int) -> Receipt:
+        """No further round: the operator's word, once. What is left of the pool is refundable when the task ends."""
+        return self._send("stop", task)
+
     def join_as_aggregator(self, task: int) -> Receipt:
         return self._send("joinAsAggregator", task)
 

@@ -43,6 +43,11 @@ class View:
     answer_margin: int = 3
 
 
+def last_round(state: TaskState, rounds: int) -> int:
+    """Of a task of so many: the current one where its operator stopped it, but for the statistics alone."""
+    return min(max(state.round, 1), rounds) if state.stopping else rounds
+
+
 def deadline_passed(state: TaskState, now: int) -> bool:
     """Forming and Drawing wait for the beacon alone and have no deadline (0)."""
     return state.deadline != 0 and now > state.deadline

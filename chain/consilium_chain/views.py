@@ -191,6 +191,7 @@ class TaskState(_FromChain):
     deadline: int
     pool_left: int
     aggregator_joined: bool
+    stopping: bool
     active_hospitals: int
     active_voters: int
 

@@ -18,7 +18,7 @@ from consilium_chain.ledger import Ledger
 from consilium_chain.proposal import task_params
 from consilium_chain.publishing import Accusation, CohortsFate, OpenedBlob, OpenedCohort, PublishedCohort
 from consilium_chain.relaying import SignedUpdate
-from consilium_chain.rounds import Step, View, deadline_passed, expected_uploads, next_step
+from consilium_chain.rounds import Step, View, deadline_passed, expected_uploads, last_round, next_step
 from consilium_chain.sums import PublishedSums
 from consilium_chain.task_spec import parse_task_spec, settle_gas
 from consilium_chain.views import STATISTICS_ROUND, Phase, Role, RoundState, TaskState, ballot_size, members
@@ -177,7 +177,7 @@ class Aggregator:
             self._collection(grid, nodes, state.round).receive()
             return True
         ahead = state.round if state.phase is Phase.FORMING else state.round + 1
-        if state.phase in AHEAD and ahead <= self.params.rounds:
+        if state.phase in AHEAD and ahead <= last_round(state, self.params.rounds):
             self._collection(grid, nodes, ahead).ask(state.active_hospitals)
         return False
 

@@ -9,6 +9,7 @@ import pytest
 from chain_driver import BOND, SHARED_WINDOWS, LocalChain, TaskDriver, refused
 from consilium_chain.deployment import LOCAL_UNBONDING
 from consilium_chain.publishing import CohortsFate
+from consilium_chain.rounds import last_round
 from consilium_chain.views import Outcome, Phase, Role, SlashReason, VoidReason
 
 played_once = pytest.mark.xdist_group("phases")
@@ -76,6 +77,23 @@ def test_tick_ends_task_with_too_few(local_chain: LocalChain, missing: str) -> N
     assert task.operator.release_bond(task.task, task.nodes[0].address)
     assert not task.operator.release_bond(task.task, task.nodes[0].address)
     assert not task.operator.release_bond(task.task, task.operator.address)
+
+
+def test_operator_stops_a_task_and_the_round_under_way_is_paid(local_chain: LocalChain) -> None:
+    task = TaskDriver(local_chain, terms=SHARED_WINDOWS).to_scoring()
+    assert task.round < task.operator.params(task.task).rounds
+    with refused("NotOperator", caller=task.aggregator.address):
+        task.aggregator.stop(task.task)
+    task.operator.stop(task.task)
+    state = task.operator.state(task.task)
+    assert (state.stopping, last_round(state, 100)) == (True, task.round)
+    with refused("AlreadyStopped", taskId=task.task):
+        task.operator.stop(task.task)
+    task.judge([[20_000] * task.round_state.cohorts] * len(task.judges))
+    (end,) = task.events("TaskEnded")
+    assert {e["account"] for e in task.events("Rewarded")} >= {node.address for node in task.nodes}
+    ended_with_refund(task, end["refund"])
+    assert end["refund"] > 0
 
 
 def test_release_bond_waits_for_the_end(local_chain: LocalChain) -> None:

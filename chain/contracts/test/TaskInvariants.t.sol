@@ -26,13 +26,14 @@ contract TaskInvariantsTest is Test {
 
     function targetSelectors() external view returns (FuzzSelector[] memory targets) {
         targets = new FuzzSelector[](1);
-        targets[0] = FuzzSelector(address(_handler), new bytes4[](7));
+        targets[0] = FuzzSelector(address(_handler), new bytes4[](8));
         targets[0].selectors[0] = TaskHandler.hospitalActs.selector;
         targets[0].selectors[1] = TaskHandler.aggregatorActs.selector;
         targets[0].selectors[2] = TaskHandler.voterActs.selector;
         targets[0].selectors[3] = TaskHandler.anyoneActs.selector;
         targets[0].selectors[4] = TaskHandler.deadlinePasses.selector;
         targets[0].selectors[6] = TaskHandler.everybodyActs.selector;
+        targets[0].selectors[7] = TaskHandler.operatorActs.selector;
         targets[0].selectors[5] = TaskHandler.strangerClaims.selector;
     }
 

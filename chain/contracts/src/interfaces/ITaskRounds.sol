@@ -12,6 +12,10 @@ interface ITaskRounds is ITaskTypes {
     /// @notice A hospital that was absent takes part again from the next round on. Between the start of a round's
     ///         commitments and the end of its publication.
     function resume(uint256 taskId) external;
+    /// @notice No further round. The operator alone, once. While others join it ends the task; later the round under way is
+    ///         played and paid as ever, and what is left of the pool goes back. Statistics alone are not to be had: after
+    ///         their round one more is played.
+    function stop(uint256 taskId) external;
     function claim() external returns (uint256 amount);
     /// @notice Unlocks an account's bonds of an ended task; anyone may call for anyone.
     function releaseBond(uint256 taskId, address account) external;

@@ -134,6 +134,7 @@ interface ITaskTypes {
         uint64 deadline; // when anyone may `tick`; 0 in Forming and Drawing, which wait for the beacon only
         uint128 poolLeft;
         bool aggregatorJoined;
+        bool stopping; // the operator asked for no further round
         uint256 activeHospitals; // bit map: joined, with bond left, not absent
         uint256 activeVoters; // bit map
     }
@@ -278,6 +279,8 @@ interface ITaskTypes {
     event BountyPaid(uint256 indexed taskId, uint256 indexed round, address indexed account, uint256 amount);
     /// @notice No task can be proposed any more.
     event ProposalsEnded(address indexed guardian);
+    /// @param round the current one. It goes on to its end; if it is the statistics round, so does the first after it.
+    event TaskStopped(uint256 indexed taskId, uint256 indexed round);
     event TaskEnded(uint256 indexed taskId, uint256 refund);
     event BondReleased(uint256 indexed taskId, address indexed account, uint256 amount);
     event Claimed(address indexed account, uint256 amount);
@@ -286,6 +289,8 @@ interface ITaskTypes {
     error ProposalsStopped();
     error NotGuardian(address caller);
     error ParamsInvalid(string field);
+    error NotOperator(address caller);
+    error AlreadyStopped(uint256 taskId);
     error TaskUnknown(uint256 taskId);
     error WrongPhase(uint256 taskId, Phase actual, Phase wanted);
     error WrongRound(uint256 taskId, uint256 actual, uint256 given);

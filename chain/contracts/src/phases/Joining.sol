@@ -55,6 +55,16 @@ abstract contract Joining is TaskBase, ITaskRounds {
     }
 
     /// @inheritdoc ITaskRounds
+    function stop(uint256 taskId) external {
+        Task storage task = _known(taskId);
+        if (msg.sender != task.state.operator) revert NotOperator(msg.sender);
+        if (task.state.stopping || task.state.phase == Phase.Ended) revert AlreadyStopped(taskId);
+        task.state.stopping = true;
+        emit TaskStopped(taskId, task.state.round);
+        if (task.state.phase == Phase.Joining) _end(taskId, task);
+    }
+
+    /// @inheritdoc ITaskRounds
     /// @dev Not while the seed of the next dealing is on its way or known: who knows it could choose the cohorts by
     ///      choosing whether to be among them.
     function resume(uint256 taskId) external {

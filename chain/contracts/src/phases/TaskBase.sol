@@ -11,9 +11,9 @@ import {Slashes} from "../libraries/Slashes.sol";
 import {Bond, Keys, Membership, Round, Task} from "../types/Task.sol";
 
 /// @title What all phases share: storage, guards, the passage from phase to phase and round to round, and money.
-/// @notice A void round pays nobody and the task goes on with the next. A task ends after its last round, when
-///         fewer hospitals are active than one cohort takes, or when its statistics round is void, since without
-///         statistics nothing can be standardised.
+/// @notice A void round pays nobody and the task goes on with the next. A task ends after its last round, when its
+///         operator stops it, when fewer hospitals are active than one cohort takes, or when its statistics round is
+///         void, since without statistics nothing can be standardised.
 abstract contract TaskBase is ITaskTypes {
     using Bits for uint256;
     using Slashes for Bond;
@@ -164,7 +164,8 @@ abstract contract TaskBase is ITaskTypes {
     }
 
     function _nextRound(uint256 taskId, Task storage task) private {
-        bool isLast = task.state.round == task.params.rounds;
+        // Who stops after the statistics has had them for nothing: one round is paid for.
+        bool isLast = task.state.round == task.params.rounds || (task.state.stopping && task.state.round > 0);
         if (isLast || task.state.activeHospitals.count() < task.params.minCohortSize) return _end(taskId, task);
         bool isDealt = task.rounds[task.state.round].seatSeed != 0;
         ++task.state.round;

@@ -40,6 +40,14 @@ contract TaskHandler is CanaryFixture {
         tasks.resume(id);
     }
 
+    /// @dev Seldom: most tasks are to see their last round.
+    function operatorActs(uint256 chance) external {
+        ITaskTypes.TaskState memory state = tasks.state(id);
+        if (chance % 16 != 0 || state.stopping || state.phase == ITaskTypes.Phase.Ended) return;
+        vm.prank(OPERATOR);
+        tasks.stop(id);
+    }
+
     /// @param left of whose updates go into the sums, as far as it keeps cohorts above their minimum; and whom it names.
     function aggregatorActs(uint256 left) external {
         if (!_isOpen()) return;
