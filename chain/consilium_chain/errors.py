@@ -44,6 +44,7 @@ ChainError
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -52,6 +53,17 @@ from consilium_chain.units import ether
 
 class ChainError(Exception):
     """Root of this room's errors."""
+
+
+DISK_FAULTS = {errno.ENOSPC: "DiskFull", errno.EDQUOT: "DiskFull", errno.EROFS: "DiskReadOnly"}
+
+
+def name_of(error: Exception) -> str:
+    """What journals and screens call an error: a contract's refusal by its Solidity name, a disk that takes nothing by
+    that, and all others by their class."""
+    if isinstance(error, OSError) and error.errno in DISK_FAULTS:
+        return DISK_FAULTS[error.errno]
+    return error.name if isinstance(error, Refused) else type(error).__name__
 
 
 class ChainUnreachable(ChainError):

@@ -135,9 +135,15 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:
-        if not _is_ours(error):
+        from consilium_chain.errors import DISK_FAULTS
+
+        name, said = type(error).__name__, str(error)
+        if isinstance(error, OSError) and error.errno in DISK_FAULTS:
+            name = DISK_FAULTS[error.errno]
+            said = f"{error.filename or 'a file'} could not be written ({error.strerror}): make room, and run it again"
+        elif not _is_ours(error):
             raise
-        typer.secho(f"error ({type(error).__name__}): {error}", fg=typer.colors.RED, err=True)
+        typer.secho(f"error ({name}): {said}", fg=typer.colors.RED, err=True)
         sys.exit(1)
 
 

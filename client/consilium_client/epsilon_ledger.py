@@ -7,6 +7,7 @@ was never charged, and goes with the next one. Processes that share the file tak
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterator, Mapping
@@ -90,7 +91,7 @@ class EpsilonLedger:
                 os.ftruncate(file, size)
                 line = new.model_dump_json().encode() + b"\n"
                 if (written := os.write(file, line)) != len(line):
-                    raise OSError(f"{self._path} took {written} of {len(line)} bytes; see that the disk has room")
+                    raise OSError(errno.ENOSPC, f"it took {written} of {len(line)} bytes", str(self._path))
             elif known != new:
                 raise ChargeChanged(new.task, new.round, known.terms, new.terms)
             elif any(one.task == new.task and one.round > new.round for one in charges.values()):

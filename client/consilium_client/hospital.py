@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.errors import ChainError, KeystoreError, Refused, TransactionRejected
+from consilium_chain.errors import ChainError, KeystoreError, Refused, TransactionRejected, name_of
 from consilium_chain.journal import emit, hint
 from consilium_chain.keystore import read_private_file, write_private_file
 from consilium_chain.ledger import NO_KEY, CommittedUpdate, Ledger
@@ -263,7 +263,7 @@ class HospitalNode:
             try:
                 self._update(state.round)
             except ROUND_ERRORS as error:
-                emit("round-failed", round=state.round, error=getattr(error, "name", type(error).__name__))
+                emit("round-failed", round=state.round, error=name_of(error))
         if self._round.number == state.round and self._round.update and not self._round.told:
             self._see_committed(state, self._round, self._round.update)
 
@@ -334,8 +334,7 @@ class HospitalNode:
         except TransactionRejected as error:  # as what follows, tried again with each block: silence is slashed
             self._tell_unpaid("not-testified", error, round=state.round, step=step)
         except ROUND_ERRORS as error:
-            why = getattr(error, "name", type(error).__name__)
-            emit("testimony-failed", round=state.round, step=step, error=why)
+            emit("testimony-failed", round=state.round, step=step, error=name_of(error))
 
     def testimony(self, step: int, round_: int, round_state: RoundState) -> bytes:
         """In the first step points; in the second seeds, or nothing where nobody's points are wrong."""

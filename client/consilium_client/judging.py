@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.errors import ChainUnreachable, Refused, TransactionRejected
+from consilium_chain.errors import ChainUnreachable, Refused, TransactionRejected, name_of
 from consilium_chain.journal import about, emit
 from consilium_chain.ledger import Ledger
 from consilium_chain.views import Phase, Role
@@ -145,7 +145,7 @@ class Voter:
         except ChainUnreachable:
             raise
         except ROUND_ERRORS as error:
-            why = error.name if isinstance(error, Refused) else type(error).__name__
+            why = name_of(error)
             if why != aside.why:
                 emit("set-aside", error=why)
             aside.why, aside.look_at = why, time.monotonic() + LOOK_AGAIN

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from consilium_chain.errors import name_of
 from consilium_chain.journal import emit
 from consilium_chain.messages import ReplyCode
 
@@ -59,7 +60,7 @@ class Listener:
             try:
                 reply = self._answer(request)
             except ROUND_ERRORS as error:
-                emit("round-failed", round=request.round, error=getattr(error, "name", type(error).__name__))
+                emit("round-failed", round=request.round, error=name_of(error))
                 reply = RoundReply(ReplyCode.FAILED)
             self._leaving(request, reply)
             send_reply(connection, reply)

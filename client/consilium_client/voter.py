@@ -19,6 +19,7 @@ from consilium_chain.errors import (
     RecordIncomplete,
     Refused,
     TransactionRejected,
+    name_of,
 )
 from consilium_chain.journal import emit
 from consilium_chain.keystore import voter_key
@@ -152,7 +153,7 @@ class VoterNode:
         except BallotLost:
             emit("ballot-lost", round=state.round)
         except ROUND_ERRORS as error:
-            emit("round-failed", round=state.round, error=type(error).__name__)
+            emit("round-failed", round=state.round, error=name_of(error))
         self._acted.add(moment)
         return state.phase
 

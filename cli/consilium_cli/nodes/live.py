@@ -52,6 +52,11 @@ def _settled(f: Fields) -> str:
     return words + (f", [red]slashed {tokens(int(f['slash']))}[/red]" if int(f["slash"]) else "")
 
 
+# Of errors that whoever sits here can do something about.
+WAYS_OUT = {
+    "DiskFull": "no room is left on the disk that holds the home: free some",
+    "DiskReadOnly": "the disk that holds the home takes no writing: mount it anew, and check it",
+}
 WORDS: dict[str, Callable[[Fields], str]] = {
     "joined": lambda f: f"joined as {f['role']} {f['index']} with {f['rows']} rows",
     "in-task": lambda f: f"goes on as voter {f['index']}",
@@ -75,7 +80,7 @@ WORDS: dict[str, Callable[[Fields], str]] = {
     "chain-unreachable": lambda f: f"[yellow]the chain node does not answer; tries again in {f['wait_s']} s[/yellow]",
     "superlink-unreachable": lambda f: f"[yellow]the aggregator's SuperLink {f['superlink']}: {f['why']}[/yellow]",
     "superlink-reached": lambda f: f"the aggregator's SuperLink {f['superlink']} answers again",
-    "round-failed": lambda f: f"[red]round {f['round']} failed here: {f['error']}[/red]",
+    "round-failed": lambda f: f"[red]round {f['round']} failed here: {WAYS_OUT.get(f['error'], f['error'])}[/red]",
     "refused": lambda f: f"[yellow]the contract refused {f['call']}: {f['error']}[/yellow]",
     "left": lambda f: f"the task has ended; this account holds {tokens(int(f['balance']))} tokens",
 }
