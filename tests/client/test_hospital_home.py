@@ -46,7 +46,7 @@ def test_a_home_is_its_owners_alone_and_names_files_below_itself(home: HospitalH
     assert again == home
     assert again.settings.data == home.folder / "rows.csv"
     assert again.settings.keystore == home.folder / "key.json"
-    assert again.settings.artifacts == Path("/store")
+    assert again.settings.artifacts == (Path("/store"),)
     assert again.policy() == Policy.model_validate(POLICY)
     assert [stat.S_IMODE(path.stat().st_mode) for path in (home.folder, home.folder / "node.toml")] == [0o700, 0o600]
 
