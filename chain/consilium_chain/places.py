@@ -42,8 +42,8 @@ Place = Path | MirrorUrl
 class Kind(StrEnum):
     LACKS = "lacks it"
     WRONG = "gives something else"
-    REFUSES = "gives no answer to this"
-    SILENT = "gives no answer"
+    REFUSES = "says neither"
+    SILENT = "does not answer, and whoever asks waits"
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class Folder:
         except FileNotFoundError:
             if self._made_when_needed or self._folder.is_dir():
                 return _LACKS
-            return Fault(Kind.SILENT, "no such folder")
+            return Fault(Kind.REFUSES, "no such folder")
         except OSError as error:
             return Fault(Kind.REFUSES, error.strerror or type(error).__name__)
         return raw if len(raw) <= limit else _TOO_LONG

@@ -59,6 +59,7 @@ def fetch_command(
     from consilium_chain.artifacts import ArtifactStore
     from consilium_chain.connection import Connection
     from consilium_chain.deployment import Deployment
+    from consilium_chain.errors import StoreUnwritable
     from consilium_chain.ledger import Ledger
     from consilium_chain.public_record import artifacts_of, shown_uploads
 
@@ -67,7 +68,10 @@ def fetch_command(
     tell_aside()
     copy = _Reading(ArtifactStore([to, *_places(sources, "--from")]))
     named = artifacts_of(Ledger(Connection(rpc), Deployment.read(address_book)), task)
-    to.mkdir(parents=True, exist_ok=True)
+    try:
+        to.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreUnwritable(str(to), error.strerror or type(error).__name__) from error
     files = dict.fromkeys(named.files)
     with _progress() as tell:
         for digest in named.files:

@@ -15,7 +15,6 @@ from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 from uuid import uuid4
 
-import fsspec
 import pytest
 from consilium_chain import places
 from consilium_chain.accusations import Shown
@@ -42,7 +41,7 @@ from eth_utils.crypto import keccak
 from file_server import FileServer
 from fsspec.asyn import AsyncFileSystem
 from fsspec.registry import _registry
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 BLOBS = [from_scalars([number + 1, *[0] * 4095]) for number in range(24)]
@@ -114,6 +113,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FileServer, 
         yield first, second
 
 
+@settings(max_examples=40)
 @given(seed=st.integers(0, 1 << 32), damage=st.sampled_from(sorted(DAMAGES)), which=st.integers(0, 7))
 def test_damage_is_noticed_and_costs_that_artifact_once_more(
     two: tuple[FileServer, FileServer], seed: int, damage: str, which: int
@@ -138,6 +138,7 @@ def test_damage_is_noticed_and_costs_that_artifact_once_more(
         (first.folder / name).write_bytes(good)
 
 
+@settings(max_examples=40)
 @given(seed=st.integers(0, 1 << 32), damage=st.sampled_from(sorted(DAMAGES)), which=st.integers(0, 7))
 def test_a_damaged_copy_of_ones_own_is_replaced(
     two: tuple[FileServer, FileServer], seed: int, damage: str, which: int
@@ -216,8 +217,9 @@ def test_what_was_fetched_is_not_fetched_again_wherever_the_reader_keeps_it(
     ):
         mirror.asked.clear()
         with told_to(lambda *_: None):
-            for _ in range(3):
-                read_all(stored(), files, blobs)
+            for store in (stored(), stored()):
+                for _ in range(2):
+                    read_all(store, files, blobs)
         assert set(mirror.asked.values()) == {1}
     uncached = ArtifactStore([url(mirror)])
     read_all(uncached, files, blobs)
