@@ -74,7 +74,7 @@ def parse_place(text: object) -> Place:
     if "://" not in text:
         return Path(text)
     scheme = text.partition("://")[0].lower()
-    if "::" in text or not re.fullmatch(r"[\x21-\x7e]+", text):
+    if not re.fullmatch(r"[\x21-\x7e]+", text) or not scheme.isalnum():
         raise ValueError("it is no URL")
     try:
         parts = urlsplit(text)
@@ -82,9 +82,10 @@ def parse_place(text: object) -> Place:
     except ValueError:
         raise ValueError("it is no URL") from None
     if scheme == "file":
-        if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
+        path = unquote(parts.path)
+        if parts.netloc not in ("", "localhost") or not path.startswith("/") or "\0" in path:
             raise ValueError("a file:// URL names a folder of this machine, as file:///srv/artifacts")
-        return Path(unquote(parts.path))
+        return Path(path)
     if scheme not in _PROTOCOLS:
         raise ValueError(f"no artifact store is reached by {scheme}://; use a folder, file, {', '.join(_PROTOCOLS)}")
     if "@" in parts.netloc or parts.query or parts.fragment:

@@ -393,6 +393,7 @@ def test_the_largest_artifacts_that_a_task_can_name_are_within_what_is_read() ->
         ("file:///srv/my%20artifacts", Path("/srv/my artifacts")),
         ("https://mirror.example/a/", "https://mirror.example/a"),
         ("HTTP://127.0.0.1:8000", "http://127.0.0.1:8000"),
+        ("http://[::1]:8000/a", "http://[::1]:8000/a"),
         ("s3://Bucket/a", "s3://Bucket/a"),
         (
             "ipfs://QmYwAPJzv5CZsnA625s3Xf2nemtYgPpHdWEz79ojWnPBdG",
@@ -406,7 +407,8 @@ def test_folders_and_urls_are_places(text: str, place: object) -> None:
 
 
 NONSENSE = [
-    "", "a\0b", 7, None, "ftp://mirror.example", "zip://a::https://mirror.example", "https://", "https:///a", "file://host/a",
+    "", "a\0b", 7, None, "ftp://mirror.example", "file:///a%00b", f"{SECRET}/https://mirror.example",
+    "zip://a::https://mirror.example", "https://", "https:///a", "file://host/a",
     f"https://user:{SECRET}@mirror.example", f"https://{SECRET}@mirror.example/a", f"https://mirror.example/?key={SECRET}",
     f"https://mirror.example:{SECRET}/", f"s3://key:{SECRET}@bucket", f"https://mirror.example/#{SECRET}",
     f"https://mirror.example/{SECRET} ", f"https://[{SECRET}/", f"github://{SECRET}@example",
