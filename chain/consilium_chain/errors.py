@@ -30,9 +30,12 @@ ChainError
 ├── RandomnessUnavailable   no drand relay gave a proof of a round: carries each one's failure
 ├── LocalNodeError          the local node did not start, or its port is taken
 ├── SignedUpdateMalformed   bytes from a hospital are not a signed update
-├── StoreMissing            the artifact store's folder is not there, which says nothing about any artifact
-├── ArtifactMissing         no artifact of that hash in the store
+├── StoreMissing            a place of the artifact store does not answer, which says nothing about any artifact
+├── StoreUnwritable         nothing can be written to a place of the artifact store
+├── MirrorUnsupported       the package that reaches such a place is not installed
+├── ArtifactMissing         no artifact of that hash in any place of the store
 ├── ArtifactCorrupt         an artifact's bytes do not have its hash
+├── ArtifactTooLong         a file is longer than artifacts are
 ├── RecordIncomplete        the public record does not give a model, statistics or canaries yet, or gives none
 ├── BlobsUnavailable        a task wants blobs on a chain without
 ├── SpecInvalid             a task file is malformed, or its values do not fit together
@@ -270,6 +273,24 @@ class StoreMissing(ChainError, FileNotFoundError):
         super().__init__(f"there is no artifact store at {where}; mount it, or correct `artifacts` in the settings")
 
 
+class StoreUnwritable(ChainError, OSError):
+    def __init__(self, where: str, why: str) -> None:
+        self.where, self.why = where, why
+        super().__init__(
+            f"nothing can be written to the artifact store at {where} ({why}); free space, correct its permissions, or"
+            " name another place first"
+        )
+
+
+class MirrorUnsupported(ChainError):
+    def __init__(self, protocol: str, package: str) -> None:
+        self.protocol, self.package = protocol, package
+        super().__init__(
+            f"an artifact store at {protocol}:// needs a package that is not installed: `pip install {package}`, or"
+            " name a folder or an https:// mirror"
+        )
+
+
 class ArtifactMissing(ChainError):
     def __init__(self, digest: str, where: str) -> None:
         super().__init__(f"artifact {digest} is not in {where}; add another mirror, or ask its publisher")
@@ -280,6 +301,12 @@ class ArtifactCorrupt(ChainError):
         super().__init__(
             f"the bytes stored as {digest} in {where} hash to something else; delete the file and fetch it again"
         )
+
+
+class ArtifactTooLong(ChainError):
+    def __init__(self, digest: str, size: int, limit: int) -> None:
+        self.size, self.limit = size, limit
+        super().__init__(f"file {digest} has {size:,} bytes, and artifacts at most {limit:,}: make it shorter")
 
 
 class RecordIncomplete(ChainError):

@@ -13,6 +13,7 @@ from consilium_chain.deployment import Deployment
 from consilium_chain.errors import ConfigInvalid
 from consilium_chain.keystore import open_keystore
 from consilium_chain.ledger import Ledger
+from consilium_chain.places import Places
 from consilium_chain.relays import QUICKNET_RELAYS, RelayUrl
 from consilium_chain.typed_toml import parse_toml
 
@@ -48,7 +49,9 @@ class AccountSettings(BaseModel):
 class NodeSettings(AccountSettings):
     """What every node needs."""
 
-    artifacts: Annotated[Path, Field(description="folder of the artifact store")]
+    artifacts: Annotated[
+        Places, Field(description="folder or URL of the artifact store, or several: the first this node's own")
+    ]
     drand_relays: Annotated[
         tuple[RelayUrl, ...],
         Field(min_length=1, description="where drand rounds are fetched, in this order; {round} stands for the round"),

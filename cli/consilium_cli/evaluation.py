@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from consilium_cli.artifacts import open_artifacts
 from consilium_cli.options import LOCAL_ADDRESS_BOOK, LOCAL_RPC, AddressBookOption, ArtifactsOption, RpcOption
 from consilium_cli.voter.commands import HOME, HomeOption
 
@@ -54,7 +55,6 @@ def verify_evaluation_command(
     ] = False,
 ) -> None:
     """Checks, with a voter's rows in hand, that it evaluated them for its ballot. Ends with 1 if anything fails."""
-    from consilium_chain.artifacts import ArtifactStore
     from consilium_chain.connection import Connection
     from consilium_chain.deployment import Deployment
     from consilium_chain.errors import DeploymentInvalid
@@ -72,7 +72,7 @@ def verify_evaluation_command(
             f"{file} is of contract {opening.contract} on chain {opening.chain_id}, but {address_book} is of"
             f" {book.tasks} on chain {book.chain_id}: pass the one that fits"
         )
-    ledger, store = Ledger(Connection(rpc), book), ArtifactStore(artifacts)
+    ledger, store = Ledger(Connection(rpc), book), open_artifacts(artifacts)
     task = load_task(ledger, store, opening.task)
     examples = read_examples(data, task.spec.data, mapping)
     typer.echo(f"task {opening.task}, round {opening.round}, voter {opening.voter}")

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from consilium_cli.artifacts import app as artifacts
 from consilium_cli.audit import export_audit_command, verify_audit_command
 from consilium_cli.demo.options import DemoOptions, demo_command
 from consilium_cli.deploy import deploy_command
@@ -34,6 +35,7 @@ app.add_typer(server, name="server")
 app.add_typer(chain, name="chain")
 app.add_typer(operator, name="operator")
 app.add_typer(simulate, name="simulate")
+app.add_typer(artifacts, name="artifacts")
 app.command("demo")(demo_command)
 app.command("verify")(verify_command)
 app.command("verify-audit")(verify_audit_command)

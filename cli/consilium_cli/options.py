@@ -12,7 +12,11 @@ LOCAL_ADDRESS_BOOK = Path(".consilium/local.json")
 
 # Of who reads a chain and an artifact store, and has no home.
 ArtifactsOption = Annotated[
-    Path, typer.Option(exists=True, file_okay=False, help="folder of the artifact store, or of a copy of it")
+    list[str],
+    typer.Option(
+        help="folder or URL of the artifact store, or of a copy; may be given more than once, and the first, if it is"
+        " a folder, keeps what the others had to give"
+    ),
 ]
 RpcOption = Annotated[
     str,
@@ -27,7 +31,13 @@ NewChainUrlOption = Annotated[str | None, typer.Option("--chain-url", help="HTTP
 NewAddressBookOption = Annotated[
     Path | None, typer.Option("--address-book", help="the contracts' addresses, JSON; copied into the home")
 ]
-NewArtifactsOption = Annotated[Path | None, typer.Option("--artifacts", help="folder of the artifact store")]
+NewArtifactsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--artifacts",
+        help="folder or URL of the artifact store; may be given more than once: this node's own, then mirrors",
+    ),
+]
 NewMappingOption = Annotated[
     Path | None, typer.Option("--mapping", help="how its columns become tasks' columns, TOML (docs/data.md)")
 ]

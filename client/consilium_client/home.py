@@ -103,8 +103,10 @@ class Home(Generic[SettingsType, PolicyType]):
         if not path.exists():
             raise HomeMissing(folder, cls.whose())
         written = read_settings(path, cls.settings_kind)
-        paths = {name: folder / value for name, value in written if isinstance(value, Path)}
-        return cls(folder, cast(SettingsType, written.model_copy(update=paths | {"home": folder})))
+        below: dict[str, Any] = {name: folder / value for name, value in written if isinstance(value, Path)}
+        below["home"] = folder
+        below["artifacts"] = tuple(folder / place if isinstance(place, Path) else place for place in written.artifacts)
+        return cls(folder, cast(SettingsType, written.model_copy(update=below)))
 
     @classmethod
     def create(cls, folder: Path, settings: dict[str, Any], policy: dict[str, Any]) -> Self:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.artifacts import CACHE, ArtifactStore
 from consilium_chain.errors import ChainError, KeystoreError, Refused, TransactionRejected, name_of
 from consilium_chain.journal import emit, hint
 from consilium_chain.keystore import read_private_file, write_private_file
@@ -104,7 +104,7 @@ class HospitalNode:
         self.audit = AuditLog(settings.home / AUDIT_FILE)
         self.ledger: Ledger = settings.connect()
         self.ledger.connection.witness = self.audit
-        self.store = ArtifactStore(settings.artifacts)
+        self.store = ArtifactStore(settings.artifacts, settings.home / CACHE)
         self.task: JoinedTask = load_task(self.ledger, self.store, settings.task)
         self.policy: Policy = self.consent()
         self.examples, self.own_test = self._split(self.read_data())

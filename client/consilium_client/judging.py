@@ -12,7 +12,7 @@ import traceback
 from contextlib import suppress
 from dataclasses import dataclass
 
-from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.artifacts import CACHE, ArtifactStore
 from consilium_chain.errors import ChainUnreachable, Refused, TransactionRejected, name_of
 from consilium_chain.journal import about, emit
 from consilium_chain.ledger import Ledger
@@ -76,7 +76,7 @@ class Voter:
     def __init__(self, home: VoterHome, kind: type[VoterNode] = VoterNode) -> None:
         self.home, self._kind = home, kind
         self.ledger: Ledger = home.settings.connect()
-        self.store = ArtifactStore(home.settings.artifacts)
+        self.store = ArtifactStore(home.settings.artifacts, home.folder / CACHE)
         self._judges: dict[int, _Judge] = {}
         self._aside: dict[int, _Aside] = {}
         self._seen = 0  # so many tasks, from the first on

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from consilium_chain.accusations import find_culprits
-from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.artifacts import CACHE, ArtifactStore
 from consilium_chain.errors import (
     ArtifactCorrupt,
     ArtifactMissing,
@@ -75,7 +75,7 @@ class VoterNode:
             raise ValueError("a voter needs an account")
         self.key = voter_key(self.ledger.connection.account)
         self.public_key = public_key(self.key)
-        self.store = ArtifactStore(settings.artifacts)
+        self.store = ArtifactStore(settings.artifacts, settings.home / CACHE)
         self._fingerprints: tuple[bytes, ...] = ()  # of the models that the latest scores are of
         self._settled = SettledRounds(ledger, settings.task)
         self._acted: set[tuple[int, Phase]] = set()

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from consilium_chain.accusations import find_culprits
-from consilium_chain.artifacts import CHECK_BITS, ArtifactStore
+from consilium_chain.artifacts import CACHE, CHECK_BITS, ArtifactStore
 from consilium_chain.cell_proofs import CellProver
 from consilium_chain.dealings import masked_cohort, read_dealings
 from consilium_chain.errors import RandomnessUnavailable, Refused, SpecMismatch
@@ -69,7 +69,7 @@ class Aggregator:
     def __init__(self, settings: AggregatorSettings) -> None:
         self.settings = settings
         self.ledger: Ledger = settings.connect()
-        self.store = ArtifactStore(settings.artifacts)
+        self.store = ArtifactStore(settings.artifacts, settings.home / CACHE)
         self.number = settings.task
         self.params = self.ledger.params(self.number)
         self.spec = parse_task_spec(self.store.get_file(self.params.spec_hash))

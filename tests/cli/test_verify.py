@@ -425,7 +425,7 @@ def name(case: Accused, hospitals: Sequence[int], voter: type[VoterNode]) -> Non
 @played_once
 def test_who_broke_a_sum_is_recomputed_and_told_in_words(testified: Accused, tmp_path: Path) -> None:
     chain, task = testified.round.chain, str(testified.round.task)
-    folder = testified.round.settings[0].artifacts
+    folder = testified.round.settings[0].artifacts[0]
     liar = testified.nodes[LIAR].ledger.address
     with chain.undone():
         name(testified, [LIAR], VoterNode)

@@ -46,9 +46,26 @@ def test_a_home_is_its_owners_alone_and_names_files_below_itself(home: HospitalH
     assert again == home
     assert again.settings.data == home.folder / "rows.csv"
     assert again.settings.keystore == home.folder / "key.json"
-    assert again.settings.artifacts == Path("/store")
+    assert again.settings.artifacts == (Path("/store"),)
     assert again.policy() == Policy.model_validate(POLICY)
     assert [stat.S_IMODE(path.stat().st_mode) for path in (home.folder, home.folder / "node.toml")] == [0o700, 0o600]
+
+
+def test_places_of_artifacts_are_folders_below_the_home_and_urls(home: HospitalHome) -> None:
+    path = home.folder / "node.toml"
+    places = '["copies", "https://mirror.example/a/", "file:///srv/artifacts"]'
+    path.write_text(path.read_text().replace('"/store"', places))
+    expected = (home.folder / "copies", "https://mirror.example/a", Path("/srv/artifacts"))
+    again = HospitalHome.open(home.folder)
+    assert again.settings.artifacts == expected
+    again.approve(7, APPROVAL, b"")
+    assert again.node_settings(7, APPROVAL.place).artifacts == expected
+    for nonsense in ("[]", "7", '"ftp://mirror.example"', '["copies", "https://user:hush@mirror.example"]'):
+        path.write_text(path.read_text().replace(places, nonsense))
+        with pytest.raises(ConfigInvalid, match="artifacts") as refused:
+            HospitalHome.open(home.folder)
+        assert "hush" not in str(refused.value)
+        places = nonsense
 
 
 def test_a_moved_home_is_the_same_home(home: HospitalHome) -> None:

@@ -176,7 +176,7 @@ def test_nobody_uploads_without_every_dealing(make: Make) -> None:
     round_ = make(3)
     nodes = [round_.node(index) for index in range(3)]
     signed = [round_.signed(node) for node in nodes]
-    (round_.settings[0].artifacts / f"file-{signed[1].dealing.hex()}").unlink()
+    (round_.settings[0].artifacts[0] / f"file-{signed[1].dealing.hex()}").unlink()
     round_.relay(*signed)
     for node in nodes:
         with pytest.raises(ArtifactMissing):
@@ -187,7 +187,7 @@ def test_a_hospital_that_commits_on_its_own_deals_on_chain(make: Make) -> None:
     round_ = make(3)
     nodes = [round_.node(index) for index in range(3)]
     signed = [round_.signed(node) for node in nodes]
-    (round_.settings[0].artifacts / f"file-{signed[0].dealing.hex()}").unlink()
+    (round_.settings[0].artifacts[0] / f"file-{signed[0].dealing.hex()}").unlink()
     round_.set_ether(nodes[0], 10**18)
     round_.chain.pass_time(WINDOW // 2)
     round_.look(nodes[0])

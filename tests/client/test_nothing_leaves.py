@@ -558,7 +558,7 @@ def test_exports_hold_against_the_chain(scene: Scene, tmp_path: Path) -> None:
 
     for bed in scene.beds:
         settings, account = bed.node.settings, bed.node.ledger.connection.signer
-        named = {"chain_url": settings.chain_url, "artifacts": str(settings.artifacts), "data": str(settings.data)}
+        named = {"chain_url": settings.chain_url, "artifacts": str(settings.artifacts[0]), "data": str(settings.data)}
         (settings.home / "node.toml").write_text(tomli_w.dumps(named))
         arguments = ["--home", str(settings.home), "--output", str(file)]
         made = CliRunner().invoke(app, ["hospital", "export-audit", *arguments])

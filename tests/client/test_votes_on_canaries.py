@@ -9,7 +9,7 @@ from typing import cast
 
 import numpy as np
 import pytest
-from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, RecordIncomplete
+from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, RecordIncomplete, StoreMissing
 from consilium_chain.ledger import Ledger
 from consilium_chain.task_spec import Metric
 from consilium_chain.views import DOES_NOT_MATCH, INVALID_SCORE, Phase, TaskState, ballot_size
@@ -362,7 +362,7 @@ def test_voter_accuses_nobody_of_its_own_store(voter: MakeVoter) -> None:
     file = blob_file(record, 1, 0)
     file.unlink()
     file.mkdir()
-    with pytest.raises(IsADirectoryError):
+    with pytest.raises(StoreMissing, match="Is a directory"):
         judged(record, node, 1)
     assert record.clock == WINDOW // 2
 

@@ -361,6 +361,12 @@ def store(change: Callable[[Path], object]) -> Callable[[World], list[str]]:
     return break_
 
 
+def elsewhere(world: World, place: str) -> list[str]:
+    """The store is there alone."""
+    world.change("home/node.toml", r'artifacts = ".*"', f'artifacts = "{place}"')
+    return world.hospital("show", world.stage.tasks["table"])
+
+
 def book(**values: Any) -> Callable[[World], list[str]]:
     def break_(world: World) -> list[str]:
         path = world.home / "deployment.json"
@@ -585,6 +591,9 @@ AREAS: dict[str, list[Case]] = {
     ],
     "Tasks": [
         Case("the artifact store is not there", store(lambda file: shutil.rmtree(file.parent))),
+        Case("it is at a URL whose package is missing", lambda w: elsewhere(w, "ipfs://bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi")),
+        Case("nobody answers at its URL", lambda w: elsewhere(w, f"http://127.0.0.1:{free_port()}/key")),
+        Case("its URL has a password", lambda w: elsewhere(w, "https://me:secret@mirror.example")),
         Case("there is no task of the number", lambda w: w.hospital("show", 999_999)),
         Case("its file is not in the store", store(Path.unlink)),
         Case("its file in the store was altered", store(lambda f: f.write_text("name = ''"))),

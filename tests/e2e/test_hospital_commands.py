@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from consilium_chain.views import Role
 from consilium_client.home import HospitalHome
 from consilium_server.certificates import ensure_certificates
 from eth_account.signers.local import LocalAccount
+from file_server import FileServer
 from task_files import DATA
 
 TASK = f'name = "who will fall ill"\n{DATA}\n[model]\nname = "logistic"\n'
@@ -47,10 +48,11 @@ class World:
     def say(self, command: str, *arguments: str) -> tuple[int, str]:
         return self.consilium("hospital", command, *arguments, "--home", str(self.home))
 
-    def init(self, *more: str, operator: str | None = None) -> tuple[int, str]:
+    def init(self, *more: str, operator: str | None = None, artifacts: Sequence[object] = ()) -> tuple[int, str]:
+        places = [word for place in artifacts or [self.folder / "artifacts"] for word in ("--artifacts", str(place))]
         return self.say(
             "init", "--chain-url", self.chain.node.url, "--address-book", str(self.folder / "book.json"),
-            "--artifacts", str(self.folder / "artifacts"), "--data", str(self.folder / "rows.csv"),
+            *places, "--data", str(self.folder / "rows.csv"),
             "--keystore", str(self.folder / "key.json"), "--password-file", str(self.folder / "password"),
             "--operator", operator or self.chain.treasury.address, *more,
         )  # fmt: skip
@@ -174,11 +176,29 @@ def test_a_table_that_does_not_fit_gets_no_question(world: World) -> None:
     assert (world.index(), HospitalHome.open(world.home).approved_tasks()) == (None, [])
 
 
+def test_a_home_with_an_own_folder_and_mirrors(world: World) -> None:
+    source, own = world.folder / "artifacts", world.folder / "own"
+    gone = f"http://127.0.0.1:{free_port()}"
+    with FileServer(source) as mirror:
+        done(
+            world.init(artifacts=[own, f"{gone}/hush", mirror.url]),
+            "ok artifact store 0 artifacts in", f"to do artifact store {gone}/…: ", f"{mirror.url[:-10]}/… answers",
+        )  # fmt: skip
+        mirror.asked.clear()
+        for _ in range(2):
+            code, said = world.say("show", str(world.task))
+            assert (code, "who will fall ill" in said, "hush" in said) == (0, True, False)
+        (file,) = source.iterdir()
+        assert mirror.asked == {file.name: 1}
+        assert (own / file.name).read_bytes() == file.read_bytes()
+
+
 def test_init_asks_nobody_where_nobody_is_and_writes_nothing_then(world: World) -> None:
     refused(world.say("init"), "address book .consilium/local.json does not exist")
     book = ("--address-book", str(world.folder / "book.json"))
     refused(world.say("init", *book), "--artifacts", "nobody can be asked", code=2)
     refused(world.init("--data", "/nowhere/rows.csv"), "/nowhere/rows.csv does not exist", code=2)
+    refused(world.init(artifacts=["https://key:hush@mirror.example"]), "credentials", code=2)
     refused(world.init("--hours", "at night"), "19:00-07:00")
     refused(world.init("--sponsor-url", "http://sponsor.example"), "https://", code=2)
     refused(world.init("--password-file", str(world.folder / "none")), "none does not exist")

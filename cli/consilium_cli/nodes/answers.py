@@ -6,14 +6,18 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.connection import Connection
 from consilium_chain.deployment import Deployment
-from consilium_chain.errors import ChainError
+from consilium_chain.errors import ChainError, MirrorUnsupported
 from consilium_chain.keystore import address_of
 from consilium_chain.ledger import Ledger
+from consilium_chain.places import Place, show_place
 from consilium_chain.units import ether, tokens
 from consilium_chain.views import Role
 from consilium_client.config import HomeSettings, HospitalHomeSettings, SponsoredSettings
@@ -120,17 +124,37 @@ def _sponsor_of(settings: HomeSettings) -> SponsoredSettings | None:
 
 
 def _store_and_sponsor(settings: HomeSettings) -> list[Answer]:
-    found = [_tried("artifact store", lambda: _store(settings))]
+    found = _stores(settings)
     if (sponsor := _sponsor_of(settings)) is not None:
         found.append(_tried("sponsor", lambda: _sponsor(sponsor)))
     return found
 
 
-def _store(settings: HomeSettings) -> str:
+def _stores(settings: HomeSettings) -> list[Answer]:
+    """A mirror that does not answer keeps no node from its work as long as another place does."""
+    what = "artifact store"
     try:
-        return f"{sum(1 for _ in settings.artifacts.iterdir())} artifacts in {settings.artifacts}"
+        silent = ArtifactStore(settings.artifacts).unreachable()
+    except MirrorUnsupported as error:
+        return [Answer(what, Result.NO, str(error))]
+    failed = Result.TO_DO if None in silent else Result.NO
+    found = []
+    for place, why in zip(settings.artifacts, silent, strict=True):
+        shown = show_place(place)
+        if why is not None:
+            found.append(Answer(what, failed, f"{shown}: {why}; name another in node.toml"))
+        else:
+            found.append(_tried(what, partial(_words_of, place)))
+    return found
+
+
+def _words_of(place: Place) -> str:
+    if not isinstance(place, Path):
+        return f"{show_place(place)} answers"
+    try:
+        return f"{sum(1 for _ in place.iterdir())} artifacts in {place}"
     except OSError as error:
-        raise _Unanswered(f"{settings.artifacts}: {error.strerror}; name a folder in node.toml") from error
+        raise _Unanswered(f"{place}: {error.strerror}; name another in node.toml") from error
 
 
 def _sponsor(sponsor: SponsoredSettings) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from click import get_current_context
 from consilium_chain.journal import told_to
 from consilium_chain.units import ether, tokens
 from rich.console import Console
@@ -80,6 +81,10 @@ WORDS: dict[str, Callable[[Fields], str]] = {
     "chain-unreachable": lambda f: f"[yellow]the chain node does not answer; tries again in {f['wait_s']} s[/yellow]",
     "superlink-unreachable": lambda f: f"[yellow]the aggregator's SuperLink {f['superlink']}: {f['why']}[/yellow]",
     "superlink-reached": lambda f: f"the aggregator's SuperLink {f['superlink']} answers again",
+    "place-failed": lambda f: (
+        f"[yellow]{f['artifacts']} artifact(s) not from {f['place']}: {f['error']}; another place has them[/yellow]"
+    ),
+    "not-kept": lambda f: f"[yellow]what mirrors gave cannot be kept in {f['place']}: {f['error']}[/yellow]",
     "round-failed": lambda f: f"[red]round {f['round']} failed here: {WAYS_OUT.get(f['error'], f['error'])}[/red]",
     "refused": lambda f: f"[yellow]the contract refused {f['call']}: {f['error']}[/yellow]",
     "left": lambda f: f"the task has ended; this account holds {tokens(int(f['balance']))} tokens",
@@ -113,6 +118,13 @@ def sentence(event: str, fields: Fields) -> str:
 def told(waiting: Waiting) -> contextlib.AbstractContextManager[None]:
     """Within, what a node tells is told to whoever sits here, or to whatever reads its standard output."""
     return _on_terminal(waiting) if sys.stdout.isatty() else contextlib.nullcontext()
+
+
+def tell_aside() -> None:
+    """Until the command ends, what is told goes to standard error: standard output is what was asked for."""
+    if (context := get_current_context(silent=True)) is not None:
+        console = Console(stderr=True, highlight=False)
+        context.with_resource(told_to(lambda event, fields: console.print(sentence(event, fields))))
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Self, TypeVar
 
-from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.artifacts import CACHE, ArtifactStore
 from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, SpecInvalid, SpecMismatch
 from consilium_chain.keystore import address_of
 from consilium_chain.ledger import Ledger
@@ -15,6 +15,7 @@ from consilium_client.home import Home
 from consilium_client.task import JoinedTask, load_task
 
 from consilium_cli.nodes.answers import reader
+from consilium_cli.nodes.live import tell_aside
 
 UNREADABLE = (ArtifactMissing, ArtifactCorrupt, SpecInvalid, SpecMismatch)
 HomeType = TypeVar("HomeType", bound=Home[Any, Any])
@@ -30,8 +31,9 @@ class HomeVisit(Generic[HomeType]):
 
     @classmethod
     def to(cls, home: HomeType) -> Self:
-        """Raises DeploymentInvalid, ChainUnreachable."""
-        return cls(home, reader(home.settings), ArtifactStore(home.settings.artifacts))
+        """Raises DeploymentInvalid, ChainUnreachable, MirrorUnsupported."""
+        tell_aside()
+        return cls(home, reader(home.settings), ArtifactStore(home.settings.artifacts, home.folder / CACHE))
 
     @property
     def account(self) -> str:

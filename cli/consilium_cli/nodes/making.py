@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 
 import typer
 from consilium_chain.deployment import Deployment
-from consilium_chain.errors import KeystoreError
+from consilium_chain.errors import ConfigInvalid, KeystoreError
 from consilium_chain.keystore import open_keystore, read_private_file, write_keystore, write_private_file
+from consilium_chain.places import parse_places
 from consilium_client.consent import ANY, TaskPolicy
 from consilium_client.errors import HomeTaken, PolicyInvalid
 from consilium_client.home import SETTINGS_FILE, Home
@@ -30,7 +31,7 @@ class Given:
 
     chain_url: str | None
     address_book: Path | None
-    artifacts: Path | None
+    artifacts: list[str] | None
     data: Path | None
     mapping: Path | None
     keystore: Path | None
@@ -52,12 +53,25 @@ def ask_settings(given: Given, table: str) -> tuple[Path, dict[str, Any]]:
     chain_url = ask(given.chain_url, "Chain node (HTTP URL)", "--chain-url", LOCAL_CHAIN)
     book = Path(ask(given.address_book, "The contracts' address book", "--address-book", ".consilium/local.json"))
     Deployment.read(book)
-    artifacts = existing(ask(given.artifacts, "Folder of the artifact store", "--artifacts"), "--artifacts")
+    artifacts = _places(given.artifacts or [ask(None, "Artifact store (folder or URL)", "--artifacts")])
     data = existing(ask(given.data, table, "--data"), "--data")
-    settings: dict[str, Any] = {"chain_url": chain_url, "artifacts": str(artifacts), "data": str(data)}
+    settings: dict[str, Any] = {"chain_url": chain_url, "artifacts": artifacts, "data": str(data)}
     if given.mapping is not None:
         settings["mapping"] = str(existing(str(given.mapping), "--mapping"))
     return book, settings
+
+
+def _places(given: list[str]) -> str | list[str]:
+    """As node.toml has them. A folder has to be there, but for one that mirrors will fill."""
+    try:
+        places = parse_places(given)
+    except ConfigInvalid as error:
+        raise typer.BadParameter(str(error), param_hint="--artifacts") from None
+    paths = [str(place.expanduser().absolute()) if isinstance(place, Path) else place for place in places]
+    for path, place in list(zip(paths, places, strict=True))[len(places) > 1 :]:
+        if isinstance(place, Path):
+            existing(path, "--artifacts")
+    return paths[0] if len(paths) == 1 else paths
 
 
 def write_home(
@@ -68,6 +82,9 @@ def write_home(
     address = _key(folder, given, settings)
     shutil.copyfile(book, folder / "deployment.json")
     made = kind.create(folder, settings, policy)
+    own, *mirrors = made.settings.artifacts
+    if mirrors and isinstance(own, Path):
+        own.mkdir(parents=True, exist_ok=True)
     typer.echo(
         f"\naccount {address}\nkey     {made.settings.keystore}, encrypted; keep a copy of it and of its password"
     )

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from consilium_cli.artifacts import open_artifacts
 from consilium_cli.options import LOCAL_ADDRESS_BOOK, LOCAL_RPC, AddressBookOption, ArtifactsOption, RpcOption
 
 
@@ -24,7 +25,6 @@ def verify_command(
 
     ROUND is by default the last one settled, 0 the statistics. Ends with 1 if anything fails.
     """
-    from consilium_chain.artifacts import ArtifactStore
     from consilium_chain.connection import Connection
     from consilium_chain.deployment import Deployment
     from consilium_chain.ledger import Ledger
@@ -34,7 +34,7 @@ def verify_command(
 
     deployment = Deployment.read(address_book)
     ledger = Ledger(Connection(rpc), deployment)
-    report = audit(ledger, ArtifactStore(artifacts), task, last_settled(ledger, task) if round_ is None else round_)
+    report = audit(ledger, open_artifacts(artifacts), task, last_settled(ledger, task) if round_ is None else round_)
     if as_json:
         typer.echo(report.model_dump_json(indent=2))
     else:

@@ -1,0 +1,181 @@
+"""`consilium artifacts`: copies of a task's public record, made and checked by whoever keeps one.
+
+Parsed before anything heavy is imported.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from consilium_cli.options import LOCAL_ADDRESS_BOOK, LOCAL_RPC, AddressBookOption, RpcOption
+
+if TYPE_CHECKING:
+    from consilium_chain.artifacts import ArtifactStore
+    from consilium_chain.places import Place
+
+app = typer.Typer(help="Copies of what tasks publish: made, and checked.", no_args_is_help=True)
+
+_TOGETHER = 64  # blobs read and checked at once: as much as keeps memory small
+_Read = TypeVar("_Read")
+_NAME = re.compile(r"(file|blob)-([0-9a-f]{64})")
+
+
+def open_artifacts(given: Sequence[str]) -> ArtifactStore:
+    """Of `--artifacts`, to read from; what goes wrong with a mirror is told on standard error.
+
+    Raises MirrorUnsupported, and what a wrong flag does.
+    """
+    from consilium_chain.artifacts import ArtifactStore
+
+    from consilium_cli.nodes.live import tell_aside
+
+    tell_aside()
+    places = _places(given, "--artifacts")
+    for place in places:
+        if isinstance(place, Path) and not place.is_dir():
+            raise typer.BadParameter(f"{place} is no folder", param_hint="--artifacts")
+    return ArtifactStore(places)
+
+
+@app.command("fetch")
+def fetch_command(
+    task: Annotated[int, typer.Argument(min=1, help="number of the task")],
+    *,
+    sources: Annotated[
+        list[str], typer.Option("--from", help="folder or URL to fetch from; may be given more than once")
+    ],
+    to: Annotated[Path, typer.Option(help="folder for the copy; what is in it already is not fetched")],
+    rpc: RpcOption = LOCAL_RPC,
+    address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
+) -> None:
+    """Copies all that the chain names of a task, checked. Run again, it goes on. Ends with 1 if anything is missing."""
+    from consilium_chain.artifacts import ArtifactStore
+    from consilium_chain.connection import Connection
+    from consilium_chain.deployment import Deployment
+    from consilium_chain.errors import StoreUnwritable
+    from consilium_chain.ledger import Ledger
+    from consilium_chain.public_record import artifacts_of, shown_uploads
+
+    from consilium_cli.nodes.live import tell_aside
+
+    tell_aside()
+    copy = _Reading(ArtifactStore([to, *_places(sources, "--from")]))
+    named = artifacts_of(Ledger(Connection(rpc), Deployment.read(address_book)), task)
+    try:
+        to.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreUnwritable(str(to), error.strerror or type(error).__name__) from error
+    files = dict.fromkeys(named.files)
+    with _progress() as tell:
+        for digest in named.files:
+            found = copy.file(digest)
+            if found is not None and digest in named.evidence:
+                files |= dict.fromkeys(shown_uploads(found))
+            tell(copy.sound, len(files) + len(named.blobs))
+        for digest in list(files)[len(named.files) :]:
+            copy.file(digest)
+            tell(copy.sound, len(files) + len(named.blobs))
+        for batch in _batches(named.blobs):
+            copy.blobs(batch)
+            tell(copy.sound, len(files) + len(named.blobs))
+    if copy.store.not_kept is not None:
+        raise copy.store.not_kept
+    _conclude(f"{copy.sound} of {len(files) + len(named.blobs)} artifacts of task {task} are in {to}", copy.faults)
+
+
+@app.command("check")
+def check_command(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", exists=True, file_okay=False)],
+) -> None:
+    """Checks every artifact in folders against its name. Ends with 1 if one is not what it says."""
+    from consilium_chain.artifacts import ArtifactStore
+
+    faults: list[str] = []
+    sound = 0
+    for folder in folders:
+        copy = _Reading(ArtifactStore(folder))
+        names = sorted(match.groups() for path in folder.iterdir() if (match := _NAME.fullmatch(path.name)))
+        for kind, digest in names:
+            if kind == "file":
+                copy.file(bytes.fromhex(digest))
+        for batch in _batches([bytes.fromhex(digest) for kind, digest in names if kind == "blob"]):
+            copy.blobs(batch)
+        sound, faults = sound + copy.sound, faults + copy.faults
+    _conclude(f"{sound} of {sound + len(faults)} artifacts are what their names say", faults)
+
+
+class _Reading:
+    """Reads a store's artifacts, counts those that are `sound`, and says in `faults` what is wrong with the others."""
+
+    def __init__(self, store: ArtifactStore) -> None:
+        self.store, self.sound = store, 0
+        self.faults: list[str] = []
+
+    def file(self, digest: bytes) -> bytes | None:
+        """Raises StoreMissing where no place answers at all: then there is no use in going on."""
+        return self._try(lambda: self.store.get_file(digest), self.faults)
+
+    def blobs(self, digests: Sequence[bytes]) -> None:
+        """Together; where not all can be read, each is looked at alone. Raises as `file` does."""
+        if self._try(lambda: self.store.get_blobs(digests), [], len(digests)) is None:
+            for digest in digests:
+                self._try(partial(self.store.get_blobs, [digest]), self.faults)
+
+    def _try(self, read: Callable[[], _Read], faults: list[str], count: int = 1) -> _Read | None:
+        from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, StoreMissing
+
+        try:
+            found = read()
+        except (ArtifactCorrupt, ArtifactMissing, StoreMissing) as error:
+            if isinstance(error, StoreMissing):
+                own, *mirrors = self.store.unreachable()
+                if None not in (mirrors or [own]):
+                    raise
+            faults.append(f"{type(error).__name__}: {error}")
+            return None
+        self.sound += count
+        return found
+
+
+def _places(given: Sequence[str], flag: str) -> tuple[Place, ...]:
+    from consilium_chain.errors import ConfigInvalid
+    from consilium_chain.places import parse_places
+
+    try:
+        return parse_places(given)
+    except ConfigInvalid as error:
+        raise typer.BadParameter(str(error), param_hint=flag) from None
+
+
+def _batches(blobs: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    return (blobs[start : start + _TOGETHER] for start in range(0, len(blobs), _TOGETHER))
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None]]:
+    """A bar on a terminal; nothing else needs one."""
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn, Progress
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda done, of: None
+        return
+    with Progress(*Progress.get_default_columns(), MofNCompleteColumn(), console=console) as progress:
+        bar = progress.add_task("artifacts")
+        yield lambda done, of: progress.update(bar, completed=done, total=of)
+
+
+def _conclude(words: str, faults: Sequence[str]) -> None:
+    for fault in faults:
+        typer.secho(fault, fg=typer.colors.RED, err=True)
+    typer.echo(words)
+    if faults:
+        raise typer.Exit(1)
