@@ -142,6 +142,11 @@ class Ledger:
     def total_refundable(self, block: int | None = None) -> int:
         return int(self._read("totalClaimable", block=block))
 
+    def proposals(self, operator: str, spec_hash: bytes) -> list[int]:
+        """The tasks that an account has proposed by a file of this hash, ascending."""
+        proposed = self._events_of_task("TaskProposed", operator=operator)
+        return sorted(event.values["taskId"] for event in proposed if bytes(event.values["specHash"]) == spec_hash)
+
     def task_count(self, block: int | None = None) -> int:
         return int(self._read("taskCount", block=block))
 
@@ -462,6 +467,10 @@ class Ledger:
     def beacon_ready(self, request: int) -> bool:
         """A round's request is 0 where nothing is waited for."""
         return request == 0 or self._beacon.ready(request)
+
+    def beacon_wait(self, block_seconds: float) -> float:
+        """Seconds until a random value is there that was asked for, about."""
+        return self._beacon.wait(block_seconds)
 
     def form_cohorts(self, task: int, request: int) -> Receipt:
         """`request` is the round's, 0 where the value that drew the last seats deals the cohorts."""

@@ -17,12 +17,16 @@ from rich.markup import escape
 Fields = Mapping[str, Any]
 
 
+Words = Mapping[str, Callable[[Fields], str]]
+
+
 @dataclass(frozen=True)
 class Waiting:
-    """What the spinner says: at first, and after an event."""
+    """What the spinner says: at first, and after an event; and events' words, where they are not a node's."""
 
     first: str
     after: Mapping[str, str] = field(default_factory=dict)
+    words: Words | None = None
 
 
 HOSPITAL = Waiting(
@@ -52,7 +56,7 @@ def _settled(f: Fields) -> str:
     return words + (f", [red]slashed {tokens(int(f['slash']))}[/red]" if int(f["slash"]) else "")
 
 
-WORDS: dict[str, Callable[[Fields], str]] = {
+WORDS: Words = {
     "joined": lambda f: f"joined as {f['role']} {f['index']} with {f['rows']} rows",
     "in-task": lambda f: f"goes on as voter {f['index']}",
     "watching": lambda f: f"watches all tasks, {f['tasks']} so far; judges {f['judged']} of them",
@@ -92,16 +96,16 @@ def worth(f: Fields) -> str:
 UNPAID = ("not-committed", "not-resumed", "not-testified", "not-voted", "not-claimed")
 
 
-def sentence(event: str, fields: Fields) -> str:
+def sentence(event: str, fields: Fields, words: Words = WORDS) -> str:
     """Markup. What is not known here is shown as it is."""
     fields = {name: escape(value) if isinstance(value, str) else value for name, value in fields.items()}
     if "task" in fields:  # of a process that is in several
-        return f"task {fields.pop('task')}: {sentence(event, fields)}"
+        return f"task {fields.pop('task')}: {sentence(event, fields, words)}"
     if event in UNPAID:
         wei = ether(int(fields["wei"]))
         return f"[red]{event}: {fields['call']} could not be paid for ({fields['error']}); {wei} ether are left[/red]"
-    if event in WORDS:
-        return WORDS[event](fields)
+    if event in words:
+        return words[event](fields)
     return f"{event} {', '.join(f'{name} {value}' for name, value in fields.items())}".strip()
 
 
@@ -120,7 +124,7 @@ def _on_terminal(waiting: Waiting) -> Iterator[None]:
             console.print(f"[dim]{datetime.datetime.now():%H:%M:%S}[/dim]  {said}")
 
         def tell(event: str, fields: Mapping[str, object]) -> None:
-            print_line(sentence(event, fields))
+            print_line(sentence(event, fields, waiting.words or WORDS))
             if event in waiting.after:
                 status.update(waiting.after[event])
 
