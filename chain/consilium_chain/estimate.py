@@ -1,9 +1,10 @@
 """What a task would cost and take, and what of its terms to think over: from the task file and the chain's prices.
 
-Pure. Gas figures are measured ones of whole transactions: `chain/contracts/snapshots/*.json`, and for calls that have no
-snapshot the largest that `bench/results/gas.json` has. They are of a task in which everybody takes part, with as many
-hospitals and voters as may join; hospitals sign their commits and the aggregator sends them. What settling takes is the
-contract's own bound (`task_spec.settle_gas`). Estimates are meant to lie above what is paid, by less than half of it.
+Pure. Gas figures are measured ones of whole transactions: `chain/contracts/snapshots/*.json`, and for calls that have
+no snapshot the largest that `bench/results/gas.json` has. They are of a task in which everybody takes part, with as
+many hospitals and voters as may join; hospitals sign their commits and the aggregator sends them. What settling takes is
+the contract's own bound (`task_spec.settle_gas`). Estimates are meant to lie above what is paid, by less than its
+double (tests/chain/test_estimate.py).
 """
 
 from __future__ import annotations
@@ -257,7 +258,8 @@ def _concerns(spec: TaskSpec, chain: ChainTerms | None) -> Iterator[Concern]:
     yield from _of_money(spec)
     if spec.update.publication == "blobs" and chain is not None and not chain.takes_blobs:
         yield Concern(
-            Rule.NO_BLOBS, 'this chain takes no blob transactions: write publication = "digests", or it cannot be proposed'
+            Rule.NO_BLOBS,
+            'it takes no blob transactions: write publication = "digests", or it cannot be proposed',
         )
     if chain is not None:
         yield from _of_windows(spec, chain)
@@ -280,7 +282,7 @@ def _of_updates(spec: TaskSpec) -> Iterator[Concern]:
     if privacy is not None and privacy.delta > HIGH_DELTA:
         yield Concern(
             Rule.HIGH_DELTA,
-            f"delta {privacy.delta:g} lets one row in {1 / privacy.delta:,.0f} go unprotected: keep it below one in all rows",
+            f"delta {privacy.delta:g} leaves one row in {1 / privacy.delta:,.0f} unprotected: keep it below one in all rows",
         )
     if update.publication == "digests":
         yield Concern(
@@ -319,7 +321,9 @@ def _of_committees(spec: TaskSpec) -> Iterator[Concern]:
             f" and {judging.seats} seat(s) have nobody to outvote it",
         )
     if money.not_revealed_slash_bps == 0:
-        yield Concern(Rule.SILENCE_FREE, "not_revealed_slash_bps is 0: a seated voter may drop a ballot that it regrets")
+        yield Concern(
+            Rule.SILENCE_FREE, "not_revealed_slash_bps is 0: a seated voter may drop a ballot that it regrets"
+        )
 
 
 def _of_money(spec: TaskSpec) -> Iterator[Concern]:
@@ -336,7 +340,7 @@ def _of_money(spec: TaskSpec) -> Iterator[Concern]:
         if money.pool and bond * TOKEN > earns:
             yield Concern(
                 Rule.BONDS_ABOVE_PAY,
-                f"a {who} locks {bond:,} tokens to earn {earns / TOKEN:,.2f} at most in the whole task, if all earn alike",
+                f"a {who} locks {bond:,} tokens to earn {earns / TOKEN:,.2f} in the whole task, if all earn alike",
             )
 
 
@@ -352,5 +356,5 @@ def _of_windows(spec: TaskSpec, chain: ChainTerms) -> Iterator[Concern]:
         if window < seconds:
             yield Concern(
                 Rule.SHORT_WINDOW,
-                f"{name} = {window} s, and with a block every {chain.block_seconds:g} s it needs {math.ceil(seconds)} s",
+                f"{name} = {window} s, and with {chain.block_seconds:g} s from block to block it needs {math.ceil(seconds)}",
             )

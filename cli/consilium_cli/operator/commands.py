@@ -97,9 +97,9 @@ def download_model(
     ] = False,
 ) -> None:
     """Derives a task's model from chain and artifacts, checks each round as `consilium verify` does, and writes it."""
-    from consilium_cli.operator import downloading
+    from consilium_cli.operator.downloading import download
 
-    downloading.download(task, output, artifacts, rpc, address_book, unverified)
+    download(task, output, artifacts, rpc, address_book, unverified)
 
 
 @app.command("serve-model")
@@ -108,6 +108,6 @@ def serve_model(
     port: Annotated[int, typer.Option(min=1, max=65_535, help="port on loopback")] = PORT,
 ) -> None:
     """Answers with the model's probabilities for rows that are posted to it, on this machine alone, until Ctrl-C."""
-    from consilium_cli.operator import serving
+    from consilium_cli.operator.serving import serve
 
-    serving.serve(folder, port)
+    serve(folder, port)

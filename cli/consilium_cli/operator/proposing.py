@@ -72,7 +72,9 @@ def propose(
     _show_account(ledger, params, found)
     agreed = _same_again(ledger, params, said) or said.yes
     _require_funds(ledger, params)
-    if not agreed and not (sys.stdin.isatty() and typer.confirm(f"\nPropose it, and pay {tokens(params.pool)} tokens?")):
+    if not agreed and not (
+        sys.stdin.isatty() and typer.confirm(f"\nPropose it, and pay {tokens(params.pool)} tokens?")
+    ):
         raise ProposalNotConfirmed
     ArtifactStore(artifacts).put_file(raw)
     before = ledger.connection.ether()

@@ -129,7 +129,8 @@ def _plain(event: str, name: str, value: Any) -> object:
 
 def _phase(f: Fields) -> str:
     words = {
-        "JOINING": "open to join", "FORMING": "the beacon deals the cohorts", "COMMITTING": "hospitals train and commit",
+        "JOINING": "open to join", "FORMING": "the beacon deals the cohorts",
+        "COMMITTING": "hospitals train and commit",
         "UPLOADING": "hospitals hand over their updates", "PUBLISHING": "the aggregator publishes the sums",
         "BLAMING": "hospitals testify why a cohort has no sum", "DRAWING": "the beacon draws the seats",
         "SCORING": "the committee judges", "REVEALING": "the committee reveals",
@@ -203,9 +204,7 @@ EVENTS: Words = {
     "seats-drawn": _of("the seats are drawn"),
     "scores-committed": _of("{voter} has a seat, and committed to its scores"),
     "voter-stood-down": _of("{voter} has no seat"),
-    "scores-revealed": lambda f: (
-        f"round {f['round']}: {f['voter']} revealed {', '.join(map(_score, f['scores']))}"
-    ),
+    "scores-revealed": lambda f: f"round {f['round']}: {f['voter']} revealed {', '.join(map(_score, f['scores']))}",
     "round-settled": lambda f: (
         f"[bold green]round {f['round']} is settled[/bold green]: {_medians(f, 'acceptedCohorts')}"
     ),
@@ -216,7 +215,9 @@ EVENTS: Words = {
         f" ({_spaced(f['reason'])})"
     ),
     "bounty-paid": lambda f: f"round {f['round']}: {f['account']} moved it on, for {tokens(int(f['amount']))} tokens",
-    "task-ended": lambda f: f"[bold]the task has ended[/bold]; {tokens(int(f['refund']))} tokens go back to its operator",
+    "task-ended": lambda f: (
+        f"[bold]the task has ended[/bold]; {tokens(int(f['refund']))} tokens go back to its operator"
+    ),
     "bond-released": lambda f: f"the bond of {f['account']} is free",
     "chain-unreachable": lambda f: f"[yellow]the chain node does not answer; tries again in {f['wait_s']} s[/yellow]",
     "status": _status,

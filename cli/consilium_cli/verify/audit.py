@@ -34,9 +34,7 @@ def last_settled(ledger: Ledger, task: int) -> int:
     raise RecordIncomplete(f"no round of task {task} is settled yet: there is nothing to verify")
 
 
-def audit(
-    ledger: Ledger, store: ArtifactStore, task: int, round_: int, record: PublicRecord | None = None
-) -> Report:
+def audit(ledger: Ledger, store: ArtifactStore, task: int, round_: int, record: PublicRecord | None = None) -> Report:
     """`record`: of this task, for who audits its rounds one after the other: it keeps what it has derived.
 
     Raises RecordIncomplete for a round without an outcome, Refused for an unknown task, ChainUnreachable.
