@@ -2,8 +2,8 @@
 
 Pure. Gas figures are measured ones of whole transactions: `chain/contracts/snapshots/*.json`, and for calls that have
 no snapshot the largest that `bench/results/gas.json` has. They are of a task in which everybody takes part, with as
-many hospitals and voters as may join; hospitals sign their commits and the aggregator sends them. What settling takes is
-the contract's own bound (`task_spec.settle_gas`). Estimates are meant to lie above what is paid, by less than its
+many hospitals and voters as may join; hospitals sign their commits and the aggregator sends them. What settling takes
+is the contract's own bound (`task_spec.settle_gas`). Estimates are meant to lie above what is paid, and below its
 double (tests/chain/test_estimate.py).
 """
 
@@ -282,7 +282,7 @@ def _of_updates(spec: TaskSpec) -> Iterator[Concern]:
     if privacy is not None and privacy.delta > HIGH_DELTA:
         yield Concern(
             Rule.HIGH_DELTA,
-            f"delta {privacy.delta:g} leaves one row in {1 / privacy.delta:,.0f} unprotected: keep it below one in all rows",
+            f"delta {privacy.delta:g} leaves one row in {1 / privacy.delta:,.0f} unprotected: keep it below 1 / rows",
         )
     if update.publication == "digests":
         yield Concern(
@@ -356,5 +356,5 @@ def _of_windows(spec: TaskSpec, chain: ChainTerms) -> Iterator[Concern]:
         if window < seconds:
             yield Concern(
                 Rule.SHORT_WINDOW,
-                f"{name} = {window} s, and with {chain.block_seconds:g} s from block to block it needs {math.ceil(seconds)}",
+                f"{name} = {window} s, and with {chain.block_seconds:g} s a block it needs {math.ceil(seconds)}",
             )

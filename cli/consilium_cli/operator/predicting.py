@@ -15,7 +15,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from consilium_chain.data_schemas import DataSchema, ImageSchema, TableSchema, TextSchema
@@ -27,6 +27,7 @@ from consilium_client.models import model_of
 from consilium_client.tables import RawTable, encoded
 from consilium_client.texts import TextSet, text_of
 from numpy.typing import NDArray
+from pydantic_core import from_json
 
 from consilium_cli.operator.errors import BodyMalformed, RowsInvalid, TooManyAtOnce
 from consilium_cli.operator.model_folder import SavedModel
@@ -114,15 +115,10 @@ def _texts(rows: Sequence[Row], schema: TextSchema) -> Examples:
     texts = []
     for at, row in enumerate(rows, 1):
         value, where = row[schema.text], f"row {at}, column {schema.text}"
-        if not isinstance(value, str) or not _is_unicode(value):
+        if not isinstance(value, str):
             raise RowsInvalid(f"{where}: the value is no text")
         texts.append(text_of(value, REQUEST, where, at))
     return TextSet(tuple(texts), _unlabelled(rows))
-
-
-def _is_unicode(text: str) -> bool:
-    """JSON can write halves of a character, which no text has."""
-    return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _images(rows: Sequence[Row], schema: ImageSchema) -> Examples:
@@ -153,18 +149,16 @@ class _Twice(ValueError):
 
 
 def _parsed(body: bytes) -> object:
-    """Errors of the parser may quote what it reads: none is chained."""
+    """Read twice: by Rust, which bounds nesting whatever Python's own limit is, and by Python, which sees what stands
+    twice. Raises BodyMalformed; errors of the parsers may quote what they read, and are not chained."""
     try:
-        found: object = json.loads(body, object_pairs_hook=_once, parse_constant=_no_number)
+        from_json(body, allow_inf_nan=False)
+        found: object = json.loads(body, object_pairs_hook=_once)
         return found
     except _Twice:
         why = "a name stands twice in one object"
-    except json.JSONDecodeError as error:
-        why = f"it is no JSON (line {error.lineno}, character {error.colno})"
-    except RecursionError:
-        why = "it is nested too deeply"
-    except ValueError:  # no Unicode, NaN and the like, numbers of thousands of digits
-        why = "it is no JSON: not in UTF-8, or with a number that JSON does not have"
+    except (ValueError, RecursionError):
+        why = "it is no JSON in UTF-8, has NaN or a number of thousands of digits, or is nested too deeply"
     raise BodyMalformed(f"the request cannot be read: {why}")
 
 
@@ -173,7 +167,3 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         raise _Twice
     return found
-
-
-def _no_number(_: str) -> NoReturn:
-    raise ValueError
