@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +16,7 @@ from consilium_chain.connection import MAX_BLOBS_PER_TRANSACTION
 from consilium_chain.estimate import MAX_BLOBS_PER_TRANSACTION as BLOBS_AT_ONCE
 from consilium_chain.estimate import ChainTerms, Rule, _relayed, estimate
 from consilium_chain.proposal import task_params
-from consilium_chain.task_spec import TaskSpec
+from consilium_chain.task_spec import TaskSpec, parse_task_spec
 from consilium_chain.views import Phase
 from eth_utils.crypto import keccak
 
@@ -75,7 +77,7 @@ def spent(chain: LocalChain, first_block: int) -> tuple[Counter[str], int]:
 
 
 @pytest.mark.parametrize(
-    ("hospitals", "voters", "cohorts", "canaries"), [(3, 2, 1, False), (5, 4, 2, True), (16, 5, 4, True)]
+    ("hospitals", "voters", "cohorts", "canaries"), [(3, 2, 1, False), (4, 3, 2, True), (12, 3, 4, True)]
 )
 def test_a_played_task_costs_what_it_was_said_to(
     own_chain: LocalChain, hospitals: int, voters: int, cohorts: int, canaries: bool
@@ -230,3 +232,12 @@ def test_a_window_is_short_by_the_chains_blocks_and_by_blobs_to_publish() -> Non
     assert many.update_blobs * many.rounds.cohorts > MAX_BLOBS_PER_TRANSACTION
     assert rules(many) == {Rule.SHORT_WINDOW}
     assert rules(many, None) == set()
+
+
+GUIDE = (Path(__file__).resolve().parents[2] / "docs" / "operator.md").read_text()
+
+
+def test_the_guide_has_every_rule_and_a_task_file_that_breaks_none() -> None:
+    assert [rule for rule in Rule if f"| `{rule}` |" not in GUIDE] == []
+    (text,) = re.findall(r"```toml\n(.*?)```", GUIDE, re.DOTALL)
+    assert rules(parse_task_spec(text.encode())) == set()

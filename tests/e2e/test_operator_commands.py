@@ -26,12 +26,15 @@ from consilium_chain.localnode import child_environment, free_port
 from consilium_chain.proposal import task_params
 from consilium_chain.task_spec import TOKEN, parse_task_spec, spec_hash
 from consilium_chain.views import Outcome, Phase, Role
+from consilium_cli.nodes.live import sentence
 from consilium_cli.operator.model_folder import CARD, INDEX, MODEL, PROOF, ModelFile, Proof
+from consilium_cli.operator.watching import EVENTS
 from consilium_cli.verify.audit import audit
 from consilium_client.models import model_of
 from consilium_client.replay import PublicRecord
 from consilium_client.tables import read_table
 from consilium_client.task import load_task
+from rich.text import Text
 from safetensors.numpy import load_file
 from voter_driver import ROWS, TASK, FiledTask
 
@@ -280,6 +283,19 @@ def test_a_whole_task_is_told_in_order_and_once_whenever_one_began_to_watch(play
     assert not any("points" in line or "taskId" in line for line in played.told)
 
 
+def test_what_is_told_has_words_on_a_terminal(played: Played) -> None:
+    said = [Text.from_markup(sentence(line["event"], line, EVENTS)).plain for line in played.told]
+    for words in (
+        "with a pool of 1,000.00 tokens", f"{played.task.judges[0].address} joined as voter 0",
+        "round 1: 1 cohort(s): 0 of hospitals 0", "round 1: hospitals train and commit",
+        f"round 1: {played.task.judges[0].address} revealed +0.0400",
+        "round 1 is settled: cohort 0 +0.0400 accepted", "round 2 is settled: cohort 0 -0.0300 rejected",
+        f"round 1: {played.task.nodes[0].address} earns 350.00 tokens",
+    ):  # fmt: skip
+        assert any(words in line for line in said), words
+    assert said[-1].startswith("the task has ended; ")
+
+
 def test_once_says_where_it_stands(played: Played, consilium: Consilium, capsys: pytest.CaptureFixture[str]) -> None:
     code, said = consilium("operator", "watch", str(played.task.task), "--once", *played.reading)
     assert code == 0
@@ -421,6 +437,25 @@ def test_a_task_without_a_round_has_no_model(played: Played, consilium: Consiliu
         young.operator.tick(young.task)
         assert young.operator.round_state(young.task, 0).outcome is Outcome.PENDING
         refused(consilium("operator", "download-model", *arguments), "RecordIncomplete", "no training round")
+
+
+def test_a_void_round_leaves_the_model_as_it_was(played: Played, consilium: Consilium, tmp_path: Path) -> None:
+    task = FiledTask(played.chain, played.folder, TEXT.replace("fall", "seem"))
+    task.judges, task.voters = played.chain.staked(Role.VOTER, 1), 1
+    task.to_committing()
+    arguments = [str(task.task), *played.arguments[1:], "--output", str(tmp_path / "model")]
+    with played.chain.undone():
+        played.chain.pass_time(100_001)
+        task.tick()
+        assert task.operator.round_state(task.task, 1).outcome is Outcome.VOID
+        done(consilium("operator", "watch", str(task.task), "--once", *played.reading), '"outcome": "VOID"')
+        done(consilium("operator", "download-model", *arguments), "round 1 of 2, void (too few hospitals): holds")
+    spec, params = task.spec, task.params
+    first = model_of(spec).initial(seed=int.from_bytes(params.spec_hash[:8], "big"))
+    assert load_file(tmp_path / "model" / MODEL)["0.weight"].tobytes() == first[:3].tobytes()
+    proof = Proof.model_validate_json((tmp_path / "model" / PROOF).read_bytes())
+    assert [len(one.cohorts) for one in proof.rounds] == [1, 0]
+    assert "| 1 | void (too few hospitals) |" in (tmp_path / "model" / CARD).read_text()
 
 
 # --- serve-model ---------------------------------------------------------------------------------------------------

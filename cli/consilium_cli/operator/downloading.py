@@ -101,7 +101,7 @@ def _proof(
     statistics = round_ == STATISTICS_ROUND
     count = params.statistics_blobs if statistics else params.update_blobs
     cohorts = []
-    for cohort in members(state.viable_cohorts):
+    for cohort in members(state.viable_cohorts if state.outcome is Outcome.SETTLED else 0):
         present = ledger.cohort_members(joined.number, round_, cohort) & state.survivors
         hashes = ledger.expected_blob_hashes(joined.number, round_, cohort, count)
         chosen = [hospitals[index] for index in members(present)]
@@ -111,8 +111,7 @@ def _proof(
                 hospitals={hospital.node: 1 if statistics else hospital.weight for hospital in chosen},
                 versioned_hashes=tuple("0x" + one.hex() for one in hashes),
                 turned=bool(state.turned_cohorts >> cohort & 1),
-                accepted=bool(state.accepted_cohorts >> cohort & 1)
-                or (statistics and state.outcome is Outcome.SETTLED),
+                accepted=statistics or bool(state.accepted_cohorts >> cohort & 1),
                 median=state.medians[cohort] if cohort < len(state.medians) else None,
             )
         )

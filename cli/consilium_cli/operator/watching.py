@@ -136,7 +136,8 @@ def _phase(f: Fields) -> str:
         "SCORING": "the committee judges", "REVEALING": "the committee reveals",
         "OPENING": "the aggregator shows which sums were turned", "ENDED": "over",
     }  # fmt: skip
-    return f"[bold]round {f['round']}[/bold]: {words.get(f['phase'], f['phase'].lower())}"
+    said = words.get(f["phase"], f["phase"].lower())
+    return said if f["phase"] in ("JOINING", "ENDED") else f"[bold]round {f['round']}[/bold]: {said}"
 
 
 def _score(value: int) -> str:
