@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -36,7 +37,7 @@ from consilium_client.tables import read_table
 from consilium_client.task import load_task
 from rich.text import Text
 from safetensors.numpy import load_file
-from voter_driver import ROWS, TASK, FiledTask
+from voter_driver import ROWS, TASK, Door, FiledTask
 
 Consilium = Callable[..., tuple[int, str]]
 AGGREGATOR = "0x" + "77" * 20
@@ -153,6 +154,37 @@ def test_the_same_file_is_not_paid_for_twice_by_accident(desk: Desk) -> None:
     done(desk.propose("--yes"), "is proposed")
 
 
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_at_a_terminal_both_questions_are_asked(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    def answered(words: str, *flags: str) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "stdin", Terminal(words))
+        return desk.propose(*flags)
+
+    refused(answered("n\n"), "Propose it, and pay 1,000.00 tokens?", "ProposalNotConfirmed")
+    done(answered("y\n"), "is proposed")
+    refused(answered("n\n"), f"Task {desk.proposed[0]} is by this very file, and not over", "AlreadyProposed")
+    refused(answered("y\n", "--yes"), "AlreadyProposed")
+    assert len(desk.proposed) == 1
+    done(answered("y\n"), "Pay for another one?", "is proposed")
+    refused(answered("n\n", "--again"), "Propose it, and pay", "ProposalNotConfirmed")
+    assert len(desk.proposed) == 2
+
+
+def test_the_local_chain_needs_no_key_file_and_half_of_one_is_none(desk: Desk) -> None:
+    given = [
+        "operator", "propose", str(desk.folder / "task.toml"), "--artifacts", str(desk.folder / "artifacts"),
+        "--rpc", desk.chain.node.url, "--address-book", str(desk.folder / "book.json"), "--aggregator", AGGREGATOR,
+        "--yes",
+    ]  # fmt: skip
+    refused(desk.consilium(*given, "--keystore", str(desk.folder / "key.json")), "KeystoreError", "--password-file")
+    (desk.folder / "task.toml").write_text(TEXT.replace("fall", "pay"))
+    done(desk.consilium(*given), "is proposed", desk.chain.treasury.address)
+
+
 def test_what_is_missing_is_said_before_anything_is_sent(desk: Desk) -> None:
     desk.use(desk.chain.ledger(b"\x05" * 32))
     refused(desk.propose("--yes"), "Unfunded", desk.operator.address, "lacks 1,000.00 tokens and 0.00", "ether for gas")
@@ -218,9 +250,9 @@ class Played:
         return model.evaluate(record.base(3), inputs).probabilities
 
 
-def watcher(folder: Path, chain: LocalChain, task: int) -> subprocess.Popen[str]:
+def watcher(folder: Path, chain: LocalChain, task: int, url: str | None = None) -> subprocess.Popen[str]:
     command = [
-        sys.executable, "-m", "consilium_cli.main", "operator", "watch", str(task), "--rpc", chain.node.url,
+        sys.executable, "-m", "consilium_cli.main", "operator", "watch", str(task), "--rpc", url or chain.node.url,
         "--address-book", str(folder / "book.json"),
     ]  # fmt: skip
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=child_environment())
@@ -321,6 +353,27 @@ def test_a_watcher_is_ended_by_a_signal(played: Played) -> None:
     os.kill(process.pid, signal.SIGTERM)
     assert process.wait(timeout=30) == 143
     process.communicate()
+
+
+def test_a_watcher_outlasts_a_chain_node_that_does_not_answer(played: Played) -> None:
+    young = FiledTask(played.chain, played.folder, TEXT.replace("fall", "grow"))
+
+    def next_line(process: subprocess.Popen[str], event: str) -> dict[str, Any]:
+        assert process.stdout is not None
+        return next(told for line in process.stdout if (told := json.loads(line))["event"] == event)
+
+    with Door(played.chain.node.url) as door:
+        process = watcher(played.folder, played.chain, young.task, door.url)
+        try:
+            next_line(process, "phase-started")
+            door.shut = True
+            assert next_line(process, "chain-unreachable")["tries"] == 1
+            young.aggregator.join_as_aggregator(young.task)
+            door.shut = False
+            assert next_line(process, "aggregator-joined")["aggregator"] == young.aggregator.address
+        finally:
+            process.kill()
+            process.communicate()
 
 
 # --- download-model ------------------------------------------------------------------------------------------------
