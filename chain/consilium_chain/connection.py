@@ -398,6 +398,10 @@ class Connection:
         """The chain's clock: timestamp of the latest block, in seconds."""
         return int(self._block("latest")["timestamp"])
 
+    def time_of(self, block: int) -> int:
+        """A block's timestamp, in seconds. Raises ChainUnreachable."""
+        return int(self._block(block)["timestamp"])
+
     def highest_fee(self) -> int:
         """What a transaction sent now offers for gas, in wei: most often it pays half. Raises ChainUnreachable."""
         return 2 * int(self._block("latest")["baseFeePerGas"]) + TIP
@@ -414,7 +418,7 @@ class Connection:
     def block_seconds(self) -> float:
         """The median distance of the latest blocks. Raises ChainUnreachable."""
         latest = self.block_number()
-        stamps = [int(self._block(number)["timestamp"]) for number in range(max(0, latest - BLOCKS_TIMED), latest + 1)]
+        stamps = [self.time_of(number) for number in range(max(0, latest - BLOCKS_TIMED), latest + 1)]
         return float(median(b - a for a, b in pairwise(stamps))) if len(stamps) > 1 else 0.0
 
     def block_number(self) -> int:

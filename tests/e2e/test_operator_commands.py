@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from consilium_chain.localnode import child_environment, free_port
 from consilium_chain.proposal import task_params
 from consilium_chain.task_spec import TOKEN, parse_task_spec, spec_hash
 from consilium_chain.views import Outcome, Phase, Role
-from consilium_cli.nodes.live import sentence
+from consilium_cli.nodes.live import of_block, sentence
 from consilium_cli.operator.model_folder import CARD, INDEX, MODEL, PROOF, ModelFile, Proof
 from consilium_cli.operator.watching import EVENTS
 from consilium_cli.verify.audit import audit
@@ -311,6 +312,9 @@ def test_a_whole_task_is_told_in_order_and_once_whenever_one_began_to_watch(play
     }
     blocks = [line["block"] for line in played.told]
     assert blocks == sorted(blocks)
+    connection = played.task.operator.connection
+    assert [line["block_time"] for line in played.told] == [connection.time_of(block) for block in blocks]
+    assert of_block(played.told[0]) == f"{datetime.fromtimestamp(played.told[0]['block_time'])}"
     assert without_time(played.told_late) == without_time(played.told)
     assert not any("points" in line or "taskId" in line for line in played.told)
 
@@ -418,6 +422,7 @@ def test_a_model_is_the_records_own_with_its_proof_and_card(played: Played, mode
     assert [one.cohorts[0].accepted for one in proof.rounds] == [True, True, False]
     assert proof.rounds[-1].report.derived[0].sha256 == index.sha256 == proof.model_sha256
     card = (model / CARD).read_text()
+    assert "verify each by itself" not in card  # each was
     for words in (
         "# who will fall ill",
         proof.operator,

@@ -114,17 +114,23 @@ def told(waiting: Waiting) -> contextlib.AbstractContextManager[None]:
     return _on_terminal(waiting) if sys.stdout.isatty() else contextlib.nullcontext()
 
 
+def of_block(fields: Fields) -> str | None:
+    """When it happened, which may be days ago, of what is told of a block."""
+    at = fields.get("block_time")
+    return None if at is None else f"{datetime.datetime.fromtimestamp(at):%Y-%m-%d %H:%M:%S}"
+
+
 @contextlib.contextmanager
 def _on_terminal(waiting: Waiting) -> Iterator[None]:
     """A line for each thing that happens, and below it what is waited for."""
     console = Console(highlight=False)
     with console.status(waiting.first) as status:
 
-        def print_line(said: str) -> None:
-            console.print(f"[dim]{datetime.datetime.now():%H:%M:%S}[/dim]  {said}")
+        def print_line(said: str, time: str | None = None) -> None:
+            console.print(f"[dim]{time or f'{datetime.datetime.now():%H:%M:%S}'}[/dim]  {said}")
 
-        def tell(event: str, fields: Mapping[str, object]) -> None:
-            print_line(sentence(event, fields, waiting.words or WORDS))
+        def tell(event: str, fields: Mapping[str, Any]) -> None:
+            print_line(sentence(event, fields, waiting.words or WORDS), of_block(fields))
             if event in waiting.after:
                 status.update(waiting.after[event])
 

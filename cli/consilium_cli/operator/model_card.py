@@ -13,7 +13,7 @@ from consilium_client.standardise import LEAST_VARIANCE
 from numpy.typing import NDArray
 
 from consilium_cli.operator.model_folder import ModelFile, Proof, RoundProof
-from consilium_cli.verify.report import Result
+from consilium_cli.verify.report import LIMITS, Result
 
 
 def model_card(index: ModelFile, spec: TaskSpec, proof: Proof, hospitals: Sequence[Hospital]) -> str:
@@ -36,7 +36,7 @@ def model_card(index: ModelFile, spec: TaskSpec, proof: Proof, hospitals: Sequen
         "## What was checked",
         *_checks(proof.rounds),
         "## What is not proven, and limits",
-        *(f"- {_line(limit)}" for limit in proof.rounds[-1].report.not_proven),
+        *(f"- {limit}" for limit in LIMITS),
         "- Scores are what voters' own rows gave: nothing says how the model does on anybody else's. Try it on rows of"
         " your own before it is used, and do not use it for decisions about people by itself.",
     ]

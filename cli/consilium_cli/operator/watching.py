@@ -58,9 +58,10 @@ class Watcher:
             return False
         found = list(self._ledger.events(self._next_block, latest))
         own = [event for event in found if event.values.get("taskId") == self._task]
+        times = {block: self._ledger.connection.time_of(block) for block in {event.block for event in own}}
         self._next_block = latest + 1
         for event in own:
-            emit(told_as(event.name), block=event.block, **plain(event))
+            emit(told_as(event.name), block=event.block, block_time=times[event.block], **plain(event))
         return any(event.name == "TaskEnded" for event in own)
 
     def tell_status(self) -> None:
