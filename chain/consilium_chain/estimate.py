@@ -55,6 +55,9 @@ class ChainTerms:
     takes_blobs: bool = True
     has_drand: bool = False
 
+    def wei(self, gas: int, blob_gas: int = 0) -> int:
+        return gas * self.gas_price + blob_gas * self.blob_gas_price
+
 
 @dataclass(frozen=True)
 class Gas:
@@ -135,13 +138,6 @@ class Estimate:
     @property
     def blob_gas(self) -> int:
         return self.published_blobs * BYTES_PER_BLOB
-
-    def wei(self, gas: int, chain: ChainTerms) -> int:
-        return gas * chain.gas_price
-
-    def all_wei(self, chain: ChainTerms) -> int:
-        """Of everybody, blobs included."""
-        return self.wei(self.all_gas, chain) + self.blob_gas * chain.blob_gas_price
 
 
 def estimate(spec: TaskSpec, chain: ChainTerms | None = None) -> Estimate:

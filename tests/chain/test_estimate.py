@@ -136,7 +136,7 @@ def test_all_gas_is_everybodys() -> None:
     found = estimate(spec_of())
     voters = 5 * found.seated.total + 3 * found.standing.total
     assert found.all_gas == found.operator.total + found.aggregator.total + 8 * found.hospital.total + voters
-    assert found.all_wei(CHAIN) == found.all_gas * 10**9 + found.published_blobs * 131_072
+    assert CHAIN.wei(found.all_gas, found.blob_gas) == found.all_gas * 10**9 + found.published_blobs * 131_072
 
 
 def test_digests_pay_for_no_blob_and_judge_the_statistics() -> None:

@@ -116,9 +116,14 @@ def test_a_dry_run_says_what_it_would_be_and_sends_nothing(desk: Desk) -> None:
 
 def test_a_proposal_is_asked_about_paid_and_on_chain_as_its_file_says(desk: Desk) -> None:
     count = desk.operator.task_count()
-    refused(desk.propose(), "nothing was sent: answer y, or pass --yes", "pays 1,000.00 tokens into the pool")
+    refused(
+        desk.propose(), "nothing was sent: answer y, or pass --yes", "pays 1,000.00 tokens into the pool",
+        "has 0.00 tokens of free stake, and cannot join before it has the 1,000.00 of its bond",
+    )  # fmt: skip
     refused(desk.propose("--yes", aggregator=""), "AggregatorMissing", "--aggregator")
     refused(desk.propose("--yes", aggregator="0x12"), "no account's address", code=2)
+    mistyped = desk.operator.address.swapcase().replace("0X", "0x")
+    refused(desk.propose("--yes", aggregator=mistyped), "checksum (EIP-55)", code=2)
     assert desk.operator.task_count() == count
     assert not list((desk.folder / "artifacts").iterdir())
     done(desk.propose("--yes"), f"task {count + 1} is proposed", f"consilium operator watch {count + 1}")

@@ -119,13 +119,14 @@ def _show_gas(spec: TaskSpec, found: Estimate, chain: ChainTerms | None) -> None
     for who, gas, pay in rows:
         cells = [who, f"{gas.total:,}", f"{gas.once:,}", f"{gas.rounds // (rounds + 1):,}"]
         if chain is not None:
-            wei = found.wei(gas.total, chain)
+            wei = chain.wei(gas.total)
             cells += [ether(wei), _break_even(wei, pay * rounds) if pay is not None else "–"]
         table.add_row(*cells)
     Console(highlight=False).print(table)
     if chain is not None:
+        all_wei = chain.wei(found.all_gas, found.blob_gas)
         typer.echo(
-            f"everybody: {found.all_gas:,} gas and {found.blob_gas:,} of blobs, {ether(found.all_wei(chain))} ether at"
+            f"everybody: {found.all_gas:,} gas and {found.blob_gas:,} of blobs, {ether(all_wei)} ether at"
             f" {chain.gas_price / 10**9:.3f} gwei and {chain.blob_gas_price / 10**9:.3f} of blobs"
         )
 

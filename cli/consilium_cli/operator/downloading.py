@@ -30,7 +30,7 @@ from consilium_cli.verify.report import Report, Result, derived
 
 def download(number: int, output: Path, artifacts: Path, rpc: str, address_book: Path, unverified: bool) -> None:
     """Raises NotVerified with nothing written, OutputTaken, RecordIncomplete, and what `load_task` raises."""
-    if output.exists() or output.with_name(output.name + ".draft").exists():
+    if output.exists():
         raise OutputTaken(output)
     ledger, store = reader(rpc, address_book), ArtifactStore(artifacts)
     joined = load_task(ledger, store, number)

@@ -13,6 +13,7 @@ Nothing in it is code, and nothing is read with pickle.
 from __future__ import annotations
 
 import hashlib
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,15 +119,17 @@ def write_model(
     folder: Path, index: ModelFile, tensors: Mapping[str, NDArray[np.float32]], card: str, proof: Proof
 ) -> None:
     """All files or none: under another name until all are there. `index.files` is filled in."""
-    draft = folder.with_name(folder.name + ".draft")
-    draft.mkdir(parents=True)
     contents = {MODEL: save(dict(tensors)), CARD: card.encode(), PROOF: proof.model_dump_json(indent=2).encode()}
     files = {name: hashlib.sha256(raw).hexdigest() for name, raw in contents.items()}
     index = ModelFile.model_validate(index.model_dump() | {"files": files})
     contents[INDEX] = index.model_dump_json(indent=2).encode()
-    for name, raw in contents.items():
-        (draft / name).write_bytes(raw)
-    draft.rename(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as scratch:
+        draft = Path(scratch) / folder.name
+        draft.mkdir()
+        for name, raw in contents.items():
+            (draft / name).write_bytes(raw)
+        draft.rename(folder)
 
 
 def read_model(folder: Path) -> SavedModel:

@@ -11,18 +11,23 @@ from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.connection import Connection
 from consilium_chain.deployment import Deployment
 from consilium_chain.errors import BlobsUnavailable, KeystoreError
-from consilium_chain.estimate import ChainTerms, Estimate
+from consilium_chain.estimate import Estimate
 from consilium_chain.keystore import open_keystore
 from consilium_chain.ledger import Ledger
 from consilium_chain.localnode import CHAIN_ID, FAUCET_KEY
 from consilium_chain.proposal import task_params
 from consilium_chain.task_spec import spec_hash
 from consilium_chain.units import ether, tokens
-from consilium_chain.views import Phase, TaskParams
+from consilium_chain.views import Phase, Role, TaskParams
 from consilium_client.errors import Unfunded
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
-from eth_utils.address import is_hex_address, to_checksum_address
+from eth_utils.address import (
+    is_checksum_address,
+    is_checksum_formatted_address,
+    is_hex_address,
+    to_checksum_address,
+)
 
 from consilium_cli.operator import checking
 from consilium_cli.operator.errors import AggregatorMissing, AlreadyProposed, ProposalNotConfirmed
@@ -61,7 +66,7 @@ def propose(
     raw, spec = checking.read_task(path)
     deployment = Deployment.read(address_book)
     ledger = Ledger(Connection(rpc), deployment)
-    found = checking.show(raw, spec, chain_terms(ledger))
+    found = checking.show(raw, spec, ledger.chain_terms())
     if said.dry_run:
         typer.echo("\na dry run: nothing was sent")
         return
@@ -88,25 +93,13 @@ def propose(
     )
 
 
-def chain_terms(ledger: Ledger) -> ChainTerms:
-    """Of this moment. Raises ChainUnreachable."""
-    connection, deployment = ledger.connection, ledger.deployment
-    block_seconds = connection.block_seconds()
-    return ChainTerms(
-        gas_price=connection.present_fee(),
-        blob_gas_price=connection.blob_fee() if deployment.blobs else 0,
-        block_seconds=block_seconds,
-        beacon_seconds=ledger.beacon_wait(block_seconds),
-        takes_blobs=deployment.blobs,
-        has_drand=deployment.beacon_kind == "DrandBeacon",
-    )
-
-
 def _checked(aggregator: str | None) -> str:
     if aggregator is None:
         raise AggregatorMissing
     if not is_hex_address(aggregator):
         raise typer.BadParameter("no account's address: 0x and 40 hexadecimal digits", param_hint="--aggregator")
+    if is_checksum_formatted_address(aggregator) and not is_checksum_address(aggregator):
+        raise typer.BadParameter("mistyped: its capitals are not its checksum (EIP-55)", param_hint="--aggregator")
     return str(to_checksum_address(aggregator))
 
 
@@ -118,6 +111,13 @@ def _show_account(ledger: Ledger, params: TaskParams, found: Estimate) -> None:
         f"pays    {tokens(params.pool)} tokens into the pool, and about"
         f" {ether(found.operator.total * connection.present_fee())} ether of gas"
     )
+    free = ledger.stake_of(params.aggregator, Role.AGGREGATOR).free
+    if free < params.aggregator_bond:
+        typer.secho(
+            f"warning (aggregator): {params.aggregator} has {tokens(free)} tokens of free stake, and cannot join before"
+            f" it has the {tokens(params.aggregator_bond)} of its bond",
+            fg=typer.colors.YELLOW,
+        )
 
 
 def _same_again(ledger: Ledger, params: TaskParams, said: Said) -> bool:
