@@ -26,8 +26,9 @@ _NODE = _APPROVE + _REGISTER + _RELEASE + _CLAIM
 _PROPOSE, _REFUND = 327_000, 60_000
 _JOIN_HOSPITAL, _JOIN_VOTER, _JOIN_AGGREGATOR = 193_400, 277_900, 123_300
 _VOTER_KEY, _HELD_OUT = 180_900, 23_900
-# `commitUpdate`, one blob and sixteen; `commitUpdates`, of 16 and 220 hospitals, and of four with sixteen blobs.
-_COMMIT_ALONE, _COMMIT_ALONE_PER_BLOB, _GAS_PER_DEALT_BYTE = 87_700, 35_800, 50
+# `commitUpdate`, one blob and sixteen, with what the last of a phase pays for its end; `commitUpdates`, of 16 and 220
+# hospitals, and of four with sixteen blobs.
+_COMMIT_ALONE, _COMMIT_ALONE_PER_BLOB, _GAS_PER_DEALT_BYTE = 102_100, 35_800, 50
 _RELAY, _RELAY_PER_UPDATE, _RELAY_PER_BLOB, _RELAYED_AT_MOST = 175_000, 35_500, 34_000, 16_000_000
 _FORM, _FORM_PER_HOSPITAL, _DRAW, _DRAND = 130_000, 22_000, 134_700, 101_500
 # `fixSurvivors`, `setCanaries`; `publish` of one blob; `sumCommitments` and `openCanaries` of a blob and its points.
