@@ -26,6 +26,9 @@ class Beacon(Protocol):
     def proof(self, request: int) -> bytes:
         """What IBeacon.seed takes as proof, once `ready`. Raises ChainUnreachable, RandomnessUnavailable."""
 
+    def wait(self, block_seconds: float) -> float:
+        """Seconds from a request to `ready`, about, with so many from block to block. Raises ChainUnreachable."""
+
 
 class PrevrandaoProver:
     """A request is a block's number, its proof that block's header."""
@@ -43,6 +46,9 @@ class PrevrandaoProver:
 
     def proof(self, request: int) -> bytes:
         return self._connection.header(request)
+
+    def wait(self, block_seconds: float) -> float:
+        return (int(self._connection.call(self._contract.functions.lookahead())) + 1) * block_seconds
 
 
 class DrandProver:
@@ -73,6 +79,9 @@ class DrandProver:
 
     def proof(self, request: int) -> bytes:
         return fetch_signature(self._relays, self.chain, request)
+
+    def wait(self, block_seconds: float) -> float:
+        return int(self._connection.call(self._contract.functions.lookahead())) + self.chain.period
 
 
 def open_beacon(connection: Connection, deployment: Deployment, relays: Sequence[str]) -> Beacon:

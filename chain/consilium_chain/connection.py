@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
+from statistics import median
 from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
 
@@ -51,6 +53,7 @@ GAS_MARGIN = 600_000
 TIP = 10**9  # wei per gas
 ETHER_GAS = 50_000  # more than 21,000: an account that points to code has it run
 MAX_BLOBS_PER_TRANSACTION = 6
+BLOCKS_TIMED = 10
 TRANSACTION_GAS_LIMIT = 16_777_216  # EIP-7825
 EXECUTE = "execute"  # of SponsoredAccount
 MULTICALL = "multicall"  # of Tasks
@@ -395,9 +398,28 @@ class Connection:
         """The chain's clock: timestamp of the latest block, in seconds."""
         return int(self._block("latest")["timestamp"])
 
+    def time_of(self, block: int) -> int:
+        """A block's timestamp, in seconds. Raises ChainUnreachable."""
+        return int(self._block(block)["timestamp"])
+
     def highest_fee(self) -> int:
         """What a transaction sent now offers for gas, in wei: most often it pays half. Raises ChainUnreachable."""
         return 2 * int(self._block("latest")["baseFeePerGas"]) + TIP
+
+    def present_fee(self) -> int:
+        """What a transaction in the next block would about pay for gas, in wei. Raises ChainUnreachable."""
+        return int(self._block("latest")["baseFeePerGas"]) + TIP
+
+    def blob_fee(self) -> int:
+        """What blob gas costs, in wei (EIP-7516). Raises ChainUnreachable."""
+        with self._reading():
+            return int(self._web3.eth.blob_base_fee)
+
+    def block_seconds(self) -> float:
+        """The median distance of the latest blocks. Raises ChainUnreachable."""
+        latest = self.block_number()
+        stamps = [self.time_of(number) for number in range(max(0, latest - BLOCKS_TIMED), latest + 1)]
+        return float(median(b - a for a, b in pairwise(stamps))) if len(stamps) > 1 else 0.0
 
     def block_number(self) -> int:
         """Raises ChainUnreachable."""

@@ -19,6 +19,7 @@ from consilium_chain.cell_proofs import CellProver, Sidecar
 from consilium_chain.connection import MAX_BLOBS_PER_TRANSACTION, Connection, Pending, Receipt, Sending
 from consilium_chain.deployment import Deployment
 from consilium_chain.errors import BlobsUnavailable, DeploymentInvalid, RecordIncomplete, Refused
+from consilium_chain.estimate import ChainTerms
 from consilium_chain.publishing import (
     GAS_PER_BATCH,
     Accusation,
@@ -141,6 +142,24 @@ class Ledger:
 
     def total_refundable(self, block: int | None = None) -> int:
         return int(self._read("totalClaimable", block=block))
+
+    def chain_terms(self) -> ChainTerms:
+        """What gas, blobs and time cost on this chain at this moment."""
+        connection, deployment = self.connection, self.deployment
+        block_seconds = connection.block_seconds()
+        return ChainTerms(
+            gas_price=connection.present_fee(),
+            blob_gas_price=connection.blob_fee() if deployment.blobs else 0,
+            block_seconds=block_seconds,
+            beacon_seconds=self._beacon.wait(block_seconds),
+            takes_blobs=deployment.blobs,
+            has_drand=deployment.beacon_kind == "DrandBeacon",
+        )
+
+    def proposals(self, operator: str, spec_hash: bytes) -> list[int]:
+        """The tasks that an account has proposed by a file of this hash, ascending."""
+        proposed = self._events_of_task("TaskProposed", operator=operator)
+        return sorted(event.values["taskId"] for event in proposed if bytes(event.values["specHash"]) == spec_hash)
 
     def task_count(self, block: int | None = None) -> int:
         return int(self._read("taskCount", block=block))

@@ -29,6 +29,11 @@ class Family(Section, ABC):
     def parameters(self, data: Data) -> int:
         """How many values an update has, in a task on `data`, which fits."""
 
+    @abstractmethod
+    def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
+        """The same values as named tensors in their order, row by row: names and shapes are those of the trainable
+        parameters of the client's torch module for this family."""
+
     def require_fits(self, data: Data) -> None:
         """Raises ValueError."""
         if data.kind != self.takes:
@@ -44,6 +49,9 @@ class LogisticSpec(Family):
     def parameters(self, data: Data) -> int:
         return dense_parameters(widths(self, data))
 
+    def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
+        return _dense_tensors(widths(self, data))
+
 
 class MlpSpec(Family):
     """Dense layers with ReLU between them."""
@@ -54,6 +62,9 @@ class MlpSpec(Family):
 
     def parameters(self, data: Data) -> int:
         return dense_parameters(widths(self, data))
+
+    def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
+        return _dense_tensors(widths(self, data))
 
 
 def widths(spec: LogisticSpec | MlpSpec, data: Data) -> list[int]:
@@ -77,6 +88,14 @@ class CnnSpec(Family):
         blocks = itertools.pairwise([data.channels, *self.channels])
         convolutions = sum((a * KERNEL**2 + 1) * b for a, b in blocks)
         return convolutions + dense_parameters([self.channels[-1], data.outputs])
+
+    def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
+        assert isinstance(data, ImageSchema)
+        found: dict[str, tuple[int, ...]] = {}
+        for block, (a, b) in enumerate(itertools.pairwise([data.channels, *self.channels])):
+            found |= {f"{3 * block}.weight": (b, a, KERNEL, KERNEL), f"{3 * block}.bias": (b,)}
+        last = 3 * len(self.channels) + 2  # behind the channels' means, and the flattening of these
+        return found | _layer(str(last), self.channels[-1], data.outputs)
 
     def require_fits(self, data: Data) -> None:
         super().require_fits(data)
@@ -122,6 +141,14 @@ class LoraSpec(Family):
         adapters = shape.layers * 2 * 2 * self.rank * shape.width
         return adapters + dense_parameters([shape.width, data.outputs])
 
+    def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
+        shape, found = ENCODERS[self.encoder], dict[str, tuple[int, ...]]()
+        for layer, adapted in itertools.product(range(shape.layers), ("query", "value")):
+            place = f"encoder.encoder.layer.{layer}.attention.self.{adapted}"
+            found[f"{place}.lora_A.default.weight"] = (self.rank, shape.width)
+            found[f"{place}.lora_B.default.weight"] = (shape.width, self.rank)
+        return found | _layer("last", shape.width, data.outputs)
+
 
 ModelSpec = Annotated[LogisticSpec | MlpSpec | CnnSpec | LoraSpec, Field(discriminator="name")]
 
@@ -129,3 +156,15 @@ ModelSpec = Annotated[LogisticSpec | MlpSpec | CnnSpec | LoraSpec, Field(discrim
 def dense_parameters(layers: list[int]) -> int:
     """Weights and biases of dense layers of these widths."""
     return sum((a + 1) * b for a, b in itertools.pairwise(layers))
+
+
+def _dense_tensors(layers: list[int]) -> dict[str, tuple[int, ...]]:
+    """A ReLU stands between two layers."""
+    found: dict[str, tuple[int, ...]] = {}
+    for place, (a, b) in enumerate(itertools.pairwise(layers)):
+        found |= _layer(str(2 * place), a, b)
+    return found
+
+
+def _layer(name: str, inputs: int, outputs: int) -> dict[str, tuple[int, ...]]:
+    return {f"{name}.weight": (outputs, inputs), f"{name}.bias": (outputs,)}

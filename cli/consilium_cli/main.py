@@ -16,6 +16,7 @@ from consilium_cli.deploy import deploy_command
 from consilium_cli.economics.options import economics_command
 from consilium_cli.evaluation import open_evaluation_command, verify_evaluation_command
 from consilium_cli.hospital.commands import app as hospital
+from consilium_cli.operator.commands import app as operator
 from consilium_cli.verify.command import verify_command
 from consilium_cli.voter.commands import app as voter
 
@@ -26,7 +27,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 server = typer.Typer(help="The aggregator, and who pays hospitals' gas.", no_args_is_help=True)
-operator = typer.Typer(help="Tasks: what an operator asks for.", no_args_is_help=True)
 chain = typer.Typer(help="Chains and contracts.", no_args_is_help=True)
 simulate = typer.Typer(help="Simulations: what would happen if.", no_args_is_help=True)
 app.add_typer(hospital, name="hospital")
@@ -68,40 +68,6 @@ def server_sponsor(config: ConfigOption) -> None:
     from consilium_server.sponsor import run
 
     run(read_settings(config, SponsorSettings))
-
-
-@operator.command("check")
-def operator_check(task: Annotated[Path, typer.Argument(help="a task file, TOML")]) -> None:
-    """Says whether a task file holds, what it would cost a hospital per round, and what it would cost its rows."""
-    from consilium_chain.errors import SpecInvalid
-    from consilium_chain.task_spec import parse_task_spec, spec_hash
-
-    try:
-        raw = task.read_bytes()
-    except OSError as error:
-        raise SpecInvalid(f"{task} cannot be read: {error.strerror}; pass the path of a task file") from error
-    spec = parse_task_spec(raw)
-    layout = spec.update_layout
-    typer.echo(f"{spec.name}: holds. keccak256 {spec_hash(raw).hex()}")
-    kind, classes = spec.data.kind, len(spec.data.classes)
-    typer.echo(f"  {spec.parameters} parameters of a {spec.model.name} model, data of kind {kind}, {classes} classes")
-    typer.echo(
-        f"  lanes of {layout.lane_bits} bits, {layout.lanes_per_scalar} to a scalar: {spec.update_blobs} blob(s)"
-        f" an update, {spec.statistics_blobs} for the statistics"
-    )
-    if spec.privacy is None:
-        typer.echo("  not private: nothing bounds what updates say of a hospital's rows")
-        return
-    from consilium_client.privacy import plan
-
-    bound = f"epsilon {spec.privacy.epsilon:g} at delta {spec.privacy.delta:g}"
-    typer.echo(f"  private: a row costs at most {bound} over all {spec.rounds.rounds} rounds")
-    for rows in (100, 1_000):
-        mechanism = plan(spec, spec.privacy, rows)
-        typer.echo(
-            f"    with {rows:,} rows: {mechanism.steps} steps a round, each of {mechanism.sample_rate:.1%} of them,"
-            f" noise {mechanism.noise_multiplier:.2f} times the norm {spec.privacy.max_grad_norm:g}"
-        )
 
 
 @chain.command("local")

@@ -127,7 +127,7 @@ def _table(file: BinaryIO, path: Path, schema: TextSchema, mapping: Mapping | No
     for at, (text, label) in rows.cells([places[schema.text], places[schema.label]]):
         if len(texts) == MOST_ROWS:
             raise TooManyRows(MOST_ROWS + 1, MOST_ROWS)
-        texts.append(_text_of(text, path, f"{counted(rows)} {at}, {column}", at))
+        texts.append(text_of(text, path, f"{counted(rows)} {at}, {column}", at))
         number = _class_of(label, classes)
         if number is None:
             unknown = CodeUnknown if codes else LabelUnknown
@@ -139,7 +139,7 @@ def _table(file: BinaryIO, path: Path, schema: TextSchema, mapping: Mapping | No
     return RawTexts(path, rows.kind, _set(texts, labels), sources, rows.width - len(places), tuple(aside))
 
 
-def _text_of(cell: Cell, path: Path, where: str, at: int) -> str:
+def text_of(cell: Cell, path: Path, where: str, at: int) -> str:
     if isinstance(cell, float):
         raise TextIsNumber(path, where)
     text = clean(cell or "")

@@ -12,7 +12,7 @@ import pytest
 from chain_driver import LocalChain, TaskDriver, refused
 from consilium_chain.beacons import DrandProver, PrevrandaoProver, open_beacon
 from consilium_chain.connection import Connection
-from consilium_chain.deployment import DRAND_LOOKAHEAD, Deployment
+from consilium_chain.deployment import BEACON_LOOKAHEAD, DRAND_LOOKAHEAD, Deployment
 from consilium_chain.errors import DeploymentInvalid, RandomnessUnavailable, RelaySignatureInvalid
 from consilium_chain.ledger import Ledger
 from consilium_chain.localnode import FAUCET_KEY
@@ -102,6 +102,17 @@ def test_prover_reads_the_chain_that_the_contract_believes(drand_chain: LocalCha
     assert isinstance(beacon, DrandProver)
     assert beacon.chain == QUICKNET
     assert not beacon.expired(1)
+
+
+def test_an_operator_is_told_how_long_randomness_takes(drand_chain: LocalChain, local_chain: LocalChain) -> None:
+    drand, prevrandao = ledger_of(drand_chain).chain_terms(), local_chain.treasury.chain_terms()
+    assert (drand.has_drand, drand.beacon_seconds) == (True, DRAND_LOOKAHEAD + QUICKNET.period)
+    assert (prevrandao.has_drand, prevrandao.beacon_seconds) == (
+        False,
+        (BEACON_LOOKAHEAD + 1) * prevrandao.block_seconds,
+    )
+    assert prevrandao.gas_price >= 10**9
+    assert prevrandao.takes_blobs
 
 
 def test_seeds_of_all_published_rounds_agree(relays: RelayServer) -> None:

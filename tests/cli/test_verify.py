@@ -255,6 +255,21 @@ def run_verify(chain: LocalChain, scratch: Path, folder: Path, *arguments: str) 
     return ran.exit_code, ran.output
 
 
+def test_a_canary_tasks_model_is_written_with_which_sums_were_turned(canary: Settled, tmp_path: Path) -> None:
+    canary.task.chain.deployment.write(tmp_path / "book.json")
+    given = ["--rpc", canary.task.chain.node.url, "--address-book", str(tmp_path / "book.json")]
+    given += ["--artifacts", str(canary.folder), "--output", str(tmp_path / "model")]
+    ran = CliRunner().invoke(app, ["operator", "download-model", str(canary.task.task), *given])
+    assert ran.exit_code == 0, ran.exception
+    proof = json.loads((tmp_path / "model" / "proof.json").read_text())
+    assert [[cohort["turned"] for cohort in one["cohorts"]] for one in proof["rounds"][1:]] == [[True, False]] * 2
+    assert [[cohort["accepted"] for cohort in one["cohorts"]] for one in proof["rounds"]] == [
+        [True], [True, True], [True, False],
+    ]  # fmt: skip
+    assert proof["model_sha256"] == canary.report(2).derived[-1].sha256
+    assert all(len(one["report"]["checks"]) >= 6 and one["report"]["holds"] for one in proof["rounds"])
+
+
 # What fails, by changes of the store
 
 

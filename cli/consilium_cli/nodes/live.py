@@ -18,12 +18,16 @@ from rich.markup import escape
 Fields = Mapping[str, Any]
 
 
+Words = Mapping[str, Callable[[Fields], str]]
+
+
 @dataclass(frozen=True)
 class Waiting:
-    """What the spinner says: at first, and after an event."""
+    """What the spinner says: at first, and after an event; and events' words, where they are not a node's."""
 
     first: str
     after: Mapping[str, str] = field(default_factory=dict)
+    words: Words | None = None
 
 
 HOSPITAL = Waiting(
@@ -58,7 +62,7 @@ WAYS_OUT = {
     "DiskFull": "no room is left on the disk that holds the home: free some",
     "DiskReadOnly": "the disk that holds the home takes no writing: mount it anew, and check it",
 }
-WORDS: dict[str, Callable[[Fields], str]] = {
+WORDS: Words = {
     "joined": lambda f: f"joined as {f['role']} {f['index']} with {f['rows']} rows",
     "in-task": lambda f: f"goes on as voter {f['index']}",
     "watching": lambda f: f"watches all tasks, {f['tasks']} so far; judges {f['judged']} of them",
@@ -102,16 +106,16 @@ def worth(f: Fields) -> str:
 UNPAID = ("not-committed", "not-resumed", "not-testified", "not-voted", "not-claimed")
 
 
-def sentence(event: str, fields: Fields) -> str:
+def sentence(event: str, fields: Fields, words: Words = WORDS) -> str:
     """Markup. What is not known here is shown as it is."""
     fields = {name: escape(value) if isinstance(value, str) else value for name, value in fields.items()}
     if "task" in fields:  # of a process that is in several
-        return f"task {fields.pop('task')}: {sentence(event, fields)}"
+        return f"task {fields.pop('task')}: {sentence(event, fields, words)}"
     if event in UNPAID:
         wei = ether(int(fields["wei"]))
         return f"[red]{event}: {fields['call']} could not be paid for ({fields['error']}); {wei} ether are left[/red]"
-    if event in WORDS:
-        return WORDS[event](fields)
+    if event in words:
+        return words[event](fields)
     return f"{event} {', '.join(f'{name} {value}' for name, value in fields.items())}".strip()
 
 
@@ -127,17 +131,23 @@ def tell_aside() -> None:
         context.with_resource(told_to(lambda event, fields: console.print(sentence(event, fields))))
 
 
+def of_block(fields: Fields) -> str | None:
+    """When it happened, which may be days ago, of what is told of a block."""
+    at = fields.get("block_time")
+    return None if at is None else f"{datetime.datetime.fromtimestamp(at):%Y-%m-%d %H:%M:%S}"
+
+
 @contextlib.contextmanager
 def _on_terminal(waiting: Waiting) -> Iterator[None]:
     """A line for each thing that happens, and below it what is waited for."""
     console = Console(highlight=False)
     with console.status(waiting.first) as status:
 
-        def print_line(said: str) -> None:
-            console.print(f"[dim]{datetime.datetime.now():%H:%M:%S}[/dim]  {said}")
+        def print_line(said: str, time: str | None = None) -> None:
+            console.print(f"[dim]{time or f'{datetime.datetime.now():%H:%M:%S}'}[/dim]  {said}")
 
-        def tell(event: str, fields: Mapping[str, object]) -> None:
-            print_line(sentence(event, fields))
+        def tell(event: str, fields: Mapping[str, Any]) -> None:
+            print_line(sentence(event, fields, waiting.words or WORDS), of_block(fields))
             if event in waiting.after:
                 status.update(waiting.after[event])
 

@@ -34,16 +34,21 @@ def last_settled(ledger: Ledger, task: int) -> int:
     raise RecordIncomplete(f"no round of task {task} is settled yet: there is nothing to verify")
 
 
-def audit(ledger: Ledger, store: ArtifactStore, task: int, round_: int) -> Report:
-    """Raises RecordIncomplete for a round without an outcome, Refused for an unknown task, ChainUnreachable."""
-    found = _Audit(ledger, store, task, round_)
+def audit(ledger: Ledger, store: ArtifactStore, task: int, round_: int, record: PublicRecord | None = None) -> Report:
+    """`record`: of this task, for who audits its rounds one after the other: it keeps what it has derived.
+
+    Raises RecordIncomplete for a round without an outcome, Refused for an unknown task, ChainUnreachable.
+    """
+    found = _Audit(ledger, store, task, round_, record)
     found.run()
     return Report(subject=found.subject, checks=tuple(found.checks), derived=tuple(found.derived))
 
 
 class _Audit:
-    def __init__(self, ledger: Ledger, store: ArtifactStore, task: int, round_: int) -> None:
-        self._ledger, self._store, self._task, self._round = ledger, store, task, round_
+    def __init__(
+        self, ledger: Ledger, store: ArtifactStore, task: int, round_: int, record: PublicRecord | None
+    ) -> None:
+        self._ledger, self._store, self._task, self._round, self._record = ledger, store, task, round_, record
         self._params = ledger.params(task)
         self._state = ledger.round_state(task, round_)
         if self._state.outcome is Outcome.PENDING:
@@ -73,7 +78,7 @@ class _Audit:
         record = None
         if spec is not None:
             joined = JoinedTask(self._task, spec, self._params)
-            record = PublicRecord(self._ledger, self._store, joined)
+            record = self._record or PublicRecord(self._ledger, self._store, joined)
         is_settled = self._state.outcome is Outcome.SETTLED
         if is_settled and self._state.viable_cohorts:
             self._published(spec, record)

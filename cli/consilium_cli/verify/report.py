@@ -93,7 +93,7 @@ class Report(_Plain):
     def not_proven(self) -> tuple[str, ...]:
         open_ = [check for check in self.checks if check.result is not Result.HOLDS]
         said = [f"{check.name}, which {VERBS[check.result]}: {check.detail}" for check in open_]
-        return (*said, *_LIMITS, *_of_earlier_rounds(self.subject))
+        return (*said, *LIMITS, *_of_earlier_rounds(self.subject))
 
     @property
     def failed_first(self) -> list[Check]:
@@ -180,7 +180,8 @@ _CLAIMS = (
     ),
 )
 
-_LIMITS = (
+# Of every round, whatever its checks find.
+LIMITS = (
     "That hospitals trained honestly, or on real data: sums are exact, whatever was summed.",
     "That one hospital's own values were in range: only sums are published, and only their lanes can be read.",
     "That nobody saw a single update: masks leave nothing in the record that could show it, either way.",

@@ -1,0 +1,1 @@
+"""`consilium operator`: a task from its file to its model."""

@@ -1,0 +1,142 @@
+"""A task file on the screen: what it is, what it would cost and take, and what to think over."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import typer
+from consilium_chain.errors import SpecInvalid
+from consilium_chain.estimate import ChainTerms, Estimate, estimate
+from consilium_chain.task_spec import TaskSpec, parse_task_spec, spec_hash
+from consilium_chain.units import ether, tokens
+from consilium_zk.constants import BYTES_PER_BLOB
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+TYPICAL_ROWS = (100, 1_000)
+
+
+def read_task(path: Path) -> tuple[bytes, TaskSpec]:
+    """Raises SpecInvalid."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise SpecInvalid(f"{path} cannot be read: {error.strerror}; pass the path of a task file") from error
+    return raw, parse_task_spec(raw)
+
+
+def show(raw: bytes, spec: TaskSpec, chain: ChainTerms | None = None) -> Estimate:
+    """`chain`: without it neither prices nor times. Raises EpsilonUnreachable."""
+    found = estimate(spec, chain)
+    _show_model(raw, spec, found)
+    _show_privacy(spec)
+    _show_money(spec, found)
+    _show_gas(spec, found, chain)
+    if chain is not None and found.expected is not None and found.longest is not None:
+        typer.echo(f"time: about {_duration(found.expected)}, at most {_duration(found.longest)}")
+        typer.echo(
+            "  about: joining takes its whole window, training, uploading and judging half of theirs, what the chain"
+            f" does alone two blocks of {chain.block_seconds:g} s a step; at most: each phase its window, with blame in"
+            " every round"
+        )
+    for concern in found.concerns:
+        typer.secho(f"warning ({concern.rule}): {concern.reason}", fg=typer.colors.YELLOW)
+    return found
+
+
+def _show_model(raw: bytes, spec: TaskSpec, found: Estimate) -> None:
+    layout, rounds = spec.update_layout, spec.rounds
+    typer.echo(f"{spec.name}: holds. keccak256 {spec_hash(raw).hex()}")
+    kind, classes = spec.data.kind, len(spec.data.classes)
+    typer.echo(f"  {spec.parameters} parameters of a {spec.model.name} model, data of kind {kind}, {classes} classes")
+    typer.echo(
+        f"  {rounds.rounds} rounds after the statistics, {rounds.min_hospitals} to {rounds.max_hospitals} hospitals in"
+        f" {rounds.cohorts} cohort(s), {spec.judging.seats} seats for {spec.judging.max_voters} voters,"
+        f" judged by {spec.judging.metric}"
+    )
+    typer.echo(
+        f"  lanes of {layout.lane_bits} bits, {layout.lanes_per_scalar} to a scalar: {spec.update_blobs} blob(s)"
+        f" an update, {spec.statistics_blobs} for the statistics"
+    )
+    where = f"{found.published_blobs} blobs on chain" if found.published_blobs else "none on chain, by their hashes"
+    typer.echo(
+        f"  published: {spec.update_blobs * rounds.cohorts} blob(s) a round, {where} in all;"
+        f" {found.artifact_bytes / 1e6:,.1f} MB in the artifact store. A hospital uploads"
+        f" {spec.update_blobs * BYTES_PER_BLOB / 1e6:,.1f} MB a round"
+    )
+
+
+def _show_privacy(spec: TaskSpec) -> None:
+    if spec.privacy is None:
+        typer.echo("  not private: nothing bounds what updates say of a hospital's rows")
+        return
+    from consilium_client.privacy import plan
+
+    bound = f"epsilon {spec.privacy.epsilon:g} at delta {spec.privacy.delta:g}"
+    typer.echo(f"  private: a row costs at most {bound} over all {spec.rounds.rounds} rounds")
+    for rows in TYPICAL_ROWS:
+        mechanism = plan(spec, spec.privacy, rows)
+        typer.echo(
+            f"    with {rows:,} rows: {mechanism.steps} steps a round, each of {mechanism.sample_rate:.1%} of them,"
+            f" noise {mechanism.noise_multiplier:.2f} times the norm {spec.privacy.max_grad_norm:g}"
+        )
+
+
+def _show_money(spec: TaskSpec, found: Estimate) -> None:
+    money, rounds = spec.money, spec.rounds
+    typer.echo(
+        f"pool {money.pool:,} tokens, paid when it is proposed; what rounds do not pay comes back\n"
+        f"  bonds: hospital {money.hospital_bond:,}, voter {money.voter_bond:,}, aggregator {money.aggregator_bond:,}"
+        f" (at least {money.least_aggregator_bond(rounds.rounds):,})"
+    )
+    shown = (
+        f"hospitals {tokens(found.hospitals_pay.role)}", f"voters {tokens(found.voters_pay.role)}",
+        f"aggregator {tokens(found.aggregator_pay.role)}",
+    )  # fmt: skip
+    typer.echo(
+        f"  a round pays {', '.join(shown)} at most; if all earn alike, one of {rounds.max_hospitals} hospitals"
+        f" {tokens(found.hospitals_pay.one)}, one of {spec.judging.seats} seats {tokens(found.voters_pay.one)}"
+    )
+
+
+def _show_gas(spec: TaskSpec, found: Estimate, chain: ChainTerms | None) -> None:
+    """The last column: at which price of a token a party's pay is worth its gas."""
+    rounds = spec.rounds.rounds
+    table = Table(box=box.SIMPLE_HEAD, title="gas of the whole task, each", title_justify="left")
+    table.add_column("who")
+    for column in ("gas", "once", "a round", *(("ether", "breaks even at") if chain else ())):
+        table.add_column(column, justify="right")
+    rows = [
+        ("operator", found.operator, None),
+        ("aggregator", found.aggregator, found.aggregator_pay.one),
+        ("hospital", found.hospital, found.hospitals_pay.one),
+        ("hospital that commits itself", found.hospital_alone, found.hospitals_pay.one),
+        ("voter that is always drawn", found.seated, found.voters_pay.one),
+        ("voter that never is", found.standing, None),
+    ]
+    for who, gas, pay in rows:
+        cells = [who, f"{gas.total:,}", f"{gas.once:,}", f"{gas.rounds // (rounds + 1):,}"]
+        if chain is not None:
+            wei = chain.wei(gas.total)
+            cells += [ether(wei), _break_even(wei, pay * rounds) if pay is not None else "–"]
+        table.add_row(*cells)
+    Console(highlight=False).print(table)
+    if chain is not None:
+        all_wei = chain.wei(found.all_gas, found.blob_gas)
+        typer.echo(
+            f"everybody: {found.all_gas:,} gas and {found.blob_gas:,} of blobs, {ether(all_wei)} ether at"
+            f" {chain.gas_price / 10**9:.3f} gwei and {chain.blob_gas_price / 10**9:.3f} of blobs"
+        )
+
+
+def _break_even(wei: int, earned: int) -> str:
+    """In ether a token."""
+    return f"{wei / earned:.3g} ether/token" if earned else "never"
+
+
+def _duration(seconds: float) -> str:
+    """Rounded up to a second, or of more than an hour to a minute."""
+    rounded = round(seconds + 0.5) if seconds < 3_600 else -(-seconds // 60) * 60
+    return str(datetime.timedelta(seconds=int(rounded)))

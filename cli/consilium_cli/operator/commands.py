@@ -1,0 +1,113 @@
+"""The commands of `consilium operator`, parsed before anything heavy is imported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from consilium_cli.options import (
+    LOCAL_ADDRESS_BOOK,
+    LOCAL_RPC,
+    AddressBookOption,
+    ArtifactsOption,
+    RpcOption,
+    YesOption,
+)
+
+app = typer.Typer(help="Tasks: what an operator asks for, and the model that comes of it.", no_args_is_help=True)
+
+TaskFileArgument = Annotated[Path, typer.Argument(metavar="TASK.toml", help="a task file, TOML")]
+TaskArgument = Annotated[int, typer.Argument(min=1, metavar="TASK", help="number of the task")]
+PORT = 8_600
+
+
+@app.command("check")
+def check(task: TaskFileArgument) -> None:
+    """Says whether a task file holds, what it would cost, and what to think over; needs no chain."""
+    from consilium_cli.operator import checking
+
+    raw, spec = checking.read_task(task)
+    checking.show(raw, spec)
+
+
+@app.command("propose")
+def propose(
+    task: TaskFileArgument,
+    *,
+    artifacts: ArtifactsOption,
+    aggregator: Annotated[
+        str | None, typer.Option(help="account of who is to aggregate; not needed for a dry run")
+    ] = None,
+    rpc: RpcOption = LOCAL_RPC,
+    address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
+    keystore: Annotated[
+        Path | None,
+        typer.Option(help="encrypted key file of the account that pays; not needed on the local chain"),
+    ] = None,
+    password_file: Annotated[Path | None, typer.Option(help="file with the key file's password, mode 600")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="show what it would be and cost, and send nothing")
+    ] = False,
+    yes: YesOption = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="although an open task of this account is by the very same file")
+    ] = False,
+) -> None:
+    """Shows what a task would cost, asks, puts its file into the store, and proposes it: its pool is paid at once."""
+    from consilium_cli.operator import proposing
+
+    account = proposing.Payer(keystore, password_file)
+    proposing.propose(task, artifacts, rpc, address_book, account, aggregator, proposing.Said(dry_run, yes, again))
+
+
+@app.command("watch")
+def watch(
+    task: TaskArgument,
+    rpc: RpcOption = LOCAL_RPC,
+    address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
+    once: Annotated[bool, typer.Option("--once", help="say where it stands, and end")] = False,
+) -> None:
+    """Tells what happens in a task from its proposal on, until it ends; can be ended and started at any time.
+
+    On a terminal in words, elsewhere as one JSON object a line.
+    """
+    from consilium_cli.nodes.live import told
+    from consilium_cli.operator.watching import WATCHED, Watcher, reader
+
+    with told(WATCHED):
+        watcher = Watcher(reader(rpc, address_book), task)
+        if once:
+            watcher.tell_status()
+        else:
+            watcher.run()
+
+
+@app.command("download-model")
+def download_model(
+    task: TaskArgument,
+    *,
+    output: Annotated[Path, typer.Option(help="folder to be made, with the model and what is known of it")],
+    artifacts: ArtifactsOption,
+    rpc: RpcOption = LOCAL_RPC,
+    address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
+    unverified: Annotated[
+        bool, typer.Option("--unverified", help="write the model although checks fail, and say so in it")
+    ] = False,
+) -> None:
+    """Derives a task's model from chain and artifacts, checks each round as `consilium verify` does, and writes it."""
+    from consilium_cli.operator.downloading import download
+
+    download(task, output, artifacts, rpc, address_book, unverified)
+
+
+@app.command("serve-model")
+def serve_model(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="what `download-model` wrote")],
+    port: Annotated[int, typer.Option(min=1, max=65_535, help="port on loopback")] = PORT,
+) -> None:
+    """Answers with the model's probabilities for rows that are posted to it, on this machine alone, until Ctrl-C."""
+    from consilium_cli.operator.serving import serve
+
+    serve(folder, port)

@@ -1,0 +1,144 @@
+"""`consilium operator propose`: shows what it would be and cost, asks, and then pays."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.connection import Connection
+from consilium_chain.deployment import Deployment
+from consilium_chain.errors import BlobsUnavailable, KeystoreError
+from consilium_chain.estimate import Estimate
+from consilium_chain.keystore import open_keystore
+from consilium_chain.ledger import Ledger
+from consilium_chain.localnode import CHAIN_ID, FAUCET_KEY
+from consilium_chain.proposal import task_params
+from consilium_chain.task_spec import spec_hash
+from consilium_chain.units import ether, tokens
+from consilium_chain.views import Phase, Role, TaskParams
+from consilium_client.errors import Unfunded
+from eth_account import Account
+from eth_account.signers.local import LocalAccount
+from eth_utils.address import (
+    is_checksum_address,
+    is_checksum_formatted_address,
+    is_hex_address,
+    to_checksum_address,
+)
+
+from consilium_cli.operator import checking
+from consilium_cli.operator.errors import AggregatorMissing, AlreadyProposed, ProposalNotConfirmed
+
+GAS_LIMIT = 1_300_000  # of approving and proposing, as they are sent: an account must hold what that would cost
+
+
+@dataclass(frozen=True)
+class Payer:
+    keystore: Path | None
+    password_file: Path | None
+
+    def account(self, chain_id: int) -> LocalAccount:
+        """On the local chain by default the one that has all tokens. Raises KeystoreError."""
+        if self.keystore is not None and self.password_file is not None:
+            return open_keystore(self.keystore, self.password_file)
+        if chain_id == CHAIN_ID and self.keystore is None and self.password_file is None:
+            account: LocalAccount = Account.from_key(FAUCET_KEY)
+            return account
+        raise KeystoreError("an account is needed to propose from: pass both --keystore and --password-file")
+
+
+@dataclass(frozen=True)
+class Said:
+    """What flags say."""
+
+    dry_run: bool
+    yes: bool
+    again: bool
+
+
+def propose(
+    path: Path, artifacts: Path, rpc: str, address_book: Path, payer: Payer, aggregator: str | None, said: Said
+) -> None:
+    """Raises SpecInvalid, BlobsUnavailable, AlreadyProposed, Unfunded, ProposalNotConfirmed: nothing is sent then."""
+    raw, spec = checking.read_task(path)
+    deployment = Deployment.read(address_book)
+    ledger = Ledger(Connection(rpc), deployment)
+    found = checking.show(raw, spec, ledger.chain_terms())
+    if said.dry_run:
+        typer.echo("\na dry run: nothing was sent")
+        return
+    params = task_params(spec, spec_hash(raw), _checked(aggregator))
+    if not deployment.blobs and not params.digests:
+        raise BlobsUnavailable(deployment.chain_id)
+    ledger = Ledger(Connection(rpc, payer.account(deployment.chain_id)), deployment)
+    _show_account(ledger, params, found)
+    agreed = _same_again(ledger, params, said) or said.yes
+    _require_funds(ledger, params)
+    if not agreed and not (
+        sys.stdin.isatty() and typer.confirm(f"\nPropose it, and pay {tokens(params.pool)} tokens?")
+    ):
+        raise ProposalNotConfirmed
+    ArtifactStore(artifacts).put_file(raw)
+    before = ledger.connection.ether()
+    number = ledger.propose(params)
+    typer.echo(f"\ntask {number} is proposed, for {ether(before - ledger.connection.ether())} ether of gas")
+    typer.echo(
+        f"Next: hospitals, voters and the aggregator {params.aggregator} join within {spec.windows.join:,} s;\n"
+        f"      its file has to be in their artifact stores, too\n"
+        f"      consilium operator watch {number}\n"
+        f"      consilium operator download-model {number} --output DIR, once it has ended"
+    )
+
+
+def _checked(aggregator: str | None) -> str:
+    if aggregator is None:
+        raise AggregatorMissing
+    if not is_hex_address(aggregator):
+        raise typer.BadParameter("no account's address: 0x and 40 hexadecimal digits", param_hint="--aggregator")
+    if is_checksum_formatted_address(aggregator) and not is_checksum_address(aggregator):
+        raise typer.BadParameter("mistyped: its capitals are not its checksum (EIP-55)", param_hint="--aggregator")
+    return str(to_checksum_address(aggregator))
+
+
+def _show_account(ledger: Ledger, params: TaskParams, found: Estimate) -> None:
+    connection = ledger.connection
+    typer.echo(
+        f"\naccount {ledger.address}\n"
+        f"holds   {tokens(ledger.balance(ledger.address))} tokens, {ether(connection.ether())} ether\n"
+        f"pays    {tokens(params.pool)} tokens into the pool, and about"
+        f" {ether(found.operator.total * connection.present_fee())} ether of gas"
+    )
+    free = ledger.stake_of(params.aggregator, Role.AGGREGATOR).free
+    if free < params.aggregator_bond:
+        typer.secho(
+            f"warning (aggregator): {params.aggregator} has {tokens(free)} tokens of free stake, and cannot join before"
+            f" it has the {tokens(params.aggregator_bond)} of its bond",
+            fg=typer.colors.YELLOW,
+        )
+
+
+def _same_again(ledger: Ledger, params: TaskParams, said: Said) -> bool:
+    """Whether somebody has said yes to a second task of this very file. Raises AlreadyProposed."""
+    known = ledger.proposals(ledger.address, params.spec_hash)
+    still = [number for number in known if ledger.state(number).phase is not Phase.ENDED]
+    if not still:
+        if known:
+            typer.echo(f"        once more: task {', '.join(map(str, known))} was by this very file, and is over")
+        return False
+    if said.again:
+        return said.yes
+    asked = f"\nTask {', '.join(map(str, still))} is by this very file, and not over. Pay for another one?"
+    if said.yes or not sys.stdin.isatty() or not typer.confirm(asked):
+        raise AlreadyProposed(still)
+    return True
+
+
+def _require_funds(ledger: Ledger, params: TaskParams) -> None:
+    """Raises Unfunded."""
+    missing = max(params.pool - ledger.balance(ledger.address), 0)
+    missing_wei = max(GAS_LIMIT * ledger.connection.highest_fee() - ledger.connection.ether(), 0)
+    if missing or missing_wei:
+        raise Unfunded(ledger.address, missing, missing_wei)

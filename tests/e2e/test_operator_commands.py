@@ -1,0 +1,582 @@
+"""`consilium operator` as its user types it: from a task file to a model that answers."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from chain_driver import TOKENS, LocalChain
+from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.connection import Connection
+from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
+from consilium_chain.ledger import Ledger
+from consilium_chain.localnode import child_environment, free_port
+from consilium_chain.proposal import task_params
+from consilium_chain.task_spec import TOKEN, parse_task_spec, spec_hash
+from consilium_chain.views import Outcome, Phase, Role
+from consilium_cli.nodes.live import of_block, sentence
+from consilium_cli.operator.model_folder import CARD, INDEX, MODEL, PROOF, ModelFile, Proof
+from consilium_cli.operator.watching import EVENTS
+from consilium_cli.verify.audit import audit
+from consilium_client.models import model_of
+from consilium_client.replay import PublicRecord
+from consilium_client.tables import read_table
+from consilium_client.task import load_task
+from rich.text import Text
+from safetensors.numpy import load_file
+from voter_driver import ROWS, TASK, Door, FiledTask
+
+Consilium = Callable[..., tuple[int, str]]
+AGGREGATOR = "0x" + "77" * 20
+TEXT = TASK.replace("rounds = 1", "rounds = 2").replace('name = "logistic"', 'name = "mlp"\nhidden = [3]')
+
+
+def refused(result: tuple[int, str], *words: str, code: int = 1) -> None:
+    assert result[0] == code, result[1]
+    assert [word for word in words if word not in result[1]] == [], result[1]
+
+
+def done(result: tuple[int, str], *words: str) -> None:
+    refused(result, *words, code=0)
+
+
+# --- propose -------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Desk:
+    """An operator's: account, task file, store, address book."""
+
+    chain: LocalChain
+    folder: Path
+    operator: Ledger
+    consilium: Consilium
+
+    def propose(self, *more: str, aggregator: str = AGGREGATOR) -> tuple[int, str]:
+        return self.consilium(
+            "operator", "propose", str(self.folder / "task.toml"), "--artifacts", str(self.folder / "artifacts"),
+            "--rpc", self.chain.node.url, "--address-book", str(self.folder / "book.json"),
+            "--keystore", str(self.folder / "key.json"), "--password-file", str(self.folder / "password"),
+            *(["--aggregator", aggregator] if aggregator else []), *more,
+        )  # fmt: skip
+
+    @property
+    def raw(self) -> bytes:
+        return (self.folder / "task.toml").read_bytes()
+
+    @property
+    def proposed(self) -> list[int]:
+        return self.operator.proposals(self.operator.address, spec_hash(self.raw))
+
+    def use(self, ledger: Ledger) -> None:
+        (self.folder / "key.json").unlink(missing_ok=True)
+        write_keystore(self.folder / "key.json", ledger.connection.signer, "secret", LIGHT_SCRYPT_N)
+        self.operator = ledger
+
+
+@pytest.fixture
+def desk(consilium: Consilium, local_chain: LocalChain, tmp_path: Path) -> Desk:
+    local_chain.deployment.write(tmp_path / "book.json")
+    (tmp_path / "artifacts").mkdir()
+    (tmp_path / "task.toml").write_text(TEXT)
+    write_private_file(tmp_path / "password", "secret\n")
+    found = Desk(local_chain, tmp_path, local_chain.funded(), consilium)
+    found.use(found.operator)
+    return found
+
+
+def test_a_dry_run_says_what_it_would_be_and_sends_nothing(desk: Desk) -> None:
+    before = desk.operator.task_count(), desk.operator.balance(desk.operator.address)
+    spec = parse_task_spec(desk.raw)
+    done(
+        desk.propose("--dry-run", aggregator=""),
+        "who will fall ill: holds", spec_hash(desk.raw).hex(), f"{spec.parameters} parameters of a mlp model",
+        "2 rounds after the statistics, 1 to 1 hospitals", "0.4 MB in the artifact store", "pool 1,000 tokens",
+        "a round pays hospitals 350.00, voters 100.00, aggregator 50.00 at most", "ether/token", "gwei", "time: about",
+        "warning (no masks)", "warning (published alone)", "warning (no privacy)", "warning (sums off chain)",
+        "warning (no canaries)", "warning (small committee)", "a dry run: nothing was sent",
+    )  # fmt: skip
+    assert (desk.operator.task_count(), desk.operator.balance(desk.operator.address)) == before
+    assert not list((desk.folder / "artifacts").iterdir())
+
+
+def test_a_proposal_is_asked_about_paid_and_on_chain_as_its_file_says(desk: Desk) -> None:
+    count = desk.operator.task_count()
+    refused(
+        desk.propose(), "nothing was sent: answer y, or pass --yes", "pays 1,000.00 tokens into the pool",
+        "has 0.00 tokens of free stake, and cannot join before it has the 1,000.00 of its bond",
+    )  # fmt: skip
+    refused(desk.propose("--yes", aggregator=""), "AggregatorMissing", "--aggregator")
+    refused(desk.propose("--yes", aggregator="0x12"), "no account's address", code=2)
+    mistyped = desk.operator.address.swapcase().replace("0X", "0x")
+    refused(desk.propose("--yes", aggregator=mistyped), "checksum (EIP-55)", code=2)
+    assert desk.operator.task_count() == count
+    assert not list((desk.folder / "artifacts").iterdir())
+    done(desk.propose("--yes"), f"task {count + 1} is proposed", f"consilium operator watch {count + 1}")
+    wanted = task_params(parse_task_spec(desk.raw), spec_hash(desk.raw), desk.operator.params(count + 1).aggregator)
+    assert desk.operator.params(count + 1) == wanted
+    assert wanted.aggregator.lower() == AGGREGATOR
+    assert desk.operator.balance(desk.operator.address) == TOKENS - 1_000 * TOKEN
+    assert ArtifactStore(desk.folder / "artifacts").get_file(spec_hash(desk.raw)) == desk.raw
+    assert (
+        load_task(desk.operator, ArtifactStore(desk.folder / "artifacts"), count + 1).spec.name == "who will fall ill"
+    )
+
+
+def test_the_same_file_is_not_paid_for_twice_by_accident(desk: Desk) -> None:
+    done(desk.propose("--yes"))
+    (task,) = desk.proposed
+    for flags in (["--yes"], []):
+        refused(desk.propose(*flags), "AlreadyProposed", f"task {task}", "--again")
+    refused(desk.propose("--again"), "answer y, or pass --yes")
+    assert desk.proposed == [task]
+    done(desk.propose("--again", "--yes"), "is proposed")
+    assert len(desk.proposed) == 2
+    with desk.chain.undone():  # nobody joins them: both end
+        desk.chain.pass_time(100_001)
+        for number in desk.proposed:
+            desk.operator.tick(number)
+            assert desk.operator.state(number).phase is Phase.ENDED
+        done(desk.propose("--yes"), "once more: task", "and is over", "is proposed")
+    # Another file, or another account, is another task.
+    (desk.folder / "task.toml").write_text(TEXT.replace("fall ill", "be ill"))
+    done(desk.propose("--yes"), "is proposed")
+    (desk.folder / "task.toml").write_text(TEXT)
+    desk.use(desk.chain.funded())
+    done(desk.propose("--yes"), "is proposed")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_at_a_terminal_both_questions_are_asked(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    def answered(words: str, *flags: str) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "stdin", Terminal(words))
+        return desk.propose(*flags)
+
+    refused(answered("n\n"), "Propose it, and pay 1,000.00 tokens?", "ProposalNotConfirmed")
+    done(answered("y\n"), "is proposed")
+    refused(answered("n\n"), f"Task {desk.proposed[0]} is by this very file, and not over", "AlreadyProposed")
+    refused(answered("y\n", "--yes"), "AlreadyProposed")
+    assert len(desk.proposed) == 1
+    done(answered("y\n"), "Pay for another one?", "is proposed")
+    refused(answered("n\n", "--again"), "Propose it, and pay", "ProposalNotConfirmed")
+    assert len(desk.proposed) == 2
+
+
+def test_the_local_chain_needs_no_key_file_and_half_of_one_is_none(desk: Desk) -> None:
+    given = [
+        "operator", "propose", str(desk.folder / "task.toml"), "--artifacts", str(desk.folder / "artifacts"),
+        "--rpc", desk.chain.node.url, "--address-book", str(desk.folder / "book.json"), "--aggregator", AGGREGATOR,
+        "--yes",
+    ]  # fmt: skip
+    refused(desk.consilium(*given, "--keystore", str(desk.folder / "key.json")), "KeystoreError", "--password-file")
+    (desk.folder / "task.toml").write_text(TEXT.replace("fall", "pay"))
+    done(desk.consilium(*given), "is proposed", desk.chain.treasury.address)
+
+
+def test_what_is_missing_is_said_before_anything_is_sent(desk: Desk) -> None:
+    desk.use(desk.chain.ledger(b"\x05" * 32))
+    refused(desk.propose("--yes"), "Unfunded", desk.operator.address, "lacks 1,000.00 tokens and 0.00", "ether for gas")
+    refused(desk.propose("--yes", "--password-file", "/nowhere"), "KeystoreError", "does not exist")
+    assert not list((desk.folder / "artifacts").iterdir())
+    (desk.folder / "task.toml").write_text(TEXT.replace("seats = 1", "seats = 2"))
+    refused(desk.propose("--dry-run"), "SpecInvalid", "lower seats")
+    refused(desk.consilium("operator", "check", "/nowhere.toml"), "SpecInvalid", "cannot be read")
+
+
+def test_blobs_are_not_proposed_to_a_chain_without(desk: Desk) -> None:
+    book = json.loads((desk.folder / "book.json").read_text())
+    (desk.folder / "book.json").write_text(json.dumps(book | {"blobs": False}))
+    (desk.folder / "task.toml").write_text(TEXT.replace('publication = "digests"', ""))
+    done(desk.propose("--dry-run"), "warning (no blobs here)")
+    refused(desk.propose("--yes"), "BlobsUnavailable", 'publication = "digests"')
+    assert desk.proposed == []
+
+
+@pytest.mark.parametrize("command", ["check", "propose", "watch", "download-model", "serve-model"])
+def test_help_is_parsed_before_anything_heavy_is_imported(command: str) -> None:
+    script = (
+        f"import sys; sys.argv = ['consilium', 'operator', '{command}', '--help']\n"
+        "from consilium_cli.main import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "heavy = {'torch', 'web3', 'flwr', 'numpy', 'uvicorn', 'starlette', 'safetensors'} & sys.modules.keys()\n"
+        "sys.exit(f'imported {heavy}' if heavy else 0)"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=child_environment())
+    assert ran.returncode == 0, ran.stderr
+
+
+# --- a task that is played -----------------------------------------------------------------------------------------
+
+
+@dataclass
+class Played:
+    """A task of two training rounds that is over: the first accepted, the second rejected. `told`: what one who watched
+    from the beginning heard; the other watcher began in the middle."""
+
+    chain: LocalChain
+    task: FiledTask
+    folder: Path
+    told: list[dict[str, Any]]
+    told_late: list[dict[str, Any]]
+
+    @property
+    def reading(self) -> list[str]:
+        return ["--rpc", self.chain.node.url, "--address-book", str(self.folder / "book.json")]
+
+    @property
+    def arguments(self) -> list[str]:
+        return [str(self.task.task), *self.reading, "--artifacts", str(self.folder / "artifacts")]
+
+    def record(self) -> PublicRecord:
+        ledger = Ledger(Connection(self.chain.node.url), self.chain.deployment)
+        return PublicRecord(ledger, self.task.store, load_task(ledger, self.task.store, self.task.task))
+
+    def expected(self) -> np.ndarray[Any, Any]:
+        """Of the last model on its hospital's own rows, as any node evaluates it."""
+        record, model = self.record(), model_of(self.task.spec)
+        inputs = model.inputs(read_table(self.task.rows, self.task.spec.data), record.statistics())
+        return model.evaluate(record.base(3), inputs).probabilities
+
+
+def watcher(folder: Path, chain: LocalChain, task: int, url: str | None = None) -> subprocess.Popen[str]:
+    command = [
+        sys.executable, "-m", "consilium_cli.main", "operator", "watch", str(task), "--rpc", url or chain.node.url,
+        "--address-book", str(folder / "book.json"),
+    ]  # fmt: skip
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=child_environment())
+
+
+def heard(process: subprocess.Popen[str]) -> list[dict[str, Any]]:
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    return [json.loads(line) for line in out.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def played(local_chain: LocalChain, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
+    folder = tmp_path_factory.mktemp("played")
+    local_chain.deployment.write(folder / "book.json")
+    task = FiledTask(local_chain, folder, TEXT)
+    task.judges, task.voters = local_chain.staked(Role.VOTER, 1), 1
+    early = watcher(folder, local_chain, task.task)
+    try:
+        task.join(rows=[8]).first_round()
+        late = watcher(folder, local_chain, task.task)
+        try:
+            task.form().commit_all().publish()
+            task.draw().judge([[40_000]])
+            task.form().commit_all().publish()
+            task.draw().judge([[-30_000]])
+            assert task.phase is Phase.ENDED
+            yield Played(local_chain, task, folder, heard(early), heard(late))
+        finally:
+            late.kill()
+            late.communicate()
+    finally:
+        early.kill()
+        early.communicate()
+
+
+def without_time(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: value for name, value in line.items() if name != "at"} for line in lines]
+
+
+def test_a_whole_task_is_told_in_order_and_once_whenever_one_began_to_watch(played: Played) -> None:
+    told = [line["event"] for line in played.told]
+    assert (told[0], told[-1]) == ("task-proposed", "task-ended")
+    phases = [(line["round"], line["phase"]) for line in played.told if line["event"] == "phase-started"]
+    training = ["FORMING", "COMMITTING", "UPLOADING", "DRAWING", "SCORING", "REVEALING"]
+    for round_ in (1, 2):
+        assert [phase for number, phase in phases if number == round_ and phase in training] == training
+    medians = [line["medians"] for line in played.told if line["event"] == "round-settled"]
+    assert medians[1:] == [[40_000], [-30_000]]
+    accepted = [line["acceptedCohorts"] for line in played.told if line["event"] == "round-settled"]
+    assert accepted[1:] == [[0], []]
+    money = [line for line in played.told if line["event"] == "rewarded" and line["round"] == 1]
+    assert {line["account"]: int(line["amount"]) for line in money} == {
+        account: played.task.operator.explain(played.task.task, 1, account).reward
+        for account in (played.task.nodes[0].address, played.task.judges[0].address, played.task.aggregator.address)
+    }
+    blocks = [line["block"] for line in played.told]
+    assert blocks == sorted(blocks)
+    connection = played.task.operator.connection
+    assert [line["block_time"] for line in played.told] == [connection.time_of(block) for block in blocks]
+    assert of_block(played.told[0]) == f"{datetime.fromtimestamp(played.told[0]['block_time'])}"
+    assert without_time(played.told_late) == without_time(played.told)
+    assert not any("points" in line or "taskId" in line for line in played.told)
+
+
+def test_what_is_told_has_words_on_a_terminal(played: Played) -> None:
+    said = [Text.from_markup(sentence(line["event"], line, EVENTS)).plain for line in played.told]
+    for words in (
+        "with a pool of 1,000.00 tokens", f"{played.task.judges[0].address} joined as voter 0",
+        "round 1: 1 cohort(s): 0 of hospitals 0", "round 1: hospitals train and commit",
+        f"round 1: {played.task.judges[0].address} revealed +0.0400",
+        "round 1 is settled: cohort 0 +0.0400 accepted", "round 2 is settled: cohort 0 -0.0300 rejected",
+        f"round 1: {played.task.nodes[0].address} earns 350.00 tokens",
+    ):  # fmt: skip
+        assert any(words in line for line in said), words
+    assert said[-1].startswith("the task has ended; ")
+
+
+def test_once_says_where_it_stands(played: Played, consilium: Consilium, capsys: pytest.CaptureFixture[str]) -> None:
+    code, said = consilium("operator", "watch", str(played.task.task), "--once", *played.reading)
+    assert code == 0
+    assert '"phase": "ENDED", "round": 2, "rounds": 2' in said
+    assert (
+        '"event": "round", "round": 1, "outcome": "SETTLED", "reason": "NONE", "medians": [40000], "accepted": [0]'
+        in said
+    )
+    young = FiledTask(played.chain, played.folder, TEXT.replace("fall", "be"))
+    done(
+        consilium("operator", "watch", str(young.task), "--once", *played.reading),
+        '"phase": "JOINING"',
+        '"aggregator": false',
+    )
+    refused(consilium("operator", "watch", "999999", "--once", *played.reading), "TaskUnknown")
+
+
+def test_a_watcher_is_ended_by_a_signal(played: Played) -> None:
+    young = FiledTask(played.chain, played.folder, TEXT.replace("fall", "become"))
+    process = watcher(played.folder, played.chain, young.task)
+    assert process.stdout is not None
+    assert json.loads(process.stdout.readline())["event"] == "task-proposed"
+    os.kill(process.pid, signal.SIGTERM)
+    assert process.wait(timeout=30) == 143
+    process.communicate()
+
+
+def test_a_watcher_outlasts_a_chain_node_that_does_not_answer(played: Played) -> None:
+    young = FiledTask(played.chain, played.folder, TEXT.replace("fall", "grow"))
+
+    def next_line(process: subprocess.Popen[str], event: str) -> dict[str, Any]:
+        assert process.stdout is not None
+        return next(told for line in process.stdout if (told := json.loads(line))["event"] == event)
+
+    with Door(played.chain.node.url) as door:
+        process = watcher(played.folder, played.chain, young.task, door.url)
+        try:
+            next_line(process, "phase-started")
+            door.shut = True
+            assert next_line(process, "chain-unreachable")["tries"] == 1
+            young.aggregator.join_as_aggregator(young.task)
+            door.shut = False
+            assert next_line(process, "aggregator-joined")["aggregator"] == young.aggregator.address
+        finally:
+            process.kill()
+            process.communicate()
+
+
+# --- download-model ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def model(played: Played, consilium: Consilium, tmp_path: Path) -> Path:
+    done(
+        consilium("operator", "download-model", *played.arguments, "--output", str(tmp_path / "model")),
+        "round 0 of 2, settled: holds", "round 2 of 2, settled: holds", "Next: consilium operator serve-model",
+    )  # fmt: skip
+    return tmp_path / "model"
+
+
+def test_a_model_is_the_records_own_with_its_proof_and_card(played: Played, model: Path) -> None:
+    assert sorted(path.name for path in model.iterdir()) == sorted([MODEL, CARD, PROOF, INDEX])
+    base = played.record().base(3)
+    tensors = load_file(model / MODEL)
+    assert {name: one.shape for name, one in tensors.items()} == {
+        "0.weight": (3, 1), "0.bias": (3,), "2.weight": (1, 3), "2.bias": (1,),
+    }  # fmt: skip
+    flat = np.concatenate([tensors[name].reshape(-1) for name in ("0.weight", "0.bias", "2.weight", "2.bias")])
+    assert flat.tobytes() == base.tobytes()
+    index = ModelFile.model_validate_json((model / INDEX).read_bytes())
+    assert (index.task, index.round, index.rounds, index.verified) == (played.task.task, 2, 2, True)
+    assert spec_hash(index.task_file.encode()).hex() == index.spec_hash
+    proof = Proof.model_validate_json((model / PROOF).read_bytes())
+    ledger = played.task.operator
+    for one in proof.rounds:
+        report = audit(
+            Ledger(Connection(played.chain.node.url), played.chain.deployment), played.task.store, proof.task, one.round
+        )
+        assert one.report == report
+        assert report.holds
+        (cohort,) = one.cohorts
+        (shown,) = ledger.expected_blob_hashes(proof.task, one.round, 0, 1)
+        assert cohort.versioned_hashes == ("0x" + shown.hex(),)
+        weight = 1 if one.round == 0 else ledger.hospitals(proof.task)[0].weight
+        assert cohort.hospitals == {played.task.nodes[0].address: weight}
+        (event,) = [e for e in ledger.task_events("RoundSettled", proof.task) if e.values["round"] == one.round]
+        assert (one.block, one.transaction) == (event.block, event.transaction)
+    assert [one.cohorts[0].accepted for one in proof.rounds] == [True, True, False]
+    assert proof.rounds[-1].report.derived[0].sha256 == index.sha256 == proof.model_sha256
+    card = (model / CARD).read_text()
+    assert "verify each by itself" not in card  # each was
+    for words in (
+        "# who will fall ill",
+        proof.operator,
+        f"| `{played.task.nodes[0].address}` | {weight} | 1 |",
+        "+0.040000 | yes",
+        "-0.030000 | no",
+        "There is no epsilon",
+        "| age | 8 |",
+        "not proven",
+        proof.rounds[1].transaction,
+        index.sha256,
+    ):
+        assert words in card, words
+
+
+def test_a_download_refuses_to_write_over_anything(played: Played, consilium: Consilium, model: Path) -> None:
+    before = {path.name: path.read_bytes() for path in model.iterdir()}
+    refused(consilium("operator", "download-model", *played.arguments, "--output", str(model)), "OutputTaken")
+    assert {path.name: path.read_bytes() for path in model.iterdir()} == before
+    again = model.with_name("again")
+    done(consilium("operator", "download-model", *played.arguments, "--output", str(again)))
+    assert {path.name: path.read_bytes() for path in again.iterdir()} == before  # the record gives the same bytes
+
+
+def altered_store(played: Played, tmp_path: Path, round_: int) -> tuple[list[str], Path]:
+    """Arguments that name a copy of the store, and a round's blob in it."""
+    copy = Path(shutil.copytree(played.folder / "artifacts", tmp_path / "altered"))
+    (shown,) = played.task.operator.expected_blob_hashes(played.task.task, round_, 0, 1)
+    return [*played.arguments[:-1], str(copy)], copy / f"blob-{shown.hex()}"
+
+
+def test_an_altered_artifact_leaves_nothing_written(played: Played, consilium: Consilium, tmp_path: Path) -> None:
+    """A rejected round's blob is not in the model: without it there is one, and it is not verified."""
+    arguments, blob = altered_store(played, tmp_path, 2)
+    raw = bytearray(blob.read_bytes())
+    raw[1_000] ^= 1
+    blob.write_bytes(raw)
+    output = tmp_path / "model"
+    command = ("operator", "download-model", *arguments, "--output", str(output))
+    refused(
+        consilium(*command), "NotVerified", "round 2: blobs", f"consilium verify {played.task.task} 2", "--unverified"
+    )
+    assert not output.exists()
+    done(consilium(*command, "--unverified"), "NOT VERIFIED")
+    index = ModelFile.model_validate_json((output / INDEX).read_bytes())
+    assert not index.verified
+    assert "Not verified" in (output / CARD).read_text()
+    assert load_file(output / MODEL)["0.weight"].size == 3
+
+
+def test_a_missing_artifact_of_the_model_leaves_nothing_even_unverified(
+    played: Played, consilium: Consilium, tmp_path: Path
+) -> None:
+    arguments, blob = altered_store(played, tmp_path, 1)
+    blob.unlink()
+    command = ("operator", "download-model", *arguments, "--output", str(tmp_path / "model"))
+    refused(consilium(*command), "NotVerified", "round 1: blobs")
+    refused(consilium(*command, "--unverified"), "ArtifactMissing")
+    (tmp_path / "altered" / f"file-{played.task.params.spec_hash.hex()}").unlink()
+    refused(consilium(*command), "ArtifactMissing")
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_task_without_a_round_has_no_model(played: Played, consilium: Consilium, tmp_path: Path) -> None:
+    young = FiledTask(played.chain, played.folder, TEXT.replace("fall", "stay"))
+    arguments = [str(young.task), *played.arguments[1:], "--output", str(tmp_path / "model")]
+    refused(consilium("operator", "download-model", *arguments), "RecordIncomplete", "no training round")
+    with played.chain.undone():
+        played.chain.pass_time(100_001)
+        young.operator.tick(young.task)
+        assert young.operator.round_state(young.task, 0).outcome is Outcome.PENDING
+        refused(consilium("operator", "download-model", *arguments), "RecordIncomplete", "no training round")
+
+
+def test_a_void_round_leaves_the_model_as_it_was(played: Played, consilium: Consilium, tmp_path: Path) -> None:
+    task = FiledTask(played.chain, played.folder, TEXT.replace("fall", "seem"))
+    task.judges, task.voters = played.chain.staked(Role.VOTER, 1), 1
+    task.to_committing()
+    arguments = [str(task.task), *played.arguments[1:], "--output", str(tmp_path / "model")]
+    with played.chain.undone():
+        played.chain.pass_time(100_001)
+        task.tick()
+        assert task.operator.round_state(task.task, 1).outcome is Outcome.VOID
+        done(consilium("operator", "watch", str(task.task), "--once", *played.reading), '"outcome": "VOID"')
+        done(consilium("operator", "download-model", *arguments), "round 1 of 2, void (too few hospitals): holds")
+    spec, params = task.spec, task.params
+    first = model_of(spec).initial(seed=int.from_bytes(params.spec_hash[:8], "big"))
+    assert load_file(tmp_path / "model" / MODEL)["0.weight"].tobytes() == first[:3].tobytes()
+    proof = Proof.model_validate_json((tmp_path / "model" / PROOF).read_bytes())
+    assert [len(one.cohorts) for one in proof.rounds] == [1, 0]
+    assert "| 1 | void (too few hospitals) |" in (tmp_path / "model" / CARD).read_text()
+
+
+# --- serve-model ---------------------------------------------------------------------------------------------------
+
+
+def test_a_served_model_answers_what_every_node_computes(played: Played, model: Path) -> None:
+    port = free_port()
+    command = [sys.executable, "-m", "consilium_cli.main", "operator", "serve-model", str(model), "--port", str(port)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=child_environment()
+    )
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
+            what = patiently(lambda: client.get("/"), process).json()
+            assert (what["task"], what["classes"], what["columns"]) == (played.task.task, ["no", "yes"], ["age"])
+            assert what["card"] == (model / CARD).read_text()
+            ages = [float(line.split(",")[0]) for line in ROWS.splitlines()[1:]]
+            answer = client.post("/predict", json={"rows": [{"age": age} for age in ages]})
+            assert answer.status_code == 200
+            shown = [list(one["probabilities"].values()) for one in answer.json()["predictions"]]
+            assert shown == played.expected().tolist()
+            assert [one["class"] for one in answer.json()["predictions"]] == [
+                ["no", "yes"][int(row.argmax())] for row in played.expected()
+            ]
+            fault = client.post("/predict", json={"rows": [{"age": 20}, {"age": "Mary Smith"}]})
+            assert (fault.status_code, fault.headers["content-type"]) == (422, "application/problem+json")
+            assert (fault.json()["title"], fault.json()["row"], fault.json()["column"]) == ("ValueNotNumeric", 2, "age")
+            assert "Mary" not in fault.text
+        os.kill(process.pid, signal.SIGTERM)
+        out, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.communicate()
+    assert "Mary" not in out + err
+    assert "Traceback" not in err
+
+
+def patiently(ask: Callable[[], httpx.Response], process: subprocess.Popen[str]) -> httpx.Response:
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        try:
+            return ask()
+        except httpx.ConnectError:
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.1)
+    raise AssertionError("nothing answers within a minute")
+
+
+def test_a_tampered_folder_is_not_served(model: Path, consilium: Consilium) -> None:
+    def served(folder: Path) -> tuple[int, str]:
+        return consilium("operator", "serve-model", str(folder), "--port", str(free_port()))
+
+    for name in (MODEL, CARD, PROOF):
+        copy = Path(shutil.copytree(model, model.with_name(f"without-{name}")))
+        (copy / name).unlink()
+        refused(served(copy), "ModelFolderInvalid", name, "cannot be read")
+        raw = bytearray((model / name).read_bytes())
+        raw[-1] ^= 1
+        (copy / name).write_bytes(raw)
+        refused(served(copy), "ModelFolderInvalid", name, "was altered", "download-model")
+    refused(served(model.with_name("none")), "ModelFolderInvalid", INDEX)
