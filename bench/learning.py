@@ -249,10 +249,10 @@ def plot(result: dict[str, Any], folder: Path) -> None:
             places = [place + shift for place, (_, values) in enumerate(methods) if metric in values]
             axis.plot(means, places, "o", color=colour, label="AUC" if metric == "auc" else metric)
         axis.set_yticks(range(len(methods)), [label for label, _ in methods])
-        axis.set_xlim(0.2 if model == "lora" else 0.6, 0.97)
+        axis.set_xlim(0.15 if model == "lora" else 0.6, 1.0)
         axis.set_title(f"{model}: {data}", loc="left")
         axis.set_xlabel("on all hospitals' test rows; lines span the seeds")
-    axes[0].legend(frameon=False, loc="lower left")
+    axes[0].legend(frameon=False, loc="lower right")
     write_figure(folder, "learning", drawn)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from chain_driver import TOKENS, LocalChain
+from chain_driver import SHARED_WINDOWS, TOKENS, LocalChain, TaskDriver
 from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.connection import Connection
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
@@ -72,6 +72,12 @@ class Desk:
             "--rpc", self.chain.node.url, "--address-book", str(self.folder / "book.json"),
             "--keystore", str(self.folder / "key.json"), "--password-file", str(self.folder / "password"),
             *(["--aggregator", aggregator] if aggregator else []), *more,
+        )  # fmt: skip
+
+    def say(self, command: str, *more: str) -> tuple[int, str]:
+        return self.consilium(
+            "operator", command, *more, "--rpc", self.chain.node.url, "--address-book", str(self.folder / "book.json"),
+            "--keystore", str(self.folder / "key.json"), "--password-file", str(self.folder / "password"),
         )  # fmt: skip
 
     @property
@@ -199,6 +205,27 @@ def test_what_is_missing_is_said_before_anything_is_sent(desk: Desk) -> None:
     (desk.folder / "task.toml").write_text(TEXT.replace("seats = 1", "seats = 2"))
     refused(desk.propose("--dry-run"), "SpecInvalid", "lower seats")
     refused(desk.consilium("operator", "check", "/nowhere.toml"), "SpecInvalid", "cannot be read")
+
+
+def test_a_task_is_stopped_by_its_operator_and_the_rest_comes_home(desk: Desk) -> None:
+    done(desk.propose("--yes"))
+    (number,) = desk.proposed
+    refused(desk.say("stop", str(number)), "nothing was sent")
+    owner = desk.operator
+    desk.use(desk.chain.funded())
+    refused(desk.say("stop", str(number), "--yes"), "NotOperator")
+    desk.use(owner)
+    done(desk.say("stop", str(number), "--yes"), f"task {number} has ended")
+    assert desk.operator.balance(desk.operator.address) == TOKENS
+    refused(desk.say("stop", str(number), "--yes"), "AlreadyStopped")
+
+
+def test_a_round_under_way_is_played_after_a_stop(desk: Desk) -> None:
+    task = TaskDriver(desk.chain, terms=SHARED_WINDOWS).to_committing()
+    desk.use(task.operator)
+    done(desk.say("stop", str(task.task), "--yes"), f"ends with round {task.round}", "operator refund")
+    done(desk.say("refund"), "tokens came back")
+    assert (task.operator.state(task.task).stopping, task.phase) == (True, Phase.COMMITTING)
 
 
 def test_blobs_are_not_proposed_to_a_chain_without(desk: Desk) -> None:

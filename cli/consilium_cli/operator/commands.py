@@ -20,6 +20,10 @@ app = typer.Typer(help="Tasks: what an operator asks for, and the model that com
 
 TaskFileArgument = Annotated[Path, typer.Argument(metavar="TASK.toml", help="a task file, TOML")]
 TaskArgument = Annotated[int, typer.Argument(min=1, metavar="TASK", help="number of the task")]
+KeystoreOption = Annotated[
+    Path | None, typer.Option(help="encrypted key file of the operator's account; not needed on the local chain")
+]
+PasswordFileOption = Annotated[Path | None, typer.Option(help="file with the key file's password, mode 600")]
 PORT = 8_600
 
 
@@ -42,11 +46,8 @@ def propose(
     ] = None,
     rpc: RpcOption = LOCAL_RPC,
     address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
-    keystore: Annotated[
-        Path | None,
-        typer.Option(help="encrypted key file of the account that pays; not needed on the local chain"),
-    ] = None,
-    password_file: Annotated[Path | None, typer.Option(help="file with the key file's password, mode 600")] = None,
+    keystore: KeystoreOption = None,
+    password_file: PasswordFileOption = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="show what it would be and cost, and send nothing")
     ] = False,
@@ -60,6 +61,34 @@ def propose(
 
     account = proposing.Payer(keystore, password_file)
     proposing.propose(task, artifacts, rpc, address_book, account, aggregator, proposing.Said(dry_run, yes, again))
+
+
+@app.command("stop")
+def stop(
+    task: TaskArgument,
+    rpc: RpcOption = LOCAL_RPC,
+    address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
+    keystore: KeystoreOption = None,
+    password_file: PasswordFileOption = None,
+    yes: YesOption = False,
+) -> None:
+    """No further round of a task: the one under way is played and paid, then what is left of the pool comes back."""
+    from consilium_cli.operator import proposing
+
+    proposing.stop(task, rpc, address_book, proposing.Payer(keystore, password_file), yes)
+
+
+@app.command("refund")
+def refund(
+    rpc: RpcOption = LOCAL_RPC,
+    address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
+    keystore: KeystoreOption = None,
+    password_file: PasswordFileOption = None,
+) -> None:
+    """Brings home what is left of ended tasks' pools."""
+    from consilium_cli.operator import proposing
+
+    proposing.refund(rpc, address_book, proposing.Payer(keystore, password_file))
 
 
 @app.command("watch")

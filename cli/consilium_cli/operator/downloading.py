@@ -13,6 +13,7 @@ from consilium_chain.views import STATISTICS_ROUND, Event, Hospital, Outcome, me
 from consilium_client.replay import PublicRecord
 from consilium_client.task import JoinedTask, load_task
 
+from consilium_cli.artifacts import open_artifacts
 from consilium_cli.operator.errors import NotVerified, OutputTaken
 from consilium_cli.operator.model_card import model_card
 from consilium_cli.operator.model_folder import (
@@ -28,11 +29,13 @@ from consilium_cli.verify.audit import audit
 from consilium_cli.verify.report import Report, Result, derived
 
 
-def download(number: int, output: Path, artifacts: Path, rpc: str, address_book: Path, unverified: bool) -> None:
+def download(
+    number: int, output: Path, artifacts: Sequence[str], rpc: str, address_book: Path, unverified: bool
+) -> None:
     """Raises NotVerified with nothing written, OutputTaken, RecordIncomplete, and what `load_task` raises."""
     if output.exists():
         raise OutputTaken(output)
-    ledger, store = reader(rpc, address_book), ArtifactStore(artifacts)
+    ledger, store = reader(rpc, address_book), open_artifacts(artifacts)
     joined = load_task(ledger, store, number)
     rounds = rounds_with_outcome(ledger, number)
     if not rounds or rounds[-1] == STATISTICS_ROUND:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import typer
-from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.connection import Connection
 from consilium_chain.deployment import Deployment
 from consilium_chain.errors import BlobsUnavailable, KeystoreError
@@ -16,6 +16,7 @@ from consilium_chain.keystore import open_keystore
 from consilium_chain.ledger import Ledger
 from consilium_chain.localnode import CHAIN_ID, FAUCET_KEY
 from consilium_chain.proposal import task_params
+from consilium_chain.rounds import last_round
 from consilium_chain.task_spec import spec_hash
 from consilium_chain.units import ether, tokens
 from consilium_chain.views import Phase, Role, TaskParams
@@ -29,6 +30,7 @@ from eth_utils.address import (
     to_checksum_address,
 )
 
+from consilium_cli.artifacts import open_artifacts
 from consilium_cli.operator import checking
 from consilium_cli.operator.errors import AggregatorMissing, AlreadyProposed, ProposalNotConfirmed
 
@@ -47,7 +49,7 @@ class Payer:
         if chain_id == CHAIN_ID and self.keystore is None and self.password_file is None:
             account: LocalAccount = Account.from_key(FAUCET_KEY)
             return account
-        raise KeystoreError("an account is needed to propose from: pass both --keystore and --password-file")
+        raise KeystoreError("an operator's account is needed: pass both --keystore and --password-file")
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Said:
 
 
 def propose(
-    path: Path, artifacts: Path, rpc: str, address_book: Path, payer: Payer, aggregator: str | None, said: Said
+    path: Path, artifacts: Sequence[str], rpc: str, address_book: Path, payer: Payer, aggregator: str | None, said: Said
 ) -> None:
     """Raises SpecInvalid, BlobsUnavailable, AlreadyProposed, Unfunded, ProposalNotConfirmed: nothing is sent then."""
     raw, spec = checking.read_task(path)
@@ -81,7 +83,7 @@ def propose(
         sys.stdin.isatty() and typer.confirm(f"\nPropose it, and pay {tokens(params.pool)} tokens?")
     ):
         raise ProposalNotConfirmed
-    ArtifactStore(artifacts).put_file(raw)
+    open_artifacts(artifacts).put_file(raw)
     before = ledger.connection.ether()
     number = ledger.propose(params)
     typer.echo(f"\ntask {number} is proposed, for {ether(before - ledger.connection.ether())} ether of gas")
@@ -142,3 +144,33 @@ def _require_funds(ledger: Ledger, params: TaskParams) -> None:
     missing_wei = max(GAS_LIMIT * ledger.connection.highest_fee() - ledger.connection.ether(), 0)
     if missing or missing_wei:
         raise Unfunded(ledger.address, missing, missing_wei)
+
+
+def stop(number: int, rpc: str, address_book: Path, payer: Payer, agreed: bool) -> None:
+    """Raises Refused (NotOperator, AlreadyStopped, TaskUnknown), ProposalNotConfirmed."""
+    deployment = Deployment.read(address_book)
+    ledger = Ledger(Connection(rpc, payer.account(deployment.chain_id)), deployment)
+    state = ledger.state(number)
+    if state.phase is Phase.JOINING:
+        words = "It ends at once"
+    else:
+        until = last_round(replace(state, stopping=True), ledger.params(number).rounds)
+        words = f"It is in round {state.round}: rounds up to {until} are played and paid"
+    question = f"Stop task {number}? {words}, bonds come free, and what is left of the pool comes back."
+    if not agreed and not (sys.stdin.isatty() and typer.confirm(question)):
+        raise ProposalNotConfirmed
+    ledger.stop(number)
+    if ledger.state(number).phase is Phase.ENDED:
+        ledger.claim_refund()
+        typer.echo(f"task {number} has ended, and what was left of its pool is in the operator's account")
+    else:
+        typer.echo(f"task {number} ends with round {until}; `consilium operator refund` then brings back what is left")
+
+
+def refund(rpc: str, address_book: Path, payer: Payer) -> None:
+    """What ended tasks owe the account: the rest of their pools."""
+    deployment = Deployment.read(address_book)
+    ledger = Ledger(Connection(rpc, payer.account(deployment.chain_id)), deployment)
+    owed = ledger.refundable(ledger.address)
+    ledger.claim_refund()
+    typer.echo(f"{tokens(owed)} tokens came back to {ledger.address}")
