@@ -56,10 +56,14 @@ def _noised(epsilon: float) -> Mapping[str, Any]:
     }
 
 
+# Nobody judges these rounds. A committee would refuse the first: institutes ask about different things, and the mean of
+# long steps is at first worse in log loss than where they began. The demo clips at 2, which it accepts from the start.
+MUCH_AT_ONCE = {"update": {"bits": 8, "value_range": 0.1, "clip_norm": 8.0}}
+
 KINDS = (
     Kind(
         "medquad", "medquad, 5 institutes", "lora", lambda seed: deal_medquad(SHARED / "medquad", 5, 1, seed, 208, 480),
-        rounds=6, private_rounds=0, seeds=2, metrics=("accuracy",), sections={}, private={},
+        rounds=6, private_rounds=0, seeds=2, metrics=("accuracy",), sections=MUCH_AT_ONCE, private={},
     ),
     Kind(
         "pneumoniamnist", "pneumonia, 6 hospitals", "cnn",
