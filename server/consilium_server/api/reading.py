@@ -1,0 +1,140 @@
+"""Reading the index: every answer is of one head, says which, and is not sent again to who has it.
+
+All that is answered is a function of the index's head and the question. So the head's hash and the question make a
+strong validator (RFC 9110, 8.8.3), known before anything is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
+
+from fastapi import Depends, Query, Request, Response
+from sqlalchemy import Engine, create_engine, event, func, select
+from sqlalchemy.orm import Session
+
+from consilium_server.api import paging
+from consilium_server.api.context import Service, service_of
+from consilium_server.api.paging import LARGEST_PAGE
+from consilium_server.database.tables import Block, Checkpoint, Spec
+
+THREADS = 40  # that answer requests side by side, and so connections
+BLOCK_HEADER = "X-Consilium-Block"
+
+Answer = TypeVar("Answer")
+
+
+class NotModified(Exception):
+    """Whoever asks has the answer already."""
+
+    def __init__(self, headers: dict[str, str]) -> None:
+        super().__init__("the client has this answer")
+        self.headers = headers
+
+
+@dataclass(frozen=True)
+class Head:
+    """Up to which block all is in the tables; None before the first. `specs`: how many task files are known, which
+    come by themselves. `time`: of the latest block with anything in it, 0 before the first.
+    """
+
+    number: int | None
+    hash: bytes
+    specs: int
+    time: int
+
+
+@dataclass(frozen=True)
+class At:
+    """The tables at one head."""
+
+    db: Session
+    head: Head
+    service: Service
+
+
+def open_engine(url: str) -> Engine:
+    """For readers: of a SQLite file each connection sees one moment from its first look to its end, as in PostgreSQL
+    with repeatable reads.
+    """
+    if not url.startswith("sqlite"):
+        return create_engine(url, pool_size=THREADS, isolation_level="REPEATABLE READ", pool_pre_ping=True)
+    engine = create_engine(url, pool_size=THREADS, connect_args={"timeout": 30})
+
+    @event.listens_for(engine, "connect")
+    def _no_implicit_transactions(connection: Any, _: Any) -> None:
+        connection.isolation_level = None  # sqlite3 would begin none before a SELECT
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Any) -> None:
+        connection.exec_driver_sql("BEGIN")
+
+    return engine
+
+
+@contextmanager
+def at_head(service: Service) -> Iterator[At]:
+    with Session(service.engine) as db, db.begin():
+        yield At(db, head_of(db), service)
+
+
+def head_of(db: Session) -> Head:
+    latest = db.execute(select(Checkpoint.number, Checkpoint.hash).order_by(Checkpoint.number.desc()).limit(1)).first()
+    specs = db.scalar(select(func.count()).select_from(Spec)) or 0
+    time = db.scalar(select(func.max(Block.time))) or 0
+    return Head(latest[0], latest[1], specs, time) if latest else Head(None, b"", specs, time)
+
+
+class Reader:
+    """One request's way to the tables, and what its answer's headers say."""
+
+    def __init__(self, request: Request, response: Response) -> None:
+        self._request, self._response, self._service = request, response, service_of(request)
+
+    def answer(self, read: Callable[[At], Answer], *, depends_on: str = "") -> Answer:
+        """What `read` says at the head. `depends_on`: what else it is a function of. Raises NotModified."""
+        with at_head(self._service) as at:
+            headers = self.headers(at.head, depends_on)
+            if headers["ETag"] in _known(self._request):
+                raise NotModified(headers)
+            self._response.headers.update(headers)
+            return read(at)
+
+    def headers(self, head: Head, depends_on: str = "") -> dict[str, str]:
+        question = f"{self._request.url.path}?{_sorted_query(self._request, ())}"
+        content = "\0".join((question, depends_on, head.hash.hex(), str(head.specs)))
+        tag = hashlib.sha256(content.encode()).hexdigest()[:32]
+        told = {"ETag": f'"{tag}"', "Cache-Control": "public, no-cache"}
+        return told if head.number is None else told | {BLOCK_HEADER: str(head.number)}
+
+
+def _known(request: Request) -> list[str]:
+    """Validators that If-None-Match names; by the weak comparison that it calls for."""
+    given = ",".join(request.headers.getlist("if-none-match"))
+    return [one.strip().removeprefix("W/") for one in given.split(",")]
+
+
+def _sorted_query(request: Request, without: tuple[str, ...]) -> str:
+    return "&".join(sorted(f"{k}={v}" for k, v in request.query_params.multi_items() if k not in without))
+
+
+async def reader(request: Request, response: Response) -> Reader:
+    return Reader(request, response)
+
+
+async def asked(
+    request: Request,
+    limit: Annotated[int, Query(ge=1, le=LARGEST_PAGE, description="rows of a page, at most")] = 50,
+    cursor: Annotated[
+        str | None, Query(max_length=512, description="`next` of the page before; without it, the first page")
+    ] = None,
+) -> paging.Asked:
+    scope = f"{request.url.path}?{_sorted_query(request, ('limit', 'cursor'))}"
+    return paging.Asked(scope, limit, cursor, service_of(request).seal)
+
+
+FromReader = Annotated[Reader, Depends(reader)]
+Paged = Annotated[paging.Asked, Depends(asked)]
