@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 from collections import OrderedDict
 from collections.abc import AsyncIterator
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from consilium_chain.errors import ChainError
 from consilium_chain.journal import emit
 from sqlalchemy import select
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 from sse_starlette import ServerSentEvent
 from starlette.concurrency import run_in_threadpool
@@ -73,15 +74,21 @@ class Broadcaster:
         self._place: Place = (0, -1)
         self._seen: OrderedDict[int, bytes] = OrderedDict()  # hashes of the latest blocks told of
         self._is_ready = asyncio.Event()
+        self.has_failed = False
 
     # The poller
 
     async def run(self) -> None:
         """Until it is cancelled. A database or chain that fails for a while is noted, and asked again."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._follow())
-            if self._service.settings.chain_url is not None:
-                group.create_task(self._watch_chain(self._service.settings.chain_url))
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._follow())
+                if self._service.settings.chain_url is not None:
+                    group.create_task(self._watch_chain(self._service.settings.chain_url))
+        except Exception:  # a fault of this program's: streams would be silent, and the server must not look well
+            self.has_failed = True
+            logging.getLogger(__name__).exception("the poller of events ended")
+            raise
 
     async def _follow(self) -> None:
         last_failure = ""
@@ -90,7 +97,7 @@ class Broadcaster:
                 while await self._look():
                     pass
                 last_failure = ""
-            except SQLAlchemyError as error:
+            except DBAPIError as error:
                 if type(error).__name__ != last_failure:  # once, not twice a second
                     last_failure = type(error).__name__
                     emit("index-unreadable", error=last_failure)
@@ -136,8 +143,8 @@ class Broadcaster:
             gone = [number for number, hash_ in self._seen.items() if there.get(number) != hash_]
             lost = min(gone, default=None)
             place = self._place if lost is None else min(self._place, (lost, -1))
-            rows = db.execute(_after(place, None)).all()
-        return lost, head, [(_told(row), row.hash) for row in rows]
+            found = [(_told(row), row.hash) for row in db.execute(_after(place, None))]
+        return lost, head, found
 
     def _tell_reorg(self, lost: int) -> None:
         emit("reorg", from_block=lost)

@@ -482,6 +482,8 @@ def ready(service: Shared) -> schemas.Index:
         raise Problem(
             "not-ready", f"the database does not answer ({type(error).__name__}): see that it runs"
         ) from error
+    if service.broadcaster.has_failed:
+        raise Problem("not-ready", "what follows the index has ended: the server's log says why; start it again")
     if head.number is None:
         raise Problem("not-ready", "nothing is indexed yet: see that the indexer runs")
     chain_head, most = service.chain_head, service.settings.most_behind
