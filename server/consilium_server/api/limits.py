@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from consilium_server.config import ApiSettings
 
+ROUNDING = 1e-6  # of clocks and levels: who waits as long as it was told is let in
 MOST_BUCKETS = 20_000  # the longest unused goes first
 
 
@@ -25,7 +26,7 @@ class Buckets:
         now = self._clock()
         level, at = self._levels.pop(key, (float(self._burst), now))
         level = min(self._burst, level + (now - at) * self._rate)
-        wait = 0 if level >= 1 else math.ceil((1 - level) / self._rate)
+        wait = 0 if level >= 1 - ROUNDING else math.ceil((1 - level) / self._rate)
         self._levels[key] = (level - (wait == 0), now)
         if len(self._levels) > self._most:
             self._levels.popitem(last=False)

@@ -10,6 +10,7 @@ from typing import Any
 
 from consilium_chain.journal import emit
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from sse_starlette.sse import SendTimeoutError
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -77,9 +78,11 @@ class Edge:
         began = time.perf_counter()
         status: int | None = None
         until_answer = 0.0
+        is_complete = False
 
         async def sending(message: Message) -> None:
-            nonlocal status, until_answer
+            nonlocal status, until_answer, is_complete
+            is_complete = message["type"] == "http.response.body" and not message.get("more_body", False)
             if message["type"] == "http.response.start":
                 status, until_answer = message["status"], time.perf_counter() - began
                 _add_headers(MutableHeaders(scope=message), request_id, scope)
@@ -87,6 +90,10 @@ class Edge:
 
         try:
             await self._app(scope, receive, sending)
+            if not is_complete:  # a stream that ends because the server does
+                await sending({"type": "http.response.body"})
+        except SendTimeoutError:
+            emit("stream-stalled", request=request_id)
         except Exception as error:
             emit("request-failed", request=request_id, error=type(error).__name__)
             logging.getLogger(__name__).exception("request %s", request_id)

@@ -89,8 +89,10 @@ class Sessions:
 
     def __init__(self, seal: Seal, engine: Engine, site: Site, admins: frozenset[str]) -> None:
         self._seal, self._engine, self._site, self._admins = seal, engine, site, admins
+        if engine.dialect.name != "sqlite":  # where who waits for another's nonce must see it then
+            self._engine = engine.execution_options(isolation_level="READ COMMITTED")
         self._purpose = f"session {site.chain_id} {site.origin}"
-        _make_table(engine)
+        _make_table(self._engine)
 
     def challenge(self, now: int) -> Nonce:
         """The nonce is lower-case hexadecimal: when it expires, 16 random bytes, and the seal on both."""
