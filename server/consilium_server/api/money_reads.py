@@ -11,11 +11,11 @@ from itertools import islice
 from typing import Any
 
 from consilium_chain.views import Role, SlashReason
-from sqlalchemy import and_, func, select
+from sqlalchemy import and_, select
 
 from consilium_server.api import schemas
 from consilium_server.api.paging import Asked, Place, behind
-from consilium_server.api.reading import At
+from consilium_server.api.reading import At, latest
 from consilium_server.api.schemas import name
 from consilium_server.database.tables import Block, EventRow, Payment, PoolRow, Position, UnbondingRow
 
@@ -145,14 +145,6 @@ def _moved(row: Any) -> tuple[Place, schemas.Entry]:
 
 
 # Delegations
-
-
-def latest(model: Any, keys: Sequence[Any], *where: Any) -> Any:
-    """A subquery of the latest row by block and log for each of the keys."""
-    order = (model.block.desc(), model.log_index.desc(), model.item.desc())
-    rank = func.row_number().over(partition_by=list(keys), order_by=order).label("place")
-    ranked = select(model, rank).where(*where).subquery()
-    return select(ranked).where(ranked.c.place == 1).subquery()
 
 
 def worth(shares: int, generation: int, pool: Any) -> int:

@@ -11,16 +11,17 @@ from consilium_chain.views import Phase, Role
 from sqlalchemy import and_, func, select
 
 from consilium_server.api import schemas
-from consilium_server.api.money_reads import latest, slashes
+from consilium_server.api.money_reads import slashes
 from consilium_server.api.paging import Asked, behind
 from consilium_server.api.problems import Problem
-from consilium_server.api.reading import At
+from consilium_server.api.reading import At, latest
 from consilium_server.api.schemas import name
 from consilium_server.api.task_reads import hexed, latest_phases
 from consilium_server.database.tables import Block, EventRow, Participant, Payment, PoolRow, Position
 
 MICRO, DAY = 10**6, 86_400
 FRACTION_BITS = 48
+PERIODS = 8  # kept at once
 HISTORY = 100  # slashes and tasks shown with a node
 SORTS = ("node", "assets", "active", "commission", "rewarded", "burnt", "rounds", "yield")
 
@@ -34,7 +35,7 @@ class Everything:
 
 
 class NodeTable:
-    """Keeps what the latest head says, for each number of days that was asked for; few are (`Days`)."""
+    """Keeps what the latest head says, for the numbers of days that were asked for last."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -42,16 +43,14 @@ class NodeTable:
         self._kept: dict[int, Everything] = {}
 
     def at(self, at: At, days: int) -> Everything:
-        key = at.head.hash
-        with self._lock:
-            if self._head == key and days in self._kept:
-                return self._kept[days]
-        found = _everything(at, days)
-        with self._lock:
-            if self._head != key:
-                self._head, self._kept = key, {}
-            self._kept[days] = found
-        return found
+        with self._lock:  # also while computing: of many that ask at a new head, one does
+            if self._head != at.head.hash:
+                self._head, self._kept = at.head.hash, {}
+            if days not in self._kept:
+                if len(self._kept) == PERIODS:
+                    self._kept.clear()
+                self._kept[days] = _everything(at, days)
+            return self._kept[days]
 
 
 def realised_yield(start: Any, end: Any, since: int, until: int) -> schemas.Yield:
@@ -68,9 +67,7 @@ def realised_yield(start: Any, end: Any, since: int, until: int) -> schemas.Yiel
 
 def _everything(at: At, days: int) -> Everything:
     ends = _pools(at)
-    began = at.head.time - days * DAY
-    starts = _pools(at, Block.time <= began)
-    firsts = _firsts(at)
+    starts = _starts(at, at.head.time - days * DAY)
     positions = latest(Position, (Position.delegator, Position.node, Position.role))
     generations = {key: row.generation for key, row in ends.items()}
     delegators: Counter[tuple[str, int]] = Counter()
@@ -85,7 +82,7 @@ def _everything(at: At, days: int) -> Everything:
     slashed = _counts(at, select(*paid).where(Payment.role.is_not(None), Payment.kind == "slash"))
     found = []
     for key, pool in sorted(ends.items()):
-        start = starts.get(key, firsts[key])
+        start, since = starts.get(key, (pool, at.head.time))
         active = _active(pool)
         raised = pool.next_commission_at is not None and pool.next_commission_at <= at.head.time
         found.append(
@@ -98,7 +95,7 @@ def _everything(at: At, days: int) -> Everything:
                 next_commission_at=None if raised else pool.next_commission_at, rewarded=str(pool.rewarded),
                 burnt=str(pool.burnt), forfeited=str(pool.forfeited), slashes=slashed[key],
                 delegators=delegators[key], tasks=tasks[key], rounds=rounds[key], voter_key=pool.voter_key,
-                realised_yield=realised_yield(start, pool, max(began, firsts[key].time), at.head.time),
+                realised_yield=realised_yield(start, pool, since, at.head.time),
             )
         )  # fmt: skip
     return Everything(tuple(found), len(who))
@@ -108,20 +105,27 @@ def _active(pool: Any) -> int:
     return 0 if not pool.shares else (pool.shares - pool.unbonding_shares) * pool.assets // pool.shares
 
 
-def _pools(at: At, *where: Any) -> dict[tuple[str, int], Any]:
-    """By node and role, the latest row of blocks that the condition is of."""
-    order = (PoolRow.block.desc(), PoolRow.log_index.desc(), PoolRow.item.desc())
-    rank = func.row_number().over(partition_by=[PoolRow.node, PoolRow.role], order_by=order).label("place")
-    ranked = select(PoolRow, Block.time, rank).join(Block, Block.number == PoolRow.block).where(*where).subquery()
-    return {(row.node, row.role): row for row in at.db.execute(select(ranked).where(ranked.c.place == 1))}
+def _pools(at: At, *where: Any, first: bool = False) -> dict[tuple[str, int], Any]:
+    """By node and role."""
+    found = latest(PoolRow, (PoolRow.node, PoolRow.role), *where, first=first)
+    return {(row.node, row.role): row for row in at.db.execute(select(found))}
 
 
-def _firsts(at: At) -> dict[tuple[str, int], Any]:
-    """By node and role, the first row that has stake, else the first."""
-    order = ((PoolRow.assets == 0), PoolRow.block, PoolRow.log_index, PoolRow.item)
-    rank = func.row_number().over(partition_by=[PoolRow.node, PoolRow.role], order_by=order).label("place")
-    ranked = select(PoolRow, Block.time, rank).join(Block, Block.number == PoolRow.block).subquery()
-    return {(row.node, row.role): row for row in at.db.execute(select(ranked).where(ranked.c.place == 1))}
+def _starts(at: At, began: int) -> dict[tuple[str, int], tuple[Any, int]]:
+    """By node and role that has had stake, the row in force at a time, or its first with stake if that came later; and
+    the later of both times.
+    """
+    last = at.db.scalar(select(func.max(Block.number)).where(Block.time <= began))
+    then = {} if last is None else _pools(at, PoolRow.block <= last)
+    found = {key: (row, began) for key, row in then.items() if row.assets}
+    firsts = {key: row for key, row in _pools(at, first=True).items() if key not in found}
+    # Most stake as they register; the others are looked for row by row.
+    late = {node for (node, _), row in firsts.items() if not row.assets}
+    staked = _pools(at, PoolRow.node.in_(late), PoolRow.assets > 0, first=True) if late else {}
+    firsts |= {key: row for key, row in staked.items() if key not in found}
+    blocks = select(Block.number, Block.time).where(Block.number.in_({row.block for row in firsts.values()}))
+    times = {number: time for number, time in at.db.execute(blocks)}
+    return found | {key: (row, times[row.block]) for key, row in firsts.items()}
 
 
 def _counts(at: At, rows: Any) -> Counter[tuple[str, int]]:

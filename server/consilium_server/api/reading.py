@@ -7,13 +7,13 @@ strong validator (RFC 9110, 8.8.3), known before anything is read.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Query, Request, Response
-from sqlalchemy import Engine, create_engine, event, func, select
+from sqlalchemy import Engine, and_, create_engine, event, func, select
 from sqlalchemy.orm import Session
 
 from consilium_server.api import paging
@@ -86,6 +86,21 @@ def head_of(db: Session) -> Head:
     specs = db.scalar(select(func.count()).select_from(Spec)) or 0
     time = db.scalar(select(func.max(Block.time))) or 0
     return Head(latest[0], latest[1], specs, time) if latest else Head(None, b"", specs, time)
+
+
+def latest(model: Any, keys: Sequence[Any], *where: Any, first: bool = False) -> Any:
+    """A subquery of the latest row for each of the keys, by block and log; or of the latest in its `first` block.
+
+    The block is found in the index alone, for a table has many rows for each key; then of those in it the row.
+    """
+    chosen = (func.min if first else func.max)(model.block).label("chosen")
+    named = [key.label(f"key_{n}") for n, key in enumerate(keys)]
+    blocks = select(*named, chosen).where(*where).group_by(*keys).subquery()
+    same = [key == blocks.c[f"key_{n}"] for n, key in enumerate(keys)]
+    order = (model.log_index.desc(), model.item.desc())
+    rank = func.row_number().over(partition_by=list(keys), order_by=order).label("place")
+    ranked = select(model, rank).join(blocks, and_(*same, model.block == blocks.c.chosen)).where(*where).subquery()
+    return select(ranked).where(ranked.c.place == 1).subquery()
 
 
 class Reader:

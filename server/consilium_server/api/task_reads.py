@@ -29,7 +29,7 @@ from consilium_server.api import schemas
 from consilium_server.api.money_reads import payment_views, payments_of_round
 from consilium_server.api.paging import Asked, Cut, behind
 from consilium_server.api.problems import Problem
-from consilium_server.api.reading import At
+from consilium_server.api.reading import At, latest
 from consilium_server.api.schemas import AMOUNTS, Terms, name
 from consilium_server.database.tables import (
     Block,
@@ -61,11 +61,7 @@ class TaskFilter:
 
 def latest_phases(*where: Any) -> Any:
     """A subquery of each task's latest phase."""
-    order = (PhaseStart.block.desc(), PhaseStart.log_index.desc(), PhaseStart.item.desc())
-    rank = func.row_number().over(partition_by=PhaseStart.task, order_by=order).label("place")
-    ranked = select(PhaseStart.task, PhaseStart.round, PhaseStart.phase, PhaseStart.deadline, rank)
-    found = ranked.where(*where).subquery()
-    return select(found).where(found.c.place == 1).subquery()
+    return latest(PhaseStart, [PhaseStart.task], *where)
 
 
 def _tasks(*where: Any) -> tuple[Select[Any], Any]:
