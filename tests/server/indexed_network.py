@@ -357,6 +357,7 @@ def served(app: FastAPI) -> Iterator[str]:
     """Its URL, on a free port, until the block ends."""
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
+    listening.listen()  # whoever comes before the server is ready waits
     config = uvicorn.Config(app, log_level="critical", access_log=False, ws="none", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listening],))

@@ -14,6 +14,7 @@ from api_wallet import Wallet
 from consilium_chain.localnode import free_port
 from consilium_chain.settings import read_settings
 from consilium_server.api.limits import Buckets, client_of
+from consilium_server.api.reading import Answers
 from consilium_server.config import ApiSettings
 from fastapi.testclient import TestClient
 from hypothesis import given
@@ -231,6 +232,32 @@ def test_a_server_whose_chain_is_far_ahead_is_not_ready(network: IndexedNetwork)
     tag = client.get("/v1/network").headers["etag"]
     service.chain_head = network.block + 7
     assert client.get("/v1/network", headers={"If-None-Match": tag}).status_code == 200
+
+
+def test_a_server_that_no_longer_follows_the_index_is_not_ready(
+    network: IndexedNetwork, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A fault of the program's in the one task that feeds all streams."""
+    app = app_of(network)
+    monkeypatch.setattr(app.state.service.broadcaster, "_changes", lambda: 1 / 0)
+    with TestClient(app) as client:
+        until = time.monotonic() + 10
+        while client.get("/ready").status_code == 200:
+            assert time.monotonic() < until
+        assert "has ended" in client.get("/ready").json()["detail"]
+        assert client.get("/v1/tasks").status_code == 200  # what does not need it goes on
+    assert "ZeroDivisionError" in caplog.text
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcdef"), st.binary(max_size=40)), max_size=60))
+def test_answers_kept_are_the_last_ones_and_never_too_many(put: list[tuple[str, bytes]]) -> None:
+    answers, latest = Answers(most=100), dict[str, bytes]()
+    for tag, answer in put:
+        answers.put(tag, answer)
+        latest[tag] = answer
+        assert answers.get(tag) == answer
+        assert sum(map(len, answers._kept.values())) == answers._size <= 100
+    assert all(answers.get(tag) in (None, answer) for tag, answer in latest.items())
 
 
 def test_the_command_serves_until_it_is_told_to_stop(tmp_path: Path, network: IndexedNetwork) -> None:

@@ -26,7 +26,7 @@ from consilium_server.api.events import Broadcaster
 from consilium_server.api.limits import Limits
 from consilium_server.api.nodes import NodeTable
 from consilium_server.api.observed import Edge, Gate, Metrics
-from consilium_server.api.reading import BLOCK_HEADER, THREADS, NotModified, open_engine
+from consilium_server.api.reading import BLOCK_HEADER, THREADS, Answers, open_engine
 from consilium_server.api.routes import ROUTERS
 from consilium_server.api.sessions import Seal, Sessions, ensure_secret
 from consilium_server.api.siwe import Site
@@ -58,6 +58,7 @@ def make_service(settings: ApiSettings, engine: Engine) -> Service:
         limits=Limits.of(settings, time.monotonic),
         metrics=Metrics(),
         nodes=NodeTable(),
+        answers=Answers(),
         broadcaster=None,  # type: ignore[arg-type]
     )
     service.broadcaster = Broadcaster(service)
@@ -73,10 +74,6 @@ def build(service: Service) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     problems.add_handlers(app)
-
-    @app.exception_handler(NotModified)
-    async def not_modified(request: Request, error: NotModified) -> Response:
-        return Response(status_code=304, headers=error.headers)
 
     @app.exception_handler(CursorInvalid)
     async def cursor_invalid(request: Request, error: CursorInvalid) -> Response:

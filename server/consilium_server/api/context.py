@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from consilium_server.api.limits import Limits
     from consilium_server.api.nodes import NodeTable
     from consilium_server.api.observed import Metrics
+    from consilium_server.api.reading import Answers
 
 
 @dataclass
@@ -32,6 +33,7 @@ class Service:
     metrics: Metrics
     broadcaster: Broadcaster
     nodes: NodeTable
+    answers: Answers
     chain_head: int | None = field(default=None)  # the latest block that the chain node told of
 
 

@@ -88,7 +88,6 @@ class Broadcaster:
         except Exception:  # a fault of this program's: streams would be silent, and the server must not look well
             self.has_failed = True
             logging.getLogger(__name__).exception("the poller of events ended")
-            raise
 
     async def _follow(self) -> None:
         last_failure = ""

@@ -7,12 +7,15 @@ strong validator (RFC 9110, 8.8.3), known before anything is read.
 from __future__ import annotations
 
 import hashlib
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from fastapi import Depends, Query, Request, Response
+from pydantic import BaseModel
 from sqlalchemy import Engine, and_, create_engine, event, func, select
 from sqlalchemy.orm import Session
 
@@ -22,17 +25,31 @@ from consilium_server.api.paging import LARGEST_PAGE
 from consilium_server.database.tables import Block, Checkpoint, Spec
 
 THREADS = 40  # that answer requests side by side, and so connections
+MOST_KEPT = 32 << 20  # bytes of answers
 BLOCK_HEADER = "X-Consilium-Block"
 
-Answer = TypeVar("Answer")
 
+class Answers:
+    """The latest answers by their validators: what many ask at one head is read and put into words once."""
 
-class NotModified(Exception):
-    """Whoever asks has the answer already."""
+    def __init__(self, most: int = MOST_KEPT) -> None:
+        self._most, self._size = most, 0
+        self._kept: OrderedDict[str, bytes] = OrderedDict()
+        self._lock = threading.Lock()
 
-    def __init__(self, headers: dict[str, str]) -> None:
-        super().__init__("the client has this answer")
-        self.headers = headers
+    def get(self, tag: str) -> bytes | None:
+        with self._lock:
+            if tag in self._kept:
+                self._kept.move_to_end(tag)
+            return self._kept.get(tag)
+
+    def put(self, tag: str, answer: bytes) -> None:
+        with self._lock:
+            self._size += len(answer) - len(self._kept.pop(tag, b""))
+            self._kept[tag] = answer
+            while self._size > self._most:
+                _, oldest = self._kept.popitem(last=False)
+                self._size -= len(oldest)
 
 
 @dataclass(frozen=True)
@@ -84,7 +101,7 @@ def at_head(service: Service) -> Iterator[At]:
 def head_of(db: Session) -> Head:
     latest = db.execute(select(Checkpoint.number, Checkpoint.hash).order_by(Checkpoint.number.desc()).limit(1)).first()
     specs = db.scalar(select(func.count()).select_from(Spec)) or 0
-    time = db.scalar(select(func.max(Block.time))) or 0
+    time = db.scalar(select(Block.time).order_by(Block.number.desc()).limit(1)) or 0
     return Head(latest[0], latest[1], specs, time) if latest else Head(None, b"", specs, time)
 
 
@@ -106,17 +123,24 @@ def latest(model: Any, keys: Sequence[Any], *where: Any, first: bool = False) ->
 class Reader:
     """One request's way to the tables, and what its answer's headers say."""
 
-    def __init__(self, request: Request, response: Response) -> None:
-        self._request, self._response, self._service = request, response, service_of(request)
+    def __init__(self, request: Request) -> None:
+        self._request, self._service = request, service_of(request)
 
-    def answer(self, read: Callable[[At], Answer], *, depends_on: str = "") -> Answer:
-        """What `read` says at the head. `depends_on`: what else it is a function of. Raises NotModified."""
+    def answer(self, read: Callable[[At], BaseModel], *, depends_on: str = "") -> Response:
+        """What `read` says at the head, or that the client has it. `depends_on`: what else it is a function of."""
         with at_head(self._service) as at:
             headers = self.headers(at.head, depends_on)
-            if headers["ETag"] in _known(self._request):
-                raise NotModified(headers)
-            self._response.headers.update(headers)
-            return read(at)
+            if self.is_known(headers):
+                return Response(status_code=304, headers=headers)
+            found = self._service.answers.get(headers["ETag"])
+            if found is None:
+                found = read(at).model_dump_json().encode()
+                self._service.answers.put(headers["ETag"], found)
+        return Response(found, headers=headers, media_type="application/json")
+
+    def is_known(self, headers: dict[str, str]) -> bool:
+        """Whether the client has the answer that these are of."""
+        return headers["ETag"] in _known(self._request)
 
     def headers(self, head: Head, depends_on: str = "") -> dict[str, str]:
         question = f"{self._request.url.path}?{_sorted_query(self._request, ())}"
@@ -136,8 +160,8 @@ def _sorted_query(request: Request, without: tuple[str, ...]) -> str:
     return "&".join(sorted(f"{k}={v}" for k, v in request.query_params.multi_items() if k not in without))
 
 
-async def reader(request: Request, response: Response) -> Reader:
-    return Reader(request, response)
+async def reader(request: Request) -> Reader:
+    return Reader(request)
 
 
 async def asked(

@@ -68,8 +68,14 @@ def _media(answer: str, media_type: str, schema: dict[str, str], **more: str) ->
 # Network
 
 
-@network.get("/network", operation_id="getNetwork", summary="Statistics, and how far the index is", responses=READ)
-def get_network(reader: FromReader, service: Shared) -> schemas.Network:
+@network.get(
+    "/network",
+    response_model=schemas.Network,
+    operation_id="getNetwork",
+    summary="Statistics, and how far the index is",
+    responses=READ,
+)
+def get_network(reader: FromReader, service: Shared) -> Response:
     chain_head = service.chain_head
 
     def read(at: At) -> schemas.Network:
@@ -150,7 +156,13 @@ class _Counted(EventSourceResponse):
 # Tasks
 
 
-@tasks.get("/tasks", operation_id="listTasks", summary="Tasks, the latest first", responses=LIST)
+@tasks.get(
+    "/tasks",
+    response_model=schemas.Page[schemas.TaskSummary],
+    operation_id="listTasks",
+    summary="Tasks, the latest first",
+    responses=LIST,
+)
 def list_tasks(
     reader: FromReader,
     asked: Paged,
@@ -162,47 +174,52 @@ def list_tasks(
         Query(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$", description="somewhere in the task file"),
     ] = None,
     sort: Literal["task", "-task", "pool", "-pool"] = "-task",
-) -> schemas.Page[schemas.TaskSummary]:
+) -> Response:
     wanted = task_reads.TaskFilter(phase, operator, aggregator, text, sort)
     return reader.answer(lambda at: task_reads.list_tasks(at, wanted, asked))
 
 
-@tasks.get("/tasks/{task}", operation_id="getTask", summary="A task: terms, file, money, who takes part", responses=ONE)
-def get_task(reader: FromReader, task: TaskNumber) -> schemas.Task:
+@tasks.get(
+    "/tasks/{task}",
+    response_model=schemas.Task,
+    operation_id="getTask",
+    summary="A task: terms, file, money, who takes part",
+    responses=ONE,
+)
+def get_task(reader: FromReader, task: TaskNumber) -> Response:
     return reader.answer(lambda at: task_reads.one_task(at, task))
 
 
 @tasks.get(
     "/tasks/{task}/rounds",
+    response_model=schemas.Page[schemas.RoundSummary],
     operation_id="listRounds",
     summary="A task's rounds, the latest first",
     responses=LIST_OF_ONE,
 )
-def list_rounds(reader: FromReader, asked: Paged, task: TaskNumber) -> schemas.Page[schemas.RoundSummary]:
+def list_rounds(reader: FromReader, asked: Paged, task: TaskNumber) -> Response:
     return reader.answer(lambda at: task_reads.list_rounds(at, task, asked))
 
 
 @tasks.get(
     "/tasks/{task}/rounds/{round}",
+    response_model=schemas.Round,
     operation_id="getRound",
     summary="A round: cohorts, commitments, committee, outcome, payments, evidence",
     responses=ONE,
 )
-def get_round(
-    reader: FromReader, task: TaskNumber, round_: Annotated[RoundNumber, Path(alias="round")]
-) -> schemas.Round:
+def get_round(reader: FromReader, task: TaskNumber, round_: Annotated[RoundNumber, Path(alias="round")]) -> Response:
     return reader.answer(lambda at: task_reads.one_round(at, task, round_))
 
 
 @tasks.get(
     "/tasks/{task}/rounds/{round}/proof",
+    response_model=schemas.Proof,
     operation_id="getProof",
     summary="What is needed to check a round again",
     responses=ONE,
 )
-def get_proof(
-    reader: FromReader, task: TaskNumber, round_: Annotated[RoundNumber, Path(alias="round")]
-) -> schemas.Proof:
+def get_proof(reader: FromReader, task: TaskNumber, round_: Annotated[RoundNumber, Path(alias="round")]) -> Response:
     return reader.answer(lambda at: task_reads.proof(at, task, round_))
 
 
@@ -247,7 +264,13 @@ def _checked(spec: TaskSpec, found: Estimate, raw: bytes) -> schemas.CheckedTask
 # Nodes
 
 
-@nodes_router.get("/nodes", operation_id="listNodes", summary="Nodes, by stake", responses=LIST)
+@nodes_router.get(
+    "/nodes",
+    response_model=schemas.Page[schemas.NodeSummary],
+    operation_id="listNodes",
+    summary="Nodes, by stake",
+    responses=LIST,
+)
 def list_nodes(
     reader: FromReader,
     asked: Paged,
@@ -258,72 +281,89 @@ def list_nodes(
         "node", "assets", "active", "commission", "rewarded", "burnt", "rounds", "yield",
         "-node", "-assets", "-active", "-commission", "-rewarded", "-burnt", "-rounds", "-yield",
     ] = "-assets",
-) -> schemas.Page[schemas.NodeSummary]:  # fmt: skip
+) -> Response:  # fmt: skip
     return reader.answer(lambda at: nodes.list_nodes(at, role, account, days, sort, asked))
 
 
 @nodes_router.get(
-    "/nodes/{node}/{role}", operation_id="getNode", summary="A node, its slashes and tasks", responses=ONE
+    "/nodes/{node}/{role}",
+    response_model=schemas.Node,
+    operation_id="getNode",
+    summary="A node, its slashes and tasks",
+    responses=ONE,
 )
-def get_node(reader: FromReader, node: GivenAccount, role: RoleName, days: Days = 30) -> schemas.Node:
+def get_node(reader: FromReader, node: GivenAccount, role: RoleName, days: Days = 30) -> Response:
     return reader.answer(lambda at: nodes.one_node(at, node, role, days))
 
 
 @nodes_router.get(
     "/nodes/{node}/{role}/history",
+    response_model=schemas.Page[schemas.PoolChange],
     operation_id="listNodeHistory",
     summary="How a node's pool of stake changed, the latest first",
     responses=LIST,
 )
-def list_node_history(
-    reader: FromReader, asked: Paged, node: GivenAccount, role: RoleName
-) -> schemas.Page[schemas.PoolChange]:
+def list_node_history(reader: FromReader, asked: Paged, node: GivenAccount, role: RoleName) -> Response:
     return reader.answer(lambda at: nodes.list_pool_changes(at, node, role, asked))
 
 
 # Money
 
 
-@money.get("/delegations", operation_id="listDelegations", summary="Who has which shares of whom", responses=LIST)
+@money.get(
+    "/delegations",
+    response_model=schemas.Page[schemas.Delegation],
+    operation_id="listDelegations",
+    summary="Who has which shares of whom",
+    responses=LIST,
+)
 def list_delegations(
     reader: FromReader,
     asked: Paged,
     delegator: GivenAccount | None = None,
     node: GivenAccount | None = None,
     role: RoleName | None = None,
-) -> schemas.Page[schemas.Delegation]:
+) -> Response:
     return reader.answer(lambda at: money_reads.list_delegations(at, delegator, node, role, asked))
 
 
-@money.get("/payments", operation_id="listPayments", summary="Rewards, slashes, bounties, refunds", responses=LIST)
+@money.get(
+    "/payments",
+    response_model=schemas.Page[schemas.Payment],
+    operation_id="listPayments",
+    summary="Rewards, slashes, bounties, refunds",
+    responses=LIST,
+)
 def list_payments(
     reader: FromReader,
     asked: Paged,
     account: GivenAccount | None = None,
     kind: Literal["reward", "slash", "bounty", "refund"] | None = None,
     task: Annotated[TaskNumber | None, Query()] = None,
-) -> schemas.Page[schemas.Payment]:
+) -> Response:
     wanted = PaymentFilter(account, kind, task)
     return reader.answer(lambda at: money_reads.list_payments(at, wanted, asked))
 
 
 @money.get(
     "/accounts/{account}/unbondings",
+    response_model=schemas.Page[schemas.Unbonding],
     operation_id="listUnbondings",
     summary="Stake on its way home",
     responses=LIST,
 )
-def list_unbondings(reader: FromReader, asked: Paged, account: GivenAccount) -> schemas.Page[schemas.Unbonding]:
+def list_unbondings(reader: FromReader, asked: Paged, account: GivenAccount) -> Response:
     return reader.answer(lambda at: money_reads.list_unbondings(at, account, asked))
 
 
 @money.get(
     "/accounts/{account}/history",
+    response_model=schemas.Page[schemas.Entry],
     operation_id="listHistory",
     summary="What an account was paid, lost, staked and took home, the latest first",
     responses=LIST,
 )
-def list_history(reader: FromReader, asked: Paged, account: GivenAccount) -> schemas.Page[schemas.Entry]:
+def list_history(reader: FromReader, asked: Paged, account: GivenAccount) -> Response:
     return reader.answer(lambda at: money_reads.list_history(at, account, asked))
 
 
@@ -335,7 +375,10 @@ def list_history(reader: FromReader, asked: Paged, account: GivenAccount) -> sch
     responses=_media("a header, and a line for each entry", "text/csv", {"type": "string"}) | READ,
 )
 def export_history(reader: FromReader, service: Shared, account: GivenAccount) -> Response:
-    headers: dict[str, str] = reader.answer(lambda at: reader.headers(at.head))
+    with at_head(service) as at:
+        headers = reader.headers(at.head)
+    if reader.is_known(headers):
+        return Response(status_code=304, headers=headers)
 
     def lines() -> Iterator[str]:
         with at_head(service) as at:
