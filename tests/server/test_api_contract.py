@@ -181,6 +181,19 @@ def test_a_file_that_does_not_hold_is_not_stored(
     assert sorted(path.name for path in (network.folder / "artifacts").iterdir()) == before
 
 
+def test_a_store_that_is_not_there_is_told_from_an_artifact_that_is_not(
+    network: IndexedNetwork, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    with TestClient(app_of(network, artifacts=tmp_path / "file")) as client:
+        headers = {"Authorization": f"Bearer {Wallet().sign_in(client).json()['token']}"}
+        answers = [
+            client.get(f"/v1/artifacts/files/0x{'00' * 32}"),
+            client.put("/v1/artifacts/files", json={"text": TASK_FILE}, headers=headers),
+        ]
+    assert [(one.status_code, one.json()["type"]) for one in answers] == [(503, "urn:consilium:problem:not-ready")] * 2
+
+
 def test_an_artifact_that_is_not_what_its_name_says_is_not_sent(client: TestClient, network: IndexedNetwork) -> None:
     digest = network.store.put_file(b"to be changed")
     path = Path(network.folder / "artifacts" / f"file-{digest.hex()}")

@@ -204,8 +204,8 @@ def test_filters(client: TestClient) -> None:
 def test_a_tasks_money_adds_up(client: TestClient) -> None:
     task = read(client, "/v1/tasks/1")
     money = {key: int(value) for key, value in task["money"].items()}
-    assert money["rewards"] == 3 * (3 * 300 + 40) * TOKEN
-    assert (money["bounties"], money["refund"], money["slashed"]) == (3 * TOKEN, 7 * TOKEN, 150 * TOKEN)
+    assert money["rewards"] == 2 * (3 * 300 + 40) * TOKEN
+    assert (money["bounties"], money["refund"], money["slashed"]) == (2 * TOKEN, 7 * TOKEN, 100 * TOKEN)
     assert money["pool"] == money["rewards"] + money["bounties"] + money["refund"] + money["left"]
     assert sum(int(one["earned"]) for one in task["participants"]) == money["rewards"]
     assert (task["phase"], task["terms"]["pool"], task["spec"]["privacy"]["epsilon"]) == ("ended", task["pool"], 8)
@@ -241,13 +241,17 @@ def test_a_proof_leads_to_blobs_that_can_be_had(client: TestClient) -> None:
     assert proof["hospitals"][5]["points"] is None
     statistics = read(client, "/v1/tasks/1/rounds/0/proof")
     assert {one["weight"] for one in statistics["hospitals"]} == {1}
+    assert [one["members"] for one in statistics["cohorts"]] == [[0, 1, 2, 3, 4, 5]]  # all are one, without an event
+    assert statistics["cohorts"][0]["blobs"][0]["published"] == blob["published"]
+    assert client.get("/v1/tasks/3/rounds/0/proof").status_code == 404
+    assert client.get("/v1/tasks/3/rounds/0").status_code == 404  # it has not begun while hospitals join
 
 
 def test_a_node_and_its_delegators(client: TestClient) -> None:
     slashed = read(client, f"/v1/nodes/{HOSPITALS[3]}/hospital")
-    assert (slashed["slashes"], slashed["burnt"], slashed["rounds"]) == (4, str(200 * TOKEN), 4)
-    assert [one["round"] for one in slashed["slash_history"]] == [0, 3, 1, 0]
-    assert slashed["realised_yield"]["lost"] == 200_000  # 200 of 1000
+    assert (slashed["slashes"], slashed["burnt"], slashed["rounds"]) == (2, str(100 * TOKEN), 2)
+    assert [one["round"] for one in slashed["slash_history"]] == [3, 1]
+    assert slashed["realised_yield"]["lost"] == 100_000  # 100 of 1000
     earning = read(client, f"/v1/nodes/{HOSPITALS[0]}/hospital")
     assert int(earning["active"]) == int(earning["assets"]) - 4 * TOKEN
     assert earning["delegators"] == 3

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, SpecInvalid, StoreMissing
+from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, ChainError, SpecInvalid, StoreMissing
 from consilium_chain.estimate import Estimate, estimate
 from consilium_chain.proposal import task_params
 from consilium_chain.task_spec import TaskSpec, parse_task_spec, spec_hash
@@ -426,7 +426,7 @@ def _artifact(request: Request, hash_: str, read: Any) -> Response:
         raise Problem("artifact-missing", f"nobody has stored {hash_} here: ask another mirror") from error
     except ArtifactCorrupt as error:
         raise Problem("artifact-missing", f"what is stored as {hash_} is not that: ask another mirror") from error
-    except StoreMissing as error:
+    except (StoreMissing, OSError) as error:
         raise Problem("not-ready", "this server's artifact store does not answer: ask another mirror") from error
     return Response(raw, headers=headers, media_type="application/octet-stream")
 
@@ -500,7 +500,12 @@ def put_task_file(
         parse_task_spec(raw)
     except (SpecInvalid, ZkError) as error:
         raise Problem("task-file-invalid", str(error)) from error
-    return schemas.StoredFile(hash=task_reads.hexed(service.store.put_file(raw)), size=len(raw))
+    try:
+        digest = service.store.put_file(raw)
+    except (ChainError, OSError) as error:
+        told = f"the artifact store takes nothing now ({type(error).__name__}): try again, then tell the operator"
+        raise Problem("not-ready", told) from error
+    return schemas.StoredFile(hash=task_reads.hexed(digest), size=len(raw))
 
 
 # Watching over the server

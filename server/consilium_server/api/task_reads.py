@@ -264,18 +264,20 @@ def round_events(at: At, task: int, round_: int) -> RoundEvents:
     return RoundEvents([(row[0], row[1], row[2]) for row in at.db.execute(found)])
 
 
-def cohort_rows(at: At, task: int, round_: int) -> list[Cohort]:
-    found = select(Cohort).where(Cohort.task == task, Cohort.round == round_).order_by(Cohort.item)
-    return list(at.db.scalars(found))
+def cohorts_of(at: At, task: int, round_: int, hospitals: Sequence[Participant]) -> list[int]:
+    """The members of each cohort, as bit maps. The statistics are of all hospitals together, and no event says so."""
+    found = select(Cohort.members).where(Cohort.task == task, Cohort.round == round_).order_by(Cohort.item)
+    everybody = [sum(1 << hospital.position for hospital in hospitals)]
+    return everybody if round_ == STATISTICS_ROUND else list(at.db.scalars(found))
 
 
 def one_round(at: At, task: int, round_: int) -> schemas.Round:
     row = task_row(at, task)
-    events, cohorts = round_events(at, task, round_), cohort_rows(at, task, round_)
-    if not events.rows:
+    events, joined = round_events(at, task, round_), participants(at, task)
+    cohorts = cohorts_of(at, task, round_, [one for one, _ in joined if one.role == Role.HOSPITAL])
+    if not any(row.name == "PhaseStarted" and int(row.values["phase"]) != Phase.JOINING for row, _, _ in events.rows):
         raise Problem("not-found", f"round {round_} of task {task} has not begun: see /v1/tasks/{task}/rounds")
     summary = _round_summaries(at, row, [round_])[round_]
-    joined = participants(at, task)
     positions = {(one.account, one.role): one.position for one, _ in joined}
     return schemas.Round(
         **summary,
@@ -305,17 +307,17 @@ def evidence_of(events: RoundEvents) -> list[schemas.Evidence]:
     ]  # fmt: skip
 
 
-def _cohorts(events: RoundEvents, cohorts: Sequence[Cohort], summary: dict[str, Any]) -> list[schemas.CohortView]:
+def _cohorts(events: RoundEvents, cohorts: Sequence[int], summary: dict[str, Any]) -> list[schemas.CohortView]:
     survivors, medians = survivors_of(events), summary["medians"]
     is_over = summary["outcome"] == name(Outcome.SETTLED)
     found = []
-    for cohort in cohorts:
-        number, blobs = cohort.item, blobs_of(events, cohort.item)
+    for number, cohort in enumerate(cohorts):
+        blobs = blobs_of(events, number)
         found.append(
             schemas.CohortView(
                 cohort=number,
-                members=list(members(cohort.members)),
-                survivors=list(members(cohort.members & survivors)),
+                members=list(members(cohort)),
+                survivors=list(members(cohort & survivors)),
                 median=medians[number] if number < len(medians) else None,
                 accepted=number in summary["accepted"] if is_over else None,
                 fate=_fate(events, number, blobs),
@@ -420,9 +422,11 @@ def spread(ballots: Iterable[Sequence[int]], turned: Sequence[bool]) -> list[sch
 
 def proof(at: At, task: int, round_: int) -> schemas.Proof:
     row = task_row(at, task)
-    events, cohorts = round_events(at, task, round_), cohort_rows(at, task, round_)
-    if not cohorts:
-        raise Problem("not-found", f"round {round_} of task {task} has no cohorts yet: wait until it has begun")
+    events = round_events(at, task, round_)
+    hospitals = [one for one, _ in participants(at, task) if one.role == Role.HOSPITAL]
+    cohorts = cohorts_of(at, task, round_, hospitals)
+    if not events.named("UpdateCommitted"):
+        raise Problem("not-found", f"nobody has committed to round {round_} of task {task} yet: wait")
     committed = {one.account: points_of(one.values) for one in events.named("UpdateCommitted")}
     canaries, params, survivors = events.last("CanariesSet"), row[0].params, survivors_of(events)
     deployment = at.service.deployment
@@ -437,16 +441,14 @@ def proof(at: At, task: int, round_: int) -> schemas.Proof:
                 position=one.position, hospital=one.account,
                 weight=1 if round_ == STATISTICS_ROUND else one.weight, points=committed.get(one.account),
             )
-            for one, _ in participants(at, task)
-            if one.role == Role.HOSPITAL
+            for one in hospitals
         ],
         cohorts=[
             schemas.ProofCohort(
-                cohort=cohort.item, members=list(members(cohort.members)),
-                survivors=list(members(cohort.members & survivors)), is_turned=turned_of(events, cohort.item),
-                blobs=blobs_of(events, cohort.item),
+                cohort=number, members=list(members(cohort)), survivors=list(members(cohort & survivors)),
+                is_turned=turned_of(events, number), blobs=blobs_of(events, number),
             )
-            for cohort in cohorts
+            for number, cohort in enumerate(cohorts)
         ],
         evidence=evidence_of(events),
     )  # fmt: skip
