@@ -193,7 +193,7 @@ def test_a_line_for_each_request_and_none_of_what_was_sent(
     (line,) = [json.loads(one) for one in said.splitlines() if '"event": "request"' in one]
     assert line | {"at": 0, "milliseconds": 0} == {
         "at": 0, "event": "request", "request": "abc", "method": "GET", "route": "/v1/tasks/{task}/rounds/{round}",
-        "status": 200, "milliseconds": 0, "task": "1", "round": "0",
+        "status": 404, "milliseconds": 0, "task": "1", "round": "0",
     }  # fmt: skip
     assert token not in said
     assert "secret" not in said

@@ -68,6 +68,11 @@ def test_the_eips_examples(first: str, scheme: str | None, domain: str) -> None:
     )
 
 
+@pytest.mark.parametrize("uri", ["https://[::1]:8080/x?y#z", "urn:isbn:1", "https://u:p@example.com", "did:key:z6/%20"])
+def test_uris_of_all_kinds(uri: str) -> None:
+    assert parse_message(EXAMPLE.format("example.com").replace("https://example.com/login", uri)).uri == uri
+
+
 def test_all_that_may_be_left_out_or_added() -> None:
     text = EXAMPLE.format("example.com")
     bare = text.split("\nResources")[0].replace(
@@ -103,6 +108,9 @@ MALFORMED = {
     "no URI": changed("URI: https://example.com/login\n", ""),
     "a URI without a scheme": changed("URI: https://example.com/login", "URI: example.com/login"),
     "a URI with a space": changed("/login", "/log in"),
+    "a URI whose host is no address": changed("URI: https://example.com/", "URI: https://[1]/"),
+    "a URI with half a bracket": changed("URI: https://example.com/", "URI: https://[example.com/"),
+    "a URI with brackets in its path": changed("/login", "/[login]"),
     "version 2": changed("Version: 1", "Version: 2"),
     "a negative chain": changed("Chain ID: 1", "Chain ID: -1"),
     "a chain in other digits": changed("Chain ID: 1", "Chain ID: \u0661"),
@@ -126,6 +134,17 @@ MALFORMED = {
 def test_what_is_no_message(text: str) -> None:
     with pytest.raises(SignInMalformed):
         parse_message(text)
+
+
+@given(st.text(alphabet="[]:/?#@%0a.1", max_size=12))
+def test_whatever_stands_as_uri_is_read_or_refused(uri: str) -> None:
+    text = changed("https://example.com/login", f"https:{uri}")
+    try:
+        message = parse_message(text)
+    except SignInMalformed:
+        return
+    with pytest.raises(SignInRefused):
+        require_valid(message, bytes(65), Site("https://example.com", 1), ISSUED)
 
 
 @given(st.data())

@@ -28,7 +28,7 @@ _PCHAR = rf"(?:[{_UNRESERVED}{_SUB}:@]|{_PCT})"
 _HOST = rf"(?:\[[0-9A-Fa-f:.]+\]|(?:[{_UNRESERVED}{_SUB}]|{_PCT})+)"
 _AUTHORITY = rf"(?:(?:[{_UNRESERVED}{_SUB}:]|{_PCT})*@)?{_HOST}(?::[0-9]*)?"
 _SCHEME = r"[A-Za-z][A-Za-z0-9+\-.]*"
-_URI = rf"{_SCHEME}:(?:[{_UNRESERVED}{_SUB}:@/?\[\]]|{_PCT})*(?:\#(?:{_PCHAR}|[/?])*)?"
+_URI = rf"{_SCHEME}:(?://{_AUTHORITY}(?=[/?\#\n]|$))?(?:{_PCHAR}|[/?])*(?:\#(?:{_PCHAR}|[/?])*)?"
 _TIME = r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+\-]\d\d:\d\d)"  # RFC 3339
 _STATEMENT = rf"[{_UNRESERVED}{_SUB}:/?\#\[\]@ ]*"
 
@@ -96,6 +96,10 @@ def parse_message(raw: str) -> SignInMessage:
     given = match.groupdict()
     if not is_checksum_address(given["address"]):
         raise SignInMalformed("its account is not written as EIP-55 wants it: check its capitals")
+    try:
+        urlsplit(given["uri"])
+    except ValueError as error:  # brackets around what is no address
+        raise SignInMalformed("its URI has a host that is none") from error
     return SignInMessage(
         raw=raw,
         scheme=given["scheme"],
