@@ -26,7 +26,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-server = typer.Typer(help="The aggregator, and who pays hospitals' gas.", no_args_is_help=True)
+server = typer.Typer(help="The aggregator, who pays hospitals' gas, and the HTTP API.", no_args_is_help=True)
 chain = typer.Typer(help="Chains and contracts.", no_args_is_help=True)
 simulate = typer.Typer(help="Simulations: what would happen if.", no_args_is_help=True)
 app.add_typer(hospital, name="hospital")
@@ -68,6 +68,16 @@ def server_sponsor(config: ConfigOption) -> None:
     from consilium_server.sponsor import run
 
     run(read_settings(config, SponsorSettings))
+
+
+@server.command("api")
+def server_api(config: ConfigOption) -> None:
+    """Serves what is indexed over HTTP, and stores the task files of who signs in, until it is told to stop."""
+    from consilium_chain.settings import read_settings
+    from consilium_server.api.app import run
+    from consilium_server.config import ApiSettings
+
+    run(read_settings(config, ApiSettings))
 
 
 @chain.command("local")

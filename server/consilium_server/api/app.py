@@ -1,0 +1,127 @@
+"""The HTTP API: what the index knows, for everybody; files to store, for who signs in."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import anyio.to_thread
+import uvicorn
+from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.deployment import Deployment
+from consilium_chain.journal import emit
+from consilium_chain.localnode import require_free_port
+from fastapi import FastAPI, Request, Response
+from fastapi.openapi.utils import get_openapi
+from fastapi.staticfiles import StaticFiles
+from sqlalchemy import Engine
+from starlette.middleware.cors import CORSMiddleware
+
+from consilium_server.api import problems
+from consilium_server.api.context import Service
+from consilium_server.api.events import Broadcaster
+from consilium_server.api.limits import Limits
+from consilium_server.api.nodes import NodeTable
+from consilium_server.api.observed import Edge, Gate, Metrics
+from consilium_server.api.reading import BLOCK_HEADER, THREADS, Answers, open_engine
+from consilium_server.api.routes import ROUTERS
+from consilium_server.api.sessions import Seal, Sessions, ensure_secret
+from consilium_server.api.siwe import Site
+from consilium_server.config import ApiSettings
+from consilium_server.errors import CursorInvalid
+
+ENDING = 5  # seconds that open answers have once the server is told to stop
+DESCRIPTION = """What the chain says of tasks, rounds, nodes and money, indexed. Nothing here needs to be believed: all
+answers are functions of the chain's events up to the block that `X-Consilium-Block` names, and rounds have evidence.
+
+Amounts are decimal text of the token's smallest unit (10^18 in one token); times are whole seconds since the epoch;
+enumerations are the contracts' names in lower case. Lists come in pages: send `next` as `cursor` for the next one.
+Answers have strong ETags: send them as `If-None-Match`. Every error is a problem (RFC 9457) with a `type` that stays.
+"""
+
+
+def make_service(settings: ApiSettings, engine: Engine) -> Service:
+    """Raises DeploymentInvalid, SecretExposed."""
+    deployment = Deployment.read(settings.deployment)
+    seal = Seal(ensure_secret(settings.home / "api.secret"))
+    site = Site(settings.origin, deployment.chain_id)
+    service = Service(
+        settings=settings,
+        deployment=deployment,
+        engine=engine,
+        store=ArtifactStore(settings.artifacts),
+        seal=seal,
+        sessions=Sessions(seal, engine, site, frozenset(settings.admins)),
+        limits=Limits.of(settings, time.monotonic),
+        metrics=Metrics(),
+        nodes=NodeTable(),
+        answers=Answers(),
+        broadcaster=None,  # type: ignore[arg-type]
+    )
+    service.broadcaster = Broadcaster(service)
+    return service
+
+
+def build(service: Service) -> FastAPI:
+    app = FastAPI(
+        title="Consilium", version="1", description=DESCRIPTION, lifespan=_lifespan, openapi_url="/v1/openapi.json",
+        docs_url=None, redoc_url=None,  # whose pages come from elsewhere
+    )  # fmt: skip
+    app.state.service = service
+    for router in ROUTERS:
+        app.include_router(router)
+    problems.add_handlers(app)
+
+    @app.exception_handler(CursorInvalid)
+    async def cursor_invalid(request: Request, error: CursorInvalid) -> Response:
+        return problems.answer("cursor-invalid", str(error))
+
+    if service.settings.dashboard is not None:
+        app.mount("/", StaticFiles(directory=service.settings.dashboard, html=True))
+    # The last one added is the outermost.
+    app.add_middleware(Gate, service=service)
+    app.add_middleware(
+        CORSMiddleware, allow_origins=list(service.settings.cors_origins), allow_methods=["GET", "POST", "PUT"],
+        allow_headers=["Authorization", "Content-Type", "If-None-Match", "Last-Event-ID", "X-Request-Id"],
+        expose_headers=["ETag", BLOCK_HEADER, "X-Request-Id", "Retry-After"],
+    )  # fmt: skip
+    app.add_middleware(Edge, service=service)
+    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
+    return app
+
+
+def _openapi(app: FastAPI) -> dict[str, Any]:
+    if app.openapi_schema is None:
+        schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+        schema["components"]["schemas"]["Problem"] = problems.PROBLEM_SCHEMA
+        for unused in ("HTTPValidationError", "ValidationError"):
+            schema["components"]["schemas"].pop(unused, None)
+        app.openapi_schema = schema
+    return app.openapi_schema
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
+    following = asyncio.create_task(app.state.service.broadcaster.run())
+    try:
+        yield
+    finally:
+        following.cancel()
+        with suppress(asyncio.CancelledError):
+            await following
+
+
+def run(settings: ApiSettings) -> None:
+    """Serves until it is told to stop. Raises DeploymentInvalid, SecretExposed, LocalNodeError (the port is taken)."""
+    engine = open_engine(settings.database_url)
+    app = build(make_service(settings, engine))
+    require_free_port(settings.port, "the API")
+    emit("serving", host=settings.host, port=settings.port, origin=settings.origin)
+    uvicorn.run(
+        app, host=settings.host, port=settings.port, log_level="warning", access_log=False, ws="none",
+        server_header=False, proxy_headers=False, timeout_graceful_shutdown=ENDING,
+    )  # fmt: skip

@@ -1,0 +1,41 @@
+"""What all routes of one process share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.deployment import Deployment
+from fastapi import Request
+from sqlalchemy import Engine
+
+from consilium_server.api.sessions import Seal, Sessions
+from consilium_server.config import ApiSettings
+
+if TYPE_CHECKING:
+    from consilium_server.api.events import Broadcaster
+    from consilium_server.api.limits import Limits
+    from consilium_server.api.nodes import NodeTable
+    from consilium_server.api.observed import Metrics
+    from consilium_server.api.reading import Answers
+
+
+@dataclass
+class Service:
+    settings: ApiSettings
+    deployment: Deployment
+    engine: Engine
+    store: ArtifactStore
+    seal: Seal
+    sessions: Sessions
+    limits: Limits
+    metrics: Metrics
+    broadcaster: Broadcaster
+    nodes: NodeTable
+    answers: Answers
+    chain_head: int | None = field(default=None)  # the latest block that the chain node told of
+
+
+def service_of(request: Request) -> Service:
+    return cast(Service, request.app.state.service)

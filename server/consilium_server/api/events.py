@@ -1,0 +1,290 @@
+"""Events of the chain as they are indexed, to everybody who listens: server-sent events (WHATWG HTML, 9.2).
+
+One poller a process looks for rows and hands them to all streams. A stream has a queue of fixed length: who does not
+read is let go, and comes back with its Last-Event-ID. An id names a block, a log and the block's hash, so that it is
+known when what a client saw is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from consilium_chain.errors import ChainError
+from consilium_chain.journal import emit
+from sqlalchemy import select
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session
+from sse_starlette import ServerSentEvent
+from starlette.concurrency import run_in_threadpool
+
+from consilium_server.api.paging import behind
+from consilium_server.api.reading import head_of
+from consilium_server.database.tables import Block, EventRow
+
+if TYPE_CHECKING:
+    from consilium_server.api.context import Service
+
+QUEUE = 1024  # events that a stream may lag behind: more than come at once
+REPLAYED = 200  # rows read at once
+DEPTH = 256  # blocks with events whose hashes are looked at again
+CHAIN_EVERY = 5.0  # seconds
+HASH_DIGITS = 16  # of an id
+EVENT_ID = re.compile(rf"([0-9]{{1,18}})-([0-9]{{1,9}})(?:-([0-9a-f]{{{HASH_DIGITS}}}))?", re.ASCII)
+
+Place = tuple[int, int]  # block and log index
+
+
+@dataclass(frozen=True)
+class Told:
+    """An event as it goes out. `task` None: of none, and of a reorganisation for all."""
+
+    kind: str  # chain or reorg
+    place: Place
+    task: int | None
+    event: ServerSentEvent
+
+
+@dataclass(eq=False)
+class Stream:
+    """One client's. While it catches up, only reorganisations are put into its queue."""
+
+    task: int | None
+    queue: asyncio.Queue[Told] = field(default_factory=lambda: asyncio.Queue(QUEUE))
+    is_live: bool = False
+    is_dropped: bool = False
+
+    def wants(self, told: Told) -> bool:
+        if told.kind == "reorg":
+            return True
+        return self.is_live and self.task in (None, told.task)
+
+
+class Broadcaster:
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._streams: set[Stream] = set()
+        self._place: Place = (0, -1)
+        self._seen: OrderedDict[int, bytes] = OrderedDict()  # hashes of the latest blocks told of
+        self._is_ready = asyncio.Event()
+        self.has_failed = False
+
+    # The poller
+
+    async def run(self) -> None:
+        """Until it is cancelled. A database or chain that fails for a while is noted, and asked again."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._follow())
+                if self._service.settings.chain_url is not None:
+                    group.create_task(self._watch_chain(self._service.settings.chain_url))
+        except Exception:  # a fault of this program's: streams would be silent, and the server must not look well
+            self.has_failed = True
+            logging.getLogger(__name__).exception("the poller of events ended")
+
+    async def _follow(self) -> None:
+        last_failure = ""
+        while True:
+            try:
+                while await self._look():
+                    pass
+                last_failure = ""
+            except DBAPIError as error:
+                if type(error).__name__ != last_failure:  # once, not twice a second
+                    last_failure = type(error).__name__
+                    emit("index-unreadable", error=last_failure)
+            await asyncio.sleep(self._service.settings.poll_seconds)
+
+    async def _look(self) -> bool:
+        """Whether there may be more."""
+        if not self._is_ready.is_set():
+            self._place, self._seen = await run_in_threadpool(self._present)
+            self._is_ready.set()
+        lost, head, found = await run_in_threadpool(self._changes)
+        if lost is not None:
+            self._tell_reorg(lost)
+        metrics = self._service.metrics
+        if head is not None:
+            metrics.index_head.set(head)
+            if self._service.chain_head is not None:
+                metrics.lag.set(max(0, self._service.chain_head - head))
+        for told, block_hash in found:
+            self._place = told.place
+            self._seen[told.place[0]] = block_hash
+            self._tell(told)
+        while len(self._seen) > DEPTH:
+            self._seen.popitem(last=False)
+        return len(found) == REPLAYED
+
+    def _present(self) -> tuple[Place, OrderedDict[int, bytes]]:
+        with Session(self._service.engine) as db, db.begin():
+            latest = db.execute(
+                select(EventRow.block, EventRow.log_index)
+                .order_by(EventRow.block.desc(), EventRow.log_index.desc())
+                .limit(1)
+            ).first()
+            blocks = db.execute(select(Block.number, Block.hash).order_by(Block.number.desc()).limit(DEPTH)).all()
+        return (latest[0], latest[1]) if latest else (0, -1), OrderedDict((n, h) for n, h in reversed(blocks))
+
+    def _changes(self) -> tuple[int | None, int | None, list[tuple[Told, bytes]]]:
+        """The lowest block told of that is gone, the head, and what came after what was told of and is still there."""
+        with Session(self._service.engine) as db, db.begin():
+            head = head_of(db).number
+            blocks = select(Block.number, Block.hash).where(Block.number >= min(self._seen, default=0))
+            there = {number: hash_ for number, hash_ in db.execute(blocks.limit(2 * DEPTH).order_by(Block.number))}
+            gone = [number for number, hash_ in self._seen.items() if there.get(number) != hash_]
+            lost = min(gone, default=None)
+            place = self._place if lost is None else min(self._place, (lost, -1))
+            found = [(_told(row), row.hash) for row in db.execute(_after(place, None))]
+        return lost, head, found
+
+    def _tell_reorg(self, lost: int) -> None:
+        emit("reorg", from_block=lost)
+        self._service.metrics.reorgs.inc()
+        for number in [number for number in self._seen if number >= lost]:
+            del self._seen[number]
+        self._place = min(self._place, (lost, -1))
+        self._tell(_reorg(lost))
+
+    def _tell(self, told: Told) -> None:
+        for stream in list(self._streams):
+            if not stream.wants(told):
+                continue
+            try:
+                stream.queue.put_nowait(told)
+            except asyncio.QueueFull:
+                self._drop(stream)
+
+    def _drop(self, stream: Stream) -> None:
+        """Its queue is emptied at once; the connection ends when its reader reads, or has stalled for too long."""
+        stream.is_dropped = True
+        self._leave(stream)
+        while not stream.queue.empty():
+            stream.queue.get_nowait()
+        stream.queue.put_nowait(_reorg(0))  # wakes it
+        self._service.metrics.dropped.inc()
+
+    def _leave(self, stream: Stream) -> None:
+        self._streams.discard(stream)
+        self._service.metrics.subscribers.set(len(self._streams))
+
+    async def _watch_chain(self, url: str) -> None:
+        from consilium_chain.connection import Connection
+
+        connection: Connection | None = None
+        while True:
+            try:
+                if connection is None:
+                    connection = await run_in_threadpool(Connection, url)
+                head = await run_in_threadpool(connection.block_number)
+                self._service.chain_head = head
+                self._service.metrics.chain_head.set(head)
+            except ChainError as error:
+                if self._service.chain_head is not None:
+                    emit("chain-unreachable", error=type(error).__name__)
+                self._service.chain_head, connection = None, None
+            await asyncio.sleep(CHAIN_EVERY)
+
+    # Streams
+
+    async def stream(self, task: int | None, last_id: str | None) -> AsyncIterator[ServerSentEvent]:
+        """From behind the id on, or from the present on. `last_id` as `EVENT_ID`."""
+        await self._is_ready.wait()
+        stream = Stream(task)
+        self._streams.add(stream)
+        self._service.metrics.subscribers.set(len(self._streams))
+        try:
+            place = self._place
+            if last_id is not None:
+                place, lost = await run_in_threadpool(self._resumed, last_id)
+                if lost is not None:
+                    yield _reorg(lost).event
+            async for missed in self._caught_up(stream, place):
+                yield missed
+            while not stream.is_dropped:
+                told = await stream.queue.get()
+                if not stream.is_dropped:
+                    yield told.event
+        finally:
+            self._leave(stream)
+
+    async def _caught_up(self, stream: Stream, place: Place) -> AsyncIterator[ServerSentEvent]:
+        """Rows between a place and where the poller is; then the stream is live."""
+        while True:
+            with suppress(asyncio.QueueEmpty):
+                reorg = stream.queue.get_nowait()
+                place = min(place, (reorg.place[0], -1))
+                yield reorg.event
+                continue
+            if place >= self._place:
+                stream.is_live = True  # nothing awaited since the poller's place was read: no event is between
+                return
+            end = self._place
+            rows = await run_in_threadpool(self._page, place, end, stream.task)
+            if not stream.queue.empty():
+                continue  # what was read may be gone
+            for told in rows:
+                yield told.event
+            place = rows[-1].place if len(rows) == REPLAYED else end
+
+    def _page(self, place: Place, end: Place, task: int | None) -> list[Told]:
+        with Session(self._service.engine) as db, db.begin():
+            found = [_told(row) for row in db.execute(_after(place, task))]
+        return [told for told in found if told.place <= end]
+
+    def _resumed(self, last_id: str) -> tuple[Place, int | None]:
+        """Where to go on, and if the block is gone from which one on all is told again: how deep the fork was, an id
+        does not say.
+        """
+        match = EVENT_ID.fullmatch(last_id)
+        assert match is not None
+        block, log_index, digits = int(match[1]), int(match[2]), match[3]
+        with Session(self._service.engine) as db, db.begin():
+            there = db.scalar(select(Block.hash).where(Block.number == block))
+        if digits is None or (there is not None and there.hex()[:HASH_DIGITS] == digits):
+            return (block, log_index), None
+        lost = max(0, block - DEPTH)
+        return (lost, -1), lost
+
+
+def _after(place: Place, task: int | None) -> Any:
+    found = (
+        select(EventRow, Block.hash, Block.time)
+        .join(Block, Block.number == EventRow.block)
+        .where(*behind((EventRow.block, EventRow.log_index), list(place), descending=False))
+        .order_by(EventRow.block, EventRow.log_index)
+        .limit(REPLAYED)
+    )
+    return found if task is None else found.where(EventRow.task == task)
+
+
+def event_id(block: int, log_index: int, block_hash: bytes) -> str:
+    return f"{block}-{log_index}-{block_hash.hex()[:HASH_DIGITS]}"
+
+
+def _told(row: Any) -> Told:
+    event, block_hash, time = row[0], row[1], row[2]
+    data = described(event, time)
+    id_ = event_id(event.block, event.log_index, block_hash)
+    sent = ServerSentEvent(data=json.dumps(data, separators=(",", ":")), event="chain", id=id_)
+    return Told("chain", (event.block, event.log_index), event.task, sent)
+
+
+def described(event: EventRow, time: int) -> dict[str, Any]:
+    """As JSON."""
+    return {
+        "block": event.block, "log_index": event.log_index, "time": time, "transaction": "0x" + event.transaction.hex(),
+        "contract": event.contract, "name": event.name, "task": event.task, "round": event.round,
+        "account": event.account, "other": event.other, "values": event.values,
+    }  # fmt: skip
+
+
+def _reorg(lost: int) -> Told:
+    return Told("reorg", (lost, -1), None, ServerSentEvent(data=json.dumps({"from_block": lost}), event="reorg"))

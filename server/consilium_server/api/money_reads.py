@@ -1,0 +1,231 @@
+"""What accounts were paid, staked and took home, as the tables tell of it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from heapq import merge
+from itertools import islice
+from typing import Any
+
+from consilium_chain.views import Role, SlashReason
+from sqlalchemy import and_, select
+
+from consilium_server.api import schemas
+from consilium_server.api.paging import Asked, Place, behind
+from consilium_server.api.reading import At, latest
+from consilium_server.api.schemas import name
+from consilium_server.database.tables import Block, EventRow, Payment, PoolRow, Position, UnbondingRow
+
+MOVEMENTS = {
+    "Delegated": "delegated",
+    "UnbondingStarted": "unbonding_started",
+    "Unbonded": "unbonded",
+    "Claimed": "claimed",
+}
+CSV_COLUMNS = tuple(schemas.Entry.model_fields)
+CSV_PAGE = 500  # rows read at once
+
+
+@dataclass(frozen=True)
+class PaymentFilter:
+    account: str | None = None
+    kind: str | None = None
+    task: int | None = None
+
+
+def _payments() -> Any:
+    """With time and transaction; no two logs of a block have one index."""
+    return (
+        select(Payment, Block.time, EventRow.transaction)
+        .join(Block, Block.number == Payment.block)
+        .outerjoin(EventRow, and_(EventRow.block == Payment.block, EventRow.log_index == Payment.log_index))
+    )
+
+
+def payments_of_round(at: At, task: int, round_: int) -> list[Any]:
+    found = _payments().where(Payment.task == task, Payment.round == round_)
+    return list(at.db.execute(found.order_by(Payment.block, Payment.log_index, Payment.item)))
+
+
+def payment_views(rows: Sequence[Any]) -> list[schemas.Payment]:
+    return [
+        schemas.Payment(
+            kind=row.kind, task=row.task, round=row.round, account=row.account, role=_role(row.role),
+            amount=str(row.amount), reason=_reason(row.reason), time=time, block=row.block, log_index=row.log_index,
+            transaction=_hash(transaction),
+        )
+        for row, time, transaction in rows
+    ]  # fmt: skip
+
+
+def list_payments(at: At, wanted: PaymentFilter, asked: Asked) -> schemas.Page[schemas.Payment]:
+    """The latest first."""
+    columns = (Payment.block, Payment.log_index, Payment.item)
+    found = _payments().where(*behind(columns, asked.start(), descending=True))
+    if wanted.account is not None:
+        found = found.where(Payment.account == wanted.account)
+    if wanted.kind is not None:
+        found = found.where(Payment.kind == wanted.kind)
+    if wanted.task is not None:
+        found = found.where(Payment.task == wanted.task)
+    found = found.order_by(*(column.desc() for column in columns)).limit(asked.limit + 1)
+    cut = asked.cut(list(at.db.execute(found)), lambda row: [row[0].block, row[0].log_index, row[0].item])
+    return schemas.Page(items=payment_views(cut.rows), next=cut.next)
+
+
+def slashes(at: At, node: str, role: int, most: int) -> list[schemas.Payment]:
+    found = _payments().where(Payment.account == node, Payment.role == role, Payment.kind == "slash")
+    columns = (Payment.block.desc(), Payment.log_index.desc(), Payment.item.desc())
+    return payment_views(list(at.db.execute(found.order_by(*columns).limit(most))))
+
+
+# An account's history
+
+
+def list_history(at: At, account: str, asked: Asked) -> schemas.Page[schemas.Entry]:
+    """The latest first."""
+    cut = asked.cut(_entries(at, account, asked.start(), asked.limit + 1), lambda pair: pair[0])
+    return schemas.Page(items=[entry for _, entry in cut.rows], next=cut.next)
+
+
+def history_csv(at: At, account: str) -> Iterator[str]:
+    """RFC 4180, with a header; amounts and times as everywhere."""
+    yield _csv([CSV_COLUMNS])
+    place: Place | None = None
+    while rows := _entries(at, account, place, CSV_PAGE):
+        yield _csv([[getattr(entry, column) for column in CSV_COLUMNS] for _, entry in rows])
+        place = rows[-1][0]
+
+
+def _csv(rows: Sequence[Sequence[object]]) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerows(rows)
+    return text.getvalue()
+
+
+def _entries(at: At, account: str, place: Place | None, most: int) -> list[tuple[Place, schemas.Entry]]:
+    """Payments to the account, and what it did as a delegator, behind a place."""
+    paid = _payments().where(Payment.account == account)
+    columns: tuple[Any, ...] = (Payment.block, Payment.log_index, Payment.item)
+    paid = paid.where(*behind(columns, place, True)).order_by(*(c.desc() for c in columns)).limit(most)
+    moved = (
+        select(EventRow, Block.time)
+        .join(Block, Block.number == EventRow.block)
+        .where(EventRow.other == account, EventRow.contract == "staking", EventRow.name.in_(MOVEMENTS))
+    )
+    columns = (EventRow.block, EventRow.log_index, EventRow.item)
+    moved = moved.where(*behind(columns, place, True)).order_by(*(c.desc() for c in columns)).limit(most)
+    found = merge(
+        map(_paid, at.db.execute(paid)), map(_moved, at.db.execute(moved)), key=lambda pair: pair[0], reverse=True
+    )
+    return list(islice(found, most))
+
+
+def _paid(row: Any) -> tuple[Place, schemas.Entry]:
+    (view,) = payment_views([row])
+    return [view.block, view.log_index, row[0].item], schemas.Entry(
+        time=view.time, kind=view.kind, task=view.task, round=view.round, node=view.account if view.role else None,
+        role=view.role, amount=view.amount, shares=None, reason=view.reason, block=view.block,
+        log_index=view.log_index, transaction=view.transaction,
+    )  # fmt: skip
+
+
+def _moved(row: Any) -> tuple[Place, schemas.Entry]:
+    event, time = row
+    kind: Any = MOVEMENTS[event.name]
+    amount, shares = event.values.get("amount"), event.values.get("shares")
+    return [event.block, event.log_index, event.item], schemas.Entry(
+        time=time, kind=kind, task=None, round=None, node=event.account, role=_role(event.role),
+        amount=None if amount is None else str(amount), shares=None if shares is None else str(shares), reason=None,
+        block=event.block, log_index=event.log_index, transaction=_hash(event.transaction),
+    )  # fmt: skip
+
+
+# Delegations
+
+
+def worth(shares: int, generation: int, pool: Any) -> int:
+    """Of shares, in units of stake, rounded down (`Pools.worth`)."""
+    if pool is None or pool.generation != generation or pool.shares == 0:
+        return 0
+    return int(shares * pool.assets // pool.shares)
+
+
+def list_delegations(
+    at: At, delegator: str | None, node: str | None, role: str | None, asked: Asked
+) -> schemas.Page[schemas.Delegation]:
+    where = []
+    if delegator is not None:
+        where.append(Position.delegator == delegator)
+    if node is not None:
+        where.append(Position.node == node)
+    if role is not None:
+        where.append(Position.role == schemas.named(Role, role))
+    found = latest(Position, (Position.delegator, Position.node, Position.role), *where)
+    columns = (found.c.delegator, found.c.node, found.c.role)
+    query = (
+        select(found, Block.time)
+        .join(Block, Block.number == found.c.block)
+        .where(*behind(columns, asked.start(), descending=False))
+        .order_by(*columns)
+        .limit(asked.limit + 1)
+    )
+    cut = asked.cut(list(at.db.execute(query)), lambda row: [row.delegator, row.node, row.role])
+    pools = pools_of(at, {row.node for row in cut.rows})
+    items = []
+    for row in cut.rows:
+        pool = pools.get((row.node, row.role))
+        items.append(
+            schemas.Delegation(
+                delegator=row.delegator, node=row.node, role=name(Role(row.role)), shares=str(row.shares),
+                worth=str(worth(row.shares, row.generation, pool)),
+                is_wiped=pool is not None and pool.generation != row.generation, delegated=str(row.delegated),
+                withdrawn=str(row.withdrawn), claimed=str(row.claimed), since=row.time,
+            )
+        )  # fmt: skip
+    return schemas.Page(items=items, next=cut.next)
+
+
+def list_unbondings(at: At, account: str, asked: Asked) -> schemas.Page[schemas.Unbonding]:
+    """What is on its way home, in the order in which it was asked for."""
+    found = latest(UnbondingRow, (UnbondingRow.delegator, UnbondingRow.request), UnbondingRow.delegator == account)
+    query = (
+        select(found)
+        .where(found.c.shares > 0, *behind([found.c.request], asked.start(), descending=False))
+        .order_by(found.c.request)
+        .limit(asked.limit + 1)
+    )
+    cut = asked.cut(list(at.db.execute(query)), lambda row: [row.request])
+    pools = pools_of(at, {row.node for row in cut.rows})
+    return schemas.Page(
+        items=[
+            schemas.Unbonding(
+                request=row.request, node=row.node, role=name(Role(row.role)), shares=str(row.shares),
+                worth=str(worth(row.shares, row.generation, pools.get((row.node, row.role)))),
+                matures_at=row.matures_at,
+            )
+            for row in cut.rows
+        ],
+        next=cut.next,
+    )  # fmt: skip
+
+
+def pools_of(at: At, nodes: set[str]) -> dict[tuple[str, int], Any]:
+    """By node and role."""
+    found = latest(PoolRow, (PoolRow.node, PoolRow.role), PoolRow.node.in_(nodes))
+    return {(row.node, row.role): row for row in at.db.execute(select(found))}
+
+
+def _role(role: int | None) -> str | None:
+    return None if role is None else name(Role(role))
+
+
+def _reason(reason: int | None) -> str | None:
+    return None if reason is None else name(SlashReason(reason))
+
+
+def _hash(raw: bytes | None) -> str | None:
+    return None if raw is None else "0x" + raw.hex()

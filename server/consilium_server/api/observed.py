@@ -1,0 +1,175 @@
+"""What every request passes: its id, headers that browsers heed, limits, a line in the journal, a count."""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+import time
+from typing import Any
+
+from consilium_chain.journal import emit
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from sse_starlette.sse import SendTimeoutError
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from consilium_server.api.context import Service
+from consilium_server.api.limits import client_of
+from consilium_server.api.problems import Problem, answer
+
+REQUEST_ID = re.compile(r"[A-Za-z0-9._\-]{1,64}", re.ASCII)
+UNKNOWN_ROUTE = "unknown"
+UNLIMITED = ("/health", "/ready", "/metrics")  # for who watches over the server
+# A page of this server's takes nothing from elsewhere; answers of the API are no pages at all.
+PAGE_POLICY = "default-src 'self'; connect-src 'self' https: http://127.0.0.1:* http://localhost:*; object-src 'none'; "
+API_POLICY = "default-src 'none'; "
+FRAMES = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+
+
+class Metrics:
+    """In the text format of Prometheus; of this process."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        labels = ("route", "method", "status")
+        self.requests = Counter("consilium_requests_total", "requests answered", labels, registry=self.registry)
+        self.seconds = Histogram(
+            "consilium_request_seconds", "until an answer begins", ("route",), buckets=_SECONDS, registry=self.registry
+        )
+        self.index_head = Gauge(
+            "consilium_index_head_block", "block up to which all is indexed", registry=self.registry
+        )
+        self.chain_head = Gauge(
+            "consilium_chain_head_block", "latest block that the chain told of", registry=self.registry
+        )
+        self.lag = Gauge("consilium_index_lag_blocks", "blocks that the index lacks", registry=self.registry)
+        self.subscribers = Gauge(
+            "consilium_event_subscribers", "streams of events that are open", registry=self.registry
+        )
+        self.dropped = Counter("consilium_event_subscribers_dropped_total", "let go as slow", registry=self.registry)
+        self.reorgs = Counter("consilium_reorgs_total", "reorganisations noticed", registry=self.registry)
+
+    def text(self) -> bytes:
+        return generate_latest(self.registry)
+
+
+def client(scope: Scope, service: Service) -> str:
+    """Whose limits this request counts towards."""
+    peer = scope["client"][0] if scope.get("client") else "local"
+    return client_of(peer, Headers(scope=scope).getlist("x-forwarded-for"), service.settings.proxies)
+
+
+class Edge:
+    """Outermost: nothing leaves without an id, safe headers, a line and a count. What fails unforeseen is a 500 with
+    its trace on standard error, by the request's id.
+    """
+
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self._app, self._service = app, service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        given = Headers(scope=scope).get("x-request-id", "")
+        request_id = given if REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+        began = time.perf_counter()
+        status: int | None = None
+        until_answer = 0.0
+        is_complete = False
+
+        async def sending(message: Message) -> None:
+            nonlocal status, until_answer, is_complete
+            is_complete = message["type"] == "http.response.body" and not message.get("more_body", False)
+            if message["type"] == "http.response.start":
+                status, until_answer = message["status"], time.perf_counter() - began
+                _add_headers(MutableHeaders(scope=message), request_id, scope)
+            await send(message)
+
+        try:
+            await self._app(scope, receive, sending)
+            if not is_complete:  # a stream that ends because the server does
+                await sending({"type": "http.response.body"})
+        except SendTimeoutError:
+            emit("stream-stalled", request=request_id)
+        except Exception as error:
+            emit("request-failed", request=request_id, error=type(error).__name__)
+            logging.getLogger(__name__).exception("request %s", request_id)
+            if status is None:
+                told = f"it is in the server's log by the request's id, {request_id}: try again, then tell its operator"
+                await answer("fault", told)(scope, receive, sending)
+        finally:
+            self._note(scope, request_id, status or 499, until_answer, time.perf_counter() - began)
+
+    def _note(self, scope: Scope, request_id: str, status: int, until_answer: float, seconds: float) -> None:
+        route, method = route_of(scope), scope["method"] if scope["method"] in _METHODS else "other"
+        metrics = self._service.metrics
+        metrics.requests.labels(route, method, str(status)).inc()
+        metrics.seconds.labels(route).observe(until_answer)
+        about = {k: v for k, v in scope.get("path_params", {}).items() if k in ("task", "round") and v.isdecimal()}
+        emit(
+            "request", request=request_id, method=method, route=route, status=status,
+            milliseconds=round(1000 * seconds, 1), **about,
+        )  # fmt: skip
+
+
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+
+def route_of(scope: Scope) -> str:
+    """The route's template: there are few of them, whatever is asked for."""
+    return str(getattr(scope.get("route"), "path", "") or UNKNOWN_ROUTE)
+
+
+def _add_headers(headers: MutableHeaders, request_id: str, scope: Scope) -> None:
+    headers["X-Request-Id"] = request_id
+    headers["X-Content-Type-Options"] = "nosniff"
+    headers["Referrer-Policy"] = "no-referrer"
+    headers["Cross-Origin-Opener-Policy"] = "same-origin"
+    is_page = headers.get("content-type", "").startswith("text/html")
+    headers["Content-Security-Policy"] = (PAGE_POLICY if is_page else API_POLICY) + FRAMES
+    headers.setdefault("Cache-Control", "no-store")
+
+
+class Gate:
+    """Inside CORS, so that pages of other sites can read a refusal: rates, and the size of what is sent."""
+
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self._app, self._service = app, service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in UNLIMITED:
+            await self._app(scope, receive, send)
+            return
+        wait = self._service.limits.requests.take(client(scope, self._service))
+        if wait:
+            await answer("too-many-requests", f"come again in {wait} s", {"Retry-After": str(wait)})(
+                scope, receive, send
+            )
+            return
+        largest = self._service.settings.limits.largest_body
+        declared = Headers(scope=scope).get("content-length", "0")
+        if not declared.isdecimal() or int(declared) > largest:
+            await too_large(largest)(scope, receive, send)
+            return
+        arrived = 0
+
+        async def receiving() -> Message:
+            nonlocal arrived
+            message = await receive()
+            arrived += len(message.get("body", b""))
+            if arrived > largest:
+                raise Problem("request-too-large", _too_large(largest))
+            return message
+
+        await self._app(scope, receiving, send)
+
+
+def too_large(largest: int) -> Any:
+    return answer("request-too-large", _too_large(largest))
+
+
+def _too_large(largest: int) -> str:
+    return f"a request may have at most {largest} bytes: send less"

@@ -1,0 +1,111 @@
+"""Errors as they are told to clients: problem details (RFC 9457), each with a type that stays and a way out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+MEDIA_TYPE: Final = "application/problem+json"
+_SCHEMA = {"$ref": "#/components/schemas/Problem"}
+
+# By type: status and title. A type is never renamed, and its meaning never changed.
+TYPES: Final[dict[str, tuple[int, str]]] = {
+    "cursor-invalid": (400, "This cursor was not given for this question"),
+    "sign-in-malformed": (400, "This is no message of Sign-In with Ethereum"),
+    "sign-in-required": (401, "This needs a session"),
+    "not-allowed": (403, "This account may not do this"),
+    "sign-in-refused": (403, "This signed message does not sign anybody in here"),
+    "not-found": (404, "There is no such thing"),
+    "artifact-missing": (404, "No store has this artifact"),
+    "method-not-allowed": (405, "This address does not take this method"),
+    "request-too-large": (413, "The request is too large"),
+    "parameters-invalid": (422, "What was sent does not hold"),
+    "task-file-invalid": (422, "The task file does not hold"),
+    "too-many-requests": (429, "Too many requests"),
+    "fault": (500, "The server has a fault"),
+    "not-ready": (503, "The server cannot answer this now"),
+}
+
+
+class Problem(HTTPException):
+    """What ends a request: one of `TYPES`, and words with the way out."""
+
+    def __init__(
+        self, kind: str, detail: str, headers: Mapping[str, str] | None = None, faults: Sequence[dict[str, str]] = ()
+    ) -> None:
+        self.kind, self.faults = kind, faults
+        super().__init__(TYPES[kind][0], detail, headers)
+
+
+def body(kind: str, detail: str, faults: Sequence[dict[str, str]] = ()) -> dict[str, Any]:
+    status, title = TYPES[kind]
+    told = {"type": f"urn:consilium:problem:{kind}", "title": title, "status": status, "detail": detail}
+    return told | ({"faults": list(faults)} if faults else {})
+
+
+def answer(
+    kind: str, detail: str, headers: Mapping[str, str] | None = None, faults: Sequence[dict[str, str]] = ()
+) -> JSONResponse:
+    found = {"Cache-Control": "no-store", **(headers or {})}
+    return JSONResponse(body(kind, detail, faults), TYPES[kind][0], found, media_type=MEDIA_TYPE)
+
+
+def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The OpenAPI of these statuses."""
+    return {
+        status: {
+            "description": "; ".join(f"{title} (`{kind}`)" for kind, (code, title) in TYPES.items() if code == status),
+            "content": {MEDIA_TYPE: {"schema": _SCHEMA}},
+        }
+        for status in statuses
+    }
+
+
+PROBLEM_SCHEMA: Final[dict[str, Any]] = {
+    "title": "Problem",
+    "description": "RFC 9457. `type` stays the same for as long as the API has its version; `detail` says the way out.",
+    "type": "object",
+    "required": ["type", "title", "status", "detail"],
+    "properties": {
+        "type": {"type": "string", "enum": [f"urn:consilium:problem:{kind}" for kind in TYPES]},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "faults": {
+            "type": "array",
+            "description": "what does not hold, by place",
+            "items": {
+                "type": "object",
+                "required": ["where", "what"],
+                "properties": {"where": {"type": "string"}, "what": {"type": "string"}},
+            },
+        },
+    },
+    "example": body("not-found", "task 9 is not in the index: see /v1/tasks for those that are"),
+}
+
+
+def add_handlers(app: FastAPI) -> None:
+    @app.exception_handler(HTTPException)
+    async def http(request: Request, error: HTTPException) -> JSONResponse:
+        if isinstance(error, Problem):
+            return answer(error.kind, error.detail, error.headers, error.faults)
+        if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            allowed = (error.headers or {}).get("Allow", "")
+            return answer("method-not-allowed", f"use {allowed or 'another method'} here", error.headers)
+        if error.status_code == HTTPStatus.NOT_FOUND:
+            return answer("not-found", "nothing is at this address: /v1/openapi.json lists what there is")
+        # What is left is a body that Starlette or FastAPI cannot read.
+        return answer("parameters-invalid", "the request's body cannot be read: send what /v1/openapi.json describes")
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+        faults = [{"where": ".".join(map(str, one["loc"])), "what": str(one["msg"])} for one in error.errors()]
+        told = "; ".join(f"{fault['where']}: {fault['what']}" for fault in faults[:5])
+        return answer("parameters-invalid", f"{told}; /v1/openapi.json says what holds", faults=faults)

@@ -1,0 +1,538 @@
+"""What the API says. Amounts are decimal text of the token's smallest unit (10^18 in one token), for JSON's numbers end
+at 2^53; times are whole seconds since the epoch; enumerations are the contracts' names in lower case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from enum import IntEnum
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+from consilium_chain.views import Outcome, Phase, Role, SlashReason, TaskParams, VoidReason
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
+
+from consilium_server.config import checksummed
+
+Item = TypeVar("Item")
+
+AMOUNTS = ("pool", "hospital_bond", "voter_bond", "aggregator_bond", "tick_bounty")
+HASH = r"^0x[0-9a-f]{64}$"
+LARGEST_TASK = 2**53 - 1
+
+
+def names(kind: type[IntEnum]) -> list[str]:
+    return [member.name.lower() for member in kind]
+
+
+def name(member: IntEnum) -> str:
+    return member.name.lower()
+
+
+def named(kind: type[IntEnum], value: str) -> int:
+    return int(kind[value.upper()])
+
+
+def _one_of(kind: type[IntEnum]) -> AfterValidator:
+    def check(value: str) -> str:
+        if value not in names(kind):
+            raise ValueError(f"one of {', '.join(names(kind))}")
+        return value
+
+    return AfterValidator(check)
+
+
+def _enum(kind: type[IntEnum]) -> Any:
+    return Field(json_schema_extra={"enum": list(names(kind))})
+
+
+PhaseName = Annotated[str, _one_of(Phase), _enum(Phase)]
+OutcomeName = Annotated[str, _one_of(Outcome), _enum(Outcome)]
+VoidReasonName = Annotated[str, _one_of(VoidReason), _enum(VoidReason)]
+RoleName = Annotated[str, _one_of(Role), _enum(Role)]
+SlashReasonName = Annotated[str, _one_of(SlashReason), _enum(SlashReason)]
+
+Amount = Annotated[
+    str,
+    Field(pattern=r"^(0|[1-9][0-9]*)$", description="smallest units, decimal", examples=["12500000000000000000"]),
+]
+Time = Annotated[int, Field(ge=0, description="seconds since the epoch", examples=[1_795_000_000])]
+Hash = Annotated[str, Field(pattern=HASH, examples=["0x" + "1f" * 32])]
+Account = Annotated[
+    str,
+    Field(
+        pattern=r"^0x[0-9a-fA-F]{40}$",
+        description="with EIP-55's capitals",
+        examples=["0xC02aaA39b223FE8D0A0e5C4F27eAD9083C756Cc2"],
+    ),
+]
+GivenAccount = Annotated[
+    str, AfterValidator(checksummed), Field(pattern=r"^0x[0-9a-fA-F]{40}$", description="in any capitals")
+]
+Bytes = Annotated[str, Field(pattern=r"^0x([0-9a-f]{2})*$", description="hexadecimal")]
+TaskNumber = Annotated[int, Field(ge=1, le=LARGEST_TASK, examples=[1])]
+RoundNumber = Annotated[int, Field(ge=0, le=2**31 - 1, description="0 is the round of statistics", examples=[1])]
+Indices = Annotated[list[int], Field(description="positions of hospitals in the task, ascending")]
+Millionths = Annotated[int, Field(description="in millionths")]
+
+
+class Said(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Page(Said, Generic[Item]):
+    items: Sequence[Item]
+    next: str | None = Field(description="the cursor of the next page; null on the last")
+
+
+class Contracts(Said):
+    tasks: Account
+    staking: Account
+    token: Account
+    beacon: Account
+
+
+class Index(Said):
+    """How far the tables are. `chain_head` and `behind` are null where no chain node is asked, or gave no answer."""
+
+    block: int | None = Field(description="up to which all is indexed; null before the first")
+    hash: Hash | None
+    latest_event_at: Time = Field(description="of the latest block with an event; 0 before the first")
+    chain_head: int | None
+    behind: int | None = Field(description="blocks")
+
+
+class Totals(Said):
+    nodes: int
+    assets: Amount = Field(description="staked, unbonding stake included")
+    locked: Amount = Field(description="of it in bonds")
+    rewarded: Amount = Field(description="since the beginning")
+    burnt: Amount = Field(description="since the beginning, by slashes")
+    forfeited: Amount = Field(description="since the beginning: rewards that a slash took before they vested")
+
+
+class Network(Said):
+    chain_id: int
+    contracts: Contracts
+    index: Index
+    tasks: dict[str, int] = Field(description="tasks by phase", examples=[{"joining": 1, "scoring": 2, "ended": 9}])
+    rounds: dict[str, int] = Field(description="rounds by outcome", examples=[{"settled": 40, "void": 2}])
+    pools: Amount = Field(description="of all tasks, as proposed")
+    stake: dict[str, Totals] = Field(description="by role")
+    delegators: int = Field(description="accounts that have shares of a node")
+
+
+class TaskSummary(Said):
+    task: TaskNumber
+    name: str | None = Field(description="from the task file; null where the file is not known, or does not hold")
+    operator: Account
+    aggregator: Account
+    spec_hash: Hash
+    pool: Amount
+    phase: PhaseName
+    round: int
+    rounds: int = Field(description="training rounds that the task has")
+    deadline: Time = Field(description="of the phase; 0 for none")
+    proposed_at: Time
+    proposed_in: int = Field(description="block")
+
+
+Terms: Any = create_model(
+    "Terms",
+    __base__=Said,
+    __doc__="What the contract enforces: `TaskParams` of the contracts. Scores and thresholds in millionths, windows in"
+    " seconds, shares and slashes in basis points.",
+    **{
+        field.name: (Amount if field.name in AMOUNTS else bool if field.type == "bool" else int, ...)
+        for field in fields(TaskParams)
+        if field.name not in ("spec_hash", "aggregator")
+    },  # type: ignore[call-overload]
+)
+
+
+class Privacy(Said):
+    epsilon: float = Field(description="the most that the whole task may cost a row")
+    delta: float
+    max_grad_norm: float
+
+
+class SpecFile(Said):
+    """What the task file says, where it is known and holds; the file itself is at `/v1/artifacts/files/{hash}`."""
+
+    name: str
+    model: str
+    parameters: int
+    data: str = Field(description="kind of the data")
+    classes: list[str]
+    metric: str
+    lanes_per_update: int
+    lane_bits: int
+    update_blobs: int
+    statistics_blobs: int
+    privacy: Privacy | None
+
+
+class Member(Said):
+    account: Account
+    role: RoleName
+    position: int
+    weight: int = Field(description="of a hospital, else 0")
+    joined_at: Time
+    earned: Amount
+    slashed: Amount
+
+
+class Money(Said):
+    """`pool` went in; rewards, bounties and the refund came out. What is slashed comes from bonds, and is burnt."""
+
+    pool: Amount
+    rewards: Amount
+    bounties: Amount
+    refund: Amount
+    left: Amount
+    slashed: Amount
+
+
+class Task(TaskSummary):
+    terms: Terms
+    spec: SpecFile | None
+    spec_fault: str | None = Field(description="why a known file says nothing: it does not hold")
+    money: Money
+    participants: list[Member]
+
+
+class RoundSummary(Said):
+    round: RoundNumber
+    phase: PhaseName | None = Field(description="null once it is over")
+    outcome: OutcomeName
+    void_reason: VoidReasonName
+    medians: list[int] = Field(description="improvement by cohort, in millionths")
+    accepted: list[int] = Field(description="cohorts")
+    started_at: Time
+    ended_at: Time | None
+
+
+class BlobHashes(Said):
+    blob: int
+    expected: Hash | None = Field(description="what the contract's sum of commitments says; null until it is known")
+    published: Hash | None
+
+
+class CohortView(Said):
+    cohort: int
+    members: Indices
+    survivors: Indices
+    median: int | None = Field(description="in millionths; null before the round is settled")
+    accepted: bool | None
+    fate: Literal["open", "published", "dropped", "accused"]
+    is_turned: bool | None = Field(description="in a canary round, once it is opened")
+    blobs: list[BlobHashes]
+
+
+class CommitmentView(Said):
+    hospital: Account
+    position: int | None
+    points: list[Bytes] = Field(description="KZG commitments, G1 compressed, 48 bytes for each blob")
+    dealing: Hash | None = Field(description="keccak256 of the hospital's dealing")
+    transaction: Hash
+    block: int
+
+
+class Ballot(Said):
+    voter: Account
+    position: int | None
+    commitment: Hash | None
+    verdict: Literal["not_revealed", "scored", "does_not_match", "stood_down"]
+    scores: list[int | None] | None = Field(
+        description="in millionths, by cohort, in canary rounds then of each cohort's other reading; null for what the"
+        " voter calls no valid model"
+    )
+
+
+class Spread(Said):
+    """Of a cohort's scores, canaries left out: what the committee agrees on, and how far."""
+
+    cohort: int
+    votes: int
+    lowest: Millionths
+    lower_quartile: Millionths
+    median: Millionths
+    upper_quartile: Millionths
+    highest: Millionths
+
+
+class Committee(Said):
+    seed: Hash | None
+    seat_weight: Amount | None
+    ballots: list[Ballot]
+    spread: list[Spread] = Field(description="once the round is over")
+
+
+class Payment(Said):
+    kind: Literal["reward", "slash", "bounty", "refund"]
+    task: TaskNumber
+    round: int | None
+    account: Account
+    role: RoleName | None
+    amount: Amount
+    reason: SlashReasonName | None = Field(description="of a slash")
+    time: Time
+    block: int
+    log_index: int
+    transaction: Hash | None
+
+
+class Evidence(Said):
+    name: str = Field(description="of the event", examples=["RoundSettled"])
+    time: Time
+    block: int
+    block_hash: Hash
+    log_index: int
+    transaction: Hash
+
+
+class Round(RoundSummary):
+    task: TaskNumber
+    cohorts: list[CohortView]
+    commitments: list[CommitmentView]
+    committee: Committee
+    payments: list[Payment]
+    evidence: list[Evidence]
+
+
+class ProofMember(Said):
+    position: int
+    hospital: Account
+    weight: int = Field(description="in this round: 1 in the round of statistics")
+    points: list[Bytes] | None = Field(description="null where it did not commit")
+
+
+class ProofCohort(Said):
+    cohort: int
+    members: Indices
+    survivors: Indices
+    is_turned: bool | None
+    blobs: list[BlobHashes]
+
+
+class Proof(Said):
+    """What a browser or `consilium verify` checks again: that the published blobs open the weighted sum of survivors'
+    commitments. None of it needs to be believed: every value is an event's, at the place that `evidence` names.
+    """
+
+    chain_id: int
+    contract: Account
+    task: TaskNumber
+    round: RoundNumber
+    spec_hash: Hash
+    digests: bool = Field(description="sums are published as hashes only, and their bytes in the artifact store")
+    canaries: bool
+    seed_commitment: Hash | None
+    retreat: Hash | None
+    hospitals: list[ProofMember]
+    cohorts: list[ProofCohort]
+    evidence: list[Evidence]
+
+
+class Yield(Said):
+    """What one token staked at `since` has brought a delegator by `until`, in millionths of it, and not made a year's.
+
+    `earned` is by how much the pool's reward index rose, and `lost` by how much slashes lowered what a share is worth,
+    both over the share's worth at `since`. Rewards that have not vested, and compounding, are left out; the node's
+    commission is taken off already.
+    """
+
+    since: Time
+    until: Time
+    earned: Millionths
+    lost: Millionths
+    net: Millionths
+
+
+class NodeSummary(Said):
+    node: Account
+    role: RoleName
+    assets: Amount = Field(description="all stake, unbonding included")
+    active: Amount = Field(description="stake that is not unbonding")
+    locked: Amount = Field(description="in bonds")
+    free: Amount = Field(description="that new bonds can lock")
+    shares: Amount
+    unbonding_shares: Amount
+    generation: int = Field(description="rises when a slash takes all; shares of earlier ones are worth nothing")
+    commission_bps: int
+    next_commission_bps: int | None
+    next_commission_at: Time | None
+    rewarded: Amount
+    burnt: Amount
+    forfeited: Amount
+    slashes: int
+    delegators: int = Field(description="accounts with shares, the node's own included")
+    tasks: int
+    rounds: int = Field(description="that it was paid or slashed in")
+    voter_key: bool
+    realised_yield: Yield
+
+
+class PoolChange(Said):
+    time: Time
+    block: int
+    log_index: int
+    transaction: Hash | None
+    event: str | None = Field(description="whose totals these are", examples=["Delegated"])
+    assets: Amount
+    shares: Amount
+    locked: Amount
+    commission_bps: int
+    rewarded: Amount
+    burnt: Amount
+
+
+class NodeTask(Said):
+    task: TaskNumber
+    position: int
+    joined_at: Time
+    phase: PhaseName
+
+
+class Node(NodeSummary):
+    slash_history: list[Payment] = Field(description="the latest first, 100 at most")
+    task_history: list[NodeTask] = Field(description="the latest first, 100 at most")
+
+
+class Delegation(Said):
+    delegator: Account
+    node: Account
+    role: RoleName
+    shares: Amount
+    worth: Amount = Field(description="of the shares now; 0 of a generation that a slash took all of")
+    is_wiped: bool
+    delegated: Amount
+    withdrawn: Amount
+    claimed: Amount
+    since: Time = Field(description="of the latest change")
+
+
+class Unbonding(Said):
+    request: int
+    node: Account
+    role: RoleName
+    shares: Amount
+    worth: Amount
+    matures_at: Time
+
+
+Movement = Literal[
+    "reward", "slash", "bounty", "refund", "delegated", "unbonding_started", "unbonded", "claimed"
+]  # fmt: skip
+
+
+class Entry(Said):
+    """A line of an account's history. Of a delegator's: what it staked, took home and claimed at which node."""
+
+    time: Time
+    kind: Movement
+    task: int | None
+    round: int | None
+    node: Account | None
+    role: RoleName | None
+    amount: Amount | None = Field(description="null of unbonding_started, which is in shares")
+    shares: Amount | None
+    reason: SlashReasonName | None
+    block: int
+    log_index: int
+    transaction: Hash | None
+
+
+class TaskText(BaseModel):
+    """A task file, as text: its hash is over the UTF-8 bytes of exactly this."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"example": {"text": 'name = "heart"\n[model]\nname = "logistic"\n'}}
+    )
+
+    text: str = Field(min_length=1, max_length=65_536)
+
+
+class StoredFile(Said):
+    hash: Hash
+    size: int = Field(description="bytes")
+
+
+class Gas(Said):
+    """Of one party of a role."""
+
+    once: int = Field(description="for the task")
+    rounds: int = Field(description="for all rounds together")
+
+
+class GasEstimate(Said):
+    operator: Gas
+    aggregator: Gas
+    hospital: Gas
+    seated_voter: Gas = Field(description="drawn in every round")
+    standing_voter: Gas = Field(description="drawn in none")
+    all: int = Field(description="of everybody together")
+
+
+class Pay(Said):
+    """What a training round pays at most in which everybody earns alike."""
+
+    role: Amount = Field(description="all of the role")
+    one: Amount
+
+
+class Concern(Said):
+    rule: str = Field(examples=["few reveals"])
+    reason: str
+
+
+class CheckedTask(Said):
+    spec: SpecFile
+    terms: Terms
+    gas: GasEstimate
+    published_blobs: int = Field(description="of the whole task")
+    artifact_bytes: int
+    hospitals: Pay
+    voters: Pay
+    aggregator: Pay
+    concerns: list[Concern] = Field(description="what to think over; nothing of it is forbidden")
+
+
+class Check(Said):
+    """What a task file comes to, before anybody pays for it."""
+
+    hash: Hash
+    holds: bool
+    problem: str | None = Field(description="why it does not hold, with every fault")
+    task: CheckedTask | None = Field(description="null where it does not hold")
+
+
+class Nonce(Said):
+    """For a message of EIP-4361, with `domain`, `uri` and `chain_id` as they are here."""
+
+    nonce: str
+    expires_at: Time
+    domain: str
+    uri: str
+    chain_id: int
+
+
+class SignIn(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    message: str = Field(max_length=4096, description="as the wallet signed it (EIP-4361)")
+    signature: str = Field(pattern=r"^0x[0-9a-fA-F]{130}$", description="65 bytes, hexadecimal (EIP-191)")
+
+
+class SessionView(Said):
+    account: Account
+    role: Literal["signed-in", "admin"]
+    expires_at: Time
+
+
+class SignedIn(SessionView):
+    token: str = Field(description="for `Authorization: Bearer`; keep it as you would a password")
+
+
+class Health(Said):
+    status: Literal["ok"]

@@ -1,0 +1,179 @@
+"""Who is asking: nonces that are spent once, and short-lived sessions as signed tokens. No cookies, no table of users.
+
+What a server signs, it signs with one secret, which a file keeps. All its processes share the file; without it nobody
+is signed in any longer, and nothing else is lost. Spent nonces are in the database, in a table that is volatile too:
+it may be emptied once what is in it has expired, and is no part of the index.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from sqlalchemy import BigInteger, Column, Engine, MetaData, String, Table, delete, insert
+from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
+from sqlalchemy.schema import CreateTable
+
+from consilium_server.api.schemas import Nonce
+from consilium_server.api.siwe import SignInMessage, Site, parse_message, require_valid
+from consilium_server.errors import SecretExposed, SignInRefused
+
+NONCE_SECONDS = 600
+SESSION_SECONDS = 3600
+SECRET_BYTES = 32
+_NONCE_RANDOM, _NONCE_TAG = 16, 16  # bytes
+
+Role = Literal["signed-in", "admin"]
+
+SPENT = Table(
+    "spent_nonces",
+    MetaData(),  # of its own: the index's migrations and its proof by reindexing do not know it
+    Column("nonce", String(96), primary_key=True),
+    Column("expires_at", BigInteger, nullable=False, index=True),
+)
+
+
+@dataclass(frozen=True)
+class Session:
+    """`expires_at` in seconds since the epoch."""
+
+    account: str
+    expires_at: int
+
+
+def ensure_secret(path: Path) -> bytes:
+    """The 32 bytes in the file, which is made if it is not there, with mode 600. Raises SecretExposed."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(secrets.token_bytes(SECRET_BYTES))
+    try:
+        os.link(temporary, path)  # whole or not at all: of two processes that start at once, one makes it
+    except FileExistsError:
+        pass
+    finally:
+        temporary.unlink()
+    if stat.S_IMODE(path.stat().st_mode) & 0o077:
+        raise SecretExposed(str(path), "is readable by others")
+    secret = path.read_bytes()
+    if len(secret) != SECRET_BYTES:
+        raise SecretExposed(str(path), f"does not hold {SECRET_BYTES} bytes")
+    return secret
+
+
+class Seal:
+    """Marks what this server gave out, so that it knows it again. Purposes keep one kind from passing for another."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+
+    def tag(self, purpose: str, content: bytes) -> bytes:
+        """32 bytes."""
+        key = hmac.digest(self._secret, purpose.encode(), "sha256")
+        return hmac.digest(key, content, "sha256")
+
+    def fits(self, purpose: str, content: bytes, tag: bytes) -> bool:
+        return hmac.compare_digest(self.tag(purpose, content)[: len(tag)], tag)
+
+
+class Sessions:
+    """Raises SignInMalformed, SignInRefused where somebody cannot sign in."""
+
+    def __init__(self, seal: Seal, engine: Engine, site: Site, admins: frozenset[str]) -> None:
+        self._seal, self._engine, self._site, self._admins = seal, engine, site, admins
+        if engine.dialect.name != "sqlite":  # where who waits for another's nonce must see it then
+            self._engine = engine.execution_options(isolation_level="READ COMMITTED")
+        self._purpose = f"session {site.chain_id} {site.origin}"
+        _make_table(self._engine)
+
+    def challenge(self, now: int) -> Nonce:
+        """The nonce is lower-case hexadecimal: when it expires, 16 random bytes, and the seal on both."""
+        expires_at = now + NONCE_SECONDS
+        content = expires_at.to_bytes(8, "big") + secrets.token_bytes(_NONCE_RANDOM)
+        nonce = (content + self._seal.tag("nonce", content)[:_NONCE_TAG]).hex()
+        site = self._site
+        return Nonce(
+            nonce=nonce, expires_at=expires_at, domain=site.domain, uri=site.origin + "/", chain_id=site.chain_id
+        )
+
+    def sign_in(self, raw: str, signature: bytes, now: int) -> tuple[str, Session]:
+        """A token, and what it says. The nonce is spent last, so that nobody spends another's with a message that does
+        not hold.
+        """
+        message = parse_message(raw)
+        expires_at = self._nonce_expiry(message.nonce, now)
+        require_valid(message, signature, self._site, now)
+        self._spend(message.nonce, expires_at, now)
+        session = Session(message.address, _session_end(message, now))
+        content = json.dumps([session.account, session.expires_at]).encode()
+        return f"{_text(content)}.{_text(self._seal.tag(self._purpose, content))}", session
+
+    def session_of(self, token: str, now: int) -> Session | None:
+        """None for a token that is not this server's, or has expired."""
+        content_text, _, tag_text = token.partition(".")
+        content, tag = _bytes(content_text), _bytes(tag_text)
+        if len(tag) != hashlib.sha256().digest_size or not self._seal.fits(self._purpose, content, tag):
+            return None
+        session = Session(*json.loads(content))
+        return session if session.expires_at > now else None
+
+    def role_of(self, session: Session) -> Role:
+        return "admin" if session.account in self._admins else "signed-in"
+
+    def _nonce_expiry(self, nonce: str, now: int) -> int:
+        raw = bytes.fromhex(nonce) if len(nonce) == 2 * (8 + _NONCE_RANDOM + _NONCE_TAG) and _is_hex(nonce) else b""
+        content, tag = raw[:-_NONCE_TAG], raw[-_NONCE_TAG:]
+        if not raw or not self._seal.fits("nonce", content, tag):
+            raise SignInRefused("nonce", "its nonce is not one of this server's: ask for one")
+        expires_at = int.from_bytes(content[:8], "big")
+        if expires_at <= now:
+            raise SignInRefused("nonce", "its nonce has expired: ask for another one")
+        return expires_at
+
+    def _spend(self, nonce: str, expires_at: int, now: int) -> None:
+        try:
+            with self._engine.begin() as connection:
+                connection.execute(delete(SPENT).where(SPENT.c.expires_at <= now))
+                connection.execute(insert(SPENT).values(nonce=nonce, expires_at=expires_at))
+        except IntegrityError as error:
+            raise SignInRefused("nonce", "its nonce was used before: ask for another one") from error
+
+
+def _session_end(message: SignInMessage, now: int) -> int:
+    end = now + SESSION_SECONDS
+    return end if message.expiration_time is None else min(end, int(message.expiration_time))
+
+
+def _make_table(engine: Engine) -> None:
+    try:
+        with engine.begin() as connection:
+            connection.execute(CreateTable(SPENT, if_not_exists=True))
+            for index in SPENT.indexes:
+                index.create(connection, checkfirst=True)
+    except (IntegrityError, OperationalError, ProgrammingError):  # another process makes it at the same time
+        with engine.begin() as connection:
+            connection.execute(delete(SPENT).where(SPENT.c.expires_at < 0))
+
+
+def _is_hex(text: str) -> bool:
+    return all(character in "0123456789abcdef" for character in text)
+
+
+def _text(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def _bytes(text: str) -> bytes:
+    """Of what is not base64url, nothing."""
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except ValueError:
+        return b""

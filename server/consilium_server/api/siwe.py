@@ -1,0 +1,151 @@
+"""Sign-In with Ethereum (EIP-4361): what a wallet signed, read by the EIP's grammar and nothing looser. Pure.
+
+Contract wallets (EIP-1271) are left out: only accounts that sign with a key of their own can sign in.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import urlsplit
+
+from eth_account import Account
+from eth_account.messages import encode_defunct
+from eth_keys.exceptions import BadSignature
+from eth_utils.address import is_checksum_address
+from eth_utils.exceptions import ValidationError
+
+from consilium_server.errors import SignInMalformed, SignInRefused
+
+LONGEST_MESSAGE = 4096  # characters
+CLOCK_SKEW = 60  # seconds that a wallet's clock may run ahead
+
+# RFC 3986, appendix A, with registered names and IP literals by their characters.
+_UNRESERVED, _SUB = r"A-Za-z0-9\-._~", r"!$&'()*+,;="
+_PCT = r"%[0-9A-Fa-f]{2}"
+_PCHAR = rf"(?:[{_UNRESERVED}{_SUB}:@]|{_PCT})"
+_HOST = rf"(?:\[[0-9A-Fa-f:.]+\]|(?:[{_UNRESERVED}{_SUB}]|{_PCT})+)"
+_AUTHORITY = rf"(?:(?:[{_UNRESERVED}{_SUB}:]|{_PCT})*@)?{_HOST}(?::[0-9]*)?"
+_SCHEME = r"[A-Za-z][A-Za-z0-9+\-.]*"
+_URI = rf"{_SCHEME}:(?://{_AUTHORITY}(?=[/?\#\n]|$))?(?:{_PCHAR}|[/?])*(?:\#(?:{_PCHAR}|[/?])*)?"
+_TIME = r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+\-]\d\d:\d\d)"  # RFC 3339
+_STATEMENT = rf"[{_UNRESERVED}{_SUB}:/?\#\[\]@ ]*"
+
+_MESSAGE = re.compile(
+    rf"(?:(?P<scheme>{_SCHEME})://)?(?P<domain>{_AUTHORITY}) wants you to sign in with your Ethereum account:\n"
+    rf"(?P<address>0x[0-9A-Fa-f]{{40}})\n"
+    rf"\n"
+    rf"(?:(?P<statement>{_STATEMENT})\n)?"
+    rf"\n"
+    rf"URI: (?P<uri>{_URI})\n"
+    rf"Version: 1\n"
+    rf"Chain ID: (?P<chain_id>[0-9]{{1,20}})\n"
+    rf"Nonce: (?P<nonce>[A-Za-z0-9]{{8,}})\n"
+    rf"Issued At: (?P<issued_at>{_TIME})"
+    rf"(?:\nExpiration Time: (?P<expiration_time>{_TIME}))?"
+    rf"(?:\nNot Before: (?P<not_before>{_TIME}))?"
+    rf"(?:\nRequest ID: (?P<request_id>{_PCHAR}*))?"
+    rf"(?:\nResources:(?P<resources>(?:\n- {_URI})*))?",
+    re.ASCII,
+)
+
+
+@dataclass(frozen=True)
+class SignInMessage:
+    """Times in seconds since the epoch. `raw` is what was signed."""
+
+    raw: str
+    scheme: str | None
+    domain: str
+    address: str
+    statement: str | None
+    uri: str
+    chain_id: int
+    nonce: str
+    issued_at: float
+    expiration_time: float | None
+    not_before: float | None
+    request_id: str | None
+    resources: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Site:
+    """Whom a message must be for: the origin that the wallet's owner sees, as `https://example.org`, and the chain."""
+
+    origin: str
+    chain_id: int
+
+    @property
+    def scheme(self) -> str:
+        return urlsplit(self.origin).scheme
+
+    @property
+    def domain(self) -> str:
+        return urlsplit(self.origin).netloc
+
+
+def parse_message(raw: str) -> SignInMessage:
+    """Raises SignInMalformed."""
+    if len(raw) > LONGEST_MESSAGE:
+        raise SignInMalformed(f"it has more than {LONGEST_MESSAGE} characters")
+    match = _MESSAGE.fullmatch(raw)
+    if match is None:
+        raise SignInMalformed("it does not follow the grammar of EIP-4361")
+    given = match.groupdict()
+    if not is_checksum_address(given["address"]):
+        raise SignInMalformed("its account is not written as EIP-55 wants it: check its capitals")
+    try:
+        urlsplit(given["uri"])
+    except ValueError as error:  # brackets around what is no address
+        raise SignInMalformed("its URI has a host that is none") from error
+    return SignInMessage(
+        raw=raw,
+        scheme=given["scheme"],
+        domain=given["domain"],
+        address=given["address"],
+        statement=given["statement"],
+        uri=given["uri"],
+        chain_id=int(given["chain_id"]),
+        nonce=given["nonce"],
+        issued_at=_seconds(given["issued_at"]),
+        expiration_time=_seconds(given["expiration_time"]) if given["expiration_time"] else None,
+        not_before=_seconds(given["not_before"]) if given["not_before"] else None,
+        request_id=given["request_id"],
+        resources=tuple(line[2:] for line in (given["resources"] or "").split("\n")[1:]),
+    )
+
+
+def _seconds(text: str) -> float:
+    try:
+        return datetime.fromisoformat(text.upper()).timestamp()
+    except (ValueError, OverflowError) as error:  # a 13th month; the year 0 in a zone east of Greenwich
+        raise SignInMalformed(f"{text} is no time") from error
+
+
+def require_valid(message: SignInMessage, signature: bytes, site: Site, now: float) -> None:
+    """All but the nonce, which only who gave it out can tell. Raises SignInRefused."""
+    if message.domain != site.domain or message.scheme not in (None, site.scheme):
+        raise SignInRefused("domain", f"it is for {message.domain}, and this is {site.origin}")
+    uri = urlsplit(message.uri)
+    if (uri.scheme, uri.netloc) != (site.scheme, site.domain):
+        raise SignInRefused("uri", f"its URI is not one of {site.origin}")
+    if message.chain_id != site.chain_id:
+        raise SignInRefused("chain", f"it is for chain {message.chain_id}: switch the wallet to {site.chain_id}")
+    if message.issued_at > now + CLOCK_SKEW:
+        raise SignInRefused("issued-at", "it was issued later than it is: check the clock")
+    if message.expiration_time is not None and message.expiration_time <= now:
+        raise SignInRefused("expired", "it has expired: sign another one")
+    if message.not_before is not None and message.not_before > now:
+        raise SignInRefused("not-before", "it does not hold yet: wait, or sign another one")
+    if signer_of(message.raw, signature) != message.address:
+        raise SignInRefused("signature", f"its signature is not {message.address}'s: sign with that account")
+
+
+def signer_of(text: str, signature: bytes) -> str | None:
+    """Who signed it as EIP-191 says (version 0x45), checksummed; None for a signature that is none."""
+    try:
+        return str(Account.recover_message(encode_defunct(text=text), signature=signature))
+    except (BadSignature, ValidationError, ValueError, TypeError):
+        return None

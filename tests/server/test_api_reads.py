@@ -1,0 +1,346 @@
+"""What the API says of an index: pages, validators, and figures that follow from the rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from consilium_chain.task_spec import TOKEN
+from consilium_chain.views import DOES_NOT_MATCH, INVALID_SCORE, Phase, Role
+from consilium_server.api.nodes import realised_yield
+from consilium_server.api.reading import open_engine
+from consilium_server.api.task_reads import spread
+from consilium_server.database.columns import Amount, BitMap
+from consilium_server.database.tables import PoolRow
+from fastapi.testclient import TestClient
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from indexed_network import (
+    AGGREGATOR,
+    DELEGATORS,
+    ENTRY,
+    HOSPITALS,
+    OPERATOR,
+    TASK_FILE,
+    VOTERS,
+    IndexedNetwork,
+    app_of,
+    populated,
+)
+from sqlalchemy import Column, Engine, Integer, MetaData, Table, insert, select
+
+LISTS = [
+    "/v1/tasks?sort=task",
+    "/v1/tasks?sort=-pool",
+    "/v1/tasks/1/rounds",
+    "/v1/nodes",
+    "/v1/nodes?sort=-yield",
+    "/v1/nodes?sort=commission",
+    "/v1/nodes?sort=node&role=hospital",
+    f"/v1/nodes/{HOSPITALS[0]}/hospital/history",
+    "/v1/delegations",
+    "/v1/payments",
+    f"/v1/payments?account={HOSPITALS[0]}&kind=reward",
+    f"/v1/accounts/{DELEGATORS[0]}/history",
+    f"/v1/accounts/{HOSPITALS[0]}/history",
+]
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory: pytest.TempPathFactory) -> IndexedNetwork:
+    return populated(tmp_path_factory.mktemp("network"))
+
+
+@pytest.fixture(scope="module")
+def client(network: IndexedNetwork) -> Iterator[TestClient]:
+    with TestClient(app_of(network, limits={"requests_per_minute": 10**9})) as client:
+        yield client
+
+
+def read(client: TestClient, path: str) -> Any:
+    answer = client.get(path)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def pages(client: TestClient, path: str, sizes: Callable[[], int]) -> list[Any]:
+    found, cursor = [], ""
+    while True:
+        joint = "&" if "?" in path else "?"
+        page = read(client, f"{path}{joint}limit={sizes()}{cursor}")
+        found += page["items"]
+        if page["next"] is None:
+            return found
+        assert page["items"]
+        cursor = f"&cursor={page['next']}"
+
+
+# Pages
+
+
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@given(data=st.data(), path=st.sampled_from(LISTS))
+def test_pages_of_any_size_give_each_row_once_and_in_order(client: TestClient, data: Any, path: str) -> None:
+    whole = read(client, f"{path}{'&' if '?' in path else '?'}limit=200")
+    assert whole["next"] is None
+    assert whole["items"]
+    assert pages(client, path, lambda: data.draw(st.integers(1, 9))) == whole["items"]
+
+
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_a_cursor_that_was_not_given_for_the_question_is_refused(client: TestClient, data: Any) -> None:
+    given_one = read(client, "/v1/payments?limit=2")["next"]
+    place = data.draw(st.integers(0, len(given_one) - 1))
+    other = data.draw(st.sampled_from("abcXYZ019-_").filter(lambda c: c != given_one[place]))
+    altered = given_one[:place] + other + given_one[place + 1 :]
+    asked = [
+        f"/v1/payments?cursor={altered}",
+        f"/v1/payments?kind=reward&cursor={given_one}",
+        f"/v1/tasks?cursor={given_one}",
+    ]
+    for question in asked[: 3 if place else 1]:
+        answer = client.get(question)
+        # Of base64's last character some bits are not used: it may stand for the same cursor.
+        if place == len(given_one) - 1 and question == asked[0] and answer.status_code == 200:
+            continue
+        assert (answer.status_code, answer.json()["type"]) == (400, "urn:consilium:problem:cursor-invalid")
+
+
+def test_rows_that_come_meanwhile_are_neither_skipped_nor_seen_twice(tmp_path: Path) -> None:
+    network = populated(tmp_path)
+    with TestClient(app_of(network)) as client:
+        before = read(client, "/v1/payments?limit=200")["items"]
+        first = read(client, "/v1/payments?limit=3")
+        with network.mined():
+            network.pay(2, 1, HOSPITALS[0], Role.HOSPITAL, "reward", TOKEN)
+        rest = read(client, f"/v1/payments?limit=200&cursor={first['next']}")
+        assert first["items"] + rest["items"] == before
+        assert len(read(client, "/v1/payments?limit=200")["items"]) == len(before) + 1
+
+
+# Validators
+
+
+def test_an_answer_is_not_sent_again_until_the_head_moves(tmp_path: Path) -> None:
+    network = populated(tmp_path)
+    with TestClient(app_of(network)) as client:
+        for path in (*LISTS, "/v1/network", "/v1/tasks/1", "/v1/tasks/1/rounds/1", "/v1/tasks/1/rounds/1/proof"):
+            answer = client.get(path)
+            tag = answer.headers["etag"]
+            assert tag.startswith('"')
+            assert answer.headers["x-consilium-block"] == str(network.block)
+            for header in (tag, f"W/{tag}", f'"other", {tag}'):
+                known = client.get(path, headers={"If-None-Match": header})
+                assert (known.status_code, known.content, known.headers["etag"]) == (304, b"", tag)
+                assert known.headers["x-consilium-block"] == str(network.block)
+            assert client.get(path, headers={"If-None-Match": '"other"'}).status_code == 200
+            assert client.get(path, headers={"If-None-Match": tag, "Accept": "*/*"}).status_code == 304
+        tags = {client.get(path).headers["etag"] for path in LISTS}
+        assert len(tags) == len(LISTS)  # of each question its own
+        tag = client.get("/v1/tasks").headers["etag"]
+        assert client.get("/v1/tasks?limit=50").headers["etag"] != tag
+        with network.mined():
+            pass  # a block in which nothing is: the answer is of it
+        assert client.get("/v1/tasks").headers["etag"] != tag
+        tag = client.get("/v1/tasks").headers["etag"]
+        network.reorganise(network.block)  # to another block of the same number
+        with network.mined():
+            pass
+        assert client.get("/v1/tasks").headers["etag"] != tag
+
+
+def test_a_task_file_that_is_found_later_changes_the_answer(tmp_path: Path) -> None:
+    from consilium_chain.task_spec import spec_hash
+    from consilium_server.database.tables import Spec
+    from sqlalchemy.orm import Session
+
+    network = IndexedNetwork(tmp_path)
+    with network.mined():
+        network.propose(1, TASK_FILE, known=False)
+    with TestClient(app_of(network)) as client:
+        before = client.get("/v1/tasks/1")
+        assert (before.json()["name"], before.json()["spec"]) == (None, None)
+        with Session(network.engine) as db, db.begin():
+            db.add(Spec(spec_hash(TASK_FILE.encode()), TASK_FILE))
+        after = client.get("/v1/tasks/1", headers={"If-None-Match": before.headers["etag"]})
+        assert after.json()["name"] == "heart failure"
+
+
+def test_an_index_that_is_empty_answers_and_is_not_ready(tmp_path: Path) -> None:
+    with TestClient(app_of(IndexedNetwork(tmp_path))) as client:
+        answer = client.get("/v1/network")
+        assert (answer.status_code, answer.json()["index"]["block"]) == (200, None)
+        assert "x-consilium-block" not in answer.headers
+        assert read(client, "/v1/tasks")["items"] == []
+        assert client.get("/ready").json()["type"] == "urn:consilium:problem:not-ready"
+        assert client.get("/health").status_code == 200
+
+
+# What it says
+
+
+def test_filters(client: TestClient) -> None:
+    def tasks(query: str) -> list[int]:
+        return [one["task"] for one in read(client, f"/v1/tasks?{query}")["items"]]
+
+    assert tasks("phase=ended") == [1]
+    assert tasks("phase=joining&sort=task") == [3, 4]
+    assert tasks(f"operator={OPERATOR.lower()}") == tasks(f"aggregator={AGGREGATOR}") == [4, 3, 2, 1]
+    assert tasks(f"operator={AGGREGATOR}") == []
+    assert tasks("text=HEART") == [1]
+    assert tasks("text=100%25") == [2]
+    assert tasks("text=_") == [2, 1]  # as it stands, and not any character
+    assert [one["node"] for one in read(client, "/v1/nodes?role=voter&sort=node")["items"]] == sorted(VOTERS)
+    assert {one["kind"] for one in read(client, "/v1/payments?kind=slash")["items"]} == {"slash"}
+    for wrong in ("phase=NONE2", "operator=0x12", "sort=name", "text=%00", "limit=0", "limit=201"):
+        assert client.get(f"/v1/tasks?{wrong}").status_code == 422, wrong
+
+
+def test_a_tasks_money_adds_up(client: TestClient) -> None:
+    task = read(client, "/v1/tasks/1")
+    money = {key: int(value) for key, value in task["money"].items()}
+    assert money["rewards"] == 2 * (3 * 300 + 40) * TOKEN
+    assert (money["bounties"], money["refund"], money["slashed"]) == (2 * TOKEN, 7 * TOKEN, 100 * TOKEN)
+    assert money["pool"] == money["rewards"] + money["bounties"] + money["refund"] + money["left"]
+    assert sum(int(one["earned"]) for one in task["participants"]) == money["rewards"]
+    assert (task["phase"], task["terms"]["pool"], task["spec"]["privacy"]["epsilon"]) == ("ended", task["pool"], 8)
+    assert read(client, "/v1/tasks/4")["spec_fault"].startswith("the task file does not hold")
+
+
+def test_a_round_says_who_did_what(client: TestClient) -> None:
+    found = read(client, "/v1/tasks/1/rounds/1")
+    first, second = found["cohorts"]
+    assert (first["members"], first["survivors"], first["accepted"]) == ([0, 1, 2], [0, 1, 2], True)
+    assert (second["members"], second["survivors"], second["is_turned"]) == ([3, 4, 5], [3, 4], True)
+    assert len(found["commitments"]) == 5
+    verdicts = [(one["position"], one["verdict"]) for one in found["committee"]["ballots"]]
+    assert verdicts == [(0, "scored"), (1, "does_not_match"), (2, "not_revealed")]
+    # Of a turned cohort the score further on is the sum's.
+    assert [(one["cohort"], one["median"]) for one in found["committee"]["spread"]] == [(0, 12_000), (1, 9_000)]
+    assert {one["kind"] for one in found["payments"]} == {"reward", "slash", "bounty"}
+    assert [one["reason"] for one in found["payments"] if one["kind"] == "slash"] == ["harmful_cohort"]
+    assert found["evidence"][-1]["block"] >= found["evidence"][0]["block"]
+    voided = read(client, "/v1/tasks/1/rounds/2")
+    assert (voided["outcome"], voided["void_reason"], voided["medians"]) == ("void", "too_few_scores", [])
+    running = read(client, "/v1/tasks/2/rounds/1")
+    assert (running["phase"], running["outcome"], running["ended_at"]) == ("committing", "pending", None)
+
+
+def test_a_proof_leads_to_blobs_that_can_be_had(client: TestClient) -> None:
+    proof = read(client, "/v1/tasks/1/rounds/1/proof")
+    blob = proof["cohorts"][0]["blobs"][0]
+    assert blob["expected"] == blob["published"]
+    answer = client.get(f"/v1/artifacts/blobs/{blob['published']}")
+    assert (answer.status_code, len(answer.content)) == (200, 131_072)
+    assert [one["weight"] for one in proof["hospitals"]] == [8, 9, 10, 11, 12, 13]
+    assert proof["hospitals"][5]["points"] is None
+    statistics = read(client, "/v1/tasks/1/rounds/0/proof")
+    assert {one["weight"] for one in statistics["hospitals"]} == {1}
+    assert [one["members"] for one in statistics["cohorts"]] == [[0, 1, 2, 3, 4, 5]]  # all are one, without an event
+    assert statistics["cohorts"][0]["blobs"][0]["published"] == blob["published"]
+    assert client.get("/v1/tasks/3/rounds/0/proof").status_code == 404
+    assert client.get("/v1/tasks/3/rounds/0").status_code == 404  # it has not begun while hospitals join
+
+
+def test_a_node_and_its_delegators(client: TestClient) -> None:
+    slashed = read(client, f"/v1/nodes/{HOSPITALS[3]}/hospital")
+    assert (slashed["slashes"], slashed["burnt"], slashed["rounds"]) == (2, str(100 * TOKEN), 2)
+    assert [one["round"] for one in slashed["slash_history"]] == [3, 1]
+    assert slashed["realised_yield"]["lost"] == 100_000  # 100 of 1000
+    earning = read(client, f"/v1/nodes/{HOSPITALS[0]}/hospital")
+    assert int(earning["active"]) == int(earning["assets"]) - 4 * TOKEN
+    assert earning["delegators"] == 3
+    delegation = read(client, f"/v1/delegations?delegator={DELEGATORS[0]}")["items"][0]
+    assert (delegation["worth"], delegation["delegated"]) == (str(6 * TOKEN), str(10 * TOKEN))
+    assert read(client, f"/v1/accounts/{DELEGATORS[0]}/unbondings")["items"][0]["worth"] == str(4 * TOKEN)
+    assert client.get(f"/v1/nodes/{HOSPITALS[0]}/voter").status_code == 404
+
+
+def test_the_export_is_the_whole_history(client: TestClient) -> None:
+    answer = client.get(f"/v1/accounts/{DELEGATORS[0]}/history.csv")
+    assert answer.headers["content-type"].startswith("text/csv")
+    lines = list(csv.DictReader(io.StringIO(answer.text)))
+    items = read(client, f"/v1/accounts/{DELEGATORS[0]}/history?limit=200")["items"]
+    assert lines == [{k: "" if v is None else str(v) for k, v in one.items()} for one in items]
+    assert {one["kind"] for one in items} == {"bounty", "delegated", "unbonding_started"}
+
+
+def test_the_network_adds_up(client: TestClient) -> None:
+    network = read(client, "/v1/network")
+    assert network["tasks"] == {"joining": 2, "committing": 1, "ended": 1}
+    assert network["rounds"] == {"settled": 4, "void": 1}
+    nodes = pages(client, "/v1/nodes", lambda: 4)
+    for role in ("hospital", "voter", "aggregator"):
+        of_role = [one for one in nodes if one["role"] == role]
+        assert network["stake"][role]["nodes"] == len(of_role)
+        assert int(network["stake"][role]["assets"]) == sum(int(one["assets"]) for one in of_role)
+    assert network["delegators"] == len(HOSPITALS) + len(VOTERS) + len(DELEGATORS)
+
+
+def pool(**changes: int) -> PoolRow:
+    given: dict[str, Any] = {
+        "block": 1, "log_index": 0, "item": 0, "node": "", "role": 0, "generation": 0, "assets": 1000, "shares": 1000,
+        "unbonding_shares": 0, "locked": 0, "commission_bps": 0, "next_commission_bps": None,
+        "next_commission_at": None, "index_x48": 1, "rewarded": 0, "burnt": 0, "forfeited": 0, "voter_key": False,
+    }  # fmt: skip
+    return PoolRow(**(given | changes))
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "earned", "lost"),
+    [
+        ({}, {}, 0, 0),
+        ({}, {"index_x48": 1 + ENTRY // 4}, 250_000, 0),
+        ({}, {"assets": 900}, 0, 100_000),
+        ({"assets": 500}, {"assets": 500, "index_x48": 1 + ENTRY // 4}, 500_000, 0),  # of a share worth a half
+        ({}, {"generation": 1, "assets": 0, "shares": 0, "index_x48": 1 + ENTRY // 8}, 125_000, 1_000_000),
+        ({}, {"assets": 0, "shares": 0}, 0, 0),  # all went home
+        ({"assets": 0, "shares": 0}, {"assets": 10, "shares": 10, "index_x48": ENTRY}, 0, 0),
+    ],
+)
+def test_realised_yield(start: dict[str, int], end: dict[str, int], earned: int, lost: int) -> None:
+    found = realised_yield(pool(**start), pool(**end), 0, 1)
+    assert (found.earned, found.lost, found.net) == (earned, lost, earned - lost)
+
+
+def test_spread_leaves_out_what_is_no_score() -> None:
+    ballots = [[1, 10], [3, INVALID_SCORE], [DOES_NOT_MATCH] * 2, [5, 20], [8, INVALID_SCORE], []]
+    first, second = spread(ballots, [False, False])
+    assert (first.votes, first.lowest, first.median, first.highest) == (4, 1, 4, 8)
+    assert (second.votes, second.lowest, second.highest) == (2, 10, 20)
+    assert spread([[INVALID_SCORE]], [False]) == []
+    assert spread([[1, 2]], [True])[0].median == 2
+
+
+# Columns
+
+
+@pytest.fixture(scope="module")
+def columns(tmp_path_factory: pytest.TempPathFactory) -> tuple[Engine, Table]:
+    engine = open_engine(f"sqlite:///{tmp_path_factory.mktemp('columns') / 'x.sqlite'}")
+    metadata = MetaData()
+    table = Table("x", metadata, Column("id", Integer, primary_key=True), Column("a", Amount), Column("m", BitMap))
+    metadata.create_all(engine)
+    return engine, table
+
+
+@settings(max_examples=25)
+@given(st.lists(st.tuples(st.integers(0, 2**128 - 1), st.integers(0, 2**256 - 1)), min_size=1, max_size=8))
+def test_amounts_and_bit_maps_come_back_as_they_went_and_sort_as_numbers(
+    columns: tuple[Engine, Table], values: list[tuple[int, int]]
+) -> None:
+    engine, table = columns
+    with engine.connect() as connection:
+        connection.execute(insert(table), [{"a": amount, "m": bits} for amount, bits in values])
+        found = connection.execute(select(table.c.a, table.c.m).order_by(table.c.id)).all()
+        assert [tuple(row) for row in found] == values
+        assert list(connection.scalars(select(table.c.a).order_by(table.c.a))) == sorted(a for a, _ in values)
+        above = select(table.c.a).where(table.c.a > values[0][0])
+        assert sorted(connection.scalars(above)) == sorted(a for a, _ in values if a > values[0][0])
+        connection.rollback()
+    assert Phase.ENDED == 11
