@@ -40,7 +40,7 @@ from consilium_chain.abi import CONTRACT_NAMES, ContractName, contract_artifact
 from consilium_chain.cell_proofs import Sidecar
 from consilium_chain.errors import ChainUnreachable, DeploymentInvalid, Refused, TransactionRejected
 from consilium_chain.sponsoring import Call, NamedCall, SignedBatch, authority_of, pointer_to
-from consilium_chain.views import Event
+from consilium_chain.views import Event, Head
 
 BLOCK_POLL = 0.1  # at first, then slower: a block every 12 seconds is not asked for ten times a second
 SLOWEST_BLOCK_POLL = 1.0
@@ -450,6 +450,15 @@ class Connection:
         """32 bytes. Raises ChainUnreachable."""
         return bytes(self._block(number)["hash"])
 
+    def head(self, number: int | None = None) -> Head | None:
+        """A block, by default the latest; None where the chain has none of that number. Raises ChainUnreachable."""
+        try:
+            with self._reading():
+                block = self._web3.eth.get_block("latest" if number is None else number)
+        except BlockNotFound:
+            return None
+        return Head(int(block["number"]), bytes(block["hash"]), int(block["timestamp"]))
+
     def header(self, number: int) -> bytes:
         """RLP of a block's header, of which the block's hash is the keccak256."""
         block = dict(self._block(number))
@@ -464,28 +473,30 @@ class Connection:
         With `name` only that event's, and of these only those whose indexed fields have the given values.
         Raises ChainUnreachable, also where the node refuses so many blocks at once.
         """
+        if name is None:
+            yield from self.events_of([contract], first_block, last_block)
+            return
+        event = contract.events[name]()
         with self._reading():
-            found = self._logs(contract, first_block, last_block, name, indexed)
+            found = list(event.get_logs(indexed, from_block=first_block, to_block=last_block))
         for decoded in found:
-            yield Event(
-                name=decoded["event"],
-                values=dict(decoded["args"]),
-                block=decoded["blockNumber"],
-                index=decoded["logIndex"],
-                transaction=HexBytes(decoded["transactionHash"]).to_0x_hex(),
-                contract=str(contract.address),
-            )
+            yield _event(decoded, str(contract.address))
 
-    def _logs(
-        self, contract: Contract, first_block: int, last_block: int, name: str | None, indexed: dict[str, Any]
-    ) -> list[Any]:
-        if name is not None:
-            return list(contract.events[name]().get_logs(indexed, from_block=first_block, to_block=last_block))
-        entries = [entry for entry in contract.abi if entry["type"] == "event"]
-        known = {event.topic: event for event in (contract.events[entry["name"]]() for entry in entries)}
-        logs = self._web3.eth.get_logs({"address": contract.address, "fromBlock": first_block, "toBlock": last_block})
-        topics = [(known.get(HexStr(HexBytes(log["topics"][0]).to_0x_hex())), log) for log in logs]
-        return [event.process_log(log) for event, log in topics if event is not None]
+    def events_of(self, contracts: Sequence[Contract], first_block: int, last_block: int) -> list[Event]:
+        """Decoded events of contracts in the blocks [first, last], in order, by one request: of one state of the chain.
+
+        Raises ChainUnreachable, also where the node refuses so many blocks at once.
+        """
+        places = {contract.address: _events_by_topic(contract) for contract in contracts}
+        with self._reading():
+            logs = self._web3.eth.get_logs({"address": list(places), "fromBlock": first_block, "toBlock": last_block})
+        found = []
+        for log in logs:
+            event = places[log["address"]].get(HexBytes(log["topics"][0]))
+            if event is not None:
+                stamp = cast(Mapping[str, Any], log).get("blockTimestamp")
+                found.append(_event(event.process_log(log), str(log["address"]), stamp))
+        return sorted(found, key=lambda one: (one.block, one.index))
 
     def calls_of(self, contract: Contract, first_block: int, last_block: int) -> Iterator[NamedCall]:
         """Calls that transactions in the blocks [first, last] make of a contract, and those in its `multicall`; failed
@@ -524,6 +535,25 @@ def _header_field(value: Any) -> bytes:
     if isinstance(value, int):
         return value.to_bytes((value.bit_length() + 7) // 8, "big")
     return bytes(HexBytes(value))
+
+
+def _events_by_topic(contract: Contract) -> dict[bytes, Any]:
+    entries = [entry for entry in contract.abi if entry["type"] == "event"]
+    return {bytes(HexBytes(event.topic)): event for event in (contract.events[entry["name"]]() for entry in entries)}
+
+
+def _event(decoded: Any, contract: str, stamp: Any = None) -> Event:
+    """`stamp`: not in Ethereum's API, so some nodes give it as a quantity in hexadecimal, and some not at all."""
+    return Event(
+        name=decoded["event"],
+        values=dict(decoded["args"]),
+        block=decoded["blockNumber"],
+        index=decoded["logIndex"],
+        transaction=HexBytes(decoded["transactionHash"]).to_0x_hex(),
+        contract=contract,
+        block_hash=bytes(decoded["blockHash"]),
+        time=int(stamp, 16) if isinstance(stamp, str) else stamp,
+    )
 
 
 def _decoded(name: str, contract: Contract, data: bytes) -> NamedCall | None:

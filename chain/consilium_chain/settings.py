@@ -59,7 +59,7 @@ class NodeSettings(AccountSettings):
         return self.drand_relays
 
 
-SettingsType = TypeVar("SettingsType", bound=AccountSettings)
+SettingsType = TypeVar("SettingsType", bound=BaseModel)
 
 
 def read_settings(path: Path, kind: type[SettingsType]) -> SettingsType:
