@@ -89,8 +89,9 @@ class SourceMismatch(ServerError):
 
 
 class ChainMoved(ServerError):
-    def __init__(self) -> None:
-        super().__init__("the chain was reorganised while it was read: try again")
+    def __init__(self, what: str) -> None:
+        self.what = what
+        super().__init__(f"the chain was reorganised while it was read ({what}): try again")
 
 
 class IndexDiffers(ServerError):

@@ -6,6 +6,8 @@ writes holds one lock from the first read on, so that writers never stand on wha
 
 from __future__ import annotations
 
+import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,7 +31,11 @@ def open_database(url: str) -> Engine:
     Raises DatabaseUrlInvalid, DatabaseUnreachable, SchemaTooNew. None of these shows a password.
     """
     engine = connect(url)
-    upgrade(engine)
+    try:
+        upgrade(engine)
+    except BaseException:
+        engine.dispose()
+        raise
     return engine
 
 
@@ -98,10 +104,12 @@ def upgrade(engine: Engine) -> None:
 def _parsed(url: str) -> URL:
     try:
         parsed = make_url(url)
-        backend = parsed.get_backend_name()
-        return parsed.set(drivername=_DRIVERS[backend])
+        driver = _DRIVERS[parsed.get_backend_name()]
     except (ArgumentError, NoSuchModuleError, ValueError, KeyError):
         raise DatabaseUrlInvalid from None  # what was given may hold a password, and so may the cause
+    if any("password" in name for name in parsed.query):
+        raise DatabaseUrlInvalid  # SQLAlchemy would show it
+    return parsed.set(drivername=driver)
 
 
 @contextmanager
@@ -117,23 +125,35 @@ def _named_errors(engine: Engine) -> Iterator[None]:
 def _is_about_reaching(error: DBAPIError) -> bool:
     """Of all that a driver raises: what is of the database's state, and not of what was asked of it."""
     kinds = {kind.__name__ for kind in type(error.orig).__mro__}
-    return error.connection_invalidated or bool(kinds & {"OperationalError", "InterfaceError"})
+    damaged = type(error.orig) is sqlite3.DatabaseError  # a file that is none, or no longer
+    return error.connection_invalidated or damaged or bool(kinds & {"OperationalError", "InterfaceError"})
 
 
 def _cause(url: URL, error: DBAPIError) -> str:
-    """A driver's words, in one line, without what the URL keeps."""
+    """A driver's words, in one line, without the password."""
     words = " ".join(str(error.orig).split())
-    kept = [str(url.password or ""), *(str(value) for value in url.query.values())]
-    for secret in filter(None, kept):
-        words = words.replace(secret, "…")
-    return words
+    return words.replace(str(url.password), "…") if url.password else words
 
 
 def _prepare_sqlite(connection: Any, record: Any) -> None:
     # The driver would begin transactions by rules of its own.
     connection.isolation_level = None
-    for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
+    _in_wal_mode(connection)
+    for pragma in ("synchronous = NORMAL", "foreign_keys = ON"):
         connection.execute(f"PRAGMA {pragma}")
+
+
+def _in_wal_mode(connection: Any) -> None:
+    """The one thing for which SQLite does not wait while another holds the file: many may open a new one at once."""
+    end = time.monotonic() + BUSY_TIMEOUT
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+            time.sleep(0.02)
 
 
 def _begin_sqlite(connection: Connection) -> None:

@@ -41,6 +41,7 @@ MANY_EVENTS = 10_000  # of a range: a longer one would be a large transaction
 UNSETTLED = 64
 SHALLOW = 1_000  # blocks among which a reorganisation is looked for first
 RETRY = 5.0  # seconds
+MOST_MOVES = 10  # of the chain while one range is read
 
 
 @dataclass(frozen=True)
@@ -69,22 +70,26 @@ class Indexer:
             try:
                 seen = self.catch_up()
                 self._ledger.connection.next_block(seen)
-            except (ChainUnreachable, DatabaseUnreachable) as error:
+            except (ChainUnreachable, ChainMoved, DatabaseUnreachable) as error:
                 emit("waiting", error=type(error).__name__)
                 time.sleep(RETRY)
 
     def catch_up(self, last: int | None = None) -> int:
         """Brings the tables up to the chain's latest block, or to `last`; returns the number of the last block in them.
 
-        Raises ChainUnreachable, DatabaseUnreachable, SourceMismatch.
+        Raises ChainUnreachable, DatabaseUnreachable, SourceMismatch, and ChainMoved where the chain would not keep
+        still for one range, or its node contradicts itself.
         """
         self._own()
-        while True:
+        moved, more = 0, True
+        while more:
             try:
-                if not self._step(last):
-                    break
-            except ChainMoved:
-                emit("chain-moved")
+                more, moved = self._step(last), 0
+            except ChainMoved as error:
+                moved += 1
+                if moved == MOST_MOVES:
+                    raise
+                emit("chain-moved", what=error.what)
         self.fetch_specs()
         return self._done(self._checkpoint())
 
@@ -145,7 +150,7 @@ class Indexer:
             return False
         reading_ = self._read(first, aim, latest)
         if before is not None and not self._stands(before.number, before.hash):
-            raise ChainMoved
+            raise ChainMoved(f"block {before.number} before the range")
         if self._write(before, reading_) and (reading_.events or reading_.end.number < aim):
             rate = len(reading_.events) / max(time.monotonic() - started, 1e-9)
             emit(
@@ -163,7 +168,7 @@ class Indexer:
     def _block(self, number: int | None) -> Head:
         found = self._ledger.connection.head(number)
         if found is None:
-            raise ChainMoved
+            raise ChainMoved(f"no block {number}")
         return found
 
     def _stands(self, number: int, digest: bytes) -> bool:
@@ -185,7 +190,7 @@ class Indexer:
         params = self._params(events)
         blocks = self._blocks(events, end, latest)
         if not self._stands(end.number, end.hash):
-            raise ChainMoved
+            raise ChainMoved(f"block {end.number}")
         self._span = min(2 * self._span, LONGEST_SPAN) if len(events) < MANY_EVENTS else max(1, self._span // 2)
         return Reading(events, blocks, params, end)
 
@@ -200,9 +205,9 @@ class Indexer:
             try:
                 terms = self._ledger.params(event.values["taskId"])
             except Refused:  # there is no such task any more
-                raise ChainMoved from None
+                raise ChainMoved(f"no task {event.values['taskId']}") from None
             if (terms.spec_hash, terms.pool) != (event.values["specHash"], event.values["pool"]):
-                raise ChainMoved
+                raise ChainMoved(f"task {event.values['taskId']}")
             found[event.values["taskId"]] = terms
         return found
 
@@ -214,7 +219,7 @@ class Indexer:
             if block is None:
                 block = found[event.block] = self._block_of(event, end, latest)
             if block.hash != event.block_hash:
-                raise ChainMoved
+                raise ChainMoved(f"a log of another block {event.block}")
         return list(found.values())
 
     def _block_of(self, event: Event, end: Head, latest: int) -> Block:

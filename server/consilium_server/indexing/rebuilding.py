@@ -43,8 +43,9 @@ class Difference:
 def reindex(ledger: Ledger, database: Engine, store: ArtifactStore | None, folder: Path, replace: bool) -> int:
     """Builds the tables anew up to the block that the database has come to, and compares; returns how many rows.
 
-    Rows that differ are told in the journal, the first MOST_TOLD of them. With `replace` the rebuilt ones then take the place of all, in one
-    transaction: readers see the one or the other. `folder`: where the second building may stand meanwhile.
+    Rows that differ are told in the journal, the first MOST_TOLD of them. With `replace` the rebuilt ones then take the
+    place of all, in one transaction: readers see the one or the other. `folder`: where the second building may stand
+    meanwhile.
 
     Raises IndexDiffers unless they were replaced, ChainMoved where the chain or another indexer moved on by a
     reorganisation meanwhile, and as `Indexer.catch_up`.
@@ -80,7 +81,7 @@ def _compared(database: Engine, fresh: Engine, last: int) -> tuple[int, int]:
         found, expected = (stack.enter_context(reading(engine)) for engine in (database, fresh))
         ends = [_hash_at(connection, last) for connection in (found, expected)]
         if ends[0] != ends[1]:
-            raise ChainMoved
+            raise ChainMoved(f"block {last}")
         differing = 0
         for one in differences(found, expected, last):
             differing += 1
