@@ -33,12 +33,13 @@ from web3.exceptions import (
     Web3Exception,
     Web3RPCError,
 )
-from web3.types import BlockData, RPCResponse, TxParams
+from web3.types import BlockData, RPCEndpoint, RPCResponse, TxParams
 from web3.utils import abi as abi_lookup
 
 from consilium_chain.abi import CONTRACT_NAMES, ContractName, contract_artifact
 from consilium_chain.cell_proofs import Sidecar
 from consilium_chain.errors import ChainUnreachable, DeploymentInvalid, Refused, TransactionRejected
+from consilium_chain.event_logs import LogDecoder
 from consilium_chain.sponsoring import Call, NamedCall, SignedBatch, authority_of, pointer_to
 from consilium_chain.views import Event, Head
 
@@ -487,16 +488,17 @@ class Connection:
 
         Raises ChainUnreachable, also where the node refuses so many blocks at once.
         """
-        places = {contract.address: _events_by_topic(contract) for contract in contracts}
+        decoders = {contract.address.lower(): LogDecoder(contract.abi, contract.address) for contract in contracts}
+        asked = {"address": list(decoders), "fromBlock": hex(first_block), "toBlock": hex(last_block)}
         with self._reading():
-            logs = self._web3.eth.get_logs({"address": list(places), "fromBlock": first_block, "toBlock": last_block})
-        found = []
-        for log in logs:
-            event = places[log["address"]].get(HexBytes(log["topics"][0]))
-            if event is not None:
-                stamp = cast(Mapping[str, Any], log).get("blockTimestamp")
-                found.append(_event(event.process_log(log), str(log["address"]), stamp))
-        return sorted(found, key=lambda one: (one.block, one.index))
+            answer = self._web3.provider.make_request(RPCEndpoint("eth_getLogs"), [asked])
+        if "error" in answer:
+            raise ChainUnreachable(self.shown_url, _message(answer))
+        try:
+            found = [decoders[log["address"].lower()].event(log) for log in answer["result"]]
+        except (KeyError, TypeError, ValueError, AttributeError, DecodingError) as error:
+            raise ChainUnreachable(self.shown_url, "what answers there gives no logs") from error
+        return sorted((one for one in found if one is not None), key=lambda one: (one.block, one.index))
 
     def calls_of(self, contract: Contract, first_block: int, last_block: int) -> Iterator[NamedCall]:
         """Calls that transactions in the blocks [first, last] make of a contract, and those in its `multicall`; failed
@@ -537,13 +539,7 @@ def _header_field(value: Any) -> bytes:
     return bytes(HexBytes(value))
 
 
-def _events_by_topic(contract: Contract) -> dict[bytes, Any]:
-    entries = [entry for entry in contract.abi if entry["type"] == "event"]
-    return {bytes(HexBytes(event.topic)): event for event in (contract.events[entry["name"]]() for entry in entries)}
-
-
-def _event(decoded: Any, contract: str, stamp: Any = None) -> Event:
-    """`stamp`: not in Ethereum's API, so some nodes give it as a quantity in hexadecimal, and some not at all."""
+def _event(decoded: Any, contract: str) -> Event:
     return Event(
         name=decoded["event"],
         values=dict(decoded["args"]),
@@ -552,7 +548,6 @@ def _event(decoded: Any, contract: str, stamp: Any = None) -> Event:
         transaction=HexBytes(decoded["transactionHash"]).to_0x_hex(),
         contract=contract,
         block_hash=bytes(decoded["blockHash"]),
-        time=int(stamp, 16) if isinstance(stamp, str) else stamp,
     )
 
 
@@ -589,7 +584,12 @@ def _decode_error(data: str) -> tuple[str, dict[str, Any]]:
 
 def refusal_of(error: Web3RPCError) -> str:
     """What the node says."""
-    return str((error.rpc_response or {}).get("error", {}).get("message", "no reason given"))
+    return _message(error.rpc_response or {})
+
+
+def _message(answer: Mapping[str, Any]) -> str:
+    error = answer.get("error")
+    return str(error.get("message", "no reason given")) if isinstance(error, dict) else "no reason given"
 
 
 def refusal_from(data: bytes, call: str) -> Refused:
