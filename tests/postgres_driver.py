@@ -77,6 +77,6 @@ def running_postgres() -> Iterator[Postgres]:
             assert server.poll() is None, log.read_text(errors="replace")
         yield Postgres(folder)
     finally:
-        server.send_signal(signal.SIGINT)  # SIGTERM would wait for clients to leave
+        server.send_signal(signal.SIGQUIT)  # SIGTERM would wait for clients to leave, SIGINT for the disk
         server.wait(30)
         shutil.rmtree(folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -192,6 +193,24 @@ def test_ranges_shrink_until_the_node_gives_them(traffic: Traffic, database: Eng
     assert isinstance(ledger.connection, Narrow)
     assert ledger.connection.asked < 2 * last / 4 + 20  # of seven blocks at least four are read at once
     assert same_as_anew(database, reader(traffic.chain), tmp_path) > 500
+
+
+def test_ranges_shrink_where_there_are_many_events(
+    traffic: Traffic,
+    database: Engine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(indexing, "MANY_EVENTS", 20)
+    monkeypatch.setattr(indexing, "MOST_EVENTS", 40)
+    Indexer(reader(traffic.chain), database).catch_up()
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    ranges = [one for one in told if one["event"] == "indexed"]
+    assert len(ranges) > 5
+    assert all(one["events"] <= 40 or one["first"] == one["last"] for one in ranges)
+    monkeypatch.undo()
+    assert same_as_anew(database, reader(traffic.chain), tmp_path)
 
 
 def test_a_node_that_gives_no_events_is_told_and_nothing_kept(traffic: Traffic, database: Engine) -> None:

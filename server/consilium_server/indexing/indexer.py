@@ -36,7 +36,7 @@ from consilium_server.indexing import keeping
 from consilium_server.indexing.facts import facts, needs
 
 FIRST_SPAN, LONGEST_SPAN = 1_000, 50_000  # blocks of one range
-MANY_EVENTS = 10_000  # of a range: a longer one would be a large transaction
+MANY_EVENTS, MOST_EVENTS = 10_000, 20_000  # of a range: all of it is in memory, and in one transaction
 # Blocks under the latest one that may still change: their logs are compared with their headers one by one.
 UNSETTLED = 64
 SHALLOW = 1_000  # blocks among which a reorganisation is looked for first
@@ -179,19 +179,24 @@ class Indexer:
         """From `first` as many blocks up to `aim` as the node gives at once. Raises ChainMoved, ChainUnreachable."""
         while True:
             end = self._block(min(first + self._span - 1, aim))
+            count = end.number - first + 1
             try:
                 events = list(self._ledger.events(first, end.number))
-                break
             except ChainUnreachable:
                 self._block(None)  # raises where it answers nothing at all
-                if end.number == first:
+                if count == 1:
                     raise
-                self._span = max(1, (end.number - first + 1) // 2)
+                self._span = count // 2
+                continue
+            if len(events) <= MOST_EVENTS or count == 1:
+                break
+            self._span = max(1, count * MANY_EVENTS // len(events))
         params = self._params(events)
         blocks = self._blocks(events, end, latest)
         if not self._stands(end.number, end.hash):
             raise ChainMoved(f"block {end.number}")
-        self._span = min(2 * self._span, LONGEST_SPAN) if len(events) < MANY_EVENTS else max(1, self._span // 2)
+        if len(events) < MANY_EVENTS:
+            self._span = min(2 * self._span, LONGEST_SPAN)
         return Reading(events, blocks, params, end)
 
     def _params(self, events: Sequence[Event]) -> dict[int, TaskParams]:
