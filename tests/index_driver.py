@@ -44,6 +44,16 @@ class Traffic:
         data = function._encode_transaction_data()
         self.chain.rpc("eth_sendTransaction", {"from": sender, "to": function.address, "data": data, "gas": GAS})
 
+    def reorganise(self, depth: int) -> int:
+        """Empty blocks take the place of the last `depth`; of fewer where the node does not keep the state before them
+        (anvil 1.7.1, after other reorganisations). Returns of how many.
+        """
+        provider = self.chain.treasury.connection._web3.provider
+        for tried in range(depth, 0, -1):
+            if "error" not in provider.make_request("anvil_reorg", [tried, []]):  # type: ignore[arg-type]
+                return tried
+        raise AssertionError("the node can take back nothing")
+
     def steps(self, count: int) -> Traffic:
         acts: list[Callable[[], None]] = [
             self._delegate, self._delegate, self._unbond, self._withdraw, self._redelegate, self._lock, self._lock,

@@ -90,10 +90,10 @@ def test_killed_at_any_moment_and_reorganised_it_keeps_what_a_fresh_index_has(
                 heard(lines, "indexed")
                 traffic.steps(source.randint(1, 3))
                 if source.random() < 0.3:
-                    chain.rpc("anvil_reorg", source.randint(1, 25), [])
+                    traffic.reorganise(source.randint(1, 25))
             time.sleep(source.uniform(0, 0.1))
             os.kill(process.pid, signal.SIGKILL)
-        chain.rpc("anvil_reorg", source.randint(1, 40), [])
+        traffic.reorganise(source.randint(1, 40))
     assert reindex(ledger, database, None, tmp_path, replace=False) > 200
 
 
@@ -108,7 +108,7 @@ def test_index_follows_until_it_is_told_to_stop(traffic: Traffic, tmp_path: Path
         touched = max(event.block for event in ledger.events())
         while heard(lines, "indexed")["last"] < touched:
             pass
-        traffic.chain.rpc("anvil_reorg", ledger.connection.block_number() - touched + 2, [])
+        traffic.reorganise(ledger.connection.block_number() - touched + 2)
         assert heard(lines, "reorganised")["depth"] >= 1
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 143

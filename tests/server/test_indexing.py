@@ -236,7 +236,7 @@ def test_the_chain_may_be_reorganised_while_it_is_read(traffic: Traffic, databas
             found = super().events_of(contracts, first_block, last_block)
             if self.moves:
                 self.moves -= 1
-                chain.rpc("anvil_reorg", 5, [])
+                traffic.reorganise(5)
                 traffic.steps(8)
             return found
 
@@ -282,7 +282,7 @@ def test_reorganisations_of_any_depth_leave_what_a_fresh_index_has(
         traffic.steps(source.randint(1, 30))
         if source.random() < 0.7:
             follower.catch_up()
-        chain.rpc("anvil_reorg", source.randint(1, 60), [])
+        traffic.reorganise(source.randint(1, 60))
         if source.random() < 0.5:
             traffic.steps(source.randint(1, 10))
         follower.catch_up()
@@ -308,7 +308,7 @@ def test_a_fork_below_all_checkpoints_is_found_by_its_blocks(
     with writing(database) as connection:
         connection.execute(delete(keeping.table_of(Checkpoint)).where(Checkpoint.number < last))
     before = rows(database, Block)
-    traffic.chain.rpc("anvil_reorg", 30, [])
+    traffic.reorganise(30)
     follower.catch_up(last)
     kept = [block for block in before if block in rows(database, Block)]
     assert 0 < len(kept) < len(before)  # not everything was read anew for it, and what is gone is gone
