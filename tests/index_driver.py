@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import pytest
 from chain_driver import LocalChain
+from consilium_chain import localnode
 from consilium_chain.task_spec import TOKEN
 from consilium_chain.views import Role
 
 NODES, DELEGATORS = 3, 4
 GAS = hex(1_000_000)
 MANY_TOKENS = 1_000 * TOKEN
+
+
+@contextmanager
+def changeable_chain() -> Iterator[LocalChain]:
+    """A chain of one's own, to take back as often as one likes. anvil (1.7.1) needs the state before what it takes
+    back, of which it keeps so many, those of blocks that were taken back counted; and a reorganisation that it then
+    refuses leaves it with blocks and a state that do not fit each other.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(localnode, "KEPT_STATES", 1_500)
+        chain = LocalChain()
+    with chain:
+        yield chain
 
 
 class Traffic:
@@ -44,15 +60,9 @@ class Traffic:
         data = function._encode_transaction_data()
         self.chain.rpc("eth_sendTransaction", {"from": sender, "to": function.address, "data": data, "gas": GAS})
 
-    def reorganise(self, depth: int) -> int:
-        """Empty blocks take the place of the last `depth`; of fewer where the node does not keep the state before them
-        (anvil 1.7.1, after other reorganisations). Returns of how many.
-        """
-        provider = self.chain.treasury.connection._web3.provider
-        for tried in range(depth, 0, -1):
-            if "error" not in provider.make_request("anvil_reorg", [tried, []]):  # type: ignore[arg-type]
-                return tried
-        raise AssertionError("the node can take back nothing")
+    def reorganise(self, depth: int) -> None:
+        """Empty blocks take the place of the last `depth`."""
+        self.chain.rpc("anvil_reorg", depth, [])
 
     def steps(self, count: int) -> Traffic:
         acts: list[Callable[[], None]] = [

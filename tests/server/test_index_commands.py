@@ -26,7 +26,7 @@ from consilium_server.database.tables import Block
 from consilium_server.indexing import keeping
 from consilium_server.indexing.indexer import Indexer
 from consilium_server.indexing.rebuilding import reindex
-from index_driver import Traffic
+from index_driver import Traffic, changeable_chain
 from sqlalchemy import Engine, delete, func, select
 
 COMMAND = "from consilium_cli.main import main; main()"
@@ -35,7 +35,7 @@ KILLED = Path(__file__).parents[1] / "index_killed.py"
 
 @pytest.fixture(scope="module")
 def traffic() -> Iterator[Traffic]:
-    with LocalChain() as chain:
+    with changeable_chain() as chain:
         yield Traffic(chain, seed=11).steps(100)
 
 

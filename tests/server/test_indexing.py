@@ -39,7 +39,7 @@ from consilium_server.indexing import indexer as indexing
 from consilium_server.indexing import keeping
 from consilium_server.indexing.indexer import Indexer
 from consilium_server.indexing.rebuilding import reindex
-from index_driver import Traffic
+from index_driver import Traffic, changeable_chain
 from sqlalchemy import Engine, delete, func, select, update
 from task_files import DATA
 
@@ -58,7 +58,7 @@ max_hospitals = 4
 @pytest.fixture(scope="module")
 def traffic() -> Iterator[Traffic]:
     """A chain of its own: tests take it back."""
-    with LocalChain() as chain:
+    with changeable_chain() as chain:
         yield Traffic(chain, seed=7).steps(150)
 
 
