@@ -12,6 +12,7 @@ ServerError
 ├── SchemaTooNew          a later version has changed the database's tables
 ├── SourceMismatch        the database is of other contracts
 ├── ChainMoved            the chain was reorganised while it was read
+├── EventsInconsistent    what a node says of some blocks does not fit what it said before
 └── IndexDiffers          the tables are not what the chain says
 """
 
@@ -92,6 +93,15 @@ class ChainMoved(ServerError):
     def __init__(self, what: str) -> None:
         self.what = what
         super().__init__(f"the chain was reorganised while it was read ({what}): try again")
+
+
+class EventsInconsistent(ServerError):
+    def __init__(self, url: str, first: int, last: int) -> None:
+        self.first, self.last = first, last
+        super().__init__(
+            f"the events of blocks {first} to {last}, as {url} gives them, do not follow on those before: it leaves"
+            " some out, or did; name another node, and run `consilium server reindex --replace` with it"
+        )
 
 
 class IndexDiffers(ServerError):

@@ -34,7 +34,7 @@ from consilium_server.database.tables import (
     TaskRow,
     UnbondingRow,
 )
-from consilium_server.errors import IndexDiffers, SourceMismatch
+from consilium_server.errors import EventsInconsistent, IndexDiffers, SourceMismatch
 from consilium_server.indexing import indexer as indexing
 from consilium_server.indexing import keeping
 from consilium_server.indexing.indexer import Indexer
@@ -268,6 +268,21 @@ def test_a_log_of_another_branch_is_not_kept(traffic: Traffic, database: Engine,
     assert same_as_anew(database, reader(traffic.chain), tmp_path)
 
 
+@pytest.mark.parametrize("name", ["NodeRegistered", "UnbondingStarted", "StakeLocked"])
+def test_a_node_that_leaves_events_out_is_found_out_where_they_do_not_add_up(
+    traffic: Traffic, database: Engine, name: str
+) -> None:
+    class Forgetful(Connection):
+        def events_of(self, contracts: Sequence[Any], first_block: int, last_block: int) -> list[Event]:
+            found = super().events_of(contracts, first_block, last_block)
+            return [event for event in found if event.name != name]
+
+    ledger = reader(traffic.chain, Forgetful)
+    with pytest.raises(EventsInconsistent):
+        Indexer(ledger, database).catch_up()
+    assert rows(database, Block) == []
+
+
 # Reorganisations
 
 
@@ -391,6 +406,18 @@ def test_reindex_tells_what_differs_and_puts_it_right(
     assert reindex(ledger, database, None, tmp_path, replace=True) >= good
     assert same_as_anew(database, ledger, tmp_path) >= good
     assert list(tmp_path.glob("reindex-*")) == []
+
+
+def test_tables_that_cannot_be_brought_on_are_replaced(traffic: Traffic, database: Engine, tmp_path: Path) -> None:
+    ledger = reader(traffic.chain)
+    Indexer(ledger, database).catch_up()
+    with writing(database) as connection:
+        connection.execute(delete(keeping.table_of(PoolRow)))
+    traffic.touch()
+    with pytest.raises(EventsInconsistent):
+        reindex(ledger, database, None, tmp_path, replace=False)
+    assert reindex(ledger, database, None, tmp_path, replace=True) > 200
+    assert same_as_anew(database, ledger, tmp_path) > 200
 
 
 def test_task_files_are_fetched_when_the_store_has_them(

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from consilium_chain.artifacts import ArtifactStore
@@ -28,10 +29,11 @@ from consilium_chain.ledger import Ledger
 from consilium_chain.task_spec import parse_task_spec
 from consilium_chain.views import Event, Head, TaskParams
 from sqlalchemy import Engine, select
+from sqlalchemy.exc import DBAPIError, IntegrityError, StatementError
 
 from consilium_server.database.engine import reading, shown, writing
 from consilium_server.database.tables import Block, Checkpoint, Source, Spec
-from consilium_server.errors import ChainMoved, DatabaseUnreachable, SourceMismatch
+from consilium_server.errors import ChainMoved, DatabaseUnreachable, EventsInconsistent, SourceMismatch
 from consilium_server.indexing import keeping
 from consilium_server.indexing.facts import facts, needs
 
@@ -77,8 +79,8 @@ class Indexer:
     def catch_up(self, last: int | None = None) -> int:
         """Brings the tables up to the chain's latest block, or to `last`; returns the number of the last block in them.
 
-        Raises ChainUnreachable, DatabaseUnreachable, SourceMismatch, and ChainMoved where the chain would not keep
-        still for one range, or its node contradicts itself.
+        Raises ChainUnreachable, DatabaseUnreachable, SourceMismatch, EventsInconsistent, and ChainMoved where the chain
+        would not keep still for one range, or its node contradicts itself.
         """
         self._own()
         moved, more = 0, True
@@ -243,10 +245,22 @@ class Indexer:
             if keeping.checkpoint(connection) != before:
                 return False
             known = keeping.known(connection, needs(reading_.events, staking))
-            keeping.add(connection, reading_.blocks)
-            keeping.add(connection, facts(reading_.events, times, staking, known, reading_.params))
+            with self._consistent(before, reading_):
+                keeping.add(connection, reading_.blocks)
+                keeping.add(connection, facts(reading_.events, times, staking, known, reading_.params))
             keeping.advance(connection, reading_.end)
         return True
+
+    @contextmanager
+    def _consistent(self, before: Checkpoint | None, reading_: Reading) -> Iterator[None]:
+        """A contract emits no event about what it does not know, and none that leaves less than nothing."""
+        try:
+            yield
+        except (KeyError, ValueError, StatementError) as error:
+            if isinstance(error, DBAPIError) and not isinstance(error, IntegrityError):
+                raise
+            first, url = self._done(before) + 1, self._ledger.connection.shown_url
+            raise EventsInconsistent(url, first, reading_.end.number) from error
 
     def _reorganise(self, before: Checkpoint) -> None:
         """Takes back what is no longer on the chain."""

@@ -21,7 +21,7 @@ from sqlalchemy import Connection, Engine, Table, delete, insert, select
 
 from consilium_server.database.engine import open_database, reading, shown, writing
 from consilium_server.database.tables import Base, Block, Checkpoint, Fact, Spec
-from consilium_server.errors import ChainMoved, IndexDiffers
+from consilium_server.errors import ChainMoved, EventsInconsistent, IndexDiffers
 from consilium_server.indexing import keeping
 from consilium_server.indexing.indexer import Indexer
 
@@ -50,21 +50,34 @@ def reindex(ledger: Ledger, database: Engine, store: ArtifactStore | None, folde
     Raises IndexDiffers unless they were replaced, ChainMoved where the chain or another indexer moved on by a
     reorganisation meanwhile, and as `Indexer.catch_up`.
     """
-    last = Indexer(ledger, database, store).catch_up()
+    last = _last(Indexer(ledger, database, store), replace)
     with TemporaryDirectory(prefix="reindex-", dir=folder) as place:
         fresh = open_database(f"sqlite:///{Path(place) / 'index.sqlite'}")
         try:
-            Indexer(ledger, fresh, store).catch_up(last)
-            rows, differing = _compared(database, fresh, last)
-            emit("compared", last=last, rows=rows, differing=differing)
-            if differing and not replace:
-                raise IndexDiffers(shown(database), differing, last)
-            if replace:
-                _replace(database, fresh)
-                emit("replaced", last=last, rows=rows)
+            built = Indexer(ledger, fresh, store).catch_up(last)
+            if last is not None:
+                rows, differing = _compared(database, fresh, last)
+                emit("compared", last=last, rows=rows, differing=differing)
+                if not replace:
+                    if differing:
+                        raise IndexDiffers(shown(database), differing, last)
+                    return rows
+            rows = _replace(database, fresh)
+            emit("replaced", last=built, rows=rows)
             return rows
         finally:
             fresh.dispose()
+
+
+def _last(indexer: Indexer, replace: bool) -> int | None:
+    """Up to where the database has come; None where it cannot be brought on, and is to be replaced anyhow."""
+    try:
+        return indexer.catch_up()
+    except EventsInconsistent as error:
+        if not replace:
+            raise
+        emit("not-brought-on", error=type(error).__name__)
+        return None
 
 
 def differences(found: Connection, expected: Connection, last: int) -> Iterator[Difference]:
@@ -134,8 +147,9 @@ def _side_by_side(
         right = next(expected, None) if theirs is not None else right
 
 
-def _replace(database: Engine, fresh: Engine) -> None:
-    tables = [*_tables(), keeping.table_of(Checkpoint)]
+def _replace(database: Engine, fresh: Engine) -> int:
+    """Returns how many rows there are, the indexer's own left out."""
+    tables, copied = [*_tables(), keeping.table_of(Checkpoint)], 0
     with reading(fresh) as source, writing(database) as target:
         for table in reversed(tables):
             target.execute(delete(table))
@@ -143,6 +157,8 @@ def _replace(database: Engine, fresh: Engine) -> None:
             rows = iter(source.execute(select(table)).mappings())
             while batch := [dict(row) for row in islice(rows, ROWS_AT_ONCE)]:
                 target.execute(insert(table), batch)
+                copied += len(batch) if table.name != Checkpoint.__tablename__ else 0
+    return copied
 
 
 def _shown(row: dict[str, Any] | None) -> dict[str, str] | None:
