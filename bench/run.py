@@ -6,6 +6,7 @@ gas       gas of every transaction of a task on a local chain
 round     a private round against plain Flower and against SecAgg+; an hour
 demo      the whole demo, by the clock
 canaries  how well canaries hide, and from whom
+indexing  events of the chain that the server's index takes in a second
 learning  what four hospitals learn: together, alone, federated and privately
 """
 
@@ -22,7 +23,7 @@ from results_store import Skipped, header, write_result
 from rich.console import Console
 from rich.table import Table
 
-PARTS = ("commit", "streaming", "gas", "round", "demo", "canaries", "learning")
+PARTS = ("commit", "streaming", "gas", "round", "demo", "canaries", "learning", "indexing")
 RESULTS = Path(__file__).resolve().parent / "results"
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 # Test processes share the machine's cores: threads of one that wait for each other take them from the rest.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 from chain_driver import LocalChain
+from consilium_server.database.engine import open_database
 from hypothesis import settings
+from postgres_driver import Postgres, running_postgres
+from sqlalchemy import Engine
 
 settings.register_profile("untimed", deadline=None)  # no test hangs on how fast an example is
 settings.load_profile("untimed")
@@ -21,3 +25,26 @@ def local_chain() -> Iterator[LocalChain]:
     """A local node with the contracts deployed; one per process of the test run, shared by its tests."""
     with LocalChain() as chain:
         yield chain
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A PostgreSQL server; one per process of the test run."""
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Of an empty database, of each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'index.sqlite'}"
+    server: Postgres = request.getfixturevalue("postgres")
+    return server.database()
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Engine]:
+    engine = open_database(database_url)
+    yield engine
+    engine.dispose()

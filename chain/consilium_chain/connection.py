@@ -35,14 +35,15 @@ from web3.exceptions import (
     Web3Exception,
     Web3RPCError,
 )
-from web3.types import BlockData, RPCResponse, TxParams
+from web3.types import BlockData, RPCEndpoint, RPCResponse, TxParams
 from web3.utils import abi as abi_lookup
 
 from consilium_chain.abi import CONTRACT_NAMES, ContractName, contract_artifact
 from consilium_chain.cell_proofs import Sidecar
 from consilium_chain.errors import ChainUnreachable, DeploymentInvalid, Refused, TransactionRejected
+from consilium_chain.event_logs import LogDecoder
 from consilium_chain.sponsoring import Call, NamedCall, SignedBatch, authority_of, pointer_to
-from consilium_chain.views import Event
+from consilium_chain.views import Event, Head
 
 BLOCK_POLL = 0.1  # at first, then slower: a block every 12 seconds is not asked for ten times a second
 SLOWEST_BLOCK_POLL = 1.0
@@ -472,6 +473,15 @@ class Connection:
         """32 bytes. Raises ChainUnreachable."""
         return bytes(self._block(number)["hash"])
 
+    def head(self, number: int | None = None) -> Head | None:
+        """A block, by default the latest; None where the chain has none of that number. Raises ChainUnreachable."""
+        try:
+            with self._reading():
+                block = self._web3.eth.get_block("latest" if number is None else number)
+        except BlockNotFound:
+            return None
+        return Head(int(block["number"]), bytes(block["hash"]), int(block["timestamp"]))
+
     def header(self, number: int) -> bytes:
         """RLP of a block's header, of which the block's hash is the keccak256."""
         block = dict(self._block(number))
@@ -486,28 +496,31 @@ class Connection:
         With `name` only that event's, and of these only those whose indexed fields have the given values.
         Raises ChainUnreachable, also where the node refuses so many blocks at once.
         """
+        if name is None:
+            yield from self.events_of([contract], first_block, last_block)
+            return
+        event = contract.events[name]()
         with self._reading():
-            found = self._logs(contract, first_block, last_block, name, indexed)
+            found = list(event.get_logs(indexed, from_block=first_block, to_block=last_block))
         for decoded in found:
-            yield Event(
-                name=decoded["event"],
-                values=dict(decoded["args"]),
-                block=decoded["blockNumber"],
-                index=decoded["logIndex"],
-                transaction=HexBytes(decoded["transactionHash"]).to_0x_hex(),
-                contract=str(contract.address),
-            )
+            yield _event(decoded, str(contract.address))
 
-    def _logs(
-        self, contract: Contract, first_block: int, last_block: int, name: str | None, indexed: dict[str, Any]
-    ) -> list[Any]:
-        if name is not None:
-            return list(contract.events[name]().get_logs(indexed, from_block=first_block, to_block=last_block))
-        entries = [entry for entry in contract.abi if entry["type"] == "event"]
-        known = {event.topic: event for event in (contract.events[entry["name"]]() for entry in entries)}
-        logs = self._web3.eth.get_logs({"address": contract.address, "fromBlock": first_block, "toBlock": last_block})
-        topics = [(known.get(HexStr(HexBytes(log["topics"][0]).to_0x_hex())), log) for log in logs]
-        return [event.process_log(log) for event, log in topics if event is not None]
+    def events_of(self, contracts: Sequence[Contract], first_block: int, last_block: int) -> list[Event]:
+        """Decoded events of contracts in the blocks [first, last], in order, by one request: of one state of the chain.
+
+        Raises ChainUnreachable, also where the node refuses so many blocks at once.
+        """
+        decoders = {contract.address.lower(): LogDecoder(contract.abi, contract.address) for contract in contracts}
+        asked = {"address": list(decoders), "fromBlock": hex(first_block), "toBlock": hex(last_block)}
+        with self._reading():
+            answer = self._web3.provider.make_request(RPCEndpoint("eth_getLogs"), [asked])
+        if "error" in answer:
+            raise ChainUnreachable(self.shown_url, _message(answer))
+        try:
+            found = [decoders[log["address"].lower()].event(log) for log in answer["result"]]
+        except (KeyError, TypeError, ValueError, AttributeError, DecodingError) as error:
+            raise ChainUnreachable(self.shown_url, "what answers there gives no logs") from error
+        return sorted((one for one in found if one is not None), key=lambda one: (one.block, one.index))
 
     def calls_of(self, contract: Contract, first_block: int, last_block: int) -> Iterator[NamedCall]:
         """Calls that transactions in the blocks [first, last] make of a contract, and those in its `multicall`; failed
@@ -548,6 +561,18 @@ def _header_field(value: Any) -> bytes:
     return bytes(HexBytes(value))
 
 
+def _event(decoded: Any, contract: str) -> Event:
+    return Event(
+        name=decoded["event"],
+        values=dict(decoded["args"]),
+        block=decoded["blockNumber"],
+        index=decoded["logIndex"],
+        transaction=HexBytes(decoded["transactionHash"]).to_0x_hex(),
+        contract=contract,
+        block_hash=bytes(decoded["blockHash"]),
+    )
+
+
 def _decoded(name: str, contract: Contract, data: bytes) -> NamedCall | None:
     """A call of `contract`, which the answer calls `name`; None where it is of none of its functions."""
     try:
@@ -581,7 +606,12 @@ def _decode_error(data: str) -> tuple[str, dict[str, Any]]:
 
 def refusal_of(error: Web3RPCError) -> str:
     """What the node says."""
-    return str((error.rpc_response or {}).get("error", {}).get("message", "no reason given"))
+    return _message(error.rpc_response or {})
+
+
+def _message(answer: Mapping[str, Any]) -> str:
+    error = answer.get("error")
+    return str(error.get("message", "no reason given")) if isinstance(error, dict) else "no reason given"
 
 
 def refusal_from(data: bytes, call: str) -> Refused:

@@ -224,12 +224,7 @@ class Ledger:
         """Events of the task and staking contracts in [first, last]; by default from deployment to the latest block."""
         start = self.deployment.first_block if first_block is None else first_block
         last = self.connection.block_number() if last_block is None else last_block
-        found = [
-            event
-            for contract in (self._tasks, self._staking)
-            for event in self.connection.events(contract, start, last)
-        ]
-        return iter(sorted(found, key=lambda e: (e.block, e.index)))
+        return iter(self.connection.events_of((self._tasks, self._staking), start, last))
 
     def events_naming(self, account: str) -> list[Event]:
         """Events of tasks, staking and token with the account in one of their fields, whoever caused them."""

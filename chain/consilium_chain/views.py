@@ -275,7 +275,10 @@ class Unbonding:
 
 @dataclass(frozen=True)
 class Event:
-    """A decoded log: its Solidity name, its values by name, and where it stands."""
+    """A decoded log: its Solidity name, its values by name, and where it stands.
+
+    `time`: its block's, in seconds since the epoch, where the node says it with the log.
+    """
 
     name: str
     values: dict[str, Any]
@@ -283,3 +286,14 @@ class Event:
     index: int
     transaction: str
     contract: str
+    block_hash: bytes = b""
+    time: int | None = None
+
+
+@dataclass(frozen=True)
+class Head:
+    """A block by its number, its hash (32 bytes) and its time, in seconds since the epoch."""
+
+    number: int
+    hash: bytes
+    time: int

@@ -26,7 +26,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-server = typer.Typer(help="The aggregator, who pays hospitals' gas, and the HTTP API.", no_args_is_help=True)
+server = typer.Typer(help="The aggregator, who pays hospitals' gas, the index, and the HTTP API.", no_args_is_help=True)
 chain = typer.Typer(help="Chains and contracts.", no_args_is_help=True)
 simulate = typer.Typer(help="Simulations: what would happen if.", no_args_is_help=True)
 app.add_typer(hospital, name="hospital")
@@ -68,6 +68,31 @@ def server_sponsor(config: ConfigOption) -> None:
     from consilium_server.sponsor import run
 
     run(read_settings(config, SponsorSettings))
+
+
+@server.command("index")
+def server_index(config: ConfigOption) -> None:
+    """Follows the chain into the database, until it is told to stop."""
+    from consilium_chain.settings import read_settings
+    from consilium_server.config import IndexerSettings
+    from consilium_server.indexing.run import index
+
+    index(read_settings(config, IndexerSettings))
+
+
+@server.command("reindex")
+def server_reindex(
+    config: ConfigOption,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="put what was built anew in the place of all rows")
+    ] = False,
+) -> None:
+    """Builds the database's tables anew from the chain and the artifacts, and compares them row for row."""
+    from consilium_chain.settings import read_settings
+    from consilium_server.config import IndexerSettings
+    from consilium_server.indexing.run import compare
+
+    compare(read_settings(config, IndexerSettings), replace)
 
 
 @server.command("api")

@@ -1,14 +1,22 @@
-"""The settings of an aggregator, of a sponsor and of the HTTP API."""
+"""The settings of an aggregator, of a sponsor, of an indexer and of the HTTP API."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
+from consilium_chain.artifacts import CACHE, ArtifactStore
+from consilium_chain.connection import Connection
+from consilium_chain.deployment import Deployment
+from consilium_chain.ledger import Ledger
+from consilium_chain.places import Places
 from consilium_chain.settings import AccountSettings, NodeSettings, TaskNumber
 from consilium_chain.typed_toml import Section
 from eth_utils.address import is_hex_address, to_checksum_address
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, SecretStr
+
+DATABASE_URL_VARIABLE = "CONSILIUM_DATABASE_URL"
 
 
 class AggregatorSettings(NodeSettings):
@@ -22,6 +30,41 @@ class SponsorSettings(AccountSettings):
     gas_per_hospital: Annotated[
         int, Field(ge=100_000, description="the most gas to pay for each hospital of the task between two starts")
     ] = 10_000_000
+
+
+class IndexSettings(Section):
+    """Where the index is, and what it is of."""
+
+    home: Annotated[Path, Field(description="folder for this process's own files, readable by its user alone")]
+    deployment: Annotated[Path, Field(description="address book of the contracts")]
+    artifacts: Annotated[Places, Field(description="the artifact store, and mirrors of it: folders or URLs")]
+    database_url: Annotated[
+        SecretStr | None,
+        Field(description="sqlite:///PATH or postgresql://USER:PASSWORD@HOST:PORT/NAME; by default a file in `home`"),
+    ] = None
+
+    @property
+    def url(self) -> str:
+        """Of the database; the environment's CONSILIUM_DATABASE_URL goes before the file's."""
+        if given := os.environ.get(DATABASE_URL_VARIABLE):
+            return given
+        if self.database_url is not None:
+            return self.database_url.get_secret_value()
+        return f"sqlite:///{self.home / 'index.sqlite'}"
+
+    @property
+    def store(self) -> ArtifactStore:
+        return ArtifactStore(self.artifacts, self.home / CACHE)
+
+
+class IndexerSettings(IndexSettings):
+    """Who only reads the chain needs no account."""
+
+    chain_url: Annotated[str, Field(description="HTTP endpoint of a chain node")]
+
+    def connect(self) -> Ledger:
+        """A reader. Raises DeploymentInvalid, ChainUnreachable."""
+        return Ledger(Connection(self.chain_url), Deployment.read(self.deployment))
 
 
 def checksummed(account: str) -> str:
@@ -47,13 +90,9 @@ class ApiLimits(Section):
     largest_body: Annotated[int, Field(ge=1_024, description="bytes")] = 256 * 1024
 
 
-class ApiSettings(Section):
-    """What the HTTP API needs. It holds no key of any account."""
+class ApiSettings(IndexSettings):
+    """What the HTTP API needs. It holds no key of any account, and keeps its own secret in `home`."""
 
-    home: Annotated[Path, Field(description="folder of the server's secret, readable by its user alone")]
-    database_url: Annotated[str, Field(description="of the index: sqlite:///PATH or postgresql+psycopg://…")]
-    deployment: Annotated[Path, Field(description="address book of the contracts")]
-    artifacts: Annotated[Path, Field(description="folder of the artifact store")]
     origin: Annotated[Origin, Field(description="where people reach this server, and what they sign in to")]
     port: Annotated[int, Field(ge=1, le=65_535)] = 8_080
     host: Annotated[str, Field(description="address to listen on; TLS is a proxy's")] = "127.0.0.1"

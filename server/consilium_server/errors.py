@@ -10,7 +10,14 @@ ServerError
 ├── SignInRefused         a message that is for another site, chain or time, or that its account did not sign
 ├── SecretExposed         the file of the server's secret is not one that it alone can read
 ├── CursorInvalid         a cursor that this server did not give for this question
-└── SumMismatch           uploads add up to something else than was committed, and no single one is to blame
+├── SumMismatch           uploads add up to something else than was committed, and no single one is to blame
+├── DatabaseUrlInvalid    what should name the database is no URL of one
+├── DatabaseUnreachable   the database does not answer, or another keeps it busy
+├── SchemaTooNew          a later version has changed the database's tables
+├── SourceMismatch        the database is of other contracts
+├── ChainMoved            the chain was reorganised while it was read
+├── EventsInconsistent    what a node says of some blocks does not fit what it said before
+└── IndexDiffers          the tables are not what the chain says
 """
 
 from __future__ import annotations
@@ -75,3 +82,61 @@ class CursorInvalid(ServerError):
 class SumMismatch(ServerError):
     def __init__(self, cohort: int, blob: int) -> None:
         super().__init__(f"cohort {cohort}, blob {blob}: the uploads' sum is not the commitments' sum")
+
+
+class DatabaseUrlInvalid(ServerError):
+    """Never shows what was given: it may hold a password."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the database's URL is none that is known: write sqlite:///PATH or"
+            " postgresql://USER:PASSWORD@HOST:PORT/NAME"
+        )
+
+
+class DatabaseUnreachable(ServerError):
+    def __init__(self, shown: str, cause: str) -> None:
+        self.shown = shown
+        super().__init__(f"the database {shown} does not answer ({cause}); start it, or correct its URL")
+
+
+class SchemaTooNew(ServerError):
+    def __init__(self, shown: str, revision: str) -> None:
+        self.shown, self.revision = shown, revision
+        super().__init__(
+            f"the tables of {shown} are of version {revision}, which this program does not know: update the program,"
+            " or name another database"
+        )
+
+
+class SourceMismatch(ServerError):
+    def __init__(self, shown: str, found: str, expected: str) -> None:
+        self.shown, self.found, self.expected = shown, found, expected
+        super().__init__(
+            f"{shown} holds what {found} said, and the address book names {expected}: name another database, or the"
+            " address book that fits"
+        )
+
+
+class ChainMoved(ServerError):
+    def __init__(self, what: str) -> None:
+        self.what = what
+        super().__init__(f"the chain was reorganised while it was read ({what}): try again")
+
+
+class EventsInconsistent(ServerError):
+    def __init__(self, url: str, first: int, last: int) -> None:
+        self.first, self.last = first, last
+        super().__init__(
+            f"the events of blocks {first} to {last}, as {url} gives them, do not follow on those before: it leaves"
+            " some out, or did; name another node, and run `consilium server reindex --replace` with it"
+        )
+
+
+class IndexDiffers(ServerError):
+    def __init__(self, shown: str, rows: int, last: int) -> None:
+        self.shown, self.rows, self.last = shown, rows, last
+        super().__init__(
+            f"{rows} rows of {shown} are not what the chain says up to block {last}: run"
+            " `consilium server reindex --replace`, and find out who else writes there"
+        )

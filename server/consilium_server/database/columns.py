@@ -7,24 +7,27 @@ from typing import Any
 from sqlalchemy import String, types
 from sqlalchemy.engine.interfaces import Dialect
 
-AMOUNT_DIGITS = 39  # of 2^128 - 1
 MAP_DIGITS = 64  # hexadecimal, of 256 bits
 
 
 class Amount(types.TypeDecorator[int]):
-    """An unsigned number below 2^128, as of tokens in their smallest unit or shares: decimal, of one length, so that
+    """An unsigned number below 2^`bits`, as of tokens in their smallest unit or shares: decimal, of one length, so that
     text sorts as numbers do. Databases' own numbers end at 2^63 or are not exact.
     """
 
-    impl = String(AMOUNT_DIGITS)
+    impl = String
     cache_ok = True
+
+    def __init__(self, bits: int = 128) -> None:
+        self.bits, self.digits = bits, len(str((1 << bits) - 1))
+        super().__init__(self.digits)
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
         if value is None:
             return None
-        if not 0 <= value < 1 << 128:
-            raise ValueError(f"{value} is no amount: it does not fit 128 bits")
-        return f"{value:0{AMOUNT_DIGITS}d}"
+        if not 0 <= value < 1 << self.bits:
+            raise ValueError(f"{value} is no amount: it does not fit {self.bits} bits")
+        return f"{value:0{self.digits}d}"
 
     def process_result_value(self, value: Any, dialect: Dialect) -> int | None:
         return None if value is None else int(value)

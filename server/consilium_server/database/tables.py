@@ -30,12 +30,21 @@ class Base(DeclarativeBase):
     )
 
 
+class Source(MappedAsDataclass, Base):
+    """Which contracts the tables are of: one row. `tasks`: the task contract, which names all others."""
+
+    __tablename__ = "sources"
+
+    chain_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    tasks: Mapped[str] = mapped_column(ACCOUNT, primary_key=True)
+
+
 class Checkpoint(MappedAsDataclass, Base):
     """A block up to which all is in the tables, and its hash: how a reorganisation is noticed, and where it began."""
 
     __tablename__ = "checkpoints"
 
-    number: Mapped[int] = mapped_column(BigInteger, primary_key=True)
+    number: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     hash: Mapped[bytes] = mapped_column(Hex)
 
 
@@ -44,7 +53,7 @@ class Block(MappedAsDataclass, Base):
 
     __tablename__ = "blocks"
 
-    number: Mapped[int] = mapped_column(BigInteger, primary_key=True)
+    number: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     hash: Mapped[bytes] = mapped_column(Hex)
     time: Mapped[int] = mapped_column(BigInteger)
 
@@ -110,7 +119,7 @@ class TaskRow(Fact):
 
 
 class PhaseStart(Fact):
-    """PhaseStarted and TaskEnded. A task is in the phase of its latest row; `deadline` 0: none."""
+    """PhaseStarted, which a task's end is, too. A task is in the phase of its latest row; `deadline` 0: none."""
 
     __tablename__ = "phases"
     __table_args__ = (Index("ix_phases_task", "task", "block", "log_index"),)
@@ -131,7 +140,7 @@ class Participant(Fact):
     account: Mapped[str] = mapped_column(ACCOUNT, index=True)
     role: Mapped[int]
     position: Mapped[int]
-    weight: Mapped[int]
+    weight: Mapped[int] = mapped_column(BigInteger)
 
 
 class Cohort(Fact):
@@ -160,7 +169,7 @@ class OutcomeRow(Fact):
 
 
 class Payment(Fact):
-    """Rewarded, Slashed, BountyPaid, and TaskEnded's refund. `kind`: reward, slash, bounty or refund.
+    """Rewarded, Slashed, BountyPaid, and TaskEnded's refund, which has no round. `kind`: reward, slash, bounty, refund.
 
     `role`: in which the account was paid or slashed in the task, where it has one. `reason`: of a slash, else null.
     """
@@ -178,10 +187,11 @@ class Payment(Fact):
 
 
 class PoolRow(Fact):
-    """A node's pool of stake after a log of Staking about it (`Pools.sol`), as its totals follow from events alone.
+    """A node's pool of stake after a log of Staking that changed it (`Pools.sol`), as it follows from events alone.
 
-    `index_x48`: what one share has earned since the node was registered, 48 bits of it fraction. `burnt`, `forfeited`,
-    `rewarded`: sums since then. `voter_key`: whether a voter's key is registered.
+    `next_commission_bps`: announced, and in effect from `next_commission_at` on, whether or not a later row says so.
+    `index_x48`: what one share has earned since the node was registered, 48 bits of it fraction, and one (2^-48).
+    `burnt`, `forfeited`, `rewarded`: sums since then. `voter_key`: whether a voter's key is registered.
     """
 
     __tablename__ = "pools"
@@ -197,7 +207,7 @@ class PoolRow(Fact):
     commission_bps: Mapped[int]
     next_commission_bps: Mapped[int | None]
     next_commission_at: Mapped[int | None] = mapped_column(BigInteger)
-    index_x48: Mapped[int] = mapped_column(Amount)
+    index_x48: Mapped[int] = mapped_column(Amount(144))
     rewarded: Mapped[int] = mapped_column(Amount)
     burnt: Mapped[int] = mapped_column(Amount)
     forfeited: Mapped[int] = mapped_column(Amount)
@@ -205,7 +215,8 @@ class PoolRow(Fact):
 
 
 class Position(Fact):
-    """A delegator's shares of a node after a log about them; of a generation before the pool's they are worth nothing.
+    """A delegator's shares of a node after a log about them, without those that unbond; of a generation before the
+    pool's they are worth nothing.
 
     `delegated`, `withdrawn`, `claimed`: tokens, sums since its first. An owner is a delegator of its own node.
     """

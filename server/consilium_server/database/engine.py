@@ -1,0 +1,162 @@
+"""Opens a database by its URL, and brings its tables up to this version.
+
+Two kinds: SQLite, a file that needs nothing else, in WAL mode (one writer, readers beside it), and PostgreSQL. Who
+writes holds one lock from the first read on, so that writers never stand on what another is about to change.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+
+from consilium_server.errors import DatabaseUnreachable, DatabaseUrlInvalid, SchemaTooNew
+
+BUSY_TIMEOUT = 30  # seconds for another's transaction to end
+# Of PostgreSQL's advisory locks, which are numbers that an application chooses.
+WRITERS_LOCK = 0x436F6E73696C6975
+MIGRATIONS = Path(__file__).parent / "migrations"
+_DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
+
+
+def open_database(url: str) -> Engine:
+    """`sqlite:///PATH` or `postgresql://USER:PASSWORD@HOST:PORT/NAME`, with tables of this version.
+
+    Raises DatabaseUrlInvalid, DatabaseUnreachable, SchemaTooNew. None of these shows a password.
+    """
+    engine = connect(url)
+    try:
+        upgrade(engine)
+    except BaseException:
+        engine.dispose()
+        raise
+    return engine
+
+
+def connect(url: str) -> Engine:
+    """The database as it is: for who looks at its version. Raises DatabaseUrlInvalid."""
+    parsed = _parsed(url)
+    if parsed.get_backend_name() == "sqlite":
+        engine = create_engine(parsed, connect_args={"timeout": BUSY_TIMEOUT})
+        event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+        return engine
+    return create_engine(parsed, pool_pre_ping=True, connect_args={"connect_timeout": 10})
+
+
+def shown(engine: Engine) -> str:
+    """Which database it is, as errors and screens may show it."""
+    url = engine.url
+    where = f"{url.host or ''}{f':{url.port}' if url.port else ''}"
+    return f"{url.get_backend_name()}://{where}/{url.database or ''}"
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """A transaction that sees the database as of one moment. Raises DatabaseUnreachable."""
+    options: dict[str, Any] = {}
+    if engine.dialect.name == "postgresql":
+        options = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+    with _named_errors(engine), engine.connect() as connection, connection.execution_options(**options).begin():
+        yield connection
+
+
+@contextmanager
+def writing(engine: Engine) -> Iterator[Connection]:
+    """The one writer's transaction: kept where the block ends, and not where it raises. Raises DatabaseUnreachable,
+    also where another writes for longer than BUSY_TIMEOUT.
+    """
+    begun = {"consilium_writes": True}
+    with _named_errors(engine), engine.connect() as connection, connection.execution_options(**begun).begin():
+        if engine.dialect.name == "postgresql":
+            connection.execute(text(f"SET LOCAL lock_timeout = '{BUSY_TIMEOUT}s'"))
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": WRITERS_LOCK})
+        yield connection
+
+
+def upgrade(engine: Engine) -> None:
+    """Brings the tables up to this version; who comes second, finds nothing to do.
+
+    Raises SchemaTooNew where a later version has been at work, DatabaseUnreachable.
+    """
+    from alembic import command
+    from alembic.config import Config
+    from alembic.runtime.migration import MigrationContext
+    from alembic.script import ScriptDirectory
+
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    with writing(engine) as connection:
+        for revision in MigrationContext.configure(connection).get_current_heads():
+            if revision not in known:
+                raise SchemaTooNew(shown(engine), revision)
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+def _parsed(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+        driver = _DRIVERS[parsed.get_backend_name()]
+    except (ArgumentError, NoSuchModuleError, ValueError, KeyError):
+        raise DatabaseUrlInvalid from None  # what was given may hold a password, and so may the cause
+    if any("password" in name for name in parsed.query):
+        raise DatabaseUrlInvalid  # SQLAlchemy would show it
+    return parsed.set(drivername=driver)
+
+
+@contextmanager
+def _named_errors(engine: Engine) -> Iterator[None]:
+    try:
+        yield
+    except DBAPIError as error:
+        if not _is_about_reaching(error):
+            raise
+        raise DatabaseUnreachable(shown(engine), _cause(engine.url, error)) from None
+
+
+def _is_about_reaching(error: DBAPIError) -> bool:
+    """Of all that a driver raises: what is of the database's state, and not of what was asked of it."""
+    kinds = {kind.__name__ for kind in type(error.orig).__mro__}
+    damaged = type(error.orig) is sqlite3.DatabaseError  # a file that is none, or no longer
+    return error.connection_invalidated or damaged or bool(kinds & {"OperationalError", "InterfaceError"})
+
+
+def _cause(url: URL, error: DBAPIError) -> str:
+    """A driver's words, in one line, without the password."""
+    words = " ".join(str(error.orig).split())
+    return words.replace(str(url.password), "…") if url.password else words
+
+
+def _prepare_sqlite(connection: Any, record: Any) -> None:
+    # The driver would begin transactions by rules of its own.
+    connection.isolation_level = None
+    _in_wal_mode(connection)
+    for pragma in ("synchronous = NORMAL", "foreign_keys = ON"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _in_wal_mode(connection: Any) -> None:
+    """The one thing for which SQLite does not wait while another holds the file: many may open a new one at once."""
+    end = time.monotonic() + BUSY_TIMEOUT
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+            time.sleep(0.02)
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    """A writer takes its lock at once: one that reads first, and then finds another's writing, cannot wait for it."""
+    writes = connection.get_execution_options().get("consilium_writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

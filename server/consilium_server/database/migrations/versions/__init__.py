@@ -1,0 +1,1 @@
+"""Versions of the tables, which Alembic goes through (`database.engine.upgrade`)."""

@@ -1,0 +1,1 @@
+"""Follows the chain, and keeps what it said in tables."""
