@@ -21,7 +21,6 @@ from consilium_server.api.app import build, make_service
 from consilium_server.api.reading import open_engine
 from consilium_server.config import ApiSettings
 from consilium_server.database.tables import (
-    Base,
     Block,
     Checkpoint,
     Cohort,
@@ -90,7 +89,6 @@ class IndexedNetwork:
         self.folder = folder
         self.url = url or f"sqlite:///{folder / 'index.sqlite'}"
         self.engine = open_engine(self.url)
-        Base.metadata.create_all(self.engine)
         self.store = ArtifactStore(folder / "artifacts")
         self.deployment = Deployment(CHAIN_ID, 0, *map(account, ("token", "staking", "beacon", "tasks", "sponsored")))
         self.deployment.write(folder / "deployment.json")

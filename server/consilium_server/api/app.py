@@ -10,7 +10,6 @@ from typing import Any
 
 import anyio.to_thread
 import uvicorn
-from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.deployment import Deployment
 from consilium_chain.journal import emit
 from consilium_chain.localnode import require_free_port
@@ -52,7 +51,7 @@ def make_service(settings: ApiSettings, engine: Engine) -> Service:
         settings=settings,
         deployment=deployment,
         engine=engine,
-        store=ArtifactStore(settings.artifacts),
+        store=settings.store,
         seal=seal,
         sessions=Sessions(seal, engine, site, frozenset(settings.admins)),
         limits=Limits.of(settings, time.monotonic),
@@ -117,7 +116,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 def run(settings: ApiSettings) -> None:
     """Serves until it is told to stop. Raises DeploymentInvalid, SecretExposed, LocalNodeError (the port is taken)."""
-    engine = open_engine(settings.database_url)
+    engine = open_engine(settings.url)
     app = build(make_service(settings, engine))
     require_free_port(settings.port, "the API")
     emit("serving", host=settings.host, port=settings.port, origin=settings.origin)

@@ -16,12 +16,13 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Query, Request, Response
 from pydantic import BaseModel
-from sqlalchemy import Engine, and_, create_engine, event, func, select
+from sqlalchemy import Engine, and_, func, select
 from sqlalchemy.orm import Session
 
 from consilium_server.api import paging
 from consilium_server.api.context import Service, service_of
 from consilium_server.api.paging import LARGEST_PAGE
+from consilium_server.database.engine import open_database
 from consilium_server.database.tables import Block, Checkpoint, Spec
 
 THREADS = 40  # that answer requests side by side, and so connections
@@ -74,22 +75,11 @@ class At:
 
 
 def open_engine(url: str) -> Engine:
-    """For readers: of a SQLite file each connection sees one moment from its first look to its end, as in PostgreSQL
-    with repeatable reads.
-    """
-    if not url.startswith("sqlite"):
-        return create_engine(url, pool_size=THREADS, isolation_level="REPEATABLE READ", pool_pre_ping=True)
-    engine = create_engine(url, pool_size=THREADS, connect_args={"timeout": 30})
-
-    @event.listens_for(engine, "connect")
-    def _no_implicit_transactions(connection: Any, _: Any) -> None:
-        connection.isolation_level = None  # sqlite3 would begin none before a SELECT
-
-    @event.listens_for(engine, "begin")
-    def _begin(connection: Any) -> None:
-        connection.exec_driver_sql("BEGIN")
-
-    return engine
+    """For readers: each transaction sees one moment. Raises as `open_database`."""
+    engine = open_database(url, THREADS)
+    if engine.dialect.name == "sqlite":
+        return engine
+    return engine.execution_options(isolation_level="REPEATABLE READ")
 
 
 @contextmanager

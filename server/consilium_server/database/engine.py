@@ -25,12 +25,13 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 _DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
 
 
-def open_database(url: str) -> Engine:
-    """`sqlite:///PATH` or `postgresql://USER:PASSWORD@HOST:PORT/NAME`, with tables of this version.
+def open_database(url: str, connections: int = 5) -> Engine:
+    """`sqlite:///PATH` or `postgresql://USER:PASSWORD@HOST:PORT/NAME`, with tables of this version. `connections`: as
+    many as are kept open at most.
 
     Raises DatabaseUrlInvalid, DatabaseUnreachable, SchemaTooNew. None of these shows a password.
     """
-    engine = connect(url)
+    engine = connect(url, connections)
     try:
         upgrade(engine)
     except BaseException:
@@ -39,15 +40,15 @@ def open_database(url: str) -> Engine:
     return engine
 
 
-def connect(url: str) -> Engine:
+def connect(url: str, connections: int = 5) -> Engine:
     """The database as it is: for who looks at its version. Raises DatabaseUrlInvalid."""
     parsed = _parsed(url)
     if parsed.get_backend_name() == "sqlite":
-        engine = create_engine(parsed, connect_args={"timeout": BUSY_TIMEOUT})
+        engine = create_engine(parsed, pool_size=connections, connect_args={"timeout": BUSY_TIMEOUT})
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
         return engine
-    return create_engine(parsed, pool_pre_ping=True, connect_args={"connect_timeout": 10})
+    return create_engine(parsed, pool_size=connections, pool_pre_ping=True, connect_args={"connect_timeout": 10})
 
 
 def shown(engine: Engine) -> str:
