@@ -22,12 +22,15 @@ MANY_TOKENS = 1_000 * TOKEN
 def changeable_chain() -> Iterator[LocalChain]:
     """A chain of one's own, to take back as often as one likes. anvil (1.7.1) needs the state before what it takes
     back, of which it keeps so many, those of blocks that were taken back counted; and a reorganisation that it then
-    refuses leaves it with blocks and a state that do not fit each other.
+    refuses leaves it with blocks and a state that do not fit each other. Blocks come with transactions alone, so that
+    none is mined while others are taken back.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(localnode, "KEPT_STATES", 1_500)
         chain = LocalChain()
     with chain:
+        chain.rpc("evm_setIntervalMining", 0)
+        chain.rpc("evm_setAutomine", True)
         yield chain
 
 

@@ -335,8 +335,17 @@ def test_a_fork_below_all_checkpoints_is_found_by_its_blocks(
 # Several at once, and others' tables
 
 
+@pytest.fixture(scope="module")
+def untouched() -> Iterator[Traffic]:
+    """A chain that nobody takes back: anvil (1.7.1) may be left without one of its blocks then, for which ranges that
+    end there wait for good.
+    """
+    with changeable_chain() as chain:
+        yield Traffic(chain, seed=5).steps(100)
+
+
 def test_two_indexers_at_once_keep_everything_once(
-    traffic: Traffic, database_url: str, database: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    untouched: Traffic, database_url: str, database: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(indexing, "FIRST_SPAN", 5)
     monkeypatch.setattr(indexing, "LONGEST_SPAN", 20)
@@ -345,7 +354,7 @@ def test_two_indexers_at_once_keep_everything_once(
     def follow() -> None:
         own = open_database(database_url)
         try:
-            Indexer(reader(traffic.chain), own).catch_up()
+            Indexer(reader(untouched.chain), own).catch_up()
         except BaseException as error:
             failures.append(error)
         finally:
@@ -357,7 +366,7 @@ def test_two_indexers_at_once_keep_everything_once(
     for thread in threads:
         thread.join()
     assert failures == []
-    assert same_as_anew(database, reader(traffic.chain), tmp_path)
+    assert same_as_anew(database, reader(untouched.chain), tmp_path)
 
 
 def test_tables_of_other_contracts_are_left_alone(traffic: Traffic, database: Engine) -> None:
