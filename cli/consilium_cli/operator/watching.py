@@ -217,6 +217,7 @@ EVENTS: Words = {
         f" ({_spaced(f['reason'])})"
     ),
     "bounty-paid": lambda f: f"round {f['round']}: {f['account']} moved it on, for {tokens(int(f['amount']))} tokens",
+    "task-stopped": lambda f: f"its operator stopped it in round {f['round']}: no further one begins",
     "task-ended": lambda f: (
         f"[bold]the task has ended[/bold]; {tokens(int(f['refund']))} tokens go back to its operator"
     ),
