@@ -5,12 +5,14 @@ BIN := $(VENV)/bin
 SLITHER := .slither
 CONTRACTS := chain/contracts
 ARGS ?=
+WHOLE_NETWORKS := tests/e2e/test_demo_runs.py tests/e2e/test_up.py
 
-.PHONY: help demo test test-deep check lint coverage slither slither-installed contracts contracts-test python-test demo-test bench clean install dev services
+.PHONY: help demo up test test-deep check lint coverage slither slither-installed contracts contracts-test python-test demo-test bench clean install dev services
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo               install, then run a whole task on this machine (ARGS=\"--help\" shows the options)"
+	@echo "make up                 install, then run a whole network until Ctrl-C (ARGS=\"--help\" shows the options)"
 	@echo "make test               install what tests need, then lint, type check and all tests"
 	@echo "make test-deep          slower depth: long fuzzing, coverage, every attack end to end"
 	@echo "make bench              measure, and write bench/results"
@@ -18,6 +20,9 @@ help:
 
 demo: install contracts
 	@$(BIN)/consilium demo $(ARGS)
+
+up: install contracts
+	@$(BIN)/consilium up $(ARGS)
 
 # Side by side, the longest first: compiling uses one core, and lint has its turn after the contracts' tests. What each
 # command says comes in one piece, where make can (4.0). Whole demos by themselves: each starts some fifteen processes
@@ -93,15 +98,15 @@ contracts-test: contracts
 	cd $(CONTRACTS) && FORGE_SNAPSHOT_CHECK=true npm run --silent test
 
 python-test: dev contracts services
-	$(BIN)/pytest -n 2 --dist loadgroup -m "not deep" --ignore=tests/e2e/test_demo_runs.py
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not deep" $(addprefix --ignore=,$(WHOLE_NETWORKS))
 
 demo-test: dev contracts
-	$(BIN)/pytest -m "not deep" tests/e2e/test_demo_runs.py
+	$(BIN)/pytest -m "not deep" $(WHOLE_NETWORKS)
 
 test-deep: dev contracts services coverage
 	cd $(CONTRACTS) && FOUNDRY_PROFILE=deep npm run --silent test
-	$(BIN)/pytest -n 2 --dist loadgroup --ignore=tests/e2e/test_demo_runs.py
-	$(BIN)/pytest tests/e2e/test_demo_runs.py
+	$(BIN)/pytest -n 2 --dist loadgroup $(addprefix --ignore=,$(WHOLE_NETWORKS))
+	$(BIN)/pytest $(WHOLE_NETWORKS)
 
 bench: dev contracts
 	$(BIN)/python bench/run.py $(ARGS)

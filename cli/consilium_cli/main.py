@@ -17,6 +17,7 @@ from consilium_cli.economics.options import economics_command
 from consilium_cli.evaluation import open_evaluation_command, verify_evaluation_command
 from consilium_cli.hospital.commands import app as hospital
 from consilium_cli.operator.commands import app as operator
+from consilium_cli.up.options import up_command
 from consilium_cli.verify.command import verify_command
 from consilium_cli.voter.commands import app as voter
 
@@ -37,6 +38,7 @@ app.add_typer(operator, name="operator")
 app.add_typer(simulate, name="simulate")
 app.add_typer(artifacts, name="artifacts")
 app.command("demo")(demo_command)
+app.command("up")(up_command)
 app.command("verify")(verify_command)
 app.command("verify-audit")(verify_audit_command)
 app.command("verify-evaluation")(verify_evaluation_command)

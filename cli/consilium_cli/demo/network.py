@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import os
 import secrets
 import shutil
@@ -16,19 +15,18 @@ import tomli_w
 from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.connection import Connection
 from consilium_chain.deployment import Deployment, deploy
-from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
+from consilium_chain.keystore import write_private_file
 from consilium_chain.ledger import Ledger
 from consilium_chain.localnode import FAUCET_KEY, LocalNode, free_port
 from consilium_chain.proposal import task_params
 from consilium_chain.task_spec import TOKEN, TaskSpec, parse_task_spec
-from consilium_client.home import Approval, HospitalHome, VoterHome
 from consilium_client.registration import register
-from consilium_client.transport_key import make_transport_key
 from consilium_server.certificates import ensure_certificates
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
 
-from consilium_cli.demo.datasets import DemoData, write_rows
+from consilium_cli.demo.datasets import DemoData
+from consilium_cli.demo.homes import Place, approve, make_hospital, make_voter, write_key
 from consilium_cli.demo.options import Cheat, DemoOptions
 from consilium_cli.demo.processes import Processes
 
@@ -83,6 +81,11 @@ class Network:
 
     def party(self, address: str) -> Party | None:
         return next((party for party in self.parties if party.address == address), None)
+
+    @property
+    def place(self) -> Place:
+        output, (operator,) = self.options.output, self.of(Role.OPERATOR)
+        return Place(self.node.url, output / "deployment.json", output / "artifacts", operator.address)
 
     def ledger_of(self, party: Party) -> Ledger:
         return Ledger(Connection(self.node.url, party.account), self.deployment)
@@ -157,44 +160,23 @@ def _parties(options: DemoOptions, data: DemoData) -> list[Party]:
     return parties
 
 
-def _write_key(party: Party) -> None:
-    party.home.mkdir(parents=True, mode=0o700, exist_ok=True)
-    password = secrets.token_urlsafe(16)
-    write_private_file(party.home / "password", password + "\n")
-    write_keystore(party.home / "key.json", party.account, password, scrypt_n=LIGHT_SCRYPT_N)
-
-
 def _write_hospital(network: Network, party: Party, digest: bytes, sponsor_ca: Path, aggregator_ca: Path) -> None:
-    """A home as `consilium hospital init` makes it, with a policy for this operator, and its yes to the task."""
-    _write_key(party)
+    """A home, and its yes to the task."""
     hospitals, options = network.of(Role.HOSPITAL), network.options
-    data = write_rows(network.data.hospitals[hospitals.index(party)], network.data.schema, party.home / "data")
-    make_transport_key(party.home / "transport.key")
-    settings = _common_settings(network) | {
-        "data": data.name,
+    rows = network.data.hospitals[hospitals.index(party)], network.data.schema
+    settings: dict[str, Any] = {
         "seed": options.seed,
         "sponsor": {"url": f"https://127.0.0.1:{network.sponsor_port}", "ca_certificate": str(sponsor_ca.absolute())},
     }
     if options.kill_in_round is not None and party is hospitals[0]:
         settings["commits"] = "own"  # a relayed commitment is the round's last: it would be killed too late
-    policy = _common_policy(network) | {"columns": network.spec.data.used, "masked_only": network.spec.update.masked}
-    home = HospitalHome.create(party.home, settings, policy)
-    approval = Approval(
-        place=network.treasury.place(network.task),
-        spec_hash=digest.hex(),
-        approved_at=datetime.datetime.now(datetime.UTC).replace(microsecond=0),
-        superlink=f"127.0.0.1:{network.superlink_port}",
-    )
-    home.approve(network.task, approval, aggregator_ca.read_bytes())
+    home = make_hospital(network.place, party.home, party.account, rows, network.spec, settings)
+    approve(home, network.treasury, network.task, digest, network.superlink_port, aggregator_ca)
 
 
 def _write_voter(network: Network, party: Party) -> None:
-    """A home as `consilium voter init` makes it, with a policy for this operator."""
-    _write_key(party)
-    held_out = network.data.held_out[network.of(Role.VOTER).index(party)]
-    data = write_rows(held_out, network.data.schema, party.home / "data")
-    policy = _common_policy(network) | {"metrics": [network.spec.judging.metric]}
-    VoterHome.create(party.home, _common_settings(network) | {"data": data.name}, policy)
+    rows = network.data.held_out[network.of(Role.VOTER).index(party)], network.data.schema
+    make_voter(network.place, party.home, party.account, rows, network.spec)
 
 
 def _register(network: Network, party: Party) -> None:
@@ -202,24 +184,10 @@ def _register(network: Network, party: Party) -> None:
     register(network.ledger_of(party), network.spec.money.voter_bond * TOKEN, 0)
 
 
-def _common_settings(network: Network) -> dict[str, Any]:
-    output = network.options.output.absolute()
-    return {
-        "chain_url": network.node.url,
-        "deployment": str(output / "deployment.json"),
-        "artifacts": str(output / "artifacts"),
-    }
-
-
-def _common_policy(network: Network) -> dict[str, Any]:
-    (operator,) = network.of(Role.OPERATOR)
-    return {"operators": [operator.address], "models": [network.spec.model.name]}
-
-
 def _write_node(network: Network, party: Party) -> None:
     """A node's folder as a real one would have it: encrypted key, password file, data, configuration."""
     home = party.home
-    _write_key(party)
+    write_key(home, party.account)
     config: dict[str, Any] = {
         "home": str(home),
         "chain_url": network.node.url,

@@ -33,6 +33,7 @@ class Processes:
     def __init__(self, logs: Path) -> None:
         self._logs = logs
         self._children: dict[str, subprocess.Popen[str]] = {}
+        self._commands: dict[str, tuple[str, ...]] = {}
         self._servers: set[str] = set()
         self._lines: queue.Queue[Line] = queue.Queue()
         logs.mkdir(parents=True, exist_ok=True)
@@ -43,9 +44,18 @@ class Processes:
         self.start(name, module, *arguments)
 
     def start(self, name: str, module: str, *arguments: str) -> None:
+        self._commands[name] = (module, *arguments)
+        self._start(name)
+
+    def again(self, name: str) -> None:
+        """Starts a child that has ended once more."""
+        _signal_group(self._children[name], signal.SIGKILL)  # what it left behind
+        self._start(name)
+
+    def _start(self, name: str) -> None:
         with (self._logs / f"{name}.err").open("ab") as errors:
             child = subprocess.Popen(
-                [sys.executable, "-m", module, *arguments],
+                [sys.executable, "-m", *self._commands[name]],
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 stdin=subprocess.DEVNULL,
@@ -80,6 +90,10 @@ class Processes:
     def ended_badly(self) -> dict[str, int]:
         """Exit codes of the children that have ended with an error."""
         return {name: child.returncode for name, child in self._children.items() if child.poll() not in (None, 0)}
+
+    def lost(self) -> dict[str, int]:
+        """Exit codes of the children that have ended with an error, or should not have ended at all."""
+        return self.ended_badly() | {name: 0 for name in self._servers if self._children[name].poll() == 0}
 
     def running(self) -> list[str]:
         return [name for name, child in self._children.items() if child.poll() is None]

@@ -1,0 +1,1 @@
+"""`consilium up`: the whole network on one machine, for trying things."""

@@ -1,0 +1,201 @@
+"""`consilium up`: starts a whole network on this machine, says where everything is, and keeps it running."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+from consilium_chain.journal import emit
+from consilium_chain.ledger import Ledger
+from consilium_chain.localnode import CHAIN_ID, LocalNode, require_free_port
+from consilium_client.models import model_of
+from rich.console import Console
+
+from consilium_cli.demo.capacity import require_memory
+from consilium_cli.demo.options import DataSet, DemoOptions
+from consilium_cli.demo.processes import Processes
+from consilium_cli.demo.run import deal, windows
+from consilium_cli.demo.task_file import TaskSettings, task_toml
+from consilium_cli.nodes.live import Waiting, Words, told
+from consilium_cli.operator.watching import EVENTS, plain, told_as
+from consilium_cli.options import LOCAL_ADDRESS_BOOK
+from consilium_cli.up.errors import NetworkNotUp
+from consilium_cli.up.network import StandingNetwork, build, prepare
+from consilium_cli.up.options import UpOptions
+from consilium_cli.up.tending import Tending
+
+POLL = 0.5
+START_TIMEOUT = 120.0  # seconds until the API answers, while everything else starts, too
+LONGEST_PAUSE = 60.0  # seconds before a process that ended is started again
+# Of a task's events, those that somebody would look up for.
+SHOWN = {
+    "TaskProposed", "AggregatorJoined", "HospitalJoined", "VoterJoined", "RoundSettled", "RoundVoided", "Slashed",
+    "CohortAccused", "CulpritsNamed", "TaskStopped", "TaskEnded",
+}  # fmt: skip
+WORDS: Words = {
+    **EVENTS,
+    "aggregator-joined": lambda f: "the aggregator joined",
+    "joining": lambda f: f"{f['hospitals']} hospitals are starting, to join it",
+    "not-joined": lambda f: f"[yellow]the hospitals here do not join it: {f['why']}[/yellow]",
+    "no-memory": lambda f: (
+        f"[yellow]its hospitals would take {f['needed_mib']} MiB and {f['available_mib']} are free: they start when"
+        " there is room[/yellow]"
+    ),
+    "process-ended": lambda f: (
+        f"[red]{f['process']} ended with {f['code']}[/red], and is started again in {f['again_in_s']:g} s:"
+        f" {f['error']} (all of it: {f['log']})"
+    ),
+}
+TOLD = Waiting("running; Ctrl-C ends it", words=WORDS)
+
+
+def run_up(options: UpOptions) -> None:
+    """Until it is told to stop. Raises NetworkNotUp, LocalNodeError, DemoError and the rooms' own errors."""
+    console = Console(highlight=False)
+    require_memory(options.hospitals, options.voters, options.data is DataSet.MEDQUAD)
+    require_free_port(options.port, "the API")
+    data = deal(
+        DemoOptions(data=options.data, data_dir=options.data_dir, hospitals=options.hospitals, voters=options.voters)
+    )
+    limits = windows(options.hospitals + options.voters)
+    task = task_toml(data, TaskSettings(options.rounds, windows=limits))
+    prepare(options.home)
+    with ExitStack() as stack:
+        with _spinner(console, "starting a local chain, deploying the contracts, funding everybody"):
+            log = stack.enter_context((options.home / "chain.log").open("wb"))
+            node = stack.enter_context(LocalNode(options.chain_port, log))
+            network = build(options, data, task.encode(), node)
+        model_of(network.spec).require_installed()
+        processes = stack.enter_context(Processes(options.home / "logs"))
+        with _spinner(console, "starting the API, the jobs and the voters"):
+            network.start(processes)
+            _wait_for_api(options, processes)
+        first = network.propose() if options.task else None
+        _show(console, network, first)
+        with told(TOLD):
+            _tend(network, processes)
+
+
+def _tend(network: StandingNetwork, processes: Processes) -> None:
+    tending, news, fallen = Tending(network, processes), News(network), Fallen(network, processes)
+    while True:
+        processes.lines()  # they are in the logs
+        tending.turn()
+        news.tell()
+        fallen.turn()
+        time.sleep(POLL)
+
+
+class News:
+    """Tells what happens on the chain, with names in the place of the network's own accounts."""
+
+    def __init__(self, network: StandingNetwork) -> None:
+        self._ledger: Ledger = network.operator
+        self._names = network.names
+        self._next_block = self._ledger.deployment.first_block
+
+    def tell(self) -> None:
+        latest = self._ledger.connection.block_number()
+        if latest < self._next_block:
+            return
+        for event in self._ledger.events(self._next_block, latest):
+            if event.name in SHOWN:
+                emit(told_as(event.name), task=event.values["taskId"], **self._named(plain(event)))
+        self._next_block = latest + 1
+
+    def _named(self, fields: Mapping[str, object]) -> dict[str, Any]:
+        return {
+            key: self._names.get(value, value) if isinstance(value, str) else value for key, value in fields.items()
+        }
+
+
+class Fallen:
+    """Starts again what has ended and should not have, after a pause that doubles each time."""
+
+    def __init__(self, network: StandingNetwork, processes: Processes) -> None:
+        self._logs, self._processes = network.options.home / "logs", processes
+        self._times: dict[str, int] = {}
+        self._due: dict[str, float] = {}
+
+    def turn(self) -> None:
+        for name, code in self._processes.lost().items():
+            if name not in self._due:
+                self._times[name] = self._times.get(name, 0) + 1
+                pause = min(2.0 ** self._times[name], LONGEST_PAUSE)
+                self._due[name] = time.monotonic() + pause
+                emit(
+                    "process-ended", process=name, code=code, again_in_s=pause, error=self._processes.errors_of(name),
+                    log=str(self._logs / f"{name}.err"),
+                )  # fmt: skip
+            elif time.monotonic() >= self._due[name]:
+                del self._due[name]
+                self._processes.again(name)
+
+
+def _wait_for_api(options: UpOptions, processes: Processes) -> None:
+    """Raises NetworkNotUp."""
+    end = time.monotonic() + START_TIMEOUT
+    while time.monotonic() < end:
+        for name, code in processes.lost().items():
+            raise NetworkNotUp(name, code, processes.errors_of(name), options.home / "logs")
+        try:
+            httpx.get(f"http://127.0.0.1:{options.port}/ready", timeout=2).raise_for_status()
+            return
+        except httpx.HTTPError:
+            time.sleep(0.2)
+    raise NetworkNotUp("api", None, f"no answer within {START_TIMEOUT:g} s", options.home / "logs")
+
+
+@contextmanager
+def _spinner(console: Console, text: str) -> Iterator[None]:
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(text):
+        yield
+
+
+def _show(console: Console, network: StandingNetwork, first: int | None) -> None:
+    """Where everything is, and what to try."""
+    options = network.options
+    api = f"http://127.0.0.1:{options.port}"
+    if not sys.stdout.isatty():
+        emit(
+            "up", api=api, chain=network.place.chain_url, address_book=str(options.address_book),
+            artifacts=str(network.place.artifacts), aggregator=network.aggregator, task=first,
+        )  # fmt: skip
+        return
+    rpc = "" if options.chain_port == 8545 else f" --rpc {network.place.chain_url}"
+    book = "" if options.address_book == LOCAL_ADDRESS_BOOK else f" --address-book {options.address_book}"
+    store = f"--artifacts {_near(network.place.artifacts)}"
+    of_first = [f"consilium operator watch {first}{rpc}{book}", f"consilium verify {first} {store}{rpc}{book}"]
+    again = " --again" if first else ""
+    commands = [
+        f"curl {api}/v1/network",
+        *(of_first if first else []),
+        f"consilium operator propose {_near(network.task_file)} --aggregator {network.aggregator} \\\n"
+        f"      {store}{rpc}{book}{again}",
+        f"consilium server jobs --config {_near(network.server / 'worker.toml')}",
+    ]
+    count = f"{len(network.hospitals)} hospitals, {len(network.voters)} voters, an aggregator"
+    jobs = "by Redis" if options.broker_url else "in the worker, without Redis"
+    index = "the database that you named" if options.database_url else "SQLite"
+    console.print(
+        f"[bold]Consilium is up[/bold]: {count}; {network.data.description}\n"
+        f"  API        {api}/v1/tasks, live at {api}/v1/events; what there is: {api}/v1/openapi.json\n"
+        f"  chain      {network.place.chain_url}, chain id {CHAIN_ID}; addresses in {options.address_book}\n"
+        f"  jobs       {jobs}; index in {index}\n"
+        f"  files      {_near(options.home)}: nodes' homes, artifacts, settings, logs\n\n"
+        "Try, in another terminal:\n" + "".join(f"  {command}\n" for command in commands),
+        soft_wrap=True,  # commands are there to be copied
+    )
+
+
+def _near(path: Path) -> Path:
+    """As it is called from here."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

@@ -1,0 +1,89 @@
+"""Lets a standing network's hospitals join every task that they can, as their staff would by `hospital join`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import psutil
+from consilium_chain.errors import ArtifactMissing, SpecInvalid
+from consilium_chain.journal import emit
+from consilium_chain.settings import read_settings
+from consilium_chain.task_spec import TaskSpec, parse_task_spec
+from consilium_chain.views import Phase
+from consilium_server.config import AggregatorSettings
+from consilium_server.jobs.conducting import task_folder
+
+from consilium_cli.demo.capacity import PARTY_MIB
+from consilium_cli.demo.homes import approve
+from consilium_cli.demo.processes import Processes
+from consilium_cli.up.network import StandingNetwork
+
+
+class Tending:
+    """Looks at tasks in the order of their numbers, each until it is joined or cannot be."""
+
+    def __init__(self, network: StandingNetwork, processes: Processes) -> None:
+        self._network, self._processes = network, processes
+        self._seen = 0
+        self._open: list[int] = []
+        self._told: set[int] = set()  # tasks for which there was no memory
+
+    def turn(self) -> None:
+        count = self._network.operator.task_count()
+        self._open += range(self._seen + 1, count + 1)
+        self._seen = count
+        self._open = [task for task in self._open if not self._is_done(task)]
+
+    def _is_done(self, task: int) -> bool:
+        """Whether the task is joined, or never will be."""
+        ledger = self._network.operator
+        if ledger.state(task).phase is not Phase.JOINING:
+            return True
+        params = ledger.params(task)
+        if params.aggregator != self._network.aggregator:
+            emit("not-joined", task=task, why=f"its aggregator is not this network's, {self._network.aggregator}")
+            return True
+        try:
+            spec = parse_task_spec(self._network.store.get_file(params.spec_hash))
+        except ArtifactMissing:
+            return False
+        except SpecInvalid:
+            return True
+        if why := self._unfit(spec):
+            emit("not-joined", task=task, why=why)
+            return True
+        folder = task_folder(self._network.server / "worker", ledger, task)
+        settings, authority = folder / "node.toml", folder / "tls" / "ca.crt"
+        if not (settings.exists() and authority.exists()):
+            return False  # its aggregator is still starting
+        if not self._has_memory(task):
+            return False
+        self._join(task, params.spec_hash, read_settings(settings, AggregatorSettings).superlink_port, authority)
+        return True
+
+    def _unfit(self, spec: TaskSpec) -> str | None:
+        own = self._network.spec
+        if spec.data != own.data:
+            return "it asks for other data than this network's hospitals have"
+        if spec.model.name != own.model.name:
+            return f"its model is {spec.model.name}, and these hospitals allow {own.model.name}"
+        if own.update.masked and not spec.update.masked:
+            return "its updates would not be masked"
+        return None
+
+    def _has_memory(self, task: int) -> bool:
+        needed = len(self._network.hospitals) * PARTY_MIB["hospital"]
+        available = psutil.virtual_memory().available >> 20
+        if available < needed and task not in self._told:
+            self._told.add(task)
+            emit("no-memory", task=task, needed_mib=needed, available_mib=available)
+        return available >= needed
+
+    def _join(self, task: int, spec_hash: bytes, port: int, authority: Path) -> None:
+        for name, home in self._network.hospitals.items():
+            approve(home, self._network.operator, task, spec_hash, port, authority)
+            run: list[Any] = ["hospital", "run", str(task), "--home", os.fspath(home.folder)]
+            self._processes.start(f"{name}-task-{task}", "consilium_cli.main", *run)
+        emit("joining", task=task, hospitals=len(self._network.hospitals))
