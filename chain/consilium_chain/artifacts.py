@@ -145,6 +145,11 @@ class ArtifactStore:
                 failed.append(error)
         return failed
 
+    @property
+    def has_writable_mirrors(self) -> bool:
+        """Whether `pin` has anywhere to write to."""
+        return any(place.is_writable for place in self._places[1:])
+
     def unreachable(self) -> list[str | None]:
         """Of each place in order why it gives no answer, or None. Asks it for what nobody has."""
         nothing = [_FILES.name(_NOWHERE)]

@@ -16,6 +16,7 @@ from consilium_cli.deploy import deploy_command
 from consilium_cli.economics.options import economics_command
 from consilium_cli.evaluation import open_evaluation_command, verify_evaluation_command
 from consilium_cli.hospital.commands import app as hospital
+from consilium_cli.jobs import jobs_command
 from consilium_cli.operator.commands import app as operator
 from consilium_cli.up.options import up_command
 from consilium_cli.verify.command import verify_command
@@ -27,7 +28,10 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-server = typer.Typer(help="The aggregator, who pays hospitals' gas, the index, and the HTTP API.", no_args_is_help=True)
+server = typer.Typer(
+    help="The aggregator, who pays hospitals' gas, the index, the HTTP API, and jobs for all that.",
+    no_args_is_help=True,
+)
 chain = typer.Typer(help="Chains and contracts.", no_args_is_help=True)
 simulate = typer.Typer(help="Simulations: what would happen if.", no_args_is_help=True)
 app.add_typer(hospital, name="hospital")
@@ -95,6 +99,19 @@ def server_reindex(
     from consilium_server.indexing.run import compare
 
     compare(read_settings(config, IndexerSettings), replace)
+
+
+@server.command("worker")
+def server_worker(config: ConfigOption) -> None:
+    """Indexes, moves tasks on whose time is up, runs the account's aggregators and copies artifacts, until stopped."""
+    from consilium_chain.settings import read_settings
+    from consilium_server.config import WorkerSettings
+    from consilium_server.jobs.worker import work
+
+    work(read_settings(config, WorkerSettings))
+
+
+server.command("jobs")(jobs_command)
 
 
 @server.command("api")

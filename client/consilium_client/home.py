@@ -19,7 +19,6 @@ lock               held by the process that judges
 from __future__ import annotations
 
 import datetime
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +28,7 @@ from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar, cast
 
 import tomli_w
 from consilium_chain.keystore import write_private_file
+from consilium_chain.locks import is_locked, take_lock
 from consilium_chain.settings import read_settings
 from consilium_chain.typed_toml import parse_toml
 from consilium_chain.views import Role
@@ -56,6 +56,7 @@ from consilium_client.reaching import Address
 
 SETTINGS_FILE = "node.toml"
 LEDGER_FILE = "privacy.jsonl"
+LOCK_FILE = "lock"
 
 
 class Approval(BaseModel):
@@ -254,13 +255,10 @@ def is_paused(home: Path) -> bool:
 @contextmanager
 def running_alone(folder: Path, task: int | None = None) -> Iterator[None]:
     """Of a task's node, or of all tasks', one process at a time. Raises AlreadyRunning."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    handle = take_lock(folder / LOCK_FILE)
+    if handle is None:
+        raise AlreadyRunning(task)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise AlreadyRunning(task) from None
         yield
     finally:
         os.close(handle)
@@ -268,15 +266,4 @@ def running_alone(folder: Path, task: int | None = None) -> Iterator[None]:
 
 def is_running(folder: Path) -> bool:
     """Whether a node holds the folder's lock."""
-    try:
-        handle = os.open(folder / "lock", os.O_RDWR)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    else:
-        return False
-    finally:
-        os.close(handle)
+    return is_locked(folder / LOCK_FILE)

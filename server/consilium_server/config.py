@@ -1,22 +1,29 @@
-"""The settings of an aggregator, of a sponsor, of an indexer and of the HTTP API."""
+"""The settings of an aggregator, of a sponsor, of an indexer, of a worker and of the HTTP API."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
+from urllib.parse import parse_qs, urlsplit
 
 from consilium_chain.artifacts import CACHE, ArtifactStore
 from consilium_chain.connection import Connection
 from consilium_chain.deployment import Deployment
+from consilium_chain.keystore import open_keystore
 from consilium_chain.ledger import Ledger
 from consilium_chain.places import Places
+from consilium_chain.relays import QUICKNET_RELAYS, RelayUrl
 from consilium_chain.settings import AccountSettings, NodeSettings, TaskNumber
 from consilium_chain.typed_toml import Section
 from eth_utils.address import is_hex_address, to_checksum_address
-from pydantic import AfterValidator, Field, SecretStr
+from pydantic import AfterValidator, Field, SecretStr, model_validator
+
+from consilium_server.errors import BrokerUrlInvalid
 
 DATABASE_URL_VARIABLE = "CONSILIUM_DATABASE_URL"
+BROKER_URL_VARIABLE = "CONSILIUM_BROKER_URL"
+WITHIN_THE_PROCESS = "memory://localhost/"
 
 
 class AggregatorSettings(NodeSettings):
@@ -65,6 +72,56 @@ class IndexerSettings(IndexSettings):
     def connect(self) -> Ledger:
         """A reader. Raises DeploymentInvalid, ChainUnreachable."""
         return Ledger(Connection(self.chain_url), Deployment.read(self.deployment))
+
+
+class WorkerSettings(IndexerSettings):
+    """Without an account a worker only indexes, and copies artifacts to mirrors."""
+
+    broker_url: Annotated[
+        SecretStr | None,
+        Field(description="redis://:PASSWORD@HOST:PORT/NUMBER; by default jobs stay within this process"),
+    ] = None
+    keystore: Annotated[Path | None, Field(description="encrypted key file of the account that moves tasks on")] = None
+    password_file: Annotated[Path | None, Field(description="file with the key file's password, mode 600")] = None
+    drand_relays: Annotated[tuple[RelayUrl, ...], Field(min_length=1)] = QUICKNET_RELAYS
+    first_superlink_port: Annotated[
+        int, Field(ge=1, le=65_535, description="of this account's tasks each has a port of its own, from here on")
+    ] = 9_100
+    index_seconds: Annotated[float, Field(gt=0, description="between looks for blocks")] = 1.0
+    watch_seconds: Annotated[float, Field(gt=0, description="between looks for what is to be done")] = 3.0
+    precedence_seconds: Annotated[
+        float, Field(ge=0, description="of the chain, after a deadline, that a task's aggregator has before this does")
+    ] = 15.0
+
+    @model_validator(mode="after")
+    def _both_or_neither(self) -> Self:
+        if (self.keystore is None) != (self.password_file is None):
+            raise ValueError("keystore and password_file belong together: give both, or neither")
+        return self
+
+    @property
+    def broker(self) -> str:
+        """Its URL; the environment's CONSILIUM_BROKER_URL goes before the file's. Raises BrokerUrlInvalid."""
+        given = os.environ.get(BROKER_URL_VARIABLE)
+        if not given:
+            given = None if self.broker_url is None else self.broker_url.get_secret_value()
+        if given is None:
+            return WITHIN_THE_PROCESS
+        try:
+            parts = urlsplit(given)
+            known = parts.scheme in ("redis", "rediss") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            raise BrokerUrlInvalid from None  # it would repeat what was given
+        if not known or "password" in parse_qs(parts.query):
+            raise BrokerUrlInvalid
+        return given
+
+    def connect(self) -> Ledger:
+        """Raises KeystoreError, DeploymentInvalid, ChainUnreachable."""
+        if self.keystore is None or self.password_file is None:
+            return super().connect()
+        account = open_keystore(self.keystore, self.password_file)
+        return Ledger(Connection(self.chain_url, account), Deployment.read(self.deployment), self.drand_relays)
 
 
 def checksummed(account: str) -> str:

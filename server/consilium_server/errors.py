@@ -10,6 +10,9 @@ ServerError
 ├── SignInRefused         a message that is for another site, chain or time, or that its account did not sign
 ├── SecretExposed         the file of the server's secret is not one that it alone can read
 ├── CursorInvalid         a cursor that this server did not give for this question
+├── AggregatorEnded       a task's aggregator ended before its task
+├── BrokerUrlInvalid      what should name the broker is no URL of one
+├── BrokerUnreachable     the broker does not take messages
 ├── SumMismatch           uploads add up to something else than was committed, and no single one is to blame
 ├── DatabaseUrlInvalid    what should name the database is no URL of one
 ├── DatabaseUnreachable   the database does not answer, or another keeps it busy
@@ -77,6 +80,32 @@ class SecretExposed(ServerError):
 class CursorInvalid(ServerError):
     def __init__(self) -> None:
         super().__init__("this cursor is not one given for this question: begin again without a cursor")
+
+
+class AggregatorEnded(ServerError):
+    """`cause`: the error that it named last in its journal, if any."""
+
+    def __init__(self, task: int, cause: str | None, journal: str) -> None:
+        self.task, self.cause, self.journal = task, cause, journal
+        super().__init__(
+            f"the aggregator of task {task} ended before its task did ({cause or 'it named no error'}); {journal} says"
+            " more. It is started again"
+        )
+
+
+class BrokerUrlInvalid(ServerError):
+    """Never shows what was given: it may hold a password."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the broker's URL is none that is known: write redis://:PASSWORD@HOST:PORT/NUMBER (or rediss://), or leave"
+            " it out for jobs within one process"
+        )
+
+
+class BrokerUnreachable(ServerError):
+    def __init__(self, cause: str) -> None:
+        super().__init__(f"the broker takes no messages ({cause}); start it, or correct its URL")
 
 
 class SumMismatch(ServerError):

@@ -6,6 +6,7 @@ import logging
 import re
 import secrets
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from consilium_chain.journal import emit
@@ -17,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from consilium_server.api.context import Service
 from consilium_server.api.limits import client_of
 from consilium_server.api.problems import Problem, answer
+from consilium_server.database.tables import JobRow
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._\-]{1,64}", re.ASCII)
 UNKNOWN_ROUTE = "unknown"
@@ -50,6 +52,24 @@ class Metrics:
         )
         self.dropped = Counter("consilium_event_subscribers_dropped_total", "let go as slow", registry=self.registry)
         self.reorgs = Counter("consilium_reorgs_total", "reorganisations noticed", registry=self.registry)
+
+        self.job_seconds = Gauge(
+            "consilium_job_seconds_since_success", "since a job of this name last succeeded", ("job",),
+            registry=self.registry,
+        )  # fmt: skip
+        self.job_failures = Gauge(
+            "consilium_job_failures", "in a row, of the job of this name that fails most", ("job",),
+            registry=self.registry,
+        )  # fmt: skip
+
+    def note_jobs(self, rows: Sequence[JobRow], now: float) -> None:
+        """One that has never succeeded counts from when it was begun."""
+        for job in {row.job for row in rows}:
+            own = [row for row in rows if row.job == job]
+            latest = max(row.begun_at if row.succeeded_at is None else row.succeeded_at for row in own)
+            succeeded = [row.succeeded_at for row in own if row.succeeded_at is not None]
+            self.job_seconds.labels(job).set(max(0.0, now - (max(succeeded) if succeeded else latest)))
+            self.job_failures.labels(job).set(max(row.failures for row in own))
 
     def text(self) -> bytes:
         return generate_latest(self.registry)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, ChainError, SpecInvalid, StoreMissing
@@ -31,7 +32,8 @@ from consilium_server.api.reading import At, FromReader, Paged, at_head
 from consilium_server.api.schemas import GivenAccount, Hash, RoleName, RoundNumber, TaskNumber
 from consilium_server.api.sessions import Session
 from consilium_server.database.tables import OutcomeRow, TaskRow
-from consilium_server.errors import SignInMalformed, SignInRefused
+from consilium_server.errors import DatabaseUnreachable, SignInMalformed, SignInRefused
+from consilium_server.jobs.keeping import all_jobs, as_line
 
 FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}
 ZERO = "0x" + "00" * 20
@@ -48,8 +50,9 @@ nodes_router = APIRouter(prefix="/v1", tags=["nodes"])
 money = APIRouter(prefix="/v1", tags=["money"])
 artifacts = APIRouter(prefix="/v1", tags=["artifacts"])
 sessions = APIRouter(prefix="/v1", tags=["session"])
+jobs_router = APIRouter(prefix="/v1", tags=["watching"])
 watching = APIRouter(tags=["watching"])
-ROUTERS = (network, tasks, nodes_router, money, artifacts, sessions, watching)
+ROUTERS = (network, tasks, nodes_router, money, artifacts, sessions, jobs_router, watching)
 
 Shared = Annotated[Service, Depends(service_of)]
 Days = Annotated[int, Query(ge=1, le=365, description="over which the realised yield is")]
@@ -511,6 +514,31 @@ def put_task_file(
 # Watching over the server
 
 
+@jobs_router.get(
+    "/jobs",
+    operation_id="listJobs",
+    summary="How the server's jobs are going, what fails first; for admins",
+    responses=documented(401, 403, 422, 429, 503),
+)
+def list_jobs(
+    service: Shared,
+    who: SignedInAccount,
+    state: Annotated[schemas.JobState | None, Query(description="these alone")] = None,
+    limit: Annotated[int, Query(ge=1, le=1_000, description="jobs, at most")] = 200,
+) -> schemas.Jobs:
+    if service.sessions.role_of(who) != "admin":
+        raise Problem("not-allowed", f"{who.account} is no admin here: ask this server's operator")
+    now = time.time()
+    try:
+        lines = [as_line(row, now) for row in all_jobs(service.engine)]
+    except DatabaseUnreachable as error:
+        raise Problem("not-ready", "the database does not answer: see that it runs") from error
+    lines = [line for line in lines if state is None or line["state"] == state]
+    lines.sort(key=lambda line: line["state"] not in ("failed", "lost"))
+    items = [schemas.JobView.model_validate(line) for line in lines[:limit]]
+    return schemas.Jobs(items=items, total=len(lines))
+
+
 @watching.get("/health", operation_id="health", summary="Whether the process lives")
 async def health() -> schemas.Health:
     return schemas.Health(status="ok")
@@ -553,5 +581,7 @@ def ready(service: Shared) -> schemas.Index:
     response_class=Response,
     responses=_media("text format", "text/plain", {"type": "string"}),
 )
-async def metrics(service: Shared) -> Response:
+def metrics(service: Shared) -> Response:
+    with suppress(DatabaseUnreachable):  # then what was last known stands
+        service.metrics.note_jobs(all_jobs(service.engine), time.time())
     return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")

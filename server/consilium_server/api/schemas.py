@@ -534,5 +534,28 @@ class SignedIn(SessionView):
     token: str = Field(description="for `Authorization: Bearer`; keep it as you would a password")
 
 
+JobState = Literal["running", "done", "begun", "failed", "lost"]
+
+
+class JobView(Said):
+    """`begun`: what it set off has yet to show that it lasts. `lost`: who was at it did not end it; another will."""
+
+    job: str = Field(examples=["tick"])
+    subject: str = Field(description="a task, or task/round; empty where there is one only", examples=["3"])
+    state: JobState
+    failures: int = Field(ge=0, description="in a row", examples=[2])
+    begun_at: Time
+    succeeded_at: Time | None
+    next_try_at: Time | None = Field(description="not before; null where it may be begun at any time")
+    error: str | None = Field(examples=["ChainUnreachable"])
+    why: str | None = Field(examples=["no chain node answers at http://127.0.0.1:8545 (ConnectionError)"])
+    worker: str = Field(description="host, process and run that had it last", examples=["host:812:9f2b6c0d"])
+
+
+class Jobs(Said):
+    items: list[JobView]
+    total: int = Field(ge=0, description="of these, here or not")
+
+
 class Health(Said):
     status: Literal["ok"]

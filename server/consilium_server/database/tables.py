@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, ForeignKey, Index, MetaData, String
+from sqlalchemy import JSON, BigInteger, Double, ForeignKey, Index, MetaData, String
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 
 from consilium_server.database.columns import Amount, BitMap, Hex
@@ -250,3 +250,27 @@ class UnbondingRow(Fact):
     generation: Mapped[int]
     shares: Mapped[int] = mapped_column(Amount)
     matures_at: Mapped[int] = mapped_column(BigInteger)
+
+
+class JobRow(MappedAsDataclass, Base):
+    """How a job last went with its subject, and when it may be begun again. No fact: it may be emptied at any time.
+
+    `subject`: a task, or task/round; empty where there is one only. `outcome`: done, begun (what it set off has yet to
+    show that it lasts) or failed; None until it first ends. `mark`: what was done, where the job has a use for it.
+    """
+
+    __tablename__ = "jobs"
+
+    job: Mapped[str] = mapped_column(String(16), primary_key=True)
+    subject: Mapped[str] = mapped_column(String(40), primary_key=True)
+    begun_at: Mapped[float] = mapped_column(Double)
+    ended_at: Mapped[float | None] = mapped_column(Double)
+    succeeded_at: Mapped[float | None] = mapped_column(Double)
+    outcome: Mapped[str | None] = mapped_column(String(8))
+    failures: Mapped[int]  # in a row
+    error: Mapped[str | None] = mapped_column(String(80))
+    why: Mapped[str | None] = mapped_column(String(1000))
+    mark: Mapped[str | None] = mapped_column(String(200))
+    not_before: Mapped[float] = mapped_column(Double)
+    owner: Mapped[str] = mapped_column(String(120))
+    leased_until: Mapped[float] = mapped_column(Double)

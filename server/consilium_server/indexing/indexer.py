@@ -82,7 +82,7 @@ class Indexer:
         Raises ChainUnreachable, DatabaseUnreachable, SourceMismatch, EventsInconsistent, and ChainMoved where the chain
         would not keep still for one range, or its node contradicts itself.
         """
-        self._own()
+        self.require_own()
         moved, more = 0, True
         while more:
             try:
@@ -121,8 +121,8 @@ class Indexer:
             self._told.add(digest)
             emit("no-task-file", spec=digest.hex(), error=type(error).__name__)
 
-    def _own(self) -> None:
-        """Raises SourceMismatch where the tables are of other contracts."""
+    def require_own(self) -> None:
+        """Raises SourceMismatch where the tables are of other contracts, DatabaseUnreachable."""
         deployment = self._ledger.deployment
         own = Source(deployment.chain_id, deployment.tasks)
         with writing(self._database) as connection:

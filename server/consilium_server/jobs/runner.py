@@ -1,0 +1,101 @@
+"""Runs a job once: if nobody is at it and it is due, and whatever comes of it is written down."""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+import socket
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from consilium_chain.errors import ChainError, name_of
+from consilium_chain.journal import about, emit
+from consilium_zk.errors import ZkError
+from sqlalchemy import Engine
+
+from consilium_server.database.tables import JobRow
+from consilium_server.errors import DatabaseUnreachable, ServerError
+from consilium_server.jobs.backoff import Backoff
+from consilium_server.jobs.keeping import Ended, end, take
+
+MOST_TRACED = 12  # calls of an unforeseen error
+
+
+@dataclass(frozen=True)
+class Job:
+    """`lease`: seconds after which who began it is thought to be gone."""
+
+    name: str
+    lease: float
+    backoff: Backoff
+
+
+@dataclass
+class _Away:
+    """While the database does not answer, this process alone remembers."""
+
+    failures: int = 0
+    not_before: float = 0.0  # by the process's own clock
+
+
+class Runner:
+    """Of one process. Everything that a job raises ends with it: the worker lives on."""
+
+    def __init__(self, database: Engine) -> None:
+        self._database = database
+        self._away: dict[tuple[str, str], _Away] = {}
+        self._lock = threading.Lock()
+
+    def run(self, job: Job, subject: str, work: Callable[[JobRow], Ended]) -> None:
+        """`work` is handed the row as it was before."""
+        owner = f"{socket.gethostname()[:80]}:{os.getpid()}:{secrets.token_hex(4)}"
+        place = (job.name, subject)
+        with about(job=job.name, **_named(subject)):
+            with self._lock:
+                away = self._away.get(place, _Away())
+            if time.monotonic() < away.not_before:
+                return
+            try:
+                row = take(self._database, job.name, subject, owner, time.time(), job.lease)
+                if row is not None:
+                    ended = self._ended(job, row, work)
+                    end(self._database, row, owner, time.time(), ended)
+                with self._lock:
+                    self._away.pop(place, None)
+            except DatabaseUnreachable as error:
+                failures = away.failures + 1
+                wait = job.backoff.seconds(failures, random.random())
+                with self._lock:
+                    self._away[place] = _Away(failures, time.monotonic() + wait)
+                emit("job-failed", error=name_of(error), why=str(error), failures=failures, wait=round(wait, 1))
+
+    def _ended(self, job: Job, row: JobRow, work: Callable[[JobRow], Ended]) -> Ended:
+        began, failures = time.monotonic(), row.failures + 1
+        try:
+            ended = work(row)
+        except (ChainError, ServerError, ZkError) as error:
+            failure, trace = (name_of(error), str(error)), None
+        except Exception as error:  # its words may hold anything: its kind, and where it came from, do not
+            calls = traceback.extract_tb(error.__traceback__)[-MOST_TRACED:]
+            trace = [f"{_module(call.filename)}:{call.lineno} {call.name}" for call in calls]
+            failure = (name_of(error), f"unforeseen, at {trace[-1]}: tell who makes this program")
+        else:
+            if row.failures and ended.lasts:
+                emit("job-recovered", failures=row.failures, seconds=round(time.monotonic() - began, 3))
+            return ended
+        wait = job.backoff.seconds(failures, random.random())
+        told: dict[str, object] = {} if trace is None else {"trace": trace}
+        emit("job-failed", error=failure[0], why=failure[1], failures=failures, wait=round(wait, 1), **told)
+        return Ended(failure=failure, wait=wait)
+
+
+def _named(subject: str) -> dict[str, int]:
+    return dict(zip(("task", "round"), map(int, subject.split("/")), strict=False)) if subject else {}
+
+
+def _module(path: str) -> str:
+    return "/".join(path.split(os.sep)[-2:])

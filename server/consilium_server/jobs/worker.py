@@ -1,0 +1,263 @@
+"""`consilium server worker`: Celery's worker and its beat in one process, and what each job does.
+
+The queue holds no state. Each job looks at what is, on the chain, in the database, in the store and in the folders of
+aggregators, and does what lacks; done twice it does nothing. So beat sends jobs again and again, messages may be lost
+or come twice, and there may be several workers and beats.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from celery import Celery, signals
+from celery.beat import EmbeddedService
+from celery.worker import state as celery_state
+from consilium_chain.connection import RECEIPT_TIMEOUT
+from consilium_chain.journal import emit
+from consilium_chain.ledger import Ledger
+from consilium_chain.views import Phase
+from kombu import Exchange, Queue
+from kombu.exceptions import OperationalError
+from sqlalchemy import Engine, select
+
+from consilium_server.config import WITHIN_THE_PROCESS, WorkerSettings
+from consilium_server.database.engine import open_database, reading, shown
+from consilium_server.database.tables import JobRow, PhaseStart
+from consilium_server.errors import BrokerUnreachable
+from consilium_server.indexing.indexer import Indexer
+from consilium_server.jobs.backoff import Backoff
+from consilium_server.jobs.conducting import Conductor
+from consilium_server.jobs.keeping import Ended
+from consilium_server.jobs.looking import PIN, artifacts, open_tasks, unpinned
+from consilium_server.jobs.moving import is_overdue, move_on
+from consilium_server.jobs.pinning import pin
+from consilium_server.jobs.runner import Job, Runner
+
+THREADS = 8  # jobs wait for the chain, the database and the disk: each aggregator is a process of its own
+VISIBILITY = 60  # seconds after which Redis gives a message that nobody acknowledged to another worker
+POLL = 0.1  # seconds between looks into a queue within the process
+SILENCE = 60.0  # seconds in which what libraries log is told once
+STRETCH, BUDGET = 50_000, 10.0  # blocks of one go of the indexer; seconds after which a job of it ends
+
+INDEX = Job("index", 30.0, Backoff(0.5, 10.0))
+WATCH = Job("watch", 15.0, Backoff(0.5, 10.0))
+TICK = Job("tick", RECEIPT_TIMEOUT + 30.0, Backoff(2.0, 120.0))
+CONDUCT = Job("conduct", 15.0, Backoff(1.0, 300.0))
+PINNING = Job(PIN, 120.0, Backoff(2.0, 3_600.0))
+
+
+class Jobs:
+    """What each job does. `send` puts one into the queue, by its name and arguments."""
+
+    def __init__(
+        self, settings: WorkerSettings, ledger: Ledger, database: Engine, send: Callable[[Job, tuple[int, ...]], None]
+    ) -> None:
+        self._settings, self._ledger, self._database, self._send = settings, ledger, database, send
+        self._store = settings.store
+        self._runner = Runner(database)
+        self._indexer = Indexer(ledger, database, self._store)
+        self._indexed = ledger.deployment.first_block
+        self._mirrors = [str(place) for place in settings.artifacts[1:]]
+        self.account = ledger.connection.account and ledger.address
+        self.conductor = Conductor(settings, ledger, self._is_over) if self.account else None
+
+    def index(self) -> None:
+        self._runner.run(INDEX, "", self._index)
+
+    def watch(self) -> None:
+        self._runner.run(WATCH, "", self._watch)
+
+    def tick(self, task: int) -> None:
+        self._runner.run(TICK, str(task), lambda row: self._tick(task))
+
+    def conduct(self, task: int) -> None:
+        if self.conductor is not None:
+            conductor = self.conductor
+            self._runner.run(CONDUCT, str(task), lambda row: conductor.conduct(task))
+
+    def pin(self, task: int, round_: int) -> None:
+        self._runner.run(PINNING, f"{task}/{round_}", lambda row: self._pin(row, task, round_))
+
+    def _index(self, row: JobRow) -> Ended:
+        """As far as the chain is, or for a while: then another worker may go on."""
+        end = time.monotonic() + BUDGET
+        while time.monotonic() < end:
+            aim = self._indexed + STRETCH
+            self._indexed = self._indexer.catch_up(aim)
+            if self._indexed < aim:
+                break
+        return Ended()
+
+    def _watch(self, row: JobRow) -> Ended:
+        now = self._ledger.connection.now()
+        with reading(self._database) as connection:
+            tasks = open_tasks(connection)
+            lacking = unpinned(connection, self._mirrors, time.time()) if self._store.has_writable_mirrors else []
+        if self.account is not None:
+            for task in tasks:
+                if task.aggregator == self.account:
+                    self._send(CONDUCT, (task.number,))
+                if is_overdue(task, now, self._settings.precedence_seconds):
+                    self._send(TICK, (task.number,))
+        for place in lacking:
+            self._send(PINNING, place)
+        if self.conductor is not None:
+            self.conductor.reap()
+        return Ended()
+
+    def _tick(self, task: int) -> Ended:
+        if self.account is not None:
+            move_on(self._ledger, task)
+        return Ended()
+
+    def _pin(self, row: JobRow, task: int, round_: int) -> Ended:
+        with reading(self._database) as connection:
+            named, mark = artifacts(connection, task, round_, self._mirrors)
+        if row.mark != mark:
+            pin(self._store, named)
+        return Ended(mark)
+
+    def _is_over(self, task: int) -> bool:
+        ended = select(PhaseStart.task).where(PhaseStart.task == task, PhaseStart.phase == Phase.ENDED)
+        with reading(self._database) as connection:
+            return connection.execute(ended).first() is not None
+
+
+def make_app(settings: WorkerSettings, queue: str) -> Celery:
+    """Celery, without a job. Raises BrokerUrlInvalid."""
+    app = Celery("consilium", broker=settings.broker, set_as_current=False)
+    app.conf.update(
+        # Messages are a job's name and numbers. Nobody else's code or data is run from them.
+        task_serializer="json", accept_content=["json"], result_backend=None, task_ignore_result=True,
+        task_default_queue=queue, task_queues=[Queue(queue, Exchange("", type="direct"), routing_key=queue)],
+        task_acks_late=True, task_reject_on_worker_lost=True, worker_prefetch_multiplier=1,
+        worker_pool="threads", worker_concurrency=THREADS,
+        worker_enable_remote_control=False, worker_send_task_events=False, worker_hijack_root_logger=False,
+        worker_redirect_stdouts=False, worker_cancel_long_running_tasks_on_connection_loss=False,
+        broker_connection_retry=True, broker_connection_retry_on_startup=True, broker_connection_max_retries=None,
+        broker_transport_options=_transport_options(settings.broker),
+        task_publish_retry_policy={"max_retries": 1, "interval_start": 0.1, "interval_max": 0.1},
+        beat_scheduler="celery.beat:Scheduler",  # which keeps its schedule in memory
+    )  # fmt: skip
+    app.conf.beat_schedule = {
+        job.name: {"task": job.name, "schedule": seconds, "options": {"expires": seconds}}
+        for job, seconds in ((INDEX, settings.index_seconds), (WATCH, settings.watch_seconds))
+    }
+    return app
+
+
+def _transport_options(broker: str) -> dict[str, Any]:
+    if broker == WITHIN_THE_PROCESS:
+        return {"polling_interval": POLL}
+    return {
+        "visibility_timeout": VISIBILITY,
+        "socket_timeout": 10,
+        "socket_connect_timeout": 5,
+        "socket_keepalive": True,
+    }
+
+
+def add_jobs(app: Celery, jobs: Jobs) -> None:
+    for job, work in (
+        (INDEX, jobs.index), (WATCH, jobs.watch), (TICK, jobs.tick), (CONDUCT, jobs.conduct), (PINNING, jobs.pin),
+    ):  # fmt: skip
+        app.task(_function(work), name=job.name)
+    app.finalize()
+
+
+def _function(work: Callable[..., None]) -> Callable[..., None]:
+    """Celery makes a class of what it is handed, and would leave a method without its object."""
+
+    def run(*arguments: int) -> None:
+        work(*arguments)
+
+    return run
+
+
+def sender(app: Celery, seconds: float) -> Callable[[Job, tuple[int, ...]], None]:
+    """Messages are good for so long: until the next look, which sends them again."""
+
+    def send(job: Job, arguments: tuple[int, ...]) -> None:
+        try:
+            app.send_task(job.name, arguments, expires=seconds)
+        except OperationalError as error:
+            raise BrokerUnreachable(type(error.__cause__ or error).__name__) from None
+
+    return send
+
+
+class JournalHandler(logging.Handler):
+    """What libraries log, as lines of the journal, without the broker's password; the same not again for a while."""
+
+    def __init__(self, broker: str) -> None:
+        super().__init__(logging.WARNING)
+        password = urlsplit(broker).password
+        self._secrets = {password, unquote(password)} if password else set()
+        self._silent_until: dict[str, float] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        said = (record.getMessage().strip().splitlines() or [""])[0]
+        for secret in self._secrets:
+            said = said.replace(secret, "…")
+        now = time.monotonic()
+        self._silent_until = {words: end for words, end in self._silent_until.items() if end > now}
+        if said in self._silent_until:
+            return
+        self._silent_until[said] = now + SILENCE
+        error = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else None
+        emit("log", logger=record.name, level=record.levelname.lower(), said=said[:500], error=error)
+
+
+def work(settings: WorkerSettings) -> None:
+    """Does jobs until it is told to stop, and then ends this account's aggregators.
+
+    Raises what the settings raise, BrokerUrlInvalid, SourceMismatch, DatabaseUnreachable, ChainUnreachable. What comes
+    after the start is each job's own failure.
+    """
+    settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    broker = settings.broker
+    ledger, database = settings.connect(), open_database(settings.url, THREADS + 2)
+    Indexer(ledger, database).require_own()
+    account = str((ledger.connection.account and ledger.address) or "")
+    # Workers share the jobs of one deployment and account.
+    queue = f"consilium-{ledger.connection.chain_id}-{ledger.deployment.tasks}{account and '-'}{account}"
+    app = make_app(settings, queue)
+    jobs = Jobs(settings, ledger, database, sender(app, settings.watch_seconds))
+    add_jobs(app, jobs)
+    _log_to_journal(broker)
+    emit(
+        "working", database=shown(database), broker=app.connection().as_uri(), chain=ledger.connection.shown_url,
+        account=account or None, host=socket.gethostname(),
+    )  # fmt: skip
+    worker = app.WorkController(without_gossip=True, without_mingle=True, without_heartbeat=True)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _stop)
+    beat = EmbeddedService(app, thread=True, scheduler_cls=app.conf.beat_scheduler)
+    beat.start()
+    try:
+        worker.start()
+    finally:
+        beat.service.stop()
+        if jobs.conductor is not None:
+            jobs.conductor.end_all()
+        database.dispose()
+        emit("stopped")
+
+
+def _log_to_journal(broker: str) -> None:
+    signals.setup_logging.connect(lambda **_: None, weak=False)  # it would set up its own
+    root = logging.getLogger()
+    root.handlers = [JournalHandler(broker)]
+    root.setLevel(logging.WARNING)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    """Running jobs are waited for; they are short."""
+    celery_state.should_stop = 0
