@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -94,6 +97,17 @@ def test_who_comes_after_a_lease_ran_out_has_the_last_word(database: Engine) -> 
     end(database, second, "second", 133.0, Ended("fresh"))
     (row,) = all_jobs(database)
     assert (row.mark, row.outcome, row.succeeded_at, state_of(row, 200.0)) == ("fresh", "done", 133.0, "done")
+
+
+def test_a_lease_of_a_process_that_has_ended_here_holds_nobody_up(database: Engine) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    host = socket.gethostname()[:80]
+    assert take(database, "index", "", f"{host}:{process.pid}:1", 100.0, 30.0) is not None
+    assert take(database, "index", "", f"{host}:{os.getpid()}:2", 101.0, 30.0) is not None
+    assert take(database, "index", "", f"{host}:{os.getpid()}:3", 102.0, 30.0) is None
+    assert take(database, "watch", "", f"elsewhere:{process.pid}:1", 100.0, 30.0) is not None
+    assert take(database, "watch", "", f"{host}:{os.getpid()}:2", 101.0, 30.0) is None
 
 
 def test_failures_in_a_row_are_counted_and_waited_for_and_end_with_a_success(database: Engine) -> None:

@@ -24,8 +24,9 @@ from consilium_chain.settings import read_settings
 from consilium_chain.task_spec import parse_task_spec
 from consilium_chain.views import Phase, Role
 from consilium_server.config import AggregatorSettings
-from consilium_server.database.engine import connect, open_database
-from consilium_server.indexing.indexer import Indexer
+from consilium_server.database.engine import open_database, reading, writing
+from consilium_server.database.tables import Source
+from consilium_server.indexing.keeping import add, checkpoint
 from consilium_server.indexing.rebuilding import reindex
 from index_driver import Traffic, changeable_chain
 from postgres_driver import Postgres
@@ -86,11 +87,16 @@ def same_as_anew(worker: Worker, chain: LocalChain, around: Around) -> int:
 def indexed(worker: Worker, chain: LocalChain, around: Around) -> Callable[[], bool]:
     """Whether a worker has the chain's latest events, by the database alone."""
     latest = max(event.block for event in reader(chain).events())
-    database = connect(url_of(worker, around))
-    indexer = Indexer(reader(chain), database)
 
     def look() -> bool:
-        return indexer._done(indexer._checkpoint()) >= latest
+        worker.home.mkdir(exist_ok=True)
+        database = open_database(url_of(worker, around))
+        try:
+            with reading(database) as connection:
+                found = checkpoint(connection)
+            return found is not None and found.number >= latest
+        finally:
+            database.dispose()
 
     return look
 
@@ -282,10 +288,11 @@ def test_the_password_of_a_broker_that_refuses_it_is_in_no_output(
         assert "p@ss" not in worker.said
 
 
-def test_a_database_of_other_contracts_is_refused_at_the_start(
-    traffic: Traffic, chain: LocalChain, tmp_path: Path
-) -> None:
+def test_a_database_of_other_contracts_is_refused_at_the_start(traffic: Traffic, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'index.sqlite'}"
-    Indexer(reader(chain), open_database(url)).catch_up()
+    database = open_database(url)
+    with writing(database) as connection:
+        add(connection, [Source(1, "0x" + 40 * "0")])
+    database.dispose()
     with Worker(traffic.chain, tmp_path / "worker", database_url=url) as worker:
         until(lambda: "error (SourceMismatch)" in worker.said)
