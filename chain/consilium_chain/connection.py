@@ -20,6 +20,7 @@ import requests
 import rlp
 from eth_abi.exceptions import DecodingError
 from eth_account import Account
+from eth_account.datastructures import SignedTransaction
 from eth_account.signers.local import LocalAccount
 from eth_account.typed_transactions import base as blob_transactions
 from eth_typing import ChecksumAddress, HexStr
@@ -56,6 +57,10 @@ ETHER_GAS = 50_000  # more than 21,000: an account that points to code has it ru
 MAX_BLOBS_PER_TRANSACTION = 6
 BLOCKS_TIMED = 10
 TRANSACTION_GAS_LIMIT = 16_777_216  # EIP-7825
+# What geth, reth and anvil say where another process of the same account sent one of this number meanwhile: another
+# transaction, or the very same.
+_NONCE_TAKEN = ("nonce too low", "replacement transaction underpriced", "already known", "already imported")
+NONCE_TRIES, NONCE_PAUSE = 20, 0.1  # seconds
 EXECUTE = "execute"  # of SponsoredAccount
 MULTICALL = "multicall"  # of Tasks
 # Of a transaction's trace what it returned, and no step. Without a tracer: with one, anvil (1.7.1) carries out the
@@ -182,7 +187,8 @@ def without_secrets(url: str) -> str:
 
 
 class Connection:
-    """One account's connection to one node. Transactions of several threads go out one after another.
+    """One account's connection to one node. Transactions of several threads go out one after another, and those of
+    several processes each with a number that no other has.
 
     A `witness`, if one is set, is told of every transaction before it leaves, and of its calldata before the node is
     asked whether it would go through. Other reads name contracts, tasks, rounds and accounts: it is not told of these.
@@ -322,24 +328,34 @@ class Connection:
         self.receipt(self._submit(Unsent(HexStr("0x"), to, "transfer", ETHER_GAS, value=amount)))
 
     def _submit(self, unsent: Unsent) -> Pending:
-        signer = self.signer
         with self._sending, self._named_errors(unsent.call):
             gas = unsent.gas
             if gas is None or unsent.tried:
                 self._witnessed("trial", bytes(HexBytes(unsent.data)), unsent)
             if gas is not None and unsent.tried and not self._suffices(unsent, gas):
                 gas = None
-            transaction = self._transaction(unsent, gas)
-            token = _signing.set({sidecar.blob: sidecar for sidecar in unsent.sidecars})
-            blobs = {"blobs": [sidecar.blob for sidecar in unsent.sidecars]} if unsent.sidecars else {}
-            try:
-                signed = Account.sign_transaction(transaction, signer.key, **blobs)
-            finally:
-                _signing.reset(token)
-            calldata = hashlib.sha256(HexBytes(unsent.data)).hexdigest()
-            which = {"calldata": calldata, "transaction": signed.hash.to_0x_hex()}
-            self._witnessed("transaction", bytes(signed.raw_transaction), unsent, **which)
-            return Pending(self._web3.eth.send_raw_transaction(signed.raw_transaction), unsent.call)
+            for left in reversed(range(NONCE_TRIES)):
+                signed = self._signed(unsent, gas)
+                calldata = hashlib.sha256(HexBytes(unsent.data)).hexdigest()
+                which = {"calldata": calldata, "transaction": signed.hash.to_0x_hex()}
+                self._witnessed("transaction", bytes(signed.raw_transaction), unsent, **which)
+                try:
+                    return Pending(self._web3.eth.send_raw_transaction(signed.raw_transaction), unsent.call)
+                except Web3RPCError as error:
+                    if not left or not any(words in refusal_of(error) for words in _NONCE_TAKEN):
+                        raise
+                    time.sleep(NONCE_PAUSE)
+            raise AssertionError("the last try ends it")
+
+    def _signed(self, unsent: Unsent, gas: int | None) -> SignedTransaction:
+        transaction = self._transaction(unsent, gas)
+        token = _signing.set({sidecar.blob: sidecar for sidecar in unsent.sidecars})
+        blobs = {"blobs": [sidecar.blob for sidecar in unsent.sidecars]} if unsent.sidecars else {}
+        try:
+            signed: SignedTransaction = Account.sign_transaction(transaction, self.signer.key, **blobs)
+            return signed
+        finally:
+            _signing.reset(token)
 
     def _witnessed(self, kind: str, content: bytes, unsent: Unsent, **which: str) -> None:
         if self.witness is not None:

@@ -117,6 +117,7 @@ MATRIX = [
     Row("POST", "/v1/session", 400, 400, 400, body=lambda: {"message": "x", "signature": "0x" + "00" * 65}),
     # A stream would not end: one that begins nowhere is refused, of everybody.
     Row("GET", "/v1/events", 422, 422, 422),
+    Row("GET", "/v1/jobs", 401, 403, 200),
     Row("GET", "/health", 200, 200, 200),
     Row("GET", "/ready", 200, 200, 200),
     Row("GET", "/metrics", 200, 200, 200),

@@ -63,13 +63,11 @@ class Metrics:
         )  # fmt: skip
 
     def note_jobs(self, rows: Sequence[JobRow], now: float) -> None:
-        """One that has never succeeded counts from when it was begun."""
         for job in {row.job for row in rows}:
             own = [row for row in rows if row.job == job]
-            latest = max(row.begun_at if row.succeeded_at is None else row.succeeded_at for row in own)
-            succeeded = [row.succeeded_at for row in own if row.succeeded_at is not None]
-            self.job_seconds.labels(job).set(max(0.0, now - (max(succeeded) if succeeded else latest)))
             self.job_failures.labels(job).set(max(row.failures for row in own))
+            if succeeded := [row.succeeded_at for row in own if row.succeeded_at is not None]:
+                self.job_seconds.labels(job).set(max(0.0, now - max(succeeded)))
 
     def text(self) -> bytes:
         return generate_latest(self.registry)

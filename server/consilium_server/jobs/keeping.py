@@ -6,6 +6,9 @@ what it finds still to be done.
 
 from __future__ import annotations
 
+import os
+import secrets
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -109,5 +112,25 @@ def state_of(row: JobRow, now: float) -> str:
     return "running" if row.leased_until > now else "lost"
 
 
+def new_owner() -> str:
+    """Of a run: host, process, and what tells it from others."""
+    return f"{socket.gethostname()[:80]}:{os.getpid()}:{secrets.token_hex(4)}"
+
+
 def _is_free(row: JobRow, now: float) -> bool:
-    return row.leased_until <= now and row.not_before <= now
+    return row.not_before <= now and (row.leased_until <= now or _is_gone(row.owner))
+
+
+def _is_gone(owner: str) -> bool:
+    """Whether it was a process of this machine that has ended. Of others nobody knows before the lease is over."""
+    host, _, rest = owner.partition(":")
+    number = rest.partition(":")[0]
+    if host != socket.gethostname()[:80] or not number.isdecimal():
+        return False
+    try:
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, ChainError
+from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, ChainError, StoreMissing
 from consilium_chain.journal import emit
 from consilium_chain.public_record import shown_uploads
 
 from consilium_server.jobs.looking import RoundArtifacts
 
 TOGETHER = 64  # blobs that are in memory at once
+UNREADABLE = (ArtifactMissing, ArtifactCorrupt, StoreMissing)
 
 
 def pin(store: ArtifactStore, named: RoundArtifacts) -> int:
@@ -23,7 +24,7 @@ def pin(store: ArtifactStore, named: RoundArtifacts) -> int:
     for digest in named.evidence:
         try:
             files += shown_uploads(store.get_file(digest))
-        except (ArtifactMissing, ArtifactCorrupt):  # told below
+        except UNREADABLE:  # told below
             continue
     count = 0
     for digest in dict.fromkeys(files):
@@ -31,7 +32,7 @@ def pin(store: ArtifactStore, named: RoundArtifacts) -> int:
     for batch in _batches(list(dict.fromkeys(named.blobs))):
         try:
             count += _pin(store, [], batch, faults, whole=True)
-        except (ArtifactMissing, ArtifactCorrupt):
+        except UNREADABLE:
             count += sum(_pin(store, [], [digest], faults) for digest in batch)
     if faults:
         raise faults[0]
@@ -45,7 +46,7 @@ def _pin(
     """`whole`: raises where one of them cannot be read."""
     try:
         failed = store.pin(files, blobs)
-    except (ArtifactMissing, ArtifactCorrupt) as error:
+    except UNREADABLE as error:
         if whole:
             raise
         faults.append(error)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import secrets
-import socket
 import threading
 import time
 import traceback
@@ -20,7 +18,7 @@ from sqlalchemy import Engine
 from consilium_server.database.tables import JobRow
 from consilium_server.errors import DatabaseUnreachable, ServerError
 from consilium_server.jobs.backoff import Backoff
-from consilium_server.jobs.keeping import Ended, end, take
+from consilium_server.jobs.keeping import Ended, end, new_owner, take
 
 MOST_TRACED = 12  # calls of an unforeseen error
 
@@ -52,7 +50,7 @@ class Runner:
 
     def run(self, job: Job, subject: str, work: Callable[[JobRow], Ended]) -> None:
         """`work` is handed the row as it was before."""
-        owner = f"{socket.gethostname()[:80]}:{os.getpid()}:{secrets.token_hex(4)}"
+        owner = new_owner()
         place = (job.name, subject)
         with about(job=job.name, **_named(subject)):
             with self._lock:

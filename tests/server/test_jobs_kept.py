@@ -1,0 +1,414 @@
+"""How jobs are leased, retried and told of; and each job's own work, without a queue."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from api_wallet import Wallet
+from chain_driver import LocalChain, TaskDriver, task_params
+from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.connection import Connection
+from consilium_chain.errors import (
+    ArtifactMissing,
+    ChainUnreachable,
+    ConfigInvalid,
+    StoreUnwritable,
+)
+from consilium_chain.journal import told_to
+from consilium_chain.ledger import Ledger
+from consilium_chain.settings import read_settings
+from consilium_chain.views import Phase, Role
+from consilium_server.config import BROKER_URL_VARIABLE, WITHIN_THE_PROCESS, WorkerSettings
+from consilium_server.database.engine import connect, reading, writing
+from consilium_server.database.tables import JobRow
+from consilium_server.errors import BrokerUrlInvalid
+from consilium_server.indexing.indexer import Indexer
+from consilium_server.indexing.keeping import table_of
+from consilium_server.indexing.rebuilding import reindex
+from consilium_server.jobs.backoff import Backoff
+from consilium_server.jobs.keeping import Ended, all_jobs, end, state_of, take
+from consilium_server.jobs.looking import OpenTask, artifacts, open_tasks, unpinned
+from consilium_server.jobs.moving import is_overdue, move_on
+from consilium_server.jobs.pinning import pin
+from consilium_server.jobs.runner import Job, Runner
+from fastapi.testclient import TestClient
+from hypothesis import given
+from hypothesis import strategies as st
+from indexed_network import IndexedNetwork, app_of
+from sqlalchemy import Engine, delete
+from voter_driver import FiledTask
+
+PLAIN = Job("watch", 30.0, Backoff(0.0, 0.0))
+
+# Back-off
+
+
+@given(first=st.floats(0.01, 100), most=st.floats(0.01, 10_000), failures=st.integers(1, 10**9), draw=st.floats(0, 1))
+def test_a_wait_doubles_up_to_the_most_and_loses_at_most_half(
+    first: float, most: float, failures: int, draw: float
+) -> None:
+    backoff = Backoff(first, most)
+    whole = backoff.seconds(failures, 0.0)
+    assert whole <= most
+    assert whole / 2 <= backoff.seconds(failures, draw) <= whole
+    assert whole <= backoff.seconds(failures + 1, 0.0) <= 2 * whole * (1 + 1e-12)
+    assert backoff.seconds(0, draw) == 0
+    assert backoff.seconds(200, 0.0) == pytest.approx(most) or first * 2.0**64 < most
+
+
+# Leases
+
+
+def test_of_many_who_want_a_job_at_once_one_gets_it(database: Engine) -> None:
+    taken: list[JobRow] = []
+
+    def want(owner: str) -> None:
+        if row := take(database, "index", "", owner, 100.0, 30.0):
+            taken.append(row)
+
+    threads = [threading.Thread(target=want, args=(f"worker {n}",)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(taken) == 1
+    assert take(database, "index", "", "late", 129.9, 30.0) is None
+    assert take(database, "tick", "1", "late", 129.9, 30.0) is not None  # another job's is free
+
+
+def test_who_comes_after_a_lease_ran_out_has_the_last_word(database: Engine) -> None:
+    lost = take(database, "tick", "7", "lost", 100.0, 30.0)
+    second = take(database, "tick", "7", "second", 131.0, 30.0)
+    assert lost is not None
+    assert second is not None
+    end(database, lost, "lost", 132.0, Ended("stale"))
+    (row,) = all_jobs(database)
+    assert (row.owner, row.mark, row.outcome, state_of(row, 132.0)) == ("second", None, None, "running")
+    assert state_of(row, 162.0) == "lost"
+    end(database, second, "second", 133.0, Ended("fresh"))
+    (row,) = all_jobs(database)
+    assert (row.mark, row.outcome, row.succeeded_at, state_of(row, 200.0)) == ("fresh", "done", 133.0, "done")
+
+
+def test_a_lease_of_a_process_that_has_ended_here_holds_nobody_up(database: Engine) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    host = socket.gethostname()[:80]
+    assert take(database, "index", "", f"{host}:{process.pid}:1", 100.0, 30.0) is not None
+    assert take(database, "index", "", f"{host}:{os.getpid()}:2", 101.0, 30.0) is not None
+    assert take(database, "index", "", f"{host}:{os.getpid()}:3", 102.0, 30.0) is None
+    assert take(database, "watch", "", f"elsewhere:{process.pid}:1", 100.0, 30.0) is not None
+    assert take(database, "watch", "", f"{host}:{os.getpid()}:2", 101.0, 30.0) is None
+
+
+def test_failures_in_a_row_are_counted_and_waited_for_and_end_with_a_success(database: Engine) -> None:
+    now = 1_000.0
+    for count in (1, 2, 3):
+        row = take(database, "pin", "1/0", "me", now, 30.0)
+        assert row is not None
+        end(database, row, "me", now, Ended(failure=("StoreMissing", "x" * 5_000), wait=10.0))
+        (kept,) = all_jobs(database)
+        assert (kept.failures, kept.outcome, kept.error) == (count, "failed", "StoreMissing")
+        assert take(database, "pin", "1/0", "me", now + 9.9, 30.0) is None
+        now += 10.0
+    row = take(database, "pin", "1/0", "me", now, 30.0)
+    assert row is not None
+    end(database, row, "me", now, Ended(lasts=False))  # only set off: no success yet
+    assert [(kept.failures, kept.outcome) for kept in all_jobs(database)] == [(3, "begun")]
+    row = take(database, "pin", "1/0", "me", now, 30.0)
+    assert row is not None
+    end(database, row, "me", now, Ended())
+    (kept,) = all_jobs(database)
+    assert (kept.failures, kept.outcome, kept.error, kept.why) == (0, "done", None, None)
+
+
+# Running
+
+
+class Told:
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, dict[str, Any]]] = []
+
+    def __call__(self, event: str, fields: Any) -> None:
+        self.lines.append((event, dict(fields)))
+
+
+def raising(error: Exception) -> Callable[[JobRow], Ended]:
+    def work(row: JobRow) -> Ended:
+        raise error
+
+    return work
+
+
+def test_whatever_a_job_raises_is_told_and_kept_and_ends_there(database: Engine) -> None:
+    told, runner = Told(), Runner(database)
+    job = Job("tick", 30.0, Backoff(0.0, 0.0))
+    with told_to(told):
+        runner.run(job, "3", raising(ChainUnreachable("http://h", "Timeout")))
+        runner.run(job, "3", raising(RuntimeError("s3cret")))
+    assert [event for event, _ in told.lines] == ["job-failed", "job-failed"]
+    (_, known), (_, unforeseen) = told.lines
+    assert (known["job"], known["task"], known["error"], known["failures"]) == ("tick", 3, "ChainUnreachable", 1)
+    assert "trace" not in known
+    assert (unforeseen["error"], unforeseen["failures"]) == ("RuntimeError", 2)
+    assert unforeseen["trace"][-1].startswith("server/test_jobs_kept.py:")
+    (row,) = all_jobs(database)
+    assert (row.error, row.failures) == ("RuntimeError", 2)
+    assert "s3cret" not in repr(told.lines) + repr(row)
+    with told_to(told):
+        runner.run(job, "3", lambda row: Ended())
+    assert told.lines[-1][0] == "job-recovered"
+
+
+def test_a_database_that_is_away_is_waited_for_by_the_process_alone(tmp_path: Path) -> None:
+    away = connect("postgresql://u:s3cret@127.0.0.1:1/x")
+    told, runner, done = Told(), Runner(away), []
+    job = Job("index", 30.0, Backoff(0.4, 0.4))
+    with told_to(told):
+        for _ in range(5):
+            runner.run(job, "", lambda row: done.append(row) or Ended())  # type: ignore[func-returns-value]
+        assert [(event, fields["error"]) for event, fields in told.lines] == [("job-failed", "DatabaseUnreachable")]
+        time.sleep(0.4)
+        runner.run(job, "", lambda row: Ended())
+    assert [fields["failures"] for _, fields in told.lines] == [1, 2]
+    assert done == []
+    assert "s3cret" not in repr(told.lines)
+    away.dispose()
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "redis",
+        "redis://",
+        "amqp://u:s3cret@h",
+        "redis://h:s3cret/0",
+        "redis://h:0/0",
+        "redis://h/0?password=s3cret",
+    ],
+)
+def test_a_broker_that_is_none_is_not_repeated(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(BROKER_URL_VARIABLE, raising=False)
+    settings = WorkerSettings(
+        home=Path("h"), chain_url="http://c", deployment=Path("d"), artifacts=(Path("a"),), broker_url=url or "x://y"
+    )  # type: ignore[arg-type]
+    with pytest.raises(BrokerUrlInvalid) as caught:
+        _ = settings.broker
+    assert "s3cret" not in str(caught.value) + repr(settings)
+
+
+def test_the_environment_goes_before_the_file_and_without_either_jobs_stay_within(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv(BROKER_URL_VARIABLE, raising=False)
+    base = {"home": Path("h"), "chain_url": "http://c", "deployment": Path("d"), "artifacts": (Path("a"),)}
+    assert WorkerSettings(**base).broker == WITHIN_THE_PROCESS  # type: ignore[arg-type]
+    named = WorkerSettings(**base, broker_url="redis://:a@h:1/2")  # type: ignore[arg-type]
+    assert named.broker == "redis://:a@h:1/2"
+    monkeypatch.setenv(BROKER_URL_VARIABLE, "rediss://:b@h:1/2")
+    assert named.broker == "rediss://:b@h:1/2"
+
+
+def test_half_an_account_is_none(tmp_path: Path) -> None:
+    (tmp_path / "w.toml").write_text(
+        'home = "h"\nchain_url = "http://c"\ndeployment = "d"\nartifacts = "a"\nkeystore = "k"\n'
+    )
+    with pytest.raises(ConfigInvalid, match="give both, or neither"):
+        read_settings(tmp_path / "w.toml", WorkerSettings)
+
+
+# Moving tasks on
+
+
+def reader(chain: LocalChain) -> Ledger:
+    return Ledger(Connection(chain.node.url), chain.deployment)
+
+
+def nonce(ledger: Ledger) -> int:
+    return int(ledger.connection._web3.eth.get_transaction_count(ledger.connection.address))
+
+
+def test_who_is_overdue() -> None:
+    def task(phase: Phase, deadline: int) -> OpenTask:
+        return OpenTask(1, "0x", phase, deadline, 1_000)
+
+    assert not is_overdue(task(Phase.SCORING, 2_000), 2_010, 10)
+    assert is_overdue(task(Phase.SCORING, 2_000), 2_011, 10)
+    # Without a deadline it is the beacon that is waited for: from the phase's beginning.
+    assert not is_overdue(task(Phase.FORMING, 0), 1_070, 10)
+    assert is_overdue(task(Phase.DRAWING, 0), 1_071, 10)
+    assert not is_overdue(task(Phase.JOINING, 0), 10**9, 10)
+
+
+def test_many_who_move_a_task_on_at_once_do_so_once(local_chain: LocalChain) -> None:
+    aggregator = local_chain.funded()
+    task = local_chain.treasury.propose(task_params(aggregator.address, join_window=60))
+    movers = [local_chain.funded(0) for _ in range(3)]
+    assert all(move_on(mover, task) is None for mover in movers)  # it is not time
+    local_chain.pass_time(120)
+    receipts = []
+
+    def move(mover: Ledger) -> None:
+        receipts.append(move_on(mover, task))
+
+    threads = [threading.Thread(target=move, args=(mover,)) for mover in movers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert local_chain.treasury.state(task).phase is Phase.ENDED
+    assert sum(receipt is not None for receipt in receipts) == 1
+    assert len(receipts) == 3
+    before = sum(map(nonce, movers))
+    assert [move_on(mover, task) for mover in movers] == [None] * 3
+    assert sum(map(nonce, movers)) == before
+
+
+def test_a_task_whose_aggregator_is_gone_is_led_to_its_end(local_chain: LocalChain) -> None:
+    driver = TaskDriver(local_chain, terms={"rounds": 1}).to_committing()  # and here the aggregator stops
+    mover, phases = local_chain.funded(0), []
+    for _ in range(12):
+        state = local_chain.treasury.state(driver.task)
+        if state.phase is Phase.ENDED:
+            break
+        phases.append(state.phase)
+        if state.deadline:
+            driver.pass_deadline()
+        else:
+            driver.beacon()
+        assert move_on(mover, driver.task) is not None
+    assert local_chain.treasury.state(driver.task).phase is Phase.ENDED
+    assert Phase.FORMING in phases or Phase.COMMITTING in phases
+    driver.home()
+
+
+def test_a_judged_round_is_settled_by_whoever_comes(local_chain: LocalChain) -> None:
+    driver = TaskDriver(local_chain, terms={"rounds": 1}).to_committing().commit_all()
+    driver.publish()
+    mover = local_chain.funded(0)
+    driver.beacon()
+    assert move_on(mover, driver.task) is not None  # draws the seats
+    assert driver.phase is Phase.SCORING
+    driver.vote([[0]])
+    assert move_on(mover, driver.task) is not None
+    assert driver.phase is Phase.ENDED
+    assert driver.events("RoundSettled")
+    driver.home()
+
+
+# Copies
+
+
+@pytest.fixture
+def filed(local_chain: LocalChain, tmp_path: Path) -> FiledTask:
+    task = FiledTask(local_chain, tmp_path)
+    task.join()
+    (voter,) = local_chain.staked(Role.VOTER, 1)
+    voter.join_as_voter(task.task)
+    return task.to_drawing()
+
+
+def test_what_the_chain_names_is_copied_once_and_again_when_more_is_named(
+    filed: FiledTask, local_chain: LocalChain, database: Engine, tmp_path: Path
+) -> None:
+    mirror, places = tmp_path / "mirror", ["mirror"]
+    store = ArtifactStore([tmp_path / "artifacts", mirror])
+    assert store.has_writable_mirrors
+    Indexer(reader(local_chain), database, store).catch_up()
+    with reading(database) as connection:
+        assert filed.task in [one.number for one in open_tasks(connection)]
+        lacking = [place for place in unpinned(connection, places, 0.0) if place[0] == filed.task]
+        assert lacking == [(filed.task, 0)]
+        named, mark = artifacts(connection, filed.task, 0, places)
+    assert (len(named.files), len(named.blobs)) == (1, 1)
+    assert pin(store, named) == 2
+    assert ArtifactStore(mirror).get_file(named.files[0]) == store.get_file(named.files[0])
+    assert ArtifactStore(mirror).get_blobs(named.blobs) == store.get_blobs(named.blobs)
+    row = take(database, "pin", f"{filed.task}/0", "me", 1.0, 30.0)
+    assert row is not None
+    end(database, row, "me", 2.0, Ended(mark))
+    with reading(database) as connection:
+        assert (filed.task, 0) not in unpinned(connection, places, 3.0)
+        assert (filed.task, 0) in unpinned(connection, ["mirror", "another"], 3.0)
+
+
+def test_what_cannot_be_copied_keeps_nothing_else_from_it(
+    filed: FiledTask, local_chain: LocalChain, database: Engine, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    store = ArtifactStore([tmp_path / "artifacts", tmp_path / "file" / "below", tmp_path / "mirror"])
+    Indexer(reader(local_chain), database, store).catch_up()
+    with reading(database) as connection:
+        named, _ = artifacts(connection, filed.task, 0, [])
+    named.blobs.insert(0, bytes(31) + b"\1")  # nobody has stored it
+    named.files.insert(0, bytes(32))
+    (tmp_path / "mirror").mkdir()
+    with pytest.raises(ArtifactMissing):
+        pin(ArtifactStore([tmp_path / "artifacts", tmp_path / "mirror"]), named)
+    assert ArtifactStore(tmp_path / "mirror").get_file(named.files[1])
+    assert ArtifactStore(tmp_path / "mirror").get_blobs(named.blobs[1:])
+    del named.blobs[0], named.files[0]
+    with pytest.raises(StoreUnwritable):
+        pin(store, named)
+
+
+# Beside the index
+
+
+def test_jobs_are_no_part_of_what_is_compared_and_outlast_a_rebuilding(
+    local_chain: LocalChain, database: Engine, tmp_path: Path
+) -> None:
+    ledger = reader(local_chain)
+    row = take(database, "index", "", "me", 1.0, 30.0)
+    assert row is not None
+    end(database, row, "me", 2.0, Ended("kept"))
+    Indexer(ledger, database).catch_up()
+    rows = reindex(ledger, database, None, tmp_path, replace=False)
+    with writing(database) as connection:
+        connection.execute(delete(table_of(JobRow)))
+    assert reindex(ledger, database, None, tmp_path, replace=False) >= rows
+    row = take(database, "index", "", "me", 1.0, 30.0)
+    reindex(ledger, database, None, tmp_path, replace=True)
+    assert [kept.job for kept in all_jobs(database)] == ["index"]
+
+
+def test_admins_and_prometheus_hear_how_jobs_are_going(tmp_path: Path) -> None:
+    network, wallet = IndexedNetwork(tmp_path), Wallet()
+    now = time.time()
+    for job, subject, ended in (
+        ("index", "", Ended()),
+        ("tick", "4", Ended(failure=("ChainUnreachable", "no chain node"), wait=60.0)),
+        ("pin", "4/1", Ended("mark")),
+    ):
+        row = take(network.engine, job, subject, f"host:{os.getpid()}", now - 5, 30.0)
+        assert row is not None
+        end(network.engine, row, row.owner, now - 4, ended)
+    with TestClient(app_of(network, admins=[wallet.address])) as client:
+        headers = {"Authorization": f"Bearer {wallet.sign_in(client).json()['token']}"}
+        found = client.get("/v1/jobs", headers=headers).json()
+        assert [(one["job"], one["subject"], one["state"]) for one in found["items"]] == [
+            ("tick", "4", "failed"), ("index", "", "done"), ("pin", "4/1", "done"),
+        ]  # fmt: skip
+        assert found["items"][0]["next_try_at"] > now
+        assert (found["items"][0]["failures"], found["items"][0]["error"]) == (1, "ChainUnreachable")
+        failed = client.get("/v1/jobs", headers=headers, params={"state": "failed", "limit": 1}).json()
+        assert ([one["job"] for one in failed["items"]], failed["total"]) == (["tick"], 1)
+        text = client.get("/metrics").text
+    assert 'consilium_job_failures{job="tick"} 1.0' in text
+    assert 'consilium_job_failures{job="index"} 0.0' in text
+    assert 'consilium_job_seconds_since_success{job="tick"}' not in text
+    (seconds,) = [line for line in text.splitlines() if line.startswith('consilium_job_seconds_since_success{job="pin')]
+    assert 3 < float(seconds.split()[-1]) < 120

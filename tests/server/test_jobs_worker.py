@@ -1,0 +1,298 @@
+"""`consilium server worker` as processes, on Redis and PostgreSQL and with neither: nothing is lost, whatever dies."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chain_driver import LocalChain, task_params
+from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.connection import Connection
+from consilium_chain.ledger import Ledger
+from consilium_chain.localnode import child_environment, free_port
+from consilium_chain.proposal import task_params as params_of
+from consilium_chain.settings import read_settings
+from consilium_chain.task_spec import parse_task_spec
+from consilium_chain.views import Phase, Role
+from consilium_server.config import AggregatorSettings
+from consilium_server.database.engine import open_database, reading, writing
+from consilium_server.database.tables import Source
+from consilium_server.indexing.keeping import add, checkpoint
+from consilium_server.indexing.rebuilding import reindex
+from index_driver import Traffic, changeable_chain
+from postgres_driver import Postgres
+from redis_driver import PASSWORD, Redis, running_redis
+from voter_driver import TASK, FiledTask
+from worker_driver import Worker, until
+
+Around = dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Redis]:
+    with running_redis(tmp_path_factory.mktemp("broker") / "redis") as server:
+        yield server
+
+
+@pytest.fixture(params=["embedded", "redis and postgresql"])
+def around(request: pytest.FixtureRequest) -> Around:
+    """Settings of what stands around a worker."""
+    if request.param == "embedded":
+        return {}
+    redis: Redis = request.getfixturevalue("redis_server")
+    redis.client().flushall()
+    postgres: Postgres = request.getfixturevalue("postgres")
+    return {"broker_url": redis.url, "database_url": postgres.database()}
+
+
+@pytest.fixture(scope="module")
+def traffic() -> Iterator[Traffic]:
+    with changeable_chain() as chain:
+        yield Traffic(chain, seed=3).steps(60)
+
+
+@pytest.fixture(scope="module")
+def chain() -> Iterator[LocalChain]:
+    """Of which time passes as these tests want it to."""
+    with LocalChain() as chain:
+        yield chain
+
+
+def reader(chain: LocalChain) -> Ledger:
+    return Ledger(Connection(chain.node.url), chain.deployment)
+
+
+def url_of(worker: Worker, around: Around) -> str:
+    return around.get("database_url", f"sqlite:///{worker.home / 'index.sqlite'}")
+
+
+def same_as_anew(worker: Worker, chain: LocalChain, around: Around) -> int:
+    """How many rows there are; raises IndexDiffers where a fresh index has others."""
+    database = open_database(url_of(worker, around))
+    try:
+        return reindex(reader(chain), database, None, worker.folder, replace=False)
+    finally:
+        database.dispose()
+
+
+def indexed(worker: Worker, chain: LocalChain, around: Around) -> Callable[[], bool]:
+    """Whether a worker has the chain's latest events, by the database alone."""
+    latest = max(event.block for event in reader(chain).events())
+
+    def look() -> bool:
+        worker.home.mkdir(exist_ok=True)
+        database = open_database(url_of(worker, around))
+        try:
+            with reading(database) as connection:
+                found = checkpoint(connection)
+            return found is not None and found.number >= latest
+        finally:
+            database.dispose()
+
+    return look
+
+
+def test_a_worker_killed_at_any_moment_leaves_what_the_next_goes_on_from(
+    traffic: Traffic, around: Around, tmp_path: Path
+) -> None:
+    source = random.Random(len(around))
+    worker = Worker(traffic.chain, tmp_path, **around)
+    with worker:
+        for _ in range(2):
+            told = len(worker.told("indexed"))
+            until(lambda told=told: len(worker.told("indexed")) > told + source.randrange(5))  # type: ignore[misc]
+            traffic.steps(source.randint(1, 5))
+            time.sleep(source.uniform(0, 0.4))
+            worker.end(signal.SIGKILL)
+            traffic.reorganise(source.randint(1, 20))
+            traffic.steps(3)
+            worker.start()
+        until(indexed(worker, traffic.chain, around))
+        assert worker.end() == 0
+        assert worker.told("stopped")
+    assert same_as_anew(worker, traffic.chain, around) > 150
+    assert PASSWORD not in worker.said
+
+
+def test_two_workers_go_on_by_themselves_whatever_becomes_of_redis(
+    traffic: Traffic, redis_server: Redis, postgres: Postgres, tmp_path: Path
+) -> None:
+    around = {"broker_url": redis_server.url, "database_url": postgres.database()}
+    with Worker(traffic.chain, tmp_path / "a", **around) as first, Worker(traffic.chain, tmp_path / "b", **around):
+        until(indexed(first, traffic.chain, around))
+        for upset in (
+            lambda: redis_server.restart(empty=False),
+            lambda: redis_server.restart(empty=True),
+            lambda: redis_server.client().flushall(),
+        ):
+            upset()
+            traffic.steps(5).touch()
+            until(indexed(first, traffic.chain, around))
+        first.end(signal.SIGKILL)
+        traffic.steps(5).touch()
+        until(indexed(first, traffic.chain, around))  # by the other one
+        said = first.said
+    assert same_as_anew(first, traffic.chain, around) > 150
+    assert "Connection to broker lost" in said
+    assert PASSWORD not in said + (tmp_path / "b" / "said").read_text()
+
+
+def nonce(ledger: Ledger) -> int:
+    return int(ledger.connection._web3.eth.get_transaction_count(ledger.connection.address))
+
+
+def test_a_task_that_nobody_moves_on_is_moved_on_once_by_two_workers(
+    chain: LocalChain, around: Around, tmp_path: Path
+) -> None:
+    account, stranger = chain.funded(0), chain.funded()
+    task = chain.treasury.propose(task_params(stranger.address, join_window=60))
+    before = nonce(account)
+    workers = [Worker(chain, tmp_path / name, account, **around) for name in ("a", "b")]
+    with workers[0], workers[1]:
+        for worker in workers:
+            until(indexed(worker, chain, around))
+        time.sleep(1.5)
+        assert (nonce(account), chain.treasury.state(task).phase) == (before, Phase.JOINING)
+        chain.pass_time(120)
+        until(lambda: chain.treasury.state(task).phase is Phase.ENDED)
+        time.sleep(2)
+        spent = nonce(account) - before
+        assert sum(len(worker.told("moved-on")) for worker in workers) == 1
+    # Workers that share a database share its leases; of two that share nothing both may pay.
+    assert spent == 1 or (not around and spent == 2)
+    told = [line for worker in workers for line in worker.told("moved-on")]
+    assert (told[0]["job"], told[0]["task"], told[0]["step"]) == ("tick", task, "tick")
+
+
+def test_copies_reach_a_mirror_once_it_can_be_written_to_and_what_fails_is_seen(
+    chain: LocalChain, around: Around, tmp_path: Path
+) -> None:
+    task = FiledTask(chain, tmp_path)
+    task.join()
+    chain.staked(Role.VOTER, 1)[0].join_as_voter(task.task)
+    task.to_drawing()
+    down = tmp_path / "down"
+    down.write_text("no folder")
+    store, mirror = str(tmp_path / "artifacts"), down / "mirror"
+    own = f"{task.task}/0"
+    with Worker(chain, tmp_path / "worker", **around, artifacts=[store, str(mirror)]) as worker:
+        until(lambda: any(line.get("task") == task.task for line in worker.told("job-failed")))
+        seen = worker.jobs()["pin", own]
+        assert (seen["state"] in ("failed", "running"), seen["error"]) == (True, "StoreUnwritable")
+        assert seen["failures"] >= 1
+        down.unlink()
+        until(lambda: any(line.get("task") == task.task for line in worker.told("pinned")))
+        until(lambda: worker.jobs()["pin", own]["state"] == "done")
+        seen = worker.jobs()["pin", own]
+        assert (seen["failures"], seen["error"]) == (0, None)
+    checked = subprocess.run(
+        [sys.executable, "-m", "consilium_cli.main", "artifacts", "check", str(mirror)],
+        env=child_environment(), capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (checked.returncode, checked.stdout.split(" ")[0] >= "2") == (0, True), checked
+    assert ArtifactStore(mirror).get_file(task.params.spec_hash) == TASK.encode()
+    task.pass_deadline()
+
+
+# Conducting
+
+
+def conducted(chain: LocalChain, folder: Path, account: Ledger, name: str) -> int:
+    """A task of this aggregator's that nobody else joins."""
+    text = TASK.replace("who will fall ill", name)
+    store, spec = ArtifactStore(folder / "artifacts"), parse_task_spec(text.encode())
+    terms = asdict(params_of(spec, store.put_file(text.encode()), account.address))
+    return chain.treasury.propose(task_params(**terms | {"aggregator": account.address}))
+
+
+def pid_in(folder: Path) -> int | None:
+    try:
+        return int((folder / "pid").read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def members_of(group: int) -> list[int]:
+    """Processes of a group that live."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, own = stat.read_text().rpartition(")")[2].split()[:3]
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(own) == group and state != "Z":
+            found.append(int(stat.parent.name))
+    return found
+
+
+def test_each_task_of_the_account_has_its_aggregator_whoever_is_killed(
+    chain: LocalChain, around: Around, tmp_path: Path
+) -> None:
+    account, port = chain.funded(), free_port()
+    tasks = [conducted(chain, tmp_path, account, f"task {n} {len(around)}") for n in range(2)]
+    settings: dict[str, Any] = {"artifacts": [str(tmp_path / "artifacts")], "first_superlink_port": port}
+    with Worker(chain, tmp_path / "worker", account, **around, **settings) as worker:
+        folders = [worker.home / "tasks" / chain.treasury.place(task) for task in tasks]
+        until(lambda: all(chain.treasury.state(task).aggregator_joined for task in tasks))
+        found = [read_settings(folder / "node.toml", AggregatorSettings) for folder in folders]
+        assert {one.superlink_port for one in found} == {port, port + 1}
+        assert [one.task for one in found] == tasks
+        first, second = (pid_in(folder) for folder in folders)
+        assert first is not None
+        assert second is not None
+        assert len(members_of(first)) >= 2  # and its SuperLink
+
+        # An aggregator is killed: its SuperLink goes, too, and another starts on the same port.
+        os.kill(first, signal.SIGKILL)
+        again = until(lambda: (pid := pid_in(folders[0])) != first and pid)
+        assert members_of(first) == []
+        assert read_settings(folders[0] / "node.toml", AggregatorSettings) == found[0]
+        failed = [line for line in worker.told("job-failed") if line["job"] == "conduct"]
+        assert [(line["task"], line["error"]) for line in failed] == [(tasks[0], "AggregatorEnded")]
+        until(lambda: b'"event": "joined"' in (folders[0] / "journal").read_bytes().split(b"started-by-worker")[-1])
+
+        # A worker is killed: aggregators live, and the next worker starts none.
+        worker.end(signal.SIGKILL)
+        started = len(worker.told("aggregator-started"))
+        worker.start()
+        until(lambda: len(worker.told("working")) == 2)
+        until(lambda: worker.jobs()["conduct", str(tasks[1])]["begun_at"] > worker.told("working")[1]["at"])
+        assert [pid_in(folder) for folder in folders] == [again, second]
+        assert len(worker.told("aggregator-started")) == started == 3
+
+        # It is told to stop: nothing is left.
+        assert worker.end() == 0
+        assert [members_of(pid) for pid in (again, second)] == [[], []]
+        assert len(worker.told("aggregator-ended")) == 2
+        assert not any(line.get("trace") for line in worker.told("job-failed"))
+
+
+def test_the_password_of_a_broker_that_refuses_it_is_in_no_output(
+    traffic: Traffic, redis_server: Redis, tmp_path: Path
+) -> None:
+    wrong = redis_server.url.replace(PASSWORD, "wr0ng-p%40ss")
+    with Worker(traffic.chain, tmp_path, broker_url=wrong) as worker:
+        until(lambda: worker.told("log"))
+        time.sleep(1)
+        worker.end(signal.SIGKILL)
+        assert "wr0ng" not in worker.said
+        assert "p@ss" not in worker.said
+
+
+def test_a_database_of_other_contracts_is_refused_at_the_start(traffic: Traffic, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'index.sqlite'}"
+    database = open_database(url)
+    with writing(database) as connection:
+        add(connection, [Source(1, "0x" + 40 * "0")])
+    database.dispose()
+    with Worker(traffic.chain, tmp_path / "worker", database_url=url) as worker:
+        until(lambda: "error (SourceMismatch)" in worker.said)

@@ -1,0 +1,105 @@
+"""`consilium server worker` as a process, as tests start, kill and read it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import tomli_w
+from chain_driver import LocalChain
+from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
+from consilium_chain.ledger import Ledger
+from consilium_chain.localnode import child_environment
+
+Found = TypeVar("Found")
+PATIENCE = 150.0  # seconds for a process to start and do something, on a busy machine
+# Ranges so short that a kill falls between, before and within transactions.
+COMMAND = """
+from consilium_server.indexing import indexer
+indexer.FIRST_SPAN = indexer.LONGEST_SPAN = 3
+from consilium_cli.main import main
+main()
+"""
+
+
+def until(look: Callable[[], Found], patience: float = PATIENCE) -> Found:
+    """What it says once that is something."""
+    end = time.monotonic() + patience
+    while not (found := look()):
+        assert time.monotonic() < end, f"{look} said nothing in {patience} s"
+        time.sleep(0.1)
+    return found
+
+
+class Worker:
+    """Its settings are in `folder`, and what its processes said. `account`: whose key it gets."""
+
+    def __init__(self, chain: LocalChain, folder: Path, account: Ledger | None = None, **settings: Any) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder, self.home = folder, folder / "home"
+        self._process: subprocess.Popen[bytes] | None = None
+        chain.deployment.write(folder / "deployment.json")
+        own: dict[str, Any] = {
+            "home": str(self.home),
+            "chain_url": chain.node.url,
+            "deployment": str(folder / "deployment.json"),
+            "artifacts": [str(folder / "artifacts")],
+            "index_seconds": 0.3,
+            "watch_seconds": 0.5,
+            "precedence_seconds": 5.0,
+        }
+        if account is not None:
+            write_private_file(folder / "password", "secret\n")
+            write_keystore(folder / "key.json", account.connection.signer, "secret", LIGHT_SCRYPT_N)
+            own |= {"keystore": str(folder / "key.json"), "password_file": str(folder / "password")}
+        self.config = folder / "worker.toml"
+        self.config.write_text(tomli_w.dumps(own | settings))
+
+    def start(self) -> Worker:
+        arguments = ["-c", COMMAND, "server", "worker", "--config", str(self.config)]
+        with (self.folder / "said").open("ab") as said:
+            self._process = subprocess.Popen(
+                [sys.executable, *arguments], stdout=said, stderr=said, env=child_environment()
+            )
+        return self
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        assert self._process is not None
+        os.kill(self._process.pid, number)
+        return self._process.wait(60)
+
+    def __enter__(self) -> Worker:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing stays, whatever the test left behind."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        for file in self.home.glob("tasks/*/pid"):
+            try:
+                os.killpg(int(file.read_text()), signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+
+    @property
+    def said(self) -> str:
+        return (self.folder / "said").read_text()
+
+    def told(self, event: str) -> list[dict[str, Any]]:
+        lines = [json.loads(line) for line in self.said.splitlines() if line.startswith("{")]
+        return [line for line in lines if line["event"] == event]
+
+    def jobs(self) -> dict[tuple[str, str], dict[str, Any]]:
+        """As the command says it."""
+        command = [sys.executable, "-m", "consilium_cli.main", "server", "jobs", "--all", "--config", str(self.config)]
+        ran = subprocess.run(command, env=child_environment(), capture_output=True, text=True, check=True, timeout=60)
+        rows = [json.loads(line) for line in ran.stdout.splitlines()]
+        return {(row["job"], row["subject"]): row for row in rows}
