@@ -45,12 +45,23 @@ class Up:
             )  # fmt: skip
         self.told: list[Fields] = []
         self._lines: queue.Queue[str] = queue.Queue()
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
 
     def _listen(self) -> None:
         assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self._lines.put(line)
+        with self.process.stdout as lines:
+            for line in lines:
+                self._lines.put(line)
+
+    def close(self) -> None:
+        """Whatever still runs."""
+        if self.process.poll() is None:
+            for process in self.family():
+                process.kill()
+            self.process.kill()
+            self.process.wait()
+        self._listener.join(10)
 
     def wait_for(self, event: str, seconds: float = 150, **fields: object) -> Fields:
         """The first such line from here on."""
@@ -103,11 +114,7 @@ def up(folder: Path, *arguments: str, **variables: str) -> Iterator[Up]:
         _, alive = psutil.wait_procs(family, timeout=15)
         assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
     finally:
-        if running.process.poll() is None:
-            for process in running.family():
-                process.kill()
-            running.process.kill()
-            running.process.wait()
+        running.close()
 
 
 def consilium(up: Up, *arguments: str) -> str:
@@ -123,9 +130,8 @@ def test_network_stays_plays_what_is_proposed_and_replaces_a_lost_worker(tmp_pat
     with up(tmp_path) as running:
         where = running.wait_for("up")
         assert where["task"] == 1
-        assert running.get("/ready")["ready"] is True
         running.wait_for("task-ended", task=1)
-        assert running.get_until("/v1/tasks/1", phase="ended")["rounds"][-1]["outcome"] == "settled"
+        assert running.get_until("/v1/tasks/1/rounds/1", outcome="settled")["accepted"]
         artifacts = ["--artifacts", where["artifacts"]]
         assert "holds" in consilium(running, "verify", "1", *artifacts)
 
@@ -139,16 +145,16 @@ def test_network_stays_plays_what_is_proposed_and_replaces_a_lost_worker(tmp_pat
         assert "task 2 is proposed" in proposed
         running.wait_for("joining", task=2)
         running.wait_for("task-ended", task=2)
-        assert running.get_until("/v1/tasks/2", phase="ended")["rounds"][-1]["outcome"] == "settled"
+        assert running.get_until("/v1/tasks/2/rounds/1", outcome="settled")["accepted"]
 
 
 def test_network_on_redis_and_postgresql_has_no_other_database(tmp_path: Path) -> None:
-    with running_postgres() as postgres, running_redis(tmp_path) as redis:
+    with running_postgres() as postgres, running_redis(tmp_path / "redis") as redis:
         given = {"CONSILIUM_DATABASE_URL": postgres.database(), "CONSILIUM_BROKER_URL": redis.url}
         with up(tmp_path, **given) as running:
             running.wait_for("up")
             running.wait_for("task-ended", task=1)
-            assert running.get_until("/v1/tasks/1", phase="ended")["rounds"][-1]["outcome"] == "settled"
+            assert running.get_until("/v1/tasks/1/rounds/1", outcome="settled")["accepted"]
             assert list(running.home.rglob("*.sqlite")) == list(running.home.rglob("superlink.sqlite"))
 
 

@@ -62,7 +62,7 @@ def run_up(options: UpOptions) -> None:
     data = deal(
         DemoOptions(data=options.data, data_dir=options.data_dir, hospitals=options.hospitals, voters=options.voters)
     )
-    limits = windows(options.hospitals + options.voters)
+    limits = windows(2 * (options.hospitals + options.voters))  # whoever tries things may keep the machine busy
     task = task_toml(data, TaskSettings(options.rounds, windows=limits))
     prepare(options.home)
     with ExitStack() as stack:

@@ -13,7 +13,6 @@ from consilium_chain.settings import read_settings
 from consilium_chain.task_spec import TaskSpec, parse_task_spec
 from consilium_chain.views import Phase
 from consilium_server.config import AggregatorSettings
-from consilium_server.jobs.conducting import task_folder
 
 from consilium_cli.demo.capacity import PARTY_MIB
 from consilium_cli.demo.homes import approve
@@ -54,7 +53,7 @@ class Tending:
         if why := self._unfit(spec):
             emit("not-joined", task=task, why=why)
             return True
-        folder = task_folder(self._network.server / "worker", ledger, task)
+        folder = self._network.server / "worker" / "tasks" / ledger.place(task)  # as the worker's jobs make it
         settings, authority = folder / "node.toml", folder / "tls" / "ca.crt"
         if not (settings.exists() and authority.exists()):
             return False  # its aggregator is still starting
@@ -79,7 +78,7 @@ class Tending:
         if available < needed and task not in self._told:
             self._told.add(task)
             emit("no-memory", task=task, needed_mib=needed, available_mib=available)
-        return available >= needed
+        return bool(available >= needed)
 
     def _join(self, task: int, spec_hash: bytes, port: int, authority: Path) -> None:
         for name, home in self._network.hospitals.items():
