@@ -22,6 +22,7 @@ class Request(BaseHTTPRequestHandler):
         name = self.path.rpartition("/")[2]
         with mirror.lock:
             mirror.asked[name] += 1
+            mirror.paths.append(self.path)
         if mirror.stop_after is not None and sum(mirror.asked.values()) > mirror.stop_after:
             self.give(503, b"")
             return
@@ -48,6 +49,7 @@ class FileServer:
     def __init__(self, folder: Path) -> None:
         self.folder, self.lock = folder, threading.Lock()
         self.asked: Counter[str] = Counter()
+        self.paths: list[str] = []
         self.behaviour: Behaviour = self.serve
         self.stop_after: int | None = None
         self.over = threading.Event()

@@ -87,7 +87,7 @@ class ArtifactStore:
     """
 
     def __init__(self, places: Path | Sequence[Place], cache: Path | None = None) -> None:
-        """Raises MirrorUnsupported."""
+        """Raises MirrorUnsupported, ConfigInvalid."""
         named = [places] if isinstance(places, Path) else places
         self._places = [open_place(place) for place in named]
         first = self._places[0]

@@ -28,8 +28,10 @@ TIMEOUT = 20.0  # seconds for an artifact, from connecting to its last byte
 AT_ONCE = 16  # artifacts asked of a mirror side by side, checked together, and kept before the next are asked for
 MOST_PLACES = 16
 _HTTP = ("http", "https")
-_PACKAGES = {"s3": "s3fs", "ipfs": "ipfsspec"}  # that bring a protocol to fsspec
-_PROTOCOLS = (*_HTTP, *_PACKAGES, "memory")
+_PACKAGES = {"s3": "s3fs"}  # that bring a protocol to fsspec
+_PROTOCOLS = (*_HTTP, *_PACKAGES, "ipfs", "memory")
+GATEWAY_VARIABLE = "IPFS_GATEWAY"
+GATEWAY = "http://127.0.0.1:8080"  # of Kubo, as it comes
 _READABLE = 0o644  # by whoever serves the folder: what is in it is public
 _NOT_THERE = (404, 410)
 
@@ -166,15 +168,31 @@ class Folder:
             raise StoreUnwritable(self.shown, error.strerror or type(error).__name__) from error
 
 
+def _by_gateway(url: MirrorUrl) -> MirrorUrl:
+    """An ipfs:// URL as its gateway has it. What comes is checked against its name, so the gateway needs no trust.
+
+    Raises ConfigInvalid.
+    """
+    given = os.environ.get(GATEWAY_VARIABLE) or GATEWAY
+    try:
+        gateway = parse_place(given)
+    except ValueError as error:
+        raise ConfigInvalid(f"{GATEWAY_VARIABLE}: {error}") from None
+    if isinstance(gateway, Path) or not gateway.startswith(_HTTP):
+        raise ConfigInvalid(f"{GATEWAY_VARIABLE} is not the http(s):// URL of an IPFS gateway, as {GATEWAY}")
+    return MirrorUrl(f"{gateway}/ipfs/{url.partition('://')[2]}")
+
+
 class Mirror:
     """What a URL names. Reads of several artifacts go side by side, in the event loop that fsspec has for all."""
 
     at_once: int | None = AT_ONCE
 
     def __init__(self, url: MirrorUrl) -> None:
-        """Raises MirrorUnsupported."""
-        self._url, self.shown = url, without_secrets(url)
-        scheme = url.partition("://")[0]
+        """Raises MirrorUnsupported, ConfigInvalid."""
+        self.shown = without_secrets(url)
+        self._url = _by_gateway(url) if url.startswith("ipfs://") else url
+        scheme = self._url.partition("://")[0]
         self._over_http = scheme in _HTTP
         self.is_writable = scheme in ("s3", "memory")
         options: dict[str, Any] = {} if scheme == "memory" else {"skip_instance_cache": True}
@@ -251,5 +269,5 @@ class Mirror:
 
 
 def open_place(place: Place) -> Folder | Mirror:
-    """Raises MirrorUnsupported."""
+    """Raises MirrorUnsupported, ConfigInvalid."""
     return Folder(place) if isinstance(place, Path) else Mirror(place)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 import resource
 import stat
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
@@ -447,12 +447,38 @@ def test_a_key_in_a_path_is_never_shown(tmp_path: Path, mirrors: tuple[FileServe
     assert SECRET not in f"{said} {told}"
 
 
-@pytest.mark.parametrize(("protocol", "package"), [("s3", "s3fs"), ("ipfs", "ipfsspec")])
-def test_a_protocol_without_its_package_says_what_to_install(protocol: str, package: str) -> None:
-    if find_spec(package) is not None:
-        pytest.skip(f"{package} is installed")
-    with pytest.raises(MirrorUnsupported, match=f"pip install {package}"):
-        ArtifactStore([Path("own"), MirrorUrl(f"{protocol}://bucket/a")])
+def test_a_protocol_without_its_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "s3fs", None)  # as where it is not installed
+    with pytest.raises(MirrorUnsupported, match="pip install s3fs"):
+        ArtifactStore([Path("own"), MirrorUrl("s3://bucket/a")])
+
+
+CID = "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi"
+
+
+def test_ipfs_is_read_by_a_gateway_that_is_believed_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "pinned" / "ipfs" / CID
+    digest = ArtifactStore(folder).put_file(FILES[0])
+    other = ArtifactStore(folder).put_file(FILES[1])
+    (folder / f"file-{other.hex()}").write_bytes(b"evil")
+    with FileServer(folder) as gateway:
+        monkeypatch.setenv("IPFS_GATEWAY", gateway.url)
+        store = ArtifactStore(parse_places([tmp_path / "own", f"ipfs://{CID}"]))
+        (tmp_path / "own").mkdir()
+        assert store.get_file(digest) == FILES[0]
+        assert gateway.paths == [f"/artifacts/ipfs/{CID}/file-{digest.hex()}"]
+        with pytest.raises(ArtifactCorrupt, match="ipfs://"):
+            store.get_file(other)
+        with pytest.raises(ArtifactMissing):
+            store.get_file(bytes(32))
+
+
+@pytest.mark.parametrize("gateway", ["/srv/ipfs", "s3://bucket", f"https://me:{SECRET}@gateway.example", "gateway"])
+def test_an_ipfs_gateway_is_an_http_url(gateway: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IPFS_GATEWAY", gateway)
+    with pytest.raises(ConfigInvalid, match="IPFS_GATEWAY") as refused:
+        ArtifactStore([MirrorUrl(f"ipfs://{CID}")])
+    assert SECRET not in str(refused.value)
 
 
 class Bucket(AsyncFileSystem):  # type: ignore[misc]

@@ -591,7 +591,7 @@ AREAS: dict[str, list[Case]] = {
     ],
     "Tasks": [
         Case("the artifact store is not there", store(lambda file: shutil.rmtree(file.parent))),
-        Case("it is at a URL whose package is missing", lambda w: elsewhere(w, "ipfs://bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi")),
+        Case("it is at a URL that nothing here reads", lambda w: elsewhere(w, "ftp://mirror.example")),
         Case("nobody answers at its URL", lambda w: elsewhere(w, f"http://127.0.0.1:{free_port()}/key")),
         Case("its URL has a password", lambda w: elsewhere(w, "https://me:secret@mirror.example")),
         Case("there is no task of the number", lambda w: w.hospital("show", 999_999)),
