@@ -101,13 +101,14 @@ def indexed(worker: Worker, chain: LocalChain, around: Around) -> Callable[[], b
     return look
 
 
+@pytest.mark.parametrize("kills", [2, pytest.param(15, marks=pytest.mark.deep)])
 def test_a_worker_killed_at_any_moment_leaves_what_the_next_goes_on_from(
-    traffic: Traffic, around: Around, tmp_path: Path
+    traffic: Traffic, around: Around, tmp_path: Path, kills: int
 ) -> None:
-    source = random.Random(len(around))
+    source = random.Random(len(around) + kills)
     worker = Worker(traffic.chain, tmp_path, **around)
     with worker:
-        for _ in range(2):
+        for _ in range(kills):
             told = len(worker.told("indexed"))
             until(lambda told=told: len(worker.told("indexed")) > told + source.randrange(5))  # type: ignore[misc]
             traffic.steps(source.randint(1, 5))
