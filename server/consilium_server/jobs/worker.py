@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from celery import Celery, signals
+from celery import Celery
 from celery.beat import Service
 from celery.worker import state as celery_state
 from consilium_chain.connection import RECEIPT_TIMEOUT
@@ -230,7 +230,7 @@ class Beat(threading.Thread):
         while not self._stopped.is_set():
             try:
                 self._service.start()
-            except Exception as error:  # such as a broker that refuses the password
+            except Exception as error:  # for a broker that is away it waits by itself
                 emit("beat-failed", error=type(error).__name__)
                 self._stopped.wait(BEAT_PAUSE)
                 self._service = self._made()
@@ -282,7 +282,6 @@ def work(settings: WorkerSettings) -> None:
 
 
 def _log_to_journal(broker: str) -> None:
-    signals.setup_logging.connect(lambda **_: None, weak=False)  # it would set up its own
     root = logging.getLogger()
     root.handlers = [JournalHandler(broker)]
     root.setLevel(logging.WARNING)
