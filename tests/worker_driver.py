@@ -21,12 +21,11 @@ from consilium_chain.localnode import child_environment
 Found = TypeVar("Found")
 PATIENCE = 150.0  # seconds for a process to start and do something, on a busy machine
 # Ranges so short that a kill falls between, before and within transactions.
-COMMAND = """
+SHORT_RANGES = """
 from consilium_server.indexing import indexer
 indexer.FIRST_SPAN = indexer.LONGEST_SPAN = 3
-from consilium_cli.main import main
-main()
 """
+COMMAND = "from consilium_cli.main import main; main()"
 
 
 def until(look: Callable[[], Found], patience: float = PATIENCE) -> Found:
@@ -39,11 +38,15 @@ def until(look: Callable[[], Found], patience: float = PATIENCE) -> Found:
 
 
 class Worker:
-    """Its settings are in `folder`, and what its processes said. `account`: whose key it gets."""
+    """Its settings are in `folder`, and what its processes said. `account`: whose key it gets. `before`: code that its
+    processes run first.
+    """
 
-    def __init__(self, chain: LocalChain, folder: Path, account: Ledger | None = None, **settings: Any) -> None:
+    def __init__(
+        self, chain: LocalChain, folder: Path, account: Ledger | None = None, before: str = "", **settings: Any
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.folder, self.home = folder, folder / "home"
+        self.folder, self.home, self._before = folder, folder / "home", before
         self._process: subprocess.Popen[bytes] | None = None
         chain.deployment.write(folder / "deployment.json")
         own: dict[str, Any] = {
@@ -63,7 +66,7 @@ class Worker:
         self.config.write_text(tomli_w.dumps(own | settings))
 
     def start(self) -> Worker:
-        arguments = ["-c", COMMAND, "server", "worker", "--config", str(self.config)]
+        arguments = ["-c", self._before + COMMAND, "server", "worker", "--config", str(self.config)]
         with (self.folder / "said").open("ab") as said:
             self._process = subprocess.Popen(
                 [sys.executable, *arguments], stdout=said, stderr=said, env=child_environment()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tomli_w
 from api_wallet import Wallet
 from chain_driver import LocalChain, TaskDriver, task_params
 from consilium_chain.artifacts import ArtifactStore
@@ -27,8 +29,9 @@ from consilium_chain.journal import told_to
 from consilium_chain.ledger import Ledger
 from consilium_chain.settings import read_settings
 from consilium_chain.views import Phase, Role
+from consilium_cli.main import app
 from consilium_server.config import BROKER_URL_VARIABLE, WITHIN_THE_PROCESS, WorkerSettings
-from consilium_server.database.engine import connect, reading, writing
+from consilium_server.database.engine import connect, open_database, reading, writing
 from consilium_server.database.tables import JobRow
 from consilium_server.errors import BrokerUrlInvalid
 from consilium_server.indexing.indexer import Indexer
@@ -45,6 +48,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from indexed_network import IndexedNetwork, app_of
 from sqlalchemy import Engine, delete
+from typer.testing import CliRunner
 from voter_driver import FiledTask
 
 PLAIN = Job("watch", 30.0, Backoff(0.0, 0.0))
@@ -412,3 +416,34 @@ def test_admins_and_prometheus_hear_how_jobs_are_going(tmp_path: Path) -> None:
     assert 'consilium_job_seconds_since_success{job="tick"}' not in text
     (seconds,) = [line for line in text.splitlines() if line.startswith('consilium_job_seconds_since_success{job="pin')]
     assert 3 < float(seconds.split()[-1]) < 120
+
+
+def test_the_command_shows_a_table_to_who_looks_and_lines_else(database_url: str, tmp_path: Path) -> None:
+    config = tmp_path / "worker.toml"
+    paths = {"home": str(tmp_path), "deployment": "none", "artifacts": "none", "chain_url": "http://127.0.0.1:1"}
+    config.write_text(tomli_w.dumps(paths | {"database_url": database_url}))
+
+    def said(*more: str, **environment: str) -> str:
+        arguments = ["server", "jobs", "--config", str(config), *more]
+        result = CliRunner().invoke(app, arguments, env=environment, catch_exceptions=False)
+        assert result.exit_code == 0
+        return result.output
+
+    on_screen = {"FORCE_COLOR": "1", "COLUMNS": "200"}
+    assert "no job has been begun" in said(**on_screen)
+    database = open_database(database_url)
+    for job, subject, ended in (
+        ("watch", "", Ended(failure=("ChainUnreachable", "no [chain] node"), wait=3_600.0)),
+        ("pin", "4/1", Ended("mark")),
+    ):
+        row = take(database, job, subject, "me", time.time(), 30.0)
+        assert row is not None
+        end(database, row, "me", time.time(), ended)
+    database.dispose()
+    assert [json.loads(line)["job"] for line in said().splitlines()] == ["watch"]
+    assert [json.loads(line)["job"] for line in said("--all").splitlines()] == ["watch", "pin"]
+    shown = said(**on_screen)
+    assert "failed" in shown
+    assert "ChainUnreachable: no [chain] node" in shown
+    assert "of 1 rounds all artifacts were copied" in shown
+    assert "done" in said("--all", **on_screen)

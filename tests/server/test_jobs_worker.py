@@ -25,14 +25,15 @@ from consilium_chain.task_spec import parse_task_spec
 from consilium_chain.views import Phase, Role
 from consilium_server.config import AggregatorSettings
 from consilium_server.database.engine import open_database, reading, writing
-from consilium_server.database.tables import Source
+from consilium_server.database.tables import JobRow, Source
 from consilium_server.indexing.keeping import add, checkpoint
 from consilium_server.indexing.rebuilding import reindex
+from consilium_server.jobs.keeping import all_jobs
 from index_driver import Traffic, changeable_chain
 from postgres_driver import Postgres
 from redis_driver import PASSWORD, Redis, running_redis
 from voter_driver import TASK, FiledTask
-from worker_driver import Worker, until
+from worker_driver import SHORT_RANGES, Worker, until
 
 Around = dict[str, str]
 
@@ -101,13 +102,14 @@ def indexed(worker: Worker, chain: LocalChain, around: Around) -> Callable[[], b
     return look
 
 
+@pytest.mark.parametrize("kills", [2, pytest.param(15, marks=pytest.mark.deep)])
 def test_a_worker_killed_at_any_moment_leaves_what_the_next_goes_on_from(
-    traffic: Traffic, around: Around, tmp_path: Path
+    traffic: Traffic, around: Around, tmp_path: Path, kills: int
 ) -> None:
-    source = random.Random(len(around))
-    worker = Worker(traffic.chain, tmp_path, **around)
+    source = random.Random(len(around) + kills)
+    worker = Worker(traffic.chain, tmp_path, before=SHORT_RANGES, **around)
     with worker:
-        for _ in range(2):
+        for _ in range(kills):
             told = len(worker.told("indexed"))
             until(lambda told=told: len(worker.told("indexed")) > told + source.randrange(5))  # type: ignore[misc]
             traffic.steps(source.randint(1, 5))
@@ -144,6 +146,14 @@ def test_two_workers_go_on_by_themselves_whatever_becomes_of_redis(
     assert same_as_anew(first, traffic.chain, around) > 150
     assert "Connection to broker lost" in said
     assert PASSWORD not in said + (tmp_path / "b" / "said").read_text()
+
+
+def row_of(worker: Worker, around: Around, job: str, subject: str) -> JobRow:
+    database = open_database(url_of(worker, around))
+    try:
+        return next(row for row in all_jobs(database) if (row.job, row.subject) == (job, subject))
+    finally:
+        database.dispose()
 
 
 def nonce(ledger: Ledger) -> int:
@@ -186,14 +196,13 @@ def test_copies_reach_a_mirror_once_it_can_be_written_to_and_what_fails_is_seen(
     own = f"{task.task}/0"
     with Worker(chain, tmp_path / "worker", **around, artifacts=[store, str(mirror)]) as worker:
         until(lambda: any(line.get("task") == task.task for line in worker.told("job-failed")))
-        seen = worker.jobs()["pin", own]
-        assert (seen["state"] in ("failed", "running"), seen["error"]) == (True, "StoreUnwritable")
-        assert seen["failures"] >= 1
+        failed = row_of(worker, around, "pin", own)
+        assert (failed.error, failed.failures >= 1) == ("StoreUnwritable", True)
         down.unlink()
-        until(lambda: any(line.get("task") == task.task for line in worker.told("pinned")))
-        until(lambda: worker.jobs()["pin", own]["state"] == "done")
+        until(lambda: row_of(worker, around, "pin", own).outcome == "done")
+        assert [line["artifacts"] for line in worker.told("pinned") if line["task"] == task.task] == [2]
         seen = worker.jobs()["pin", own]
-        assert (seen["failures"], seen["error"]) == (0, None)
+        assert (seen["state"], seen["failures"], seen["error"]) == ("done", 0, None)
     checked = subprocess.run(
         [sys.executable, "-m", "consilium_cli.main", "artifacts", "check", str(mirror)],
         env=child_environment(), capture_output=True, text=True, timeout=60,
@@ -234,6 +243,9 @@ def members_of(group: int) -> list[int]:
     return found
 
 
+@pytest.mark.parametrize(
+    "around", ["embedded", pytest.param("redis and postgresql", marks=pytest.mark.deep)], indirect=True
+)
 def test_each_task_of_the_account_has_its_aggregator_whoever_is_killed(
     chain: LocalChain, around: Around, tmp_path: Path
 ) -> None:
@@ -265,7 +277,7 @@ def test_each_task_of_the_account_has_its_aggregator_whoever_is_killed(
         started = len(worker.told("aggregator-started"))
         worker.start()
         until(lambda: len(worker.told("working")) == 2)
-        until(lambda: worker.jobs()["conduct", str(tasks[1])]["begun_at"] > worker.told("working")[1]["at"])
+        until(lambda: row_of(worker, around, "conduct", str(tasks[1])).begun_at > worker.told("working")[1]["at"])
         assert [pid_in(folder) for folder in folders] == [again, second]
         assert len(worker.told("aggregator-started")) == started == 3
 

@@ -10,14 +10,16 @@ from __future__ import annotations
 import logging
 import signal
 import socket
+import sys
+import threading
 import time
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from celery import Celery, signals
-from celery.beat import EmbeddedService
+from celery import Celery
+from celery.beat import Service
 from celery.worker import state as celery_state
 from consilium_chain.connection import RECEIPT_TIMEOUT
 from consilium_chain.journal import emit
@@ -43,6 +45,7 @@ from consilium_server.jobs.runner import Job, Runner
 THREADS = 8  # jobs wait for the chain, the database and the disk: each aggregator is a process of its own
 VISIBILITY = 60  # seconds after which Redis gives a message that nobody acknowledged to another worker
 POLL = 0.1  # seconds between looks into a queue within the process
+BEAT_PAUSE = 5.0  # seconds
 SILENCE = 60.0  # seconds in which what libraries log is told once
 STRETCH, BUDGET = 50_000, 10.0  # blocks of one go of the indexer; seconds after which a job of it ends
 
@@ -215,6 +218,31 @@ class JournalHandler(logging.Handler):
         emit("log", logger=record.name, level=record.levelname.lower(), said=said[:500], error=error)
 
 
+class Beat(threading.Thread):
+    """Celery's beat in this process, begun again where it ends: without it jobs would stand still, unnoticed."""
+
+    def __init__(self, app: Celery) -> None:
+        super().__init__(name="beat", daemon=True)
+        self._app, self._stopped = app, threading.Event()
+        self._service = self._made()
+
+    def run(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                self._service.start()
+            except Exception as error:  # for a broker that is away it waits by itself
+                emit("beat-failed", error=type(error).__name__)
+                self._stopped.wait(BEAT_PAUSE)
+                self._service = self._made()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._service.stop()
+
+    def _made(self) -> Service:
+        return Service(self._app, max_interval=1, scheduler_cls=self._app.conf.beat_scheduler)
+
+
 def work(settings: WorkerSettings) -> None:
     """Does jobs until it is told to stop, and then ends this account's aggregators.
 
@@ -239,20 +267,21 @@ def work(settings: WorkerSettings) -> None:
     worker = app.WorkController(without_gossip=True, without_mingle=True, without_heartbeat=True)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)
-    beat = EmbeddedService(app, thread=True, scheduler_cls=app.conf.beat_scheduler)
+    beat = Beat(app)
     beat.start()
     try:
         worker.start()
     finally:
-        beat.service.stop()
+        beat.stop()
         if jobs.conductor is not None:
             jobs.conductor.end_all()
         database.dispose()
         emit("stopped")
+    if worker.exitcode:  # what Celery cannot go on from, which it has told
+        sys.exit(worker.exitcode)
 
 
 def _log_to_journal(broker: str) -> None:
-    signals.setup_logging.connect(lambda **_: None, weak=False)  # it would set up its own
     root = logging.getLogger()
     root.handlers = [JournalHandler(broker)]
     root.setLevel(logging.WARNING)
