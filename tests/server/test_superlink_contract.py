@@ -53,6 +53,7 @@ def test_flower_still_has_what_the_executor_replaces() -> None:
     for name in ("install_from_fab", "get_load_client_app_fn", "run_clientapp"):
         assert callable(getattr(runtime, name))
     assert supernode.time.sleep
+    assert importlib.import_module("flwr.supercore.retry.http_retry").MAX_RETRY_DELAY > client_internals.LONGEST_WAIT
 
 
 def test_private_flower_is_used_in_two_modules_only() -> None:

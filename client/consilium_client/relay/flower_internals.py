@@ -21,10 +21,14 @@ from types import SimpleNamespace
 from flwr.clientapp import ClientApp
 
 POLL = 0.3  # seconds
+LONGEST_WAIT = 3  # seconds between two tries of a SuperLink that does not answer; Flower's own are up to 20
 
 
 def run_supernode(arguments: list[str]) -> None:
-    """`flower-supernode` with these arguments; its module's sleeps are shortened, nothing else is changed."""
+    """`flower-supernode` with these arguments; its sleeps are shortened, and its waits for a SuperLink that was
+    started anew, nothing else is changed.
+    """
+    import flwr.supercore.retry.http_retry as retry
     import flwr.supernode.start_client_internal as supernode
     from flwr.supernode.cli.flower_supernode import flower_supernode
 
@@ -32,6 +36,7 @@ def run_supernode(arguments: list[str]) -> None:
     # Three seconds between looks at the SuperLink, half a second between looks at its own store.
     clock["sleep"] = lambda seconds: time.sleep(POLL if seconds > 1 else POLL / 6)
     supernode.time = SimpleNamespace(**clock)
+    retry.MAX_RETRY_DELAY = LONGEST_WAIT
     sys.argv = ["flower-supernode", *arguments]
     flower_supernode()
 
