@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 SLITHER := .slither
 CONTRACTS := chain/contracts
 ARGS ?=
+WHOLE := tests/e2e/test_demo_runs.py tests/e2e/test_aggregator_killed.py
 
 .PHONY: help demo test test-deep check lint coverage slither slither-installed contracts contracts-test python-test demo-test bench clean install dev services
 .DEFAULT_GOAL := help
@@ -93,15 +94,15 @@ contracts-test: contracts
 	cd $(CONTRACTS) && FORGE_SNAPSHOT_CHECK=true npm run --silent test
 
 python-test: dev contracts services
-	$(BIN)/pytest -n 2 --dist loadgroup -m "not deep" --ignore=tests/e2e/test_demo_runs.py
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not deep" $(addprefix --ignore=,$(WHOLE))
 
 demo-test: dev contracts
-	$(BIN)/pytest -m "not deep" tests/e2e/test_demo_runs.py
+	$(BIN)/pytest -m "not deep" $(WHOLE)
 
 test-deep: dev contracts services coverage
 	cd $(CONTRACTS) && FOUNDRY_PROFILE=deep npm run --silent test
-	$(BIN)/pytest -n 2 --dist loadgroup --ignore=tests/e2e/test_demo_runs.py
-	$(BIN)/pytest tests/e2e/test_demo_runs.py
+	$(BIN)/pytest -n 2 --dist loadgroup $(addprefix --ignore=,$(WHOLE))
+	$(BIN)/pytest $(WHOLE)
 
 bench: dev contracts
 	$(BIN)/python bench/run.py $(ARGS)
