@@ -205,10 +205,10 @@ def test_a_superlink_that_is_killed_is_started_again(tmp_path: Path) -> None:
 @pytest.mark.deep
 def test_aggregator_that_comes_too_late_for_a_round_goes_on_with_the_next(tmp_path: Path) -> None:
     """Only its own bond pays for the round that it left."""
-    windows = WINDOWS | {"upload": 30}
+    windows = WINDOWS | {"upload": 45}
     with playing(tmp_path, windows=windows) as play:
         start_others(play)
-        play.to_the_end([(1, Phase.UPLOADING)], kill=lambda: play.kill(away=35))
+        play.to_the_end([(1, Phase.UPLOADING)], kill=lambda: play.kill(away=50))
         assert play.outcomes == [Outcome.SETTLED, Outcome.VOID, Outcome.SETTLED]
         assert {event["account"] for event in play.events("Slashed")} == {play.aggregator.address}
         assert all(audit(play.network.treasury, play.network.store, play.network.task, n).holds for n in range(3))
