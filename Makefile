@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SLITHER := .slither
 CONTRACTS := chain/contracts
 ARGS ?=
-WHOLE_NETWORKS := tests/e2e/test_demo_runs.py tests/e2e/test_up.py
+WHOLE_NETWORKS := tests/e2e/test_demo_runs.py tests/e2e/test_up.py tests/e2e/test_aggregator_killed.py
 
 .PHONY: help demo up test test-deep check lint coverage slither slither-installed contracts contracts-test python-test demo-test bench clean install dev services
 .DEFAULT_GOAL := help

@@ -41,7 +41,7 @@ from web3.utils import abi as abi_lookup
 
 from consilium_chain.abi import CONTRACT_NAMES, ContractName, contract_artifact
 from consilium_chain.cell_proofs import Sidecar
-from consilium_chain.errors import ChainUnreachable, DeploymentInvalid, Refused, TransactionRejected
+from consilium_chain.errors import ChainUnreachable, DeploymentInvalid, EtherMissing, Refused, TransactionRejected
 from consilium_chain.event_logs import LogDecoder
 from consilium_chain.sponsoring import Call, NamedCall, SignedBatch, authority_of, pointer_to
 from consilium_chain.views import Event, Head
@@ -55,6 +55,8 @@ GAS_MARGIN = 600_000
 TIP = 10**9  # wei per gas
 ETHER_GAS = 50_000  # more than 21,000: an account that points to code has it run
 MAX_BLOBS_PER_TRANSACTION = 6
+BLOB_GAS = 131_072  # of one blob (EIP-4844)
+HIGHEST_BLOB_FEE = 10**10  # wei per blob gas
 BLOCKS_TIMED = 10
 TRANSACTION_GAS_LIMIT = 16_777_216  # EIP-7825
 # What geth, reth and anvil say where another process of the same account sent one of this number meanwhile: another
@@ -328,6 +330,25 @@ class Connection:
         self.receipt(self._submit(Unsent(HexStr("0x"), to, "transfer", ETHER_GAS, value=amount)))
 
     def _submit(self, unsent: Unsent) -> Pending:
+        try:
+            return self._signed_and_sent(unsent)
+        except TransactionRejected as error:
+            balance, needed = self.ether(), self._most(unsent)
+            if balance < needed:
+                raise EtherMissing(unsent.call, self.address, self.shown_url, balance, needed) from error
+            raise
+
+    def _most(self, unsent: Unsent) -> int:
+        """The most that a transaction sent now may cost, in wei. Raises Refused, ChainUnreachable."""
+        gas = unsent.gas
+        if gas is None:  # without a price: nodes let nobody estimate what it could not pay
+            call = {"from": self.address, "to": unsent.to, "data": unsent.data}
+            with self._named_errors(unsent.call):
+                estimate = self._web3.eth.estimate_gas(cast(TxParams, {k: v for k, v in call.items() if v}))
+            gas = _limit(estimate)
+        return gas * self.highest_fee() + unsent.value + len(unsent.sidecars) * BLOB_GAS * HIGHEST_BLOB_FEE
+
+    def _signed_and_sent(self, unsent: Unsent) -> Pending:
         with self._sending, self._named_errors(unsent.call):
             gas = unsent.gas
             if gas is None or unsent.tried:
@@ -374,12 +395,12 @@ class Connection:
         if unsent.to is not None:
             transaction["to"] = unsent.to
         if unsent.sidecars:
-            transaction |= {"type": 3, "maxFeePerBlobGas": 10**10}
+            transaction |= {"type": 3, "maxFeePerBlobGas": HIGHEST_BLOB_FEE}
         if unsent.authorizations:
             transaction |= {"authorizationList": list(unsent.authorizations)}
         if gas is None:
             estimate = self._web3.eth.estimate_gas({**transaction, "from": self.address})  # type: ignore[typeddict-item]
-            gas = min(estimate * 3 // 2 + GAS_MARGIN, TRANSACTION_GAS_LIMIT)
+            gas = _limit(estimate)
         return transaction | {"gas": gas}
 
     def _suffices(self, unsent: Unsent, gas: int) -> bool:
@@ -562,6 +583,10 @@ class Connection:
 
     def gas_of(self, transaction: str) -> int:
         return int(self._web3.eth.get_transaction_receipt(HexStr(transaction))["gasUsed"])
+
+
+def _limit(estimate: int) -> int:
+    return min(estimate * 3 // 2 + GAS_MARGIN, TRANSACTION_GAS_LIMIT)
 
 
 _HEADER_FIELDS = (

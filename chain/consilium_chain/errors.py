@@ -5,6 +5,7 @@ ChainError
 ├── ContractsNotBuilt       the contracts' ABI and bytecode are missing from this installation
 ├── Refused                 the contract refused a call: carries the Solidity error's name and values
 ├── TransactionRejected     the chain node took no transaction: most often for want of ether
+│   ├── EtherMissing            the account has less ether than the transaction may cost
 │   └── SponsorFailed           whoever was to pay for this account's transaction did not carry it out
 ├── DeploymentInvalid       the address book is missing, malformed or of another chain
 ├── DeployFailed            contracts were not, or not all, deployed
@@ -97,6 +98,23 @@ class TransactionRejected(ChainError):
         super().__init__(
             f"the chain node at {url} rejected {call} of {account}: {why}; see that this account has ether for gas"
         )
+
+
+class EtherMissing(TransactionRejected):
+    """`balance` and `needed`: in wei, the latter the most that the transaction may cost."""
+
+    def __init__(self, call: str, account: str, url: str, balance: int, needed: int) -> None:
+        self.call, self.account, self.balance, self.needed = call, account, balance, needed
+        ChainError.__init__(
+            self,
+            f"the chain node at {url} rejected {call} of {account}, which has {ether(balance)} ether and may have to"
+            f" pay {ether(needed)}: send it {ether(self.missing)}",
+        )
+
+    @property
+    def missing(self) -> int:
+        """In wei."""
+        return self.needed - self.balance
 
 
 class SponsorFailed(TransactionRejected):

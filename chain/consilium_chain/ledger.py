@@ -22,6 +22,7 @@ from consilium_chain.errors import BlobsUnavailable, DeploymentInvalid, RecordIn
 from consilium_chain.estimate import ChainTerms
 from consilium_chain.publishing import (
     GAS_PER_BATCH,
+    NOTHING_SAID,
     Accusation,
     Canaries,
     CohortsFate,
@@ -29,6 +30,7 @@ from consilium_chain.publishing import (
     Priced,
     PublishedCohort,
     RoundCalls,
+    SaidBefore,
 )
 from consilium_chain.relaying import NO_DEALING, SignedUpdate, relayed_gas, sign_update, update_batches
 from consilium_chain.relays import QUICKNET_RELAYS
@@ -278,6 +280,16 @@ class Ledger:
         for event in self._events_of_task("CanariesSet", taskId=task, round=round_):
             return Canaries(bytes(event.values["seedCommitment"]), bytes(event.values["retreat"]))
         return None
+
+    def said_of_publication(self, task: int, round_: int) -> SaidBefore:
+        """What this node has seen events of."""
+        summed, published = (
+            frozenset(
+                (e.values["cohort"], e.values["blob"]) for e in self._events_of_task(name, taskId=task, round=round_)
+            )
+            for name in ("CohortSummed", "CohortPublished")
+        )
+        return SaidBefore(summed, published, self.canaries_set(task, round_))
 
     def shown_blinders(self, task: int, round_: int) -> list[ShownBlinders]:
         """What transactions that open this canary round say of its sums, as they said it: the refused ones, too.
@@ -530,28 +542,29 @@ class Ledger:
         sums: Sequence[PublishedCohort],
         canaries: Canaries | None = None,
         force: bool = False,
+        before: SaidBefore = NOTHING_SAID,
     ) -> list[Receipt]:
         """Says whose updates are in the sums, adds up their commitments (in a canary round: says what its canaries are
-        instead) and publishes the cohorts' blobs.
+        instead) and publishes the cohorts' blobs, all of it but what was said `before`.
 
         One transaction where everything fits into six blobs and its gas, several otherwise: each is sent as soon as its
         blobs' cell proofs are ready, and only then the first one's receipt is awaited.
         """
-        ready = iter([self.prover.sidecar(blob) for cohort in sums for blob in cohort.blobs])
-        round_calls = RoundCalls(self._encode, task, round_)
+        round_calls = RoundCalls(self._encode, task, round_, before)
+        missing = [(cohort, blob) for cohort in sums for blob in round_calls.missing(cohort)]
+        ready = iter([self.prover.sidecar(cohort.blobs[blob]) for cohort, blob in missing])
         batch = [round_calls.beginning(fate, canaries, self.round_state(task, round_).committed)]
         sidecars: list[Sidecar] = []
         pending = []
-        for cohort in sums:
-            for blob in range(len(cohort.blobs)):
-                shown = round_calls.blob(cohort, blob, len(sidecars), canaries is not None)
-                gas = sum(one.gas for one in batch) + shown.gas
-                if len(sidecars) == MAX_BLOBS_PER_TRANSACTION or gas > GAS_PER_BATCH:
-                    pending.append(self._multicall(batch, "publish", force, sidecars))
-                    batch, sidecars = [], []
-                    shown = round_calls.blob(cohort, blob, 0, canaries is not None)
-                batch.append(shown)
-                sidecars.append(next(ready))
+        for cohort, blob in missing:
+            shown = round_calls.blob(cohort, blob, len(sidecars), canaries is not None)
+            gas = sum(one.gas for one in batch) + shown.gas
+            if len(sidecars) == MAX_BLOBS_PER_TRANSACTION or gas > GAS_PER_BATCH:
+                pending.append(self._multicall(batch, "publish", force, sidecars))
+                batch, sidecars = [], []
+                shown = round_calls.blob(cohort, blob, 0, canaries is not None)
+            batch.append(shown)
+            sidecars.append(next(ready))
         if any(one.calls for one in batch):
             pending.append(self._multicall(batch, "publish", force, sidecars))
         return [self.connection.receipt(one) for one in pending]
@@ -564,12 +577,13 @@ class Ledger:
         sums: Sequence[PublishedCohort],
         canaries: Canaries | None = None,
         force: bool = False,
+        before: SaidBefore = NOTHING_SAID,
     ) -> list[Receipt]:
         """The same by versioned hashes, on a chain without blobs: the bytes are in an artifact store."""
-        round_calls = RoundCalls(self._encode, task, round_)
+        round_calls = RoundCalls(self._encode, task, round_, before)
         calls = [round_calls.beginning(fate, canaries, self.round_state(task, round_).committed)]
         for cohort in sums:
-            calls += [round_calls.digest(cohort, blob, canaries is not None) for blob in range(len(cohort.digests))]
+            calls += [round_calls.digest(cohort, blob, canaries is not None) for blob in round_calls.missing(cohort)]
         return self._in_batches(calls, "publish", force)
 
     def accuse_cohort(self, task: int, round_: int, cohort: int, accusation: bytes, evidence: bytes) -> Receipt:

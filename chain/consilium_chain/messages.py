@@ -1,10 +1,9 @@
 """The vocabulary of Flower messages between the aggregator and hospitals' relays.
 
 A request is a message of type `train` with a ConfigRecord `request`: {contract: 20 bytes, task, round, part}. A
-hospital is asked for each of its parts in a round ahead, all at once and in no order: `part` is NEXT, and it answers
-first with its signed update, then, once commitments are closed, with its upload, and in masked tasks then, once
-survivors are fixed, with what unmasks their sum. Only what did not come is asked for again by its name. A reply holds a
-ConfigRecord `status`: {code}, and
+hospital is asked for one part after the other, each before its time: SIGNED, then UPLOAD, which it answers once
+commitments are closed, and in masked tasks then ANSWER, which it answers with what unmasks the survivors' sum once they
+are fixed. Who leaves the order to the hospital asks for NEXT. A reply holds a ConfigRecord `status`: {code}, and
 
 - with code `SIGNED` nothing else, but in `status` also `body`: the bytes of `relaying.SignedUpdate.to_wire`, and in
   masked tasks behind them the dealing's, whose digest it holds,

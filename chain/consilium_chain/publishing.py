@@ -39,6 +39,20 @@ class Accusation:
 
 
 @dataclass(frozen=True)
+class SaidBefore:
+    """What the chain has of a round's publication already, as (cohort, blob): whose commitments are added up, and which
+    blobs are published. `canaries`, where they are set.
+    """
+
+    summed: frozenset[tuple[int, int]] = frozenset()
+    published: frozenset[tuple[int, int]] = frozenset()
+    canaries: Canaries | None = None
+
+
+NOTHING_SAID = SaidBefore()
+
+
+@dataclass(frozen=True)
 class CohortsFate:
     """What a publication says of the round's cohorts first: their survivors (a bit map), where these are not fixed yet,
     and in a masked round which cohorts have no sum: `accused` are those whose hospitals are to testify why.
@@ -84,10 +98,10 @@ class Priced:
 
 
 class RoundCalls:
-    """Calls of one round. `encode` takes a function's name and its arguments."""
+    """Calls of one round, but for what was said before. `encode` takes a function's name and its arguments."""
 
-    def __init__(self, encode: Callable[..., str], task: int, round_: int) -> None:
-        self._encode, self._place = encode, (task, round_)
+    def __init__(self, encode: Callable[..., str], task: int, round_: int, before: SaidBefore = NOTHING_SAID) -> None:
+        self._encode, self._place, self._before = encode, (task, round_), before
 
     def beginning(self, fate: CohortsFate, canaries: Canaries | None, committed: int) -> Priced:
         """What is said before any sum; `committed` is the bit map of who has."""
@@ -98,9 +112,13 @@ class RoundCalls:
         calls += [self._call("dropCohort", cohort) for cohort in fate.dropped]
         for cohort, said in fate.accused.items():
             calls.append(self._call("accuseCohort", cohort, said.accusation, said.evidence))
-        if canaries is not None:
+        if canaries is not None and self._before.canaries is None:
             calls.append(self._call("setCanaries", canaries.seed_commitment, canaries.retreat_digest))
         return Priced(calls, gas)
+
+    def missing(self, cohort: PublishedCohort) -> list[int]:
+        """The cohort's blobs that are not published, by number."""
+        return [blob for blob in range(len(cohort.blobs)) if (cohort.index, blob) not in self._before.published]
 
     def blob(self, cohort: PublishedCohort, blob: int, place: int, in_canary_round: bool) -> Priced:
         """Publishes a blob that is the transaction's at this place."""
@@ -114,7 +132,7 @@ class RoundCalls:
     def _shown(self, cohort: PublishedCohort, blob: int, in_canary_round: bool, publish: str) -> Priced:
         """In a canary round sums are added up once they are opened."""
         points = cohort.points[blob]
-        if in_canary_round:
+        if in_canary_round or (cohort.index, blob) in self._before.summed:
             return Priced([publish], _GAS_PER_SHOWN)
         return Priced(
             [self._call("sumCommitments", cohort.index, blob, b"".join(points)), publish], _gas_to_sum(points)

@@ -24,6 +24,7 @@ from consilium_chain.journal import emit, hint
 from consilium_chain.keystore import read_private_file, write_private_file
 from consilium_chain.ledger import NO_KEY, CommittedUpdate, Ledger
 from consilium_chain.messages import Part, ReplyCode
+from consilium_chain.patience import patient_turns
 from consilium_chain.rounds import blaming_step
 from consilium_chain.task_spec import STATISTICS_BITS, STATISTICS_RANGE
 from consilium_chain.views import STATISTICS_ROUND, Phase, Role, RoundState, TaskState
@@ -58,7 +59,7 @@ from consilium_client.standardise import public_sums, sums_of
 from consilium_client.task import JoinedTask, load_task
 from consilium_client.training import require_device, train
 from consilium_client.transport_key import transport_public_key
-from consilium_client.turns import ROUND_ERRORS, SettledRounds, patient_turns
+from consilium_client.turns import ROUND_ERRORS, SettledRounds
 
 if TYPE_CHECKING:
     from consilium_client.private_rounds import PrivateRounds

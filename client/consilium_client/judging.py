@@ -16,13 +16,14 @@ from consilium_chain.artifacts import CACHE, ArtifactStore
 from consilium_chain.errors import ChainUnreachable, Refused, TransactionRejected, name_of
 from consilium_chain.journal import about, emit
 from consilium_chain.ledger import Ledger
+from consilium_chain.patience import LONGEST_WAIT, patient_turns
 from consilium_chain.views import Phase, Role
 
 from consilium_client.errors import NotRegistered, TooManyTasks
 from consilium_client.home import VoterHome, running_alone
 from consilium_client.registration import has_key
 from consilium_client.task import load_task
-from consilium_client.turns import LONGEST_WAIT, ROUND_ERRORS, patient_turns
+from consilium_client.turns import ROUND_ERRORS
 from consilium_client.voter import VoterNode
 
 FIRST_WAIT = 2.0  # seconds after a fault, the next time twice as many

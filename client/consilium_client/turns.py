@@ -1,18 +1,16 @@
-"""What nodes share that look at the chain again and again: what of a round may fail, and how long they wait."""
+"""What nodes share that look at the chain again and again: what of a round may fail, and what it brought."""
 
 from __future__ import annotations
 
-from consilium_chain.errors import ChainError, ChainUnreachable
+from consilium_chain.errors import ChainError
 from consilium_chain.journal import emit
 from consilium_chain.ledger import Ledger
 from consilium_chain.views import Phase, TaskState
 from consilium_zk.errors import ZkError
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
 
 from consilium_client.errors import ClientError
 
 ROUND_ERRORS = (ClientError, ChainError, ZkError, OSError)  # what may fail of a round, and leaves the node running
-LONGEST_WAIT = 60.0  # seconds between two tries of a chain node that does not answer
 
 
 class SettledRounds:
@@ -34,16 +32,3 @@ class SettledRounds:
                 "settled", round=self._told, reason=payout.reason.name, reward=str(payout.reward),
                 slash=str(payout.slash),
             )  # fmt: skip
-
-
-def patient_turns() -> Retrying:
-    """Calls what it is given until the chain answers."""
-    return Retrying(
-        retry=retry_if_exception_type(ChainUnreachable),
-        wait=wait_random_exponential(max=LONGEST_WAIT),
-        before_sleep=_tell_unreachable,
-    )
-
-
-def _tell_unreachable(tried: RetryCallState) -> None:
-    emit("chain-unreachable", tries=tried.attempt_number, wait_s=round(tried.upcoming_sleep, 1))

@@ -6,17 +6,32 @@ import os
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from consilium_chain.accusations import find_culprits
 from consilium_chain.artifacts import CACHE, CHECK_BITS, ArtifactStore
 from consilium_chain.cell_proofs import CellProver
 from consilium_chain.dealings import masked_cohort, read_dealings
-from consilium_chain.errors import RandomnessUnavailable, Refused, SpecMismatch
+from consilium_chain.errors import (
+    ChainUnreachable,
+    RandomnessUnavailable,
+    Refused,
+    SpecMismatch,
+    TransactionRejected,
+)
 from consilium_chain.journal import emit
 from consilium_chain.ledger import Ledger
+from consilium_chain.patience import patient_turns
 from consilium_chain.proposal import task_params
-from consilium_chain.publishing import Accusation, CohortsFate, OpenedBlob, OpenedCohort, PublishedCohort
+from consilium_chain.publishing import (
+    NOTHING_SAID,
+    Accusation,
+    Canaries,
+    CohortsFate,
+    OpenedBlob,
+    OpenedCohort,
+    PublishedCohort,
+)
 from consilium_chain.relaying import SignedUpdate
 from consilium_chain.rounds import Step, View, deadline_passed, expected_uploads, last_round, next_step
 from consilium_chain.sums import PublishedSums
@@ -30,16 +45,19 @@ from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
 from consilium_server.blaming import Statements, make_accusation
-from consilium_server.canaries import SEED_BYTES, HiddenSums, keep, kept
+from consilium_server.canaries import SEED_BYTES, HiddenSums, RoundSecrets, are_kept, keep, kept
 from consilium_server.collection import Collection
 from consilium_server.committing import Committer
+from consilium_server.conducting import conducting_alone
 from consilium_server.config import AggregatorSettings
-from consilium_server.errors import CanariesLost, SumMismatch
+from consilium_server.errors import CanariesLost, SumMismatch, SuperLinkFailed
 from consilium_server.flower_internals import SuperLink
+from consilium_server.kept_replies import KeptReplies
 from consilium_server.unmasking import CohortAnswers, cohort_answers
 from consilium_server.uploads import CohortSum, Contribution, Upload, sum_cohort, wrong_uploads
 
 POLL = 0.15
+SHORTEST_WAIT, LONGEST_WAIT = 1.0, 15.0  # seconds: for a chain node, for ether, before another SuperLink is started
 AHEAD = (Phase.FORMING, Phase.DRAWING, Phase.SCORING, Phase.REVEALING)
 MOST_PROVERS = 8
 SETTLE_GAS = 200_000  # but for what grows with nodes and scores
@@ -77,6 +95,7 @@ class Aggregator:
             raise SpecMismatch(f"task {self.number}'s terms on chain are not those of its file; ask its operator")
         self.sums = PublishedSums(self.ledger, self.store, self.number, self.spec)
         self.secrets_folder = settings.home / "canaries" / self.ledger.place(self.number)
+        self.replies_folder = settings.home / "replies" / self.ledger.place(self.number)
         self._collected: Collection | None = None
         self._committer: Committer | None = None
         self._collection_round = -1
@@ -87,71 +106,109 @@ class Aggregator:
         self._refused: tuple[int, Step] | None = None  # in which round, and what of it
         self._statements: Statements | None = None
         self._lost_round = -1
+        self._resumed: int | None = None  # the round, if any, whose uploads another process began to gather
+        self._block = 0
+        self._was_up = False  # whether a SuperLink was
+        self._patient = patient_turns((ChainUnreachable, TransactionRejected), LONGEST_WAIT)
 
     def run(self) -> None:
-        """Joins, starts the SuperLink, conducts every round, and takes the bond and the fee home."""
+        """Joins, conducts every round, and takes the bond and the fee home; goes on where another process was ended.
+
+        Raises AlreadyConducting, SuperLinkFailed where the first SuperLink does not start.
+        """
+        with conducting_alone(self.settings.home):
+            if self._patient(self.ledger.state, self.number).phase is not Phase.ENDED:
+                self._conduct_with_provers()
+            self._patient(self.ledger.release_bond, self.number, self.ledger.address)
+            self._patient(self.ledger.claim, Role.AGGREGATOR)
+            emit("left", role="aggregator", balance=str(self._patient(self.ledger.balance, self.ledger.address)))
+
+    def _conduct_with_provers(self) -> None:
         blobs = self.params.cohorts * self.params.update_blobs
-        processes = min(blobs, os.cpu_count() or 1, MOST_PROVERS)
-        with (
-            CellProver(processes) as self.ledger.prover,
-            SuperLink(self.settings.home, self.settings.superlink_port) as superlink,
-        ):
+        with CellProver(min(blobs, os.cpu_count() or 1, MOST_PROVERS)) as self.ledger.prover:
+            wait = SHORTEST_WAIT
+            while True:
+                started = time.monotonic()
+                try:
+                    return self._conduct_by_flower()
+                except SuperLinkFailed as error:
+                    if not self._was_up:  # whatever is wrong was wrong before: somebody who looks can tell
+                        raise
+                    wait = min(2 * wait, LONGEST_WAIT) if time.monotonic() - started < LONGEST_WAIT else SHORTEST_WAIT
+                    emit("superlink-failed", error=str(error), wait_s=wait)
+                    time.sleep(wait)
+
+    def _conduct_by_flower(self) -> None:
+        """To the task's end. Raises SuperLinkFailed."""
+        with SuperLink(self.settings.home, self.settings.superlink_port) as superlink:
             superlink.wait_until_up()
+            self._was_up = True
             setup()
             # Last: the first round may begin with it, and hospitals must find a SuperLink then.
-            if not self.ledger.state(self.number).aggregator_joined:
-                self.ledger.stake(Role.AGGREGATOR, self.params.aggregator_bond)
-                self.ledger.join_as_aggregator(self.number)
-            emit("joined", role="aggregator")
-            self._wait_for_participants()
-            if self.ledger.state(self.number).phase is not Phase.ENDED:
-                nodes = {
-                    index: superlink.register(key) for index, key in self.ledger.transport_keys(self.number).items()
-                }
-                with superlink.run() as (grid, context):
-                    server_app(self, nodes)(grid, context)
-        self.ledger.release_bond(self.number, self.ledger.address)
-        self.ledger.claim(Role.AGGREGATOR)
-        emit("left", role="aggregator", balance=str(self.ledger.balance(self.ledger.address)))
+            self._patient(self._join)
+            if self._patient(self._wait_for_participants) is Phase.ENDED:
+                return
+            keys = self._patient(self.ledger.transport_keys, self.number)
+            nodes = {index: superlink.register(key) for index, key in keys.items()}
+            with superlink.run() as (grid, context):
+                server_app(self, nodes)(grid, context)
 
-    def _wait_for_participants(self) -> None:
+    def _join(self) -> None:
+        state = self.ledger.state(self.number)
+        if state.phase is Phase.JOINING and not state.aggregator_joined:
+            self.ledger.stake(Role.AGGREGATOR, self.params.aggregator_bond)
+            self.ledger.join_as_aggregator(self.number)
+        emit("joined", role="aggregator")
+
+    def _wait_for_participants(self) -> Phase:
+        """The phase that the task is in then."""
         block = 0
         while (state := self.ledger.state(self.number)).phase is Phase.JOINING:
             if deadline_passed(state, self.ledger.connection.now()):
                 self._attempt(Step.TICK, state, None)
             block = self.ledger.connection.next_block(block)
+        return state.phase
 
     def conduct(self, grid: Grid, nodes: dict[int, int]) -> None:
-        """Drives the task from its first round to its end; returns when it has ended."""
-        block = 0
-        while True:
-            state = self.ledger.state(self.number)
-            round_state = self.ledger.round_state(self.number, state.round)
-            more_to_come = self._collect(grid, nodes, state, round_state)
-            arrived, finished = self._uploads_of(state.round)
-            awaited = expected_uploads(round_state, self._cohorts(state, round_state)) & ~(finished & ~arrived)
-            refused = self._refused in [(state.round, step) for step in PURPOSE.get(state.phase, ())]
-            unmasked = self._is_unmasked(state, round_state)
-            step = next_step(self._view(state, round_state), awaited, arrived, refused, unmasked)
-            if step is Step.STOP:
-                return
-            if step is not Step.WAIT:
-                self._attempt(step, state, round_state)
-            elif more_to_come:
-                time.sleep(POLL)  # Flower has no other way to say that a node or a reply is there
-            else:
-                block = self.ledger.connection.next_block(block)
+        """Drives the task from where it is to its end; returns when it has ended."""
+        self._collected, self._collection_round, self._resumed = None, -1, None
+        while self._patient(self._turn, grid, nodes):
+            pass
+
+    def _turn(self, grid: Grid, nodes: dict[int, int]) -> bool:
+        """Takes the step that is due, or waits a little; whether the task goes on."""
+        state = self.ledger.state(self.number)
+        round_state = self.ledger.round_state(self.number, state.round)
+        if self._resumed is None:
+            self._resumed = state.round if state.phase in (Phase.UPLOADING, Phase.PUBLISHING) else -1
+        more_to_come = self._collect(grid, nodes, state, round_state)
+        arrived, finished = self._uploads_of(state.round)
+        awaited = expected_uploads(round_state, self._cohorts(state, round_state)) & ~(finished & ~arrived)
+        refused = self._refused in [(state.round, step) for step in PURPOSE.get(state.phase, ())]
+        unmasked = self._is_unmasked(state, round_state)
+        step = next_step(self._view(state, round_state), awaited, arrived, refused, unmasked)
+        if step is Step.STOP:
+            return False
+        if step is not Step.WAIT:
+            self._attempt(step, state, round_state)
+        elif more_to_come:
+            time.sleep(POLL)  # Flower has no other way to say that a node or a reply is there
+        else:
+            self._block = self.ledger.connection.next_block(self._block)
+        return True
 
     def _view(self, state: TaskState, round_state: RoundState) -> View:
         waits = state.phase in (Phase.FORMING, Phase.DRAWING)
+        # Who comes late, and has to ask anew, gives hospitals more of what time is left.
+        part = 4 if self._resumed == state.round else 2
         return View(
             state=state,
             round=round_state,
             now=self.ledger.connection.now(),
             beacon_ready=waits and self.ledger.beacon_ready(round_state.beacon_request),
             beacon_expired=waits and self.ledger.beacon_expired(round_state.beacon_request),
-            upload_margin=self.params.upload_window // 2,
-            answer_margin=self.params.publish_window // 2,
+            upload_margin=self.params.upload_window // part,
+            answer_margin=self.params.publish_window // part,
             masked=self.params.masked,
             publish_window=self.params.publish_window,
             has_canaries=self.params.has_canaries(state.round),
@@ -161,21 +218,26 @@ class Aggregator:
     def _collect(self, grid: Grid, nodes: dict[int, int], state: TaskState, round_state: RoundState) -> bool:
         """Asks hospitals for their parts, takes in what is there, and commits; whether to look again soon.
 
-        Hospitals are asked for a round before it begins: a request takes long on its way, and they answer as soon as
-        they have trained, and again once commitments are closed.
+        Hospitals are asked for a part before its time: a request takes long on its way, and they answer as soon as they
+        have trained, and again once commitments are closed.
         """
+        committed = round_state.committed
         if state.phase in (Phase.COMMITTING, Phase.UPLOADING):
             collection = self._collection(grid, nodes, state.round)
-            complete = collection.ask(round_state.members)
+            asked = round_state.members if state.phase is Phase.COMMITTING else committed
+            complete = collection.ask(asked, committed)
             self.sums.prepare(state.round)  # while hospitals train
             collection.receive()
             if state.phase is Phase.UPLOADING:
                 return True
             self.commit_for_hospitals(collection, round_state)
-            return not complete or bool(round_state.members & ~round_state.committed)
-        if state.phase is Phase.PUBLISHING and self.params.masked:
-            self._collection(grid, nodes, state.round).receive()
-            return True
+            return not complete or bool(round_state.members & ~committed)
+        if state.phase is Phase.PUBLISHING:
+            collection = self._collection(grid, nodes, state.round)
+            if self.params.masked:
+                collection.ask(round_state.survivors, committed)
+                collection.receive()
+            return self.params.masked
         ahead = state.round if state.phase is Phase.FORMING else state.round + 1
         if state.phase in AHEAD and ahead <= last_round(state, self.params.rounds):
             self._collection(grid, nodes, ahead).ask(state.active_hospitals)
@@ -223,7 +285,8 @@ class Aggregator:
             addresses = [hospital.node for hospital in self.ledger.hospitals(self.number)]
             blobs = self._blob_count(round_)
             masked = self.params.masked
-            self._collected = Collection(grid, nodes, addresses, contract, self.number, round_, blobs, masked)
+            kept = KeptReplies(self.replies_folder, round_)
+            self._collected = Collection(grid, nodes, addresses, contract, self.number, round_, blobs, masked, kept)
             self._relayable, self._unsound, self._masked_cohorts = {}, set(), {}
             self._committer = Committer(self.ledger, self.number, round_, addresses)
             self._collection_round = round_
@@ -333,9 +396,13 @@ class Aggregator:
 
     def _publish(self, state: TaskState, round_state: RoundState) -> None:
         started = time.monotonic()
-        contributions = self._contributions(state, round_state)
         cohorts = self._members(round_state, state.round)
-        hidden = self._hidden(state.round)
+        begun = state.phase is Phase.PUBLISHING
+        before = self.ledger.said_of_publication(self.number, state.round) if begun else NOTHING_SAID
+        earlier = self._secrets_before(state.round)
+        hidden = self._hidden(state.round, earlier, before.canaries)
+        allowed = round_state.survivors if begun else (earlier.survivors if earlier else 0) or ~0
+        contributions = self._contributions(state, round_state, allowed)
         survivors, published, dropped = 0, [], []
         accused: dict[int, Accusation] = {}
         for cohort in members(round_state.viable_cohorts):
@@ -362,20 +429,36 @@ class Aggregator:
             survivors |= sum(1 << index for index in summed.indices)
             published.append(self._ready(cohort, shown, parts))
         if hidden is not None and published:  # nothing here must not replace what was published before a restart
-            keep(self.secrets_folder, state.round, hidden.secrets)
+            keep(self.secrets_folder, state.round, replace(hidden.secrets, survivors=survivors))
         publish = self.ledger.publish_digests if self.params.digests else self.ledger.publish_sums
         canaries = hidden.canaries if hidden and published else None
-        fate = CohortsFate(dropped=dropped, accused=accused) if self.params.masked else CohortsFate(survivors)
-        receipts = publish(self.number, state.round, fate, published, canaries, self.forces(state.round))
+        fate = CohortsFate(None if begun else survivors)
+        if self.params.masked:
+            fate = CohortsFate(dropped=dropped, accused=accused)
+        receipts = publish(self.number, state.round, fate, published, canaries, self.forces(state.round), before)
         emit(
             "published", round=state.round, gas=sum(r.gas_used for r in receipts), cohorts=len(published),
             survivors=survivors.bit_count(), seconds=round(time.monotonic() - started, 3),
         )  # fmt: skip
 
-    def _hidden(self, round_: int) -> HiddenSums | None:
+    def _secrets_before(self, round_: int) -> RoundSecrets | None:
+        """Of what was, or was to be, published of this round before. Raises CanariesLost."""
+        return kept(self.secrets_folder, round_) if are_kept(self.secrets_folder, round_) else None
+
+    def _hidden(self, round_: int, earlier: RoundSecrets | None, said: Canaries | None) -> HiddenSums | None:
+        """By the `earlier` seed, if there is one: what was sent with it may come onto the chain at any time.
+
+        Raises CanariesLost where the chain has been `said` others.
+        """
         if not self.params.has_canaries(round_):
             return None
-        return HiddenSums(self.number, round_, secrets.token_bytes(SEED_BYTES), self.sums.retreat(round_))
+        seed = earlier.seed if earlier else secrets.token_bytes(SEED_BYTES)
+        hidden = HiddenSums(
+            self.number, round_, seed, self.sums.retreat(round_), dict(earlier.blinders) if earlier else {}
+        )
+        if said not in (None, hidden.canaries):
+            raise CanariesLost(str(self.secrets_folder))
+        return hidden
 
     def _ready(self, cohort: int, shown: CohortSum, parts: Sequence[Contribution]) -> PublishedCohort:
         """What is to be published, stored, and its cell proofs begun."""
@@ -405,6 +488,9 @@ class Aggregator:
     def _accusation(self, round_: int, cohort: int, round_state: RoundState) -> Accusation:
         statements, roots = self._statements_of(round_), self._answers[1][cohort].roots()
         uploads = self._uploads(round_)
+        members_ = self._members(round_state, round_)[cohort]
+        dealings = read_dealings(self.ledger, self.store, self.number, round_, self._masked_cohort(round_, members_))
+        statements.agreeing(set(dealings), uploads)  # who fixed the survivors may have been another process
         return make_accusation(self.ledger, self.store, self.number, cohort, round_state, statements, uploads, roots)
 
     def _name(self, state: TaskState, round_state: RoundState) -> None:
@@ -468,7 +554,8 @@ class Aggregator:
         """Whether to send the publication, and what opens it, without a dry run."""
         return False
 
-    def _contributions(self, state: TaskState, round_state: RoundState) -> dict[int, Contribution]:
+    def _contributions(self, state: TaskState, round_state: RoundState, allowed: int) -> dict[int, Contribution]:
+        """Of the hospitals in the bit map `allowed`."""
         if self._collected is None or self._collection_round != state.round:
             return {}
         points = self.ledger.committed_points(self.number, state.round)
@@ -477,7 +564,7 @@ class Aggregator:
         return {
             index: Contribution(upload, points[hospitals[index].node], 1 if statistics else hospitals[index].weight)
             for index, upload in self._collected.uploads.items()
-            if round_state.committed >> index & 1
+            if round_state.committed & allowed & 1 << index
         }
 
 

@@ -26,10 +26,13 @@ Blinders = tuple[int, int]
 
 @dataclass(frozen=True)
 class RoundSecrets:
-    """The seed, 32 bytes, and the two blinders of each of a cohort's summed blobs, by cohort."""
+    """The seed, 32 bytes, and the two blinders of each of a cohort's summed blobs, by cohort; whose updates are in
+    these sums (a bit map).
+    """
 
     seed: bytes
     blinders: Mapping[int, list[Blinders]]
+    survivors: int = 0
 
 
 @dataclass
@@ -69,7 +72,12 @@ class HiddenSums:
 def keep(folder: Path, round_: int, secrets: RoundSecrets) -> None:
     """Writes a round's secrets into its task's folder."""
     pairs = {cohort: [[hex(one) for one in pair] for pair in blobs] for cohort, blobs in secrets.blinders.items()}
-    write_private_file(_path(folder, round_), json.dumps({"seed": secrets.seed.hex(), "blinders": pairs}))
+    text = json.dumps({"seed": secrets.seed.hex(), "survivors": secrets.survivors, "blinders": pairs})
+    write_private_file(_path(folder, round_), text)
+
+
+def are_kept(folder: Path, round_: int) -> bool:
+    return _path(folder, round_).exists()
 
 
 def kept(folder: Path, round_: int) -> RoundSecrets:
@@ -83,7 +91,7 @@ def kept(folder: Path, round_: int) -> RoundSecrets:
         seed = bytes.fromhex(raw["seed"])
         if len(seed) != SEED_BYTES:
             raise ValueError("seed")
-        return RoundSecrets(seed, pairs)
+        return RoundSecrets(seed, pairs, int(raw["survivors"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):  # unchained: the error could quote the secrets
         raise CanariesLost(str(_path(folder, round_))) from None
 

@@ -1,13 +1,14 @@
 """Asks a round's hospitals for their parts over Flower and gathers what comes back, without waiting for anyone.
 
-All requests of a round are sent at once: a SuperNode takes up the next as soon as it has passed on the answer to the
-one before. Which part of the round a reply is, it says itself (`consilium_chain.messages`).
+A hospital is asked for one part at a time, by its name, and for the next as soon as the one before is on disk here: a
+SuperNode takes up nothing else while its hospital waits for a part's time to come. So whatever was lost, with the
+aggregator that had asked for it, can be asked for again.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 
 from consilium_chain.errors import SignedUpdateMalformed
 from consilium_chain.journal import emit
@@ -17,7 +18,10 @@ from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.serverapp import Grid
 
 from consilium_server.errors import SecondReply, UploadInvalid
+from consilium_server.kept_replies import KeptReplies
 from consilium_server.uploads import Answer, Signed, Upload, parse_reply
+
+TRIES = 2  # of each part: the node may have been starting anew
 
 
 class Collection:
@@ -33,16 +37,19 @@ class Collection:
         round_: int,
         blob_count: int,
         masked: bool,
+        kept: KeptReplies | None = None,
     ) -> None:
+        """`kept`: where replies are kept, and were by a process before this one."""
         self._grid, self._nodes, self._addresses, self._blob_count = grid, nodes, addresses, blob_count
         self.round = round_
         self._place = {"contract": contract, "task": task, "round": round_}
-        self._parts = [Part.SIGNED, Part.UPLOAD, *([Part.ANSWER] if masked else [])]
+        self._masked, self._kept = masked, kept
         self._asked = 0
-        self._again: Counter[tuple[int, Part]] = Counter()
+        self._committed = 0
+        self._tries: Counter[tuple[int, Part]] = Counter()
         self._waiting: dict[str, int] = {}
-        self.signed: dict[int, Signed] = {}
-        self.uploads: dict[int, Upload] = {}
+        self.signed: dict[int, Signed] = kept.signed(addresses, blob_count) if kept else {}
+        self.uploads: dict[int, Upload] = kept.uploads(len(addresses), blob_count) if kept else {}
         self.answers: dict[int, Answer] = {}
 
     @property
@@ -54,19 +61,37 @@ class Collection:
         """Who owes no reply: what it has not sent, it will not send."""
         return self._asked & ~sum(1 << index for index in set(self._waiting.values()))
 
-    def ask(self, hospitals: int) -> bool:
-        """Asks those of them who are online and not asked yet; whether all of them are asked now."""
-        unsent = list(members(hospitals & ~self._asked))
-        if not unsent:
+    def ask(self, hospitals: int, committed: int = 0) -> bool:
+        """Asks those of them who are online and have not been asked for what is wanted of them; whether all have been.
+
+        committed: whose commitment is on chain, whoever brought it there.
+        """
+        self._committed |= committed
+        owing = set(self._waiting.values())
+        wanted = {index: part for index in members(hospitals) if index not in owing and (part := self._next(index))}
+        if not wanted:
             return True
         online = set(self._grid.get_node_ids())
-        ready = [index for index in unsent if self._nodes[index] in online]
+        ready = [(index, part) for index, part in wanted.items() if self._nodes[index] in online]
         if ready:
-            self._asked |= sum(1 << index for index in ready)
-            self._send([(index, Part.NEXT) for _ in self._parts for index in ready])
-        return len(ready) == len(unsent)
+            self._send(ready)
+        return len(ready) == len(wanted)
+
+    def _next(self, index: int) -> Part | None:
+        """What is wanted of a hospital now; None where it has sent everything, or will not."""
+        if index not in self.signed and not self._committed >> index & 1:
+            part = Part.SIGNED
+        elif index not in self.uploads:
+            part = Part.UPLOAD
+        elif self._masked and index not in self.answers:
+            part = Part.ANSWER
+        else:
+            return None
+        return part if self._tries[index, part] < TRIES else None
 
     def _send(self, requests: Sequence[tuple[int, Part]]) -> None:
+        self._tries.update(requests)
+        self._asked |= sum(1 << index for index, _ in requests)
         messages = [
             Message(
                 RecordDict({"request": ConfigRecord({**self._place, "part": int(part)})}),
@@ -80,10 +105,10 @@ class Collection:
                 self._waiting[identifier] = index
 
     def receive(self) -> None:
-        """Takes in what replies are there; asks those who answered everything for what did not come, once."""
+        """Takes in what replies are there, and asks those who sent them for what comes next."""
         if not self._waiting:
             return
-        again = []
+        heard = []
         for reply in self._grid.pull_messages(list(self._waiting)):
             index = self._waiting.pop(reply.metadata.reply_to_message_id, None)
             if index is None:
@@ -94,28 +119,26 @@ class Collection:
                 self._take(index, parse_reply(reply.content, self._addresses[index], self._blob_count))
             except (UploadInvalid, SignedUpdateMalformed, SecondReply) as error:
                 emit("reply-refused", round=self.round, hospital=index, error=str(error))
-            if index not in self._waiting.values():
-                again += [(index, part) for part in self._missing(index)]
-        if again:
-            self._again.update(again)
-            self._send(again)
-
-    def _missing(self, index: int) -> list[Part]:
-        """Of the parts that did not come, those that were not asked for again yet."""
-        have: dict[Part, Container[int]] = {
-            Part.SIGNED: self.signed, Part.UPLOAD: self.uploads, Part.ANSWER: self.answers
-        }  # fmt: skip
-        return [part for part in self._parts if index not in have[part] and not self._again[index, part]]
+            heard.append(index)
+        if requests := [(index, part) for index in heard if (part := self._next(index))]:
+            self._send(requests)
 
     def _take(self, index: int, reply: Signed | Upload | Answer) -> None:
         """Raises SecondReply."""
         match reply:
             case Upload():
+                self._keep(index, reply)
                 self.uploads[index] = reply
                 emit("uploaded", round=self.round, hospital=index)
             case Signed():
-                if self.signed.setdefault(index, reply) != reply:
+                if self.signed.get(index, reply) != reply:
                     raise SecondReply("signed update")
+                self._keep(index, reply)
+                self.signed[index] = reply
             case Answer():
                 if self.answers.setdefault(index, reply) != reply:
                     raise SecondReply("answer")
+
+    def _keep(self, index: int, reply: Signed | Upload) -> None:
+        if self._kept is not None:
+            self._kept.keep(index, reply)

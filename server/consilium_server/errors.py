@@ -1,7 +1,8 @@
 """Errors of the server room.
 
 ServerError
-├── SuperLinkFailed       the SuperLink did not start, or ended
+├── AlreadyConducting     another aggregator runs in the same home
+├── SuperLinkFailed       the SuperLink did not start, or ended, or does not answer
 ├── UploadInvalid         a hospital's reply is not what its round asks for
 ├── SecondReply           a hospital sent two different ones of what it sends once a round
 ├── NotSponsored          what an account signed is not what a sponsor pays for
@@ -28,6 +29,15 @@ from __future__ import annotations
 
 class ServerError(Exception):
     """Root of this room's errors."""
+
+
+class AlreadyConducting(ServerError):
+    def __init__(self, home: str) -> None:
+        self.home = home
+        super().__init__(
+            f"another aggregator runs in {home}: stop it first, or name another home; two with one key would publish"
+            " one round twice, and pay for it"
+        )
 
 
 class SuperLinkFailed(ServerError):

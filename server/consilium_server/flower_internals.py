@@ -12,31 +12,39 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
+from consilium_chain.errors import LocalNodeError
 from consilium_chain.keystore import write_private_file
 from consilium_chain.localnode import child_environment, require_free_port
 from flwr.app import Context, Error, Message, Metadata
 from flwr.app.message import make_message
 from flwr.cli.build import build_fab_from_disk
-from flwr.common.constant import ErrorCode
+from flwr.common.constant import ErrorCode, Status
 from flwr.common.serde import context_from_proto, context_to_proto, fab_to_proto, run_from_proto
-from flwr.proto.control_pb2 import RegisterNodeRequest, StartRunRequest
+from flwr.proto.control_pb2 import (
+    ListNodesRequest,
+    ListRunsRequest,
+    RegisterNodeRequest,
+    StartRunRequest,
+    StopRunRequest,
+)
 from flwr.proto.message_pb2 import ConfirmMessageReceivedRequest
 from flwr.proto.runtime_pb2 import (
     AcquireTaskRequest,
     PullAppMessagesRequest,
     PullTaskInputRequest,
     PushTaskOutputRequest,
+    SendTaskHeartbeatRequest,
 )
 from flwr.serverapp import Grid
 from flwr.supercore.control import ControlHttpClient
 from flwr.supercore.fab import Fab
-from flwr.supercore.heartbeat import HeartbeatSender, make_task_heartbeat_fn_http
+from flwr.supercore.heartbeat import HeartbeatSender
 from flwr.supercore.inflatable.inflatable_object import iterate_object_tree
 from flwr.supercore.inflatable.inflatable_protobuf_utils import make_pull_object_fn_protobuf
 from flwr.supercore.inflatable.inflatable_utils import (
@@ -45,18 +53,30 @@ from flwr.supercore.inflatable.inflatable_utils import (
     inflate_object_from_contents,
 )
 from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor, SuperExecAuthHttpInterceptor
+from flwr.supercore.retry.retry_invoker import RetryInvoker, exponential
 from flwr.supercore.runtime import RuntimeHttpClient
 from flwr.supercore.task_identity import TaskIdentity
 from flwr.superlink.grid import HttpGrid
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from consilium_server.certificates import Certificates, ensure_certificates
 from consilium_server.errors import SuperLinkFailed
 
 START_TIMEOUT = 180.0  # seconds; a machine that starts all of a demo's parties at once is busy for a minute and more
 ACQUIRE_TIMEOUT = 60.0
+PORT_PATIENCE = 10.0  # of a SuperLink before this one, which is ending
+PATIENCE = 20.0  # with a SuperLink that lives and does not answer
+MOST_RUNS = 1_000  # in a database; each start of an aggregator adds one
 # All hospitals upload in the second in which commitments close. On a busy machine five seconds, Flower's patience with
 # its database's lock, are too few: it answers 500, and a SuperNode drops a message that is answered so.
+#
+# Its input ends with the process that started it, however that ended: by then nobody else would end this one.
 SUPERLINK = """
+import os, threading
+def end_with_parent():
+    os.read(0, 1)
+    os._exit(1)
+threading.Thread(target=end_with_parent, daemon=True).start()
 from flwr.supercore import constant
 constant.SQLITE_PRAGMAS = (*constant.SQLITE_PRAGMAS, ("busy_timeout", "60000"))
 from flwr.superlink.cli.flower_superlink import flower_superlink
@@ -82,12 +102,28 @@ class GradualGrid(HttpGrid):  # type: ignore[misc]
     hospital that announces an upload and never sends it would let a round's deadlines pass.
     """
 
-    def __init__(self, address: str, authority: bytes, token: str) -> None:
+    def __init__(
+        self, address: str, authority: bytes, token: str, has_ended: Callable[[], bool] = lambda: False
+    ) -> None:
+        """`has_ended`: whether the SuperLink at the address is no more. All calls raise SuperLinkFailed."""
         super().__init__(address, insecure=False, root_certificates=authority, token=token)
+        self._retry_invoker = _retrying(has_ended)
         self._arriving: list[_Arriving] = []
+
+    def get_node_ids(self) -> list[int]:
+        with _named_errors():
+            return list(super().get_node_ids())
+
+    def push_messages(self, messages: Iterable[Message]) -> list[str]:
+        with _named_errors():
+            return list(super().push_messages(messages))
 
     def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
         """Replies to these messages that are here as a whole; one that can never be, as an error."""
+        with _named_errors():
+            return self._pull_messages(message_ids)
+
+    def _pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
         if unknown := set(message_ids) - {reply.reply_to for reply in self._arriving}:
             answer = self._runtime_client.PullMessages(PullAppMessagesRequest(message_ids=unknown))
             for proto, tree in zip(answer.messages_list, answer.message_object_trees, strict=True):
@@ -125,11 +161,56 @@ class GradualGrid(HttpGrid):  # type: ignore[misc]
         return make_message(metadata=metadata, error=Error(code=ErrorCode.MESSAGE_UNAVAILABLE, reason=why))
 
 
+def _retrying(has_ended: Callable[[], bool]) -> RetryInvoker:
+    """Flower's own tries for ever, and ends the process with SIGINT where the run is no more."""
+
+    def is_final(error: Exception) -> bool:
+        return has_ended() or (isinstance(error, httpx.HTTPStatusError) and not error.response.is_server_error)
+
+    return RetryInvoker(
+        wait_gen_factory=lambda: exponential(base_delay=0.2, max_delay=2),
+        recoverable_exceptions=(httpx.TransportError, httpx.HTTPStatusError),
+        max_tries=None,
+        max_time=PATIENCE,
+        should_giveup=is_final,
+    )
+
+
+@contextmanager
+def _named_errors() -> Iterator[None]:
+    """Raises SuperLinkFailed where Flower's client raises what httpx does."""
+    try:
+        yield
+    except httpx.HTTPError as error:
+        status = f" {error.response.status_code}" if isinstance(error, httpx.HTTPStatusError) else ""
+        raise SuperLinkFailed(f"the SuperLink does not answer ({type(error).__name__}{status}); see its log") from error
+
+
+def _heartbeat(client: RuntimeHttpClient) -> bool:
+    """Whether it came through. Flower's own raises SIGINT where the run is no more: the grid's next call says so."""
+    try:
+        client.SendTaskHeartbeat(SendTaskHeartbeatRequest())
+    except httpx.HTTPError:
+        return False
+    return True
+
+
 class SuperLink:
-    """Flower's SuperLink on 127.0.0.1, with TLS, node authentication and a database; ended on exit."""
+    """Flower's SuperLink on 127.0.0.1, with TLS, node authentication and a database; ended on exit.
+
+    It ends by itself with the process that made it, killed or not.
+    """
 
     def __init__(self, home: Path, port: int) -> None:
-        require_free_port(port, "the SuperLink")
+        """Raises LocalNodeError where something else listens on the port, and goes on to."""
+        for attempt in Retrying(
+            retry=retry_if_exception_type(LocalNodeError),
+            stop=stop_after_delay(PORT_PATIENCE),
+            wait=wait_fixed(0.2),
+            reraise=True,
+        ):
+            with attempt:
+                require_free_port(port, "the SuperLink")
         self.certificates: Certificates = ensure_certificates(home / "tls")
         self.address = f"127.0.0.1:{port}"
         self._secret = home / "superexec.secret"
@@ -152,7 +233,8 @@ class SuperLink:
             "FLWR_DISABLE_UPDATE_CHECK": "1",
         }
         with (home / "superlink.log").open("ab") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log, env=environment)
+        self._node_ids: dict[bytes, int] | None = None  # of all keys that are registered
 
     def __enter__(self) -> SuperLink:
         return self
@@ -165,6 +247,11 @@ class SuperLink:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
 
     def wait_until_up(self) -> None:
         """Raises SuperLinkFailed."""
@@ -181,9 +268,18 @@ class SuperLink:
         raise SuperLinkFailed(f"the SuperLink did not answer within {START_TIMEOUT:.0f} s")
 
     def register(self, transport_key: bytes) -> int:
-        """Admits a hospital's node key (PEM); returns its Flower node id."""
+        """Admits a hospital's node key (PEM), unless the database has it; returns its Flower node id.
+
+        Raises SuperLinkFailed.
+        """
         with self._control() as control:
-            return int(control.RegisterNode(RegisterNodeRequest(public_key=transport_key)).node_id)
+            if self._node_ids is None:
+                nodes = control.ListNodes(ListNodesRequest()).nodes_info
+                self._node_ids = {bytes(node.public_key): int(node.node_id) for node in nodes}
+            if transport_key not in self._node_ids:
+                answer = control.RegisterNode(RegisterNodeRequest(public_key=transport_key))
+                self._node_ids[transport_key] = int(answer.node_id)
+            return self._node_ids[transport_key]
 
     @contextmanager
     def _control(self) -> Iterator[ControlHttpClient]:
@@ -194,37 +290,44 @@ class SuperLink:
             interceptors=[RuntimeVersionHttpInterceptor(component_name="flwr CLI")],
         )
         try:
-            yield client
+            with _named_errors():
+                yield client
         finally:
             client.close()
 
     @contextmanager
     def run(self) -> Iterator[tuple[Grid, Context]]:
-        """Starts a Flower run and yields its grid, as a ServerApp process would get it."""
+        """Starts a Flower run and yields its grid, as a ServerApp process would get it.
+
+        Runs that another process left behind are stopped, and with them goes whatever of theirs is on its way.
+        Raises SuperLinkFailed.
+        """
         bundle = build_fab_from_disk(BUNDLE)
         fab = Fab(hashlib.sha256(bundle).hexdigest(), bundle, {})
         with self._control() as control:
+            for run_id in unfinished_runs(control):
+                control.StopRun(StopRunRequest(run_id=run_id))
             started = control.StartRun(StartRunRequest(fab=fab_to_proto(fab)))
         if not started.HasField("run_id"):
             raise SuperLinkFailed(f"the SuperLink did not start a run: {started.note}")
         authority = self.certificates.authority.read_bytes()
         token = self._acquire(int(started.run_id), authority)
-        grid = GradualGrid(self.address, authority, token)
-        heartbeat = HeartbeatSender(make_task_heartbeat_fn_http(grid._runtime_client))
+        grid = GradualGrid(self.address, authority, token, self.has_ended)
+        client = grid._runtime_client
+        heartbeat = HeartbeatSender(lambda: _heartbeat(client))
         heartbeat.start()
-        task = grid._runtime_client.PullTaskInput(PullTaskInputRequest())
-        grid.set_run(run_from_proto(task.run))
-        TaskIdentity.task_id, TaskIdentity.run_id = task.task_id, task.run.run_id
-        TaskIdentity.node_id = task.context.node_id
-        context = context_from_proto(task.context)
-        outcome = "failed"
         try:
+            with _named_errors():
+                task = client.PullTaskInput(PullTaskInputRequest())
+            grid.set_run(run_from_proto(task.run))
+            TaskIdentity.task_id, TaskIdentity.run_id = task.task_id, task.run.run_id
+            TaskIdentity.node_id = task.context.node_id
+            context = context_from_proto(task.context)
             yield grid, context
-            outcome = "completed"
+            with _named_errors():
+                output = PushTaskOutputRequest(context=context_to_proto(context), sub_status="completed", details="")
+                client.PushTaskOutput(output)
         finally:
-            grid._runtime_client.PushTaskOutput(
-                PushTaskOutputRequest(context=context_to_proto(context), sub_status=outcome, details="")
-            )
             heartbeat.stop()
             grid.close()
 
@@ -243,14 +346,22 @@ class SuperLink:
         )
         end = time.monotonic() + ACQUIRE_TIMEOUT
         try:
-            while time.monotonic() < end:
-                response = client.AcquireTask(AcquireTaskRequest(supported_task_types=["flwr-serverapp"]))
-                if response.token and response.task.run_id == run_id:
-                    return str(response.token)
-                time.sleep(0.05)
+            with _named_errors():
+                while time.monotonic() < end:
+                    response = client.AcquireTask(AcquireTaskRequest(supported_task_types=["flwr-serverapp"]))
+                    if response.token and response.task.run_id == run_id:
+                        return str(response.token)
+                    time.sleep(0.05)
         finally:
             client.close()
         raise SuperLinkFailed(f"the SuperLink handed out no ServerApp task within {ACQUIRE_TIMEOUT:.0f} s")
+
+
+def unfinished_runs(control: ControlHttpClient) -> list[int]:
+    """Of a SuperLink, whose database outlives what conducted them. Raises SuperLinkFailed."""
+    with _named_errors():
+        runs = control.ListRuns(ListRunsRequest(limit=MOST_RUNS)).run_dict
+    return [int(run_id) for run_id, run in runs.items() if run.status.status != Status.FINISHED]
 
 
 def _trust(authority: Path) -> ssl.SSLContext:

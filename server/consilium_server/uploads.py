@@ -58,10 +58,11 @@ def parse_reply(content: RecordDict, hospital: str, blob_count: int) -> Signed |
     if set(content) != {"status"} or set(status) != {"code", "body"} or not isinstance(status["body"], bytes):
         raise SignedUpdateMalformed("it did not come alone, or not as bytes")
     body = status["body"]
-    return Answer(body) if code == ReplyCode.ANSWERED else _parse_signed(body, hospital, blob_count)
+    return Answer(body) if code == ReplyCode.ANSWERED else parse_signed(body, hospital, blob_count)
 
 
-def _parse_signed(body: bytes, hospital: str, blob_count: int) -> Signed:
+def parse_signed(body: bytes, hospital: str, blob_count: int) -> Signed:
+    """A signed update with its dealing, as they travel. Raises SignedUpdateMalformed."""
     size = signed_update_bytes(blob_count)
     update, dealing = parse_signed_update(body[:size], hospital, blob_count), body[size:]
     if update.dealing != (keccak(dealing) if dealing else NO_DEALING):

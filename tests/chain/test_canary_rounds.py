@@ -165,6 +165,25 @@ def test_digest_of_another_sum_is_refused_at_once_without_canaries(local_chain: 
         task.publish(one_bit_changed)
 
 
+@pytest.mark.parametrize("digests", [False, True])
+@pytest.mark.parametrize("driver", [CanaryDriver, TaskDriver])
+def test_publication_that_was_begun_goes_on_where_it_was_left(
+    local_chain: LocalChain, driver: type[TaskDriver], digests: bool
+) -> None:
+    task = driver(local_chain, hospitals=4, terms={"cohorts": 2, "digests": digests}).to_committing().commit_all()
+    sums = [task.shown_sum(cohort, range(4)) for cohort in range(2)]
+    sums = [replace(one, digests=[versioned_hash(commit(blob)) for blob in one.blobs]) for one in sums]
+    send = task.aggregator.publish_digests if digests else task.aggregator.publish_sums
+    send(task.task, 1, CohortsFate(0b1111), sums[:1], task.canaries)
+    assert task.phase is Phase.PUBLISHING
+    before = task.aggregator.said_of_publication(task.task, 1)
+    assert (before.published, before.canaries) == ({(0, 0)}, task.canaries)
+    assert before.summed == (set() if task.canaries else {(0, 0)})
+    send(task.task, 1, CohortsFate(), sums, task.canaries, before=before)
+    assert task.phase is Phase.DRAWING
+    assert task.round_state.published_cohorts == 0b11
+
+
 def test_digests_are_refused_in_a_task_of_blobs(local_chain: LocalChain) -> None:
     task = TaskDriver(local_chain).join().commit_all()
     total = task.cohort_sum(0, range(2))

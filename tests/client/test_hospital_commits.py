@@ -123,7 +123,7 @@ def test_hospital_that_nobody_relays_and_without_ether_says_so_once_and_lives(
     for _ in range(3):
         committing.look(node)
     (line,) = told()
-    assert (line["event"], line["round"], line["error"]) == ("not-committed", 0, "TransactionRejected")
+    assert (line["event"], line["round"], line["error"]) == ("not-committed", 0, "EtherMissing")
     assert (line["call"], line["wei"]) == ("commitUpdate", "0")
     committing.relay(update)  # late is not too late
     committing.look(node)

@@ -14,7 +14,7 @@ import consilium_server.flower_internals as server_internals
 import pytest
 from consilium_chain.errors import ArtifactMissing
 from consilium_chain.localnode import free_port
-from consilium_chain.messages import ReplyCode
+from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.relaying import sign_update
 from consilium_client.errors import ValueNotNumeric
 from consilium_client.listening import Listener
@@ -159,7 +159,7 @@ def test_relay_carries_blobs_and_codes_and_no_private_text(exchange: Exchange) -
     exchange.answer = lambda _: next(answers)
     collection = exchange.round(3)
     assert (collection.signed, collection.uploads[0].blobs) == ({0: Signed(UPDATE, b"")}, BLOBS)
-    assert exchange.asked == [RoundRequest(CONTRACT, 7, 3)] * 2
+    assert exchange.asked == [RoundRequest(CONTRACT, 7, 3, part) for part in (Part.SIGNED, Part.UPLOAD)]
     assert set(exchange.grid.received[0].content) == {"status"}
     assert status_of(exchange.grid.received[0]) == {"code": ReplyCode.SIGNED, "body": UPDATE.to_wire()}
 
@@ -188,7 +188,7 @@ def test_relay_carries_blobs_and_codes_and_no_private_text(exchange: Exchange) -
         exchange.listener.raise_fault()
 
     # Nothing of it is in what the server was sent, nor in any file that the SuperLink keeps.
-    assert len(exchange.grid.received) == 2 + 4 * 6  # what did not come was asked for once more
+    assert len(exchange.grid.received) == 2 + 2 * 6  # what did not come was asked for once more
     for reply in exchange.grid.received[1:]:
         assert not reply.has_error()
         assert set(reply.content) == {"status", "blobs"}

@@ -40,7 +40,7 @@ from task_files import DATA
 
 LAYOUT = LaneLayout(bits=17, total_weight=64)
 LANES = LAYOUT.lanes_per_blob
-SECRETS = RoundSecrets(bytes(range(200, 232)), {0: [(3, BLS_MODULUS - 1)], 2: [(0, 1), (2**200, 77)]})
+SECRETS = RoundSecrets(bytes(range(200, 232)), {0: [(3, BLS_MODULUS - 1)], 2: [(0, 1), (2**200, 77)]}, 0b101)
 
 # What is published
 
@@ -299,7 +299,7 @@ def test_secrets_are_on_disk_before_anything_is_sent(
     give_uploads(aggregator, weighted(uploaded))
     seen = []
 
-    def sent(task: int, round_: int, survivors: int, sums: Any, canaries: Any, force: bool) -> list[Any]:
+    def sent(task: int, round_: int, survivors: int, sums: Any, canaries: Any, *_: object) -> list[Any]:
         seen.append((kept(aggregator.secrets_folder, round_), canaries, len(sums)))
         return []
 
@@ -312,6 +312,31 @@ def test_secrets_are_on_disk_before_anything_is_sent(
     other = scale(uploaded.updates[1, 1].blobs[0], uploaded.weight(1, 1))
     sums = [(a + b) % BLS_MODULUS for a, b in zip(blinders(own), blinders(other), strict=True)]
     assert list(secret.blinders[0][0]) == sums
+
+
+@played_once
+def test_what_was_to_be_published_before_a_kill_is_published_and_nothing_else(
+    uploaded: CanaryDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have been sent, and come onto the chain at any time: what opens it must not be replaced."""
+    killed = aggregator_of(*party(uploaded, tmp_path))
+    give_uploads(killed, {0: weighted(uploaded)[0]})
+
+    def sent(*_: object) -> list[Any]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(killed.ledger, "publish_digests" if uploaded.params.digests else "publish_sums", sent)
+    with pytest.raises(KeyboardInterrupt):
+        attempt(killed, Step.PUBLISH)
+    before = kept(killed.secrets_folder, 1)
+    assert before.survivors == 0b01
+
+    again = aggregator_of(*party(uploaded, tmp_path))
+    give_uploads(again, weighted(uploaded))  # a second one has come since
+    attempt(again, Step.PUBLISH)
+    assert uploaded.phase is Phase.DRAWING
+    assert uploaded.round_state.survivors == 0b01
+    assert kept(again.secrets_folder, 1) == before
 
 
 @played_once

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import socket
 import ssl
 import subprocess
@@ -53,6 +54,9 @@ def test_flower_still_has_what_the_executor_replaces() -> None:
     for name in ("install_from_fab", "get_load_client_app_fn", "run_clientapp"):
         assert callable(getattr(runtime, name))
     assert supernode.time.sleep
+    pulls = inspect.signature(supernode._pull_and_store_message).parameters
+    assert {"pull_object", "confirm_message_received"} <= pulls.keys()
+    assert importlib.import_module("flwr.supercore.retry.http_retry").MAX_RETRY_DELAY > client_internals.LONGEST_WAIT
 
 
 def test_private_flower_is_used_in_two_modules_only() -> None:

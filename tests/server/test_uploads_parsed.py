@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.relaying import SignedUpdate, sign_update
 from consilium_server.collection import Collection
 from consilium_server.errors import SecondReply, SumMismatch, UploadInvalid
+from consilium_server.kept_replies import KeptReplies
 from consilium_server.uploads import (
     Answer,
     Contribution,
@@ -24,7 +26,7 @@ from consilium_server.uploads import (
     sum_commitments,
     wrong_uploads,
 )
-from consilium_zk.blobs import Blob, add, from_scalars, scale, to_scalars
+from consilium_zk.blobs import Blob, add, from_scalars, parse_blob, scale, to_scalars
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_BLOB
 from consilium_zk.curve import to_eip2537
 from consilium_zk.kzg import Commitment, commit, open_at
@@ -332,11 +334,13 @@ def in_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(TaskIdentity, name, 1)
 
 
-def collected(answers: dict[int, list[Scripted]], masked: bool = False) -> tuple[Collection, FakeGrid]:
+def collected(
+    answers: dict[int, list[Scripted]], masked: bool = False, kept: KeptReplies | None = None
+) -> tuple[Collection, FakeGrid]:
     """Nodes 10, 11, … are hospitals 0, 1, …; everybody is asked."""
     grid = FakeGrid(answers)
     nodes = {index: 10 + index for index in range(5)}
-    collection = Collection(grid, nodes, ADDRESSES, bytes(20), 1, 0, 1, masked)  # type: ignore[arg-type]
+    collection = Collection(grid, nodes, ADDRESSES, bytes(20), 1, 0, 1, masked, kept)  # type: ignore[arg-type]
     collection.ask(0b11111)
     return collection, grid
 
@@ -346,13 +350,15 @@ def ok() -> RecordDict:
 
 
 @pytest.mark.usefixtures("in_a_run")
-def test_collection_asks_twice_and_takes_update_and_upload() -> None:
+def test_collection_asks_for_one_part_after_the_other() -> None:
     collection, grid = collected({10: [ok(), reply()], 11: [ok(), NEVER]})
-    assert grid.pushed == [10, 11, 10, 11]
+    assert (grid.pushed, grid.parts) == ([10, 11], [Part.SIGNED] * 2)
     collection.receive()
     assert collection.signed == {0: SIGNED, 1: SIGNED}
-    assert (collection.arrived, collection.finished) == (0b01, 0b01)
+    assert (grid.pushed[2:], grid.parts[2:]) == ([10, 11], [Part.UPLOAD] * 2)
+    assert (collection.arrived, collection.finished) == (0, 0)
     collection.receive()
+    assert (collection.arrived, collection.finished) == (0b01, 0b01)
     assert len(grid.pushed) == 4  # nobody is asked again who still owes an answer or gave all
 
 
@@ -362,21 +368,23 @@ def test_collection_keeps_the_good_and_names_the_bad(capsys: pytest.CaptureFixtu
     collection, grid = collected({10: [ok(), reply()], 11: list(bad), 12: [NEVER], 14: [ERROR] * 4})
     assert not collection.ask(0b11111)  # node 13 is not online
     collection.receive()
-    assert (collection.arrived, collection.finished) == (0b00001, 0b00001)
+    assert (collection.arrived, collection.finished) == (0, 0)
     collection.receive()
     assert (collection.arrived, collection.finished) == (0b00001, 0b10011)
     assert PRIVATE not in capsys.readouterr().out
     # What did not come was asked for once more, for the node may have been starting anew; and nothing else was.
-    assert sorted(grid.pushed) == [10, 10, 11, 11, 11, 11, 12, 12, 14, 14, 14, 14]
+    assert sorted(grid.pushed) == [10, 10, 11, 11, 12, 14, 14]
     assert not collection.ask(0b11111)
     assert collection.ask(0b10111)
-    assert len(grid.pushed) == 12
+    assert len(grid.pushed) == 7
 
 
 @pytest.mark.usefixtures("in_a_run")
 def test_collection_asks_a_node_that_started_anew_once_more() -> None:
-    """The old process took the first request with it; the new one answers the second as if it were the first."""
+    """The old process took the first request with it."""
     collection, _ = collected({10: [ERROR, ok(), reply()]})
+    collection.receive()
+    assert (collection.signed, collection.finished) == ({}, 0)
     collection.receive()
     assert (collection.signed, collection.arrived) == ({0: SIGNED}, 0)
     collection.receive()
@@ -384,26 +392,81 @@ def test_collection_asks_a_node_that_started_anew_once_more() -> None:
 
 
 @pytest.mark.usefixtures("in_a_run")
-def test_collection_of_a_masked_round_asks_for_answers_and_by_name_for_what_did_not_come() -> None:
-    answer = RecordDict({"status": ConfigRecord({"code": int(ReplyCode.ANSWERED), "body": bytes(96)})})
-    collection, grid = collected({10: [ok(), ERROR, answer, reply()]}, masked=True)
-    assert grid.parts == [Part.NEXT] * 3
-    collection.receive()
-    assert (collection.arrived, collection.answers) == (0, {0: Answer(bytes(96))})
-    assert grid.parts == [Part.NEXT] * 3 + [Part.UPLOAD]
+def test_collection_asks_who_committed_by_itself_for_its_upload() -> None:
+    collection, grid = collected({10: [ERROR, ERROR, reply()]})
+    for _ in range(2):
+        collection.receive()
+    assert (collection.signed, collection.finished) == ({}, 1)
+    assert collection.ask(1)
+    assert len(grid.pushed) == 2
+    assert collection.ask(1, committed=1)
+    assert grid.parts[2:] == [Part.UPLOAD]
     collection.receive()
     assert (collection.arrived, collection.finished) == (1, 1)
+
+
+@pytest.mark.usefixtures("in_a_run")
+def test_collection_of_a_masked_round_asks_for_an_answer_once_it_has_the_upload() -> None:
+    answer = RecordDict({"status": ConfigRecord({"code": int(ReplyCode.ANSWERED), "body": bytes(96)})})
+    collection, grid = collected({10: [ok(), ERROR, reply(), answer]}, masked=True)
+    for _ in range(4):
+        collection.receive()
+    assert grid.parts == [Part.SIGNED, Part.UPLOAD, Part.UPLOAD, Part.ANSWER]
+    assert (collection.arrived, collection.answers, collection.finished) == (1, {0: Answer(bytes(96))}, 1)
 
 
 @pytest.mark.usefixtures("in_a_run")
 def test_collection_keeps_the_first_of_two_different_updates(capsys: pytest.CaptureFixture[str]) -> None:
     other = signed_reply(signed(seed=2).to_wire())
     collection, _ = collected({10: [ok(), other, reply()]})
-    collection.receive()
+    for _ in range(2):
+        collection.receive()
     assert collection.signed == {0: SIGNED}
     assert str(SecondReply("signed update")) in capsys.readouterr().out
     collection.receive()
     assert (collection.arrived, collection.finished) == (1, 1)
+
+
+# What is kept
+
+
+@pytest.mark.usefixtures("in_a_run")
+def test_collection_that_is_begun_anew_asks_for_nothing_that_is_on_disk(tmp_path: Path) -> None:
+    before, _ = collected({10: [ok(), reply()], 11: [ok(), NEVER]}, kept=KeptReplies(tmp_path, 0))
+    for _ in range(2):
+        before.receive()
+    after, grid = collected({10: [], 11: []}, kept=KeptReplies(tmp_path, 0))
+    assert (after.signed, after.uploads) == (before.signed, before.uploads)
+    assert (after.signed.keys(), after.arrived) == ({0, 1}, 0b01)
+    assert (grid.pushed, grid.parts) == ([11], [Part.UPLOAD])
+
+
+def test_kept_replies_come_back_as_they_were_and_other_rounds_go(tmp_path: Path) -> None:
+    blob = parse_blob(bytes(BYTES_PER_BLOB))
+    upload = Upload([blob, blob], b"statement")
+    KeptReplies(tmp_path, 3).keep(1, upload)
+    KeptReplies(tmp_path, 3).keep(0, SIGNED)
+    kept = KeptReplies(tmp_path, 3)
+    assert (kept.signed(ADDRESSES, 1), kept.uploads(5, 2)) == ({0: SIGNED}, {1: upload})
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
+    KeptReplies(tmp_path, 4)
+    assert [path.name for path in tmp_path.iterdir()] == ["round-4"]
+
+
+@pytest.mark.parametrize("what", ["signed-0", "upload-0"])
+def test_kept_reply_that_is_damaged_is_told_and_asked_for_anew(
+    tmp_path: Path, what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = KeptReplies(tmp_path, 0)
+    kept.keep(0, SIGNED)
+    kept.keep(0, Upload([parse_blob(bytes(BYTES_PER_BLOB))]))
+    path = tmp_path / "round-0" / what
+    for damaged in (path.read_bytes()[:-1], b"", b"\xff" * 40):
+        path.write_bytes(damaged)
+        found = kept.signed(ADDRESSES, 1) if what == "signed-0" else kept.uploads(5, 1)
+        assert found == {}
+        assert '"reply-damaged"' in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("in_a_run")

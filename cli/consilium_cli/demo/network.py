@@ -207,18 +207,22 @@ def _write_node(network: Network, party: Party) -> None:
 
 def start(network: Network, processes: Processes) -> None:
     """Starts every party as a process of its own."""
-    task = str(network.task)
     config = ["--config", os.fspath(network.sponsor.home / "node.toml")]
     processes.serve(network.sponsor.name, "consilium_cli.main", "server", "sponsor", *config)
     for party in network.parties:
-        home = ["--home", os.fspath(party.home)]
-        if party.attack is not None:
-            which = ["--task", task, "--round", str(network.options.cheat_round)]
-            processes.start(party.name, "consilium_cli.demo.adversaries", party.attack, *home, *which)
-        elif party.role is Role.HOSPITAL:
-            processes.start(party.name, "consilium_cli.main", "hospital", "run", task, *home)
-        elif party.role is Role.VOTER:
-            processes.start(party.name, "consilium_cli.main", "voter", "run", "--task", task, *home)
-        elif party.role is Role.AGGREGATOR:
-            config = ["--config", os.fspath(party.home / "node.toml")]
-            processes.start(party.name, "consilium_cli.main", "server", "run", *config)
+        start_party(network, party, processes)
+
+
+def start_party(network: Network, party: Party, processes: Processes) -> None:
+    task = str(network.task)
+    home = ["--home", os.fspath(party.home)]
+    if party.attack is not None:
+        which = ["--task", task, "--round", str(network.options.cheat_round)]
+        processes.start(party.name, "consilium_cli.demo.adversaries", party.attack, *home, *which)
+    elif party.role is Role.HOSPITAL:
+        processes.start(party.name, "consilium_cli.main", "hospital", "run", task, *home)
+    elif party.role is Role.VOTER:
+        processes.start(party.name, "consilium_cli.main", "voter", "run", "--task", task, *home)
+    elif party.role is Role.AGGREGATOR:
+        config = ["--config", os.fspath(party.home / "node.toml")]
+        processes.start(party.name, "consilium_cli.main", "server", "run", *config)

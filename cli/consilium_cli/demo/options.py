@@ -62,6 +62,7 @@ class DemoOptions:
     attacks: tuple[Attack, ...] = ()
     cheat: Cheat | None = None
     kill_in_round: int | None = None
+    kill_aggregator_in_round: int | None = None
     chain_port: int | None = None
     digests: bool = False
     masked: bool = True
@@ -117,8 +118,13 @@ def check(options: DemoOptions) -> None:
     if options.cheat is not None and hospitals < 2:
         raise typer.BadParameter("--cheat needs at least two hospitals")
     last_round = options.rounds if options.rounds is not None else 5
-    if options.kill_in_round is not None and options.kill_in_round > last_round:
-        raise typer.BadParameter(f"--kill-in-round {options.kill_in_round} is after the last round, {last_round}")
+    kills = {
+        "--kill-in-round": options.kill_in_round,
+        "--kill-aggregator-in-round": options.kill_aggregator_in_round,
+    }
+    for name, number in kills.items():
+        if number is not None and number > last_round:
+            raise typer.BadParameter(f"{name} {number} is after the last round, {last_round}")
 
 
 def demo_command(
@@ -155,6 +161,10 @@ def demo_command(
     kill_in_round: Annotated[
         int | None, typer.Option(min=0, help="kill -9 one hospital in this round, after it committed")
     ] = None,
+    kill_aggregator_in_round: Annotated[
+        int | None,
+        typer.Option(min=0, help="kill -9 the aggregator in this round, while hospitals upload; start it again"),
+    ] = None,
     chain_port: Annotated[
         int | None, typer.Option(min=1, max=65_535, help="port of the local chain  [default: a free one]")
     ] = None,
@@ -171,8 +181,8 @@ def demo_command(
     """Trains, proves, judges and pays: a whole task on this machine, every party a process of its own."""
     attacks = tuple(one for text in attack or [] for one in parse_attack(text))
     options = DemoOptions(
-        data, data_dir, hospitals, voters, rounds, cohorts, seats, seed, attacks, cheat, kill_in_round, chain_port,
-        digests, masks, output.resolve(), epsilon,
+        data, data_dir, hospitals, voters, rounds, cohorts, seats, seed, attacks, cheat, kill_in_round,
+        kill_aggregator_in_round, chain_port, digests, masks, output.resolve(), epsilon,
     )  # fmt: skip
     check(options)
 

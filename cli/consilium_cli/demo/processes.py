@@ -98,6 +98,12 @@ class Processes:
     def running(self) -> list[str]:
         return [name for name, child in self._children.items() if child.poll() is None]
 
+    def kill(self, name: str) -> None:
+        """Kills a child alone, at once; what it started is left to itself."""
+        child = self._children.pop(name)
+        child.kill()
+        child.wait()
+
     def forget(self, name: str) -> None:
         """Kills a child and all it started, at once and for good."""
         child = self._children.pop(name)

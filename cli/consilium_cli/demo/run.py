@@ -18,7 +18,7 @@ from consilium_cli.demo.capacity import require_memory
 from consilium_cli.demo.chronicle import Chronicle
 from consilium_cli.demo.datasets import DemoData, deal_heart, deal_medquad, deal_pneumonia, deal_wdbc
 from consilium_cli.demo.errors import DemoFailed
-from consilium_cli.demo.network import Network, Role, build, prepare_output, start
+from consilium_cli.demo.network import Network, Role, build, prepare_output, start, start_party
 from consilium_cli.demo.options import DataSet, DemoOptions
 from consilium_cli.demo.page import write_page
 from consilium_cli.demo.processes import Processes
@@ -122,15 +122,23 @@ def follow(network: Network, processes: Processes, chronicle: Chronicle, screen:
 
 
 def _killer(network: Network, processes: Processes, screen: Screen) -> Callable[[str, dict[str, Any]], None]:
-    """Kills the first hospital's processes in the chosen round, right after it committed."""
-    victim = network.of(Role.HOSPITAL)[0]
-    pending = [] if network.options.kill_in_round is None else [network.options.kill_in_round]
+    """Kills the first hospital's processes in the chosen round, right after it committed; the aggregator in its round
+    as soon as commitments are closed, and starts it again.
+    """
+    victim, (aggregator,) = network.of(Role.HOSPITAL)[0], network.of(Role.AGGREGATOR)
+    pending = {network.options.kill_in_round} - {None}
+    closing = {network.options.kill_aggregator_in_round} - {None}
 
     def kill(name: str, values: dict[str, Any]) -> None:
         if name == "UpdateCommitted" and values["round"] in pending and values["hospital"] == victim.address:
             pending.clear()
             processes.forget(victim.name)
             screen.say(f"  [yellow]killed[/yellow] {victim.name} in round {values['round']}, after its commitment")
+        elif name == "PhaseStarted" and values["round"] in closing and values["phase"] == Phase.UPLOADING:
+            closing.clear()
+            processes.kill(aggregator.name)
+            start_party(network, aggregator, processes)
+            screen.say(f"  [yellow]killed[/yellow] {aggregator.name} in round {values['round']}, and started it again")
 
     return kill
 

@@ -10,6 +10,7 @@ from consilium_chain.connection import Connection
 from consilium_chain.deployment import Deployment
 from consilium_chain.journal import emit
 from consilium_chain.ledger import Ledger
+from consilium_chain.patience import patient_turns
 from consilium_chain.task_spec import MICRO
 from consilium_chain.units import tokens
 from consilium_chain.views import (
@@ -24,7 +25,6 @@ from consilium_chain.views import (
     VoidReason,
     members,
 )
-from consilium_client.turns import patient_turns
 
 from consilium_cli.nodes.live import Fields, Waiting, Words
 

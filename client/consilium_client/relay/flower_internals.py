@@ -15,16 +15,22 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 from flwr.clientapp import ClientApp
 
 POLL = 0.3  # seconds
+LONGEST_WAIT = 3  # seconds between two tries of a SuperLink that does not answer; Flower's own are up to 20
 
 
 def run_supernode(arguments: list[str]) -> None:
-    """`flower-supernode` with these arguments; its module's sleeps are shortened, nothing else is changed."""
+    """`flower-supernode` with these arguments; its sleeps are shortened, and its waits for a SuperLink that was
+    started anew, and it forgets what a stopped run asked for; nothing else is changed.
+    """
+    import flwr.supercore.retry.http_retry as retry
     import flwr.supernode.start_client_internal as supernode
     from flwr.supernode.cli.flower_supernode import flower_supernode
 
@@ -32,8 +38,33 @@ def run_supernode(arguments: list[str]) -> None:
     # Three seconds between looks at the SuperLink, half a second between looks at its own store.
     clock["sleep"] = lambda seconds: time.sleep(POLL if seconds > 1 else POLL / 6)
     supernode.time = SimpleNamespace(**clock)
+    retry.MAX_RETRY_DELAY = LONGEST_WAIT
+    pull = supernode._pull_and_store_message
+
+    def pull_whole(*, pull_object: Any, confirm_message_received: Any, **others: Any) -> int | None:
+        """Flower keeps, and has answered, a message whose run is stopped while it is received. Of all that follow, each
+        reply then leaves only with the next request: so it is made what Flower takes for a message that did not come.
+        """
+        given = {"pull_object": pull_object, "confirm_message_received": confirm_message_received}
+        received: int | None = pull(**{name: _failing(call) for name, call in given.items()}, **others)
+        return received
+
+    supernode._pull_and_store_message = pull_whole
     sys.argv = ["flower-supernode", *arguments]
     flower_supernode()
+
+
+def _failing(call: Callable[..., Any]) -> Callable[..., Any]:
+    """The same call, which raises an ordinary error where the run has been stopped."""
+    from flwr.supercore.run import RunNotRunningException
+
+    def called(*arguments: Any) -> Any:
+        try:
+            return call(*arguments)
+        except RunNotRunningException as error:
+            raise RuntimeError("the run has been stopped") from error
+
+    return called
 
 
 def run_executor(runtime_address: str, secret_file: Path) -> None:

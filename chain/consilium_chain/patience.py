@@ -1,0 +1,35 @@
+"""Waiting for what comes back without this process: a chain node that does not answer, ether that an account lacks."""
+
+from __future__ import annotations
+
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
+
+from consilium_chain.errors import ChainError, ChainUnreachable, EtherMissing, TransactionRejected, name_of
+from consilium_chain.journal import emit
+
+LONGEST_WAIT = 60.0  # seconds between two tries
+
+
+def patient_turns(
+    errors: tuple[type[ChainError], ...] = (ChainUnreachable,), longest_wait: float = LONGEST_WAIT
+) -> Retrying:
+    """Calls what it is given until it raises none of these errors, and tells of each in the journal."""
+    return Retrying(
+        retry=retry_if_exception_type(errors),
+        wait=wait_random_exponential(max=longest_wait),
+        before_sleep=_tell,
+    )
+
+
+def _tell(tried: RetryCallState) -> None:
+    """Without the chain node's own words."""
+    error = tried.outcome.exception() if tried.outcome is not None else None
+    how = {"tries": tried.attempt_number, "wait_s": round(tried.upcoming_sleep, 1)}
+    match error:
+        case EtherMissing():
+            amounts = {"wei": str(error.balance), "missing": str(error.missing)}
+            emit("no-ether", call=error.call, account=error.account, **amounts, **how)
+        case TransactionRejected():
+            emit("transaction-rejected", call=error.call, account=error.account, error=name_of(error), **how)
+        case _:
+            emit("chain-unreachable", **how)

@@ -1,0 +1,229 @@
+"""What an aggregator outlasts: a second one, its own death, a SuperLink's, a chain that is away, an empty purse."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from canary_driver import CanaryDriver
+from chain_driver import GAS_MONEY, LocalChain
+from consilium_chain.connection import Connection
+from consilium_chain.errors import EtherMissing, LocalNodeError, TransactionRejected
+from consilium_chain.localnode import free_port
+from consilium_chain.rounds import Step
+from consilium_chain.views import Outcome, Phase
+from consilium_client.transport_key import make_transport_key, transport_public_key
+from consilium_server import flower_internals
+from consilium_server.conducting import conducting_alone
+from consilium_server.errors import AlreadyConducting, SuperLinkFailed
+from consilium_server.flower_internals import SuperLink, unfinished_runs
+from test_canaries_kept import aggregator_of, attempt, give_uploads, party, played, uploaded, weighted
+from voter_driver import Door
+
+__all__ = ["played", "uploaded"]  # fixtures
+PATIENCE = 120.0
+
+
+def wait_until(true: Callable[[], object]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+# One to a home
+
+HOLD = """
+import subprocess, sys, time
+from pathlib import Path
+from consilium_server.conducting import conducting_alone
+with conducting_alone(Path(sys.argv[1])):
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], stdout=subprocess.DEVNULL)
+    print(child.pid, flush=True)
+    time.sleep(600)
+"""
+
+
+@contextmanager
+def running(program: str, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """A program and the process that it started, whose number it says first."""
+    command = [sys.executable, "-c", program, *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    pid = None
+    try:
+        assert process.stdout is not None
+        pid = int(process.stdout.readline())
+        yield process, pid
+    finally:
+        process.kill()
+        process.communicate()
+        if pid is not None and psutil.pid_exists(pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_a_home_has_one_aggregator_and_a_killed_one_frees_it_at_once(tmp_path: Path) -> None:
+    with running(HOLD, str(tmp_path)) as (holder, child):
+        with pytest.raises(AlreadyConducting, match="stop it first, or name another home"), conducting_alone(tmp_path):
+            pytest.fail("two at once")
+        holder.kill()
+        holder.wait()
+        assert psutil.pid_exists(child)  # which did not inherit the lock
+        with conducting_alone(tmp_path):
+            assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o600
+    with conducting_alone(tmp_path):
+        pass
+
+
+# Its SuperLink
+
+START = """
+import sys, time
+from pathlib import Path
+from consilium_server.flower_internals import SuperLink
+with SuperLink(Path(sys.argv[1]), int(sys.argv[2])) as superlink:
+    superlink.wait_until_up()
+    superlink.register(Path(sys.argv[3]).read_bytes())
+    with superlink.run():
+        print(superlink._process.pid, flush=True)
+        time.sleep(600)
+"""
+
+
+def outlive(superlink: SuperLink, left: int) -> None:
+    """Starts a run of its own, and asks a SuperLink that was killed: nobody waits for the dead."""
+    with superlink.run() as (grid, _):
+        with superlink._control() as control:
+            (own,) = unfinished_runs(control)
+        assert own != left
+        assert grid.get_node_ids() == []
+        assert not superlink.has_ended()
+        superlink._process.kill()
+        wait_until(superlink.has_ended)
+        killed = time.monotonic()
+        try:
+            grid.get_node_ids()
+        finally:
+            assert time.monotonic() - killed < flower_internals.PATIENCE / 2
+
+
+def test_superlink_ends_with_a_killed_aggregator_and_the_next_one_stops_its_run(tmp_path: Path) -> None:
+    key, port = tmp_path / "transport.key", free_port()
+    make_transport_key(key)
+    public = transport_public_key(key)
+    (tmp_path / "public").write_bytes(public)
+    with running(START, str(tmp_path), str(port), str(tmp_path / "public")) as (starter, child):
+        starter.kill()
+        starter.wait()
+        wait_until(lambda: not psutil.pid_exists(child))
+    with SuperLink(tmp_path, port) as superlink:  # on the same port
+        superlink.wait_until_up()
+        with superlink._control() as control:
+            (left,) = unfinished_runs(control)
+        node = superlink.register(public)
+        assert superlink.register(public) == node  # as before: the database has the key
+        with pytest.raises(SuperLinkFailed, match="does not answer"):
+            outlive(superlink, left)
+
+
+def test_superlink_waits_for_a_port_that_is_about_to_be_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        threading.Timer(1.0, taken.close).start()
+        with SuperLink(tmp_path, port) as superlink:
+            assert not superlink.has_ended()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        monkeypatch.setattr(flower_internals, "PORT_PATIENCE", 0.5)
+        with pytest.raises(LocalNodeError, match="stop what listens there"):
+            SuperLink(tmp_path, taken.getsockname()[1])
+
+
+# Chain and ether
+
+
+def judged(task: CanaryDriver, folder: Path, url: str | None = None) -> Any:
+    """An aggregator whose task's last round waits for scores that do not come: it has a deadline to tick."""
+    whose = party(task, folder)
+    aggregator = aggregator_of(url or whose[0], *whose[1:])
+    give_uploads(aggregator, weighted(task))
+    attempt(aggregator, Step.PUBLISH)
+    task.draw()
+    task.pass_deadline()
+    return aggregator
+
+
+@contextmanager
+def conducting(aggregator: Any) -> Iterator[threading.Thread]:
+    thread = threading.Thread(target=aggregator.conduct, args=(None, {}), daemon=True)
+    thread.start()
+    yield thread
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
+
+
+def lines(capsys: pytest.CaptureFixture[str], kept: list[dict[str, Any]], event: str) -> list[dict[str, Any]]:
+    kept += [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return [line for line in kept if line["event"] == event]
+
+
+@pytest.mark.xdist_group("kept")
+def test_aggregator_without_ether_says_what_is_missing_and_goes_on_when_it_comes(
+    uploaded: CanaryDriver, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    aggregator = judged(uploaded, tmp_path)
+    account, told = aggregator.ledger.address, list[dict[str, Any]]()
+    uploaded.chain.rpc("anvil_setBalance", account, hex(5))
+    with conducting(aggregator):
+        wait_until(lambda: len(lines(capsys, told, "no-ether")) > 1)
+        assert uploaded.phase is Phase.SCORING
+        uploaded.chain.rpc("anvil_setBalance", account, hex(GAS_MONEY))
+    line = lines(capsys, told, "no-ether")[0]
+    assert (line["account"], line["wei"], line["call"]) == (account, "5", "tick")
+    assert 10**9 < int(line["missing"]) < 10**17
+    assert [line["tries"] for line in lines(capsys, told, "no-ether")][:2] == [1, 2]
+    assert uploaded.operator.round_state(uploaded.task, 1).outcome is Outcome.VOID
+
+
+@pytest.mark.xdist_group("kept")
+def test_aggregator_outlasts_a_chain_node_that_does_not_answer(
+    uploaded: CanaryDriver, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = list[dict[str, Any]]()
+    with Door(uploaded.chain.node.url) as door:
+        aggregator = judged(uploaded, tmp_path, door.url)
+        door.shut = True
+        with conducting(aggregator):
+            wait_until(lambda: len(lines(capsys, told, "chain-unreachable")) > 1)
+            door.shut = False
+    assert uploaded.operator.round_state(uploaded.task, 1).outcome is Outcome.VOID
+
+
+def test_what_an_account_lacks_is_by_the_most_that_the_transaction_may_cost(local_chain: LocalChain) -> None:
+    poor, rich = local_chain.funded(), local_chain.funded()
+    for balance in (0, 10**10):
+        local_chain.rpc("anvil_setBalance", poor.address, hex(balance))
+        with pytest.raises(EtherMissing, match=f"{poor.address}, which has") as caught:
+            poor.transfer(rich.address, 1)
+        assert caught.value.balance == balance
+        assert isinstance(caught.value, TransactionRejected)
+    local_chain.rpc("anvil_setBalance", poor.address, hex(caught.value.needed * 2))  # fees move with every block
+    poor.transfer(rich.address, 1)
+    connection = Connection(local_chain.node.url, poor.connection.account)
+    with pytest.raises(EtherMissing) as caught:
+        connection.send_ether(rich.address, 10**20)
+    assert caught.value.missing > 9 * 10**19
