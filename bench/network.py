@@ -215,6 +215,7 @@ class Unsigned:
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self._clock.join()
+        self._client.close()
 
 
 class Memory(threading.Thread):
