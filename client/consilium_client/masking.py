@@ -54,6 +54,7 @@ class Masking:
         self._private = self._key_file.read_bytes()
         self.sealing_key = public_key(self._private)
         self._cohorts: dict[tuple[int, int], MaskedCohort] = {}  # the latest, by round and members
+        self._read: dict[tuple[int, int], dict[int, Dealing]] = {}  # likewise
 
     def require_key(self, index: int) -> None:
         """Raises SealingKeyLost where this hospital announced another key than it has: it could open nothing."""
@@ -75,6 +76,7 @@ class Masking:
         """
         dealings = self._dealings(round_, cohort)
         if len(dealings) < MIN_MASKED or index not in dealings:
+            self._read.clear()  # a chain node that lagged may show others yet
             raise MaskingTooSmall(round_, len(dealings))
         self._write_down("masked", round_, dealings)
         hospital = self._hospital(round_, cohort, index, seed)
@@ -137,7 +139,11 @@ class Masking:
         return self._cohorts[round_, cohort]
 
     def _dealings(self, round_: int, cohort: int) -> dict[int, Dealing]:
-        return read_dealings(self._ledger, self._store, self._task, round_, self._cohort(round_, cohort))
+        """Read once, when commitments are closed: every look takes all that the cohort dealt to one another."""
+        if (round_, cohort) not in self._read:
+            masked = self._cohort(round_, cohort)
+            self._read = {(round_, cohort): read_dealings(self._ledger, self._store, self._task, round_, masked)}
+        return self._read[round_, cohort]
 
     def _write_down(self, what: str, round_: int, hospitals: Sequence[int] | dict[int, Dealing]) -> None:
         """Raises MaskingChanged where this was done for others before."""
@@ -146,4 +152,5 @@ class Masking:
         if not file.exists():
             write_private_file(file, bit_map)
         if file.read_bytes() != bit_map:
+            self._read.clear()  # likewise
             raise MaskingChanged(round_, what)
