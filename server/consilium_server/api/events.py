@@ -44,12 +44,12 @@ Place = tuple[int, int]  # block and log index
 
 @dataclass(frozen=True)
 class Told:
-    """An event as it goes out. `task` None: of none, and of a reorganisation for all."""
+    """An event. `task` None: of none, and of a reorganisation for all."""
 
     kind: str  # chain or reorg
     place: Place
     task: int | None
-    event: ServerSentEvent
+    sent: bytes  # as it goes out, to all alike
 
 
 @dataclass(eq=False)
@@ -194,7 +194,7 @@ class Broadcaster:
 
     # Streams
 
-    async def stream(self, task: int | None, last_id: str | None) -> AsyncIterator[ServerSentEvent]:
+    async def stream(self, task: int | None, last_id: str | None) -> AsyncIterator[bytes]:
         """From behind the id on, or from the present on. `last_id` as `EVENT_ID`."""
         await self._is_ready.wait()
         stream = Stream(task)
@@ -205,23 +205,25 @@ class Broadcaster:
             if last_id is not None:
                 place, lost = await run_in_threadpool(self._resumed, last_id)
                 if lost is not None:
-                    yield _reorg(lost).event
+                    yield _reorg(lost).sent
             async for missed in self._caught_up(stream, place):
                 yield missed
             while not stream.is_dropped:
-                told = await stream.queue.get()
+                waiting = [await stream.queue.get()]
+                while not stream.queue.empty():  # what came at once goes out at once
+                    waiting.append(stream.queue.get_nowait())
                 if not stream.is_dropped:
-                    yield told.event
+                    yield b"".join(told.sent for told in waiting)
         finally:
             self._leave(stream)
 
-    async def _caught_up(self, stream: Stream, place: Place) -> AsyncIterator[ServerSentEvent]:
+    async def _caught_up(self, stream: Stream, place: Place) -> AsyncIterator[bytes]:
         """Rows between a place and where the poller is; then the stream is live."""
         while True:
             with suppress(asyncio.QueueEmpty):
                 reorg = stream.queue.get_nowait()
                 place = min(place, (reorg.place[0], -1))
-                yield reorg.event
+                yield reorg.sent
                 continue
             if place >= self._place:
                 stream.is_live = True  # nothing awaited since the poller's place was read: no event is between
@@ -230,8 +232,8 @@ class Broadcaster:
             rows = await run_in_threadpool(self._page, place, end, stream.task)
             if not stream.queue.empty():
                 continue  # what was read may be gone
-            for told in rows:
-                yield told.event
+            if rows:
+                yield b"".join(told.sent for told in rows)
             place = rows[-1].place if len(rows) == REPLAYED else end
 
     def _page(self, place: Place, end: Place, task: int | None) -> list[Told]:
@@ -274,7 +276,7 @@ def _told(row: Any) -> Told:
     data = described(event, time)
     id_ = event_id(event.block, event.log_index, block_hash)
     sent = ServerSentEvent(data=json.dumps(data, separators=(",", ":")), event="chain", id=id_)
-    return Told("chain", (event.block, event.log_index), event.task, sent)
+    return Told("chain", (event.block, event.log_index), event.task, sent.encode())
 
 
 def described(event: EventRow, time: int) -> dict[str, Any]:
@@ -287,4 +289,5 @@ def described(event: EventRow, time: int) -> dict[str, Any]:
 
 
 def _reorg(lost: int) -> Told:
-    return Told("reorg", (lost, -1), None, ServerSentEvent(data=json.dumps({"from_block": lost}), event="reorg"))
+    sent = ServerSentEvent(data=json.dumps({"from_block": lost}), event="reorg")
+    return Told("reorg", (lost, -1), None, sent.encode())
