@@ -7,6 +7,7 @@ round     a private round against plain Flower and against SecAgg+; an hour
 demo      the whole demo, by the clock
 canaries  how well canaries hide, and from whom
 indexing  events of the chain that the server's index takes in a second
+load      200 readers of the HTTP API with live events, while rounds are played
 learning  what four hospitals learn: together, alone, federated and privately
 """
 
@@ -23,7 +24,7 @@ from results_store import Skipped, header, write_result
 from rich.console import Console
 from rich.table import Table
 
-PARTS = ("commit", "streaming", "gas", "round", "demo", "canaries", "learning", "indexing")
+PARTS = ("commit", "streaming", "gas", "round", "demo", "canaries", "learning", "indexing", "load")
 RESULTS = Path(__file__).resolve().parent / "results"
 
 

@@ -26,7 +26,7 @@ from sse_starlette import ServerSentEvent
 from starlette.concurrency import run_in_threadpool
 
 from consilium_server.api.paging import behind
-from consilium_server.api.reading import head_of
+from consilium_server.api.reading import Head, head_of
 from consilium_server.database.tables import Block, EventRow
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ class Broadcaster:
         self._streams: set[Stream] = set()
         self._place: Place = (0, -1)
         self._seen: OrderedDict[int, bytes] = OrderedDict()  # hashes of the latest blocks told of
+        self._looked: Head | None = None  # all that was there at this head has been told
         self._is_ready = asyncio.Event()
         self.has_failed = False
 
@@ -111,17 +112,19 @@ class Broadcaster:
         if lost is not None:
             self._tell_reorg(lost)
         metrics = self._service.metrics
-        if head is not None:
-            metrics.index_head.set(head)
+        if head.number is not None:
+            metrics.index_head.set(head.number)
             if self._service.chain_head is not None:
-                metrics.lag.set(max(0, self._service.chain_head - head))
+                metrics.lag.set(max(0, self._service.chain_head - head.number))
         for told, block_hash in found:
             self._place = told.place
             self._seen[told.place[0]] = block_hash
             self._tell(told)
         while len(self._seen) > DEPTH:
             self._seen.popitem(last=False)
-        return len(found) == REPLAYED
+        is_more = len(found) == REPLAYED
+        self._looked = None if is_more else head
+        return is_more
 
     def _present(self) -> tuple[Place, OrderedDict[int, bytes]]:
         with Session(self._service.engine) as db, db.begin():
@@ -133,10 +136,12 @@ class Broadcaster:
             blocks = db.execute(select(Block.number, Block.hash).order_by(Block.number.desc()).limit(DEPTH)).all()
         return (latest[0], latest[1]) if latest else (0, -1), OrderedDict((n, h) for n, h in reversed(blocks))
 
-    def _changes(self) -> tuple[int | None, int | None, list[tuple[Told, bytes]]]:
+    def _changes(self) -> tuple[int | None, Head, list[tuple[Told, bytes]]]:
         """The lowest block told of that is gone, the head, and what came after what was told of and is still there."""
         with Session(self._service.engine) as db, db.begin():
-            head = head_of(db).number
+            head = head_of(db)
+            if head == self._looked:
+                return None, head, []
             blocks = select(Block.number, Block.hash).where(Block.number >= min(self._seen, default=0))
             there = {number: hash_ for number, hash_ in db.execute(blocks.limit(2 * DEPTH).order_by(Block.number))}
             gone = [number for number, hash_ in self._seen.items() if there.get(number) != hash_]
