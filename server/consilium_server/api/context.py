@@ -39,3 +39,8 @@ class Service:
 
 def service_of(request: Request) -> Service:
     return cast(Service, request.app.state.service)
+
+
+async def shared(request: Request) -> Service:
+    """As a dependency: FastAPI carries out what is not `async` in a thread."""
+    return service_of(request)

@@ -21,7 +21,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sse_starlette import EventSourceResponse
 
 from consilium_server.api import money_reads, nodes, schemas, task_reads
-from consilium_server.api.context import Service, service_of
+from consilium_server.api.context import Service, shared
 from consilium_server.api.events import EVENT_ID
 from consilium_server.api.limits import Buckets
 from consilium_server.api.money_reads import PaymentFilter
@@ -51,7 +51,7 @@ sessions = APIRouter(prefix="/v1", tags=["session"])
 watching = APIRouter(tags=["watching"])
 ROUTERS = (network, tasks, nodes_router, money, artifacts, sessions, watching)
 
-Shared = Annotated[Service, Depends(service_of)]
+Shared = Annotated[Service, Depends(shared)]
 Days = Annotated[int, Query(ge=1, le=365, description="over which the realised yield is")]
 
 
