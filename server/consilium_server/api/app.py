@@ -72,7 +72,7 @@ def build(service: Service) -> FastAPI:
     )  # fmt: skip
     app.state.service = service
     for router in ROUTERS:
-        app.include_router(router)
+        app.router.routes += router.routes  # `include_router` would have each request build its handler anew
     problems.add_handlers(app)
 
     @app.exception_handler(CursorInvalid)
