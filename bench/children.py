@@ -31,6 +31,13 @@ class Child:
                 start_new_session=True,
             )
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
     def wait(self, seconds: float) -> None:
         """Waits for its end. Raises RuntimeError with its last words unless it ends well and in time."""
         try:

@@ -9,6 +9,7 @@ canaries  how well canaries hide, and from whom
 indexing  events of the chain that the server's index takes in a second
 network   a round of 176 hospitals, 236 voters and 1,178 delegators, hospitals in Flower's simulation engine
 thousand  a round of a thousand hospitals in four tasks, likewise
+load      200 readers of the HTTP API with live events, while rounds are played
 learning  what four hospitals learn: together, alone, federated and privately
 """
 
@@ -25,7 +26,9 @@ from results_store import Skipped, header, write_result
 from rich.console import Console
 from rich.table import Table
 
-PARTS = ("commit", "streaming", "gas", "round", "demo", "canaries", "learning", "indexing", "network", "thousand")
+PARTS = (
+    "commit", "streaming", "gas", "round", "demo", "canaries", "learning", "indexing", "load", "network", "thousand",
+)  # fmt: skip
 RESULTS = Path(__file__).resolve().parent / "results"
 
 

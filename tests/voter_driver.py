@@ -129,16 +129,26 @@ def voter_home(
 
 
 class Door:
-    """Stands before a chain's node, and may be shut."""
+    """Stands before a chain's node, and may be shut. `longest`: of how many blocks it gives logs at once, as
+    providers do.
+    """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, longest: int | None = None) -> None:
         self.shut = False
+        self.refused = 0
         outside = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 raw = self.rfile.read(int(self.headers["Content-Length"]))
-                body = b"" if outside.shut else httpx.post(url, content=raw, headers={"Content-Type": JSON}).content
+                if outside.shut:
+                    body = b""
+                elif longest is not None and _blocks_of_logs(json.loads(raw)) > longest:
+                    outside.refused += 1
+                    error = {"code": -32005, "message": "query exceeds max block range"}
+                    body = json.dumps({"jsonrpc": "2.0", "id": json.loads(raw)["id"], "error": error}).encode()
+                else:
+                    body = httpx.post(url, content=raw, headers={"Content-Type": JSON}).content
                 self.send_response(503 if outside.shut else 200)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
@@ -157,6 +167,14 @@ class Door:
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+
+def _blocks_of_logs(asked: dict[str, Any]) -> int:
+    """Of how many blocks logs are asked for."""
+    if asked["method"] != "eth_getLogs":
+        return 0
+    wanted = asked["params"][0]
+    return int(wanted["toBlock"], 16) - int(wanted["fromBlock"], 16) + 1
 
 
 class VoterProcess:

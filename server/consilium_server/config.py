@@ -162,7 +162,7 @@ class ApiSettings(IndexSettings):
     cors_origins: Annotated[tuple[Origin, ...], Field(description="other sites whose pages may read here")] = ()
     proxies: Annotated[tuple[str, ...], Field(description="addresses whose X-Forwarded-For is believed")] = ()
     dashboard: Annotated[Path | None, Field(description="folder of static files, served at /")] = None
-    poll_seconds: Annotated[float, Field(gt=0, description="between looks for events")] = 0.5
+    poll_seconds: Annotated[float, Field(gt=0, description="between looks for events")] = 0.2
     heartbeat_seconds: Annotated[float, Field(gt=0, description="between signs of life on a stream")] = 15.0
     stalled_seconds: Annotated[float, Field(gt=0, description="a stream's reader that takes longer is let go")] = 20.0
     limits: ApiLimits = ApiLimits()

@@ -16,28 +16,25 @@ import httpx
 import numpy as np
 import pytest
 from consilium_chain.abi import contract_artifact
-from consilium_chain.task_spec import TaskSpec, parse_task_spec, spec_hash
+from consilium_chain.task_spec import TaskSpec, parse_task_spec
 from consilium_cli.operator.errors import ModelFolderInvalid
 from consilium_cli.operator.model_folder import (
     CARD,
     INDEX,
     MODEL,
     PROOF,
-    ModelFile,
-    Proof,
     named_tensors,
     read_model,
-    write_model,
 )
 from consilium_cli.operator.predicting import MOST_ROWS, Predictor
 from consilium_cli.operator.serving import LARGEST_BODY, service
 from consilium_cli.operator.watching import EVENTS, told_as
-from consilium_cli.verify.report import derived
 from consilium_client.images import ImageSet
 from consilium_client.models import lora, model_of
 from consilium_client.standardise import public_sums
 from consilium_client.tables import read_table
 from consilium_client.texts import TextSet
+from model_driver import written
 from PIL import Image
 from safetensors.numpy import save
 
@@ -108,23 +105,6 @@ class Client:
 
 def spec_of(text: str) -> TaskSpec:
     return parse_task_spec(text.encode())
-
-
-def written(folder: Path, text: str) -> Path:
-    """A model of random parameters, with a public task's statistics."""
-    spec = spec_of(text)
-    parameters = np.random.default_rng(1).normal(size=spec.parameters, scale=0.3).astype(np.float32)
-    index = ModelFile(
-        task=1, name=spec.name, chain_id=1, contract="0x", spec_hash=spec_hash(text.encode()).hex(), task_file=text,
-        round=1, rounds=1, verified=True, sha256=derived("", parameters).sha256,
-        statistics=tuple(public_sums(spec.data).tolist()), files={},
-    )  # fmt: skip
-    proof = Proof(
-        task=1, operator="0x", chain_id=1, contract="0x", spec_hash=index.spec_hash, model_sha256=index.sha256,
-        rounds=(),
-    )  # fmt: skip
-    write_model(folder / "model", index, named_tensors(spec, parameters), "# a card\n", proof)
-    return folder / "model"
 
 
 @pytest.fixture(scope="module")

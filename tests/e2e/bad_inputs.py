@@ -7,6 +7,7 @@ import io
 import json
 import re
 import shutil
+import socket
 import struct
 import tomllib
 import zlib
@@ -28,12 +29,15 @@ from consilium_chain.localnode import free_port
 from consilium_chain.proposal import task_params
 from consilium_chain.task_spec import TOKEN, parse_task_spec
 from consilium_chain.views import Role
+from consilium_cli.operator.model_folder import CARD, INDEX, MODEL
+from consilium_cli.operator.serving import LARGEST_BODY
 from consilium_client import registration
 from consilium_client.home import LEDGER_FILE, Approval, HospitalHome, VoterHome, running_alone
 from consilium_client.tables import MOST_ROWS
 from consilium_client.transport_key import make_transport_key
 from consilium_server.certificates import ensure_certificates
 from eth_account.signers.local import LocalAccount
+from model_driver import written
 from PIL import Image
 from task_files import DATA
 
@@ -50,6 +54,7 @@ TASKS = {
     "images": 'name = "x-rays"\n[data]\nkind = "images"\nclasses = ["normal", "ill"]\nheight = 8\nwidth = 10\n'
     f'[model]\nname = "cnn"\nchannels = [4]\n{WINDOWS}',
 }
+MISTYPED = "0xC02aaA39b223FE8D0A0e5C4F27eAD9083C756Cc3"
 ROWS = "age,sick\n50,0\n60,1\n"
 SHADES = np.arange(80, dtype=np.uint8).reshape(8, 10)
 
@@ -146,6 +151,16 @@ class World:
 
     def operator_check(self, text: str) -> list[str]:
         return ["operator", "check", str(self.write("task.toml", text))]
+
+    def on_chain(self, command: str, *arguments: object) -> list[str]:
+        """Of `operator`, without an account."""
+        place = ("--rpc", self.stage.chain.node.url, "--address-book", self.home / "deployment.json")
+        return ["operator", command, *map(str, (*arguments, *place))]
+
+    def operator(self, command: str, *arguments: object, who: str = "rich") -> list[str]:
+        """By the key of one of the stage's accounts."""
+        key = ("--keystore", self.home / f"{who}.json", "--password-file", self.home / "password")
+        return self.on_chain(command, *arguments, *key)
 
     def join(self, task: str = "table", *more: object, yes: bool = True) -> list[str]:
         ca = self.folder / "tls" / "ca.crt"
@@ -254,6 +269,65 @@ def bomb() -> bytes:
 def parquet(**columns: Any) -> bytes:
     pyarrow.parquet.write_table(pyarrow.table(columns), stream := io.BytesIO())
     return stream.getvalue()
+
+
+def proposing(text: str = LOGISTIC, *more: object, who: str = "rich", yes: bool = True) -> Callable[[World], list[str]]:
+    """`propose` of a task file of nobody else's; the last of `more` count."""
+
+    def break_(world: World) -> list[str]:
+        task = world.write("task.toml", f'name = "{who} asks"\n{text}')
+        given = ["--artifacts", world.folder / "artifacts", "--aggregator", "0x" + "77" * 20, *more]
+        return world.operator("propose", task, *given, *(["--yes"] if yes else []), who=who)
+
+    return break_
+
+
+def proposed_already(world: World) -> list[str]:
+    text = f'name = "once"\n{LOGISTIC}'
+    store, ledger = ArtifactStore(world.folder / "artifacts"), world.stage.rich
+    ledger.propose(task_params(parse_task_spec(text.encode()), store.put_file(text.encode()), ledger.address))
+    task = world.write("task.toml", text)
+    more = ("--artifacts", world.folder / "artifacts", "--aggregator", "0x" + "77" * 20, "--yes")
+    return world.operator("propose", task, *more)
+
+
+def stopping(task: str | int = "table", *more: object) -> Callable[[World], list[str]]:
+    def break_(world: World) -> list[str]:
+        number = world.stage.tasks[task] if isinstance(task, str) else task
+        return world.operator("stop", number, *more)
+
+    return break_
+
+
+def downloading(task: str | int = "table", output: str = "new", lost: bool = False) -> Callable[[World], list[str]]:
+    def break_(world: World) -> list[str]:
+        number = world.stage.tasks[task] if isinstance(task, str) else task
+        if lost:
+            shutil.rmtree(world.folder / "artifacts")
+            (world.folder / "artifacts").mkdir()
+        places = ("--artifacts", world.folder / "artifacts", "--output", world.folder / output)
+        return world.on_chain("download-model", number, *places)
+
+    return break_
+
+
+def model(break_: Callable[[Path], object]) -> Callable[[World], list[str]]:
+    """A folder of a model, in which something is not as it was written."""
+
+    def serve(world: World) -> list[str]:
+        folder = written(world.folder, TASKS["table"])
+        break_(folder)
+        return ["operator", "serve-model", str(folder), "--port", str(free_port())]
+
+    return serve
+
+
+def taken_port(world: World) -> list[str]:
+    listening = world.until_over.enter_context(socket.socket())
+    listening.bind(("127.0.0.1", 0))
+    listening.listen()
+    folder = written(world.folder, TASKS["table"])
+    return ["operator", "serve-model", str(folder), "--port", str(listening.getsockname()[1])]
 
 
 def linked(world: World) -> list[str]:
@@ -611,6 +685,34 @@ AREAS: dict[str, list[Case]] = {
         Case(
             "one with a misspelt setting", task_of(f"{LOGISTIC_MODEL}\n[training]\nepoch = 3")),
     ],
+    "Operators": [
+        Case("the task file does not hold", proposing(f'{DATA}\n[model]\nname = "forest"')),
+        Case("no aggregator is named", lambda w: w.operator(
+            "propose", w.write("task.toml", TASKS["table"]), "--artifacts", w.folder / "artifacts", "--yes"
+        )),
+        Case("the aggregator is no account", proposing(LOGISTIC, "--aggregator", "me")),
+        Case(
+            "the aggregator's account is mistyped", proposing(LOGISTIC, "--aggregator", MISTYPED)),
+        Case("nobody is there to say yes to a proposal", proposing(yes=False)),
+        Case("the account has no tokens for the pool", proposing(who="poor")),
+        Case("the account has no ether for gas", proposing(who="dry")),
+        Case("the same file is proposed already", proposed_already),
+        Case("there is no artifact store to put the file into", proposing(LOGISTIC, "--artifacts", "none/at/all")),
+        Case("a task of somebody else's is stopped", stopping("table", "--yes")),
+        Case("a task that there is not is stopped", stopping(999_999, "--yes")),
+        Case("nobody is there to say yes to a stop", stopping()),
+        Case("a task that there is not is watched", lambda w: w.on_chain("watch", 999_999)),
+        Case("a model of a task that there is not", downloading(999_999)),
+        Case("a model of a task that nobody has trained", downloading()),
+        Case("a model, and the task's file is not in the store", downloading(lost=True)),
+        Case("a model is to be written where something is", downloading(output="artifacts")),
+        Case("the folder of a model is not there", lambda w: ["operator", "serve-model", str(w.folder / "none")]),
+        Case("a folder that holds no model", lambda w: ["operator", "serve-model", str(w.folder)]),
+        Case("its model.json is none", model(lambda folder: (folder / INDEX).write_text("{}"))),
+        Case("its parameters were altered", model(lambda folder: (folder / MODEL).write_bytes(b"other"))),
+        Case("one of its files is missing", model(lambda folder: (folder / CARD).unlink())),
+        Case("the port is taken", taken_port),
+    ],
     "Audit logs": [
         Case("a line of the node's log was changed", changed_log),
         Case("an export is not there", lambda w: ["verify-audit", str(w.folder / "none.jsonl")]),
@@ -626,3 +728,33 @@ AREAS: dict[str, list[Case]] = {
         Case("the account has no tokens for the bond", account("poor")),
     ],
 }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Sent:
+    """`did`: what somebody sent to a served model, as the guide says it; bytes are the body of a prediction."""
+
+    did: str
+    body: bytes = b""
+    path: str = "/predict"
+    media_type: str = "application/json"
+
+
+def asked(*given: object) -> bytes:
+    return json.dumps({"rows": given}).encode()
+
+
+# To a model of the task "table".
+REQUESTS = [
+    Sent("no JSON", NAME.encode()),
+    Sent("it is not said to be JSON", asked({"age": 50}), media_type="text/plain"),
+    Sent("JSON of another form", b"[]"),
+    Sent("no row", asked()),
+    Sent("a row without a column", asked({"age": 50}, {})),
+    Sent("a column that the task does not have", asked({"age": 50, NAME: 1})),
+    Sent("a text where a number belongs", asked({"age": 50}, {"age": NAME})),
+    Sent("a decimal comma", asked({"age": "1,5"})),
+    Sent("too many rows", asked(*[{"age": 50}] * 1_001)),
+    Sent("too many bytes", b" " * (LARGEST_BODY + 1)),
+    Sent("another address", asked({"age": 50}), path="/"),
+]

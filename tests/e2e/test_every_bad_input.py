@@ -11,11 +11,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from bad_inputs import AREAS, NAME, SHADES, Case, Stage, World, png
+from bad_inputs import AREAS, NAME, REQUESTS, SHADES, TASKS, Case, Sent, Stage, World, png
 from chain_driver import LocalChain
+from consilium_cli.operator.model_folder import read_model
+from consilium_cli.operator.predicting import Predictor
+from consilium_cli.operator.serving import service
+from model_driver import written
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "errors.md"
 CASES = {(area, case.did): case for area, cases in AREAS.items() for case in cases}
+SERVED = "Requests to a served model"  # with HTTP's status in place of an exit code
 
 
 @dataclass(frozen=True)
@@ -54,7 +61,8 @@ ROWS = _rows()
 
 
 def test_guide_and_cases_are_the_same_and_every_row_has_a_way_out() -> None:
-    assert list(ROWS) == list(CASES)
+    assert [where for where in ROWS if where[0] != SERVED] == list(CASES)
+    assert [did for area, did in ROWS if area == SERVED] == [sent.did for sent in REQUESTS]
     assert len(CASES) == sum(map(len, AREAS.values()))
     assert [row for row in ROWS.values() if not row.way_out.strip("*")] == []
 
@@ -77,6 +85,22 @@ def test_it_is_refused_as_the_guide_says(
     assert (code, named or ["usage"]) == (row.code, [row.error]), said
     assert re.search(row.pattern, said), said
     assert NAME not in said
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Starlette:
+    return service(Predictor(read_model(written(tmp_path_factory.mktemp("served"), TASKS["table"]))))
+
+
+@pytest.mark.parametrize("sent", REQUESTS, ids=lambda sent: sent.did)
+def test_a_served_model_refuses_as_the_guide_says(served: Starlette, sent: Sent) -> None:
+    row = ROWS[SERVED, sent.did]
+    with TestClient(served, base_url="http://localhost") as client:
+        answer = client.post(sent.path, content=sent.body, headers={"Content-Type": sent.media_type})
+    problem = answer.json()
+    assert (answer.status_code, problem["title"]) == (row.code, row.error), problem
+    assert re.search(row.pattern, problem["detail"]), problem
+    assert NAME not in answer.text
 
 
 def test_nobody_joined_a_task_by_any_of_it(stage: Stage) -> None:

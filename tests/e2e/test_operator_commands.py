@@ -391,6 +391,13 @@ def test_a_watcher_is_ended_by_a_signal(played: Played) -> None:
     process.communicate()
 
 
+def test_a_watcher_reads_in_parts_where_a_provider_gives_few_blocks_at_once(played: Played) -> None:
+    with Door(played.chain.node.url, longest=40) as door:
+        process = watcher(played.folder, played.chain, played.task.task, door.url)
+        assert without_time(heard(process)) == without_time(played.told)
+        assert door.refused > 0
+
+
 def test_a_watcher_outlasts_a_chain_node_that_does_not_answer(played: Played) -> None:
     young = FiledTask(played.chain, played.folder, TEXT.replace("fall", "grow"))
 

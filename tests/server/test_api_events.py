@@ -51,11 +51,12 @@ def listening(url: str, last_id: str | None = None, **query: Any) -> Iterator[Li
 
 
 @pytest.fixture
-def network(tmp_path: Path) -> IndexedNetwork:
-    network = IndexedNetwork(tmp_path)
+def network(tmp_path: Path, database_url: str) -> Iterator[IndexedNetwork]:
+    network = IndexedNetwork(tmp_path, database_url)
     with network.mined():
         network.propose(1, TASK_FILE)
-    return network
+    yield network
+    network.engine.dispose()
 
 
 @pytest.fixture
@@ -168,7 +169,7 @@ def test_who_does_not_read_is_let_go_and_costs_nothing(network: IndexedNetwork, 
     assert all(stream.queue.qsize() < 10 for stream in streams)
 
 
-def test_streams_are_few_for_each_client(network: IndexedNetwork, tmp_path: Path) -> None:
+def test_streams_are_few_for_each_client(network: IndexedNetwork) -> None:
     with served(app_of(network, limits={"streams_per_client": 2})) as url:
         with listening(url), listening(url):
             wait_for(url, "consilium_event_subscribers", 2)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
+import json
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,8 +14,11 @@ from typing import Any
 import pytest
 from consilium_chain.task_spec import TOKEN
 from consilium_chain.views import DOES_NOT_MATCH, INVALID_SCORE, Phase, Role
+from consilium_server.api.app import make_service
 from consilium_server.api.nodes import realised_yield
-from consilium_server.api.reading import open_engine
+from consilium_server.api.problems import Problem
+from consilium_server.api.reading import At, open_engine
+from consilium_server.api.schemas import Page
 from consilium_server.api.task_reads import spread
 from consilium_server.database.columns import Amount, BitMap
 from consilium_server.database.tables import PoolRow
@@ -30,6 +36,7 @@ from indexed_network import (
     IndexedNetwork,
     app_of,
     populated,
+    settings_of,
 )
 from sqlalchemy import Column, Engine, Integer, MetaData, Table, insert, select
 
@@ -50,9 +57,27 @@ LISTS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def network(tmp_path_factory: pytest.TempPathFactory) -> IndexedNetwork:
-    return populated(tmp_path_factory.mktemp("network"))
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def network(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexedNetwork]:
+    url = None if request.param == "sqlite" else request.getfixturevalue("postgres").database()
+    network = populated(tmp_path_factory.mktemp("network"), url)
+    yield network
+    network.engine.dispose()
+
+
+@pytest.fixture
+def own(tmp_path: Path, database_url: str) -> Iterator[IndexedNetwork]:
+    """To be changed."""
+    network = populated(tmp_path, database_url)
+    yield network
+    network.engine.dispose()
+
+
+@pytest.fixture
+def empty(tmp_path: Path, database_url: str) -> Iterator[IndexedNetwork]:
+    network = IndexedNetwork(tmp_path, database_url)
+    yield network
+    network.engine.dispose()
 
 
 @pytest.fixture(scope="module")
@@ -111,13 +136,12 @@ def test_a_cursor_that_was_not_given_for_the_question_is_refused(client: TestCli
         assert (answer.status_code, answer.json()["type"]) == (400, "urn:consilium:problem:cursor-invalid")
 
 
-def test_rows_that_come_meanwhile_are_neither_skipped_nor_seen_twice(tmp_path: Path) -> None:
-    network = populated(tmp_path)
-    with TestClient(app_of(network)) as client:
+def test_rows_that_come_meanwhile_are_neither_skipped_nor_seen_twice(own: IndexedNetwork) -> None:
+    with TestClient(app_of(own)) as client:
         before = read(client, "/v1/payments?limit=200")["items"]
         first = read(client, "/v1/payments?limit=3")
-        with network.mined():
-            network.pay(2, 1, HOSPITALS[0], Role.HOSPITAL, "reward", TOKEN)
+        with own.mined():
+            own.pay(2, 1, HOSPITALS[0], Role.HOSPITAL, "reward", TOKEN)
         rest = read(client, f"/v1/payments?limit=200&cursor={first['next']}")
         assert first["items"] + rest["items"] == before
         assert len(read(client, "/v1/payments?limit=200")["items"]) == len(before) + 1
@@ -126,53 +150,115 @@ def test_rows_that_come_meanwhile_are_neither_skipped_nor_seen_twice(tmp_path: P
 # Validators
 
 
-def test_an_answer_is_not_sent_again_until_the_head_moves(tmp_path: Path) -> None:
-    network = populated(tmp_path)
-    with TestClient(app_of(network)) as client:
+def test_an_answer_is_not_sent_again_until_anything_happens(own: IndexedNetwork) -> None:
+    with TestClient(app_of(own)) as client:
         for path in (*LISTS, "/v1/network", "/v1/tasks/1", "/v1/tasks/1/rounds/1", "/v1/tasks/1/rounds/1/proof"):
             answer = client.get(path)
             tag = answer.headers["etag"]
             assert tag.startswith('"')
-            assert answer.headers["x-consilium-block"] == str(network.block)
+            assert answer.headers["x-consilium-block"] == str(own.block)
             for header in (tag, f"W/{tag}", f'"other", {tag}'):
                 known = client.get(path, headers={"If-None-Match": header})
                 assert (known.status_code, known.content, known.headers["etag"]) == (304, b"", tag)
-                assert known.headers["x-consilium-block"] == str(network.block)
+                assert known.headers["x-consilium-block"] == str(own.block)
             assert client.get(path, headers={"If-None-Match": '"other"'}).status_code == 200
             assert client.get(path, headers={"If-None-Match": tag, "Accept": "*/*"}).status_code == 304
         tags = {client.get(path).headers["etag"] for path in LISTS}
         assert len(tags) == len(LISTS)  # of each question its own
         tag = client.get("/v1/tasks").headers["etag"]
         assert client.get("/v1/tasks?limit=50").headers["etag"] != tag
-        with network.mined():
-            pass  # a block in which nothing is: the answer is of it
+        with own.mined():
+            own.task_told("TaskStopped", 2, 1, OPERATOR)
         assert client.get("/v1/tasks").headers["etag"] != tag
         tag = client.get("/v1/tasks").headers["etag"]
-        network.reorganise(network.block)  # to another block of the same number
-        with network.mined():
-            pass
+        own.reorganise(own.block)  # to another block of the same number
+        with own.mined():
+            own.task_told("TaskStopped", 2, 1, OPERATOR)
         assert client.get("/v1/tasks").headers["etag"] != tag
 
 
-def test_a_task_file_that_is_found_later_changes_the_answer(tmp_path: Path) -> None:
+def test_blocks_in_which_nothing_is_change_the_block_alone(own: IndexedNetwork) -> None:
+    with TestClient(app_of(own)) as client:
+        tags = {path: client.get(path).headers["etag"] for path in (*LISTS, "/v1/tasks/1", "/v1/network")}
+        own.pass_block()
+        for path, tag in tags.items():
+            answer = client.get(path, headers={"If-None-Match": tag})
+            assert answer.status_code == (200 if path == "/v1/network" else 304)
+            assert answer.headers["x-consilium-block"] == str(own.block)
+        assert read(client, "/v1/network")["index"]["block"] == own.block
+
+
+def test_who_asks_at_once_is_answered_by_one_read(own: IndexedNetwork) -> None:
+    service = make_service(settings_of(own), own.engine)
+    heads, reads, answers = [], [], []
+
+    def slow(at: At) -> Page[str]:
+        reads.append(at.head)
+        time.sleep(0.05)
+        return Page(items=[str(at.head.number)], next=None)
+
+    async def ask(after: float) -> None:
+        await asyncio.sleep(after)
+        begun = own.block
+        head = await service.desk.head()
+        assert head.number is not None
+        assert head.number >= begun  # never one from before it was asked for
+        heads.append(head)
+        answers.append((head, *(await service.desk.answer(f"tag {head.state}", head, slow))))
+
+    async def crowd() -> None:
+        await asyncio.gather(*(ask(0) for _ in range(50)))
+        assert (len(reads), len(set(heads))) == (1, 1)
+        await asyncio.gather(*(ask(0) for _ in range(50)))
+        assert len(reads) == 1
+        for _ in range(5):
+            with own.mined():
+                own.task_told("HospitalAbsent", 2, 1, HOSPITALS[0])
+            await asyncio.gather(*(ask(place / 1000) for place in range(20)))
+
+    asyncio.run(crowd())
+    assert len(reads) == len(set(reads)) == 6
+    assert all(json.loads(said)["items"] == [str(of.number)] for _, of, said in answers)
+
+
+def test_a_read_that_fails_fails_for_all_who_wait_and_is_tried_again(own: IndexedNetwork) -> None:
+    service, broken = make_service(settings_of(own), own.engine), [True]
+
+    def read_once(at: At) -> Page[str]:
+        time.sleep(0.05)
+        if broken:
+            raise Problem("not-found", "nothing")
+        return Page(items=[], next=None)
+
+    async def ask() -> bytes:
+        return (await service.desk.answer("tag", await service.desk.head(), read_once))[1]
+
+    async def crowd() -> list[bytes | BaseException]:
+        return await asyncio.gather(*(ask() for _ in range(5)), return_exceptions=True)
+
+    assert [type(one) for one in asyncio.run(crowd())] == [Problem] * 5
+    broken.clear()
+    assert asyncio.run(crowd()) == [b'{"items":[],"next":null}'] * 5
+
+
+def test_a_task_file_that_is_found_later_changes_the_answer(empty: IndexedNetwork) -> None:
     from consilium_chain.task_spec import spec_hash
     from consilium_server.database.tables import Spec
     from sqlalchemy.orm import Session
 
-    network = IndexedNetwork(tmp_path)
-    with network.mined():
-        network.propose(1, TASK_FILE, known=False)
-    with TestClient(app_of(network)) as client:
+    with empty.mined():
+        empty.propose(1, TASK_FILE, known=False)
+    with TestClient(app_of(empty)) as client:
         before = client.get("/v1/tasks/1")
         assert (before.json()["name"], before.json()["spec"]) == (None, None)
-        with Session(network.engine) as db, db.begin():
+        with Session(empty.engine) as db, db.begin():
             db.add(Spec(spec_hash(TASK_FILE.encode()), TASK_FILE))
         after = client.get("/v1/tasks/1", headers={"If-None-Match": before.headers["etag"]})
         assert after.json()["name"] == "heart failure"
 
 
-def test_an_index_that_is_empty_answers_and_is_not_ready(tmp_path: Path) -> None:
-    with TestClient(app_of(IndexedNetwork(tmp_path))) as client:
+def test_an_index_that_is_empty_answers_and_is_not_ready(empty: IndexedNetwork) -> None:
+    with TestClient(app_of(empty)) as client:
         answer = client.get("/v1/network")
         assert (answer.status_code, answer.json()["index"]["block"]) == (200, None)
         assert "x-consilium-block" not in answer.headers
@@ -210,6 +296,34 @@ def test_a_tasks_money_adds_up(client: TestClient) -> None:
     assert sum(int(one["earned"]) for one in task["participants"]) == money["rewards"]
     assert (task["phase"], task["terms"]["pool"], task["spec"]["privacy"]["epsilon"]) == ("ended", task["pool"], 8)
     assert read(client, "/v1/tasks/4")["spec_fault"].startswith("the task file does not hold")
+
+
+def test_a_task_says_that_it_is_stopping_and_with_which_round_it_ends(empty: IndexedNetwork) -> None:
+    def said(task: int) -> tuple[bool, int, str]:
+        found = read(client, f"/v1/tasks/{task}")
+        return found["stopping"], found["last_round"], found["phase"]
+
+    def stop(task: int, round_: int) -> None:
+        empty.task_told("TaskStopped", task, round_, OPERATOR)
+
+    with TestClient(app_of(empty)) as client:
+        with empty.mined():
+            for task in (1, 2, 3):
+                empty.propose(task, TASK_FILE, known=task == 1)
+            for task, round_ in ((1, 0), (2, 2)):
+                empty.phase(task, round_, Phase.COMMITTING, 9)
+        assert [said(task) for task in (1, 2)] == [(False, 3, "committing")] * 2
+        with empty.mined():
+            for task, round_ in ((1, 0), (2, 2)):
+                stop(task, round_)
+            stop(3, 0)
+            empty.phase(3, 0, Phase.ENDED)  # nobody had joined yet
+        # Statistics alone are not to be had.
+        assert [said(task) for task in (1, 2)] == [(True, 1, "committing"), (True, 2, "committing")]
+        assert said(3) == (True, 0, "ended")
+        with empty.mined():
+            empty.phase(2, 2, Phase.ENDED)
+        assert said(2) == (True, 2, "ended")
 
 
 def test_a_round_says_who_did_what(client: TestClient) -> None:

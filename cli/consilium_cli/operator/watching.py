@@ -8,6 +8,7 @@ from typing import Any
 
 from consilium_chain.connection import Connection
 from consilium_chain.deployment import Deployment
+from consilium_chain.errors import ChainUnreachable
 from consilium_chain.journal import emit
 from consilium_chain.ledger import Ledger
 from consilium_chain.patience import patient_turns
@@ -29,6 +30,7 @@ from consilium_chain.views import (
 from consilium_cli.nodes.live import Fields, Waiting, Words
 
 LONGEST_FIELD = 32  # bytes: commitments, dealings and testimonies are in the chain's own events
+LONGEST_SPAN = 50_000  # blocks asked for at once; providers refuse more, and some of them fewer
 AMOUNTS = ("amount", "pool", "refund", "seatWeight")
 
 
@@ -44,6 +46,7 @@ class Watcher:
         """Raises Refused (TaskUnknown)."""
         self._ledger, self._task = ledger, task
         self._next_block = ledger.deployment.first_block
+        self._span = LONGEST_SPAN
         ledger.params(task)
 
     def run(self) -> None:
@@ -52,14 +55,25 @@ class Watcher:
             patient_turns()(self._ledger.connection.next_block, self._next_block - 1)
 
     def _turn(self) -> bool:
-        """Tells what is new; whether the task is over. A node that does not answer leaves nothing half told."""
+        """Tells what is new, or the next part of it; whether the task is over. A node that does not answer leaves
+        nothing half told.
+        """
         latest = self._ledger.connection.block_number()
         if latest < self._next_block:
             return False
-        found = list(self._ledger.events(self._next_block, latest))
+        last = min(latest, self._next_block + self._span - 1)
+        try:
+            found = list(self._ledger.events(self._next_block, last))
+        except ChainUnreachable:
+            self._ledger.connection.block_number()  # raises where it answers nothing at all
+            if last == self._next_block:
+                raise
+            self._span = (last - self._next_block + 1) // 2
+            return False
+        self._span = min(2 * self._span, LONGEST_SPAN)
         own = [event for event in found if event.values.get("taskId") == self._task]
         times = {block: self._ledger.connection.time_of(block) for block in {event.block for event in own}}
-        self._next_block = latest + 1
+        self._next_block = last + 1
         for event in own:
             emit(told_as(event.name), block=event.block, block_time=times[event.block], **plain(event))
         return any(event.name == "TaskEnded" for event in own)

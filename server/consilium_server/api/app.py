@@ -25,7 +25,7 @@ from consilium_server.api.events import Broadcaster
 from consilium_server.api.limits import Limits
 from consilium_server.api.nodes import NodeTable
 from consilium_server.api.observed import Edge, Gate, Metrics
-from consilium_server.api.reading import BLOCK_HEADER, THREADS, Answers, open_engine
+from consilium_server.api.reading import BLOCK_HEADER, THREADS, Desk, open_engine
 from consilium_server.api.routes import ROUTERS
 from consilium_server.api.sessions import Seal, Sessions, ensure_secret
 from consilium_server.api.siwe import Site
@@ -57,9 +57,10 @@ def make_service(settings: ApiSettings, engine: Engine) -> Service:
         limits=Limits.of(settings, time.monotonic),
         metrics=Metrics(),
         nodes=NodeTable(),
-        answers=Answers(),
+        desk=None,  # type: ignore[arg-type]
         broadcaster=None,  # type: ignore[arg-type]
     )
+    service.desk = Desk(service)
     service.broadcaster = Broadcaster(service)
     return service
 
@@ -71,7 +72,7 @@ def build(service: Service) -> FastAPI:
     )  # fmt: skip
     app.state.service = service
     for router in ROUTERS:
-        app.include_router(router)
+        app.router.routes += router.routes  # `include_router` would have each request build its handler anew
     problems.add_handlers(app)
 
     @app.exception_handler(CursorInvalid)

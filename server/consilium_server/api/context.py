@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from consilium_server.api.limits import Limits
     from consilium_server.api.nodes import NodeTable
     from consilium_server.api.observed import Metrics
-    from consilium_server.api.reading import Answers
+    from consilium_server.api.reading import Desk
 
 
 @dataclass
@@ -33,9 +33,14 @@ class Service:
     metrics: Metrics
     broadcaster: Broadcaster
     nodes: NodeTable
-    answers: Answers
+    desk: Desk
     chain_head: int | None = field(default=None)  # the latest block that the chain node told of
 
 
 def service_of(request: Request) -> Service:
     return cast(Service, request.app.state.service)
+
+
+async def shared(request: Request) -> Service:
+    """As a dependency: FastAPI carries out what is not `async` in a thread."""
+    return service_of(request)

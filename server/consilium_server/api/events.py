@@ -26,7 +26,7 @@ from sse_starlette import ServerSentEvent
 from starlette.concurrency import run_in_threadpool
 
 from consilium_server.api.paging import behind
-from consilium_server.api.reading import head_of
+from consilium_server.api.reading import Head, head_of
 from consilium_server.database.tables import Block, EventRow
 
 if TYPE_CHECKING:
@@ -44,12 +44,12 @@ Place = tuple[int, int]  # block and log index
 
 @dataclass(frozen=True)
 class Told:
-    """An event as it goes out. `task` None: of none, and of a reorganisation for all."""
+    """An event. `task` None: of none, and of a reorganisation for all."""
 
     kind: str  # chain or reorg
     place: Place
     task: int | None
-    event: ServerSentEvent
+    sent: bytes  # as it goes out, to all alike
 
 
 @dataclass(eq=False)
@@ -73,6 +73,7 @@ class Broadcaster:
         self._streams: set[Stream] = set()
         self._place: Place = (0, -1)
         self._seen: OrderedDict[int, bytes] = OrderedDict()  # hashes of the latest blocks told of
+        self._looked: Head | None = None  # all that was there at this head has been told
         self._is_ready = asyncio.Event()
         self.has_failed = False
 
@@ -111,17 +112,19 @@ class Broadcaster:
         if lost is not None:
             self._tell_reorg(lost)
         metrics = self._service.metrics
-        if head is not None:
-            metrics.index_head.set(head)
+        if head.number is not None:
+            metrics.index_head.set(head.number)
             if self._service.chain_head is not None:
-                metrics.lag.set(max(0, self._service.chain_head - head))
+                metrics.lag.set(max(0, self._service.chain_head - head.number))
         for told, block_hash in found:
             self._place = told.place
             self._seen[told.place[0]] = block_hash
             self._tell(told)
         while len(self._seen) > DEPTH:
             self._seen.popitem(last=False)
-        return len(found) == REPLAYED
+        is_more = len(found) == REPLAYED
+        self._looked = None if is_more else head
+        return is_more
 
     def _present(self) -> tuple[Place, OrderedDict[int, bytes]]:
         with Session(self._service.engine) as db, db.begin():
@@ -133,10 +136,12 @@ class Broadcaster:
             blocks = db.execute(select(Block.number, Block.hash).order_by(Block.number.desc()).limit(DEPTH)).all()
         return (latest[0], latest[1]) if latest else (0, -1), OrderedDict((n, h) for n, h in reversed(blocks))
 
-    def _changes(self) -> tuple[int | None, int | None, list[tuple[Told, bytes]]]:
+    def _changes(self) -> tuple[int | None, Head, list[tuple[Told, bytes]]]:
         """The lowest block told of that is gone, the head, and what came after what was told of and is still there."""
         with Session(self._service.engine) as db, db.begin():
-            head = head_of(db).number
+            head = head_of(db)
+            if head == self._looked:
+                return None, head, []
             blocks = select(Block.number, Block.hash).where(Block.number >= min(self._seen, default=0))
             there = {number: hash_ for number, hash_ in db.execute(blocks.limit(2 * DEPTH).order_by(Block.number))}
             gone = [number for number, hash_ in self._seen.items() if there.get(number) != hash_]
@@ -194,7 +199,7 @@ class Broadcaster:
 
     # Streams
 
-    async def stream(self, task: int | None, last_id: str | None) -> AsyncIterator[ServerSentEvent]:
+    async def stream(self, task: int | None, last_id: str | None) -> AsyncIterator[bytes]:
         """From behind the id on, or from the present on. `last_id` as `EVENT_ID`."""
         await self._is_ready.wait()
         stream = Stream(task)
@@ -205,23 +210,25 @@ class Broadcaster:
             if last_id is not None:
                 place, lost = await run_in_threadpool(self._resumed, last_id)
                 if lost is not None:
-                    yield _reorg(lost).event
+                    yield _reorg(lost).sent
             async for missed in self._caught_up(stream, place):
                 yield missed
             while not stream.is_dropped:
-                told = await stream.queue.get()
+                waiting = [await stream.queue.get()]
+                while not stream.queue.empty():  # what came at once goes out at once
+                    waiting.append(stream.queue.get_nowait())
                 if not stream.is_dropped:
-                    yield told.event
+                    yield b"".join(told.sent for told in waiting)
         finally:
             self._leave(stream)
 
-    async def _caught_up(self, stream: Stream, place: Place) -> AsyncIterator[ServerSentEvent]:
+    async def _caught_up(self, stream: Stream, place: Place) -> AsyncIterator[bytes]:
         """Rows between a place and where the poller is; then the stream is live."""
         while True:
             with suppress(asyncio.QueueEmpty):
                 reorg = stream.queue.get_nowait()
                 place = min(place, (reorg.place[0], -1))
-                yield reorg.event
+                yield reorg.sent
                 continue
             if place >= self._place:
                 stream.is_live = True  # nothing awaited since the poller's place was read: no event is between
@@ -230,8 +237,8 @@ class Broadcaster:
             rows = await run_in_threadpool(self._page, place, end, stream.task)
             if not stream.queue.empty():
                 continue  # what was read may be gone
-            for told in rows:
-                yield told.event
+            if rows:
+                yield b"".join(told.sent for told in rows)
             place = rows[-1].place if len(rows) == REPLAYED else end
 
     def _page(self, place: Place, end: Place, task: int | None) -> list[Told]:
@@ -274,7 +281,7 @@ def _told(row: Any) -> Told:
     data = described(event, time)
     id_ = event_id(event.block, event.log_index, block_hash)
     sent = ServerSentEvent(data=json.dumps(data, separators=(",", ":")), event="chain", id=id_)
-    return Told("chain", (event.block, event.log_index), event.task, sent)
+    return Told("chain", (event.block, event.log_index), event.task, sent.encode())
 
 
 def described(event: EventRow, time: int) -> dict[str, Any]:
@@ -287,4 +294,5 @@ def described(event: EventRow, time: int) -> dict[str, Any]:
 
 
 def _reorg(lost: int) -> Told:
-    return Told("reorg", (lost, -1), None, ServerSentEvent(data=json.dumps({"from_block": lost}), event="reorg"))
+    sent = ServerSentEvent(data=json.dumps({"from_block": lost}), event="reorg")
+    return Told("reorg", (lost, -1), None, sent.encode())

@@ -35,17 +35,17 @@ class Everything:
 
 
 class NodeTable:
-    """Keeps what the latest head says, for the numbers of days that were asked for last."""
+    """Keeps what the latest state says, for the numbers of days that were asked for last."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._head = b""
+        self._state = ""
         self._kept: dict[int, Everything] = {}
 
     def at(self, at: At, days: int) -> Everything:
-        with self._lock:  # also while computing: of many that ask at a new head, one does
-            if self._head != at.head.hash:
-                self._head, self._kept = at.head.hash, {}
+        with self._lock:  # also while computing: of many that ask about a new state, one does
+            if self._state != at.head.state:
+                self._state, self._kept = at.head.state, {}
             if days not in self._kept:
                 if len(self._kept) == PERIODS:
                     self._kept.clear()

@@ -110,9 +110,10 @@ class Edge:
             await self._app(scope, receive, sending)
             if not is_complete:  # a stream that ends because the server does
                 await sending({"type": "http.response.body"})
-        except SendTimeoutError:
-            emit("stream-stalled", request=request_id)
         except Exception as error:
+            if _is_of(error, SendTimeoutError):
+                emit("stream-stalled", request=request_id)
+                return
             emit("request-failed", request=request_id, error=type(error).__name__)
             logging.getLogger(__name__).exception("request %s", request_id)
             if status is None:
@@ -131,6 +132,13 @@ class Edge:
             "request", request=request_id, method=method, route=route, status=status,
             milliseconds=round(1000 * seconds, 1), **about,
         )  # fmt: skip
+
+
+def _is_of(error: Exception, kind: type[Exception]) -> bool:
+    """Whether it is that, or a group of nothing else: an event and a sign of life may both be late."""
+    if isinstance(error, ExceptionGroup):
+        return all(_is_of(one, kind) for one in error.exceptions)
+    return isinstance(error, kind)
 
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")

@@ -1,22 +1,24 @@
 """Reading the index: every answer is of one head, says which, and is not sent again to who has it.
 
-All that is answered is a function of the index's head and the question. So the head's hash and the question make a
-strong validator (RFC 9110, 8.8.3), known before anything is read.
+All that is answered is a function of the latest block with anything in it and the question. So that block's hash and
+the question make a strong validator (RFC 9110, 8.8.3), known before anything is read. Who asks while another reads the
+same waits for what that one finds: many that come at once cost what one does.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Query, Request, Response
 from pydantic import BaseModel
-from sqlalchemy import Engine, and_, func, select
+from sqlalchemy import Connection, Engine, and_, func, select
 from sqlalchemy.orm import Session
 
 from consilium_server.api import paging
@@ -26,43 +28,53 @@ from consilium_server.database.engine import open_database
 from consilium_server.database.tables import Block, Checkpoint, Spec
 
 THREADS = 40  # that answer requests side by side, and so connections
-MOST_KEPT = 32 << 20  # bytes of answers
+READING = 4  # of them read the index for answers: more only take turns at Python's interpreter
+MOST_KEPT = 16 << 20  # bytes of answers
 BLOCK_HEADER = "X-Consilium-Block"
-
-
-class Answers:
-    """The latest answers by their validators: what many ask at one head is read and put into words once."""
-
-    def __init__(self, most: int = MOST_KEPT) -> None:
-        self._most, self._size = most, 0
-        self._kept: OrderedDict[str, bytes] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, tag: str) -> bytes | None:
-        with self._lock:
-            if tag in self._kept:
-                self._kept.move_to_end(tag)
-            return self._kept.get(tag)
-
-    def put(self, tag: str, answer: bytes) -> None:
-        with self._lock:
-            self._size += len(answer) - len(self._kept.pop(tag, b""))
-            self._kept[tag] = answer
-            while self._size > self._most:
-                _, oldest = self._kept.popitem(last=False)
-                self._size -= len(oldest)
 
 
 @dataclass(frozen=True)
 class Head:
     """Up to which block all is in the tables; None before the first. `specs`: how many task files are known, which
-    come by themselves. `time`: of the latest block with anything in it, 0 before the first.
+    come by themselves. `latest`, `time`: hash and time of the latest block with anything in it, empty and 0 before the
+    first.
     """
 
     number: int | None
     hash: bytes
     specs: int
+    latest: bytes
     time: int
+
+    @property
+    def state(self) -> str:
+        """Of which all that the tables say is a function: blocks in which there is nothing change nothing."""
+        return f"{self.latest.hex()}-{self.specs}"
+
+
+class Answers:
+    """Answers of the latest state by their validators: what many ask is read and put into words once. Of a state that
+    is past nobody asks again.
+    """
+
+    def __init__(self, most: int = MOST_KEPT) -> None:
+        self._most, self._size, self._state = most, 0, ""
+        self._kept: OrderedDict[str, bytes] = OrderedDict()
+
+    def get(self, tag: str) -> bytes | None:
+        if tag in self._kept:
+            self._kept.move_to_end(tag)
+        return self._kept.get(tag)
+
+    def put(self, state: str, tag: str, answer: bytes) -> None:
+        if state != self._state:
+            self._state, self._size = state, 0
+            self._kept.clear()
+        self._size += len(answer) - len(self._kept.pop(tag, b""))
+        self._kept[tag] = answer
+        while self._size > self._most:
+            _, oldest = self._kept.popitem(last=False)
+            self._size -= len(oldest)
 
 
 @dataclass(frozen=True)
@@ -88,11 +100,22 @@ def at_head(service: Service) -> Iterator[At]:
         yield At(db, head_of(db), service)
 
 
-def head_of(db: Session) -> Head:
-    latest = db.execute(select(Checkpoint.number, Checkpoint.hash).order_by(Checkpoint.number.desc()).limit(1)).first()
-    specs = db.scalar(select(func.count()).select_from(Spec)) or 0
-    time = db.scalar(select(Block.time).order_by(Block.number.desc()).limit(1)) or 0
-    return Head(latest[0], latest[1], specs, time) if latest else Head(None, b"", specs, time)
+def _latest_of(column: Any, number: Any) -> Any:
+    return select(column).order_by(number.desc()).limit(1).scalar_subquery()
+
+
+_HEAD = select(
+    _latest_of(Checkpoint.number, Checkpoint.number),
+    _latest_of(Checkpoint.hash, Checkpoint.number),
+    select(func.count()).select_from(Spec).scalar_subquery(),
+    _latest_of(Block.hash, Block.number),
+    _latest_of(Block.time, Block.number),
+)
+
+
+def head_of(db: Session | Connection) -> Head:
+    number, hash_, specs, latest_hash, time = db.execute(_HEAD).one()
+    return Head(number, hash_ or b"", specs, latest_hash or b"", time or 0)
 
 
 def latest(model: Any, keys: Sequence[Any], *where: Any, first: bool = False) -> Any:
@@ -110,22 +133,74 @@ def latest(model: Any, keys: Sequence[Any], *where: Any, first: bool = False) ->
     return select(ranked).where(ranked.c.place == 1).subquery()
 
 
+Read = Callable[[At], BaseModel]
+
+
+class Desk:
+    """Where requests of one event loop meet, so that what one reads serves all who wait for it."""
+
+    def __init__(self, service: Service) -> None:
+        self._service, self._limit = service, CapacityLimiter(READING)
+        self._answers = Answers()
+        self._underway: dict[str, asyncio.Task[tuple[Head, bytes]]] = {}
+        self._asking: asyncio.Task[Head] | None = None
+        self._next: asyncio.Task[Head] | None = None
+
+    async def head(self) -> Head:
+        """As it is at the call or later: who comes while it is being asked for waits for the next time, with all who
+        come until then.
+        """
+        if self._next is None:
+            self._next = asyncio.create_task(self._ask_after(self._asking))
+        return await asyncio.shield(self._next)
+
+    async def _ask_after(self, before: asyncio.Task[Head] | None) -> Head:
+        if before is not None and not before.done():
+            await asyncio.wait([before])
+        self._asking, self._next = self._next, None
+        return await to_thread.run_sync(self._head)
+
+    def _head(self) -> Head:
+        with self._service.engine.connect() as db, db.begin():
+            return head_of(db)
+
+    async def answer(self, tag: str, head: Head, read: Read) -> tuple[Head, bytes]:
+        """What `read` says, and of which head: that one, or a later one. Raises what `read` raises."""
+        found = self._answers.get(tag)
+        if found is not None:
+            return head, found
+        if tag not in self._underway:
+            task = self._underway[tag] = asyncio.create_task(self._read(tag, head, read))
+            task.add_done_callback(lambda _: self._underway.pop(tag))
+        return await asyncio.shield(self._underway[tag])
+
+    async def _read(self, tag: str, expected: Head, read: Read) -> tuple[Head, bytes]:
+        head, found = await to_thread.run_sync(self._said, read, limiter=self._limit)
+        if head == expected:
+            self._answers.put(head.state, tag, found)
+        return head, found
+
+    def _said(self, read: Read) -> tuple[Head, bytes]:
+        with at_head(self._service) as at:
+            return at.head, read(at).model_dump_json().encode()
+
+
 class Reader:
     """One request's way to the tables, and what its answer's headers say."""
 
     def __init__(self, request: Request) -> None:
         self._request, self._service = request, service_of(request)
 
-    def answer(self, read: Callable[[At], BaseModel], *, depends_on: str = "") -> Response:
+    async def answer(self, read: Read, *, depends_on: Callable[[Head], str] = lambda head: "") -> Response:
         """What `read` says at the head, or that the client has it. `depends_on`: what else it is a function of."""
-        with at_head(self._service) as at:
-            headers = self.headers(at.head, depends_on)
-            if self.is_known(headers):
-                return Response(status_code=304, headers=headers)
-            found = self._service.answers.get(headers["ETag"])
-            if found is None:
-                found = read(at).model_dump_json().encode()
-                self._service.answers.put(headers["ETag"], found)
+        desk = self._service.desk
+        head = await desk.head()
+        headers = self.headers(head, depends_on(head))
+        if self.is_known(headers):
+            return Response(status_code=304, headers=headers)
+        at, found = await desk.answer(headers["ETag"], head, read)
+        if at != head:
+            headers = self.headers(at, depends_on(at))
         return Response(found, headers=headers, media_type="application/json")
 
     def is_known(self, headers: dict[str, str]) -> bool:
@@ -134,8 +209,7 @@ class Reader:
 
     def headers(self, head: Head, depends_on: str = "") -> dict[str, str]:
         question = f"{self._request.url.path}?{_sorted_query(self._request, ())}"
-        content = "\0".join((question, depends_on, head.hash.hex(), str(head.specs)))
-        tag = hashlib.sha256(content.encode()).hexdigest()[:32]
+        tag = hashlib.sha256("\0".join((question, depends_on, head.state)).encode()).hexdigest()[:32]
         told = {"ETag": f'"{tag}"', "Cache-Control": "public, no-cache"}
         return told if head.number is None else told | {BLOCK_HEADER: str(head.number)}
 

@@ -22,7 +22,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sse_starlette import EventSourceResponse
 
 from consilium_server.api import money_reads, nodes, schemas, task_reads
-from consilium_server.api.context import Service, service_of
+from consilium_server.api.context import Service, shared
 from consilium_server.api.events import EVENT_ID
 from consilium_server.api.limits import Buckets
 from consilium_server.api.money_reads import PaymentFilter
@@ -54,7 +54,7 @@ jobs_router = APIRouter(prefix="/v1", tags=["watching"])
 watching = APIRouter(tags=["watching"])
 ROUTERS = (network, tasks, nodes_router, money, artifacts, sessions, jobs_router, watching)
 
-Shared = Annotated[Service, Depends(service_of)]
+Shared = Annotated[Service, Depends(shared)]
 Days = Annotated[int, Query(ge=1, le=365, description="over which the realised yield is")]
 
 
@@ -78,7 +78,7 @@ def _media(answer: str, media_type: str, schema: dict[str, str], **more: str) ->
     summary="Statistics, and how far the index is",
     responses=READ,
 )
-def get_network(reader: FromReader, service: Shared) -> Response:
+async def get_network(reader: FromReader, service: Shared) -> Response:
     chain_head = service.chain_head
 
     def read(at: At) -> schemas.Network:
@@ -104,7 +104,7 @@ def get_network(reader: FromReader, service: Shared) -> Response:
             delegators=everything.delegators,
         )  # fmt: skip
 
-    return reader.answer(read, depends_on=str(chain_head))
+    return await reader.answer(read, depends_on=lambda head: f"{head.number} {chain_head}")
 
 
 @network.get(
@@ -166,7 +166,7 @@ class _Counted(EventSourceResponse):
     summary="Tasks, the latest first",
     responses=LIST,
 )
-def list_tasks(
+async def list_tasks(
     reader: FromReader,
     asked: Paged,
     phase: schemas.PhaseName | None = None,
@@ -179,7 +179,7 @@ def list_tasks(
     sort: Literal["task", "-task", "pool", "-pool"] = "-task",
 ) -> Response:
     wanted = task_reads.TaskFilter(phase, operator, aggregator, text, sort)
-    return reader.answer(lambda at: task_reads.list_tasks(at, wanted, asked))
+    return await reader.answer(lambda at: task_reads.list_tasks(at, wanted, asked))
 
 
 @tasks.get(
@@ -189,8 +189,8 @@ def list_tasks(
     summary="A task: terms, file, money, who takes part",
     responses=ONE,
 )
-def get_task(reader: FromReader, task: TaskNumber) -> Response:
-    return reader.answer(lambda at: task_reads.one_task(at, task))
+async def get_task(reader: FromReader, task: TaskNumber) -> Response:
+    return await reader.answer(lambda at: task_reads.one_task(at, task))
 
 
 @tasks.get(
@@ -200,8 +200,8 @@ def get_task(reader: FromReader, task: TaskNumber) -> Response:
     summary="A task's rounds, the latest first",
     responses=LIST_OF_ONE,
 )
-def list_rounds(reader: FromReader, asked: Paged, task: TaskNumber) -> Response:
-    return reader.answer(lambda at: task_reads.list_rounds(at, task, asked))
+async def list_rounds(reader: FromReader, asked: Paged, task: TaskNumber) -> Response:
+    return await reader.answer(lambda at: task_reads.list_rounds(at, task, asked))
 
 
 @tasks.get(
@@ -211,8 +211,10 @@ def list_rounds(reader: FromReader, asked: Paged, task: TaskNumber) -> Response:
     summary="A round: cohorts, commitments, committee, outcome, payments, evidence",
     responses=ONE,
 )
-def get_round(reader: FromReader, task: TaskNumber, round_: Annotated[RoundNumber, Path(alias="round")]) -> Response:
-    return reader.answer(lambda at: task_reads.one_round(at, task, round_))
+async def get_round(
+    reader: FromReader, task: TaskNumber, round_: Annotated[RoundNumber, Path(alias="round")]
+) -> Response:
+    return await reader.answer(lambda at: task_reads.one_round(at, task, round_))
 
 
 @tasks.get(
@@ -222,8 +224,10 @@ def get_round(reader: FromReader, task: TaskNumber, round_: Annotated[RoundNumbe
     summary="What is needed to check a round again",
     responses=ONE,
 )
-def get_proof(reader: FromReader, task: TaskNumber, round_: Annotated[RoundNumber, Path(alias="round")]) -> Response:
-    return reader.answer(lambda at: task_reads.proof(at, task, round_))
+async def get_proof(
+    reader: FromReader, task: TaskNumber, round_: Annotated[RoundNumber, Path(alias="round")]
+) -> Response:
+    return await reader.answer(lambda at: task_reads.proof(at, task, round_))
 
 
 @tasks.post(
@@ -274,7 +278,7 @@ def _checked(spec: TaskSpec, found: Estimate, raw: bytes) -> schemas.CheckedTask
     summary="Nodes, by stake",
     responses=LIST,
 )
-def list_nodes(
+async def list_nodes(
     reader: FromReader,
     asked: Paged,
     role: RoleName | None = None,
@@ -285,7 +289,7 @@ def list_nodes(
         "-node", "-assets", "-active", "-commission", "-rewarded", "-burnt", "-rounds", "-yield",
     ] = "-assets",
 ) -> Response:  # fmt: skip
-    return reader.answer(lambda at: nodes.list_nodes(at, role, account, days, sort, asked))
+    return await reader.answer(lambda at: nodes.list_nodes(at, role, account, days, sort, asked))
 
 
 @nodes_router.get(
@@ -295,8 +299,8 @@ def list_nodes(
     summary="A node, its slashes and tasks",
     responses=ONE,
 )
-def get_node(reader: FromReader, node: GivenAccount, role: RoleName, days: Days = 30) -> Response:
-    return reader.answer(lambda at: nodes.one_node(at, node, role, days))
+async def get_node(reader: FromReader, node: GivenAccount, role: RoleName, days: Days = 30) -> Response:
+    return await reader.answer(lambda at: nodes.one_node(at, node, role, days))
 
 
 @nodes_router.get(
@@ -306,8 +310,8 @@ def get_node(reader: FromReader, node: GivenAccount, role: RoleName, days: Days 
     summary="How a node's pool of stake changed, the latest first",
     responses=LIST,
 )
-def list_node_history(reader: FromReader, asked: Paged, node: GivenAccount, role: RoleName) -> Response:
-    return reader.answer(lambda at: nodes.list_pool_changes(at, node, role, asked))
+async def list_node_history(reader: FromReader, asked: Paged, node: GivenAccount, role: RoleName) -> Response:
+    return await reader.answer(lambda at: nodes.list_pool_changes(at, node, role, asked))
 
 
 # Money
@@ -320,14 +324,14 @@ def list_node_history(reader: FromReader, asked: Paged, node: GivenAccount, role
     summary="Who has which shares of whom",
     responses=LIST,
 )
-def list_delegations(
+async def list_delegations(
     reader: FromReader,
     asked: Paged,
     delegator: GivenAccount | None = None,
     node: GivenAccount | None = None,
     role: RoleName | None = None,
 ) -> Response:
-    return reader.answer(lambda at: money_reads.list_delegations(at, delegator, node, role, asked))
+    return await reader.answer(lambda at: money_reads.list_delegations(at, delegator, node, role, asked))
 
 
 @money.get(
@@ -337,7 +341,7 @@ def list_delegations(
     summary="Rewards, slashes, bounties, refunds",
     responses=LIST,
 )
-def list_payments(
+async def list_payments(
     reader: FromReader,
     asked: Paged,
     account: GivenAccount | None = None,
@@ -345,7 +349,7 @@ def list_payments(
     task: Annotated[TaskNumber | None, Query()] = None,
 ) -> Response:
     wanted = PaymentFilter(account, kind, task)
-    return reader.answer(lambda at: money_reads.list_payments(at, wanted, asked))
+    return await reader.answer(lambda at: money_reads.list_payments(at, wanted, asked))
 
 
 @money.get(
@@ -355,8 +359,8 @@ def list_payments(
     summary="Stake on its way home",
     responses=LIST,
 )
-def list_unbondings(reader: FromReader, asked: Paged, account: GivenAccount) -> Response:
-    return reader.answer(lambda at: money_reads.list_unbondings(at, account, asked))
+async def list_unbondings(reader: FromReader, asked: Paged, account: GivenAccount) -> Response:
+    return await reader.answer(lambda at: money_reads.list_unbondings(at, account, asked))
 
 
 @money.get(
@@ -366,8 +370,8 @@ def list_unbondings(reader: FromReader, asked: Paged, account: GivenAccount) -> 
     summary="What an account was paid, lost, staked and took home, the latest first",
     responses=LIST,
 )
-def list_history(reader: FromReader, asked: Paged, account: GivenAccount) -> Response:
-    return reader.answer(lambda at: money_reads.list_history(at, account, asked))
+async def list_history(reader: FromReader, asked: Paged, account: GivenAccount) -> Response:
+    return await reader.answer(lambda at: money_reads.list_history(at, account, asked))
 
 
 @money.get(

@@ -194,6 +194,8 @@ class Money(Said):
 
 
 class Task(TaskSummary):
+    stopping: bool = Field(description="its operator has stopped it: no round after `last_round` begins")
+    last_round: int = Field(description="after which it ends, or has ended")
     terms: Terms
     spec: SpecFile | None
     spec_fault: str | None = Field(description="why a known file says nothing: it does not hold")

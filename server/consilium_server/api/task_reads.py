@@ -149,6 +149,7 @@ def one_task(at: At, task: int) -> schemas.Task:
     pool = row[0].pool
     return schemas.Task(
         **_summary(row),
+        **_stop(at, row),
         terms=terms_view(row[0].params),
         spec=spec_view(spec) if spec else None,
         spec_fault=fault,
@@ -164,6 +165,15 @@ def one_task(at: At, task: int) -> schemas.Task:
             for one, time in participants(at, task)
         ],
     )  # fmt: skip
+
+
+def _stop(at: At, row: Any) -> dict[str, Any]:
+    """As `consilium_chain.rounds.last_round` has it, from the round in which the operator stopped the task."""
+    task, phase, reached = row[0], row[2], row[3]
+    found = select(EventRow.round).where(EventRow.task == task.task, EventRow.name == "TaskStopped")
+    stopped, rounds = at.db.scalar(found), int(task.params["rounds"])
+    last = rounds if stopped is None else min(max(stopped, 1), rounds)
+    return {"stopping": stopped is not None, "last_round": reached if phase == Phase.ENDED else last}
 
 
 def task_row(at: At, task: int) -> Any:

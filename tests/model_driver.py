@@ -1,0 +1,28 @@
+"""A model as `consilium operator download-model` writes it, of no training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from consilium_chain.task_spec import parse_task_spec, spec_hash
+from consilium_cli.operator.model_folder import ModelFile, Proof, named_tensors, write_model
+from consilium_cli.verify.report import derived
+from consilium_client.standardise import public_sums
+
+
+def written(folder: Path, text: str) -> Path:
+    """A model of random parameters, with a public task's statistics."""
+    spec = parse_task_spec(text.encode())
+    parameters = np.random.default_rng(1).normal(size=spec.parameters, scale=0.3).astype(np.float32)
+    index = ModelFile(
+        task=1, name=spec.name, chain_id=1, contract="0x", spec_hash=spec_hash(text.encode()).hex(), task_file=text,
+        round=1, rounds=1, verified=True, sha256=derived("", parameters).sha256,
+        statistics=tuple(public_sums(spec.data).tolist()), files={},
+    )  # fmt: skip
+    proof = Proof(
+        task=1, operator="0x", chain_id=1, contract="0x", spec_hash=index.spec_hash, model_sha256=index.sha256,
+        rounds=(),
+    )  # fmt: skip
+    write_model(folder / "model", index, named_tensors(spec, parameters), "# a card\n", proof)
+    return folder / "model"
