@@ -106,13 +106,18 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
-    following = asyncio.create_task(app.state.service.broadcaster.run())
+    service: Service = app.state.service
+    following = asyncio.create_task(service.broadcaster.run())
     try:
         yield
     finally:
         following.cancel()
         with suppress(asyncio.CancelledError):
             await following
+        # Threads read on, and would leave their connections open.
+        underway = [*service.broadcaster.underway(), *service.desk.underway()]
+        if underway:
+            await asyncio.wait(underway, timeout=ENDING)
 
 
 def run(settings: ApiSettings) -> None:

@@ -12,10 +12,10 @@ import json
 import logging
 import re
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from consilium_chain.errors import ChainError
 from consilium_chain.journal import emit
@@ -26,7 +26,7 @@ from sse_starlette import ServerSentEvent
 from starlette.concurrency import run_in_threadpool
 
 from consilium_server.api.paging import behind
-from consilium_server.api.reading import Head, head_of
+from consilium_server.api.reading import Head, head_of, of_this_loop
 from consilium_server.database.tables import Block, EventRow
 
 if TYPE_CHECKING:
@@ -67,6 +67,9 @@ class Stream:
         return self.is_live and self.task in (None, told.task)
 
 
+Found = TypeVar("Found")
+
+
 class Broadcaster:
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -75,6 +78,7 @@ class Broadcaster:
         self._seen: OrderedDict[int, bytes] = OrderedDict()  # hashes of the latest blocks told of
         self._looked: Head | None = None  # all that was there at this head has been told
         self._is_ready = asyncio.Event()
+        self._reading: asyncio.Future[Any] | None = None
         self.has_failed = False
 
     # The poller
@@ -106,9 +110,9 @@ class Broadcaster:
     async def _look(self) -> bool:
         """Whether there may be more."""
         if not self._is_ready.is_set():
-            self._place, self._seen = await run_in_threadpool(self._present)
+            self._place, self._seen = await self._read(self._present)
             self._is_ready.set()
-        lost, head, found = await run_in_threadpool(self._changes)
+        lost, head, found = await self._read(self._changes)
         if lost is not None:
             self._tell_reorg(lost)
         metrics = self._service.metrics
@@ -125,6 +129,14 @@ class Broadcaster:
         is_more = len(found) == REPLAYED
         self._looked = None if is_more else head
         return is_more
+
+    async def _read(self, what: Callable[[], Found]) -> Found:
+        reading = self._reading = asyncio.ensure_future(run_in_threadpool(what))
+        return await asyncio.shield(reading)
+
+    def underway(self) -> list[asyncio.Future[Any]]:
+        """What a thread still reads of the database, for this event loop."""
+        return of_this_loop([self._reading])
 
     def _present(self) -> tuple[Place, OrderedDict[int, bytes]]:
         with Session(self._service.engine) as db, db.begin():

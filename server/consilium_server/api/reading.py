@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -180,9 +180,19 @@ class Desk:
             self._answers.put(head.state, tag, found)
         return head, found
 
+    def underway(self) -> list[asyncio.Future[Any]]:
+        """What threads still read, for this event loop."""
+        return of_this_loop([*self._underway.values(), self._asking, self._next])
+
     def _said(self, read: Read) -> tuple[Head, bytes]:
         with at_head(self._service) as at:
             return at.head, read(at).model_dump_json().encode()
+
+
+def of_this_loop(futures: Iterable[asyncio.Future[Any] | None]) -> list[asyncio.Future[Any]]:
+    """Those that are not done yet, and that the running loop will see done."""
+    loop = asyncio.get_running_loop()
+    return [future for future in futures if future is not None and not future.done() and future.get_loop() is loop]
 
 
 class Reader:
