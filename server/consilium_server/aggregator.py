@@ -70,6 +70,7 @@ PURPOSE: dict[Phase, tuple[Step, ...]] = {
     Phase.OPENING: (Step.OPEN,),
 }
 FINAL = (Step.FIX_SURVIVORS, Step.PUBLISH, Step.NAME)  # what is refused of these is not tried again
+OVERTAKEN = {"AlreadySummed", "AlreadyPublished"}  # by anybody, who may do a part of it: the rest is still to be done
 UNOPENABLE = {"BlobMismatch", "CanariesMismatch", "CommitmentMismatch", "PointsWrong"}  # and will be at any time
 
 
@@ -332,7 +333,7 @@ class Aggregator:
                     self._open(state, round_state)
         except Refused as error:
             emit("refused", call=error.call, error=error.name, round=state.round)
-            if step in FINAL or error.name in UNOPENABLE:
+            if (step in FINAL and error.name not in OVERTAKEN) or error.name in UNOPENABLE:
                 self._refused = state.round, step
         except EvidenceMalformed as error:  # of a sum that holds nobody is to be named
             emit("nobody-named", round=state.round, error=str(error))

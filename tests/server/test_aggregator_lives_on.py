@@ -19,18 +19,20 @@ import psutil
 import pytest
 from canary_driver import CanaryDriver
 from chain_driver import GAS_MONEY, LocalChain
+from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.connection import Connection
 from consilium_chain.errors import EtherMissing, LocalNodeError, TransactionRejected
 from consilium_chain.localnode import free_port
+from consilium_chain.publishing import CohortsFate, SaidBefore
 from consilium_chain.rounds import Step
-from consilium_chain.views import Outcome, Phase
+from consilium_chain.views import Outcome, Phase, Role
 from consilium_client.transport_key import make_transport_key, transport_public_key
 from consilium_server import flower_internals
 from consilium_server.conducting import conducting_alone
 from consilium_server.errors import AlreadyConducting, SuperLinkFailed
 from consilium_server.flower_internals import SuperLink, unfinished_runs
 from test_canaries_kept import aggregator_of, attempt, give_uploads, party, played, uploaded, weighted
-from voter_driver import Door
+from voter_driver import TASK, Door, FiledTask
 
 __all__ = ["played", "uploaded"]  # fixtures
 PATIENCE = 120.0
@@ -227,3 +229,48 @@ def test_what_an_account_lacks_is_by_the_most_that_the_transaction_may_cost(loca
     with pytest.raises(EtherMissing) as caught:
         connection.send_ether(rich.address, 10**20)
     assert caught.value.missing > 9 * 10**19
+
+
+# Others
+
+
+def test_who_adds_up_before_the_aggregator_does_costs_it_nothing(
+    local_chain: LocalChain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Anybody may call sumCommitments: here between the aggregator's look and its transaction."""
+    task = FiledTask(local_chain, tmp_path)
+    task.judges = local_chain.staked(Role.VOTER, 1)
+    task.join().commit_all()
+    ArtifactStore(tmp_path / "store").put_file(TASK.encode())
+    aggregator = aggregator_of(*party(task, tmp_path))
+    give_uploads(aggregator, {0: [bytes(blob) for blob in task.updates[0, 0].blobs]})
+    aggregator._collection_round = 0
+    task.aggregator.publish_digests(task.task, 0, CohortsFate(0b1), [])  # survivors are fixed, and that is all
+    assert task.phase is Phase.PUBLISHING
+    look, rival = aggregator.ledger.said_of_publication, task.nodes[0]
+    points = b"".join(task.cohort_sum(0, range(1)).points[0])
+
+    def look_and_be_overtaken(number: int, round_: int) -> SaidBefore:
+        before = look(number, round_)
+        if not before.summed:
+            rival.connection.send(rival._tasks.functions.sumCommitments(number, round_, 0, 0, points))
+        return before
+
+    monkeypatch.setattr(aggregator.ledger, "said_of_publication", look_and_be_overtaken)
+    attempt(aggregator, Step.PUBLISH)
+    assert (task.phase, aggregator._refused) == (Phase.PUBLISHING, None)
+    attempt(aggregator, Step.PUBLISH)
+    assert task.round_state.published_cohorts == 1
+
+
+def test_who_was_ended_between_staking_and_joining_stakes_no_second_bond(
+    local_chain: LocalChain, tmp_path: Path
+) -> None:
+    task = FiledTask(local_chain, tmp_path)
+    ArtifactStore(tmp_path / "store").put_file(TASK.encode())
+    aggregator = aggregator_of(*party(task, tmp_path))
+    before = aggregator.ledger.stake_of(aggregator.ledger.address, Role.AGGREGATOR)
+    assert before.free >= task.params.aggregator_bond  # the driver has staked, and not joined
+    aggregator._join()
+    assert aggregator.ledger.state(task.task).aggregator_joined
+    assert aggregator.ledger.stake_of(aggregator.ledger.address, Role.AGGREGATOR).active == before.active
