@@ -24,12 +24,17 @@ def patient_turns(
 def _tell(tried: RetryCallState) -> None:
     """Without the chain node's own words."""
     error = tried.outcome.exception() if tried.outcome is not None else None
-    how = {"tries": tried.attempt_number, "wait_s": round(tried.upcoming_sleep, 1)}
+    tries, wait_s = tried.attempt_number, round(tried.upcoming_sleep, 1)
     match error:
         case EtherMissing():
-            amounts = {"wei": str(error.balance), "missing": str(error.missing)}
-            emit("no-ether", call=error.call, account=error.account, **amounts, **how)
+            emit(
+                "no-ether", call=error.call, account=error.account, wei=str(error.balance), missing=str(error.missing),
+                tries=tries, wait_s=wait_s,
+            )  # fmt: skip
         case TransactionRejected():
-            emit("transaction-rejected", call=error.call, account=error.account, error=name_of(error), **how)
+            emit(
+                "transaction-rejected", call=error.call, account=error.account, error=name_of(error), tries=tries,
+                wait_s=wait_s,
+            )  # fmt: skip
         case _:
-            emit("chain-unreachable", **how)
+            emit("chain-unreachable", tries=tries, wait_s=wait_s)

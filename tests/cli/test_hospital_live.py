@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Iterator
 
 import pytest
-from consilium_chain import artifacts
+from consilium_chain import artifacts, patience
 from consilium_chain.journal import emit, hint, told_to
 from consilium_cli.nodes.live import UNPAID, WORDS, sentence, worth
 from consilium_client import hospital, judging, private_rounds, turns, voter
@@ -23,13 +23,13 @@ FIELDS = {
     "epsilon": 1.234, "of": 3.0, "spent": 2.5, "would_be": 3.1, "allowed": 3.0,
     "error": "Name[d]", "call": "commitUpdate", "balance": str(5 * 10**18), "wei": "1", "step": 0, "role": "hospital",
     "place": "https://mirror.example/…", "artifact": "file-00", "artifacts": 3,
-    "seconds": 0.25, "tasks": 3, "judged": 1,
+    "seconds": 0.25, "tasks": 3, "judged": 1, "account": "0x77", "missing": "2",
 }  # fmt: skip
 
 
 def told_by_the_node() -> Iterator[tuple[str, set[str]]]:
     """Names of events and of their fields, as they stand in the node's code."""
-    for module in (artifacts, hospital, private_rounds, turns, voter, judging):
+    for module in (artifacts, hospital, private_rounds, patience, turns, voter, judging):
         for node in ast.walk(ast.parse(inspect.getsource(module))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "emit":
                 (name,) = node.args

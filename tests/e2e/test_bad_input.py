@@ -270,7 +270,7 @@ def test_voter_names_unknown_task_and_missing_task_file(consilium, node_folder: 
 
 def test_voter_without_ether_is_told_so(consilium, node_folder: Path, local_chain: LocalChain) -> None:  # type: ignore[no-untyped-def]
     local_chain.rpc("anvil_setBalance", address_of(node_folder / "key.json"), "0x0")
-    refused(consilium(*judge(node_folder)), ["rejected commitHeldOut", "has ether for gas"])
+    refused(consilium(*judge(node_folder)), ["rejected commitHeldOut", "EtherMissing", "send it"])
 
 
 def test_an_account_that_is_no_voter_is_told_so(consilium, node_folder: Path) -> None:  # type: ignore[no-untyped-def]
