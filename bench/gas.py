@@ -136,8 +136,7 @@ class Rehearsal:
                 self.gas[CALLS[event.name]].append(self.treasury.connection.gas_of(event.transaction))
 
     def _join(self) -> None:
-        self.aggregator.stake(Role.AGGREGATOR, self.params.aggregator_bond)
-        self.aggregator.join_as_aggregator(self.task)
+        self.aggregator.join_as_aggregator(self.task, self.params.aggregator_bond)
         for ledger, rows in zip(self.hospitals, ROWS, strict=True):
             ledger.stake(Role.HOSPITAL, self.params.hospital_bond)
             ledger.join_as_hospital(self.task, rows, secrets.token_bytes(178))  # as long as a node key in PEM

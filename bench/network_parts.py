@@ -288,8 +288,7 @@ def simulate(plan: Plan, plan_file: Path) -> None:
         ledger = aggregator.ledger
         waves = Waves(grid, max(ACTORS, AT_ONCE // len(plan.tasks)))
         with about(task=task.number), CellProver(1) as ledger.prover:
-            ledger.stake(Role.AGGREGATOR, aggregator.params.aggregator_bond)
-            ledger.join_as_aggregator(task.number)
+            ledger.join_as_aggregator(task.number, aggregator.params.aggregator_bond)
             aggregator._wait_for_participants()
             addresses = {hospital.node: index for index, hospital in enumerate(ledger.hospitals(task.number))}
             nodes = {addresses[address_of(home)]: node_of[home] for home in task.hospitals}

@@ -288,8 +288,7 @@ class Conductor:
 
     def _join(self) -> None:
         params = self.aggregator.params
-        self.ledger.stake(Role.AGGREGATOR, params.aggregator_bond)
-        self.ledger.join_as_aggregator(self.task)
+        self.ledger.join_as_aggregator(self.task, params.aggregator_bond)
         self.voter.join_as_voter(self.task)  # registered with its home
         self.grid.join()
 

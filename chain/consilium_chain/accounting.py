@@ -35,8 +35,8 @@ class Books:
 
 
 def take_stock(ledger: Ledger, minted: int, accounts: Iterable[str]) -> Books:
-    """The books as of the latest block. `accounts` are all that may have tokens in their wallets."""
-    block = ledger.connection.block_number()
+    """The books as of the block that is the latest now. `accounts` are all that may have tokens in their wallets."""
+    block = _block_to_read(ledger)
     positions = set()
     burnt = 0
     for event in ledger.staking_events("NodeRegistered", block):
@@ -65,10 +65,19 @@ def take_stock(ledger: Ledger, minted: int, accounts: Iterable[str]) -> Books:
 def worth(ledger: Ledger, account: str) -> int:
     """What an account owns: wallet, own stake in every role, rewards vested or not, and refunds. Its delegations to
     others do not count, and of a node with delegators what is not vested yet counts whole."""
-    block = ledger.connection.block_number()
+    block = _block_to_read(ledger)
     total = ledger.balance(account, block) + ledger.refundable(account, block)
     for role in Role:
         stake = ledger.stake_of(account, role, block)
         total += stake.active + stake.unbonding
         total += ledger.claimable(account, account, role, block) + ledger.unvested(account, role, block)
     return total
+
+
+def _block_to_read(ledger: Ledger) -> int:
+    """The latest block's number, once it has a successor: anvil (1.7.1) answers some reads of the latest block with the
+    time of the block that it mines meanwhile, by which what vests between the two would count twice or not at all.
+    """
+    block = ledger.connection.block_number()
+    ledger.connection.next_block(block)
+    return block

@@ -56,6 +56,8 @@ NO_KEY = bytes(32)  # of a hospital in a task that is not masked
 _GAS_TO_COMMIT = 120_000
 _GAS_PER_BLOB = 40_000
 _GAS_PER_DEALT_BYTE = 50
+STAKING_TRIES = 10
+_OVERTAKEN = ("AlreadyRegistered", "StakeInsufficient", "ERC20InsufficientAllowance")
 NO_COMMISSION = 0  # of a node that registers by staking: it has no delegators yet, and may raise it
 
 
@@ -461,8 +463,19 @@ class Ledger:
         """No further round: the operator's word, once. What is left of the pool is refundable when the task ends."""
         return self._send("stop", task)
 
-    def join_as_aggregator(self, task: int) -> Receipt:
-        return self._send("joinAsAggregator", task)
+    def join_as_aggregator(self, task: int, stake: int | None = None) -> Receipt:
+        """Joins, with free stake brought up to `stake` before. An account's aggregators may do so at the same time, each
+        for a task of its own: what is refused because another was quicker is looked at again.
+        """
+        for left in reversed(range(STAKING_TRIES)):
+            try:
+                if stake is not None:
+                    self.stake(Role.AGGREGATOR, stake)
+                return self._send("joinAsAggregator", task)
+            except Refused as error:
+                if stake is None or not left or error.name not in _OVERTAKEN:
+                    raise
+        raise AssertionError("the last try ends it")
 
     def join_as_hospital(
         self, task: int, rows: int, transport_key: bytes, sealing_key: bytes = NO_KEY, stake: int | None = None

@@ -157,8 +157,7 @@ class Aggregator:
     def _join(self) -> None:
         state = self.ledger.state(self.number)
         if state.phase is Phase.JOINING and not state.aggregator_joined:
-            self.ledger.stake(Role.AGGREGATOR, self.params.aggregator_bond)
-            self.ledger.join_as_aggregator(self.number)
+            self.ledger.join_as_aggregator(self.number, self.params.aggregator_bond)
         emit("joined", role="aggregator")
 
     def _wait_for_participants(self) -> Phase:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from chain_driver import BOND, SHARED_WINDOWS, LocalChain, TaskDriver, refused
+from chain_driver import BOND, SHARED_WINDOWS, LocalChain, TaskDriver, refused, task_params
 from consilium_chain.deployment import LOCAL_UNBONDING
 from consilium_chain.publishing import CohortsFate
 from consilium_chain.rounds import last_round
@@ -370,6 +371,21 @@ def test_joining_twice_is_refused(local_chain: LocalChain, role: Role) -> None:
     join()
     with refused("AlreadyJoined", taskId=task.task):
         join()
+
+
+def test_aggregators_of_one_account_join_at_the_same_time(local_chain: LocalChain) -> None:
+    key = secrets.token_bytes(32)
+    account = local_chain.ledger(key)
+    local_chain.rpc("anvil_setBalance", account.address, hex(10**20))
+    local_chain.treasury.transfer(account.address, 4 * BOND)
+    local_chain.accounts[account.address] = account
+    tasks = [local_chain.treasury.propose(task_params(account.address)) for _ in range(4)]
+    ledgers = [local_chain.ledger(key) for _ in tasks]  # as processes that know nothing of each other
+    with ThreadPoolExecutor(len(tasks)) as pool:
+        list(pool.map(lambda ledger, task: ledger.join_as_aggregator(task, BOND), ledgers, tasks))
+    assert all(local_chain.treasury.state(task).aggregator_joined for task in tasks)
+    assert account.stake_of(account.address, Role.AGGREGATOR).free == 0
+    assert local_chain.unaccounted() == 0
 
 
 def test_joining_is_refused_without_bond_without_rows_and_when_full(local_chain: LocalChain) -> None:
