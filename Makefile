@@ -4,15 +4,18 @@ VENV := .venv
 BIN := $(VENV)/bin
 SLITHER := .slither
 CONTRACTS := chain/contracts
+DASHBOARD := dashboard
+SERVED := server/consilium_server/dashboard
 ARGS ?=
 WHOLE_NETWORKS := tests/e2e/test_demo_runs.py tests/e2e/test_up.py tests/e2e/test_aggregator_killed.py
 
-.PHONY: help demo up test test-deep check lint coverage slither slither-installed contracts contracts-test python-test demo-test bench clean install dev services
+.PHONY: help demo up dashboard test test-deep check lint coverage slither slither-installed contracts contracts-test dashboard-test python-test demo-test bench clean install dev services
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo               install, then run a whole task on this machine (ARGS=\"--help\" shows the options)"
 	@echo "make up                 install, then run a whole network until Ctrl-C (ARGS=\"--help\" shows the options)"
+	@echo "make dashboard          install what it needs, and build it: the API then serves it"
 	@echo "make test               install what tests need, then lint, type check and all tests"
 	@echo "make test-deep          slower depth: long fuzzing, coverage, every attack end to end"
 	@echo "make bench              measure, and write bench/results"
@@ -21,7 +24,7 @@ help:
 demo: install contracts
 	@$(BIN)/consilium demo $(ARGS)
 
-up: install contracts
+up: install dashboard
 	@$(BIN)/consilium up $(ARGS)
 
 # Side by side, the longest first: compiling uses one core, and lint has its turn after the contracts' tests. What each
@@ -29,7 +32,7 @@ up: install contracts
 # and keeps deadlines.
 test:
 	@$(MAKE) --no-print-directory -j 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=line) \
-		contracts-test python-test lint
+		contracts-test python-test lint dashboard-test
 	@$(MAKE) --no-print-directory demo-test
 
 install: $(VENV)/.demo
@@ -73,6 +76,24 @@ $(CONTRACTS)/node_modules/.installed: $(CONTRACTS)/package-lock.json
 	@cd $(CONTRACTS) && npm install --no-save --loglevel=error --no-audit --no-fund --no-update-notifier
 	@touch $@
 
+dashboard: install contracts $(SERVED)/index.html
+
+$(DASHBOARD)/node_modules/.installed: $(DASHBOARD)/package-lock.json
+	@command -v npm >/dev/null || { echo "Node.js 20 or newer with npm is needed: install it, then run this again"; exit 1; }
+	@echo "installing the dashboard's tools into $(DASHBOARD)/node_modules"
+	@cd $(DASHBOARD) && npm install --no-save --loglevel=error --no-audit --no-fund --no-update-notifier
+	@touch $@
+
+$(DASHBOARD)/src/generated/abi.ts: $(DASHBOARD)/node_modules/.installed chain/consilium_chain/contracts/Tasks.json $(wildcard server/consilium_server/api/*.py) $(DASHBOARD)/scripts/generate.mjs
+	@mkdir -p $(@D)
+	@$(BIN)/consilium server openapi > $(@D)/openapi.json
+	@cd $(DASHBOARD) && npm run --silent generate -- $(CURDIR)/chain/consilium_chain/contracts src/generated/openapi.json
+
+$(SERVED)/index.html: $(DASHBOARD)/src/generated/abi.ts $(shell find $(DASHBOARD)/src $(DASHBOARD)/public $(DASHBOARD)/*.ts $(DASHBOARD)/*.json $(DASHBOARD)/index.html -type f 2>/dev/null | grep -v /generated/)
+	@echo "building the dashboard"
+	@cd $(DASHBOARD) && npm run --silent build -- --logLevel warn
+	@touch $@
+
 chain/consilium_chain/contracts/Tasks.json: $(CONTRACTS)/node_modules/.installed $(shell find $(CONTRACTS)/src $(CONTRACTS)/script $(CONTRACTS)/foundry.toml -type f)
 	@echo "compiling the contracts"
 	@cd $(CONTRACTS) && npm run --silent build
@@ -96,6 +117,9 @@ lint: dev contracts slither
 
 contracts-test: contracts
 	cd $(CONTRACTS) && FORGE_SNAPSHOT_CHECK=true npm run --silent test
+
+dashboard-test: dashboard
+	cd $(DASHBOARD) && npm run --silent types && npm run --silent lint && npm run --silent format:check && npm run --silent test
 
 python-test: dev contracts services
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not deep" $(addprefix --ignore=,$(WHOLE_NETWORKS))

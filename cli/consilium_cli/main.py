@@ -124,6 +124,16 @@ def server_api(config: ConfigOption) -> None:
     run(read_settings(config, ApiSettings))
 
 
+@server.command("openapi")
+def server_openapi() -> None:
+    """Prints what the API takes and answers (OpenAPI 3.1), to generate clients from."""
+    import json
+
+    from consilium_server.api.app import document
+
+    typer.echo(json.dumps(document()))
+
+
 @chain.command("local")
 def chain_local(
     port: Annotated[int, typer.Option(min=1, max=65_535, help="port on loopback")] = 8545,

@@ -161,7 +161,13 @@ class ApiSettings(IndexSettings):
     ] = None
     cors_origins: Annotated[tuple[Origin, ...], Field(description="other sites whose pages may read here")] = ()
     proxies: Annotated[tuple[str, ...], Field(description="addresses whose X-Forwarded-For is believed")] = ()
-    dashboard: Annotated[Path | None, Field(description="folder of static files, served at /")] = None
+    dashboard: Annotated[
+        Path | None,
+        Field(description="folder of static files, served at /; by default the dashboard, if it is built"),
+    ] = None
+    public_chain_url: Annotated[
+        str | None, Field(description="a chain node that visitors' browsers may ask, for what they check by themselves")
+    ] = None
     poll_seconds: Annotated[float, Field(gt=0, description="between looks for events")] = 0.2
     heartbeat_seconds: Annotated[float, Field(gt=0, description="between signs of life on a stream")] = 15.0
     stalled_seconds: Annotated[float, Field(gt=0, description="a stream's reader that takes longer is let go")] = 20.0

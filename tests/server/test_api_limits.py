@@ -149,15 +149,27 @@ def test_a_dashboard_is_served_beside_the_api(network: IndexedNetwork, tmp_path:
     folder = tmp_path / "dashboard"
     folder.mkdir()
     (folder / "index.html").write_text("<!doctype html><title>Consilium</title>")
-    with TestClient(app_of(network, dashboard=str(folder))) as client:
+    (folder / "assets").mkdir()
+    (folder / "assets" / "worker-1f2e.js").write_text("export {}")
+    chain_url = "https://me:hunter2@rpc.example.org:8545/v3"
+    with TestClient(app_of(network, dashboard=str(folder), public_chain_url=chain_url)) as client:
         page = client.get("/")
         assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
-        assert page.headers["content-security-policy"].startswith("default-src 'self'")
+        policy = page.headers["content-security-policy"]
+        assert policy.startswith("default-src 'self'")
+        assert "connect-src 'self' https://rpc.example.org:8545;" in policy
+        assert "unsafe" not in policy
+        assert page.headers["cache-control"] == "no-cache"
+        script = client.get("/assets/worker-1f2e.js").headers
+        assert (script["content-security-policy"], "immutable" in script["cache-control"]) == (policy, True)
+        config = client.get("/config.json").json()
+        assert (config["chain_id"], config["chain_url"]) == (network.deployment.chain_id, chain_url)
+        assert config["contracts"]["tasks"] == network.deployment.tasks
         assert client.get("/v1/tasks").status_code == 200
         assert client.get("/../index.sqlite").status_code == 404
         assert client.get("/nothing").headers["content-type"] == "application/problem+json"
-    with TestClient(app_of(network)) as client:
-        assert client.get("/").status_code == 404
+    with TestClient(app_of(network, dashboard=str(folder))) as client:
+        assert "connect-src 'self';" in client.get("/").headers["content-security-policy"]
 
 
 # What is told

@@ -134,6 +134,7 @@ def _write_server(network: StandingNetwork, aggregator: Path) -> None:
         "origin": f"http://127.0.0.1:{options.port}",
         "port": options.port,
         "admins": [network.place.operator],
+        "public_chain_url": network.place.chain_url,
     }
     worker: dict[str, Any] = common | {
         "home": str(home / "worker"),

@@ -15,12 +15,12 @@ from consilium_chain.journal import emit
 from consilium_chain.localnode import require_free_port
 from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
-from fastapi.staticfiles import StaticFiles
 from sqlalchemy import Engine
 from starlette.middleware.cors import CORSMiddleware
 
 from consilium_server.api import problems
 from consilium_server.api.context import Service
+from consilium_server.api.dashboard import built, serve
 from consilium_server.api.events import Broadcaster
 from consilium_server.api.limits import Limits
 from consilium_server.api.nodes import NodeTable
@@ -65,22 +65,22 @@ def make_service(settings: ApiSettings, engine: Engine) -> Service:
     return service
 
 
+def document() -> dict[str, Any]:
+    """The OpenAPI document, of no server in particular."""
+    return _openapi(_routed())
+
+
 def build(service: Service) -> FastAPI:
-    app = FastAPI(
-        title="Consilium", version="1", description=DESCRIPTION, lifespan=_lifespan, openapi_url="/v1/openapi.json",
-        docs_url=None, redoc_url=None,  # whose pages come from elsewhere
-    )  # fmt: skip
+    app = _routed()
     app.state.service = service
-    for router in ROUTERS:
-        app.router.routes += router.routes  # `include_router` would have each request build its handler anew
     problems.add_handlers(app)
 
     @app.exception_handler(CursorInvalid)
     async def cursor_invalid(request: Request, error: CursorInvalid) -> Response:
         return problems.answer("cursor-invalid", str(error))
 
-    if service.settings.dashboard is not None:
-        app.mount("/", StaticFiles(directory=service.settings.dashboard, html=True))
+    if (folder := service.settings.dashboard) is not None:
+        serve(app, folder, service.deployment, service.settings.public_chain_url)
     # The last one added is the outermost.
     app.add_middleware(Gate, service=service)
     app.add_middleware(
@@ -90,6 +90,16 @@ def build(service: Service) -> FastAPI:
     )  # fmt: skip
     app.add_middleware(Edge, service=service)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
+    return app
+
+
+def _routed() -> FastAPI:
+    app = FastAPI(
+        title="Consilium", version="1", description=DESCRIPTION, lifespan=_lifespan, openapi_url="/v1/openapi.json",
+        docs_url=None, redoc_url=None,  # whose pages come from elsewhere
+    )  # fmt: skip
+    for router in ROUTERS:
+        app.router.routes += router.routes  # `include_router` would have each request build its handler anew
     return app
 
 
@@ -123,7 +133,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 def run(settings: ApiSettings) -> None:
     """Serves until it is told to stop. Raises DeploymentInvalid, SecretExposed, LocalNodeError (the port is taken)."""
     engine = open_engine(settings.url)
-    app = build(make_service(settings, engine))
+    app = build(make_service(settings.model_copy(update={"dashboard": settings.dashboard or built()}), engine))
     require_free_port(settings.port, "the API")
     emit("serving", host=settings.host, port=settings.port, origin=settings.origin)
     uvicorn.run(

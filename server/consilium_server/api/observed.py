@@ -16,6 +16,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from consilium_server.api.context import Service
+from consilium_server.api.dashboard import connections
 from consilium_server.api.limits import client_of
 from consilium_server.api.problems import Problem, answer
 from consilium_server.database.tables import JobRow
@@ -23,8 +24,9 @@ from consilium_server.database.tables import JobRow
 REQUEST_ID = re.compile(r"[A-Za-z0-9._\-]{1,64}", re.ASCII)
 UNKNOWN_ROUTE = "unknown"
 UNLIMITED = ("/health", "/ready", "/metrics")  # for who watches over the server
-# A page of this server's takes nothing from elsewhere; answers of the API are no pages at all.
-PAGE_POLICY = "default-src 'self'; connect-src 'self' https: http://127.0.0.1:* http://localhost:*; object-src 'none'; "
+# A page of this server's takes nothing from elsewhere, but for wallets' icons, which they hand over as data; answers of
+# the API are no pages at all.
+PAGE_POLICY = "default-src 'self'; img-src 'self' data:; connect-src {connections}; object-src 'none'; "
 API_POLICY = "default-src 'none'; "
 FRAMES = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
@@ -86,6 +88,7 @@ class Edge:
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app, self._service = app, service
+        self._page_policy = PAGE_POLICY.format(connections=connections(service.settings.public_chain_url))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -103,7 +106,7 @@ class Edge:
             is_complete = message["type"] == "http.response.body" and not message.get("more_body", False)
             if message["type"] == "http.response.start":
                 status, until_answer = message["status"], time.perf_counter() - began
-                _add_headers(MutableHeaders(scope=message), request_id, scope)
+                _add_headers(MutableHeaders(scope=message), request_id, self._page_policy)
             await send(message)
 
         try:
@@ -149,13 +152,13 @@ def route_of(scope: Scope) -> str:
     return str(getattr(scope.get("route"), "path", "") or UNKNOWN_ROUTE)
 
 
-def _add_headers(headers: MutableHeaders, request_id: str, scope: Scope) -> None:
+def _add_headers(headers: MutableHeaders, request_id: str, page_policy: str) -> None:
     headers["X-Request-Id"] = request_id
     headers["X-Content-Type-Options"] = "nosniff"
     headers["Referrer-Policy"] = "no-referrer"
     headers["Cross-Origin-Opener-Policy"] = "same-origin"
-    is_page = headers.get("content-type", "").startswith("text/html")
-    headers["Content-Security-Policy"] = (PAGE_POLICY if is_page else API_POLICY) + FRAMES
+    is_page = headers.get("content-type", "").startswith(("text/html", "text/javascript"))  # a worker has its script's
+    headers["Content-Security-Policy"] = (page_policy if is_page else API_POLICY) + FRAMES
     headers.setdefault("Cache-Control", "no-store")
 
 

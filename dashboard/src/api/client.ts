@@ -1,0 +1,61 @@
+/** The operator's API. What it says is never needed for trust: pages that check something check it with the chain. */
+import createClient from 'openapi-fetch'
+import type { components, paths } from '../generated/api'
+
+export type Schemas = components['schemas']
+export type Role = Schemas['NodeSummary']['role']
+export type Phase = Schemas['TaskSummary']['phase']
+
+/** An answer that is no 2xx: a problem of RFC 9457, in the server's own words. */
+export class ApiProblem extends Error {
+  readonly status: number
+  readonly kind: string
+  constructor(status: number, kind: string, detail: string) {
+    super(detail)
+    this.name = 'ApiProblem'
+    this.status = status
+    this.kind = kind
+  }
+}
+
+/** No answer at all. */
+export class ApiUnreachable extends Error {
+  constructor() {
+    super('the API gives no answer')
+    this.name = 'ApiUnreachable'
+  }
+}
+
+const TIMEOUT = 20_000 // milliseconds
+
+async function patient(request: Request): Promise<Response> {
+  try {
+    return await fetch(request, { signal: AbortSignal.any([request.signal, AbortSignal.timeout(TIMEOUT)]) })
+  } catch (error) {
+    if (request.signal.aborted) throw error
+    throw new ApiUnreachable()
+  }
+}
+
+export const BASE = new URL('.', document.baseURI).href.replace(/\/$/, '')
+
+export const api = createClient<paths>({ baseUrl: BASE, fetch: patient })
+
+function textOf(value: unknown, key: string): string | undefined {
+  const field: unknown = typeof value === 'object' && value ? Reflect.get(value, key) : undefined
+  return typeof field === 'string' ? field : undefined
+}
+
+/** The body of an answer. Throws ApiProblem, ApiUnreachable. */
+export async function answer<T>(
+  asked: Promise<{ data?: T; error?: unknown; response: Response }>,
+): Promise<T> {
+  const { data, error, response } = await asked
+  if (data !== undefined) return data
+  const kind = textOf(error, 'type') ?? 'urn:consilium:problem:fault'
+  throw new ApiProblem(
+    response.status,
+    kind.replace('urn:consilium:problem:', ''),
+    textOf(error, 'detail') ?? response.statusText,
+  )
+}

@@ -1,0 +1,49 @@
+/** Events as they happen make what they are about be asked anew. Answers have ETags: what did not change costs little. */
+import { useQueryClient, type QueryClient } from '@tanstack/react-query'
+import { useEffect, useState } from 'react'
+import { BASE } from './client'
+
+export type Live = 'connecting' | 'live' | 'lost'
+
+const GATHER = 300 // milliseconds: a round's end is many events at once
+
+function about(event: MessageEvent<string>): number | undefined {
+  const said: unknown = JSON.parse(event.data)
+  const values: unknown = typeof said === 'object' && said ? Reflect.get(said, 'values') : undefined
+  const task: unknown = typeof values === 'object' && values ? Reflect.get(values, 'taskId') : undefined
+  return typeof task === 'string' ? Number(task) : undefined
+}
+
+function refresh(client: QueryClient, tasks: ReadonlySet<number>) {
+  void client.invalidateQueries({
+    predicate: ({ queryKey: [kind, number] }) =>
+      kind !== 'task' || (typeof number === 'number' && tasks.has(number)),
+  })
+}
+
+export function useLive(): Live {
+  const client = useQueryClient()
+  const [state, setState] = useState<Live>('connecting')
+  useEffect(() => {
+    const source = new EventSource(`${BASE}/v1/events`)
+    const tasks = new Set<number>()
+    let timer: ReturnType<typeof setTimeout> | undefined
+    source.onopen = () => setState('live')
+    source.onerror = () => setState('lost') // and the browser tries again by itself
+    source.addEventListener('chain', (event: MessageEvent<string>) => {
+      const task = about(event)
+      if (task !== undefined) tasks.add(task)
+      timer ??= setTimeout(() => {
+        timer = undefined
+        refresh(client, new Set(tasks))
+        tasks.clear()
+      }, GATHER)
+    })
+    source.addEventListener('reorg', () => void client.invalidateQueries())
+    return () => {
+      clearTimeout(timer)
+      source.close()
+    }
+  }, [client])
+  return state
+}

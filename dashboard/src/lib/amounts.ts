@@ -1,0 +1,52 @@
+/** Amounts of tokens. They are bigint of the smallest unit, 10^18 in one token; only text for people has a point. */
+
+export const DECIMALS = 18
+export const TOKEN = 10n ** BigInt(DECIMALS)
+
+const grouped = new Intl.NumberFormat('en')
+
+/** In whole tokens with two digits, rounded to the nearest, halves away from zero: as the command line shows it. */
+export function formatTokens(amount: bigint): string {
+  const sign = amount < 0n ? '-' : ''
+  const size = amount < 0n ? -amount : amount
+  const hundredths = (size * 100n + TOKEN / 2n) / TOKEN
+  return `${sign}${grouped.format(hundredths / 100n)}.${String(hundredths % 100n).padStart(2, '0')}`
+}
+
+/** All digits that it has, and no others. */
+export function formatExactly(amount: bigint): string {
+  const sign = amount < 0n ? '-' : ''
+  const size = amount < 0n ? -amount : amount
+  const rest = String(size % TOKEN)
+    .padStart(DECIMALS, '0')
+    .replace(/0+$/, '')
+  return `${sign}${grouped.format(size / TOKEN)}${rest && '.' + rest}`
+}
+
+/** What somebody typed, exactly; null for what is no positive amount, or is finer than the smallest unit. */
+export function parseTokens(text: string): bigint | null {
+  const match = /^\s*(\d{1,3}(?:,\d{3})+|\d+)(?:\.(\d+))?\s*$/.exec(text)
+  if (!match) return null
+  const [, whole = '', part = ''] = match
+  if (part.length > DECIMALS) return null
+  const amount = BigInt(whole.replaceAll(',', '')) * TOKEN + BigInt(part.padEnd(DECIMALS, '0'))
+  return amount > 0n ? amount : null
+}
+
+/** Basis points as per cent: 1250 is 12.5 %. */
+export function formatBps(bps: number): string {
+  return `${grouped.format(bps / 100)} %`
+}
+
+/** Millionths as per cent with two digits, signed where that says something. */
+export function formatMillionths(millionths: number, signed = false): string {
+  const percent = (Math.abs(millionths) / 10_000).toFixed(2)
+  const sign = millionths < 0 ? '−' : signed && millionths > 0 ? '+' : ''
+  return `${sign}${percent} %`
+}
+
+/** A score, in millionths, as the number that the metric is. */
+export function formatScore(millionths: number): string {
+  const size = (Math.abs(millionths) / 1_000_000).toFixed(4)
+  return `${millionths < 0 ? '−' : millionths > 0 ? '+' : ''}${size}`
+}

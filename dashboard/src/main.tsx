@@ -1,0 +1,28 @@
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
+import { StrictMode } from 'react'
+import { createRoot } from 'react-dom/client'
+import { RouterProvider } from 'react-router'
+import { ApiProblem } from './api/client'
+import { router } from './app'
+import './theme.css'
+
+const client = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 5_000,
+      // What the server has answered, it would answer again; what it did not, it may.
+      retry: (failures, error) => !(error instanceof ApiProblem && error.status < 500) && failures < 2,
+      refetchInterval: (query) => (query.state.status === 'error' ? 5_000 : false),
+    },
+  },
+})
+
+const root = document.getElementById('root')
+if (!root) throw new Error('index.html has no #root')
+createRoot(root).render(
+  <StrictMode>
+    <QueryClientProvider client={client}>
+      <RouterProvider router={router} />
+    </QueryClientProvider>
+  </StrictMode>,
+)

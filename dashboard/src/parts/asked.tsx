@@ -1,0 +1,54 @@
+/** What is shown while an answer is awaited, and where there is none. What was known before stays in sight. */
+import {
+  useInfiniteQuery,
+  useQuery,
+  type DefaultError,
+  type InfiniteData,
+  type QueryKey,
+  type UseInfiniteQueryOptions,
+  type UseQueryOptions,
+} from '@tanstack/react-query'
+import type { ReactNode } from 'react'
+import { say } from '../strings'
+import { Fault, Loading } from './basics'
+
+export function Asked<T, Key extends QueryKey>(props: {
+  query: UseQueryOptions<T, DefaultError, T, Key>
+  children: (found: T) => ReactNode
+}) {
+  const { data, error, refetch } = useQuery(props.query)
+  return (
+    <>
+      {error && <Fault error={error} retry={() => void refetch()} />}
+      {data !== undefined ? props.children(data) : !error && <Loading />}
+    </>
+  )
+}
+
+export function Listed<Item, Key extends QueryKey>(props: {
+  query: UseInfiniteQueryOptions<
+    { items: Item[]; next: string | null },
+    DefaultError,
+    InfiniteData<{ items: Item[]; next: string | null }>,
+    Key,
+    string | undefined
+  >
+  children: (items: Item[]) => ReactNode
+}) {
+  const { data, error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage } = useInfiniteQuery(
+    props.query,
+  )
+  return (
+    <>
+      {error && <Fault error={error} retry={() => void refetch()} />}
+      {data ? props.children(data.pages.flatMap((page) => page.items)) : !error && <Loading />}
+      {hasNextPage && (
+        <div>
+          <button type="button" disabled={isFetchingNextPage} onClick={() => void fetchNextPage()}>
+            {say.more}
+          </button>
+        </div>
+      )}
+    </>
+  )
+}

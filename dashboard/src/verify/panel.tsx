@@ -1,0 +1,3 @@
+export default function Panel({ task, round }: { task: number; round: number }) {
+  return <p>{`${task}/${round}`}</p>
+}

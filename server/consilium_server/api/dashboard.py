@@ -1,0 +1,59 @@
+"""The dashboard's files, in this process, and what they have to know of the place where they are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from consilium_chain.deployment import Deployment
+from fastapi import FastAPI, Request
+from starlette.responses import JSONResponse, Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+BUILT = Path(__file__).parent.parent / "dashboard"  # by `make dashboard`; part of the package
+FOR_GOOD = "public, max-age=31536000, immutable"
+AGAIN = "no-cache"  # keep it, but ask each time whether it still holds
+
+
+def built() -> Path | None:
+    return BUILT if (BUILT / "index.html").is_file() else None
+
+
+def connections(public_chain_url: str | None) -> str:
+    """Where a page may ask, as `connect-src` of its content security policy: here, and a chain node that is named."""
+    if public_chain_url is None:
+        return "'self'"
+    parts = urlsplit(public_chain_url)
+    return f"'self' {parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+
+
+def serve(app: FastAPI, folder: Path, deployment: Deployment, public_chain_url: str | None) -> None:
+    """Below all routes that the app has already."""
+
+    def config(request: Request) -> Response:
+        contracts = {name: getattr(deployment, name) for name in ("tasks", "staking", "token")}
+        return JSONResponse(
+            {"chain_id": deployment.chain_id, "chain_url": public_chain_url, "first_block": deployment.first_block}
+            | {"contracts": contracts},
+            headers={"Cache-Control": AGAIN},
+        )
+
+    app.add_route("/config.json", config, include_in_schema=False)
+    app.mount("/", _Files(directory=folder, html=True))
+
+
+class _Files(StaticFiles):
+    """Names of what lies in `assets` have a hash of the content in them."""
+
+    def file_response(
+        self,
+        full_path: str | os.PathLike[str],
+        stat_result: os.stat_result,
+        scope: Scope,
+        status_code: int = 200,
+    ) -> Response:
+        response = super().file_response(full_path, stat_result, scope, status_code)
+        response.headers["Cache-Control"] = FOR_GOOD if Path(full_path).parent.name == "assets" else AGAIN
+        return response
