@@ -20,6 +20,7 @@ const Task = lazy(() => import('./pages/task'))
 const Round = lazy(() => import('./pages/round'))
 const Nodes = lazy(() => import('./pages/nodes'))
 const Node = lazy(() => import('./pages/node'))
+const Portfolio = lazy(() => import('./pages/portfolio'))
 const Account = lazy(() => import('./pages/account'))
 
 /** Paths stand behind #, so that the files can lie in any folder of any server. */
@@ -34,6 +35,7 @@ export const router = createHashRouter([
       { path: 'tasks/:task/rounds/:round', element: <Round /> },
       { path: 'nodes', element: <Nodes /> },
       { path: 'nodes/:node/:role', element: <Node /> },
+      { path: 'portfolio', element: <Portfolio /> },
       { path: 'accounts/:account', element: <Account /> },
       { path: '*', element: <Missing /> },
     ],
@@ -44,6 +46,7 @@ const LINKS = [
   ['/', say.nav.overview],
   ['/tasks', say.nav.tasks],
   ['/nodes', say.nav.nodes],
+  ['/portfolio', say.nav.portfolio],
 ] as const
 
 function Frame() {

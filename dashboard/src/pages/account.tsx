@@ -12,8 +12,17 @@ import Missing from './missing'
 
 const words = say.account
 
-export function AccountBooks({ account }: { account: string }) {
-  const { columns, historyColumns } = words
+export function AccountBooks({ account, only }: { account: string; only?: 'history' }) {
+  return (
+    <>
+      {!only && <Staked account={account} />}
+      <History account={account} />
+    </>
+  )
+}
+
+function Staked({ account }: { account: string }) {
+  const { columns } = words
   return (
     <>
       <Card title={words.delegations}>
@@ -60,6 +69,14 @@ export function AccountBooks({ account }: { account: string }) {
           )}
         </Listed>
       </Card>
+    </>
+  )
+}
+
+function History({ account }: { account: string }) {
+  const { historyColumns } = words
+  return (
+    <>
       <Card title={words.history}>
         <p>
           <a href={`${BASE}/v1/accounts/${account}/history.csv`} download>

@@ -1,5 +1,5 @@
 import { useInfiniteQuery } from '@tanstack/react-query'
-import { lazy, Suspense } from 'react'
+import { lazy, Suspense, useState } from 'react'
 import { Link, useParams } from 'react-router'
 import type { Role, Schemas } from '../api/client'
 import { delegations, node as nodeOf, nodeHistory } from '../api/queries'
@@ -14,6 +14,7 @@ import { say } from '../strings'
 import Missing from './missing'
 import { isRole } from './nodes'
 
+const Delegate = lazy(() => import('../wallet/delegate'))
 const Chart = lazy(() => import('../parts/chart'))
 const words = say.node
 
@@ -29,6 +30,7 @@ export default function NodePage() {
           crumbs={<Crumbs to={[[`/nodes?role=${role}`, say.roles[role]]]} />}
         >
           <Figures of={found} />
+          <Backing of={found} key={node + role} />
           <Worth node={node} role={role} />
           <div className="columns">
             <Slashes of={found} />
@@ -38,6 +40,25 @@ export default function NodePage() {
         </Page>
       )}
     </Asked>
+  )
+}
+
+function Backing({ of }: { of: Schemas['Node'] }) {
+  const [open, setOpen] = useState(false)
+  return (
+    <Card title={say.delegate.title}>
+      {open ? (
+        <Suspense fallback={<Loading />}>
+          <Delegate node={of} />
+        </Suspense>
+      ) : (
+        <div>
+          <button type="button" className="main" onClick={() => setOpen(true)}>
+            {say.delegate.open}
+          </button>
+        </div>
+      )}
+    </Card>
   )
 }
 

@@ -1,0 +1,84 @@
+/** A wallet is chosen, connected, and on the right chain before anything below is shown. */
+import type { ReactNode } from 'react'
+import type { Address } from 'viem'
+import { useConnect, useConnection, useConnectors, useDisconnect, useSwitchChain } from 'wagmi'
+import { Account } from '../parts/basics'
+import { say } from '../strings'
+import { refusal } from './errors'
+import { usePlace } from './provider'
+
+const words = say.wallet
+
+export function Connect({ children }: { children: (account: Address) => ReactNode }) {
+  const { address, chainId } = useConnection()
+  const place = usePlace()
+  if (!address) return <Choose />
+  return (
+    <>
+      <Who account={address} />
+      {chainId === place.chainId ? children(address) : <WrongChain />}
+    </>
+  )
+}
+
+function Choose() {
+  const connectors = useConnectors()
+  const { mutate: connect, isPending, error } = useConnect()
+  // A wallet that announces itself is shown by its name; the bare one only where none does.
+  const announced = connectors.filter((one) => one.id !== 'injected')
+  const shown = announced.length > 0 ? announced : connectors.filter(() => Reflect.has(window, 'ethereum'))
+  return (
+    <div className="card">
+      <h2>{words.connect}</h2>
+      <p className="soft">{words.connectMeans}</p>
+      {shown.length === 0 && <p>{words.noWallet}</p>}
+      <div className="tools">
+        {shown.map((connector) => (
+          <button
+            key={connector.uid}
+            type="button"
+            className="main"
+            disabled={isPending}
+            onClick={() => connect({ connector })}
+          >
+            {connector.icon && <img src={connector.icon} alt="" width="20" height="20" />}
+            {connector.id === 'injected' ? words.injected : connector.name}
+          </button>
+        ))}
+      </div>
+      {error && (
+        <p className="notice bad" role="alert">
+          {refusal(error)}
+        </p>
+      )}
+    </div>
+  )
+}
+
+function Who({ account }: { account: Address }) {
+  const { mutate: disconnect } = useDisconnect()
+  return (
+    <p className="tools small">
+      <span>
+        {words.connected} <Account of={account} />
+      </span>
+      <button type="button" className="plain" onClick={() => disconnect()}>
+        {words.disconnect}
+      </button>
+    </p>
+  )
+}
+
+function WrongChain() {
+  const place = usePlace()
+  const { mutate: switchChain, isPending, error } = useSwitchChain()
+  return (
+    <div className="notice wait" role="alert">
+      <span>{words.wrongChain(place.chainId)}</span>
+      <button type="button" disabled={isPending} onClick={() => switchChain({ chainId: place.chainId })}>
+        {words.switchChain}
+      </button>
+      {error && <span className="bad">{refusal(error)}</span>}
+    </div>
+  )
+}

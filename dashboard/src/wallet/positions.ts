@@ -1,0 +1,150 @@
+/** What an account has staked, as the contract says at this moment. Which nodes to ask about, the API knows; while it
+ * gives no answer, the chain's own events do.
+ */
+import { queryOptions, useQuery } from '@tanstack/react-query'
+import type { Address, PublicClient } from 'viem'
+import { usePublicClient } from 'wagmi'
+import { answer, api, ApiUnreachable, type Role } from '../api/client'
+import type { Config } from '../api/config'
+import { stakingAbi, tokenAbi } from '../generated/abi'
+import { usePlace } from './provider'
+
+export const ROLES: readonly Role[] = ['hospital', 'voter', 'aggregator'] // by the contract's numbers
+
+export interface Holding {
+  node: Address
+  role: Role
+  shares: bigint
+  /** Worth of the shares, in the smallest unit. */
+  worth: bigint
+  claimable: bigint
+}
+
+export interface Unbonding {
+  request: bigint
+  node: Address
+  role: Role
+  worth: bigint
+  /** Seconds since the epoch. */
+  maturesAt: number
+}
+
+export interface Holdings {
+  balance: bigint
+  holdings: Holding[]
+  unbondings: Unbonding[]
+  /** Whether the API had no answer, so that events were read. */
+  fromEvents: boolean
+}
+
+const RANGE = 10_000n // blocks in a question for events
+const PAGE = 200
+
+export function numberOf(role: Role): number {
+  return ROLES.indexOf(role)
+}
+
+interface Backed {
+  node: Address
+  role: Role
+}
+
+async function backedByApi(account: Address): Promise<Backed[]> {
+  const found: Backed[] = []
+  let cursor: string | null = null
+  do {
+    const query: { delegator: string; limit: number; cursor?: string } = {
+      delegator: account,
+      limit: PAGE,
+      ...(cursor ? { cursor } : {}),
+    }
+    const page: { items: { node: string; role: Role }[]; next: string | null } = await answer(
+      api.GET('/v1/delegations', { params: { query } }),
+    )
+    found.push(...page.items.map((one) => ({ node: one.node as Address, role: one.role })))
+    cursor = page.next
+  } while (cursor)
+  return found
+}
+
+async function backedByEvents(client: PublicClient, place: Config, account: Address): Promise<Backed[]> {
+  const found = new Map<string, Backed>()
+  const latest = await client.getBlockNumber()
+  for (let first = place.firstBlock; first <= latest; first += RANGE) {
+    const last = first + RANGE - 1n < latest ? first + RANGE - 1n : latest
+    const events = await client.getContractEvents({
+      address: place.staking,
+      abi: stakingAbi,
+      eventName: 'Delegated',
+      args: { delegator: account },
+      fromBlock: first,
+      toBlock: last,
+      strict: true,
+    })
+    for (const { args } of events) {
+      const role = ROLES[args.role]
+      if (role) found.set(`${args.node}${role}`, { node: args.node, role })
+    }
+  }
+  return [...found.values()]
+}
+
+async function read(client: PublicClient, place: Config, account: Address): Promise<Holdings> {
+  const staking = { address: place.staking, abi: stakingAbi } as const
+  let fromEvents = false
+  const backed = await backedByApi(account).catch((error: unknown) => {
+    if (!(error instanceof ApiUnreachable)) throw error
+    fromEvents = true
+    return backedByEvents(client, place, account)
+  })
+  const [balance, count] = await Promise.all([
+    client.readContract({ address: place.token, abi: tokenAbi, functionName: 'balanceOf', args: [account] }),
+    client.readContract({ ...staking, functionName: 'requestCount', args: [account] }),
+  ])
+  const holdings = await Promise.all(
+    backed.map(async ({ node, role }): Promise<Holding> => {
+      const [shares, worth, claimable] = await client.readContract({
+        ...staking,
+        functionName: 'positionOf',
+        args: [account, node, numberOf(role)],
+      })
+      return { node, role, shares, worth, claimable }
+    }),
+  )
+  const requests = await Promise.all(
+    Array.from({ length: Number(count) }, (_, index) => BigInt(index)).map(
+      async (request): Promise<Unbonding | null> => {
+        const [about, worth] = await client.readContract({
+          ...staking,
+          functionName: 'requestOf',
+          args: [account, request],
+        })
+        const role = ROLES[about.role]
+        if (about.shares === 0n || !role) return null // taken home, or delegated anew
+        return { request, node: about.node, role, worth, maturesAt: about.maturesAt }
+      },
+    ),
+  )
+  return {
+    balance,
+    holdings: holdings.filter((one) => one.shares > 0n || one.claimable > 0n),
+    unbondings: requests.filter((one) => one !== null),
+    fromEvents,
+  }
+}
+
+export function useHoldings(account: Address) {
+  const client = usePublicClient()
+  const place = usePlace()
+  return useQuery(
+    queryOptions({
+      queryKey: ['holdings', account, place],
+      enabled: client !== undefined,
+      refetchInterval: 12_000, // rewards vest by the second, and a slash comes unasked
+      queryFn: () => {
+        if (!client) throw new Error('asked without a chain node')
+        return read(client, place, account)
+      },
+    }),
+  )
+}

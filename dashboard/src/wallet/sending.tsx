@@ -1,0 +1,131 @@
+/** A transaction from the question whether it would go through to its receipt, told in words all the way. */
+import { useQueryClient } from '@tanstack/react-query'
+import { useCallback, useState } from 'react'
+import type { Abi, Address, Hash } from 'viem'
+import { useConfig, useConnection, type Config } from 'wagmi'
+import { getPublicClient, simulateContract, waitForTransactionReceipt, writeContract } from 'wagmi/actions'
+import { say } from '../strings'
+import { Hash as ShownHash } from '../parts/basics'
+import { usePlace } from './provider'
+import { refusal } from './errors'
+
+export interface Call {
+  address: Address
+  abi: Abi
+  functionName: string
+  args: readonly unknown[]
+}
+
+export type Sending =
+  | { state: 'idle' }
+  | { state: 'checking' | 'signing' }
+  | { state: 'pending'; hash: Hash }
+  | { state: 'confirmed'; hash: Hash; block: bigint; replaced: boolean }
+  | { state: 'failed'; why: string; hash?: Hash }
+
+const PATIENCE = 180_000 // milliseconds until a transaction is called late; it may be mined all the same
+
+/** What the contract says of a call at the block that carried it: the receipt does not tell. */
+async function why(config: Config, call: Call & { account: Address; blockNumber: bigint }): Promise<string> {
+  try {
+    await getPublicClient(config)?.simulateContract(call)
+    return say.sending.outOfGas
+  } catch (error) {
+    return refusal(error)
+  }
+}
+
+/** `send` resolves to whether all calls went through; they go one after another, each once the one before it has. */
+export function useSending(): {
+  sending: Sending
+  send: (...calls: readonly Call[]) => Promise<boolean>
+  reset: () => void
+} {
+  const config = useConfig()
+  const place = usePlace()
+  const client = useQueryClient()
+  const { address } = useConnection()
+  const [sending, setSending] = useState<Sending>({ state: 'idle' })
+
+  const one = useCallback(
+    async (call: Call, account: Address): Promise<boolean> => {
+      let hash: Hash | undefined
+      let replaced: 'repriced' | 'cancelled' | 'replaced' | undefined
+      try {
+        setSending({ state: 'checking' })
+        const { request } = await simulateContract(config, { ...call, account, chainId: place.chainId })
+        setSending({ state: 'signing' })
+        hash = await writeContract(config, request)
+        setSending({ state: 'pending', hash })
+        const receipt = await waitForTransactionReceipt(config, {
+          hash,
+          chainId: place.chainId,
+          timeout: PATIENCE,
+          onReplaced: (replacement) => {
+            replaced = replacement.reason
+          },
+        })
+        const by = receipt.transactionHash
+        if (replaced === 'cancelled' || replaced === 'replaced') {
+          setSending({ state: 'failed', why: say.sending[replaced], hash: by })
+          return false
+        }
+        if (receipt.status === 'reverted') {
+          setSending({
+            state: 'failed',
+            why: await why(config, { ...call, account, blockNumber: receipt.blockNumber }),
+            hash: by,
+          })
+          return false
+        }
+        setSending({
+          state: 'confirmed',
+          hash: by,
+          block: receipt.blockNumber,
+          replaced: replaced === 'repriced',
+        })
+        return true
+      } catch (error) {
+        setSending({ state: 'failed', why: refusal(error), ...(hash ? { hash } : {}) })
+        return false
+      } finally {
+        void client.invalidateQueries()
+      }
+    },
+    [client, config, place.chainId],
+  )
+
+  const send = useCallback(
+    async (...calls: readonly Call[]): Promise<boolean> => {
+      if (!address) return false
+      for (const call of calls) if (!(await one(call, address))) return false
+      return true
+    },
+    [address, one],
+  )
+  return { sending, send, reset: useCallback(() => setSending({ state: 'idle' }), []) }
+}
+
+export function isBusy(sending: Sending): boolean {
+  return sending.state === 'checking' || sending.state === 'signing' || sending.state === 'pending'
+}
+
+export function SendingNotice({ of }: { of: Sending }) {
+  const kind = of.state === 'confirmed' ? 'good' : of.state === 'failed' ? 'bad' : 'wait'
+  return (
+    <div role={of.state === 'failed' ? 'alert' : 'status'}>
+      {of.state !== 'idle' && (
+        <div className={`notice ${kind}`} data-sending={of.state}>
+          <span>
+            {of.state === 'failed'
+              ? of.why
+              : of.state === 'confirmed'
+                ? say.sending.confirmed(of.block, of.replaced)
+                : say.sending[of.state]}
+          </span>
+          {'hash' in of && <ShownHash of={of.hash} />}
+        </div>
+      )}
+    </div>
+  )
+}
