@@ -160,6 +160,8 @@ def test_a_dashboard_is_served_beside_the_api(network: IndexedNetwork, tmp_path:
         assert "connect-src 'self' https://rpc.example.org:8545;" in policy
         assert "unsafe" not in policy
         assert page.headers["cache-control"] == "no-cache"
+        again = client.get("/", headers={"If-None-Match": page.headers["etag"]})
+        assert (again.status_code, again.headers.get("content-security-policy")) == (304, None)  # the page's stays
         script = client.get("/assets/worker-1f2e.js").headers
         assert (script["content-security-policy"], "immutable" in script["cache-control"]) == (policy, True)
         config = client.get("/config.json").json()

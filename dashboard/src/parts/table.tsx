@@ -18,7 +18,7 @@ export function Table<Row>(props: {
 }) {
   if (props.rows.length === 0) return <p className="soft">{props.empty}</p>
   return (
-    <div className="scroll" tabIndex={0} role="region" aria-label={props.caption}>
+    <div className="scroll" tabIndex={0} role="group" aria-label={props.caption}>
       <table className="cards">
         <caption className="visually-hidden">{props.caption}</caption>
         <thead>

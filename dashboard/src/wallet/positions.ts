@@ -138,7 +138,7 @@ export function useHoldings(account: Address) {
   const place = usePlace()
   return useQuery(
     queryOptions({
-      queryKey: ['holdings', account, place],
+      queryKey: ['holdings', account, place.chainId, place.staking],
       enabled: client !== undefined,
       refetchInterval: 12_000, // rewards vest by the second, and a slash comes unasked
       queryFn: () => {

@@ -157,8 +157,9 @@ def _add_headers(headers: MutableHeaders, request_id: str, page_policy: str) -> 
     headers["X-Content-Type-Options"] = "nosniff"
     headers["Referrer-Policy"] = "no-referrer"
     headers["Cross-Origin-Opener-Policy"] = "same-origin"
-    is_page = headers.get("content-type", "").startswith(("text/html", "text/javascript"))  # a worker has its script's
-    headers["Content-Security-Policy"] = (page_policy if is_page else API_POLICY) + FRAMES
+    if (kind := headers.get("content-type")) is not None:  # with a 304, what the browser has keeps its policy
+        is_page = kind.startswith(("text/html", "text/javascript"))  # a worker has its script's
+        headers["Content-Security-Policy"] = (page_policy if is_page else API_POLICY) + FRAMES
     headers.setdefault("Cache-Control", "no-store")
 
 

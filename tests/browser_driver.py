@@ -1,0 +1,170 @@
+"""A real Chromium, and a wallet in it: an EIP-1193 provider, announced as EIP-6963 says, whose key is here."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+from eth_account import Account
+from eth_account.signers.local import LocalAccount
+from playwright.sync_api import Browser, BrowserContext, Page, Request, sync_playwright
+
+CHROMIUM = shutil.which("chromium")
+WHY_NOT = "chromium is not installed: apt-get install chromium"
+
+PROVIDER = """
+(() => {
+  const listeners = {}
+  const provider = {
+    request: async ({ method, params }) => {
+      const { result, error } = JSON.parse(await window.testWallet(JSON.stringify({ method, params: params ?? [] })))
+      if (error) throw Object.assign(new Error(error.message), error)
+      return result
+    },
+    on: (event, listener) => (listeners[event] ??= []).push(listener),
+    removeListener: (event, listener) => {
+      listeners[event] = (listeners[event] ?? []).filter((one) => one !== listener)
+    },
+  }
+  window.ethereum = provider
+  window.testWalletEmits = (event, value) => (listeners[event] ?? []).forEach((listener) => listener(value))
+  const icon = 'data:image/svg+xml,<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"/>'
+  const uuid = '350670db-19fa-4704-a166-e52e178b59d2'
+  const info = { uuid, name: 'Test Wallet', rdns: 'org.example.wallet', icon }
+  const announce = () => window.dispatchEvent(
+    new CustomEvent('eip6963:announceProvider', { detail: Object.freeze({ info, provider }) }))
+  window.addEventListener('eip6963:requestProvider', announce)
+  announce()
+})()
+"""
+
+
+class Refusal(Exception):
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        self.said = {"code": code, "message": message} | ({} if data is None else {"data": data})
+        super().__init__(message)
+
+
+class Wallet:
+    """Signs with a key of its own, and asks the chain's node. `declines`: its owner says no to whatever is asked.
+
+    `gas`: what it sets instead of what the page proposes. `chain`: which chain it is on, until it is told to switch.
+    """
+
+    def __init__(self, url: str, account: LocalAccount) -> None:
+        self.url, self.account = url, account
+        self.declines = False
+        self.gas: int | None = None
+        self.own_chain = int(self.ask("eth_chainId"), 16)
+        self.chain = self.own_chain
+        self.asked: list[str] = []
+
+    def ask(self, method: str, *params: Any) -> Any:
+        """The node. Raises Refusal."""
+        question = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        answer = httpx.post(self.url, json=question, timeout=20).json()
+        if error := answer.get("error"):
+            raise Refusal(error["code"], error["message"], error.get("data"))
+        return answer["result"]
+
+    def install(self, page: Page) -> None:
+        page.expose_function("testWallet", self._request)
+        page.add_init_script(PROVIDER)
+
+    def _request(self, asked: str) -> str:
+        question = json.loads(asked)
+        self.asked.append(question["method"])
+        try:
+            return json.dumps({"result": self._answer(question["method"], question["params"])})
+        except Refusal as refusal:
+            return json.dumps({"error": refusal.said})
+
+    def _answer(self, method: str, params: list[Any]) -> Any:
+        match method:
+            case "eth_requestAccounts" | "eth_accounts":
+                return [self.account.address]
+            case "eth_chainId":
+                return hex(self.chain)
+            case "wallet_switchEthereumChain":
+                self._ask_owner()
+                self.chain = int(params[0]["chainId"], 16)
+                return None
+            case "wallet_requestPermissions" | "wallet_revokePermissions":
+                return [{"parentCapability": "eth_accounts"}]
+            case "eth_sendTransaction":
+                self._ask_owner()
+                return self._send(params[0])
+            case "eth_signTypedData_v4":
+                self._ask_owner()
+                return self.account.sign_typed_data(full_message=json.loads(params[1])).signature.to_0x_hex()
+            case "personal_sign":
+                raise Refusal(4200, "this wallet signs no text")
+            case _:
+                return self.ask(method, *params)
+
+    def _ask_owner(self) -> None:
+        if self.declines:
+            raise Refusal(4001, "User rejected the request.")
+
+    def _send(self, given: dict[str, Any]) -> Any:
+        if self.chain != self.own_chain:
+            raise Refusal(4901, "on another chain")
+        block = self.ask("eth_getBlockByNumber", "latest", False)
+        call = {key: given[key] for key in ("from", "to", "data", "value") if key in given}
+        transaction = {
+            "chainId": self.own_chain,
+            "nonce": int(self.ask("eth_getTransactionCount", self.account.address, "pending"), 16),
+            "to": given["to"],
+            "data": given.get("data", "0x"),
+            "value": int(given.get("value", "0x0"), 16),
+            "gas": self.gas or int(given.get("gas") or self.ask("eth_estimateGas", call), 16),
+            "maxPriorityFeePerGas": 10**9,
+            "maxFeePerGas": 2 * int(block["baseFeePerGas"], 16) + 10**9,
+        }
+        signed = self.account.sign_transaction(transaction)
+        return self.ask("eth_sendRawTransaction", signed.raw_transaction.to_0x_hex())
+
+
+class Watched:
+    """A page, and what went wrong in it: errors on its console, and requests to anywhere but where it may ask."""
+
+    def __init__(self, page: Page, allowed: set[str]) -> None:
+        self.page, self._allowed = page, allowed
+        self.errors: list[str] = []
+        self.elsewhere: list[str] = []
+        page.on("console", lambda message: message.type == "error" and self.errors.append(message.text))
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("request", self._on_request)
+
+    def _on_request(self, request: Request) -> None:
+        parts = urlsplit(request.url)
+        if parts.scheme in ("http", "https", "ws", "wss") and parts.netloc not in self._allowed:
+            self.elsewhere.append(request.url)
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def context_of(browser: Browser, theme: str = "light", width: int = 1280, height: int = 900) -> BrowserContext:
+    context = browser.new_context(
+        viewport={"width": width, "height": height}, color_scheme="dark" if theme == "dark" else "light"
+    )
+    context.set_default_timeout(20_000)
+    return context
+
+
+def fresh_account() -> LocalAccount:
+    account: LocalAccount = Account.create()
+    return account

@@ -1,0 +1,356 @@
+"""The dashboard in Chromium, on `consilium up`: what people do there is checked on the chain."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser_driver import CHROMIUM, WHY_NOT, Wallet, Watched, chromium, context_of, fresh_account
+from consilium_chain.connection import Connection
+from consilium_chain.deployment import Deployment
+from consilium_chain.ledger import Ledger
+from consilium_chain.localnode import FAUCET_KEY
+from consilium_chain.task_spec import TOKEN
+from consilium_chain.units import tokens
+from consilium_chain.views import Role
+from consilium_server.api.dashboard import built
+from eth_account import Account
+from eth_account.signers.local import LocalAccount
+from playwright.sync_api import Browser, Page, expect
+from up_driver import Up, up
+
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT),
+    pytest.mark.skipif(built() is None, reason="the dashboard is not built: make dashboard"),
+]
+
+AXE = Path(__file__).parents[2] / "dashboard" / "node_modules" / "axe-core" / "axe.min.js"
+TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+HELD = 1_000 * TOKEN
+
+
+class Place:
+    """A network that has played a task, a browser, and accounts with tokens."""
+
+    def __init__(self, running: Up, browser: Browser) -> None:
+        self.running, self.browser = running, browser
+        self.url = f"http://127.0.0.1:{running.port}"
+        self.chain_url = f"http://127.0.0.1:{running.chain_port}"
+        self.deployment = Deployment.read(running.address_book)
+        self.treasury = self.ledger(Account.from_key(FAUCET_KEY))
+
+    def ledger(self, account: LocalAccount) -> Ledger:
+        return Ledger(Connection(self.chain_url, account), self.deployment)
+
+    def rpc(self, method: str, *params: Any) -> Any:
+        return Wallet(self.chain_url, fresh_account()).ask(method, *params)
+
+    def wallet(self, held: int = HELD, ether: int = 10**19) -> Wallet:
+        account = fresh_account()
+        if ether:
+            self.rpc("anvil_setBalance", account.address, hex(ether))
+        self.treasury.transfer(account.address, held)
+        return Wallet(self.chain_url, account)
+
+    def shares(self, account: str, node: str, role: Role = Role.HOSPITAL) -> int:
+        staking = self.treasury._staking.functions
+        return int(self.treasury.connection.call(staking.positionOf(account, node, role))[0])
+
+    def reward(self, node: str, amount: int) -> None:
+        """As the task contract pays."""
+        self.treasury.transfer(self.deployment.tasks, amount)
+        self._as_tasks(self.treasury._staking.functions.reward([(node, Role.HOSPITAL, amount)]))
+
+    def slash(self, node: str, role: Role, amount: int) -> None:
+        """As the task contract slashes: from a bond."""
+        staking = self.treasury._staking.functions
+        self._as_tasks(staking.lock(node, role, amount))
+        self._as_tasks(staking.slash(node, role, amount))
+
+    def _as_tasks(self, function: Any) -> None:
+        tasks = self.deployment.tasks
+        self.rpc("anvil_setBalance", tasks, hex(10**18))
+        self.rpc("anvil_impersonateAccount", tasks)
+        digest = self.rpc(
+            "eth_sendTransaction",
+            {"from": tasks, "to": self.deployment.staking, "data": function._encode_transaction_data()},
+        )
+        end = time.monotonic() + 20
+        while (receipt := self.rpc("eth_getTransactionReceipt", digest)) is None:
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        assert int(receipt["status"], 16) == 1, receipt
+
+    def node(self, role: str = "hospital") -> str:
+        (node, *_) = self.running.get(f"/v1/nodes?role={role}")["items"]
+        return str(node["node"])
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    with up(tmp_path_factory.mktemp("network")) as running:
+        running.wait_for("up")
+        running.wait_for("task-ended", task=1)
+        running.get_until("/v1/tasks/1/rounds/1", outcome="settled")
+        with chromium() as browser:
+            yield Place(running, browser)
+
+
+@pytest.fixture
+def watched(place: Place) -> Iterator[Watched]:
+    """A page from which nothing may be asked elsewhere, and whose console must stay empty of errors."""
+    context = context_of(place.browser)
+    allowed = {f"127.0.0.1:{place.running.port}", f"127.0.0.1:{place.running.chain_port}"}
+    found = Watched(context.new_page(), allowed)
+    yield found
+    context.close()
+    assert found.elsewhere == []
+    assert found.errors == []
+
+
+def open_page(place: Place, page: Page, path: str) -> None:
+    page.goto(f"{place.url}/#{path}")
+    expect(page.locator("h1")).to_be_visible()
+    expect(page.locator(".loading")).to_have_count(0)
+
+
+def connect(page: Page) -> None:
+    page.get_by_role("button", name="Test Wallet").click()
+    expect(page.get_by_role("button", name="Disconnect")).to_be_visible()
+
+
+def paths(place: Place) -> list[str]:
+    hospital, voter = place.node(), place.node("voter")
+    return [
+        "/", "/tasks", "/tasks?phase=ended", "/tasks/1", "/tasks/1/rounds/0", "/tasks/1/rounds/1", "/nodes",
+        f"/nodes/{hospital}/hospital", f"/nodes/{voter}/voter", f"/accounts/{hospital}", "/portfolio", "/nowhere",
+    ]  # fmt: skip
+
+
+# Looking
+
+
+def test_pages_say_what_the_api_says(place: Place, watched: Watched) -> None:
+    page = watched.page
+    task = place.running.get("/v1/tasks/1")
+    open_page(place, page, "/")
+    page.get_by_role("link", name=re.compile(task["name"])).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(task["name"])
+    money = page.get_by_role("region", name="Money")
+    for field in ("pool", "rewards", "refund", "slashed"):
+        expect(money).to_contain_text(tokens(int(task["money"][field])))
+    page.get_by_role("region", name="Rounds").get_by_role("link", name="1", exact=True).click()
+    round_ = place.running.get("/v1/tasks/1/rounds/1")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Round 1 of task 1")
+    for cohort in round_["cohorts"]:
+        expect(page.get_by_role("region", name="Cohorts").first).to_contain_text(f"{cohort['median'] / 1e6:+.4f}")
+    ballots = page.get_by_role("table", name="Committee")
+    expect(ballots.get_by_role("row")).to_have_count(1 + len(round_["committee"]["ballots"]))
+    assert page.title() == "Round 1 of task 1 · Consilium"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_page_is_in_the_way_of_anybody(place: Place, theme: str, width: int) -> None:
+    """axe, by WCAG 2.2 AA; and no page is wider than what it is shown on."""
+    context = context_of(place.browser, theme, width)
+    context.add_init_script(AXE.read_text())
+    page = context.new_page()
+    for path in paths(place):
+        open_page(place, page, path)
+        for summary in page.locator("main details:not([open]) > summary").all():
+            summary.click()
+        found = page.evaluate("tags => axe.run({ runOnly: tags })", TAGS)
+        faults = [(one["id"], [node["target"] for node in one["nodes"]][:3]) for one in found["violations"]]
+        assert (path, faults) == (path, [])
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    context.close()
+
+
+def test_everything_can_be_reached_by_the_keyboard(place: Place, watched: Watched) -> None:
+    page = watched.page
+    open_page(place, page, "/")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.closest('main') !== null")
+
+
+def test_the_theme_that_was_chosen_stays(place: Place, watched: Watched) -> None:
+    page = watched.page
+    open_page(place, page, "/")
+    before = page.evaluate("getComputedStyle(document.body).color")
+    page.get_by_label("Theme").select_option("dark")
+    page.reload()
+    expect(page.get_by_label("Theme")).to_have_value("dark")
+    assert page.evaluate("getComputedStyle(document.body).color") != before
+
+
+# Delegating
+
+
+@pytest.mark.parametrize("how", ["By a signature", "By an approval"])
+def test_delegation_is_on_the_chain(place: Place, watched: Watched, how: str) -> None:
+    page, wallet, node = watched.page, place.wallet(), place.node()
+    wallet.install(page)
+    open_page(place, page, f"/nodes/{node}/hospital")
+    page.get_by_role("button", name="Delegate…").click()
+    connect(page)
+    page.get_by_label("Amount").fill("12.5")
+    expect(page.get_by_text("What if")).to_be_visible()
+    page.get_by_label(how).check()
+    page.get_by_role("button", name="Delegate", exact=True).click()
+    expect(page.locator("[data-sending=confirmed]")).to_be_visible()
+    assert place.treasury.balance(wallet.account.address) == HELD - 25 * TOKEN // 2
+    assert place.shares(wallet.account.address, node) > 0
+    assert ("eth_signTypedData_v4" in wallet.asked) == (how == "By a signature")
+    assert wallet.asked.count("eth_sendTransaction") == (1 if how == "By a signature" else 2)
+
+
+def test_rewards_are_claimed_and_stake_comes_home(place: Place, watched: Watched) -> None:
+    page, node = watched.page, place.node()
+    wallet = place.wallet()
+    mine = place.ledger(wallet.account)
+    staking, token = mine._staking.functions, mine._token.functions
+    mine.connection.send_all(
+        [token.approve(mine.deployment.staking, HELD), staking.delegate(node, Role.HOSPITAL, 100 * TOKEN)]
+    )
+    place.reward(node, 600 * TOKEN)
+    wallet.install(page)
+    open_page(place, page, "/portfolio")
+    connect(page)
+    row = page.get_by_role("table", name="Delegations").get_by_role("row").nth(1)
+    expect(row).to_contain_text("100.00")
+    claim = row.get_by_role("button", name="Claim")
+    expect(claim).to_be_enabled(timeout=30_000)  # vests by the second
+    claim.click()
+    expect(page.locator("[data-sending=confirmed]")).to_be_visible()
+    assert place.treasury.balance(wallet.account.address) > HELD - 100 * TOKEN
+
+    row.get_by_role("button", name="Undelegate").click()
+    page.get_by_label("How much").fill("40")
+    page.get_by_role("dialog").get_by_role("button", name="Undelegate").click()
+    expect(page.locator("[data-sending=confirmed]")).to_be_visible()
+    expect(row).to_contain_text("60.00")
+    home = page.get_by_role("table", name="On its way home").get_by_role("row").nth(1)
+    expect(home).to_contain_text("40.00")
+    expect(home.get_by_role("button", name="Take home")).to_be_disabled()
+    assert mine.connection.call(staking.requestCount(wallet.account.address)) == 1
+
+
+# What goes wrong
+
+
+def test_who_declines_has_changed_nothing(place: Place, watched: Watched) -> None:
+    page, wallet, node = watched.page, place.wallet(), place.node()
+    wallet.install(page)
+    open_page(place, page, f"/nodes/{node}/hospital")
+    page.get_by_role("button", name="Delegate…").click()
+    connect(page)
+    wallet.declines = True
+    for how in ("By a signature", "By an approval"):
+        page.get_by_label("Amount").fill("5")
+        page.get_by_label(how).check()
+        page.get_by_role("button", name="Delegate", exact=True).click()
+        expect(page.get_by_role("alert").filter(has_text="You declined it")).to_be_visible()
+    assert place.treasury.balance(wallet.account.address) == HELD
+
+
+def test_amounts_that_cannot_be_are_not_sent(place: Place, watched: Watched) -> None:
+    page, wallet, node = watched.page, place.wallet(), place.node()
+    wallet.install(page)
+    open_page(place, page, f"/nodes/{node}/hospital")
+    page.get_by_role("button", name="Delegate…").click()
+    connect(page)
+    button = page.get_by_role("button", name="Delegate", exact=True)
+    for text, told in {
+        "1,5": "That is no amount",
+        "-1": "That is no amount",
+        "1000.01": "more than your wallet",
+    }.items():
+        page.get_by_label("Amount").fill(text)
+        expect(page.get_by_text(told)).to_be_visible()
+        expect(button).to_be_disabled()
+
+
+def test_without_ether_it_is_said_so(place: Place, watched: Watched) -> None:
+    page, wallet, node = watched.page, place.wallet(ether=0), place.node()
+    wallet.install(page)
+    open_page(place, page, f"/nodes/{node}/hospital")
+    page.get_by_role("button", name="Delegate…").click()
+    connect(page)
+    page.get_by_label("Amount").fill("5")
+    page.get_by_role("button", name="Delegate", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("too little ether")
+
+
+def test_a_transaction_that_runs_out_of_gas_is_told_as_one(place: Place, watched: Watched) -> None:
+    page, wallet, node = watched.page, place.wallet(), place.node()
+    wallet.install(page)
+    wallet.gas = 60_000  # its owner has turned the limit down
+    open_page(place, page, f"/nodes/{node}/hospital")
+    page.get_by_role("button", name="Delegate…").click()
+    connect(page)
+    page.get_by_label("Amount").fill("5")
+    page.get_by_role("button", name="Delegate", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("ran out of gas")
+    assert place.treasury.balance(wallet.account.address) == HELD
+
+
+def test_a_wallet_on_another_chain_is_asked_to_switch(place: Place, watched: Watched) -> None:
+    page, wallet, node = watched.page, place.wallet(), place.node()
+    wallet.chain = 1
+    wallet.install(page)
+    open_page(place, page, f"/nodes/{node}/hospital")
+    page.get_by_role("button", name="Delegate…").click()
+    connect(page)
+    expect(page.get_by_role("alert")).to_contain_text("another chain")
+    expect(page.get_by_label("Amount")).to_have_count(0)
+    page.get_by_role("button", name="Switch the chain").click()
+    page.evaluate("id => window.testWalletEmits('chainChanged', id)", hex(wallet.own_chain))
+    expect(page.get_by_label("Amount")).to_be_visible()
+    assert wallet.chain == wallet.own_chain
+
+
+def test_without_the_api_the_chain_alone_says_what_one_has(place: Place) -> None:
+    wallet, node = place.wallet(), place.node()
+    mine = place.ledger(wallet.account)
+    staking, token = mine._staking.functions, mine._token.functions
+    mine.connection.send_all(
+        [token.approve(mine.deployment.staking, HELD), staking.delegate(node, Role.HOSPITAL, 70 * TOKEN)]
+    )
+    context = context_of(place.browser)
+    page = context.new_page()
+    wallet.install(page)
+    open_page(place, page, "/portfolio")
+    context.route("**/v1/**", lambda route: route.abort())
+    connect(page)
+    expect(page.get_by_text("read from the chain alone")).to_be_visible()
+    row = page.get_by_role("table", name="Delegations").get_by_role("row").nth(1)
+    expect(row).to_contain_text("70.00")
+    row.get_by_role("button", name="Undelegate").click()
+    page.get_by_role("dialog").get_by_role("button", name="Undelegate").click()
+    expect(page.locator("[data-sending=confirmed]")).to_be_visible()
+    assert place.shares(wallet.account.address, node) == 0
+
+    page.goto(f"{place.url}/#/tasks")
+    expect(page.get_by_role("alert")).to_contain_text("The API gives no answer")
+    context.unroute("**/v1/**")
+    expect(page.get_by_role("table", name="Tasks")).to_be_visible(timeout=30_000)  # by itself
+    context.close()
+
+
+def test_a_slash_shows_while_one_looks(place: Place, watched: Watched) -> None:
+    page, node = watched.page, place.node("voter")
+    open_page(place, page, f"/nodes/{node}/voter")
+    expect(page.locator(".live[data-state=live]")).to_be_visible()
+    expect(page.get_by_role("region", name="Slashes")).to_contain_text("Never slashed.")
+    place.slash(node, Role.VOTER, 3 * TOKEN)
+    expect(page.locator(".figure").filter(has_text="Slashed")).to_contain_text("3.00")
