@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
-def take_lock(path: Path, wait: bool = False) -> int | None:
-    """A handle, which holds the lock until it is closed; None where another has it. The file and its folder are made.
-
-    `wait`: until the other one lets go.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+def take_lock(path: Path) -> int | None:
+    """A handle, which holds the lock until it is closed; None where another has it. File and folder are made."""
+    handle = _opened(path)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(handle)
         return None
@@ -23,6 +21,17 @@ def take_lock(path: Path, wait: bool = False) -> int | None:
         os.close(handle)
         raise
     return handle
+
+
+@contextmanager
+def in_turn(path: Path) -> Iterator[None]:
+    """Holds the lock, once whoever else has it lets go. File and folder are made."""
+    handle = _opened(path)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def is_locked(path: Path) -> bool:
@@ -34,3 +43,8 @@ def is_locked(path: Path) -> bool:
         return True
     os.close(handle)
     return False
+
+
+def _opened(path: Path) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)

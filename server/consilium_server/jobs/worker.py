@@ -69,7 +69,9 @@ class Jobs:
         self._indexed = ledger.deployment.first_block
         self._mirrors = [str(place) for place in settings.artifacts[1:]]
         self.account = ledger.connection.account and ledger.address
-        self.conductor = Conductor(settings, ledger, self._is_over) if self.account else None
+        self.conductor: Conductor | None = None
+        if settings.key_files is not None:
+            self.conductor = Conductor(settings, settings.key_files, ledger, self._is_over)
 
     def index(self) -> None:
         self._runner.run(INDEX, "", self._index)
