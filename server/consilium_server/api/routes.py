@@ -23,7 +23,7 @@ from sse_starlette import EventSourceResponse
 
 from consilium_server.api import money_reads, nodes, schemas, task_reads
 from consilium_server.api.context import Service, shared
-from consilium_server.api.events import EVENT_ID
+from consilium_server.api.events import parse_event_id
 from consilium_server.api.limits import Buckets
 from consilium_server.api.money_reads import PaymentFilter
 from consilium_server.api.observed import client
@@ -126,8 +126,9 @@ async def stream_events(
     service: Shared,
     task: Annotated[TaskNumber | None, Query(description="of this task alone")] = None,
 ) -> EventSourceResponse:
-    last_id = request.headers.get("last-event-id")
-    if last_id is not None and not EVENT_ID.fullmatch(last_id):
+    named = request.headers.get("last-event-id")
+    last_id = None if named is None else parse_event_id(named)
+    if named is not None and last_id is None:
         raise Problem("parameters-invalid", "Last-Event-ID is none of this server's: leave it out to begin now")
     settings, who, open_streams = service.settings, client(request.scope, service), service.limits.streams
     limits = settings.limits
