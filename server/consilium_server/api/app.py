@@ -19,14 +19,13 @@ from fastapi.staticfiles import StaticFiles
 from sqlalchemy import Engine
 from starlette.middleware.cors import CORSMiddleware
 
-from consilium_server.api import problems
+from consilium_server.api import problems, routes, server_routes
 from consilium_server.api.context import Service
 from consilium_server.api.events import Broadcaster
 from consilium_server.api.limits import Limits
 from consilium_server.api.nodes import NodeTable
 from consilium_server.api.observed import Edge, Gate, Metrics
 from consilium_server.api.reading import BLOCK_HEADER, THREADS, Desk, open_engine
-from consilium_server.api.routes import ROUTERS
 from consilium_server.api.sessions import Seal, Sessions, ensure_secret
 from consilium_server.api.siwe import Site
 from consilium_server.config import ApiSettings
@@ -71,7 +70,7 @@ def build(service: Service) -> FastAPI:
         docs_url=None, redoc_url=None,  # whose pages come from elsewhere
     )  # fmt: skip
     app.state.service = service
-    for router in ROUTERS:
+    for router in (*routes.ROUTERS, *server_routes.ROUTERS):
         app.router.routes += router.routes  # `include_router` would have each request build its handler anew
     problems.add_handlers(app)
 
