@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
 import threading
 from pathlib import Path
 
-from consilium_chain.locks import in_turn, is_locked, take_lock
+import pytest
+from consilium_chain.locks import alone, in_turn, is_locked
 
 HOLDS = """
 import sys, time
@@ -30,17 +30,17 @@ def test_who_comes_second_has_its_turn_once_the_first_lets_go(tmp_path: Path) ->
 
     waiting = threading.Thread(target=second)
     with in_turn(path):
-        assert take_lock(path) is None
+        with pytest.raises(BlockingIOError, match="another's"), alone(path, BlockingIOError("another's")):
+            pass
         assert is_locked(path)
         waiting.start()
         assert not entered.wait(0.3)
     assert entered.wait(20)
     waiting.join(20)
     assert not is_locked(path)
-    handle = take_lock(path)
-    assert handle is not None
-    assert is_locked(path)
-    os.close(handle)
+    with alone(path, BlockingIOError("another's")):
+        assert is_locked(path)
+    assert not is_locked(path)
 
 
 def test_a_lock_ends_with_its_process_however_that_ends(tmp_path: Path) -> None:
