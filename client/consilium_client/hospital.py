@@ -64,8 +64,8 @@ from consilium_client.turns import ROUND_ERRORS, SettledRounds
 if TYPE_CHECKING:
     from consilium_client.private_rounds import PrivateRounds
 
-# In which phases a hospital hands over a part of its round: what is signed also to a request that comes late, which has
-# the upload asked for at once.
+# In which phases a hospital hands over a part of its round: what it signed also to a request that comes late, for only
+# then its upload is asked for.
 WHEN = {
     Part.SIGNED: (Phase.COMMITTING, Phase.UPLOADING),
     Part.UPLOAD: (Phase.UPLOADING,),
