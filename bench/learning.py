@@ -19,7 +19,8 @@ import learning_kinds
 import numpy as np
 import pandas as pd
 from canary_rounds import HEART
-from consilium_chain.task_spec import TaskSpec
+from consilium_chain.kinds import of_kind
+from consilium_chain.task_spec import PrivacySpec, TaskSpec
 from consilium_cli.demo.datasets import HEART_HOSPITALS, HEART_SCHEMA, DemoData, Frame, deal_heart, examples_of
 from consilium_cli.demo.references import local_only, pooled, simulate_fedavg
 from consilium_cli.demo.task_file import TaskSettings, task_spec
@@ -140,13 +141,12 @@ class Case:
         """What each hospital's noise is, and what a row has cost in the end."""
         found = []
         for spec in self.private:
-            assert spec.privacy is not None
-            charged = plans(spec, self.hospitals)
+            privacy, charged = of_kind(PrivacySpec, spec.privacy), plans(spec, self.hospitals)
             for name, table, one in zip(self.data.hospital_names, self.hospitals, charged, strict=True):
-                cost = epsilon([one] * spec.rounds.rounds, spec.privacy.delta)
+                cost = epsilon([one] * spec.rounds.rounds, privacy.delta)
                 found.append(
                     {
-                        "data": self.label, "model": self.model.name, "allowed": spec.privacy.epsilon, "hospital": name,
+                        "data": self.label, "model": self.model.name, "allowed": privacy.epsilon, "hospital": name,
                         "rows": table.rows, "noise_multiplier": round(one.noise_multiplier, 4),
                         "sample_rate": round(one.sample_rate, 4), "steps": one.steps, "epsilon": round(cost, 4),
                     }
@@ -164,12 +164,12 @@ class Case:
         for method, sums in ((ROUNDS, exact), (RANGES, public)):
             found.append((method, None, self._played(self.plain, sums, seed, plainly(self.plain, seed))))
         for spec in self.private:
-            assert spec.privacy is not None
-            charged, terms = plans(spec, self.hospitals), (spec.rounds.rounds, spec.privacy.epsilon, spec.privacy.delta)
+            privacy, charged = of_kind(PrivacySpec, spec.privacy), plans(spec, self.hospitals)
+            terms = spec.rounds.rounds, privacy.epsilon, privacy.delta
             more = [noise_beside(one, *terms) for one in charged]
             for method, sums, mechanisms in ((PRIVATE, public, charged), (NOISED, noised, more)):
                 ended = self._played(spec, sums, seed, privately(spec, mechanisms))
-                found.append((method, spec.privacy.epsilon, ended))
+                found.append((method, privacy.epsilon, ended))
         return [
             {
                 "data": self.label, "model": self.model.name, "method": method, "epsilon": allowed, "seed": seed,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from consilium_chain.task_spec import TaskSpec
+from consilium_chain.kinds import of_kind
+from consilium_chain.task_spec import PrivacySpec, TaskSpec
 from consilium_cli.demo.references import row_weight
 from consilium_client.examples import Examples
 from consilium_client.metrics import accuracy, auc
@@ -54,12 +55,11 @@ def plainly(spec: TaskSpec, seed: int) -> Train:
 
 def privately(spec: TaskSpec, mechanisms: Sequence[Mechanism]) -> Train:
     def trained(index: int, base: Vector, inputs: Inputs, labels: NDArray[np.int64], round_: int) -> Vector:
-        assert spec.privacy is not None
-        return train_privately(spec, spec.privacy, mechanisms[index], base, inputs, labels)
+        return train_privately(spec, of_kind(PrivacySpec, spec.privacy), mechanisms[index], base, inputs, labels)
 
     return trained
 
 
 def plans(spec: TaskSpec, hospitals: Sequence[Examples]) -> list[Mechanism]:
-    assert spec.privacy is not None
-    return [plan(spec, spec.privacy, table.rows) for table in hospitals]
+    privacy = of_kind(PrivacySpec, spec.privacy)
+    return [plan(spec, privacy, table.rows) for table in hospitals]

@@ -24,14 +24,14 @@ from consilium_chain.journal import about, told_to
 from consilium_chain.ledger import Ledger
 from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.task_spec import TOKEN
-from consilium_chain.views import Phase, Role
-from flwr.app import ConfigRecord, Context, Message
+from consilium_chain.views import Phase
+from consilium_server.collection import Carrier
+from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 from flwr.common.serde import message_to_proto
 from flwr.serverapp import Grid, ServerApp
 
 PLAN = "CONSILIUM_NETWORK_PLAN"
-PROGRESS = "progress"  # of a hospital, in Flower's state of its node
 AT_ONCE = 12  # requests that the engine holds, of all tasks
 ACTORS = 2
 STORE_BYTES = 256 * 2**20  # of ray's object store
@@ -132,16 +132,14 @@ def answer(message: Message, context: Context) -> Message:
 
 
 def ask(message: Message, context: Context) -> Any:
-    """A node that lives on knows which of its parts is next; here any actor may be asked, and Flower keeps it."""
+    """Any actor may be asked: nodes go on from what is in their homes."""
     from consilium_client.relay.wire import RoundReply, RoundRequest
     from consilium_client.turns import ROUND_ERRORS
 
     plan_file = Path(os.environ[PLAN])
     fields = message.content["request"]
     number, round_ = int(fields["task"]), int(fields["round"])
-    before = context.state.get(PROGRESS, {"round": -1, "part": 0})
-    part = Part(fields["part"]) or Part(min(int(before["part"]) + 1 if before["round"] == round_ else 1, Part.ANSWER))
-    request = RoundRequest(bytes(fields["contract"]), number, round_, part)
+    request = RoundRequest(bytes(fields["contract"]), number, round_, Part(fields["part"]))
     with (plan_file.parent / f"actor-{os.getpid()}.log").open("a") as log, told_to(_writer(log)):
         try:
             node = _node(plan_file, number, context.node_id)
@@ -150,7 +148,6 @@ def ask(message: Message, context: Context) -> Any:
         except ROUND_ERRORS as error:
             log.write(f"{type(error).__name__}: {error}\n")
             return RoundReply(ReplyCode.FAILED)
-    context.state[PROGRESS] = ConfigRecord({"round": round_, "part": int(part)})
     return reply
 
 
@@ -181,13 +178,13 @@ class Traffic:
     largest_reply: int = 0
 
 
-class Waves(Grid):  # type: ignore[misc]
+class Waves:
     """Hands an engine that has few workers its requests in waves: a hospital's second once all of its task have
     answered their first, for who has signed waits for all others. Few of a wave at once: each look of the engine at
     what is there is a look at all of it for each of its nodes.
     """
 
-    def __init__(self, grid: Grid, at_once: int) -> None:
+    def __init__(self, grid: Carrier, at_once: int) -> None:
         self._grid, self._at_once, self.traffic = grid, at_once, Traffic()
         self._waves: deque[deque[tuple[str, Message]]] = deque()
         self._wave_of: dict[int, int] = {}  # by node: how many waves had begun with its latest
@@ -237,22 +234,6 @@ class Waves(Grid):  # type: ignore[misc]
 
     def get_node_ids(self) -> Iterable[int]:
         return self._grid.get_node_ids()
-
-    def set_run(self, run: Any) -> None:
-        self._grid.set_run(run)
-
-    @property
-    def run(self) -> Any:
-        return self._grid.run
-
-    def create_message(self, *_: Any, **__: Any) -> Message:
-        raise NotImplementedError
-
-    def get_nodes(self) -> Any:
-        return self._grid.get_nodes()
-
-    def send_and_receive(self, *_: Any, **__: Any) -> list[Message]:
-        raise NotImplementedError
 
 
 def simulate(plan: Plan, plan_file: Path) -> None:

@@ -47,7 +47,7 @@ from consilium_chain.keystore import voter_key
 from consilium_chain.ledger import Ledger
 from consilium_chain.rounds import Step
 from consilium_chain.settings import read_settings
-from consilium_chain.views import Outcome, Phase, Role, RoundState, TaskState, ballot_size
+from consilium_chain.views import Outcome, Phase, RoundState, TaskState, ballot_size
 from consilium_cli.hospital.joining import approved_settings
 from consilium_zk.kzg import setup
 from consilium_zk.tickets import public_key, sign_ticket

@@ -276,8 +276,9 @@ def written(message: Message) -> bytes:
     return raw
 
 
-class HospitalsGrid(Grid):  # type: ignore[misc]
-    """Hands messages to hospitals' processes one after another, and keeps each round's account.
+class HospitalsGrid:
+    """As much of a Grid as workflows ask for: hands messages to hospitals' processes one after another, and keeps each
+    round's account.
 
     A stage is one exchange with the hospitals, from the sending of its messages to that of the next one's, so that what
     the server does with the answers counts to it. Before the first, a stage of the server alone, `configure`.
@@ -335,18 +336,6 @@ class HospitalsGrid(Grid):  # type: ignore[misc]
     @property
     def run(self) -> Run:
         return Run.create_empty(RUN)
-
-    def set_run(self, run: Run) -> None:
-        raise NotImplementedError("there is one run")
-
-    def create_message(self, *args: Any, **kwargs: Any) -> Message:
-        raise NotImplementedError("workflows make their own messages")
-
-    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
-        raise NotImplementedError("workflows send and receive in one call")
-
-    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
-        raise NotImplementedError("workflows send and receive in one call")
 
 
 def stage_name(message: Message) -> str:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import network
-from network import Size
+import network_drawing
+from network_setting import Size
 
 THOUSAND = Size(tasks=4, hospitals=1_000, voters=32, delegators=0, cohorts=8, seats=8)
 QUICK = Size(tasks=2, hospitals=12, voters=2, delegators=0, cohorts=2, seats=1)
@@ -22,8 +23,8 @@ def measure(quick: bool) -> dict[str, Any]:
 
 
 def plot(result: dict[str, Any], folder: Path) -> None:
-    network.draw(result, folder, "thousand")
+    network_drawing.draw(result, folder, "thousand")
 
 
 def table(result: dict[str, Any]) -> list[tuple[str, str]]:
-    return network.table(result)
+    return network_drawing.table(result)

@@ -142,7 +142,7 @@ def accused(chain: LocalChain, folder: Path, liar: type[HospitalNode]) -> Accuse
 
     uploads = {}
     for node in nodes:
-        reply = round_.ask(node)
+        reply = round_.ask(node, Part.UPLOAD)
         assert reply.code is ReplyCode.OK
         uploads[node.index] = Upload([parse_blob(blob) for blob in reply.blobs], reply.body)
     statements = Statements(aggregator, task, 0)
@@ -152,7 +152,7 @@ def accused(chain: LocalChain, folder: Path, liar: type[HospitalNode]) -> Accuse
 
     answers = cohort_answers(aggregator, round_.store, task, 0, (1 << HOSPITALS) - 1, round_.round_state)
     for node in nodes:
-        answers.take({node.index: Answer(round_.ask(node, part=Part.ANSWER).body)})
+        answers.take({node.index: Answer(round_.ask(node, Part.ANSWER).body)})
     points, hospitals = aggregator.committed_points(task, 0), aggregator.hospitals(task)
     parts = [Contribution(upload, points[hospitals[index].node], 1) for index, upload in uploads.items()]
     with pytest.raises(SumMismatch):

@@ -62,6 +62,7 @@ class Wallet:
         self.gas: int | None = None
         self.own_chain = int(self.ask("eth_chainId"), 16)
         self.chain = self.own_chain
+        self.is_connected = False
         self.asked: list[str] = []
 
     def ask(self, method: str, *params: Any) -> Any:
@@ -86,16 +87,25 @@ class Wallet:
 
     def _answer(self, method: str, params: list[Any]) -> Any:
         match method:
-            case "eth_requestAccounts" | "eth_accounts":
+            case "eth_requestAccounts":
+                self._ask_owner()
+                self.is_connected = True
                 return [self.account.address]
+            case "eth_accounts":
+                return [self.account.address] if self.is_connected else []
             case "eth_chainId":
                 return hex(self.chain)
             case "wallet_switchEthereumChain":
                 self._ask_owner()
                 self.chain = int(params[0]["chainId"], 16)
                 return None
-            case "wallet_requestPermissions" | "wallet_revokePermissions":
+            case "wallet_requestPermissions":
+                self._ask_owner()
+                self.is_connected = True
                 return [{"parentCapability": "eth_accounts"}]
+            case "wallet_revokePermissions":
+                self.is_connected = False
+                return None
             case "eth_sendTransaction":
                 self._ask_owner()
                 return self._send(params[0])

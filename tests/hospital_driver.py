@@ -59,13 +59,13 @@ class Committing:
         """One turn of the node's own loop."""
         node._take_part(self.aggregator.state(self.task))
 
-    def ask(self, node: HospitalNode, round_: int = 0, part: Part = Part.NEXT) -> RoundReply:
+    def ask(self, node: HospitalNode, part: Part, round_: int = 0) -> RoundReply:
         contract = bytes.fromhex(self.aggregator.deployment.tasks.removeprefix("0x"))
         return node.answer(RoundRequest(contract, self.task, round_, part))
 
     def signed(self, node: HospitalNode) -> SignedUpdate:
         """A node's signed update; the dealing with it, if there is one, is in the store then."""
-        reply = self.ask(node)
+        reply = self.ask(node, Part.SIGNED)
         assert (reply.code, list(reply.blobs)) == (ReplyCode.SIGNED, [])
         size = signed_update_bytes(1)
         if dealing := reply.body[size:]:

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise
 from statistics import median
 from typing import Any, Protocol, cast
@@ -39,10 +38,11 @@ from web3.exceptions import (
 from web3.types import BlockData, RPCEndpoint, RPCResponse, TxParams
 from web3.utils import abi as abi_lookup
 
-from consilium_chain.abi import CONTRACT_NAMES, ContractName, contract_artifact
+from consilium_chain.abi import ContractName, contract_artifact
 from consilium_chain.cell_proofs import Sidecar
 from consilium_chain.errors import ChainUnreachable, DeploymentInvalid, EtherMissing, Refused, TransactionRejected
 from consilium_chain.event_logs import LogDecoder
+from consilium_chain.refusals import message_of, refusal_from, refusal_of, refused
 from consilium_chain.sponsoring import Call, NamedCall, SignedBatch, authority_of, pointer_to
 from consilium_chain.views import Event, Head
 
@@ -147,13 +147,6 @@ class Unsent:
     authorizations: Sequence[Mapping[str, Any]] = ()
 
 
-@dataclass(frozen=True)
-class _NamedError:
-    name: str
-    inputs: list[str]
-    types: list[str]
-
-
 class Witness(Protocol):
     """Writes down what of this account's is about to leave the process."""
 
@@ -256,7 +249,7 @@ class Connection:
             with self._reading():
                 return function.call(sender, block_identifier="latest" if block is None else block)
         except (ContractCustomError, ContractLogicError) as error:
-            raise _refused(error, function.fn_name) from error
+            raise refused(error, function.fn_name) from error
         except BadFunctionCallOutput as error:
             raise DeploymentInvalid(
                 f"no contract at {function.address} answers {function.fn_name}: the address book is of another chain"
@@ -420,7 +413,7 @@ class Connection:
         try:
             yield
         except (ContractCustomError, ContractLogicError) as error:
-            raise _refused(error, call) from error
+            raise refused(error, call) from error
         except Web3RPCError as error:
             raise TransactionRejected(call, self.address, self.shown_url, refusal_of(error)) from error
         except requests.exceptions.RequestException as error:
@@ -552,7 +545,7 @@ class Connection:
         with self._reading():
             answer = self._web3.provider.make_request(RPCEndpoint("eth_getLogs"), [asked])
         if "error" in answer:
-            raise ChainUnreachable(self.shown_url, _message(answer))
+            raise ChainUnreachable(self.shown_url, message_of(answer))
         try:
             found = [decoders[log["address"].lower()].event(log) for log in answer["result"]]
         except (KeyError, TypeError, ValueError, AttributeError, DecodingError) as error:
@@ -621,45 +614,3 @@ def _decoded(name: str, contract: Contract, data: bytes) -> NamedCall | None:
     except (ValueError, Web3Exception, DecodingError):
         return None
     return NamedCall(name, function.fn_name, arguments)
-
-
-@cache
-def _errors_by_selector() -> dict[str, _NamedError]:
-    known = {}
-    for name in CONTRACT_NAMES:
-        for entry in contract_artifact(name).abi:
-            if entry["type"] != "error":
-                continue
-            types = [i["type"] for i in entry["inputs"]]
-            selector = Web3.keccak(text=f"{entry['name']}({','.join(types)})")[:4].to_0x_hex()
-            known[selector] = _NamedError(entry["name"], [i["name"] for i in entry["inputs"]], types)
-    return known
-
-
-def _decode_error(data: str) -> tuple[str, dict[str, Any]]:
-    error = _errors_by_selector().get(data[:10])
-    if error is None:
-        return "Unnamed", {"data": data[:74]}
-    values = Web3().codec.decode(error.types, bytes.fromhex(data[10:]))
-    shown = [Web3.to_checksum_address(v) if t == "address" else v for t, v in zip(error.types, values, strict=True)]
-    return error.name, dict(zip(error.inputs, shown, strict=True))
-
-
-def refusal_of(error: Web3RPCError) -> str:
-    """What the node says."""
-    return _message(error.rpc_response or {})
-
-
-def _message(answer: Mapping[str, Any]) -> str:
-    error = answer.get("error")
-    return str(error.get("message", "no reason given")) if isinstance(error, dict) else "no reason given"
-
-
-def refusal_from(data: bytes, call: str) -> Refused:
-    """The named error in a revert's data."""
-    name, values = _decode_error("0x" + data.hex())
-    return Refused(name, values, call, data)
-
-
-def _refused(error: ContractLogicError, call: str) -> Refused:
-    return refusal_from(bytes(HexBytes(error.data)) if isinstance(error.data, str) else b"", call)

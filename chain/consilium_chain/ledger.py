@@ -464,8 +464,8 @@ class Ledger:
         return self._send("stop", task)
 
     def join_as_aggregator(self, task: int, stake: int | None = None) -> Receipt:
-        """Joins, with free stake brought up to `stake` before. An account's aggregators may do so at the same time, each
-        for a task of its own: what is refused because another was quicker is looked at again.
+        """Joins, with free stake brought up to `stake` before. An account's aggregators may do so at the same time,
+        each for a task of its own: what is refused because another was quicker is looked at again.
         """
         for left in reversed(range(STAKING_TRIES)):
             try:

@@ -1,36 +1,53 @@
-"""Files that one process at a time holds, and that come free with its end, however it ends (flock(2))."""
+"""Files that one process at a time holds, and that come free with its end, however it ends (flock(2)).
+
+Files and their folders are made. No child inherits what its parent holds (PEP 446).
+"""
 
 from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
-def take_lock(path: Path, wait: bool = False) -> int | None:
-    """A handle, which holds the lock until it is closed; None where another has it. The file and its folder are made.
+@contextmanager
+def alone(path: Path, taken: Exception) -> Iterator[None]:
+    """Holds the lock. Raises `taken` where another does."""
+    with _opened(path) as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise taken from None
+        yield
 
-    `wait`: until the other one lets go.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except BlockingIOError:
-        os.close(handle)
-        return None
-    except BaseException:
-        os.close(handle)
-        raise
-    return handle
+
+@contextmanager
+def in_turn(path: Path) -> Iterator[None]:
+    """Holds the lock, once whoever else has it lets go."""
+    with _opened(path) as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
 
 
 def is_locked(path: Path) -> bool:
     """Whether anybody holds it."""
     if not path.exists():
         return False
-    handle = take_lock(path)
-    if handle is None:
-        return True
-    os.close(handle)
+    with _opened(path) as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
     return False
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        yield handle
+    finally:
+        os.close(handle)

@@ -3,7 +3,7 @@
 A request is a message of type `train` with a ConfigRecord `request`: {contract: 20 bytes, task, round, part}. A
 hospital is asked for one part after the other, each before its time: SIGNED, then UPLOAD, which it answers once
 commitments are closed, and in masked tasks then ANSWER, which it answers with what unmasks the survivors' sum once they
-are fixed. Who leaves the order to the hospital asks for NEXT. A reply holds a ConfigRecord `status`: {code}, and
+are fixed. A reply holds a ConfigRecord `status`: {code}, and
 
 - with code `SIGNED` nothing else, but in `status` also `body`: the bytes of `relaying.SignedUpdate.to_wire`, and in
   masked tasks behind them the dealing's, whose digest it holds,
@@ -18,7 +18,6 @@ from enum import IntEnum
 
 
 class Part(IntEnum):
-    NEXT = 0
     SIGNED = 1
     UPLOAD = 2
     ANSWER = 3

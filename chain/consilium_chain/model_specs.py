@@ -13,6 +13,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from consilium_chain.data_schemas import ImageSchema, TableSchema, TextSchema
+from consilium_chain.kinds import of_kind
 from consilium_chain.typed_toml import Section
 
 Data = TableSchema | TextSchema | ImageSchema
@@ -69,9 +70,9 @@ class MlpSpec(Family):
 
 def widths(spec: LogisticSpec | MlpSpec, data: Data) -> list[int]:
     """Of a dense model's layers, the input's first."""
-    assert isinstance(data, TableSchema)
+    table = of_kind(TableSchema, data)
     hidden = spec.hidden if isinstance(spec, MlpSpec) else []
-    return [data.columns, *hidden, data.outputs]
+    return [table.columns, *hidden, table.outputs]
 
 
 class CnnSpec(Family):
@@ -84,25 +85,24 @@ class CnnSpec(Family):
     )
 
     def parameters(self, data: Data) -> int:
-        assert isinstance(data, ImageSchema)
-        blocks = itertools.pairwise([data.channels, *self.channels])
+        blocks = itertools.pairwise([of_kind(ImageSchema, data).channels, *self.channels])
         convolutions = sum((a * KERNEL**2 + 1) * b for a, b in blocks)
         return convolutions + dense_parameters([self.channels[-1], data.outputs])
 
     def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
-        assert isinstance(data, ImageSchema)
         found: dict[str, tuple[int, ...]] = {}
-        for block, (a, b) in enumerate(itertools.pairwise([data.channels, *self.channels])):
+        channels = [of_kind(ImageSchema, data).channels, *self.channels]
+        for block, (a, b) in enumerate(itertools.pairwise(channels)):
             found |= {f"{3 * block}.weight": (b, a, KERNEL, KERNEL), f"{3 * block}.bias": (b,)}
         last = 3 * len(self.channels) + 2  # behind the channels' means, and the flattening of these
         return found | _layer(str(last), self.channels[-1], data.outputs)
 
     def require_fits(self, data: Data) -> None:
         super().require_fits(data)
-        assert isinstance(data, ImageSchema)
-        if min(data.height, data.width) >> len(self.channels) < 1:
+        size = of_kind(ImageSchema, data)
+        if min(size.height, size.width) >> len(self.channels) < 1:
             raise ValueError(
-                f"{len(self.channels)} blocks halve {data.height} × {data.width} pixels to nothing: use fewer channels"
+                f"{len(self.channels)} blocks halve {size.height} × {size.width} pixels to nothing: use fewer channels"
             )
 
 

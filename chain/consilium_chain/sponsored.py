@@ -11,8 +11,9 @@ from hexbytes import HexBytes
 from web3.contract.contract import ContractFunction
 from web3.exceptions import TransactionNotFound
 
-from consilium_chain.connection import EXECUTE, Connection, Pending, Receipt, Unsent, refusal_from, without_secrets
+from consilium_chain.connection import EXECUTE, Connection, Pending, Receipt, Unsent, without_secrets
 from consilium_chain.errors import SponsorFailed
+from consilium_chain.refusals import refusal_from
 from consilium_chain.sponsoring import (
     NONCE_SLOT,
     Authorization,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from consilium_cli.options import LOCAL_ADDRESS_BOOK, LOCAL_RPC, AddressBookOption, RpcOption
+from consilium_cli.options import LOCAL_ADDRESS_BOOK, LOCAL_RPC, AddressBookOption, RpcOption, TaskArgument
 
 if TYPE_CHECKING:
     from consilium_chain.artifacts import ArtifactStore
@@ -46,7 +46,7 @@ def open_artifacts(given: Sequence[str]) -> ArtifactStore:
 
 @app.command("fetch")
 def fetch_command(
-    task: Annotated[int, typer.Argument(min=1, help="number of the task")],
+    task: TaskArgument,
     *,
     sources: Annotated[
         list[str], typer.Option("--from", help="folder or URL to fetch from; may be given more than once")

@@ -11,14 +11,21 @@ from typing import Annotated
 import typer
 
 from consilium_cli.artifacts import open_artifacts
-from consilium_cli.options import LOCAL_ADDRESS_BOOK, LOCAL_RPC, AddressBookOption, ArtifactsOption, RpcOption
+from consilium_cli.options import (
+    LOCAL_ADDRESS_BOOK,
+    LOCAL_RPC,
+    AddressBookOption,
+    ArtifactsOption,
+    RpcOption,
+    TaskArgument,
+)
 from consilium_cli.voter.commands import HOME, HomeOption
 
 CONSOLE_RESULTS = {True: ("holds", "green"), False: ("FAILS", "red"), None: ("not checked", "yellow")}
 
 
 def open_evaluation_command(
-    task: Annotated[int, typer.Argument(min=1, help="number of the task")],
+    task: TaskArgument,
     round_: Annotated[int, typer.Argument(metavar="ROUND", min=1, help="of a ballot that this node revealed")],
     *,
     home: HomeOption = HOME,

@@ -55,4 +55,8 @@ NewOperatorsOption = Annotated[
     list[str] | None,
     typer.Option("--operator", help='account whose tasks may be joined, or "any"; may be given more than once'),
 ]
+TaskArgument = Annotated[int, typer.Argument(min=1, metavar="TASK", help="number of the task")]
+TokensArgument = Annotated[
+    int | None, typer.Argument(min=1, metavar="[TOKENS]", help="so much more to send home; all, if it is more")
+]
 YesOption = Annotated[bool, typer.Option("--yes", help="do not ask")]

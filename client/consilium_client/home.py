@@ -19,16 +19,14 @@ lock               held by the process that judges
 from __future__ import annotations
 
 import datetime
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar, cast
 
 import tomli_w
 from consilium_chain.keystore import write_private_file
-from consilium_chain.locks import is_locked, take_lock
+from consilium_chain.locks import alone, is_locked
 from consilium_chain.settings import read_settings
 from consilium_chain.typed_toml import parse_toml
 from consilium_chain.views import Role
@@ -252,16 +250,9 @@ def is_paused(home: Path) -> bool:
     return (home / "paused").exists()
 
 
-@contextmanager
-def running_alone(folder: Path, task: int | None = None) -> Iterator[None]:
+def running_alone(folder: Path, task: int | None = None) -> AbstractContextManager[None]:
     """Of a task's node, or of all tasks', one process at a time. Raises AlreadyRunning."""
-    handle = take_lock(folder / LOCK_FILE)
-    if handle is None:
-        raise AlreadyRunning(task)
-    try:
-        yield
-    finally:
-        os.close(handle)
+    return alone(folder / LOCK_FILE, AlreadyRunning(task))
 
 
 def is_running(folder: Path) -> bool:

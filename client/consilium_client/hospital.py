@@ -64,12 +64,10 @@ from consilium_client.turns import ROUND_ERRORS, SettledRounds
 if TYPE_CHECKING:
     from consilium_client.private_rounds import PrivateRounds
 
-# In which phases a hospital hands over a part of its round.
+# In which phases a hospital hands over a part of its round: what it signed also to a request that comes late, for only
+# then its upload is asked for.
 WHEN = {
-    Part.SIGNED: (
-        Phase.COMMITTING,
-        Phase.UPLOADING,
-    ),  # the latter after a restart: what is asked for next is the upload
+    Part.SIGNED: (Phase.COMMITTING, Phase.UPLOADING),
     Part.UPLOAD: (Phase.UPLOADING,),
     Part.ANSWER: (Phase.PUBLISHING,),
 }
@@ -88,7 +86,6 @@ class _Round:
     train_s: float = 0.0
     trained_at: float = field(default_factory=time.monotonic)
     send_at: int = 0  # by the chain's clock: from then on this node's own transaction
-    handed_over: Part = Part.NEXT  # the furthest of its parts
     sent: bool = False
     told: bool = False
 
@@ -398,19 +395,17 @@ class HospitalNode:
             return RoundReply(ReplyCode.REFUSED)
         self._reached.set()
         self._asked = max(self._asked, request.round)
-        part = request.part or self._next_part(request.round)
-        if not self._wait_for(WHEN[part], request.round):
+        if not self._wait_for(WHEN[request.part], request.round):
             return RoundReply(ReplyCode.SAT_OUT)
         update = self._update(request.round)
         if update is None:
             return RoundReply(ReplyCode.SAT_OUT)
-        self._round.handed_over = max(self._round.handed_over, part)
-        if part is Part.SIGNED:
+        if request.part is Part.SIGNED:
             dealing = self._dealing(request.round, update.seed)
             return RoundReply(ReplyCode.SIGNED, body=update.signed.to_wire() + dealing)
         if not self._is_committed(request.round):
             return RoundReply(ReplyCode.SAT_OUT)
-        if part is Part.UPLOAD:
+        if request.part is Part.UPLOAD:
             return self._upload(request.round, update)
         return self._answer(request.round, update)
 
@@ -425,10 +420,6 @@ class HospitalNode:
             contract=to_checksum_address(request.contract), task=request.task, round=request.round,
             blobs=len(reply.blobs), upload=upload_digest(reply.blobs).hex(),
         )  # fmt: skip
-
-    def _next_part(self, round_: int) -> Part:
-        done = self._round.handed_over if self._round.number == round_ else Part.NEXT
-        return Part(min(done + 1, Part.ANSWER if self.masking else Part.UPLOAD))
 
     def _upload(self, round_: int, update: PendingUpdate) -> RoundReply:
         weight = 1 if round_ == STATISTICS_ROUND else self.ledger.hospitals(self.task.number)[self.index].weight

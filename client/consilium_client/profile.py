@@ -7,6 +7,7 @@ from enum import StrEnum
 
 import numpy as np
 from consilium_chain.data_schemas import CategoryFeature, Feature, NumericFeature, TableSchema
+from consilium_chain.kinds import of_kind
 from consilium_chain.task_spec import TaskSpec
 from numpy.typing import NDArray
 
@@ -59,8 +60,7 @@ class TableProfile(Profile):
 
 def profile(raw: RawTable, spec: TaskSpec) -> TableProfile:
     """What a table (read by `read_raw` with the task's schema) is, and what the task will compute from it."""
-    schema = spec.data
-    assert isinstance(schema, TableSchema)
+    schema = of_kind(TableSchema, spec.data)
     table = encoded(raw, schema)
     columns = tuple(_column(feature, raw) for feature in schema.features)
     classes = classes_of(table.labels, schema)

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 import numpy as np
 from consilium_chain.data_schemas import ImageSchema
+from consilium_chain.kinds import of_kind
 from consilium_chain.task_spec import TaskSpec
 
 from consilium_client.images import RawImages
@@ -44,8 +45,7 @@ class ImageProfile(Profile):
 
 def profile_images(raw: RawImages, spec: TaskSpec) -> ImageProfile:
     """What images (read with the task's schema) are, and what the task will compute from them."""
-    schema, images = spec.data, raw.images
-    assert isinstance(schema, ImageSchema)
+    schema, images = of_kind(ImageSchema, spec.data), raw.images
     classes = classes_of(images.labels, schema)
     digests = (hashlib.blake2b(image.tobytes(), digest_size=16).digest() for image in images.pixels)
     repeated, contradicting = repeats(digests, images.labels)

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 import numpy as np
 from consilium_chain.data_schemas import TextSchema
+from consilium_chain.kinds import of_kind
 from consilium_chain.model_specs import LoraSpec
 from consilium_chain.task_spec import TaskSpec
 
@@ -61,8 +62,7 @@ class TextProfile(Profile):
 
 def profile_texts(raw: RawTexts, spec: TaskSpec) -> TextProfile:
     """What texts (read with the task's schema) are, and what the task will compute from them."""
-    schema, texts = spec.data, raw.texts
-    assert isinstance(schema, TextSchema)
+    schema, texts = of_kind(TextSchema, spec.data), raw.texts
     words = [len(text.split()) for text in texts.texts]
     tokens = spec.model.max_tokens if isinstance(spec.model, LoraSpec) else None
     classes = classes_of(texts.labels, schema)

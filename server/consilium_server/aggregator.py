@@ -46,7 +46,7 @@ from flwr.serverapp import Grid, ServerApp
 
 from consilium_server.blaming import Statements, make_accusation
 from consilium_server.canaries import SEED_BYTES, HiddenSums, RoundSecrets, are_kept, keep, kept
-from consilium_server.collection import Collection
+from consilium_server.collection import Carrier, Collection
 from consilium_server.committing import Committer
 from consilium_server.conducting import conducting_alone
 from consilium_server.config import AggregatorSettings
@@ -169,13 +169,13 @@ class Aggregator:
             block = self.ledger.connection.next_block(block)
         return state.phase
 
-    def conduct(self, grid: Grid, nodes: dict[int, int]) -> None:
+    def conduct(self, grid: Carrier, nodes: dict[int, int]) -> None:
         """Drives the task from where it is to its end; returns when it has ended."""
         self._collected, self._collection_round, self._resumed = None, -1, None
         while self._patient(self._turn, grid, nodes):
             pass
 
-    def _turn(self, grid: Grid, nodes: dict[int, int]) -> bool:
+    def _turn(self, grid: Carrier, nodes: dict[int, int]) -> bool:
         """Takes the step that is due, or waits a little; whether the task goes on."""
         state = self.ledger.state(self.number)
         round_state = self.ledger.round_state(self.number, state.round)
@@ -215,7 +215,7 @@ class Aggregator:
             min_reveals=self.params.min_reveals,
         )
 
-    def _collect(self, grid: Grid, nodes: dict[int, int], state: TaskState, round_state: RoundState) -> bool:
+    def _collect(self, grid: Carrier, nodes: dict[int, int], state: TaskState, round_state: RoundState) -> bool:
         """Asks hospitals for their parts, takes in what is there, and commits; whether to look again soon.
 
         Hospitals are asked for a part before its time: a request takes long on its way, and they answer as soon as they
@@ -279,7 +279,7 @@ class Aggregator:
             self._masked_cohorts[key_of] = masked_cohort(self.ledger, self.number, round_, cohort)
         return self._masked_cohorts[key_of]
 
-    def _collection(self, grid: Grid, nodes: dict[int, int], round_: int) -> Collection:
+    def _collection(self, grid: Carrier, nodes: dict[int, int], round_: int) -> Collection:
         if self._collection_round != round_ or self._collected is None:
             contract = bytes.fromhex(self.ledger.deployment.tasks.removeprefix("0x"))
             addresses = [hospital.node for hospital in self.ledger.hospitals(self.number)]

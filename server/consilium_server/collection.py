@@ -8,14 +8,14 @@ aggregator that had asked for it, can be asked for again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 from consilium_chain.errors import SignedUpdateMalformed
 from consilium_chain.journal import emit
 from consilium_chain.messages import Part
 from consilium_chain.views import members
 from flwr.app import ConfigRecord, Message, RecordDict
-from flwr.serverapp import Grid
 
 from consilium_server.errors import SecondReply, UploadInvalid
 from consilium_server.kept_replies import KeptReplies
@@ -24,12 +24,25 @@ from consilium_server.uploads import Answer, Signed, Upload, parse_reply
 TRIES = 2  # of each part: the node may have been starting anew
 
 
+class Carrier(Protocol):
+    """What is asked of Flower's grid; none of it waits."""
+
+    def get_node_ids(self) -> Iterable[int]:
+        """Who is online."""
+
+    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
+        """A number for each, in order; an empty one where it was not taken."""
+
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
+        """Replies to these that are there, each once."""
+
+
 class Collection:
     """One round's requests and what they brought. Bit maps are over hospitals' indices, as are `addresses`."""
 
     def __init__(
         self,
-        grid: Grid,
+        grid: Carrier,
         nodes: dict[int, int],
         addresses: Sequence[str],
         contract: bytes,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, NamedTuple, Self
 from urllib.parse import parse_qs, urlsplit
 
 from consilium_chain.artifacts import CACHE, ArtifactStore
@@ -74,6 +74,13 @@ class IndexerSettings(IndexSettings):
         return Ledger(Connection(self.chain_url), Deployment.read(self.deployment))
 
 
+class KeyFiles(NamedTuple):
+    """Of an account."""
+
+    keystore: Path
+    password_file: Path
+
+
 class WorkerSettings(IndexerSettings):
     """Without an account a worker only indexes, and copies artifacts to mirrors."""
 
@@ -100,6 +107,12 @@ class WorkerSettings(IndexerSettings):
         return self
 
     @property
+    def key_files(self) -> KeyFiles | None:
+        if self.keystore is None or self.password_file is None:
+            return None
+        return KeyFiles(self.keystore, self.password_file)
+
+    @property
     def broker(self) -> str:
         """Its URL; the environment's CONSILIUM_BROKER_URL goes before the file's. Raises BrokerUrlInvalid."""
         given = os.environ.get(BROKER_URL_VARIABLE)
@@ -118,9 +131,9 @@ class WorkerSettings(IndexerSettings):
 
     def connect(self) -> Ledger:
         """Raises KeystoreError, DeploymentInvalid, ChainUnreachable."""
-        if self.keystore is None or self.password_file is None:
+        if self.key_files is None:
             return super().connect()
-        account = open_keystore(self.keystore, self.password_file)
+        account = open_keystore(*self.key_files)
         return Ledger(Connection(self.chain_url, account), Deployment.read(self.deployment), self.drand_relays)
 
 

@@ -38,6 +38,14 @@ def test_an_update_has_as_many_values(data: dict[str, Any], model: dict[str, Any
     assert task(data, model).parameters == parameters
 
 
+@pytest.mark.parametrize(("data", "model"), [(THIRTEEN, {"name": "logistic"}), (IMAGES, {"name": "cnn"})])
+def test_a_model_that_is_handed_anothers_data_counts_nothing(data: dict[str, Any], model: dict[str, Any]) -> None:
+    own, others = task(data, model), task(TEXTS, LORA).data
+    for count in (own.model.parameters, own.model.tensors):
+        with pytest.raises(TypeError, match=f"a {type(own.data).__name__} is needed here, not a TextSchema"):
+            count(others)
+
+
 def test_an_adapters_update_fits_six_blobs() -> None:
     """Of six blobs a transaction. With all the hospitals that a task may have, each at the largest usual weight."""
     most = {"max_hospitals": 256, "max_weight": 64}

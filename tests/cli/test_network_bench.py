@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from flwr.app import ConfigRecord, Message, RecordDict
-from flwr.serverapp import Grid
 from flwr.supercore.task_identity import TaskIdentity
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,10 +18,12 @@ BENCH = Path(__file__).parents[2] / "bench"
 sys.path.append(str(BENCH))
 
 import network  # noqa: E402  (programs, no package)
+import network_drawing  # noqa: E402
 from network_parts import AT_ONCE, Waves  # noqa: E402
+from network_setting import Size  # noqa: E402
 
 
-class Engine(Grid):  # type: ignore[misc]
+class Engine:
     """Answers what it is told to, and keeps what it was handed, in order."""
 
     def __init__(self) -> None:
@@ -43,11 +44,6 @@ class Engine(Grid):  # type: ignore[misc]
         found = [number for number in message_ids if number in self.ready]
         self.ready -= set(found)
         return [Message(RecordDict(), reply_to=self.open.pop(number)) for number in found]
-
-    def get_node_ids(self) -> list[int]:
-        raise NotImplementedError
-
-    set_run = run = create_message = get_nodes = send_and_receive = get_node_ids  # not asked for
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +78,7 @@ def test_no_hospital_is_asked_for_its_next_part_before_all_have_given_their_last
 @pytest.mark.deep  # the engine alone takes half a minute to start
 def test_a_small_network_goes_through_its_round_and_everything_is_counted(tmp_path: Path) -> None:
     # As many seats as voters: nobody is left to chance.
-    size = network.Size(tasks=2, hospitals=6, voters=2, delegators=5, cohorts=1, seats=1)
+    size = Size(tasks=2, hospitals=6, voters=2, delegators=5, cohorts=1, seats=1)
     told: dict[str, Any] = network.measure_size(size)
     assert [(task["survivors"], task["committed"]) for task in told["seats"]] == [(3, 3), (3, 3)]
     by_role = told["gas_by_role_and_phase"]
@@ -96,4 +92,4 @@ def test_a_small_network_goes_through_its_round_and_everything_is_counted(tmp_pa
     assert told["flower"]["requests"] == 2 * 6 * 3
     assert told["claims"]["aggregator"] == 2
     for name in ("network", "thousand"):
-        network.draw(told, tmp_path, name)
+        network_drawing.draw(told, tmp_path, name)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from chain_driver import LocalChain
-from consilium_chain.messages import ReplyCode
+from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.views import Phase
 from consilium_client.errors import PendingUpdateLost
 from consilium_client.relay.wire import RoundReply, RoundRequest
@@ -48,10 +48,10 @@ def test_hospitals_without_ether_are_committed_and_upload(committing: Committing
     assert committing.aggregator.state(committing.task).phase is Phase.UPLOADING
     points = committing.aggregator.committed_points(committing.task, 0)
     for node in nodes:
-        reply = committing.ask(node)
+        reply = committing.ask(node, Part.UPLOAD)
         assert reply.code is ReplyCode.OK
         assert [commit(parse_blob(blob)) for blob in reply.blobs] == points[node.ledger.address]
-        assert committing.ask(node) == reply  # a lost upload can be asked for again
+        assert committing.ask(node, Part.UPLOAD) == reply  # a lost upload can be asked for again
         committing.look(node)
         committing.look(node)
     assert [(line["event"], line["by"]) for line in told()] == [("committed", "relay")] * HOSPITALS
@@ -61,7 +61,7 @@ def test_upload_is_kept_back_until_commitments_are_closed(committing: Committing
     first, second = (committing.node(index) for index in range(HOSPITALS))
     replies: list[RoundReply] = []
     update = committing.signed(first)
-    asking = threading.Thread(target=lambda: replies.append(committing.ask(first)))
+    asking = threading.Thread(target=lambda: replies.append(committing.ask(first, Part.UPLOAD)))
     asking.start()
     committing.relay(update)
     committing.chain.mine(20)
@@ -79,8 +79,8 @@ def test_restarted_node_signs_no_other_update(committing: Committing) -> None:
     assert committing.signed(committing.node(0)) == signed
     committing.relay(signed, committing.signed(committing.node(1)))
     after = committing.node(0)
-    assert committing.signed(after) == signed  # a node's first answer, whatever was asked of the one before
-    (blob,) = committing.ask(after).blobs
+    assert committing.signed(after) == signed  # to a request that comes late
+    (blob,) = committing.ask(after, Part.UPLOAD).blobs
     assert to_eip2537(commit(parse_blob(blob))) == signed.points
 
 
@@ -90,8 +90,8 @@ def test_restarted_node_whose_update_is_damaged_signs_no_other_one(committing: C
     file.write_bytes(file.read_bytes()[:-1])
     again = committing.node(0)
     with pytest.raises(PendingUpdateLost):
-        committing.ask(again)
-    assert committing.ask(again).code is ReplyCode.SAT_OUT
+        committing.ask(again, Part.SIGNED)
+    assert committing.ask(again, Part.SIGNED).code is ReplyCode.SAT_OUT
     assert not list(file.parent.glob("writing"))
 
 
@@ -150,14 +150,14 @@ def test_hospital_that_was_not_committed_uploads_nothing(committing: Committing)
     committing.chain.pass_time(WINDOW + 1)
     committing.aggregator.tick(committing.task)
     assert committing.aggregator.state(committing.task).phase is Phase.UPLOADING
-    assert committing.ask(other).code is ReplyCode.OK
-    assert committing.ask(left_out).code is ReplyCode.SAT_OUT
+    assert committing.ask(other, Part.UPLOAD).code is ReplyCode.OK
+    assert committing.ask(left_out, Part.UPLOAD).code is ReplyCode.SAT_OUT
 
 
 def test_hospital_refuses_other_tasks_and_sits_out_other_rounds(committing: Committing) -> None:
     node = committing.node(0)
     contract = bytes.fromhex(committing.aggregator.deployment.tasks.removeprefix("0x"))
-    for request in (RoundRequest(secrets.token_bytes(20), committing.task, 0), RoundRequest(contract, 2**40, 0)):
-        assert node.answer(request).code is ReplyCode.REFUSED
-    assert committing.ask(node, 2).code is ReplyCode.SAT_OUT
+    for place in ((secrets.token_bytes(20), committing.task), (contract, 2**40)):
+        assert node.answer(RoundRequest(*place, 0, Part.SIGNED)).code is ReplyCode.REFUSED
+    assert committing.ask(node, Part.SIGNED, 2).code is ReplyCode.SAT_OUT
     assert not list((committing.settings[0].home / "pending").rglob("round-*"))

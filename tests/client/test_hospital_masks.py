@@ -60,7 +60,7 @@ def make(local_chain: LocalChain, begun: dict[int, Committing], folder: Path, tm
 
 
 def upload(round_: Committing, node: HospitalNode) -> Upload:
-    reply = round_.ask(node)
+    reply = round_.ask(node, Part.UPLOAD)
     assert reply.code is ReplyCode.OK
     return Upload([parse_blob(blob) for blob in reply.blobs], reply.body)
 
@@ -79,7 +79,7 @@ def fix(round_: Committing, survivors: Sequence[int]) -> CohortAnswers:
 
 
 def answer(round_: Committing, node: HospitalNode) -> Answer:
-    reply = round_.ask(node, part=Part.ANSWER)
+    reply = round_.ask(node, Part.ANSWER)
     assert reply.code is ReplyCode.ANSWERED
     return Answer(reply.body)
 
@@ -120,7 +120,7 @@ def test_a_restarted_hospital_masks_and_answers_as_before(make: Make) -> None:
     nodes = [round_.node(index) for index in range(3)]
     parts = uploads(round_, nodes)
     again = round_.node(1)
-    reply = round_.ask(again, part=Part.UPLOAD)
+    reply = round_.ask(again, Part.UPLOAD)
     assert Upload([parse_blob(blob) for blob in reply.blobs], reply.body) == parts[1]
     answers = fix(round_, [0, 1, 2])
     assert answer(round_, round_.node(1)) == answer(round_, nodes[1])
@@ -151,7 +151,7 @@ def test_a_hospital_that_dropped_out_after_its_commitment_is_masked_away(make: M
     parts = uploads(round_, nodes)
     dropped = parts.pop(2)
     answers = fix(round_, list(parts))
-    assert round_.ask(nodes[2], part=Part.ANSWER).code is ReplyCode.SAT_OUT
+    assert round_.ask(nodes[2], Part.ANSWER).code is ReplyCode.SAT_OUT
     answers.take({index: answer(round_, nodes[index]) for index in parts})
     assert_is_sum_of(summed(round_, parts, answers), [nodes[index] for index in parts])
     # With all that it was given, the aggregator does not read what it has of the one that it left out.
@@ -171,7 +171,7 @@ def test_a_hospital_that_answered_for_some_answers_for_no_others(make: Make) -> 
     fix(round_, [0, 1, 2, 3])
     for node in (nodes[0], round_.node(0)):
         with pytest.raises(MaskingChanged, match="answered"):
-            round_.ask(node, part=Part.ANSWER)
+            round_.ask(node, Part.ANSWER)
     assert answer(round_, nodes[1]) != first
 
 
@@ -187,7 +187,7 @@ def test_a_hospital_that_masked_with_some_masks_with_no_others(make: Make) -> No
     round_.chain.pass_time(WINDOW + 1)
     round_.aggregator.tick(round_.task)
     with pytest.raises(MaskingChanged, match="masked"):
-        round_.ask(round_.node(0), part=Part.UPLOAD)
+        round_.ask(round_.node(0), Part.UPLOAD)
 
 
 def test_nobody_uploads_without_every_dealing(make: Make) -> None:
@@ -199,7 +199,7 @@ def test_nobody_uploads_without_every_dealing(make: Make) -> None:
     round_.relay(*signed)
     for node in nodes:
         with pytest.raises(ArtifactMissing):
-            round_.ask(node)
+            round_.ask(node, Part.UPLOAD)
 
 
 def test_a_hospital_that_commits_on_its_own_deals_on_chain(make: Make) -> None:
@@ -228,7 +228,7 @@ def test_who_deals_nothing_sound_is_in_nobodys_masking(make: Make, monkeypatch: 
     assert sorted(read_dealings(round_.aggregator, round_.store, round_.task, 0, cohort)) == [0, 1, 2]
     parts = {index: upload(round_, nodes[index]) for index in range(3)}
     with pytest.raises(MaskingTooSmall):
-        round_.ask(nodes[3])
+        round_.ask(nodes[3], Part.UPLOAD)
     answers = fix(round_, [0, 1, 2])
     answers.take({index: answer(round_, nodes[index]) for index in range(3)})
     assert_is_sum_of(summed(round_, parts, answers), nodes[:3])
@@ -241,7 +241,7 @@ def test_nobody_masks_with_fewer_than_two_others(make: Make, monkeypatch: pytest
     round_.relay(*(round_.signed(node) for node in nodes))
     for node in nodes:
         with pytest.raises(MaskingTooSmall):
-            round_.ask(node)
+            round_.ask(node, Part.UPLOAD)
 
 
 def test_a_hospital_without_the_key_that_it_announced_says_so(make: Make) -> None:

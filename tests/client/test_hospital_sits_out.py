@@ -15,7 +15,7 @@ import pytest
 import tomli_w
 from chain_driver import LocalChain
 from consilium_chain.localnode import free_port
-from consilium_chain.messages import ReplyCode
+from consilium_chain.messages import Part, ReplyCode
 from consilium_client.errors import ApprovalStale, NotAllowed, PolicyInvalid
 from consilium_client.hospital import LINK_LOOKS
 from consilium_server.certificates import ensure_certificates
@@ -62,25 +62,25 @@ def test_a_paused_hospital_begins_no_round_whoever_asks(
     paused = committing.settings[0].home / "paused"
     paused.touch()
     try:
-        assert committing.ask(node).code is ReplyCode.SAT_OUT
+        assert committing.ask(node, Part.SIGNED).code is ReplyCode.SAT_OUT
         committing.look(node)
         assert not node._is_committed(0)
         (line,) = told(capsys, "sits-out")
         assert '"why": "paused"' in line
     finally:
         paused.unlink()
-    assert committing.ask(node).code is ReplyCode.SAT_OUT  # this round is over for it
-    assert committing.ask(committing.node(0)).code is ReplyCode.SIGNED
+    assert committing.ask(node, Part.SIGNED).code is ReplyCode.SAT_OUT  # this round is over for it
+    assert committing.ask(committing.node(0), Part.SIGNED).code is ReplyCode.SIGNED
 
 
 def test_outside_its_hours_a_hospital_begins_no_round(
     committing: Committing, capsys: pytest.CaptureFixture[str]
 ) -> None:
     node = committing.node(1, policy=policy(committing, hours=hours_without_now()))
-    assert committing.ask(node).code is ReplyCode.SAT_OUT
+    assert committing.ask(node, Part.SIGNED).code is ReplyCode.SAT_OUT
     (line,) = told(capsys, "sits-out")
     assert '"why": "hours"' in line
-    assert committing.ask(committing.node(1)).code is ReplyCode.SIGNED
+    assert committing.ask(committing.node(1), Part.SIGNED).code is ReplyCode.SIGNED
 
 
 def test_what_was_begun_before_a_pause_is_handed_over(committing: Committing) -> None:

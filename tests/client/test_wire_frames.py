@@ -56,8 +56,15 @@ def test_request_of_another_length_is_malformed(raw: bytes) -> None:
         RoundRequest.parse(raw)
 
 
+@pytest.mark.parametrize("part", [0, 4, 255])
+def test_request_for_a_part_that_no_round_has_is_malformed(part: int) -> None:
+    raw = RoundRequest(bytes(20), 1, 0, Part.SIGNED).encode()[:-1] + bytes([part])
+    with pytest.raises(FrameMalformed, match=f"no part {part} in"):
+        RoundRequest.parse(raw)
+
+
 def test_request_travels_in_pieces(pair: Pair) -> None:
-    request = RoundRequest(bytes(range(20)), 7, 9)
+    request = RoundRequest(bytes(range(20)), 7, 9, Part.UPLOAD)
     for byte in request.encode():
         pair[0].sendall(bytes([byte]))
     assert receive_request(pair[1]) == request
@@ -126,7 +133,7 @@ def asked(fields: dict[str, object] | None) -> Message:
     return Message(content, dst_node_id=1, message_type="train")
 
 
-GOOD = {"contract": bytes(20), "task": 1, "round": 0, "part": 0}
+GOOD = {"contract": bytes(20), "task": 1, "round": 0, "part": 1}
 
 
 def answered(message: Message) -> RoundReply:
@@ -151,6 +158,7 @@ def failed(reply: RoundReply) -> bool:
         GOOD | {"round": 2**40},
         GOOD | {"round": float("inf")},
         GOOD | {"round": float("nan")},
+        GOOD | {"part": 0},
         GOOD | {"part": 4},
         GOOD | {"part": "upload"},
         {"contract": bytes(20), "task": 1, "round": 0},

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import tomli_w
 from api_wallet import Wallet
+from celery.beat import Service
 from chain_driver import LocalChain, TaskDriver, task_params
 from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.connection import Connection
@@ -37,13 +38,14 @@ from consilium_server.errors import BrokerUrlInvalid
 from consilium_server.indexing.indexer import Indexer
 from consilium_server.indexing.keeping import table_of
 from consilium_server.indexing.rebuilding import reindex
-from consilium_server.jobs import looking
+from consilium_server.jobs import looking, worker
 from consilium_server.jobs.backoff import Backoff
 from consilium_server.jobs.keeping import Ended, all_jobs, end, state_of, take
 from consilium_server.jobs.looking import OpenTask, artifacts, open_tasks, unpinned
 from consilium_server.jobs.moving import is_overdue, move_on
 from consilium_server.jobs.pinning import pin
 from consilium_server.jobs.runner import Job, Runner
+from consilium_server.jobs.worker import Beat, make_app
 from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
@@ -225,6 +227,25 @@ def test_the_environment_goes_before_the_file_and_without_either_jobs_stay_withi
     assert named.broker == "redis://:a@h:1/2"
     monkeypatch.setenv(BROKER_URL_VARIABLE, "rediss://:b@h:1/2")
     assert named.broker == "rediss://:b@h:1/2"
+
+
+def test_a_beat_that_fails_says_where_and_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = WorkerSettings(home=Path("h"), chain_url="http://c", deployment=Path("d"), artifacts=(Path("a"),))
+    beat, told, starts = Beat(make_app(settings, "jobs")), Told(), [ValueError("s3cret"), None]
+
+    def start(service: Service) -> None:
+        if fault := starts.pop(0):
+            raise fault
+        beat.stop()
+
+    monkeypatch.setattr(Service, "start", start)
+    monkeypatch.setattr(worker, "BEAT_PAUSE", 0.01)
+    with told_to(told):
+        beat.run()
+    assert starts == []
+    ((event, fields),) = told.lines
+    assert (event, fields["error"], fields["trace"][-1].endswith(" start")) == ("beat-failed", "ValueError", True)
+    assert "s3cret" not in repr(told.lines)
 
 
 def test_half_an_account_is_none(tmp_path: Path) -> None:

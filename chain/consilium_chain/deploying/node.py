@@ -17,8 +17,9 @@ from web3.exceptions import TransactionNotFound, Web3Exception, Web3RPCError
 
 from consilium_chain import connection as doors
 from consilium_chain.abi import ContractName, contract_artifact
-from consilium_chain.connection import TRANSACTION_GAS_LIMIT, Connection, Unsent, refusal_of
+from consilium_chain.connection import TRANSACTION_GAS_LIMIT, Connection, Unsent
 from consilium_chain.errors import ChainUnreachable, DeploymentPending, DeploymentReverted
+from consilium_chain.refusals import refusal_of
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,8 @@ from consilium_cli.options import (
     NewMappingOption,
     NewOperatorsOption,
     NewPasswordFileOption,
+    TaskArgument,
+    TokensArgument,
     YesOption,
 )
 
@@ -24,7 +26,6 @@ HOME = Path("~/.consilium/hospital")
 HomeOption = Annotated[
     Path, typer.Option("--home", envvar="CONSILIUM_HOSPITAL_HOME", help="folder with this hospital's key and settings")
 ]
-TaskArgument = Annotated[int, typer.Argument(min=1, metavar="TASK", help="number of the task")]
 DataOption = Annotated[
     Path | None, typer.Option(help="a table, or a folder of texts or images, for this task; by default the home's")
 ]
@@ -174,9 +175,7 @@ def leave(task: TaskArgument, home: HomeOption = HOME, yes: YesOption = False) -
 
 @app.command("unstake")
 def unstake(
-    whole_tokens: Annotated[
-        int | None, typer.Argument(min=1, metavar="[TOKENS]", help="so much more to send home; all, if it is more")
-    ] = None,
+    whole_tokens: TokensArgument = None,
     home: HomeOption = HOME,
     yes: YesOption = False,
 ) -> None:

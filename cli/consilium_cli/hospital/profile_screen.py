@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from consilium_chain.data_schemas import CategoryFeature
+from consilium_chain.kinds import of_kind
 from consilium_client.errors import shortened
 from consilium_client.preview import Finding, Preview, Profile
 from consilium_client.profile import ColumnProfile, TableProfile
@@ -64,8 +65,7 @@ def _body(profile: Profile) -> list[RenderableType]:
         return [Text("\nThe task's columns, in its own units", TITLE), _columns(profile)]
     if isinstance(profile, TextProfile):
         return [Text("\nHow long they are", TITLE), *_lengths(profile)]
-    assert isinstance(profile, ImageProfile)
-    return [Text("\nHow large they are, and how bright", TITLE), *_sizes(profile)]
+    return [Text("\nHow large they are, and how bright", TITLE), *_sizes(of_kind(ImageProfile, profile))]
 
 
 def _columns(profile: TableProfile) -> Table:

@@ -57,6 +57,10 @@ def _settled(f: Fields) -> str:
     return words + (f", [red]slashed {tokens(int(f['slash']))}[/red]" if int(f["slash"]) else "")
 
 
+def chain_unreachable(f: Fields) -> str:
+    return f"[yellow]the chain node does not answer; tries again in {f['wait_s']} s[/yellow]"
+
+
 # Of errors that whoever sits here can do something about.
 WAYS_OUT = {
     "DiskFull": "no room is left on the disk that holds the home: free some",
@@ -82,7 +86,7 @@ WORDS: Words = {
     "resumed": lambda f: f"round {f['round']}: back in the task",
     "sits-out": lambda f: f"round {f['round']}: sits out ({f['why']})",
     "testified": lambda f: f"round {f['round']}: a sum failed in this cohort; testified, {f['bytes']} bytes",
-    "chain-unreachable": lambda f: f"[yellow]the chain node does not answer; tries again in {f['wait_s']} s[/yellow]",
+    "chain-unreachable": chain_unreachable,
     "superlink-unreachable": lambda f: f"[yellow]the aggregator's SuperLink {f['superlink']}: {f['why']}[/yellow]",
     "superlink-reached": lambda f: f"the aggregator's SuperLink {f['superlink']} answers again",
     "place-failed": lambda f: (

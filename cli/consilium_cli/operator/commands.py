@@ -13,13 +13,13 @@ from consilium_cli.options import (
     AddressBookOption,
     ArtifactsOption,
     RpcOption,
+    TaskArgument,
     YesOption,
 )
 
 app = typer.Typer(help="Tasks: what an operator asks for, and the model that comes of it.", no_args_is_help=True)
 
 TaskFileArgument = Annotated[Path, typer.Argument(metavar="TASK.toml", help="a task file, TOML")]
-TaskArgument = Annotated[int, typer.Argument(min=1, metavar="TASK", help="number of the task")]
 KeystoreOption = Annotated[
     Path | None, typer.Option(help="encrypted key file of the operator's account; not needed on the local chain")
 ]

@@ -11,6 +11,7 @@ from typing import Any
 
 import typer
 import uvicorn
+from consilium_chain.kinds import of_kind
 from consilium_chain.localnode import require_free_port
 from consilium_client.errors import CellError, ClientError
 from starlette.applications import Starlette
@@ -117,8 +118,8 @@ def _problem(error: RowsInvalid | ClientError) -> Response:
 
 
 def _http_problem(_: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return _problem_of(error.status_code, error.detail, f"GET / says what there is; rows go to POST {PREDICT}", {})
+    refused = of_kind(HTTPException, error)
+    return _problem_of(refused.status_code, refused.detail, f"GET / says what there is; rows go to POST {PREDICT}", {})
 
 
 def _problem_of(status: int, title: str, detail: str, place: dict[str, Any]) -> Response:

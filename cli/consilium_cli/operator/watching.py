@@ -27,7 +27,7 @@ from consilium_chain.views import (
     members,
 )
 
-from consilium_cli.nodes.live import Fields, Waiting, Words
+from consilium_cli.nodes.live import Fields, Waiting, Words, chain_unreachable
 
 LONGEST_FIELD = 32  # bytes: commitments, dealings and testimonies are in the chain's own events
 LONGEST_SPAN = 50_000  # blocks asked for at once; providers refuse more, and some of them fewer
@@ -236,7 +236,7 @@ EVENTS: Words = {
         f"[bold]the task has ended[/bold]; {tokens(int(f['refund']))} tokens go back to its operator"
     ),
     "bond-released": lambda f: f"the bond of {f['account']} is free",
-    "chain-unreachable": lambda f: f"[yellow]the chain node does not answer; tries again in {f['wait_s']} s[/yellow]",
+    "chain-unreachable": chain_unreachable,
     "status": _status,
     "round": _round,
 }

@@ -52,6 +52,11 @@ class StandingNetwork:
     def server(self) -> Path:
         return self.options.home / "server"
 
+    @property
+    def worker(self) -> Path:
+        """The worker's home."""
+        return self.server / "worker"
+
     def propose(self) -> int:
         """The first task; returns its number."""
         digest = self.store.put_file(self.task_file.read_bytes())
@@ -137,7 +142,7 @@ def _write_server(network: StandingNetwork, aggregator: Path) -> None:
         "public_chain_url": network.place.chain_url,
     }
     worker: dict[str, Any] = common | {
-        "home": str(home / "worker"),
+        "home": str(network.worker),
         "keystore": str(aggregator / "key.json"),
         "password_file": str(aggregator / "password"),
         "first_superlink_port": free_port(),

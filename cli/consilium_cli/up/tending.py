@@ -13,6 +13,7 @@ from consilium_chain.settings import read_settings
 from consilium_chain.task_spec import TaskSpec, parse_task_spec
 from consilium_chain.views import Phase
 from consilium_server.config import AggregatorSettings
+from consilium_server.jobs.conducting import SETTINGS, task_folder
 
 from consilium_cli.demo.capacity import PARTY_MIB
 from consilium_cli.demo.homes import approve
@@ -53,8 +54,8 @@ class Tending:
         if why := self._unfit(spec):
             emit("not-joined", task=task, why=why)
             return True
-        folder = self._network.server / "worker" / "tasks" / ledger.place(task)  # as the worker's jobs make it
-        settings, authority = folder / "node.toml", folder / "tls" / "ca.crt"
+        folder = task_folder(self._network.worker, ledger, task)
+        settings, authority = folder / SETTINGS, folder / "tls" / "ca.crt"
         if not (settings.exists() and authority.exists()):
             return False  # its aggregator is still starting
         if not self._has_memory(task):

@@ -7,11 +7,18 @@ from typing import Annotated
 import typer
 
 from consilium_cli.artifacts import open_artifacts
-from consilium_cli.options import LOCAL_ADDRESS_BOOK, LOCAL_RPC, AddressBookOption, ArtifactsOption, RpcOption
+from consilium_cli.options import (
+    LOCAL_ADDRESS_BOOK,
+    LOCAL_RPC,
+    AddressBookOption,
+    ArtifactsOption,
+    RpcOption,
+    TaskArgument,
+)
 
 
 def verify_command(
-    task: Annotated[int, typer.Argument(min=1, help="number of the task")],
+    task: TaskArgument,
     round_: Annotated[
         int | None, typer.Argument(metavar="[ROUND]", min=0, help="0 for the statistics; by default the last settled")
     ] = None,

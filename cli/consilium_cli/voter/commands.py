@@ -15,6 +15,8 @@ from consilium_cli.options import (
     NewMappingOption,
     NewOperatorsOption,
     NewPasswordFileOption,
+    TaskArgument,
+    TokensArgument,
     YesOption,
 )
 
@@ -92,7 +94,7 @@ def tasks(
 
 @app.command("use-table")
 def use_table(
-    task: Annotated[int, typer.Argument(min=1, metavar="TASK", help="number of the task")],
+    task: TaskArgument,
     data: Annotated[Path, typer.Option(help="table of held-out rows for this task")],
     home: HomeOption = HOME,
     mapping: Annotated[Path | None, typer.Option(help="how its columns become the task's, TOML (docs/data.md)")] = None,
@@ -143,9 +145,7 @@ def claim(home: HomeOption = HOME) -> None:
 
 @app.command("unstake")
 def unstake(
-    whole_tokens: Annotated[
-        int | None, typer.Argument(min=1, metavar="[TOKENS]", help="so much more to send home; all, if it is more")
-    ] = None,
+    whole_tokens: TokensArgument = None,
     home: HomeOption = HOME,
     yes: YesOption = False,
 ) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from consilium_chain.model_specs import CnnSpec, LogisticSpec, LoraSpec, MlpSpec
+from consilium_chain.model_specs import CnnSpec, LogisticSpec, MlpSpec
 from consilium_chain.task_spec import TaskSpec
 from numpy.typing import NDArray
 
@@ -71,7 +71,6 @@ def model_of(spec: TaskSpec) -> Model:
         from consilium_client.models.cnn import Cnn
 
         return Cnn(model, data)
-    assert isinstance(model, LoraSpec)
     from consilium_client.models.lora import Lora
 
     return Lora(model, data)

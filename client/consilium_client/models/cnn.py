@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import torch
 from consilium_chain.data_schemas import DataSchema, ImageSchema
+from consilium_chain.kinds import of_kind
 from consilium_chain.model_specs import KERNEL, CnnSpec
 from numpy.typing import NDArray
 from torch import nn
@@ -25,10 +26,9 @@ class Cnn:
     threads = 1
 
     def __init__(self, spec: CnnSpec, data: DataSchema) -> None:
-        assert isinstance(data, ImageSchema)
-        self._spec, self._data = spec, data
+        self._spec, self._data = spec, of_kind(ImageSchema, data)
         self._parameters = spec.parameters(data)
-        self.input_shape: tuple[int, ...] = (data.channels, data.height, data.width)
+        self.input_shape: tuple[int, ...] = (self._data.channels, self._data.height, self._data.width)
 
     def require_installed(self) -> None:
         pass
@@ -47,8 +47,7 @@ class Cnn:
 
     def inputs(self, examples: Examples, sums: NDArray[np.float64]) -> Inputs:
         """Standardised by channel, float32 (n, channels, height, width)."""
-        assert isinstance(examples, ImageSet)
-        return Standardiser.from_sums(sums).transform_images(examples)
+        return Standardiser.from_sums(sums).transform_images(of_kind(ImageSet, examples))
 
     def evaluate(self, parameters: Vector, inputs: Inputs) -> Evaluation:
         """In double precision, as tables' models are."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from consilium_chain.data_schemas import DataSchema
+from consilium_chain.kinds import of_kind
 from consilium_chain.model_specs import LogisticSpec, MlpSpec, dense_parameters, widths
 from numpy.typing import NDArray
 
@@ -46,8 +47,7 @@ class Dense:
 
     def inputs(self, examples: Examples, sums: NDArray[np.float64]) -> Inputs:
         """Standardised columns, float32 (n, columns)."""
-        assert isinstance(examples, Table)
-        return Standardiser.from_sums(sums).transform(examples)
+        return Standardiser.from_sums(sums).transform(of_kind(Table, examples))
 
     def evaluate(self, parameters: Vector, inputs: Inputs) -> Evaluation:
         """Computed in double precision, so that two voters' machines agree far below a millionth, and by numpy, so that

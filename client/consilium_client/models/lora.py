@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from consilium_chain.data_schemas import DataSchema
+from consilium_chain.kinds import of_kind
 from consilium_chain.model_specs import ENCODERS, LoraSpec
 from numpy.typing import NDArray
 from torch import nn
@@ -80,11 +81,11 @@ class Lora:
         """Tokens, int64 (n, max_tokens), filled up with PADDING."""
         from tokenizers import Tokenizer
 
-        assert isinstance(examples, TextSet)
+        texts = of_kind(TextSet, examples).texts
         tokenizer = Tokenizer.from_file(str(self._folder / "tokenizer.json"))
         tokenizer.enable_truncation(self._spec.max_tokens)
         tokenizer.enable_padding(length=self._spec.max_tokens, pad_id=PADDING)
-        return np.array([one.ids for one in tokenizer.encode_batch(list(examples.texts))], dtype=np.int64)
+        return np.array([one.ids for one in tokenizer.encode_batch(list(texts))], dtype=np.int64)
 
     def evaluate(self, parameters: Vector, inputs: Inputs) -> Evaluation:
         """In single precision, for time: the scores of two machines may differ by a few millionths."""

@@ -27,12 +27,12 @@ MAX_BODY = signed_update_bytes(MAX_BLOBS) + dealing_bytes(MAX_PARTICIPANTS)
 
 @dataclass(frozen=True)
 class RoundRequest:
-    """Asks a hospital for its next part in a round. Everything else the hospital reads from the chain itself."""
+    """Asks a hospital for a part of a round. Everything else the hospital reads from the chain itself."""
 
     contract: bytes
     task: int
     round: int
-    part: Part = Part.NEXT
+    part: Part
 
     def encode(self) -> bytes:
         """Raises FrameMalformed where a value does not fit its field."""

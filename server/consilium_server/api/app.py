@@ -18,7 +18,7 @@ from fastapi.openapi.utils import get_openapi
 from sqlalchemy import Engine
 from starlette.middleware.cors import CORSMiddleware
 
-from consilium_server.api import problems
+from consilium_server.api import problems, routes, server_routes
 from consilium_server.api.context import Service
 from consilium_server.api.dashboard import built, serve
 from consilium_server.api.events import Broadcaster
@@ -26,7 +26,6 @@ from consilium_server.api.limits import Limits
 from consilium_server.api.nodes import NodeTable
 from consilium_server.api.observed import Edge, Gate, Metrics
 from consilium_server.api.reading import BLOCK_HEADER, THREADS, Desk, open_engine
-from consilium_server.api.routes import ROUTERS
 from consilium_server.api.sessions import Seal, Sessions, ensure_secret
 from consilium_server.api.siwe import Site
 from consilium_server.config import ApiSettings
@@ -98,7 +97,7 @@ def _routed() -> FastAPI:
         title="Consilium", version="1", description=DESCRIPTION, lifespan=_lifespan, openapi_url="/v1/openapi.json",
         docs_url=None, redoc_url=None,  # whose pages come from elsewhere
     )  # fmt: skip
-    for router in ROUTERS:
+    for router in (*routes.ROUTERS, *server_routes.ROUTERS):
         app.router.routes += router.routes  # `include_router` would have each request build its handler anew
     return app
 

@@ -37,9 +37,18 @@ REPLAYED = 200  # rows read at once
 DEPTH = 256  # blocks with events whose hashes are looked at again
 CHAIN_EVERY = 5.0  # seconds
 HASH_DIGITS = 16  # of an id
-EVENT_ID = re.compile(rf"([0-9]{{1,18}})-([0-9]{{1,9}})(?:-([0-9a-f]{{{HASH_DIGITS}}}))?", re.ASCII)
+_EVENT_ID = re.compile(rf"([0-9]{{1,18}})-([0-9]{{1,9}})(?:-([0-9a-f]{{{HASH_DIGITS}}}))?", re.ASCII)
 
 Place = tuple[int, int]  # block and log index
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True)
+class EventId:
+    """`digits`: the first ones of the block's hash, where they were named."""
+
+    place: Place
+    digits: str | None
 
 
 @dataclass(frozen=True)
@@ -65,9 +74,6 @@ class Stream:
         if told.kind == "reorg":
             return True
         return self.is_live and self.task in (None, told.task)
-
-
-Found = TypeVar("Found")
 
 
 class Broadcaster:
@@ -211,8 +217,8 @@ class Broadcaster:
 
     # Streams
 
-    async def stream(self, task: int | None, last_id: str | None) -> AsyncIterator[bytes]:
-        """From behind the id on, or from the present on. `last_id` as `EVENT_ID`."""
+    async def stream(self, task: int | None, last_id: EventId | None) -> AsyncIterator[bytes]:
+        """From behind the id on, or from the present on."""
         await self._is_ready.wait()
         stream = Stream(task)
         self._streams.add(stream)
@@ -258,17 +264,15 @@ class Broadcaster:
             found = [_told(row) for row in db.execute(_after(place, task))]
         return [told for told in found if told.place <= end]
 
-    def _resumed(self, last_id: str) -> tuple[Place, int | None]:
+    def _resumed(self, last_id: EventId) -> tuple[Place, int | None]:
         """Where to go on, and if the block is gone from which one on all is told again: how deep the fork was, an id
         does not say.
         """
-        match = EVENT_ID.fullmatch(last_id)
-        assert match is not None
-        block, log_index, digits = int(match[1]), int(match[2]), match[3]
+        block, digits = last_id.place[0], last_id.digits
         with Session(self._service.engine) as db, db.begin():
             there = db.scalar(select(Block.hash).where(Block.number == block))
         if digits is None or (there is not None and there.hex()[:HASH_DIGITS] == digits):
-            return (block, log_index), None
+            return last_id.place, None
         lost = max(0, block - DEPTH)
         return (lost, -1), lost
 
@@ -282,6 +286,12 @@ def _after(place: Place, task: int | None) -> Any:
         .limit(REPLAYED)
     )
     return found if task is None else found.where(EventRow.task == task)
+
+
+def parse_event_id(text: str) -> EventId | None:
+    """None where it is none of this server's."""
+    match = _EVENT_ID.fullmatch(text)
+    return None if match is None else EventId((int(match[1]), int(match[2])), match[3])
 
 
 def event_id(block: int, log_index: int, block_hash: bytes) -> str:

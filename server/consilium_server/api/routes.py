@@ -1,71 +1,45 @@
-"""The routes under /v1, and those for who watches over the server."""
+"""The routes under /v1 that answer from the index: the network and its events, tasks, nodes, money."""
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Annotated, Any, Literal
 
-from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, ChainError, SpecInvalid, StoreMissing
+from consilium_chain.errors import SpecInvalid
 from consilium_chain.estimate import Estimate, estimate
 from consilium_chain.proposal import task_params
 from consilium_chain.task_spec import TaskSpec, parse_task_spec, spec_hash
 from consilium_chain.views import Outcome, Phase
 from consilium_zk.errors import ZkError
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from sqlalchemy import func, select
-from sqlalchemy.exc import SQLAlchemyError
 from sse_starlette import EventSourceResponse
 
 from consilium_server.api import money_reads, nodes, schemas, task_reads
-from consilium_server.api.context import Service, shared
-from consilium_server.api.events import EVENT_ID
-from consilium_server.api.limits import Buckets
+from consilium_server.api.events import parse_event_id
 from consilium_server.api.money_reads import PaymentFilter
 from consilium_server.api.observed import client
 from consilium_server.api.problems import Problem, documented
 from consilium_server.api.reading import At, FromReader, Paged, at_head
-from consilium_server.api.schemas import GivenAccount, Hash, RoleName, RoundNumber, TaskNumber
-from consilium_server.api.sessions import Session
+from consilium_server.api.routing import NOT_MODIFIED, READ, Shared, limited, media
+from consilium_server.api.schemas import GivenAccount, RoleName, RoundNumber, TaskNumber
 from consilium_server.database.tables import OutcomeRow, TaskRow
-from consilium_server.errors import DatabaseUnreachable, SignInMalformed, SignInRefused
-from consilium_server.jobs.keeping import all_jobs, as_line
 
-FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}
 ZERO = "0x" + "00" * 20
 
-_NOT_MODIFIED: dict[int | str, dict[str, Any]] = {304: {"description": "the client has this answer"}}
-READ = documented(422, 429) | _NOT_MODIFIED
-LIST = documented(400, 422, 429) | _NOT_MODIFIED
-ONE = documented(404, 422, 429) | _NOT_MODIFIED
-LIST_OF_ONE = documented(400, 404, 422, 429) | _NOT_MODIFIED
+LIST = documented(400, 422, 429) | NOT_MODIFIED
+ONE = documented(404, 422, 429) | NOT_MODIFIED
+LIST_OF_ONE = documented(400, 404, 422, 429) | NOT_MODIFIED
 
 network = APIRouter(prefix="/v1", tags=["network"])
 tasks = APIRouter(prefix="/v1", tags=["tasks"])
 nodes_router = APIRouter(prefix="/v1", tags=["nodes"])
 money = APIRouter(prefix="/v1", tags=["money"])
-artifacts = APIRouter(prefix="/v1", tags=["artifacts"])
-sessions = APIRouter(prefix="/v1", tags=["session"])
-jobs_router = APIRouter(prefix="/v1", tags=["watching"])
-watching = APIRouter(tags=["watching"])
-ROUTERS = (network, tasks, nodes_router, money, artifacts, sessions, jobs_router, watching)
+ROUTERS = (network, tasks, nodes_router, money)
 
-Shared = Annotated[Service, Depends(shared)]
 Days = Annotated[int, Query(ge=1, le=365, description="over which the realised yield is")]
-
-
-def _limited(buckets: Buckets, key: str) -> None:
-    if wait := buckets.take(key):
-        raise Problem("too-many-requests", f"come again in {wait} s", {"Retry-After": str(wait)})
-
-
-def _media(answer: str, media_type: str, schema: dict[str, str], **more: str) -> dict[int | str, dict[str, Any]]:
-    """The OpenAPI of an answer that is not JSON."""
-    return {200: {"description": answer, "content": {media_type: {"schema": schema, **more}}}}
 
 
 # Network
@@ -112,7 +86,7 @@ async def get_network(reader: FromReader, service: Shared) -> Response:
     operation_id="streamEvents",
     summary="The chain's events as they are indexed (server-sent events)",
     response_class=EventSourceResponse,
-    responses=_media(
+    responses=media(
         "Events `chain`, whose data is an event of the contracts, and `reorg`, whose data says from which block on all"
         " that was told is void; what holds now follows. Send `Last-Event-ID` to go on where a stream ended.",
         "text/event-stream",
@@ -126,8 +100,9 @@ async def stream_events(
     service: Shared,
     task: Annotated[TaskNumber | None, Query(description="of this task alone")] = None,
 ) -> EventSourceResponse:
-    last_id = request.headers.get("last-event-id")
-    if last_id is not None and not EVENT_ID.fullmatch(last_id):
+    named = request.headers.get("last-event-id")
+    last_id = None if named is None else parse_event_id(named)
+    if named is not None and last_id is None:
         raise Problem("parameters-invalid", "Last-Event-ID is none of this server's: leave it out to begin now")
     settings, who, open_streams = service.settings, client(request.scope, service), service.limits.streams
     limits = settings.limits
@@ -237,7 +212,7 @@ async def get_proof(
     responses=documented(413, 422, 429),
 )
 def check_task(request: Request, service: Shared, given: schemas.TaskText) -> schemas.Check:
-    _limited(service.limits.checks, client(request.scope, service))
+    limited(service.limits.checks, client(request.scope, service))
     raw = given.text.encode()
     try:
         spec = parse_task_spec(raw)
@@ -379,7 +354,7 @@ async def list_history(reader: FromReader, asked: Paged, account: GivenAccount) 
     operation_id="exportHistory",
     summary="The same, whole, as CSV (RFC 4180)",
     response_class=StreamingResponse,
-    responses=_media("a header, and a line for each entry", "text/csv", {"type": "string"}) | READ,
+    responses=media("a header, and a line for each entry", "text/csv", {"type": "string"}) | READ,
 )
 def export_history(reader: FromReader, service: Shared, account: GivenAccount) -> Response:
     with at_head(service) as at:
@@ -393,199 +368,3 @@ def export_history(reader: FromReader, service: Shared, account: GivenAccount) -
 
     name = f'attachment; filename="consilium-{account}.csv"'
     return StreamingResponse(lines(), headers=headers | {"Content-Disposition": name}, media_type="text/csv")
-
-
-# Artifacts
-
-_BYTES = _media("its bytes", "application/octet-stream", {"type": "string", "format": "binary"})
-_ARTIFACT = documented(404, 422, 429, 503) | _NOT_MODIFIED
-
-
-@artifacts.get(
-    "/artifacts/files/{hash}",
-    operation_id="getFile",
-    summary="A file by its keccak256, checked",
-    response_class=Response,
-    responses=_BYTES | _ARTIFACT,
-)
-def get_file(request: Request, service: Shared, hash_: Annotated[Hash, Path(alias="hash")]) -> Response:
-    return _artifact(request, hash_, lambda digest: service.store.get_file(digest))
-
-
-@artifacts.get(
-    "/artifacts/blobs/{hash}",
-    operation_id="getBlob",
-    summary="A blob by its versioned hash (EIP-4844), checked: 131,072 bytes",
-    response_class=Response,
-    responses=_BYTES | _ARTIFACT,
-)
-def get_blob(request: Request, service: Shared, hash_: Annotated[Hash, Path(alias="hash")]) -> Response:
-    return _artifact(request, hash_, lambda digest: service.store.get_blobs([digest])[0])
-
-
-def _artifact(request: Request, hash_: str, read: Any) -> Response:
-    headers = FOREVER | {"ETag": f'"{hash_}"'}
-    if headers["ETag"] in [one.strip() for one in request.headers.get("if-none-match", "").split(",")]:
-        return Response(status_code=304, headers=headers)
-    try:
-        raw = read(bytes.fromhex(hash_[2:]))
-    except ArtifactMissing as error:
-        raise Problem("artifact-missing", f"nobody has stored {hash_} here: ask another mirror") from error
-    except ArtifactCorrupt as error:
-        raise Problem("artifact-missing", f"what is stored as {hash_} is not that: ask another mirror") from error
-    except (StoreMissing, OSError) as error:
-        raise Problem("not-ready", "this server's artifact store does not answer: ask another mirror") from error
-    return Response(raw, headers=headers, media_type="application/octet-stream")
-
-
-# Sessions
-
-bearer = HTTPBearer(auto_error=False, description="a token of `POST /v1/session`")
-
-
-def session(service: Shared, given: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]) -> Session:
-    """Who is signed in. Raises Problem."""
-    found = service.sessions.session_of(given.credentials, int(time.time())) if given else None
-    if found is None:
-        told = "sign in with POST /v1/session, and send its token as Authorization: Bearer"
-        raise Problem("sign-in-required", told, {"WWW-Authenticate": "Bearer"})
-    return found
-
-
-SignedInAccount = Annotated[Session, Depends(session)]
-
-
-@sessions.get(
-    "/session/nonce", operation_id="getNonce", summary="What a message to sign must hold", responses=documented(429)
-)
-def get_nonce(request: Request, service: Shared) -> schemas.Nonce:
-    _limited(service.limits.sign_ins, client(request.scope, service))
-    now = int(time.time())
-    return service.sessions.challenge(now)
-
-
-@sessions.post(
-    "/session",
-    operation_id="signIn",
-    summary="Sign-In with Ethereum (EIP-4361)",
-    responses=documented(400, 403, 413, 422, 429),
-)
-def sign_in(request: Request, service: Shared, given: schemas.SignIn) -> schemas.SignedIn:
-    _limited(service.limits.sign_ins, client(request.scope, service))
-    try:
-        token, found = service.sessions.sign_in(given.message, bytes.fromhex(given.signature[2:]), int(time.time()))
-    except SignInMalformed as error:
-        raise Problem("sign-in-malformed", str(error)) from error
-    except SignInRefused as error:
-        raise Problem("sign-in-refused", str(error), faults=[{"where": error.what, "what": str(error)}]) from error
-    return schemas.SignedIn(
-        account=found.account, role=service.sessions.role_of(found), expires_at=found.expires_at, token=token
-    )
-
-
-@sessions.get("/session", operation_id="getSession", summary="Who is signed in", responses=documented(401, 429))
-def get_session(service: Shared, who: SignedInAccount) -> schemas.SessionView:
-    return schemas.SessionView(account=who.account, role=service.sessions.role_of(who), expires_at=who.expires_at)
-
-
-@artifacts.put(
-    "/artifacts/files",
-    operation_id="putTaskFile",
-    summary="Stores a task file that holds, so that a wallet can propose it",
-    responses=documented(401, 403, 413, 422, 429, 503),
-)
-def put_task_file(
-    request: Request, service: Shared, who: SignedInAccount, given: schemas.TaskText
-) -> schemas.StoredFile:
-    allowed = service.settings.operators
-    if allowed is not None and who.account not in allowed and service.sessions.role_of(who) != "admin":
-        raise Problem("not-allowed", f"{who.account} may not store files here: ask this server's operator, or another")
-    _limited(service.limits.files, who.account)
-    _limited(service.limits.files, client(request.scope, service))
-    raw = given.text.encode()
-    try:
-        parse_task_spec(raw)
-    except (SpecInvalid, ZkError) as error:
-        raise Problem("task-file-invalid", str(error)) from error
-    try:
-        digest = service.store.put_file(raw)
-    except (ChainError, OSError) as error:
-        told = f"the artifact store takes nothing now ({type(error).__name__}): try again, then tell the operator"
-        raise Problem("not-ready", told) from error
-    return schemas.StoredFile(hash=task_reads.hexed(digest), size=len(raw))
-
-
-# Watching over the server
-
-
-@jobs_router.get(
-    "/jobs",
-    operation_id="listJobs",
-    summary="How the server's jobs are going, what fails first; for admins",
-    responses=documented(401, 403, 422, 429, 503),
-)
-def list_jobs(
-    service: Shared,
-    who: SignedInAccount,
-    state: Annotated[schemas.JobState | None, Query(description="these alone")] = None,
-    limit: Annotated[int, Query(ge=1, le=1_000, description="jobs, at most")] = 200,
-) -> schemas.Jobs:
-    if service.sessions.role_of(who) != "admin":
-        raise Problem("not-allowed", f"{who.account} is no admin here: ask this server's operator")
-    now = time.time()
-    try:
-        lines = [as_line(row, now) for row in all_jobs(service.engine)]
-    except DatabaseUnreachable as error:
-        raise Problem("not-ready", "the database does not answer: see that it runs") from error
-    lines = [line for line in lines if state is None or line["state"] == state]
-    lines.sort(key=lambda line: line["state"] not in ("failed", "lost"))
-    items = [schemas.JobView.model_validate(line) for line in lines[:limit]]
-    return schemas.Jobs(items=items, total=len(lines))
-
-
-@watching.get("/health", operation_id="health", summary="Whether the process lives")
-async def health() -> schemas.Health:
-    return schemas.Health(status="ok")
-
-
-@watching.get(
-    "/ready",
-    operation_id="ready",
-    summary="Whether the database answers, and the index is not too far behind",
-    responses=documented(503),
-)
-def ready(service: Shared) -> schemas.Index:
-    try:
-        with at_head(service) as at:
-            head = at.head
-    except SQLAlchemyError as error:
-        raise Problem(
-            "not-ready", f"the database does not answer ({type(error).__name__}): see that it runs"
-        ) from error
-    if service.broadcaster.has_failed:
-        raise Problem("not-ready", "what follows the index has ended: the server's log says why; start it again")
-    if head.number is None:
-        raise Problem("not-ready", "nothing is indexed yet: see that the indexer runs")
-    chain_head, most = service.chain_head, service.settings.most_behind
-    if service.settings.chain_url is not None and chain_head is None:
-        raise Problem("not-ready", "the chain node does not answer: see that it runs")
-    behind = None if chain_head is None else max(0, chain_head - head.number)
-    if behind is not None and behind > most:
-        raise Problem("not-ready", f"the index lacks {behind} blocks, more than {most}: see that the indexer runs")
-    return schemas.Index(
-        block=head.number, hash=task_reads.hexed(head.hash), latest_event_at=head.time, chain_head=chain_head,
-        behind=behind,
-    )  # fmt: skip
-
-
-@watching.get(
-    "/metrics",
-    operation_id="metrics",
-    summary="For Prometheus",
-    response_class=Response,
-    responses=_media("text format", "text/plain", {"type": "string"}),
-)
-def metrics(service: Shared) -> Response:
-    with suppress(DatabaseUnreachable):  # then what was last known stands
-        service.metrics.note_jobs(all_jobs(service.engine), time.time())
-    return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")

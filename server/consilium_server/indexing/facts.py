@@ -193,8 +193,7 @@ def _phase(event: Event, known: Known, params: Mapping[int, TaskParams]) -> list
 
 def _joined(event: Event, known: Known, params: Mapping[int, TaskParams]) -> list[Fact]:
     values = event.values
-    (name, role) = next((name, role) for name, role in ABOUT.items() if name in values)
-    assert role is not None
+    name, role = next((name, role) for name, role in ABOUT.items() if name in values and role is not None)
     known.roles[values["taskId"], values[name]] = int(role)
     row = Participant(
         **_place(event),

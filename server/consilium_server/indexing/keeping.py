@@ -29,9 +29,7 @@ Row = TypeVar("Row", bound=Base)
 
 
 def table_of(kind: type[Base]) -> Table:
-    table = kind.__table__
-    assert isinstance(table, Table)
-    return table
+    return Base.metadata.tables[kind.__tablename__]
 
 
 def checkpoint(connection: Connection) -> Checkpoint | None:

@@ -27,40 +27,45 @@ from consilium_chain.journal import emit
 from consilium_chain.keystore import write_private_file
 from consilium_chain.ledger import Ledger
 from consilium_chain.localnode import child_environment
-from consilium_chain.locks import is_locked, take_lock
+from consilium_chain.locks import in_turn, is_locked
 from consilium_chain.settings import read_settings
 from consilium_chain.views import Phase
 
-from consilium_server.config import AggregatorSettings, WorkerSettings
+from consilium_server.config import AggregatorSettings, KeyFiles, WorkerSettings
 from consilium_server.errors import AggregatorEnded
 from consilium_server.jobs.keeping import Ended
 
 LASTING = 60.0  # seconds after which an aggregator that runs is taken to have started well
 GRACE = 25.0  # seconds that aggregators have to end by themselves
 HIGHEST_PORT = 65_535
+TASKS = "tasks"  # of a worker's home
+SETTINGS = "node.toml"
 COMMAND = "consilium_cli.main"  # by its name: this room does not import that one
 STARTED = "started-by-worker"
 _NAMED_ERROR = re.compile(rb"error \((\w{1,60})\)")
 _TAIL = 4_096  # bytes of a journal
 
 
-class Conductor:
-    """`is_over`: whether a task has ended, as the index has it."""
+def task_folder(home: Path, ledger: Ledger, task: int) -> Path:
+    """Of the aggregator that a worker keeps for a task, in its `home`; `SETTINGS` is in it once it has been started."""
+    return home / TASKS / ledger.place(task)
 
-    def __init__(self, settings: WorkerSettings, ledger: Ledger, is_over: Callable[[int], bool]) -> None:
-        self._settings, self._ledger, self._is_over = settings, ledger, is_over
-        self._tasks = settings.home.absolute() / "tasks"
+
+class Conductor:
+    """`keys`: of the account that `ledger` acts for. `is_over`: whether a task has ended, as the index has it."""
+
+    def __init__(
+        self, settings: WorkerSettings, keys: KeyFiles, ledger: Ledger, is_over: Callable[[int], bool]
+    ) -> None:
+        self._settings, self._keys, self._ledger, self._is_over = settings, keys, ledger, is_over
+        self._tasks = settings.home.absolute() / TASKS
         self._children: list[subprocess.Popen[bytes]] = []
 
     def conduct(self, task: int) -> Ended:
         """Sees to it that this task's aggregator runs. Raises AggregatorEnded once each time that it ended."""
         self.reap()
-        handle = take_lock(self._tasks / "lock", wait=True)  # ports are given out one at a time
-        assert handle is not None
-        try:
+        with in_turn(self._tasks / "lock"):  # ports are given out one at a time
             return self._conduct(task, self._folder(task))
-        finally:
-            os.close(handle)
 
     def _conduct(self, task: int, folder: Path) -> Ended:
         started = _Started(folder)
@@ -84,7 +89,7 @@ class Conductor:
         """Ends every aggregator that workers of this home have started."""
         running = [one for one in map(_Started, sorted(self._tasks.glob("*/"))) if one.runs]
         for one in running:
-            one.send(signal.SIGTERM)
+            one.ask_to_end()
         end = time.monotonic() + GRACE
         while any(one.runs for one in running) and time.monotonic() < end:
             self.reap()
@@ -97,7 +102,7 @@ class Conductor:
 
     def _start(self, task: int, folder: Path) -> None:
         settings = self._written(task, self._port(task, folder))
-        config = folder / "node.toml"
+        config = folder / SETTINGS
         write_private_file(config, tomli_w.dumps(settings))
         command = [sys.executable, "-m", COMMAND, "server", "run", "--config", str(config)]
         with open(folder / "journal", "ab", opener=_private) as journal:
@@ -114,31 +119,29 @@ class Conductor:
     def _written(self, task: int, port: int) -> dict[str, Any]:
         """An aggregator's settings, as TOML has them: what is relative here is not in another folder."""
         own = self._settings
-        assert own.keystore is not None
-        assert own.password_file is not None
         return {
             "home": str(self._folder(task)),
             "chain_url": own.chain_url,
             "deployment": str(own.deployment.absolute()),
             "artifacts": [str(place.absolute() if isinstance(place, Path) else place) for place in own.artifacts],
-            "keystore": str(own.keystore.absolute()),
-            "password_file": str(own.password_file.absolute()),
+            "keystore": str(self._keys.keystore.absolute()),
+            "password_file": str(self._keys.password_file.absolute()),
             "drand_relays": list(own.drand_relays),
             "task": task,
             "superlink_port": port,
         }
 
     def _folder(self, task: int) -> Path:
-        return self._tasks / self._ledger.place(task)
+        return task_folder(self._settings.home.absolute(), self._ledger, task)
 
     def _port(self, task: int, folder: Path) -> int:
         """The one that it had, else the lowest that no task here has which is not over: hospitals have agreed to it.
         Raises ConfigInvalid.
         """
-        if (folder / "node.toml").exists():
-            return read_settings(folder / "node.toml", AggregatorSettings).superlink_port
+        if (folder / SETTINGS).exists():
+            return read_settings(folder / SETTINGS, AggregatorSettings).superlink_port
         taken = set()
-        for config in self._tasks.glob("*/node.toml"):
+        for config in self._tasks.glob(f"*/{SETTINGS}"):
             other = read_settings(config, AggregatorSettings)
             is_ours = config.parent == self._folder(other.task)
             if not is_ours or not self._is_over(other.task) or is_locked(config.parent / "lock"):
@@ -165,7 +168,7 @@ class _Started:
     @property
     def runs(self) -> bool:
         """A process of that number which is another's now, is none; nor is one that waits to be reaped."""
-        return str(self.folder / "node.toml").encode() in self._command()
+        return str(self.folder / SETTINGS).encode() in self._command()
 
     def _command(self) -> bytes:
         try:
@@ -173,10 +176,10 @@ class _Started:
         except OSError:  # or there is no /proc: then the lock alone tells
             return b""
 
-    def send(self, number: signal.Signals) -> None:
-        assert self.pid is not None
-        with suppress(ProcessLookupError):
-            os.kill(self.pid, number)
+    def ask_to_end(self) -> None:
+        if self.pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGTERM)
 
     def clear_away(self) -> None:
         """Ends what is left of its session: an aggregator that was killed leaves a SuperLink, on the next one's port.

@@ -78,8 +78,7 @@ class Runner:
         except (ChainError, ServerError, ZkError) as error:
             failure, trace = (name_of(error), str(error)), None
         except Exception as error:  # its words may hold anything: its kind, and where it came from, do not
-            calls = traceback.extract_tb(error.__traceback__)[-MOST_TRACED:]
-            trace = [f"{_module(call.filename)}:{call.lineno} {call.name}" for call in calls]
+            trace = traced(error)
             failure = (name_of(error), f"unforeseen, at {trace[-1]}: tell who makes this program")
         else:
             if row.failures and ended.lasts:
@@ -89,6 +88,12 @@ class Runner:
         told: dict[str, object] = {} if trace is None else {"trace": trace}
         emit("job-failed", error=failure[0], why=failure[1], failures=failures, wait=round(wait, 1), **told)
         return Ended(failure=failure, wait=wait)
+
+
+def traced(error: Exception) -> list[str]:
+    """Where an unforeseen error came from, call by call, the innermost last."""
+    calls = traceback.extract_tb(error.__traceback__)[-MOST_TRACED:]
+    return [f"{_module(call.filename)}:{call.lineno} {call.name}" for call in calls]
 
 
 def _named(subject: str) -> dict[str, int]:

@@ -22,6 +22,7 @@ from celery import Celery
 from celery.beat import Service
 from celery.worker import state as celery_state
 from consilium_chain.connection import RECEIPT_TIMEOUT
+from consilium_chain.errors import name_of
 from consilium_chain.journal import emit
 from consilium_chain.ledger import Ledger
 from consilium_chain.views import Phase
@@ -40,7 +41,7 @@ from consilium_server.jobs.keeping import Ended
 from consilium_server.jobs.looking import PIN, artifacts, open_tasks, unpinned
 from consilium_server.jobs.moving import is_overdue, move_on
 from consilium_server.jobs.pinning import pin
-from consilium_server.jobs.runner import Job, Runner
+from consilium_server.jobs.runner import Job, Runner, traced
 
 THREADS = 8  # jobs wait for the chain, the database and the disk: each aggregator is a process of its own
 VISIBILITY = 60  # seconds after which Redis gives a message that nobody acknowledged to another worker
@@ -69,7 +70,9 @@ class Jobs:
         self._indexed = ledger.deployment.first_block
         self._mirrors = [str(place) for place in settings.artifacts[1:]]
         self.account = ledger.connection.account and ledger.address
-        self.conductor = Conductor(settings, ledger, self._is_over) if self.account else None
+        self.conductor: Conductor | None = None
+        if settings.key_files is not None:
+            self.conductor = Conductor(settings, settings.key_files, ledger, self._is_over)
 
     def index(self) -> None:
         self._runner.run(INDEX, "", self._index)
@@ -230,8 +233,8 @@ class Beat(threading.Thread):
         while not self._stopped.is_set():
             try:
                 self._service.start()
-            except Exception as error:  # for a broker that is away it waits by itself
-                emit("beat-failed", error=type(error).__name__)
+            except Exception as error:  # unforeseen: for a broker that is away it waits by itself
+                emit("beat-failed", error=name_of(error), trace=traced(error))
                 self._stopped.wait(BEAT_PAUSE)
                 self._service = self._made()
 

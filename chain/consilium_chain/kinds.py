@@ -1,0 +1,14 @@
+"""What callers vouch for, and types do not say: that an example, a schema or a profile is of its model's kind."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+Kind = TypeVar("Kind")
+
+
+def of_kind(kind: type[Kind], value: object) -> Kind:
+    """The value, as what it is. Raises TypeError: nothing from outside comes here that was not checked before."""
+    if not isinstance(value, kind):
+        raise TypeError(f"a {kind.__name__} is needed here, not a {type(value).__name__}")
+    return value
