@@ -58,6 +58,7 @@ _GAS_PER_BLOB = 40_000
 _GAS_PER_DEALT_BYTE = 50
 STAKING_TRIES = 10
 _OVERTAKEN = ("AlreadyRegistered", "StakeInsufficient", "ERC20InsufficientAllowance")
+_OF_TOKENS = ("ERC20InsufficientAllowance", "ERC20InsufficientBalance")
 NO_COMMISSION = 0  # of a node that registers by staking: it has no delegators yet, and may raise it
 
 
@@ -458,6 +459,19 @@ class Ledger:
             if event.name == "TaskProposed" and event.transaction == receipt.transaction:
                 return int(event.values["taskId"])
         raise DeploymentInvalid(f"{self.deployment.tasks} accepted a proposal and emitted no TaskProposed event")
+
+    def try_fund(self, task: int, amount: int) -> None:
+        """Raises Refused where `fund` would, before an allowance is paid for: all but what the token has to say."""
+        try:
+            self._read("fund", task, amount)
+        except Refused as error:
+            if error.name not in _OF_TOKENS:
+                raise
+
+    def fund(self, task: int, amount: int) -> Receipt:
+        """Adds to a task's pool while others join: the operator's word alone."""
+        self.connection.send(self._token.functions.approve(self.deployment.tasks, amount))
+        return self._send("fund", task, amount)
 
     def stop(self, task: int) -> Receipt:
         """No further round: the operator's word, once. What is left of the pool is refundable when the task ends."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from consilium_chain.task_spec import MICRO, TOKEN, TaskSpec
 from consilium_chain.views import TaskParams
 
@@ -55,3 +57,13 @@ def task_params(spec: TaskSpec, spec_hash: bytes, aggregator: str) -> TaskParams
         score_window=windows.score,
         reveal_window=windows.reveal,
     )
+
+
+def keeps(on_chain: TaskParams, of_file: TaskParams) -> bool:
+    """Whether the contract enforces all of a file's terms. The pool may be larger (`fund`), never smaller."""
+    return on_chain == with_pool_of(on_chain, of_file)
+
+
+def with_pool_of(on_chain: TaskParams, of_file: TaskParams) -> TaskParams:
+    """A file's terms as they stand on chain where they are kept."""
+    return replace(of_file, pool=max(of_file.pool, on_chain.pool))

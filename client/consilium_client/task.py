@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.errors import SpecMismatch
 from consilium_chain.ledger import Ledger
-from consilium_chain.proposal import task_params
+from consilium_chain.proposal import keeps, task_params
 from consilium_chain.task_spec import TaskSpec, parse_task_spec
 from consilium_chain.views import TaskParams
 
 
 @dataclass(frozen=True)
 class JoinedTask:
-    """A task whose file hashes to what the chain names and whose terms are those that the contract enforces."""
+    """A task whose file hashes to what the chain names and whose terms are those that the contract enforces; the pool
+    may be larger than the file's, for its operator can add to it while others join.
+    """
 
     number: int
     spec: TaskSpec
@@ -26,6 +28,6 @@ def load_task(ledger: Ledger, store: ArtifactStore, number: int) -> JoinedTask:
     params = ledger.params(number)
     raw = store.get_file(params.spec_hash)
     spec = parse_task_spec(raw)
-    if task_params(spec, params.spec_hash, params.aggregator) != params:
+    if not keeps(params, task_params(spec, params.spec_hash, params.aggregator)):
         raise SpecMismatch(f"task {number}'s terms on chain are not those of its file; do not join, ask its operator")
     return JoinedTask(number, spec, params)

@@ -22,7 +22,7 @@ from consilium_chain.errors import (
 from consilium_chain.journal import emit
 from consilium_chain.ledger import Ledger
 from consilium_chain.patience import patient_turns
-from consilium_chain.proposal import task_params
+from consilium_chain.proposal import keeps, task_params
 from consilium_chain.publishing import (
     NOTHING_SAID,
     Accusation,
@@ -92,7 +92,7 @@ class Aggregator:
         self.number = settings.task
         self.params = self.ledger.params(self.number)
         self.spec = parse_task_spec(self.store.get_file(self.params.spec_hash))
-        if task_params(self.spec, self.params.spec_hash, self.params.aggregator) != self.params:
+        if not keeps(self.params, task_params(self.spec, self.params.spec_hash, self.params.aggregator)):
             raise SpecMismatch(f"task {self.number}'s terms on chain are not those of its file; ask its operator")
         self.sums = PublishedSums(self.ledger, self.store, self.number, self.spec)
         self.secrets_folder = settings.home / "canaries" / self.ledger.place(self.number)

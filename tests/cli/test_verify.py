@@ -23,7 +23,7 @@ from consilium_chain.ledger import Ledger, ShownBlinders
 from consilium_chain.proposal import task_params
 from consilium_chain.publishing import Canaries, OpenedCohort, PublishedCohort
 from consilium_chain.sums import PublishedSums, Retreat
-from consilium_chain.task_spec import TaskSpec, parse_task_spec
+from consilium_chain.task_spec import TOKEN, TaskSpec, parse_task_spec
 from consilium_chain.views import Event, Hospital, Outcome, Role, RoundState, SlashReason, VoidReason
 from consilium_cli.main import app
 from consilium_cli.verify.audit import audit
@@ -319,6 +319,11 @@ def test_task_whose_terms_are_not_its_files_fails_with_both_values(
     local_chain: LocalChain, plain: Settled, tmp_path: Path
 ) -> None:
     terms = plain.task.params
+    check = terms_match(terms, replace(terms, pool=terms.pool + 3 * TOKEN))
+    assert check.result is Result.HOLDS
+    assert check.detail.endswith("its terms are those on chain, and its operator added 3.00 tokens to the pool")
+    check = terms_match(terms, replace(terms, pool=terms.pool - 1))
+    assert check.detail == f"pool is {terms.pool} in the file and {terms.pool - 1} on chain"
     check = terms_match(terms, replace(terms, hospital_bond=terms.hospital_bond + 1, canaries=True))
     assert (check.name, check.result) == (Name.TASK_FILE, Result.FAILS)
     assert check.detail.splitlines() == [

@@ -70,7 +70,7 @@ class Stage:
         for name, text in TASKS.items():
             terms = task_params(parse_task_spec(text.encode()), store.put_file(text.encode()), aggregator.address)
             self.tasks[name] = chain.treasury.propose(terms)
-        self.tasks["other terms"] = chain.treasury.propose(replace(terms, pool=terms.pool + 1))
+        self.tasks["other terms"] = chain.treasury.propose(replace(terms, pool=terms.pool - 1))
         noise = store.put_file(b"name = ")
         self.tasks["no task file"] = chain.treasury.propose(replace(terms, spec_hash=noise))
         self.rich = chain.funded()
@@ -295,6 +295,18 @@ def stopping(task: str | int = "table", *more: object) -> Callable[[World], list
     def break_(world: World) -> list[str]:
         number = world.stage.tasks[task] if isinstance(task, str) else task
         return world.operator("stop", number, *more)
+
+    return break_
+
+
+def funding(amount: int, *more: object, own: bool = False) -> Callable[[World], list[str]]:
+    """Of the treasury's task, or of a new one of the account's `own`."""
+
+    def break_(world: World) -> list[str]:
+        number = world.stage.tasks["table"]
+        if own:
+            number = world.stage.rich.propose(world.stage.rich.params(number))
+        return world.operator("fund", number, amount, *more)
 
     return break_
 
@@ -698,6 +710,10 @@ AREAS: dict[str, list[Case]] = {
         Case("the account has no ether for gas", proposing(who="dry")),
         Case("the same file is proposed already", proposed_already),
         Case("there is no artifact store to put the file into", proposing(LOGISTIC, "--artifacts", "none/at/all")),
+        Case("to a pool of somebody else's is added", funding(1, "--yes")),
+        Case("nothing is added to a pool", funding(0, "--yes")),
+        Case("more is added than the aggregator's bond outweighs", funding(10**6, "--yes", own=True)),
+        Case("nobody is there to say yes to adding", funding(1, own=True)),
         Case("a task of somebody else's is stopped", stopping("table", "--yes")),
         Case("a task that there is not is stopped", stopping(999_999, "--yes")),
         Case("nobody is there to say yes to a stop", stopping()),

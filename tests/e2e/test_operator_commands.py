@@ -207,6 +207,51 @@ def test_what_is_missing_is_said_before_anything_is_sent(desk: Desk) -> None:
     refused(desk.consilium("operator", "check", "/nowhere.toml"), "SpecInvalid", "cannot be read")
 
 
+def test_a_pool_is_added_to_by_its_operator_while_others_join(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    done(desk.propose("--yes"))
+    (number,) = desk.proposed
+    fund = ("fund", str(number))
+    shown = (
+        f"task {number}: a pool of 1,000.00 tokens becomes one of 1,500.00",
+        "hospitals 350.00, then 525.00; voters 100.00, then 150.00; aggregator 50.00, then 75.00",
+        "bond of 1,000.00 tokens allows at most 4,000 whole tokens", "holds 999,000.00 tokens",
+    )  # fmt: skip
+    refused(desk.say(*fund, "500"), "nothing was sent: answer y, or pass --yes", *shown)
+    monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
+    refused(desk.say(*fund, "500"), f"Add 500.00 tokens to the pool of task {number}?", "ProposalNotConfirmed")
+    refused(desk.say(*fund, "4001", "--yes"), "BondOutweighed", f"add at most 4,000 tokens to task {number}")
+    refused(desk.say(*fund, "0", "--yes"), "TOKENS", code=2)
+    assert desk.operator.balance(desk.operator.address) == TOKENS - 1_000 * TOKEN
+    done(desk.say(*fund, "500", "--yes"), *shown, f"the pool of task {number} has 1,500.00 tokens")
+    done(desk.say("fund", str(number), "3500", "--yes"), "has 5,000.00 tokens")
+    assert desk.operator.state(number).pool_left == desk.operator.params(number).pool == 5_000 * TOKEN
+    assert load_task(desk.operator, ArtifactStore(desk.folder / "artifacts"), number).params.pool == 5_000 * TOKEN
+    owner = desk.operator
+    desk.use(desk.chain.funded())
+    refused(desk.say(*fund, "1", "--yes"), "NotOperator")
+    desk.use(owner)
+    refused(desk.say(*fund, "1", "--yes"), "BondOutweighed", "add at most 0 tokens")
+    done(desk.say("stop", str(number), "--yes"), f"task {number} has ended")
+    assert owner.balance(owner.address) == TOKENS
+    refused(desk.say(*fund, "1", "--yes"), "WrongPhase")
+
+
+def test_who_may_not_add_to_a_pool_pays_nothing(desk: Desk) -> None:
+    task = FiledTask(desk.chain, desk.folder, TEXT.replace("fall", "stay"))
+    ether = desk.operator.connection.ether()
+    refused(desk.say("fund", str(task.task), "1", "--yes"), "NotOperator")
+    refused(desk.say("fund", "999999", "1", "--yes"), "TaskUnknown")
+    assert desk.operator.connection.ether() == ether
+    done(desk.propose("--yes"))
+    (number,) = desk.proposed
+    poor = desk.operator
+    poor.transfer(desk.chain.treasury.address, poor.balance(poor.address) - TOKEN)
+    refused(desk.say("fund", str(number), "4", "--yes"), "Unfunded", "lacks 3.00 tokens")
+    desk.chain.pass_time(100_001)
+    poor.tick(number)
+    refused(desk.say("fund", str(number), "1", "--yes"), "WrongPhase")
+
+
 def test_a_task_is_stopped_by_its_operator_and_the_rest_comes_home(desk: Desk) -> None:
     done(desk.propose("--yes"))
     (number,) = desk.proposed
@@ -237,7 +282,7 @@ def test_blobs_are_not_proposed_to_a_chain_without(desk: Desk) -> None:
     assert desk.proposed == []
 
 
-@pytest.mark.parametrize("command", ["check", "propose", "watch", "download-model", "serve-model"])
+@pytest.mark.parametrize("command", ["check", "propose", "fund", "watch", "download-model", "serve-model"])
 def test_help_is_parsed_before_anything_heavy_is_imported(command: str) -> None:
     script = (
         f"import sys; sys.argv = ['consilium', 'operator', '{command}', '--help']\n"
@@ -303,6 +348,7 @@ def played(local_chain: LocalChain, tmp_path_factory: pytest.TempPathFactory) ->
     local_chain.deployment.write(folder / "book.json")
     task = FiledTask(local_chain, folder, TEXT)
     task.judges, task.voters = local_chain.staked(Role.VOTER, 1), 1
+    task.operator.fund(task.task, 200 * TOKEN)
     early = watcher(folder, local_chain, task.task)
     try:
         task.join(rows=[8]).first_round()
@@ -354,11 +400,12 @@ def test_a_whole_task_is_told_in_order_and_once_whenever_one_began_to_watch(play
 def test_what_is_told_has_words_on_a_terminal(played: Played) -> None:
     said = [Text.from_markup(sentence(line["event"], line, EVENTS)).plain for line in played.told]
     for words in (
-        "with a pool of 1,000.00 tokens", f"{played.task.judges[0].address} joined as voter 0",
+        "with a pool of 1,000.00 tokens", "its operator added 200.00 tokens: the pool has 1,200.00",
+        f"{played.task.judges[0].address} joined as voter 0",
         "round 1: 1 cohort(s): 0 of hospitals 0", "round 1: hospitals train and commit",
         f"round 1: {played.task.judges[0].address} revealed +0.0400",
         "round 1 is settled: cohort 0 +0.0400 accepted", "round 2 is settled: cohort 0 -0.0300 rejected",
-        f"round 1: {played.task.nodes[0].address} earns 350.00 tokens",
+        f"round 1: {played.task.nodes[0].address} earns 420.00 tokens",
     ):  # fmt: skip
         assert any(words in line for line in said), words
     assert said[-1].startswith("the task has ended; ")

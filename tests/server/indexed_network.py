@@ -26,6 +26,7 @@ from consilium_server.database.tables import (
     Cohort,
     EventRow,
     Fact,
+    Funding,
     OutcomeRow,
     Participant,
     Payment,
@@ -192,6 +193,11 @@ class IndexedNetwork:
             self.store.put_file(raw)
             self.rows.append(Spec(spec_hash(raw), text))
 
+    def fund(self, task: int, amount: int, pool: int) -> None:
+        """`pool`: with the amount."""
+        place = self.task_told("TaskFunded", task, who=OPERATOR, amount=str(amount), pool=str(pool))
+        self.rows.append(Funding(**place, task=task, pool=pool))
+
     def phase(self, task: int, round_: int, phase: Phase, deadline: int = 0) -> None:
         place = self.task_told("PhaseStarted", task, round_, phase=str(int(phase)), deadline=str(deadline))
         self.rows.append(PhaseStart(**place, task=task, round=round_, phase=phase, deadline=deadline))
@@ -325,6 +331,7 @@ def populated(folder: Path, url: str | None = None) -> IndexedNetwork:
             network.delegate(delegator, HOSPITALS[number % 2], Role.HOSPITAL, (number + 1) * 10 * TOKEN)
         network.propose(1, TASK_FILE)
     with network.mined():
+        network.fund(1, 250 * TOKEN, 10_250 * TOKEN)
         network.join(1)
     network.play_statistics(1, blob)
     for round_ in (1, 2, 3):

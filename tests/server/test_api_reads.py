@@ -298,6 +298,34 @@ def test_a_tasks_money_adds_up(client: TestClient) -> None:
     assert read(client, "/v1/tasks/4")["spec_fault"].startswith("the task file does not hold")
 
 
+def test_what_is_added_to_a_pool_counts_wherever_it_is_told(empty: IndexedNetwork) -> None:
+    proposed = 10_000 * TOKEN
+
+    def pools(client: TestClient, sort: str) -> list[tuple[int, int]]:
+        found = pages(client, f"/v1/tasks?sort={sort}", lambda: 1)
+        return [(one["task"], int(one["pool"])) for one in found]
+
+    with TestClient(app_of(empty)) as client:
+        with empty.mined():
+            for task in (1, 2, 3):
+                empty.propose(task, TASK_FILE, known=task == 1)
+        with empty.mined():
+            empty.fund(2, 5, proposed + 5)
+            empty.fund(2, 6, proposed + 11)
+            empty.fund(1, 7, proposed + 7)
+        with empty.mined():
+            empty.fund(1, 1, proposed + 8)
+        grown = [(2, proposed + 11), (1, proposed + 8), (3, proposed)]
+        assert pools(client, "-pool") == grown
+        assert pools(client, "pool") == grown[::-1]
+        assert int(read(client, "/v1/network")["pools"]) == 3 * proposed + 19
+        found = read(client, "/v1/tasks/2")
+        told = (found["pool"], found["terms"]["pool"], found["money"]["pool"], found["money"]["left"])
+        assert [int(one) for one in told] == [proposed + 11] * 4
+        empty.reorganise(empty.block)
+        assert int(read(client, "/v1/tasks/1")["pool"]) == proposed + 7
+
+
 def test_a_task_says_that_it_is_stopping_and_with_which_round_it_ends(empty: IndexedNetwork) -> None:
     def said(task: int) -> tuple[bool, int, str]:
         found = read(client, f"/v1/tasks/{task}")

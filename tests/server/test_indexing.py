@@ -24,6 +24,7 @@ from consilium_server.database.tables import (
     Checkpoint,
     Cohort,
     EventRow,
+    Funding,
     OutcomeRow,
     Participant,
     Payment,
@@ -123,6 +124,7 @@ def test_pools_and_positions_are_the_chains_own(traffic: Traffic, database: Engi
 
 def test_a_task_is_kept_as_the_contract_tells_it(traffic: Traffic, database: Engine) -> None:
     driver = TaskDriver(traffic.chain, hospitals=2, voters=1, terms={"rounds": 2, "tick_bounty": 3, "pool": 10_000_001})
+    driver.operator.fund(driver.task, 500)
     driver.to_scoring().judge([[50_000]])  # round 1 is settled; nobody commits in round 2
     driver.form().pass_deadline()
     driver.tick()
@@ -133,6 +135,8 @@ def test_a_task_is_kept_as_the_contract_tells_it(traffic: Traffic, database: Eng
     (proposed,) = rows(database, TaskRow, TaskRow.task == task)
     assert (proposed.operator, proposed.aggregator) == (driver.operator.address, driver.aggregator.address)
     assert (proposed.pool, proposed.spec_hash) == (10_000_001, driver.params.spec_hash)
+    assert proposed.params["pool"] == 10_000_001
+    assert [row.pool for row in rows(database, Funding, Funding.task == task)] == [10_000_501]
     assert proposed.params["hospital_bond"] == str(driver.params.hospital_bond)  # above 2^53
     assert (proposed.params["rounds"], proposed.params["canaries"]) == (2, False)
     phases = rows(database, PhaseStart, PhaseStart.task == task)
@@ -156,7 +160,29 @@ def test_a_task_is_kept_as_the_contract_tells_it(traffic: Traffic, database: Eng
         assert sum(rewarded) == ledger.explain(task, 1, account).reward > 0
     assert [row.amount for row in payments if row.kind == "bounty"] == [3]
     in_all = sum(row.amount for row in payments if row.kind in ("reward", "bounty", "refund"))
-    assert in_all == 10_000_001
+    assert in_all == 10_000_501
+
+
+def test_a_pool_that_grows_is_followed_and_never_told_twice(traffic: Traffic, database: Engine, tmp_path: Path) -> None:
+    """Whether the task was indexed before its pool grew or after, and where what was added is taken back."""
+
+    def kept() -> list[int]:
+        follower.catch_up()
+        assert same_as_anew(database, reader(traffic.chain), tmp_path)
+        return [row.pool for row in rows(database, Funding, Funding.task == driver.task)]
+
+    follower = Indexer(reader(traffic.chain), database)
+    driver = TaskDriver(traffic.chain, terms={"pool": 1_000})
+    assert kept() == []
+    driver.operator.fund(driver.task, 1)
+    driver.operator.fund(driver.task, 2)
+    assert kept() == [1_001, 1_003]
+    traffic.reorganise(1)  # the second one's allowance stays
+    assert kept() == [1_001]
+    driver.operator.fund(driver.task, 3)
+    assert kept() == [1_001, 1_004]
+    (proposed,) = rows(database, TaskRow, TaskRow.task == driver.task)
+    assert (proposed.pool, proposed.params["pool"]) == (1_000, 1_000)
 
 
 def test_every_event_is_kept_with_its_place_and_its_blocks_time(traffic: Traffic, database: Engine) -> None:

@@ -113,7 +113,7 @@ def _facts(task: JoinedTask, state: TaskState) -> list[tuple[str, str]]:
         ("task file", f"keccak256 {task.params.spec_hash.hex()}"),
         *_work(spec),
         *_leaving(spec),
-        *_money(spec.money),
+        *_money(spec.money, task.params.pool),
     ]
 
 
@@ -178,10 +178,10 @@ def _scaling(data: DataSchema) -> str:
     return "counts, sums and sums of squares of each column"
 
 
-def _money(money: MoneySpec) -> list[tuple[str, str]]:
+def _money(money: MoneySpec, pool: int) -> list[tuple[str, str]]:
     harmful, withheld = (f"{bps / 100:g} %" for bps in (money.harmful_slash_bps, money.withheld_slash_bps))
     return [
-        ("pays", f"{money.hospital_share_bps / 100:g} % of {money.pool:,} tokens to hospitals, by what they improve"),
+        ("pays", f"{money.hospital_share_bps / 100:g} % of {tokens(pool)} tokens to hospitals, by what they improve"),
         (
             "costs",
             f"a bond of {money.hospital_bond:,} tokens until the task ends. A round can take of it: {harmful} for a"

@@ -63,6 +63,22 @@ def propose(
     proposing.propose(task, artifacts, rpc, address_book, account, aggregator, proposing.Said(dry_run, yes, again))
 
 
+@app.command("fund")
+def fund(
+    task: TaskArgument,
+    amount: Annotated[int, typer.Argument(min=1, metavar="TOKENS", help="whole tokens to add")],
+    rpc: RpcOption = LOCAL_RPC,
+    address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
+    keystore: KeystoreOption = None,
+    password_file: PasswordFileOption = None,
+    yes: YesOption = False,
+) -> None:
+    """Adds to a task's pool while others join: shows what rounds then pay, asks, and pays."""
+    from consilium_cli.operator import proposing
+
+    proposing.fund(task, amount, rpc, address_book, proposing.Payer(keystore, password_file), yes)
+
+
 @app.command("stop")
 def stop(
     task: TaskArgument,

@@ -3,6 +3,7 @@
 OperatorError
 ├── AlreadyProposed      an open task of this operator's is by the very same file
 ├── AggregatorMissing    a proposal names no aggregator
+├── BondOutweighed       a pool would be too large for the aggregator's bond
 ├── ProposalNotConfirmed nobody said yes
 ├── NotVerified          a round's checks fail, so that no model is written
 ├── OutputTaken          something is where the model would be written
@@ -39,6 +40,18 @@ class AggregatorMissing(OperatorError):
         super().__init__(
             "a task is proposed with its aggregator's account: pass --aggregator 0x…, which has to hold the"
             " aggregator's bond, or --dry-run to look only"
+        )
+
+
+class BondOutweighed(OperatorError):
+    """`most`: what may be added, in whole tokens."""
+
+    def __init__(self, task: int, most: int) -> None:
+        self.task, self.most = task, most
+        super().__init__(
+            "nothing was sent, for with so much in the pool the aggregator would lose less than two rounds' fees by"
+            f" letting a round go by: add at most {most:,} tokens to task {task}, or propose another one with a"
+            " larger aggregator_bond"
         )
 
 

@@ -1,4 +1,4 @@
-"""`consilium operator propose`: shows what it would be and cost, asks, and then pays."""
+"""`consilium operator propose`, and what an operator can do to its task: shows what it would be and cost, and asks."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from pathlib import Path
 import typer
 from consilium_chain.connection import Connection
 from consilium_chain.deployment import Deployment
-from consilium_chain.errors import BlobsUnavailable, KeystoreError
+from consilium_chain.errors import BlobsUnavailable, KeystoreError, Refused
 from consilium_chain.estimate import Estimate
+from consilium_chain.funding import room_in_pool, round_pay
 from consilium_chain.keystore import open_keystore
 from consilium_chain.ledger import Ledger
 from consilium_chain.localnode import CHAIN_ID, FAUCET_KEY
 from consilium_chain.proposal import task_params
 from consilium_chain.rounds import last_round
-from consilium_chain.task_spec import spec_hash
+from consilium_chain.task_spec import TOKEN, spec_hash
 from consilium_chain.units import ether, tokens
 from consilium_chain.views import Phase, Role, TaskParams
 from consilium_client.errors import Unfunded
@@ -32,9 +33,11 @@ from eth_utils.address import (
 
 from consilium_cli.artifacts import open_artifacts
 from consilium_cli.operator import checking
-from consilium_cli.operator.errors import AggregatorMissing, AlreadyProposed, ProposalNotConfirmed
+from consilium_cli.operator.errors import AggregatorMissing, AlreadyProposed, BondOutweighed, ProposalNotConfirmed
 
-GAS_LIMIT = 1_300_000  # of approving and proposing, as they are sent: an account must hold what that would cost
+# Of approving and proposing, and of approving and adding, as they are sent: an account must hold what that would cost.
+GAS_LIMIT = 1_300_000
+FUND_GAS_LIMIT = 300_000
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ def propose(
     ledger = Ledger(Connection(rpc, payer.account(deployment.chain_id)), deployment)
     _show_account(ledger, params, found)
     agreed = _same_again(ledger, params, said) or said.yes
-    _require_funds(ledger, params)
+    _require_funds(ledger, params.pool, GAS_LIMIT)
     if not agreed and not (
         sys.stdin.isatty() and typer.confirm(f"\nPropose it, and pay {tokens(params.pool)} tokens?")
     ):
@@ -138,12 +141,50 @@ def _same_again(ledger: Ledger, params: TaskParams, said: Said) -> bool:
     return True
 
 
-def _require_funds(ledger: Ledger, params: TaskParams) -> None:
+def _require_funds(ledger: Ledger, amount: int, gas: int) -> None:
     """Raises Unfunded."""
-    missing = max(params.pool - ledger.balance(ledger.address), 0)
-    missing_wei = max(GAS_LIMIT * ledger.connection.highest_fee() - ledger.connection.ether(), 0)
+    missing = max(amount - ledger.balance(ledger.address), 0)
+    missing_wei = max(gas * ledger.connection.highest_fee() - ledger.connection.ether(), 0)
     if missing or missing_wei:
         raise Unfunded(ledger.address, missing, missing_wei)
+
+
+def fund(number: int, whole_tokens: int, rpc: str, address_book: Path, payer: Payer, agreed: bool) -> None:
+    """Raises Refused (TaskUnknown, WrongPhase, NotOperator), BondOutweighed, Unfunded, ProposalNotConfirmed: nothing is
+    sent then.
+    """
+    deployment, amount = Deployment.read(address_book), whole_tokens * TOKEN
+    ledger = Ledger(Connection(rpc, payer.account(deployment.chain_id)), deployment)
+    params = ledger.params(number)
+    try:
+        ledger.try_fund(number, amount)
+    except Refused as error:
+        if error.name != "ParamsInvalid":
+            raise
+        raise BondOutweighed(number, (room_in_pool(params) or 0) // TOKEN) from error
+    _show_funding(ledger, number, params, amount)
+    _require_funds(ledger, amount, FUND_GAS_LIMIT)
+    if not agreed and not (
+        sys.stdin.isatty() and typer.confirm(f"\nAdd {tokens(amount)} tokens to the pool of task {number}?")
+    ):
+        raise ProposalNotConfirmed
+    ledger.fund(number, amount)
+    typer.echo(f"the pool of task {number} has {tokens(params.pool + amount)} tokens")
+
+
+def _show_funding(ledger: Ledger, number: int, params: TaskParams, amount: int) -> None:
+    account, pool, room = ledger.address, params.pool, room_in_pool(params)
+    before, after = round_pay(params, pool), round_pay(params, pool + amount)
+    most = "any number of tokens" if room is None else f"at most {room // TOKEN:,} whole tokens"
+    typer.echo(
+        f"task {number}: a pool of {tokens(pool)} tokens becomes one of {tokens(pool + amount)}\n"
+        f"  a round pays at most: hospitals {tokens(before.hospitals)}, then {tokens(after.hospitals)};"
+        f" voters {tokens(before.voters)}, then {tokens(after.voters)};"
+        f" aggregator {tokens(before.aggregator)}, then {tokens(after.aggregator)}\n"
+        f"  the aggregator's bond of {tokens(params.aggregator_bond)} tokens allows {most} to be added\n"
+        f"account {account}\n"
+        f"holds   {tokens(ledger.balance(account))} tokens, {ether(ledger.connection.ether())} ether"
+    )
 
 
 def stop(number: int, rpc: str, address_book: Path, payer: Payer, agreed: bool) -> None:

@@ -196,6 +196,9 @@ def _of(words: str) -> Callable[[Fields], str]:
 
 EVENTS: Words = {
     "task-proposed": lambda f: f"proposed by {f['operator']}, with a pool of {tokens(int(f['pool']))} tokens",
+    "task-funded": lambda f: (
+        f"its operator added {tokens(int(f['amount']))} tokens: the pool has {tokens(int(f['pool']))}"
+    ),
     "aggregator-joined": lambda f: f"the aggregator {f['aggregator']} joined",
     "hospital-joined": lambda f: f"{f['hospital']} joined as hospital {f['index']}",
     "voter-joined": lambda f: f"{f['voter']} joined as voter {f['index']}",

@@ -34,8 +34,8 @@ START_TIMEOUT = 120.0  # seconds until the API answers, while everything else st
 LONGEST_PAUSE = 60.0  # seconds before a process that ended is started again
 # Of a task's events, those that somebody would look up for.
 SHOWN = {
-    "TaskProposed", "AggregatorJoined", "HospitalJoined", "VoterJoined", "RoundSettled", "RoundVoided", "Slashed",
-    "CohortAccused", "CulpritsNamed", "TaskStopped", "TaskEnded",
+    "TaskProposed", "TaskFunded", "AggregatorJoined", "HospitalJoined", "VoterJoined", "RoundSettled", "RoundVoided",
+    "Slashed", "CohortAccused", "CulpritsNamed", "TaskStopped", "TaskEnded",
 }  # fmt: skip
 WORDS: Words = {
     **EVENTS,

@@ -9,10 +9,12 @@ from dataclasses import dataclass, fields
 import numpy as np
 from consilium_chain.ledger import ShownBlinders
 from consilium_chain.payouts import penalty
+from consilium_chain.proposal import with_pool_of
 from consilium_chain.publishing import Canaries
 from consilium_chain.round_record import RoundRecord, Terms
 from consilium_chain.settlement import Settlement, settle
 from consilium_chain.sums import Retreat
+from consilium_chain.units import tokens
 from consilium_chain.views import (
     STATISTICS_ROUND,
     Event,
@@ -58,14 +60,17 @@ class Published:
 
 def terms_match(of_file: TaskParams, on_chain: TaskParams) -> Check:
     """A task file whose hash is the chain's, as terms, against those that the contract enforces."""
+    wanted = with_pool_of(on_chain, of_file)
     faults = [
-        f"{field.name} is {getattr(of_file, field.name)} in the file and {getattr(on_chain, field.name)} on chain"
+        f"{field.name} is {getattr(wanted, field.name)} in the file and {getattr(on_chain, field.name)} on chain"
         for field in fields(TaskParams)
-        if getattr(of_file, field.name) != getattr(on_chain, field.name)
+        if getattr(wanted, field.name) != getattr(on_chain, field.name)
     ]
     if faults:
         return fails(Name.TASK_FILE, faults)
-    return holds(Name.TASK_FILE, f"keccak256 {on_chain.spec_hash.hex()}; its terms are those on chain")
+    more = on_chain.pool - of_file.pool
+    added = f", and its operator added {tokens(more)} tokens to the pool" if more else ""
+    return holds(Name.TASK_FILE, f"keccak256 {on_chain.spec_hash.hex()}; its terms are those on chain{added}")
 
 
 # --- canaries ------------------------------------------------------------------------------------------------------

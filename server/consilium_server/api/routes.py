@@ -25,7 +25,7 @@ from consilium_server.api.problems import Problem, documented
 from consilium_server.api.reading import At, FromReader, Paged, at_head
 from consilium_server.api.routing import NOT_MODIFIED, READ, Shared, limited, media
 from consilium_server.api.schemas import GivenAccount, RoleName, RoundNumber, TaskNumber
-from consilium_server.database.tables import OutcomeRow, TaskRow
+from consilium_server.database.tables import OutcomeRow
 
 ZERO = "0x" + "00" * 20
 
@@ -73,7 +73,7 @@ async def get_network(reader: FromReader, service: Shared) -> Response:
             ),
             tasks={schemas.name(Phase(k)): v for k, v in sorted(phases.items())},
             rounds={schemas.name(Outcome(k)): v for k, v in sorted(outcomes.items())},
-            pools=str(sum(at.db.scalars(select(TaskRow.pool)))),
+            pools=str(task_reads.all_pools(at)),
             stake=nodes.totals(everything.nodes),
             delegators=everything.delegators,
         )  # fmt: skip

@@ -117,7 +117,7 @@ class Network(Said):
     index: Index
     tasks: dict[str, int] = Field(description="tasks by phase", examples=[{"joining": 1, "scoring": 2, "ended": 9}])
     rounds: dict[str, int] = Field(description="rounds by outcome", examples=[{"settled": 40, "void": 2}])
-    pools: Amount = Field(description="of all tasks, as proposed")
+    pools: Amount = Field(description="of all tasks, before anything was paid of them")
     stake: dict[str, Totals] = Field(description="by role")
     delegators: int = Field(description="accounts that have shares of a node")
 
@@ -128,7 +128,7 @@ class TaskSummary(Said):
     operator: Account
     aggregator: Account
     spec_hash: Hash
-    pool: Amount
+    pool: Amount = Field(description="as proposed, and what its operator added while others joined")
     phase: PhaseName
     round: int
     rounds: int = Field(description="training rounds that the task has")
@@ -183,7 +183,9 @@ class Member(Said):
 
 
 class Money(Said):
-    """`pool` went in; rewards, bounties and the refund came out. What is slashed comes from bonds, and is burnt."""
+    """`pool` went in, at the proposal and while others joined; rewards, bounties and the refund came out. What is
+    slashed comes from bonds, and is burnt.
+    """
 
     pool: Amount
     rewards: Amount

@@ -35,6 +35,7 @@ from consilium_server.database.tables import (
     Block,
     Cohort,
     EventRow,
+    Funding,
     OutcomeRow,
     Participant,
     Payment,
@@ -58,6 +59,9 @@ class TaskFilter:
 
 # Tasks
 
+_FUNDED = latest(Funding, [Funding.task])
+_POOL = func.coalesce(_FUNDED.c.pool, TaskRow.pool)  # with what its operator added
+
 
 def latest_phases(*where: Any) -> Any:
     """A subquery of each task's latest phase."""
@@ -67,12 +71,17 @@ def latest_phases(*where: Any) -> Any:
 def _tasks(*where: Any) -> tuple[Select[Any], Any]:
     phase = latest_phases(*where)
     found = (
-        select(TaskRow, Block.time, phase.c.phase, phase.c.round, phase.c.deadline, Spec.text)
+        select(TaskRow, Block.time, phase.c.phase, phase.c.round, phase.c.deadline, Spec.text, _POOL.label("pool"))
         .join(Block, Block.number == TaskRow.block)
         .outerjoin(phase, phase.c.task == TaskRow.task)
+        .outerjoin(_FUNDED, _FUNDED.c.task == TaskRow.task)
         .outerjoin(Spec, Spec.hash == TaskRow.spec_hash)
     )
     return found, phase
+
+
+def all_pools(at: At) -> int:
+    return sum(at.db.scalars(select(_POOL).select_from(TaskRow).outerjoin(_FUNDED, _FUNDED.c.task == TaskRow.task)))
 
 
 def list_tasks(at: At, wanted: TaskFilter, asked: Asked) -> schemas.Page[schemas.TaskSummary]:
@@ -86,7 +95,7 @@ def list_tasks(at: At, wanted: TaskFilter, asked: Asked) -> schemas.Page[schemas
     if wanted.text is not None:
         found = found.where(Spec.text.icontains(wanted.text, autoescape=True))
     descending = wanted.sort.startswith("-")
-    columns: list[Any] = [TaskRow.task] if wanted.sort.endswith("task") else [TaskRow.pool, TaskRow.task]
+    columns: list[Any] = [TaskRow.task] if wanted.sort.endswith("task") else [_POOL, TaskRow.task]
     place = asked.start()
     if place is not None and len(columns) == 2:
         place = [int(place[0]), place[1]]
@@ -94,18 +103,18 @@ def list_tasks(at: At, wanted: TaskFilter, asked: Asked) -> schemas.Page[schemas
     found = found.order_by(*(c.desc() if descending else c.asc() for c in columns)).limit(asked.limit + 1)
 
     def place_of(row: Any) -> list[int | str]:
-        return [row[0].task] if len(columns) == 1 else [str(row[0].pool), row[0].task]
+        return [row[0].task] if len(columns) == 1 else [str(row.pool), row[0].task]
 
     cut: Cut[Any] = asked.cut(at.db.execute(found).all(), place_of)
     return schemas.Page(items=[schemas.TaskSummary(**_summary(row)) for row in cut.rows], next=cut.next)
 
 
 def _summary(row: Any) -> dict[str, Any]:
-    task, time, phase, round_, deadline, text = row
+    task, time, phase, round_, deadline, text, pool = row
     spec, _ = spec_of(text) if text is not None else (None, None)
     return {
         "task": task.task, "name": spec.name if spec else None, "operator": task.operator,
-        "aggregator": task.aggregator, "spec_hash": hexed(task.spec_hash), "pool": str(task.pool),
+        "aggregator": task.aggregator, "spec_hash": hexed(task.spec_hash), "pool": str(pool),
         "phase": name(Phase(phase or 0)), "round": round_ or 0, "rounds": int(task.params["rounds"]),
         "deadline": deadline or 0, "proposed_at": time, "proposed_in": task.block,
     }  # fmt: skip
@@ -146,11 +155,11 @@ def one_task(at: At, task: int) -> schemas.Task:
         sums[payment.account, payment.kind] += payment.amount
     kinds = ("reward", "bounty", "refund", "slash")
     reward, bounty, refund, slash = (sum(v for (_, k), v in sums.items() if k == kind) for kind in kinds)
-    pool = row[0].pool
+    pool = row.pool
     return schemas.Task(
         **_summary(row),
         **_stop(at, row),
-        terms=terms_view(row[0].params),
+        terms=terms_view(row[0].params | {"pool": pool}),
         spec=spec_view(spec) if spec else None,
         spec_fault=fault,
         money=schemas.Money(

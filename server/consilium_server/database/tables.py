@@ -106,7 +106,9 @@ class EventRow(Fact):
 
 
 class TaskRow(Fact):
-    """TaskProposed. `params`: the contract's terms (`views.TaskParams`) by name, numbers as text where above 2^53."""
+    """TaskProposed. `params`: the contract's terms (`views.TaskParams`) by name, numbers as text where above 2^53. Both
+    pools as proposed: what was added is in `fundings`.
+    """
 
     __tablename__ = "tasks"
 
@@ -116,6 +118,16 @@ class TaskRow(Fact):
     spec_hash: Mapped[bytes] = mapped_column(Hex)
     pool: Mapped[int] = mapped_column(Amount)
     params: Mapped[dict[str, Any]] = mapped_column(JSON)
+
+
+class Funding(Fact):
+    """TaskFunded. `pool`: with what was added. A task without a row has the pool that it was proposed with."""
+
+    __tablename__ = "fundings"
+    __table_args__ = (Index("ix_fundings_task", "task", "block", "log_index"),)
+
+    task: Mapped[int] = mapped_column(BigInteger)
+    pool: Mapped[int] = mapped_column(Amount)
 
 
 class PhaseStart(Fact):

@@ -16,6 +16,7 @@ from consilium_server.database.tables import (
     Cohort,
     EventRow,
     Fact,
+    Funding,
     OutcomeRow,
     Participant,
     Payment,
@@ -178,6 +179,10 @@ def _proposed(event: Event, known: Known, params: Mapping[int, TaskParams]) -> l
     return [row]
 
 
+def _funded(event: Event, known: Known, params: Mapping[int, TaskParams]) -> list[Fact]:
+    return [Funding(**_place(event), task=event.values["taskId"], pool=event.values["pool"])]
+
+
 def _phase(event: Event, known: Known, params: Mapping[int, TaskParams]) -> list[Fact]:
     values = event.values
     return [
@@ -249,6 +254,7 @@ def _paid(event: Event, known: Known, params: Mapping[int, TaskParams]) -> list[
 
 _MAKERS: Mapping[str, Callable[[Event, Known, Mapping[int, TaskParams]], list[Fact]]] = {
     "TaskProposed": _proposed,
+    "TaskFunded": _funded,
     "PhaseStarted": _phase,
     "HospitalJoined": _joined,
     "VoterJoined": _joined,

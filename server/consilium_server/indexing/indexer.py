@@ -12,7 +12,7 @@ import time
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.errors import (
@@ -202,8 +202,9 @@ class Indexer:
         return Reading(events, blocks, params, end)
 
     def _params(self, events: Sequence[Event]) -> dict[int, TaskParams]:
-        """Terms never change, so they are read as of now: nodes forget what was. Whether they are those of the task
-        that was proposed then, its hash and pool say, and that the chain is still the same.
+        """Terms never change, so they are read as of now: nodes forget what was. The pool alone can have grown, and is
+        the event's. Whether they are those of the task that was proposed then, its hash and a pool no smaller say, and
+        that the chain is still the same.
         """
         found = {}
         for event in events:
@@ -213,9 +214,10 @@ class Indexer:
                 terms = self._ledger.params(event.values["taskId"])
             except Refused:  # there is no such task any more
                 raise ChainMoved(f"no task {event.values['taskId']}") from None
-            if (terms.spec_hash, terms.pool) != (event.values["specHash"], event.values["pool"]):
+            proposed = event.values["pool"]
+            if terms.spec_hash != event.values["specHash"] or terms.pool < proposed:
                 raise ChainMoved(f"task {event.values['taskId']}")
-            found[event.values["taskId"]] = terms
+            found[event.values["taskId"]] = replace(terms, pool=proposed)
         return found
 
     def _blocks(self, events: Sequence[Event], end: Head, latest: int) -> list[Block]:

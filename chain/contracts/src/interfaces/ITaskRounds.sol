@@ -12,6 +12,9 @@ interface ITaskRounds is ITaskTypes {
     /// @notice A hospital that was absent takes part again from the next round on. Between the start of a round's
     ///         commitments and the end of its publication.
     function resume(uint256 taskId) external;
+    /// @notice Adds to the pool while others join: every round pays more by an even part of it. The operator alone, to whom
+    ///         what is left goes back in the end. The aggregator's bond must outweigh its larger fee, too (`ParamsInvalid`).
+    function fund(uint256 taskId, uint128 amount) external;
     /// @notice No further round. The operator alone, once. While others join it ends the task; later the round under way is
     ///         played and paid as ever, and what is left of the pool goes back. Statistics alone are not to be had: after
     ///         their round one more is played.

@@ -79,7 +79,7 @@ interface ITaskTypes {
         Paid
     }
 
-    /// @notice Fixed when the task is proposed.
+    /// @notice Fixed when the task is proposed; but the pool can grow while others join.
     struct TaskParams {
         bytes32 specHash; // keccak256 of the task file
         address aggregator; // in one storage slot with the next five, which publishing reads
@@ -88,7 +88,7 @@ interface ITaskTypes {
         bool masked; // updates travel masked, and the aggregator learns a cohort's sum alone
         uint8 updateBits; // of an update's values, 2 to 40; of use with canaries only
         uint8 laneBits; // of a lane of a scalar, wide enough for what is published; of use with canaries only
-        uint128 pool; // rewards, paid in by the operator at proposal
+        uint128 pool; // rewards, paid in by the operator at proposal and by `fund`
         uint128 hospitalBond;
         uint128 voterBond;
         uint128 aggregatorBond; // holds at least two slashes, each of at least two rounds' fees (`TaskRules`)
@@ -217,6 +217,8 @@ interface ITaskTypes {
     }
 
     event TaskProposed(uint256 indexed taskId, address indexed operator, bytes32 specHash, uint256 pool);
+    /// @param pool with the amount.
+    event TaskFunded(uint256 indexed taskId, address indexed operator, uint256 amount, uint256 pool);
     /// @param transportKey the hospital's Flower node key, uncompressed P-384 point as Flower registers it.
     /// @param sealingKey X25519 (RFC 7748): what others of its cohort seal for it. 0 where the task is not masked.
     event HospitalJoined(
@@ -290,6 +292,7 @@ interface ITaskTypes {
     error NotGuardian(address caller);
     error ParamsInvalid(string field);
     error NotOperator(address caller);
+    error AmountIsZero();
     error AlreadyStopped(uint256 taskId);
     error TaskUnknown(uint256 taskId);
     error WrongPhase(uint256 taskId, Phase actual, Phase wanted);

@@ -59,7 +59,7 @@ library TaskRules {
         _require(p.notRevealedSlashBps <= Payouts.BASIS_POINTS, "notRevealedSlashBps");
         _require(p.failedCanarySlashBps <= Payouts.BASIS_POINTS, "failedCanarySlashBps");
         _require(p.notPublishedSlashBps <= Payouts.BASIS_POINTS / SLASHES_PER_BOND, "notPublishedSlashBps");
-        _require(_aggregatorSlash(p) >= SLASH_PER_FEE * _aggregatorFee(p), "aggregatorBond");
+        requireOutweighed(p.aggregatorBond, p.notPublishedSlashBps, p.pool, p.rounds, p.aggregatorShareBps);
         _require(
             p.tickBounty * TICKS_PER_ROUND * (uint256(p.rounds) + 1) <= Payouts.portion(p.pool, BOUNTIES_BPS),
             "tickBounty"
@@ -72,19 +72,19 @@ library TaskRules {
         _require(p.revealWindow > 0, "revealWindow");
     }
 
+    /// @dev The aggregator's slash must be worth more to it than the most that rounds pay it for letting them go by.
+    function requireOutweighed(uint256 bond, uint256 slashBps, uint256 pool, uint256 rounds, uint256 shareBps)
+        internal
+        pure
+    {
+        uint256 fee = Payouts.portion(Payouts.budget(pool, rounds, pool), shareBps);
+        _require(Payouts.portion(bond, slashBps) >= SLASH_PER_FEE * fee, "aggregatorBond");
+    }
+
     /// @notice A hospital's weight: its rows in steps, rounded up, between 1 and the task's maximum.
     function weight(uint256 rows, uint256 rowsPerWeight, uint256 maxWeight) internal pure returns (uint32) {
         uint256 steps = (rows - 1) / rowsPerWeight + 1;
         return uint32(steps < maxWeight ? steps : maxWeight);
-    }
-
-    function _aggregatorSlash(ITaskTypes.TaskParams calldata p) private pure returns (uint256) {
-        return Payouts.portion(p.aggregatorBond, p.notPublishedSlashBps);
-    }
-
-    /// @dev The most that a round pays it.
-    function _aggregatorFee(ITaskTypes.TaskParams calldata p) private pure returns (uint256) {
-        return Payouts.portion(Payouts.budget(p.pool, p.rounds, p.pool), p.aggregatorShareBps);
     }
 
     /// @dev What is published must not overflow its lane, or its commitment is not what the contract makes it.

@@ -10,7 +10,7 @@ import {TaskRules} from "../libraries/TaskRules.sol";
 import {Bond, HospitalEntry, Membership, Task, VoterEntry} from "../types/Task.sol";
 import {TaskBase} from "./TaskBase.sol";
 
-/// @title Coming and going: bonds, and what is paid out.
+/// @title Coming and going: bonds, what is added to a pool, and what is paid out.
 abstract contract Joining is TaskBase, ITaskRounds {
     using Bits for uint256;
     using SafeERC20 for IERC20;
@@ -55,9 +55,24 @@ abstract contract Joining is TaskBase, ITaskRounds {
     }
 
     /// @inheritdoc ITaskRounds
+    function fund(uint256 taskId, uint128 amount) external {
+        Task storage task = _in(taskId, Phase.Joining);
+        _requireOperator(task);
+        if (amount == 0) revert AmountIsZero();
+        TaskParams storage terms = task.params;
+        uint128 pool = terms.pool + amount; // all of it is left: nothing is paid while others join
+        TaskRules.requireOutweighed(
+            terms.aggregatorBond, terms.notPublishedSlashBps, pool, terms.rounds, terms.aggregatorShareBps
+        );
+        (terms.pool, task.state.poolLeft) = (pool, pool);
+        emit TaskFunded(taskId, msg.sender, amount, pool);
+        token.safeTransferFrom(msg.sender, address(this), amount);
+    }
+
+    /// @inheritdoc ITaskRounds
     function stop(uint256 taskId) external {
         Task storage task = _known(taskId);
-        if (msg.sender != task.state.operator) revert NotOperator(msg.sender);
+        _requireOperator(task);
         if (task.state.stopping || task.state.phase == Phase.Ended) revert AlreadyStopped(taskId);
         task.state.stopping = true;
         emit TaskStopped(taskId, task.state.round);
@@ -96,6 +111,10 @@ abstract contract Joining is TaskBase, ITaskRounds {
         if (bond == 0) revert NothingToRelease(taskId, account);
         emit BondReleased(taskId, account, bond);
         staking.unlock(account, role, bond);
+    }
+
+    function _requireOperator(Task storage task) private view {
+        if (msg.sender != task.state.operator) revert NotOperator(msg.sender);
     }
 
     function _joinable(uint256 taskId) private view returns (Task storage task) {

@@ -161,6 +161,11 @@ abstract contract Fixture is Test {
         id = tasks.propose(params);
     }
 
+    function _fund(uint256 amount) internal {
+        vm.prank(OPERATOR);
+        tasks.fund(id, uint128(amount));
+    }
+
     /// @dev Hospital i has weight i + 1.
     function _joinHospital(uint256 i) internal {
         vm.prank(_hospital(i));

@@ -5,6 +5,7 @@ import {IStaking} from "../../src/interfaces/IStaking.sol";
 import {ITaskTypes} from "../../src/interfaces/ITaskTypes.sol";
 import {Bits} from "../../src/libraries/Bits.sol";
 import {Scores} from "../../src/libraries/Scores.sol";
+import {TaskRules} from "../../src/libraries/TaskRules.sol";
 import {CanaryFixture} from "./CanaryFixture.sol";
 
 /// @notice All roles of a task, each doing what it may at that moment, or not doing it. No call here may revert.
@@ -40,9 +41,10 @@ contract TaskHandler is CanaryFixture {
         tasks.resume(id);
     }
 
-    /// @dev Seldom: most tasks are to see their last round.
+    /// @dev Stops seldom: most tasks are to see their last round.
     function operatorActs(uint256 chance) external {
         ITaskTypes.TaskState memory state = tasks.state(id);
+        if (state.phase == ITaskTypes.Phase.Joining && chance % 16 != 0) return _fundSome(chance);
         if (chance % 16 != 0 || state.stopping || state.phase == ITaskTypes.Phase.Ended) return;
         vm.prank(OPERATOR);
         tasks.stop(id);
@@ -174,7 +176,9 @@ contract TaskHandler is CanaryFixture {
             (params.masked, params.cohorts, params.minCohortSize, params.minHospitals) = (true, 1, 3, 3);
         }
         params.tickBounty = 0.8e18;
+        params.aggregatorBond += 50e18; // holds for a larger pool, too
         _propose(params);
+        if (tasks.taskCount() % 2 == 0) _fundSome(uint256(keccak256(abi.encode(id))));
         if (_free(AGGREGATOR, IStaking.Role.Aggregator) >= params.aggregatorBond) _joinAggregator();
         for (uint256 i = 0; i < HOSPITALS; ++i) {
             if (_free(_hospital(i), IStaking.Role.Hospital) >= params.hospitalBond) _joinHospital(i);
@@ -182,6 +186,16 @@ contract TaskHandler is CanaryFixture {
         for (uint256 i = 0; i < VOTERS; ++i) {
             if (_free(_voter(i), IStaking.Role.Voter) >= params.voterBond) _joinVoter(i);
         }
+    }
+
+    /// @dev Some of what the aggregator's bond outweighs and the operator has.
+    function _fundSome(uint256 amount) private {
+        ITaskTypes.TaskParams memory params = tasks.params(id);
+        uint256 fee = uint256(params.aggregatorBond) * params.notPublishedSlashBps / 10_000 / TaskRules.SLASH_PER_FEE;
+        uint256 room = fee * 10_000 / params.aggregatorShareBps * params.rounds - params.pool;
+        uint256 holds = token.balanceOf(OPERATOR);
+        if (holds < room) room = holds;
+        if (room > 0) _fund(amount % room + 1);
     }
 
     function _hasCanaries() private view returns (bool) {
