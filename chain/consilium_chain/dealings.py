@@ -22,9 +22,10 @@ def masked_cohort(ledger: Ledger, task: int, round_: int, cohort: int) -> Masked
 
 
 def read_dealings(
-    ledger: Ledger, store: ArtifactStore, task: int, round_: int, cohort: MaskedCohort
+    ledger: Ledger, store: ArtifactStore, task: int, round_: int, cohort: MaskedCohort, recipient: int | None = None
 ) -> dict[int, Dealing]:
-    """By index, of the cohort's hospitals that are in the masking: who has committed with a sound dealing.
+    """By index, of the cohort's hospitals that are in the masking: who has committed with a sound dealing. With a
+    `recipient`, of each dealing what is for that one.
 
     Once commitments are closed it is the same for everybody. Raises ArtifactMissing, ArtifactCorrupt.
     """
@@ -38,7 +39,8 @@ def read_dealings(
             continue
         raw = on_chain.get(digest) or store.get_file(digest)
         try:
-            found[index] = cohort.parse(index, raw)
+            dealing = cohort.parse(index, raw)
         except DealingInvalid:  # whoever reads these bytes leaves it out
             continue
+        found[index] = dealing if recipient is None else dealing.to(recipient)
     return found

@@ -74,7 +74,7 @@ class Masking:
 
         Raises MaskingTooSmall, MaskingChanged, ArtifactMissing, ArtifactCorrupt.
         """
-        dealings = self._dealings(round_, cohort)
+        dealings = self._dealings(round_, cohort, index)
         if len(dealings) < MIN_MASKED or index not in dealings:
             self._read.clear()  # a chain node that lagged may show others yet
             raise MaskingTooSmall(round_, len(dealings))
@@ -91,7 +91,7 @@ class Masking:
         alive = list(members(cohort & survivors))
         if index not in alive:
             raise NotASurvivor(round_)
-        dealings = self._dealings(round_, cohort)
+        dealings = self._dealings(round_, cohort, index)
         self._write_down("masked", round_, dealings)
         self._write_down("answered", round_, alive)
         answer, faults = self._hospital(round_, cohort, index, seed).answer(dealings, alive)
@@ -127,7 +127,7 @@ class Masking:
 
     def _pairs(self, round_: int, cohort: int, index: int, seed: bytes) -> dict[int, bytes]:
         """Seeds that this hospital shares with others in the masking."""
-        return self._hospital(round_, cohort, index, seed).seeds(self._dealings(round_, cohort))[1]
+        return self._hospital(round_, cohort, index, seed).seeds(self._dealings(round_, cohort, index))[1]
 
     def _hospital(self, round_: int, cohort: int, index: int, seed: bytes) -> MaskingHospital:
         return MaskingHospital(index, seed, self._private, self._cohort(round_, cohort))
@@ -138,11 +138,14 @@ class Masking:
             self._cohorts = {(round_, cohort): masked_cohort(self._ledger, self._task, round_, cohort)}
         return self._cohorts[round_, cohort]
 
-    def _dealings(self, round_: int, cohort: int) -> dict[int, Dealing]:
-        """Read once, when commitments are closed: every look takes all that the cohort dealt to one another."""
+    def _dealings(self, round_: int, cohort: int, index: int) -> dict[int, Dealing]:
+        """Read once, when commitments are closed: every look takes all that the cohort dealt to one another. What is
+        for this hospital is kept, which has one index in a task.
+        """
         if (round_, cohort) not in self._read:
             masked = self._cohort(round_, cohort)
-            self._read = {(round_, cohort): read_dealings(self._ledger, self._store, self._task, round_, masked)}
+            dealings = read_dealings(self._ledger, self._store, self._task, round_, masked, index)
+            self._read = {(round_, cohort): dealings}
         return self._read[round_, cohort]
 
     def _write_down(self, what: str, round_: int, hospitals: Sequence[int] | dict[int, Dealing]) -> None:

@@ -19,6 +19,7 @@ from consilium_zk.dealing import (
     deal,
     is_share,
     open_entry,
+    parse_dealing,
     parse_entry,
     recover_root,
 )
@@ -242,6 +243,19 @@ def test_what_is_dealt_is_signed_as_a_whole() -> None:
     ]
     assert len({one.to_wire() for one in (dealing, *changed)}) == 1 + len(changed)
     assert replace(dealing, entries=dict(reversed(dealing.entries.items()))).to_wire() == dealing.to_wire()
+
+
+def test_a_dealing_that_was_read_has_the_entries_that_were_dealt() -> None:
+    cohort = Cohort.of(9, 4, 2)
+    for dealing in cohort.dealings.values():
+        read = parse_dealing(dealing.to_wire(), list(dealing.entries))
+        assert (read, read.to_wire(), len(read.entries)) == (dealing, dealing.to_wire(), 3)
+        for recipient in range(5):
+            own = read.to(recipient)
+            assert (own.key, own.own_digest) == (dealing.key, dealing.own_digest)
+            assert own.entries == {k: v for k, v in dealing.entries.items() if k == recipient}
+        with pytest.raises(KeyError):
+            read.entries[4]
 
 
 def test_entries_have_one_wire_form() -> None:

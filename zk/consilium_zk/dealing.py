@@ -8,8 +8,8 @@ shown and do not give the root name the dealer.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final
 
@@ -66,6 +66,27 @@ class Dealing:
         """Key, digest of the own root, entries by index. Its keccak256 is what the dealer signs."""
         return b"".join([self.key, self.own_digest, *(self.entries[index].to_wire() for index in sorted(self.entries))])
 
+    def to(self, recipient: int) -> Dealing:
+        """What one recipient needs of it; of what all deal to all, a cohort's square is left out."""
+        return replace(self, entries={index: self.entries[index] for index in (recipient,) if index in self.entries})
+
+
+class _Entries(Mapping[int, Entry]):
+    """Of a dealing's wire form, each parsed when it is asked for: most readers look at one of many."""
+
+    def __init__(self, raw: bytes, recipients: Collection[int]) -> None:
+        self._raw, self._places = raw, {index: place for place, index in enumerate(sorted(recipients))}
+
+    def __getitem__(self, index: int) -> Entry:
+        start = dealing_bytes(self._places[index])
+        return parse_entry(self._raw[start : start + BYTES_PER_ENTRY])
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
 
 def deal(
     dealer: int,
@@ -104,9 +125,7 @@ def parse_dealing(raw: bytes, recipients: Collection[int]) -> Dealing:
     key = raw[:_BYTES_PER_DIGEST]
     if not is_usable(key):
         raise DealingInvalid("its mask key is of small order")
-    rows = [raw[start : start + BYTES_PER_ENTRY] for start in range(head, size, BYTES_PER_ENTRY)]
-    entries = {index: parse_entry(row) for index, row in zip(sorted(recipients), rows, strict=True)}
-    return Dealing(key, raw[_BYTES_PER_DIGEST:head], entries)
+    return Dealing(key, raw[_BYTES_PER_DIGEST:head], _Entries(raw, recipients))
 
 
 def parse_entry(raw: bytes) -> Entry:
