@@ -7,7 +7,7 @@ CONTRACTS := chain/contracts
 DASHBOARD := dashboard
 SERVED := server/consilium_server/dashboard
 ARGS ?=
-WHOLE_NETWORKS := tests/e2e/test_demo_runs.py tests/e2e/test_up.py tests/e2e/test_aggregator_killed.py
+WHOLE_NETWORKS := tests/e2e/test_demo_runs.py tests/e2e/test_up.py tests/e2e/test_aggregator_killed.py tests/e2e/test_dashboard.py
 
 .PHONY: help demo up dashboard test test-deep check lint coverage slither slither-installed contracts contracts-test dashboard-test python-test demo-test bench clean install dev services
 .DEFAULT_GOAL := help
@@ -37,14 +37,14 @@ test:
 
 install: $(VENV)/.demo
 
-# Tests start Redis and PostgreSQL themselves, on free ports, from Debian's packages.
+# Tests start Redis, PostgreSQL and Chromium themselves, on free ports, from Debian's packages.
 services:
-	@command -v redis-server >/dev/null && ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || { \
+	@command -v redis-server >/dev/null && ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 && command -v chromium >/dev/null || { \
 		test "$$(id -u)" = 0 && command -v apt-get >/dev/null || { \
-			echo "redis-server and postgresql are not installed, and only root can: tests that need them are skipped"; exit 0; }; \
-		echo "installing redis-server and postgresql"; \
+			echo "redis-server, postgresql or chromium is not installed, and only root can: tests that need it are skipped"; exit 0; }; \
+		echo "installing redis-server, postgresql and chromium"; \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends \
-			redis-server postgresql >/dev/null; }
+			redis-server postgresql chromium >/dev/null; }
 dev: $(VENV)/.dev
 contracts: $(CONTRACTS)/node_modules/.installed chain/consilium_chain/contracts/Tasks.json
 
@@ -124,7 +124,7 @@ dashboard-test: dashboard
 python-test: dev contracts services
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not deep" $(addprefix --ignore=,$(WHOLE_NETWORKS))
 
-demo-test: dev contracts
+demo-test: dev contracts services dashboard
 	$(BIN)/pytest -m "not deep" $(WHOLE_NETWORKS)
 
 test-deep: dev contracts services coverage

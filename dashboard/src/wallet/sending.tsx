@@ -1,9 +1,9 @@
 /** A transaction from the question whether it would go through to its receipt, told in words all the way. */
 import { useQueryClient } from '@tanstack/react-query'
 import { useCallback, useState } from 'react'
-import type { Abi, Address, Hash } from 'viem'
+import type { Abi, Address, Hash, PublicClient } from 'viem'
 import { useConfig, useConnection, type Config } from 'wagmi'
-import { getPublicClient, simulateContract, waitForTransactionReceipt, writeContract } from 'wagmi/actions'
+import { getPublicClient, simulateContract, writeContract } from 'wagmi/actions'
 import { say } from '../strings'
 import { Hash as ShownHash } from '../parts/basics'
 import { usePlace } from './provider'
@@ -25,10 +25,17 @@ export type Sending =
 
 const PATIENCE = 180_000 // milliseconds until a transaction is called late; it may be mined all the same
 
+/** Throws where there is no chain node, which the place or the wallet would name. */
+function nodeOf(config: Config): PublicClient {
+  const client = getPublicClient(config)
+  if (!client) throw new Error(say.wallet.noNode)
+  return client
+}
+
 /** What the contract says of a call at the block that carried it: the receipt does not tell. */
 async function why(config: Config, call: Call & { account: Address; blockNumber: bigint }): Promise<string> {
   try {
-    await getPublicClient(config)?.simulateContract(call)
+    await nodeOf(config).simulateContract(call)
     return say.sending.outOfGas
   } catch (error) {
     return refusal(error)
@@ -57,9 +64,9 @@ export function useSending(): {
         setSending({ state: 'signing' })
         hash = await writeContract(config, request)
         setSending({ state: 'pending', hash })
-        const receipt = await waitForTransactionReceipt(config, {
+        // Not wagmi's own, which throws where a transaction was reverted, without its reason.
+        const receipt = await nodeOf(config).waitForTransactionReceipt({
           hash,
-          chainId: place.chainId,
           timeout: PATIENCE,
           onReplaced: (replacement) => {
             replaced = replacement.reason

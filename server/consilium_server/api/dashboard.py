@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from consilium_chain.deployment import Deployment
 from fastapi import FastAPI, Request
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import JSONResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
@@ -41,7 +42,7 @@ def serve(app: FastAPI, folder: Path, deployment: Deployment, public_chain_url: 
         )
 
     app.add_route("/config.json", config, include_in_schema=False)
-    app.mount("/", _Files(directory=folder, html=True))
+    app.mount("/", GZipMiddleware(_Files(directory=folder, html=True)))
 
 
 class _Files(StaticFiles):
