@@ -1,0 +1,61 @@
+/** Where this dashboard is: `config.json` beside the page, from the server or by hand. */
+import { queryOptions } from '@tanstack/react-query'
+import { getAddress, isAddress, type Address } from 'viem'
+import { BASE } from './client'
+
+export interface Config {
+  chainId: number
+  /** A chain node that may be asked from here; null where only a wallet's is. */
+  chainUrl: string | null
+  firstBlock: bigint
+  tasks: Address
+  staking: Address
+  token: Address
+}
+
+export class ConfigInvalid extends Error {
+  constructor(field: string) {
+    super(`config.json has no ${field} that could be used`)
+    this.name = 'ConfigInvalid'
+  }
+}
+
+function field(from: unknown, name: string): unknown {
+  return typeof from === 'object' && from ? Reflect.get(from, name) : undefined
+}
+
+/** Throws ConfigInvalid. */
+export function parseConfig(read: unknown): Config {
+  const address = (name: string) => {
+    const value = field(field(read, 'contracts'), name)
+    if (typeof value !== 'string' || !isAddress(value)) throw new ConfigInvalid(`contracts.${name}`)
+    return getAddress(value)
+  }
+  const whole = (name: string) => {
+    const value = field(read, name)
+    if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) throw new ConfigInvalid(name)
+    return value
+  }
+  const chainUrl = field(read, 'chain_url') ?? null
+  if (chainUrl !== null && !(typeof chainUrl === 'string' && /^https?:\/\//.test(chainUrl)))
+    throw new ConfigInvalid('chain_url')
+  return {
+    chainId: whole('chain_id'),
+    chainUrl,
+    firstBlock: BigInt(whole('first_block')),
+    tasks: address('tasks'),
+    staking: address('staking'),
+    token: address('token'),
+  }
+}
+
+export const config = () =>
+  queryOptions({
+    queryKey: ['config'],
+    staleTime: Infinity,
+    queryFn: async ({ signal }) => {
+      const response = await fetch(`${BASE}/config.json`, { signal })
+      if (!response.ok) throw new ConfigInvalid('answer')
+      return parseConfig(await response.json())
+    },
+  })
