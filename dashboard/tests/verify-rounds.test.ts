@@ -1,4 +1,4 @@
-import { concat, keccak256, numberToBytes, slice, type Address, type Hex } from 'viem'
+import { concat, keccak256, numberToBytes, numberToHex, slice, type Address, type Hex } from 'viem'
 import { describe, expect, it, test } from 'vitest'
 import vectors from '../../tests/vectors/canaries.json'
 import { firstRetreat, isTurned, seedCommitment } from '../src/verify/canaries'
@@ -375,7 +375,8 @@ describe('canary rounds, by the vectors', () => {
     const { record, cohort } = one
     const seedOf = (changed: RoundRecord) => canarySteps(changed, ceremony)[0]?.state
     expect(seedOf(withCohort(record, cohort.index, { isTurned: !cohort.isTurned }))).toBe('fails')
-    const other = record.shown.map((each) => ({ ...each, seed: `0x${'11'.repeat(32)}` }))
+    const seed: Hex = `0x${'11'.repeat(32)}`
+    const other = record.shown.map((each) => ({ ...each, seed }))
     expect(seedOf({ ...record, shown: other })).toBe('skipped')
     expect(seedOf({ ...record, shown: [], openingBlocks: 5000 })).toBe('skipped')
     expect(seedOf({ ...record, canaries: null })).toBe('waits')
@@ -421,7 +422,7 @@ describe('canary rounds, by the vectors', () => {
       ),
     )
     const back = firstRetreat(layout, ceremony).toAffine()
-    const retreat = concat([back.x, back.y].map((each) => `0x${each.toString(16).padStart(128, '0')}`))
+    const retreat = concat([back.x, back.y].map((each) => numberToHex(each, { size: 64 })))
     const hash = versionedHash(commit(blob, ceremony))
     const cohort: Cohort = {
       index: 0,

@@ -191,7 +191,7 @@ async function eventsOf(client: PublicClient, config: Config, of: readonly [bigi
     const end = first + span - 1n < last ? first + span - 1n : last
     const filter = { address: config.tasks, topics, fromBlock: numberToHex(first), toBlock: numberToHex(end) }
     try {
-      found.push(...(await client.request({ method: 'eth_getLogs', params: [filter] })))
+      found.push(...(await client.request({ method: 'eth_getLogs', params: [filter] }, { retryCount: 0 })))
       first = end + 1n
     } catch (error) {
       if (span === 1n || isUnreachable(error)) throw error
