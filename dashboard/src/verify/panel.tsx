@@ -25,25 +25,23 @@ export default function Panel({ task, round }: Where) {
 
 function Asking({ config, task, round }: Where & { config: Config }) {
   const wallets = useWalletNodes()
-  const [chosen, choose] = useState(0)
+  const [chosen, choose] = useState<string>()
   const [attempt, setAttempt] = useState(0)
   const ofSite = useMemo((): Node[] => {
     const url = config.chainUrl
     return url === null ? [] : [{ name: words.nodeOfSite(new URL(url).host), url }]
   }, [config])
   const nodes = [...ofSite, ...wallets]
-  const node = nodes[chosen] ?? nodes[0]
+  const node = nodes.find((one) => one.name === chosen) ?? nodes[0]
   return (
     <>
       {nodes.length > 1 && (
         <div className="tools">
           <label>
             {words.asked}
-            <select value={chosen} onChange={(event) => choose(Number(event.target.value))}>
-              {nodes.map((one, index) => (
-                <option key={one.name} value={index}>
-                  {one.name}
-                </option>
+            <select value={node?.name} onChange={(event) => choose(event.target.value)}>
+              {nodes.map((one) => (
+                <option key={one.name}>{one.name}</option>
               ))}
             </select>
           </label>
