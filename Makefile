@@ -87,7 +87,8 @@ $(DASHBOARD)/node_modules/.installed: $(DASHBOARD)/package-lock.json
 $(DASHBOARD)/src/generated/abi.ts: $(DASHBOARD)/node_modules/.installed chain/consilium_chain/contracts/Tasks.json $(wildcard server/consilium_server/api/*.py) $(DASHBOARD)/scripts/generate.mjs
 	@mkdir -p $(@D)
 	@$(BIN)/consilium server openapi > $(@D)/openapi.json
-	@cd $(DASHBOARD) && npm run --silent generate -- $(CURDIR)/chain/consilium_chain/contracts src/generated/openapi.json
+	@cd $(DASHBOARD) && npm run --silent generate -- $(CURDIR)/chain/consilium_chain/contracts src/generated/openapi.json \
+		"$$($(CURDIR)/$(BIN)/python -c 'from consilium_zk.kzg import setup_path; print(setup_path())')"
 
 $(SERVED)/index.html: $(DASHBOARD)/src/generated/abi.ts $(shell find $(DASHBOARD)/src $(DASHBOARD)/public $(DASHBOARD)/*.ts $(DASHBOARD)/*.json $(DASHBOARD)/index.html -type f 2>/dev/null | grep -v /generated/)
 	@echo "building the dashboard"

@@ -22,7 +22,13 @@ export default ts.config(
   {
     files: ['scripts/*.mjs', 'public/*.js'],
     languageOptions: {
-      globals: { process: 'readonly', console: 'readonly', document: 'readonly', localStorage: 'readonly' },
+      globals: {
+        process: 'readonly',
+        Buffer: 'readonly',
+        console: 'readonly',
+        document: 'readonly',
+        localStorage: 'readonly',
+      },
     },
   },
 )

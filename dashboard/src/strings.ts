@@ -235,8 +235,117 @@ export const say = {
     evidenceColumns: { name: 'Event', block: 'Block', log: 'Log', transaction: 'Transaction', time: 'Time' },
     verify: 'Verify this round yourself',
     verifyMeans:
-      'Your browser asks the chain itself, adds up the commitments, fetches what was published and commits to it again. The server that shows you this page is believed in nothing.',
+      'Your browser asks the chain itself, adds up the commitments, fetches what was published and commits to it again. Nothing that this site’s server says of the round is believed.',
     verifyStart: 'Verify now',
+  },
+  verify: {
+    steps: 'Steps',
+    state: {
+      holds: 'holds',
+      fails: 'FAILS',
+      waits: 'not there yet',
+      skipped: 'not checked',
+      running: 'at work…',
+    },
+    mark: { holds: '✓', fails: '✗', waits: '…', skipped: '–', running: '›' },
+    asked: 'Node asked',
+    nodeOfSite: (host: string) => `the node that this site names (${host})`,
+    nodeOfWallet: (name: string) => `the node of your wallet (${name})`,
+    wallet: 'in the browser',
+    again: 'Verify again',
+    noNode:
+      'This site names no chain node, and the browser has no wallet that could ask one. Connect a wallet, or use the command line below.',
+    asking: 'Reading the round’s record from the chain',
+    verdict: {
+      running: 'Verifying…',
+      holds: 'Everything that is checked here holds.',
+      partly: 'Nothing fails, but not everything could be checked: see the steps.',
+      fails: 'Something FAILS: do not rely on this round before you know why.',
+    },
+    took: (seconds: number) => `It took ${seconds.toFixed(1)} s.`,
+    not: 'What this does not prove: that hospitals trained, on what, or that scores and payments are right; and it believes the node about its chain, and this site about the contracts’ addresses and about these very checks. The fuller check, on a machine of your own, is',
+    command: (task: number, round: number) => `consilium verify ${task} ${round}`,
+
+    chain: 'The chain and the contracts are there',
+    chainHolds: (id: number, contract: string, node: string) =>
+      `Asked is ${node}: it is of chain ${id}, and has code at ${contract}. Compare the address with one that you have from elsewhere.`,
+    wrongChain: (given: number, wanted: number) =>
+      `The node is of chain ${given}, but the contracts are on chain ${wanted}. Switch the wallet’s network.`,
+    noCode: (contract: string) => `There is no contract at ${contract} on this chain.`,
+    unreachable: (node: string, why: string) => `No answer from ${node}: ${why}`,
+    noConfig: (why: string) => `This site does not say where its contracts are: ${why}`,
+
+    record: 'The round’s record is whole',
+    recordHolds: (events: number, block: bigint, hospitals: number, survivors: number) =>
+      `Read from ${events} events, and from the contract at block ${block}: ${hospitals} hospitals committed, ${survivors} are in the sums.`,
+    recordFails: (why: string) => `It could not be read: ${why}`,
+    manyQueries: (most: number) =>
+      `the node gives so few blocks at once that ${most} questions are not enough`,
+    noTask: (task: number) => `The contract has no task ${task}.`,
+    notBegun: 'This round has not begun.',
+    notFixed: 'It is not said yet whose updates are in the sums.',
+    noPoints: (hospital: string, given: number, wanted: number) =>
+      `The events hold ${given} commitments of ${hospital}, which is in a sum of ${wanted} blobs.`,
+    notCommitted: (hospital: string) =>
+      `${hospital} is in the sums, but by the contract it has not committed.`,
+    void: 'The round is void: nothing of it enters the model.',
+    noCohorts: 'No cohort of this round has a sum.',
+
+    canaries: 'Which sums are turned was fixed before they were published',
+    canariesHolds: 'The seed is the one committed to, and turns the sums that the chain says.',
+    canariesWait: 'The aggregator shows it after the reveals.',
+    canariesUnset: 'The aggregator has not committed to it yet.',
+    noSeed:
+      'No transaction to the contract shows the seed: another contract passed it on. It rests on the contract’s own check.',
+    manyBlocks: (blocks: number) =>
+      `The seed is in one of ${blocks} blocks, more than a page should ask for. It rests on the contract’s own check.`,
+    turnedWrong: (cohort: number, onChain: boolean) =>
+      `Cohort ${cohort} is ${onChain ? 'turned' : 'not turned'} on chain, but ${onChain ? 'not turned' : 'turned'} by the seed.`,
+
+    retreat: 'What turned sums take back',
+    retreatUnused: 'No sum of this round was turned: nothing was taken back.',
+    retreatFirst: 'Nothing was learnt before the first round, and nothing is what they take back.',
+    retreatWrong: (blob: number) =>
+      `Blob ${blob}: nothing was learnt before the first round, but something is taken back.`,
+    retreatLater:
+      'It is what the aggregator committed to before it published. That it follows from the rounds before, the committee checked, and so does the command line.',
+
+    sum: (cohort: number) => `Cohort ${cohort}: the sum of commitments is what the contract holds`,
+    sumHolds: (survivors: number, weight: bigint, blobs: number) =>
+      `${survivors} hospitals’ commitments, with weights of ${weight} in all, give ${blobs === 1 ? 'its hash' : `the hashes of its ${blobs} blobs`}.`,
+    sumTurned: 'It was published turned, to try the committee.',
+    sumWaits: (blob: number) => `Blob ${blob}: the contract has not added it up yet.`,
+    sumUnopened: (blob: number) =>
+      `Blob ${blob}: what is published can be compared once the aggregator has shown which sums are turned.`,
+    sumUnshown: (blob: number) =>
+      `Blob ${blob}: no transaction to the contract shows its blinders, without which every sum fits. It rests on the contract’s own check.`,
+    sumDiffers: (blob: number, held: string, given: string) =>
+      `Blob ${blob}: the contract holds ${held}, but the survivors’ commitments give ${given}.`,
+    eventDiffers: (blob: number, held: string, event: string) =>
+      `Blob ${blob}: the contract holds ${held}, but the event of its publication says ${event}.`,
+    dropped: (cohort: number) => `Cohort ${cohort} has no sum: the aggregator dropped it.`,
+    malformed: (why: string) => `A commitment in the events is none: ${why}`,
+    sums: 'The sums',
+    crash: 'The checks themselves',
+    noWorker: 'the browser could not start them',
+
+    blob: (cohort: number) => `Cohort ${cohort}: what was published is that sum`,
+    blobHolds: (blobs: number) =>
+      blobs === 1
+        ? 'The blob was fetched and committed to again: it gives the same hash.'
+        : `${blobs} blobs were fetched and committed to again: they give the same hashes.`,
+    blobWaits: (blob: number) => `Blob ${blob} is not published yet.`,
+    blobMissing: (blob: number, hash: string) => `Blob ${blob}: nobody has stored ${hash} at this mirror.`,
+    blobUnreachable: (blob: number, why: string) => `Blob ${blob}: the mirror gives no answer: ${why}`,
+    blobLength: (blob: number, bytes: number) =>
+      `Blob ${blob}: ${bytes} bytes are no blob, which has 131072.`,
+    blobScalar: (blob: number, at: number) =>
+      `Blob ${blob}: its number ${at} is not below the group’s order, so that this is no blob.`,
+    blobDiffers: (blob: number, held: string, given: string) =>
+      `Blob ${blob}: the contract holds ${held}, but what the mirror has commits to ${given}. It is damaged, or was tampered with.`,
+    ceremony: 'The points of Ethereum’s KZG ceremony',
+    ceremonyFails: (why: string) => `They could not be loaded from this site: ${why}`,
+    ceremonyHolds: '4096 points, whose SHA-256 is that of the ceremony’s.',
   },
   nodes: {
     title: 'Nodes',

@@ -1,3 +1,161 @@
-export default function Panel({ task, round }: { task: number; round: number }) {
-  return <p>{`${task}/${round}`}</p>
+import { useQuery } from '@tanstack/react-query'
+import { useEffect, useMemo, useState } from 'react'
+import { BASE } from '../api/client'
+import { config as configQuery, type Config } from '../api/config'
+import { Fault, Loading } from '../parts/basics'
+import { say } from '../strings'
+import { readRound, type Node } from './chain'
+import { verdictOf, type Step, type Verdict } from './core'
+import { useWalletNodes } from './wallets'
+import type { Order, Told } from './worker'
+
+const words = say.verify
+const BLOBS = `${BASE}/v1/artifacts/blobs`
+
+interface Where {
+  task: number
+  round: number
 }
+
+export default function Panel({ task, round }: Where) {
+  const { data: config, error, refetch } = useQuery(configQuery())
+  if (config) return <Asking config={config} task={task} round={round} />
+  return error ? <Fault error={error} retry={() => void refetch()} /> : <Loading />
+}
+
+function Asking({ config, task, round }: Where & { config: Config }) {
+  const wallets = useWalletNodes()
+  const [chosen, choose] = useState<string>()
+  const [attempt, setAttempt] = useState(0)
+  const ofSite = useMemo((): Node[] => {
+    const url = config.chainUrl
+    return url === null ? [] : [{ name: words.nodeOfSite(new URL(url).host), url }]
+  }, [config])
+  const nodes = [...ofSite, ...wallets]
+  const node = nodes.find((one) => one.name === chosen) ?? nodes[0]
+  return (
+    <>
+      {nodes.length > 1 && (
+        <div className="tools">
+          <label>
+            {words.asked}
+            <select value={node?.name} onChange={(event) => choose(event.target.value)}>
+              {nodes.map((one) => (
+                <option key={one.name}>{one.name}</option>
+              ))}
+            </select>
+          </label>
+        </div>
+      )}
+      {node ? (
+        <Verifying
+          key={`${node.name} ${attempt}`}
+          node={node}
+          config={config}
+          task={task}
+          round={round}
+          again={() => setAttempt(attempt + 1)}
+        />
+      ) : (
+        <p className="notice wait">{words.noNode}</p>
+      )}
+      <p className="soft small">
+        {words.not} <code>{words.command(task, round)}</code>
+      </p>
+    </>
+  )
+}
+
+function Verifying(props: Where & { node: Node; config: Config; again: () => void }) {
+  const { steps, seconds } = useVerification(props)
+  const verdict = seconds === null ? 'running' : verdictOf(steps)
+  return (
+    <>
+      <ol className="steps" aria-label={words.steps}>
+        {steps.map((step) => (
+          <Line key={step.key} of={step} />
+        ))}
+      </ol>
+      <p className={`notice ${NOTICE[verdict]}`} role="status">
+        <strong>{words.verdict[verdict]}</strong>
+        {seconds !== null && <span className="small">{words.took(seconds)}</span>}
+      </p>
+      {seconds !== null && (
+        <div>
+          <button type="button" onClick={props.again}>
+            {words.again}
+          </button>
+        </div>
+      )}
+    </>
+  )
+}
+
+const NOTICE: Record<Verdict, string> = { running: '', holds: 'good', partly: 'wait', fails: 'bad' }
+
+function Line({ of }: { of: Step }) {
+  return (
+    <li data-state={of.state}>
+      <span className="mark" aria-hidden="true">
+        {words.mark[of.state]}
+      </span>
+      <div>
+        {of.title}: <strong className="state">{words.state[of.state]}</strong>
+        {of.lines.map((line) => (
+          <p key={line} className="small soft wrap">
+            {line}
+          </p>
+        ))}
+      </div>
+    </li>
+  )
+}
+
+/** The steps so far, and how long it took, once all is done. */
+function useVerification({ node, config, task, round }: Where & { node: Node; config: Config }) {
+  const [steps, setSteps] = useState<Step[]>([READING])
+  const [seconds, setSeconds] = useState<number | null>(null)
+  // The node's object is made anew with each render of whoever lists them: its name says which it is.
+  const [asked] = useState(node)
+  useEffect(() => {
+    const started = performance.now()
+    const worker = new Worker(new URL('./worker.ts', import.meta.url), { type: 'module' })
+    let isOver = false
+    const put = (step: Step) =>
+      setSteps((known) =>
+        known.some((one) => one.key === step.key)
+          ? known.map((one) => (one.key === step.key ? step : one))
+          : [...known, step],
+      )
+    const finish = () => {
+      if (!isOver) setSeconds((performance.now() - started) / 1000)
+      isOver = true
+    }
+    const crash = (why: string) => {
+      if (!isOver) put({ key: 'crash', title: words.crash, state: 'fails', lines: [why] })
+      finish()
+    }
+    worker.onmessage = ({ data }: MessageEvent<Told>) => {
+      if ('step' in data) put(data.step)
+      else if ('crashed' in data) crash(data.crashed)
+      else finish()
+    }
+    worker.onerror = (event) => crash(event.message || words.noWorker)
+    readRound(asked, config, task, round).then(
+      ({ steps: read, record }) => {
+        if (isOver) return
+        setSteps(read)
+        if (record) worker.postMessage({ record, blobs: BLOBS } satisfies Order)
+        else finish()
+      },
+      (error: unknown) => crash(error instanceof Error ? error.message : String(error)),
+    )
+    return () => {
+      isOver = true
+      worker.terminate()
+    }
+  }, [asked, config, task, round])
+  return { steps, seconds }
+}
+
+const READING: Step = { key: 'reading', title: words.asking, state: 'running', lines: [] }

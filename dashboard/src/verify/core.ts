@@ -1,0 +1,267 @@
+/** The checks of a round over a record that was read before. Pure: no I/O, no clock, no chance but what is given. */
+import { keccak256, size, slice, type Hex } from 'viem'
+import { say } from '../strings'
+import { firstRetreat, isTurned, publishedCommitment, seedCommitment } from './canaries'
+import {
+  BlobMalformed,
+  commit,
+  commitsTo,
+  EIP2537_LENGTH,
+  parseEip2537,
+  parsePoints,
+  PointMalformed,
+  versionedHash,
+  weightedSum,
+  type Point,
+} from './kzg'
+import { STATISTICS_ROUND, type Cohort, type RoundRecord, type Shown } from './record'
+
+const words = say.verify
+
+/** Skipped is what cannot be checked here, waits what is not there yet: neither fails, and neither is proven. */
+export type State = 'fails' | 'waits' | 'skipped' | 'holds'
+
+export interface Step {
+  key: string
+  title: string
+  state: State | 'running'
+  lines: string[]
+}
+
+export type Verdict = 'running' | 'holds' | 'partly' | 'fails'
+
+/** What was fetched of a blob. */
+export type Fetched = { blob: Uint8Array } | { missing: true } | { unreachable: string }
+
+/** A sum's step, and the commitment that each of its blobs must open to, as far as that holds. */
+export interface Sum {
+  step: Step
+  points: (Point | null)[]
+}
+
+export function verdictOf(steps: readonly Step[]): Verdict {
+  const states = new Set(steps.map((step) => step.state))
+  if (states.has('fails')) return 'fails'
+  if (states.has('running') || states.size === 0) return 'running'
+  return states.has('waits') || states.has('skipped') ? 'partly' : 'holds'
+}
+
+class Finding {
+  private readonly found = new Map<State, string[]>()
+
+  add(state: State, line: string) {
+    this.found.set(state, [...(this.found.get(state) ?? []), line])
+  }
+
+  /** What fails stands first; without any finding the step holds. */
+  step(key: string, title: string, holds: string[]): Step {
+    const order: State[] = ['fails', 'waits', 'skipped', 'holds']
+    const state = order.find((one) => this.found.has(one)) ?? 'holds'
+    const lines = order.flatMap((one) => this.found.get(one) ?? [])
+    return { key, title, state, lines: state === 'holds' ? [...holds, ...lines] : lines }
+  }
+}
+
+export function recordStep(record: RoundRecord): Step {
+  const finding = new Finding()
+  const survivors = record.cohorts.flatMap((cohort) => cohort.survivors)
+  const committed = new Set(record.committed)
+  for (const index of survivors) {
+    const name = record.hospitals[index]?.node ?? String(index)
+    const given = record.points.has(index) ? size(record.points.get(index) ?? '0x') / 48 : 0
+    if (!committed.has(index)) finding.add('fails', words.notCommitted(name))
+    if (given !== record.blobs) finding.add('fails', words.noPoints(name, given, record.blobs))
+  }
+  if (record.cohorts.length === 0 && record.outcome === 'pending') finding.add('waits', words.notBegun)
+  else if (!record.isFixed && record.outcome === 'pending') finding.add('waits', words.notFixed)
+  return finding.step('record', words.record, [
+    words.recordHolds(record.events, record.block, record.committed.length, survivors.length),
+    ...record.cohorts.filter((cohort) => cohort.isDropped).map((cohort) => words.dropped(cohort.index)),
+  ])
+}
+
+/** In a canary round: which sums are turned, against the seed; what turned sums take back. Throws PointMalformed. */
+export function canarySteps(record: RoundRecord, ceremony: readonly Point[]): Step[] {
+  return [seedStep(record), retreatStep(record, ceremony)]
+}
+
+function seedStep(record: RoundRecord): Step {
+  const finding = new Finding()
+  const { canaries, shown, task, round } = record
+  const seed = shown.find((one) => seedCommitment(one.seed) === canaries?.seedCommitment)?.seed
+  const opened = record.cohorts.filter((cohort) => cohort.isOpened)
+  if (!canaries) finding.add('waits', words.canariesUnset)
+  else if (opened.length === 0) finding.add('waits', words.canariesWait)
+  else if (record.openingBlocks !== null) finding.add('skipped', words.manyBlocks(record.openingBlocks))
+  else if (seed === undefined) finding.add('skipped', words.noSeed)
+  else
+    for (const cohort of opened)
+      if (isTurned(seed, task, round, cohort.index) !== cohort.isTurned)
+        finding.add('fails', words.turnedWrong(cohort.index, cohort.isTurned))
+  return finding.step('canaries', words.canaries, [words.canariesHolds])
+}
+
+function retreatStep(record: RoundRecord, ceremony: readonly Point[]): Step {
+  const finding = new Finding()
+  const retreat = committedTo(record)[0]?.retreat
+  const opened = record.cohorts.filter((cohort) => cohort.isOpened)
+  const isFirst = record.round === STATISTICS_ROUND + 1
+  const holds: string[] = []
+  if (opened.length === 0) finding.add('waits', words.canariesWait)
+  else if (!opened.some((cohort) => cohort.isTurned)) holds.push(words.retreatUnused)
+  else if (retreat === undefined) finding.add('skipped', words.noSeed)
+  else if (!isFirst) finding.add('skipped', words.retreatLater)
+  else {
+    const own = firstRetreat(record.layout, ceremony)
+    for (let blob = 0; blob < record.blobs; blob++)
+      if (!parseEip2537(retreatOf(retreat, blob)).equals(own)) finding.add('fails', words.retreatWrong(blob))
+    holds.push(words.retreatFirst)
+  }
+  return finding.step('retreat', words.retreat, holds)
+}
+
+/** Of what transactions show, that which names the retreat that was committed to before publication. */
+function committedTo({ shown, canaries, blobs }: RoundRecord): Shown[] {
+  return shown.filter(
+    ({ retreat }) =>
+      size(retreat) === blobs * EIP2537_LENGTH && keccak256(retreat) === canaries?.retreatDigest,
+  )
+}
+
+function retreatOf(retreat: Hex, blob: number): Hex {
+  return slice(retreat, blob * EIP2537_LENGTH, (blob + 1) * EIP2537_LENGTH)
+}
+
+/** Σ weight · commitment of a cohort's survivors, blob by blob, against the hash that the contract holds. */
+export function sumOf(record: RoundRecord, cohort: Cohort, ceremony: readonly Point[]): Sum {
+  const finding = new Finding()
+  const points: (Point | null)[] = []
+  const title = words.sum(cohort.index)
+  const key = `sum-${cohort.index}`
+  const weights = cohort.survivors.map((index) =>
+    record.round === STATISTICS_ROUND ? 1n : BigInt(record.hospitals[index]?.weight ?? 0),
+  )
+  const weight = weights.reduce((sum, one) => sum + one, 0n)
+  try {
+    const committed = cohort.survivors.map((index) => parsePoints(record.points.get(index) ?? '0x'))
+    for (let blob = 0; blob < record.blobs; blob++) {
+      const chosen = committed.map((row) => row[blob]).filter((point) => point !== undefined)
+      if (chosen.length !== weights.length) {
+        finding.add('fails', words.noPoints(title, chosen.length, weights.length))
+        break
+      }
+      points.push(oneSum(record, cohort, blob, weightedSum(chosen, weights), weight, ceremony, finding))
+    }
+  } catch (error) {
+    if (!(error instanceof PointMalformed)) throw error
+    finding.add('fails', words.malformed(error.message))
+  }
+  const holds = [words.sumHolds(cohort.survivors.length, weight, record.blobs)]
+  if (cohort.isTurned) holds.push(words.sumTurned)
+  return { step: finding.step(key, title, holds), points }
+}
+
+function oneSum(
+  record: RoundRecord,
+  cohort: Cohort,
+  blob: number,
+  total: Point,
+  weight: bigint,
+  ceremony: readonly Point[],
+  finding: Finding,
+): Point | null {
+  const held = cohort.expected[blob] ?? null
+  const event = cohort.published[blob] ?? null
+  if (held === null) {
+    finding.add('waits', words.sumWaits(blob))
+    return null
+  }
+  if (event !== null && event !== held) finding.add('fails', words.eventDiffers(blob, held, event))
+  if (record.hasCanaries && !cohort.isOpened) {
+    finding.add('waits', words.sumUnopened(blob))
+    return null
+  }
+  const candidates = record.hasCanaries ? shownSums(record, cohort, blob, total, weight, ceremony) : [total]
+  const found = candidates.find((point) => versionedHash(point) === held)
+  if (found) return found
+  if (candidates.length === 0) finding.add('skipped', words.sumUnshown(blob))
+  else finding.add('fails', words.sumDiffers(blob, held, candidates.map(versionedHash).join(' / ')))
+  return null
+}
+
+/**
+ * In a canary round, what the published commitment is by each pair of blinders that a transaction shows. They need no
+ * trust: with any two numbers that fit, all other scalars are those of the sum, or KZG's binding is broken.
+ */
+function shownSums(
+  record: RoundRecord,
+  cohort: Cohort,
+  blob: number,
+  total: Point,
+  weight: bigint,
+  ceremony: readonly Point[],
+): Point[] {
+  return committedTo(record)
+    .filter((one) => one.cohort === cohort.index && one.blob === blob)
+    .map((one) => {
+      const retreat = parseEip2537(retreatOf(one.retreat, blob))
+      return publishedCommitment(total, weight, one, retreat, cohort.isTurned, record.layout, ceremony)
+    })
+}
+
+/**
+ * What was fetched of a cohort, committed to again, against the hash that the contract holds.
+ *
+ * points: of `sumOf`; where all are known, one commitment does for all blobs. random: a number uniform below 2^128.
+ */
+export function blobStep(
+  cohort: Cohort,
+  fetched: readonly (Fetched | null)[],
+  points: readonly (Point | null)[],
+  ceremony: readonly Point[],
+  random: () => bigint,
+): Step {
+  const finding = new Finding()
+  const key = `blob-${cohort.index}`
+  const holds = [words.blobHolds(fetched.length)]
+  if (fetched.length > 1 && allCommit(fetched, points, ceremony, random))
+    return finding.step(key, words.blob(cohort.index), holds)
+  fetched.forEach((one, blob) => {
+    const held = cohort.expected[blob] ?? null
+    if (held === null || one === null) finding.add('waits', words.blobWaits(blob))
+    else if ('missing' in one) finding.add('fails', words.blobMissing(blob, held))
+    else if ('unreachable' in one) finding.add('fails', words.blobUnreachable(blob, one.unreachable))
+    else {
+      const fault = faultOf(one.blob, blob, held, ceremony)
+      if (fault !== null) finding.add('fails', fault)
+    }
+  })
+  return finding.step(key, words.blob(cohort.index), holds)
+}
+
+function allCommit(
+  fetched: readonly (Fetched | null)[],
+  points: readonly (Point | null)[],
+  ceremony: readonly Point[],
+  random: () => bigint,
+): boolean {
+  const blobs = fetched.map((one) => (one && 'blob' in one ? one.blob : null)).filter((blob) => blob !== null)
+  const known = points.filter((point) => point !== null)
+  if (blobs.length !== fetched.length || known.length !== fetched.length) return false
+  try {
+    return commitsTo(blobs, known, blobs.map(random), ceremony)
+  } catch (error) {
+    if (error instanceof BlobMalformed) return false // and which one it is, is found one by one
+    throw error
+  }
+}
+
+function faultOf(raw: Uint8Array, blob: number, held: Hex, ceremony: readonly Point[]): string | null {
+  try {
+    const given = versionedHash(commit(raw, ceremony))
+    return given === held ? null : words.blobDiffers(blob, held, given)
+  } catch (error) {
+    if (!(error instanceof BlobMalformed)) throw error
+    return error.at === null ? words.blobLength(blob, error.bytes) : words.blobScalar(blob, error.at)
+  }
+}

@@ -1,0 +1,4 @@
+declare module '*.bin?url&inline' {
+  const uri: string
+  export default uri
+}
