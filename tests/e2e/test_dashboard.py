@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from browser_driver import CHROMIUM, WHY_NOT, Wallet, Watched, chromium, context_of, fresh_account
 from consilium_chain.connection import Connection
-from consilium_chain.deployment import Deployment
+from consilium_chain.deployment import LOCAL_UNBONDING, Deployment
 from consilium_chain.ledger import Ledger
 from consilium_chain.localnode import FAUCET_KEY
 from consilium_chain.task_spec import TOKEN
@@ -20,7 +20,7 @@ from consilium_chain.views import Role
 from consilium_server.api.dashboard import built
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 from up_driver import Up, up
 
 pytestmark = [
@@ -192,6 +192,41 @@ def test_the_theme_that_was_chosen_stays(place: Place, watched: Watched) -> None
     assert page.evaluate("getComputedStyle(document.body).color") != before
 
 
+# Verifying
+
+
+def flip_a_bit(route: Route) -> None:
+    answer = route.fetch()
+    body = bytearray(answer.body())
+    body[31] ^= 1
+    route.fulfill(response=answer, body=bytes(body))
+
+
+def verdict(page: Page) -> Locator:
+    region = page.get_by_role("region", name="Verify this round yourself")
+    region.get_by_role("button", name="Verify now").click()
+    expect(region.get_by_role("button", name="Verify again")).to_be_visible(timeout=60_000)
+    return region
+
+
+@pytest.mark.parametrize("round_", [0, 1])
+def test_a_round_is_verified_in_the_browser(place: Place, watched: Watched, round_: int) -> None:
+    open_page(place, watched.page, f"/tasks/1/rounds/{round_}")
+    found = verdict(watched.page)
+    expect(found.locator(".notice.good")).to_be_visible()
+    expect(found.locator("li[data-state=holds]").first).to_be_visible()
+    expect(found.locator("li[data-state=fails]")).to_have_count(0)
+
+
+def test_a_tampered_sum_turns_the_verdict_red(place: Place, watched: Watched) -> None:
+    page = watched.page
+    page.context.route("**/v1/artifacts/blobs/*", flip_a_bit)
+    open_page(place, page, "/tasks/1/rounds/1")
+    found = verdict(page)
+    expect(found.locator(".notice.bad")).to_be_visible()
+    expect(found.locator("li[data-state=fails]")).to_have_count(1)
+
+
 # Delegating
 
 
@@ -242,6 +277,43 @@ def test_rewards_are_claimed_and_stake_comes_home(place: Place, watched: Watched
     expect(home).to_contain_text("40.00")
     expect(home.get_by_role("button", name="Take home")).to_be_disabled()
     assert mine.connection.call(staking.requestCount(wallet.account.address)) == 1
+    history = page.get_by_role("table", name="History")
+    for line in ("Delegated", "Claimed", "Unbonding began"):
+        expect(history).to_contain_text(line)
+    with page.expect_download() as download:
+        page.get_by_role("link", name="All of it as CSV").click()
+    assert download.value.path().read_text().count("\n") == 1 + 3
+
+
+def test_matured_stake_is_delegated_anew_or_taken_home(place: Place, watched: Watched) -> None:
+    page, node, other = watched.page, place.node(), place.node("voter")
+    wallet = place.wallet()
+    mine = place.ledger(wallet.account)
+    staking, token = mine._staking.functions, mine._token.functions
+    mine.connection.send_all(
+        [token.approve(mine.deployment.staking, HELD), staking.delegate(node, Role.HOSPITAL, 100 * TOKEN)]
+    )
+    shares = place.shares(wallet.account.address, node)
+    mine.connection.send_all([staking.startUnbonding(node, Role.HOSPITAL, shares // 2) for _ in range(2)])
+    place.rpc("evm_increaseTime", LOCAL_UNBONDING)
+    place.rpc("evm_mine")
+    page.clock.install(time=place.treasury.connection.now() + 60)
+    page.clock.resume()
+    wallet.install(page)
+    open_page(place, page, "/portfolio")
+    connect(page)
+    home = page.get_by_role("table", name="On its way home")
+    home.get_by_role("button", name="Redelegate").first.click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Node").fill(other)
+    dialog.get_by_label("Role").select_option("Voter")
+    dialog.get_by_role("button", name="Redelegate").click()
+    expect(page.locator("[data-sending=confirmed]")).to_be_visible()
+    assert place.shares(wallet.account.address, other, Role.VOTER) > 0
+    expect(home.get_by_role("row")).to_have_count(2)
+    home.get_by_role("button", name="Take home").click()
+    expect(page.get_by_text("Nothing is unbonding.")).to_be_visible()
+    assert place.treasury.balance(wallet.account.address) == pytest.approx(HELD - 50 * TOKEN, abs=3)
 
 
 # What goes wrong
@@ -353,3 +425,20 @@ def test_a_slash_shows_while_one_looks(place: Place, watched: Watched) -> None:
     expect(page.get_by_role("region", name="Slashes")).to_contain_text("Never slashed.")
     place.slash(node, Role.VOTER, 3 * TOKEN)
     expect(page.locator(".figure").filter(has_text="Slashed")).to_contain_text("3.00")
+
+
+def test_what_the_chain_takes_back_leaves_the_page(place: Place, watched: Watched) -> None:
+    page, wallet, node = watched.page, place.wallet(), place.node()
+    mine = place.ledger(wallet.account)
+    staking, token = mine._staking.functions, mine._token.functions
+    mine.connection.send(token.approve(mine.deployment.staking, HELD))
+    open_page(place, page, f"/nodes/{node}/hospital")
+    delegators = page.get_by_role("region", name="Delegators")
+    expect(delegators).to_be_visible()
+    snapshot = place.rpc("evm_snapshot")
+    mine.connection.send(staking.delegate(node, Role.HOSPITAL, 33 * TOKEN))
+    account = f"{wallet.account.address[:6]}…{wallet.account.address[-4:]}"
+    expect(delegators).to_contain_text(account)
+    assert place.rpc("evm_revert", snapshot)
+    expect(delegators).not_to_contain_text(account, timeout=30_000)
+    expect(delegators).to_be_visible()

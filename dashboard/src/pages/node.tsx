@@ -117,7 +117,8 @@ function Worth({ node, role }: { node: string; role: Role }) {
           }}
           series={[{ name: words.history, values: worths.map((one) => one.worth), isStep: true }]}
           shown={(worth) => (worth / 1e6).toFixed(4)}
-          empty={words.noSlashes}
+          empty={words.noHistory}
+          flat={words.flat}
         />
       </Suspense>
     </Card>
@@ -191,7 +192,7 @@ function Delegators({ node, role }: { node: string; role: Role }) {
             columns={[
               { name: columns.delegator, cell: (one) => <Account of={one.delegator} /> },
               { name: columns.worth, number: true, cell: (one) => <Tokens of={one.worth} /> },
-              { name: words.since, cell: (one) => <Ago of={one.since} /> },
+              { name: say.account.columns.since, cell: (one) => <Ago of={one.since} /> },
             ]}
           />
         )}

@@ -81,7 +81,7 @@ function Cohorts({ of }: { of: Round }) {
           },
           { name: columns.accepted, cell: (one) => <Accepted of={one.accepted} /> },
           { name: columns.sum, cell: (one) => (one.is_turned ? words.turned : words.fate[one.fate]) },
-          { name: columns.hash, cell: (one) => <OnChain blobs={one.blobs} /> },
+          { name: columns.hash, cell: (one) => <OnChain of={one} outcome={of.outcome} /> },
         ]}
       />
     </Card>
@@ -93,11 +93,32 @@ function Accepted({ of }: { of: boolean | null }) {
   return <span className={of ? 'good' : 'bad'}>{of ? words.yes : words.no}</span>
 }
 
-function OnChain({ blobs }: { blobs: Schemas['CohortView']['blobs'] }) {
-  if (blobs.length === 0 || blobs.some((blob) => blob.expected === null || blob.published === null))
-    return <>{words.waits}</>
-  const same = blobs.every((blob) => blob.expected === blob.published)
-  return <span className={same ? 'good' : 'bad'}>{same ? words.match : words.differs}</span>
+/** No event says what the contract expected of a canary round's sums, but no round is settled before it has compared. */
+function OnChain({ of, outcome }: { of: Schemas['CohortView']; outcome: Round['outcome'] }) {
+  if (
+    of.blobs.some(
+      ({ expected, published }) => expected !== null && published !== null && expected !== published,
+    )
+  )
+    return <span className="bad">{words.differs}</span>
+  const isCompared =
+    of.blobs.length > 0 && of.blobs.every((blob) => blob.expected !== null && blob.published !== null)
+  if (isCompared || (outcome === 'settled' && of.fate === 'published'))
+    return <span className="good">{words.match}</span>
+  return <>{words.waits}</>
+}
+
+function Scores({ of, cohorts }: { of: Schemas['Ballot']; cohorts: number }) {
+  if (!of.scores) return <>–</>
+  const shown = of.scores.map((score) => (score === null ? words.invalid : formatScore(score)))
+  return (
+    <>
+      {shown.slice(0, cohorts).join(', ')}
+      {shown.length > cohorts && (
+        <span className="soft small"> ({words.otherReading(shown.slice(cohorts).join(', '))})</span>
+      )}
+    </>
+  )
 }
 
 function Committee({ of }: { of: Round }) {
@@ -116,17 +137,18 @@ function Committee({ of }: { of: Round }) {
           {
             name: columns.verdict,
             cell: (ballot) => (
-              <span className={ballot.verdict === 'scored' ? '' : 'bad'}>
+              <span
+                className={
+                  ballot.verdict === 'not_revealed' || ballot.verdict === 'does_not_match' ? 'bad' : ''
+                }
+              >
                 {words.verdict[ballot.verdict]}
               </span>
             ),
           },
           {
             name: columns.scores,
-            cell: (ballot) =>
-              ballot.scores
-                ?.map((score) => (score === null ? words.invalid : formatScore(score)))
-                .join(', ') ?? '–',
+            cell: (ballot) => <Scores of={ballot} cohorts={of.cohorts.length} />,
           },
         ]}
       />
@@ -220,7 +242,7 @@ function Evidence({ of }: { of: Round }) {
   return (
     <Card title={words.evidence} means={words.evidenceMeans}>
       <details>
-        <summary>{`${of.evidence.length}`}</summary>
+        <summary>{words.events(of.evidence.length)}</summary>
         <Table
           caption={words.evidence}
           rows={of.evidence}

@@ -69,7 +69,7 @@ export default function Task() {
           <Participants task={task} />
           <Card title={words.terms}>
             <details>
-              <summary>{words.terms}</summary>
+              <summary>{words.allTerms(Object.keys(task.terms).length)}</summary>
               <Facts
                 of={Object.entries(task.terms).map(([name, value]) => [
                   name,

@@ -19,10 +19,14 @@ export default function Chart(props: {
   series: readonly Series[]
   shown: (value: number) => string
   empty: ReactNode
+  /** Shown instead where nothing ever changed. */
+  flat?: ReactNode
 }) {
   const id = useId()
   const { across, series, shown } = props
   if (across.values.length < 2) return <p className="soft">{props.empty}</p>
+  if (props.flat !== undefined && series.every((one) => new Set(one.values).size < 2))
+    return <p className="soft">{props.flat}</p>
   const rows = across.values.map((at, index) => ({
     at,
     ...Object.fromEntries(series.map((one, which) => [`y${which}`, one.values[index] ?? null])),
@@ -47,6 +51,7 @@ export default function Chart(props: {
               tickFormatter={across.shown}
               stroke="var(--soft)"
               minTickGap={28}
+              allowDecimals={false}
             />
             <YAxis tickFormatter={shown} stroke="var(--soft)" width={78} domain={['auto', 'auto']} />
             <Tooltip
