@@ -40,7 +40,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from postgres_driver import binaries, running_postgres
 
 READERS, QUICK_READERS = 200, 10
-SECONDS, QUICK_SECONDS = 45.0, 12.0  # of each measurement; the first one with all readers is twice as long
+SECONDS, QUICK_SECONDS = 45.0, 12.0  # of each measurement
+LONG = 600.0  # of the first one with all readers: whether memory levels off, minutes tell
 WARM_UP, QUICK_WARM_UP = 15.0, 6.0  # of these, left out of what is reported but for errors
 ROUNDS = 200  # more than are played
 PATIENCE = 240.0
@@ -75,7 +76,7 @@ def measure(quick: bool) -> dict[str, Any]:
             with _served(folder / "sqlite", folder, node.url, None) as served:
                 _wait_for_round(network, processes, 1)
                 alone = _window("one reader", served, network, folder, 1, seconds, warm_up)
-                longer = seconds if quick else 2 * seconds
+                longer = seconds if quick else LONG
                 many = _window(f"{readers} readers", served, network, folder, readers, longer, warm_up)
             postgres = None
             if not quick and binaries() is not None:
@@ -217,7 +218,7 @@ def _window(
         child.wait(1)
     found = _summary(json.loads(output.read_text()), served.indexed_at(), _block_times(network, first), began, warm_up)
     rss = [(at, size) for at, size in usage.rss if at >= warm_up] or usage.rss
-    slope = linear_regression(*zip(*rss, strict=True)).slope if len(rss) > 1 else 0.0
+    slope, late = _slope(rss), _slope(rss[len(rss) // 2 :])
     window = {
         "name": name,
         "readers": readers,
@@ -227,7 +228,8 @@ def _window(
         "rss_mb": {
             "first": round(rss[0][1], 1),
             "last": round(rss[-1][1], 1),
-            "slope_per_minute": round(60 * slope, 2),
+            "slope_per_minute": round(slope, 2),
+            "slope_per_minute_of_the_last_half": round(late, 2),
             "each_second": [round(size, 1) for _, size in usage.rss],
         },
         "cpu": usage.cpu(),
@@ -235,9 +237,14 @@ def _window(
     all_ = window["ms"]["all"]
     say(
         f"  {window['requests_per_s']:.0f} requests/s, p95 {all_['p95']:.0f} ms, {window['errors']['count']} errors,"
-        f" {window['events']['told']} events told, memory {slope * 60:+.1f} MiB a minute"
+        f" {window['events']['told']} events told, memory {slope:+.1f} MiB a minute, {late:+.1f} in the last half"
     )
     return window
+
+
+def _slope(rss: Sequence[tuple[float, float]]) -> float:
+    """MiB a minute."""
+    return 60 * linear_regression(*zip(*rss, strict=True)).slope if len(rss) > 1 else 0.0
 
 
 def _summary(

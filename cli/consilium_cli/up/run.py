@@ -14,6 +14,7 @@ from consilium_chain.journal import emit
 from consilium_chain.ledger import Ledger
 from consilium_chain.localnode import CHAIN_ID, LocalNode, require_free_port
 from consilium_client.models import model_of
+from consilium_server.api.dashboard import built
 from rich.console import Console
 
 from consilium_cli.demo.capacity import require_memory
@@ -187,6 +188,7 @@ def _show(console: Console, network: StandingNetwork, first: int | None) -> None
     index = "the database that you named" if options.database_url else "SQLite"
     console.print(
         f"[bold]Consilium is up[/bold]: {count}; {network.data.description}\n"
+        f"  dashboard  {f'{api}/' if built() else 'not built: make dashboard'}\n"
         f"  API        {api}/v1/tasks, live at {api}/v1/events; what there is: {api}/v1/openapi.json\n"
         f"  chain      {network.place.chain_url}, chain id {CHAIN_ID}; addresses in {options.address_book}\n"
         f"  jobs       {jobs}; index in {index}\n"

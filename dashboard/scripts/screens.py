@@ -1,0 +1,79 @@
+"""Pictures of every page, in both themes, on a phone and on a desk, side by side: one file a page.
+
+    python dashboard/scripts/screens.py http://127.0.0.1:8080 docs/dashboard
+
+The network must have played its first task, as `consilium up` does.
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+import sys
+from pathlib import Path
+
+import httpx
+from PIL import Image
+from playwright.sync_api import Browser, sync_playwright
+
+SIZES = {"desk": (1280, 900), "phone": (390, 844)}
+GAP, HIGHEST = 24, 2_400  # pixels
+
+
+def pages(url: str) -> dict[str, str]:
+    (node, *_) = httpx.get(f"{url}/v1/nodes?role=hospital&sort=-rewarded").raise_for_status().json()["items"]
+    account = node["node"]
+    return {
+        "overview": "/",
+        "tasks": "/tasks",
+        "task": "/tasks/1",
+        "round": "/tasks/1/rounds/1",
+        "nodes": "/nodes",
+        "node": f"/nodes/{account}/hospital",
+        "account": f"/accounts/{account}",
+        "portfolio": "/portfolio",
+        "propose": "/propose",
+        "desk": "/desk",
+    }
+
+
+def picture(browser: Browser, url: str, page: str, theme: str, size: tuple[int, int]) -> Image.Image:
+    context = browser.new_context(
+        viewport={"width": size[0], "height": size[1]}, color_scheme="dark" if theme == "dark" else "light"
+    )
+    shown = context.new_page()
+    shown.goto(f"{url}/#{page}")
+    shown.wait_for_selector("h1")
+    shown.wait_for_function("document.querySelectorAll('.loading').length === 0")
+    if "/rounds/" in page:
+        shown.get_by_role("button", name="Verify now").click()
+        shown.get_by_role("button", name="Verify again").wait_for(timeout=60_000)
+    shown.wait_for_timeout(600)
+    taken = Image.open(io.BytesIO(shown.screenshot(full_page=True))).convert("RGB")
+    context.close()
+    return taken.crop((0, 0, taken.width, min(taken.height, HIGHEST)))
+
+
+def beside(pictures: list[Image.Image]) -> Image.Image:
+    width = sum(one.width for one in pictures) + GAP * (len(pictures) + 1)
+    sheet = Image.new("RGB", (width, max(one.height for one in pictures) + 2 * GAP), "#8a938f")
+    at = GAP
+    for one in pictures:
+        sheet.paste(one, (at, GAP))
+        at += one.width + GAP
+    return sheet.resize((sheet.width // 2, sheet.height // 2), Image.Resampling.LANCZOS)
+
+
+def main(url: str, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        for name, page in pages(url).items():
+            taken = [picture(browser, url, page, theme, size) for theme in ("light", "dark") for size in SIZES.values()]
+            beside(taken).quantize(128).save(folder / f"{name}.png", optimize=True)
+            print(folder / f"{name}.png")  # noqa: T201
+        browser.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1].rstrip("/"), Path(sys.argv[2]))
