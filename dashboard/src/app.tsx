@@ -11,10 +11,10 @@ import {
 import { useLive } from './api/live'
 import { network } from './api/queries'
 import Missing from './pages/missing'
+import Overview from './pages/overview'
 import { Loading, Page } from './parts/basics'
 import { say } from './strings'
 
-const Overview = lazy(() => import('./pages/overview'))
 const Tasks = lazy(() => import('./pages/tasks'))
 const Task = lazy(() => import('./pages/task'))
 const Round = lazy(() => import('./pages/round'))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 import time
 from collections.abc import Iterator
@@ -31,6 +32,7 @@ pytestmark = [
 AXE = Path(__file__).parents[2] / "dashboard" / "node_modules" / "axe-core" / "axe.min.js"
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 HELD = 1_000 * TOKEN
+FIRST_LOAD = 250_000  # bytes of scripts, compressed
 
 
 class Place:
@@ -190,6 +192,17 @@ def test_the_theme_that_was_chosen_stays(place: Place, watched: Watched) -> None
     page.reload()
     expect(page.get_by_label("Theme")).to_have_value("dark")
     assert page.evaluate("getComputedStyle(document.body).color") != before
+
+
+def test_first_load_is_small_and_has_no_wallet_in_it(place: Place, watched: Watched) -> None:
+    page = watched.page
+    scripts: dict[str, bytes] = {}
+    page.on("response", lambda got: ".js" in got.url and scripts.update({got.url: got.body()}))
+    open_page(place, page, "/")
+    open_page(place, page, "/tasks/1")  # with the chart
+    expect(page.locator(".recharts-line").first).to_be_visible()
+    assert sum(len(gzip.compress(body)) for body in scripts.values()) <= FIRST_LOAD
+    assert not any(b"eip6963:requestProvider" in body or b"eth_sendTransaction" in body for body in scripts.values())
 
 
 # Verifying
