@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 import schemathesis
 from api_wallet import Wallet
+from consilium_cli.main import app as command_line
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
@@ -19,6 +21,7 @@ from hypothesis.errors import Unsatisfiable
 from indexed_network import DELEGATORS, HOSPITALS, TASK_FILE, IndexedNetwork, app_of, populated
 from schemathesis import GenerationMode
 from schemathesis.checks import CHECKS
+from typer.testing import CliRunner
 
 UNLIMITED = {
     "requests_per_minute": 10**9, "checks_per_minute": 10**9, "sign_ins_per_minute": 10**9, "files_per_hour": 10**9,
@@ -131,6 +134,11 @@ def routes_of(app: FastAPI) -> set[tuple[str, str]]:
 def test_every_route_has_a_row(app: FastAPI) -> None:
     assert routes_of(app) == {(row.method, row.route) for row in MATRIX}
     assert all(not isinstance(route, APIRoute) or route.include_in_schema for route in app.routes)
+
+
+def test_the_document_for_generated_clients_is_the_one_that_is_served(client: TestClient) -> None:
+    printed = CliRunner().invoke(command_line, ["server", "openapi"])
+    assert json.loads(printed.output) == client.get("/v1/openapi.json").json()
 
 
 @pytest.mark.parametrize("row", MATRIX, ids=lambda row: f"{row.method} {row.route}")
