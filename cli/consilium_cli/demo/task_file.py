@@ -56,6 +56,9 @@ PRIVATE: Mapping[str, Mapping[str, Any]] = {
 }
 
 
+VOTERS_TO_DRAW_FROM = 4
+
+
 @dataclass(frozen=True)
 class TaskSettings:
     """What the demo's user may turn; None takes the data set's default. Parties are counted from the data.
@@ -71,6 +74,13 @@ class TaskSettings:
     digests: bool = False
     masked: bool = True
     epsilon: float | None = None
+
+
+def default_seats(voters: int) -> int:
+    """One less than voters, so that chance has a say; but of few voters all. Of three, two seats expected are none in
+    one round of 27, and such a round is void.
+    """
+    return voters - 1 if voters >= VOTERS_TO_DRAW_FROM else voters
 
 
 def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSpec:
@@ -93,7 +103,7 @@ def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSp
     if "aggregator_bond" not in money.model_fields_set:
         bond = max(money.aggregator_bond, money.least_aggregator_bond(rounds["rounds"]))
         money = money.model_copy(update={"aggregator_bond": bond})
-    seats = settings.seats if settings.seats is not None else max(1, voters - 1)
+    seats = settings.seats if settings.seats is not None else default_seats(voters)
     publication = "digests" if settings.digests else "blobs"
     return TaskSpec.model_validate(
         {
