@@ -21,6 +21,7 @@ const Round = lazy(() => import('./pages/round'))
 const Nodes = lazy(() => import('./pages/nodes'))
 const Node = lazy(() => import('./pages/node'))
 const Portfolio = lazy(() => import('./pages/portfolio'))
+const Desk = lazy(() => import('./pages/desk'))
 const Account = lazy(() => import('./pages/account'))
 
 /** Paths stand behind #, so that the files can lie in any folder of any server. */
@@ -36,6 +37,7 @@ export const router = createHashRouter([
       { path: 'nodes', element: <Nodes /> },
       { path: 'nodes/:node/:role', element: <Node /> },
       { path: 'portfolio', element: <Portfolio /> },
+      { path: 'desk', element: <Desk /> },
       { path: 'accounts/:account', element: <Account /> },
       { path: '*', element: <Missing /> },
     ],
@@ -47,6 +49,7 @@ const LINKS = [
   ['/tasks', say.nav.tasks],
   ['/nodes', say.nav.nodes],
   ['/portfolio', say.nav.portfolio],
+  ['/desk', say.nav.desk],
 ] as const
 
 function Frame() {

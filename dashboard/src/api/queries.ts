@@ -81,6 +81,13 @@ export const nodes = (query: NodeQuery) =>
       answer(api.GET('/v1/nodes', { params: { query: { ...query, ...cursor(pageParam) } }, signal })),
   })
 
+/** An account in all its roles: no fault where it has none. */
+export const rolesOf = (account: string) =>
+  queryOptions({
+    queryKey: ['nodes', 'of', account],
+    queryFn: ({ signal }) => answer(api.GET('/v1/nodes', { params: { query: { account } }, signal })),
+  })
+
 export const node = (account: string, role: Role) =>
   queryOptions({
     queryKey: ['node', account, role],
@@ -99,6 +106,14 @@ export const nodeHistory = (account: string, role: Role) =>
           signal,
         }),
       ),
+  })
+
+export const payments = (query: Omit<Query<'/v1/payments'>, 'cursor'>) =>
+  infiniteQueryOptions({
+    ...pages,
+    queryKey: ['payments', query],
+    queryFn: ({ pageParam, signal }) =>
+      answer(api.GET('/v1/payments', { params: { query: { ...query, ...cursor(pageParam) } }, signal })),
   })
 
 export const delegations = (query: Omit<Query<'/v1/delegations'>, 'cursor'>) =>

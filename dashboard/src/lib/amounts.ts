@@ -38,6 +38,14 @@ export function formatBps(bps: number): string {
   return `${grouped.format(bps / 100)} %`
 }
 
+/** What somebody typed as per cent, in basis points; null for what is none between 0 and 100, or is finer. */
+export function parsePercent(text: string): number | null {
+  const match = /^\s*(\d{1,3})(?:\.(\d{1,2}))?\s*$/.exec(text)
+  if (!match) return null
+  const bps = Number(match[1]) * 100 + Number((match[2] ?? '').padEnd(2, '0'))
+  return bps <= 10_000 ? bps : null
+}
+
 /** Millionths as per cent with two digits, signed where that says something. */
 export function formatMillionths(millionths: number, signed = false): string {
   const percent = (Math.abs(millionths) / 10_000).toFixed(2)

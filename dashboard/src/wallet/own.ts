@@ -1,0 +1,87 @@
+/** What an account is as a node, as the contract says at this moment: without the API, too. */
+import { queryOptions, useQuery } from '@tanstack/react-query'
+import { zeroHash, type Address, type PublicClient } from 'viem'
+import { usePublicClient } from 'wagmi'
+import type { Role } from '../api/client'
+import type { Config } from '../api/config'
+import { stakingAbi, tokenAbi } from '../generated/abi'
+import { ROLES, numberOf } from './positions'
+import { usePlace } from './provider'
+
+export interface OwnNode {
+  role: Role
+  /** All delegators together. */
+  active: bigint
+  free: bigint
+  locked: bigint
+  unbonding: bigint
+  /** Worth of the owner's own shares that are not unbonding. */
+  own: bigint
+  /** Commission included. */
+  claimable: bigint
+  commissionBps: number
+  /** An announced raise, and when it holds. */
+  next: { bps: number; at: number } | null
+}
+
+export interface Own {
+  balance: bigint
+  /** Seconds. */
+  unbondingPeriod: number
+  hasVoterKey: boolean
+  nodes: OwnNode[]
+}
+
+async function read(client: PublicClient, place: Config, account: Address): Promise<Own> {
+  const staking = { address: place.staking, abi: stakingAbi } as const
+  const node = async (role: Role): Promise<OwnNode | null> => {
+    const args = [account, numberOf(role)] as const
+    const [pool, stake, [, own, claimable]] = await Promise.all([
+      client.readContract({ ...staking, functionName: 'poolOf', args }),
+      client.readContract({ ...staking, functionName: 'stakeOf', args }),
+      client.readContract({ ...staking, functionName: 'positionOf', args: [account, ...args] }),
+    ])
+    if (pool.vestedAt === 0) return null // not registered: `Pool.sol`
+    const { active, free, locked, unbonding } = stake
+    const { commissionBps, nextCommissionBps: bps, nextCommissionAt: at } = pool
+    return {
+      role,
+      active,
+      free,
+      locked,
+      unbonding,
+      own,
+      claimable,
+      commissionBps,
+      next: at === 0 ? null : { bps, at },
+    }
+  }
+  const [balance, unbondingPeriod, key, nodes] = await Promise.all([
+    client.readContract({ address: place.token, abi: tokenAbi, functionName: 'balanceOf', args: [account] }),
+    client.readContract({ ...staking, functionName: 'unbondingPeriod' }),
+    client.readContract({ ...staking, functionName: 'voterKeyHash', args: [account] }),
+    Promise.all(ROLES.map(node)),
+  ])
+  return {
+    balance,
+    unbondingPeriod,
+    hasVoterKey: key !== zeroHash,
+    nodes: nodes.filter((one) => one !== null),
+  }
+}
+
+export function useOwn(account: Address) {
+  const client = usePublicClient()
+  const place = usePlace()
+  return useQuery(
+    queryOptions({
+      queryKey: ['own', account, place.chainId, place.staking],
+      enabled: client !== undefined,
+      refetchInterval: 12_000, // rewards vest by the second
+      queryFn: () => {
+        if (!client) throw new Error('asked without a chain node')
+        return read(client, place, account)
+      },
+    }),
+  )
+}

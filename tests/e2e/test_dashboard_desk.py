@@ -1,0 +1,245 @@
+"""A node's owner in Chromium: registering, stake, commission, what is to be done by when. Checked on the chain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from browser_driver import CHROMIUM, WHY_NOT, Wallet, Watched, context_of
+from chain_driver import BOND, LocalChain, TaskDriver
+from consilium_chain.connection import Connection
+from consilium_chain.keystore import voter_key
+from consilium_chain.ledger import Ledger
+from consilium_chain.task_spec import TOKEN
+from consilium_chain.units import tokens
+from consilium_chain.views import Phase, Role
+from consilium_server.api.dashboard import built
+from eth_account import Account
+from playwright.sync_api import Page, expect
+from test_dashboard import AXE, HELD, TAGS, Place, connect, open_page, place, watched
+
+__all__ = ["place", "watched"]  # fixtures
+
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT),
+    pytest.mark.skipif(built() is None, reason="the dashboard is not built: make dashboard"),
+]
+
+
+class Network(LocalChain):
+    """The place's chain, so that a task can be played on it by hand."""
+
+    def __init__(self, place: Place) -> None:
+        self.url = place.chain_url
+        self.deployment = place.deployment
+        self.treasury = place.treasury
+        self.accounts = {}
+
+    def ledger(self, key: str | bytes) -> Ledger:
+        return Ledger(Connection(self.url, Account.from_key(key)), self.deployment)
+
+    def staked(self, role: Role, count: int, bond: int = BOND) -> list[Ledger]:
+        """With the bond and no more: `Place.node`, which is the one with the most stake, stays another."""
+        found = [self.funded(bond) for _ in range(count)]
+        for ledger in found:
+            ledger.stake(role, bond)
+            if role is Role.VOTER:
+                ledger.register_voter_key(voter_key(ledger.connection.account))
+        return found
+
+
+@pytest.fixture(scope="module")
+def task(place: Place) -> TaskDriver:
+    """A task of nobody but this module, whose hospitals have all committed to statistics."""
+    driver = TaskDriver(Network(place), terms={"pool": 400 * TOKEN}).join()
+    driver.commit_all([0])
+    return driver
+
+
+def desk(place: Place, page: Page, wallet: Wallet) -> None:
+    wallet.install(page)
+    open_page(place, page, "/desk")
+    connect(page)
+
+
+def region(page: Page, name: str) -> Any:
+    return page.get_by_role("region", name=name, exact=True)
+
+
+def register(page: Page, role: str, commission: str = "0", stake: str = "") -> None:
+    form = region(page, "Become a node")
+    form.get_by_label(role, exact=True).check()
+    form.get_by_label("Commission, in per cent").fill(commission)
+    form.get_by_label("Stake, in tokens").fill(stake)
+    form.get_by_role("button", name="Register").click()
+
+
+def done(page: Page) -> None:
+    expect(page.locator("[data-sending=confirmed]")).to_be_visible()
+
+
+def wallet_of(place: Place, ledger: Ledger) -> Wallet:
+    account = ledger.connection.account
+    assert account is not None
+    return Wallet(place.chain_url, account)
+
+
+@pytest.mark.parametrize("role", [Role.VOTER, Role.HOSPITAL])
+def test_an_account_becomes_a_node(place: Place, watched: Watched, role: Role) -> None:
+    page, wallet = watched.page, place.wallet()
+    mine, title = place.ledger(wallet.account), role.name.capitalize()
+    desk(place, page, wallet)
+    expect(region(page, "To do")).to_have_count(0)
+    register(page, title, "7.5", "200")
+    done(page)
+    assert mine.is_registered(mine.address, role)
+    assert (mine.commission(mine.address, role), mine.stake_of(mine.address, role).active) == (750, 200 * TOKEN)
+    assert mine.balance(mine.address) == HELD - 200 * TOKEN
+    assert wallet.asked.count("eth_sendTransaction") == 2
+    expect(region(page, "Become a node").get_by_label(title, exact=True)).to_have_count(0)
+    expect(region(page, "To do")).to_contain_text("Nothing is waited for")
+
+    card = region(page, title)
+    card.get_by_label("Add to the stake").fill("50")
+    card.get_by_role("button", name="Add stake").click()
+    expect(card).to_contain_text(tokens(250 * TOKEN))
+    assert mine.stake_of(mine.address, role).free == 250 * TOKEN
+
+    for percent in ("5", "20"):
+        card.get_by_label("Commission, in per cent").fill(percent)
+        card.get_by_role("button", name="Set commission").click()
+        done(page)
+    pool = mine._pool(mine.address, role)  # lowered at once, raised after the unbonding period
+    assert (pool["commissionBps"], pool["nextCommissionBps"]) == (500, 2_000)
+    expect(card).to_contain_text("5 %, 20 % from")
+
+
+def test_a_voters_key_is_registered_where_its_key_file_is(place: Place, watched: Watched) -> None:
+    page, wallet = watched.page, place.wallet()
+    mine = place.ledger(wallet.account)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    desk(place, page, wallet)
+    register(page, "Voter")
+    done(page)
+    card = region(page, "Voter")
+    expect(card).to_contain_text("this voter can join no task")
+    card.get_by_role("button", name="Copy").click()
+    expect(card.get_by_role("button", name="Copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == "consilium voter register"
+    mine.register_voter_key(voter_key(wallet.account))
+    expect(card).not_to_contain_text("this voter can join no task")
+    expect(card.get_by_role("button", name="Copy")).to_have_count(0)
+
+
+def test_what_is_to_be_done_is_said_with_what_it_costs_not_to(place: Place, task: TaskDriver) -> None:
+    late, early = task.nodes[1], task.nodes[0]
+    pages = []
+    for ledger in (early, late, task.aggregator):
+        page = context_of(place.browser).new_page()
+        desk(place, page, wallet_of(place, ledger))
+        pages.append(page)
+    todo = [region(page, "To do") for page in pages]
+    expect(todo[0]).to_contain_text("Nothing is waited for")  # it has committed
+    expect(todo[1]).to_contain_text("Train, and commit to the update")
+    expect(todo[1]).to_contain_text(f"Round 0 of task {task.task}")
+    expect(todo[1]).to_contain_text("in 1 d")
+    expect(todo[2]).to_contain_text("Nothing is waited for")
+    expect(region(pages[1], "Own tasks")).to_contain_text("Committing")
+    expect(region(pages[1], "Hospital")).to_contain_text(tokens(BOND))  # is locked
+
+    task.commit(1)  # and everybody's page follows, by itself
+    assert task.phase is Phase.UPLOADING
+    withheld = 400 * TOKEN // 2 // 10 // 2  # the fee for one of two hospitals, of one of two rounds
+    for one in todo[:2]:
+        expect(one).to_contain_text("Hand the update over")
+        expect(one).to_contain_text(f"{tokens(withheld)} tokens, at most 2 % of the bond")
+    expect(todo[2]).to_contain_text("Say whose updates have come")
+    expect(todo[2]).to_contain_text(f"{tokens(BOND // 4)} tokens, at most 25 % of the bond")
+    for page in pages:
+        page.context.close()
+
+
+def test_rounds_and_what_they_brought(place: Place, watched: Watched) -> None:
+    """Of a node of the network's own task, whose key is that node's alone: the wallet only says that it is it."""
+    page, wallet = watched.page, place.wallet()
+    node = place.running.get("/v1/payments?task=1&kind=reward")["items"][0]["account"]
+    earned = place.running.get(f"/v1/payments?account={node}&kind=reward")["items"]
+    wallet.account = type("Known", (), {"address": node})()
+    desk(place, page, wallet)
+    paid = page.get_by_role("table", name="Own rounds")
+    expect(paid.get_by_role("row")).to_have_count(1 + len(place.running.get(f"/v1/payments?account={node}")["items"]))
+    for one in earned:
+        expect(paid).to_contain_text(tokens(int(one["amount"])))
+    (part,) = [one for one in place.running.get("/v1/tasks/1")["participants"] if one["account"] == node]
+    expect(region(page, "Own tasks")).to_contain_text(tokens(int(part["earned"])))
+
+
+# What goes wrong
+
+
+def test_who_is_a_node_already_is_told(place: Place, watched: Watched) -> None:
+    page, wallet = watched.page, place.wallet()
+    page.route("**/v1/events", lambda route: route.fulfill(content_type="text/event-stream", body=""))
+    desk(place, page, wallet)
+    expect(region(page, "Become a node")).to_be_visible()
+    place.ledger(wallet.account).register_node(Role.VOTER, 0, 0)  # in another window, say
+    register(page, "Voter")
+    expect(page.get_by_role("alert")).to_contain_text("a node of that role already (AlreadyRegistered")
+
+
+def test_what_cannot_be_is_not_sent(place: Place, watched: Watched) -> None:
+    page, wallet = watched.page, place.wallet()
+    desk(place, page, wallet)
+    form = region(page, "Become a node")
+    button = form.get_by_role("button", name="Register")
+    for label, good, bad in (
+        ("Commission, in per cent", "10", {"100.01": "0 to 100", "ten": "0 to 100", "": "0 to 100"}),
+        ("Stake, in tokens", "", {"1,5": "That is no amount", "1000.01": "more than your wallet"}),
+    ):
+        for text, told in bad.items():
+            form.get_by_label(label).fill(text)
+            expect(form.get_by_text(told)).to_be_visible()
+            expect(button).to_be_disabled()
+        form.get_by_label(label).fill(good)
+        expect(button).to_be_enabled()
+
+
+def test_who_declines_is_no_node(place: Place, watched: Watched) -> None:
+    page, wallet = watched.page, place.wallet()
+    desk(place, page, wallet)
+    wallet.declines = True
+    register(page, "Hospital", stake="10")
+    expect(page.get_by_role("alert")).to_contain_text("You declined it")
+    assert not place.treasury.is_registered(wallet.account.address, Role.HOSPITAL)
+    assert place.treasury.balance(wallet.account.address) == HELD
+
+
+def test_without_the_api_stakes_are_there(place: Place, task: TaskDriver) -> None:
+    context = context_of(place.browser)
+    page = context.new_page()
+    context.route("**/v1/**", lambda route: route.abort())
+    desk(place, page, wallet_of(place, task.judges[0]))
+    expect(page.get_by_text("duties, tasks and payments are missing")).to_be_visible()
+    stake = task.judges[0].stake_of(task.judges[0].address, Role.VOTER)
+    expect(region(page, "Voter")).to_contain_text(tokens(stake.free))
+    context.close()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_it_is_in_nobodys_way(place: Place, task: TaskDriver, theme: str, width: int) -> None:
+    context = context_of(place.browser, theme, width)
+    context.add_init_script(AXE.read_text())
+    page = context.new_page()
+    wallet_of(place, task.nodes[1]).install(page)
+    open_page(place, page, "/desk")
+    for is_connected in (False, True):
+        if is_connected:
+            connect(page)
+            expect(region(page, "To do").get_by_role("table")).to_be_visible()
+            expect(page.locator(".loading")).to_have_count(0)
+        found = page.evaluate("tags => axe.run({ runOnly: tags })", TAGS)
+        faults = [(one["id"], [node["target"] for node in one["nodes"]][:3]) for one in found["violations"]]
+        assert faults == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    context.close()
