@@ -22,6 +22,7 @@ const Nodes = lazy(() => import('./pages/nodes'))
 const Node = lazy(() => import('./pages/node'))
 const Portfolio = lazy(() => import('./pages/portfolio'))
 const Account = lazy(() => import('./pages/account'))
+const Propose = lazy(() => import('./pages/propose'))
 
 /** Paths stand behind #, so that the files can lie in any folder of any server. */
 export const router = createHashRouter([
@@ -37,6 +38,7 @@ export const router = createHashRouter([
       { path: 'nodes/:node/:role', element: <Node /> },
       { path: 'portfolio', element: <Portfolio /> },
       { path: 'accounts/:account', element: <Account /> },
+      { path: 'propose', element: <Propose /> },
       { path: '*', element: <Missing /> },
     ],
   },
@@ -47,6 +49,7 @@ const LINKS = [
   ['/tasks', say.nav.tasks],
   ['/nodes', say.nav.nodes],
   ['/portfolio', say.nav.portfolio],
+  ['/propose', say.nav.operate],
 ] as const
 
 function Frame() {
