@@ -10,7 +10,7 @@ import httpx
 from browser_driver import Wallet, Watched
 from consilium_chain.funding import room_in_pool, round_pay
 from consilium_chain.proposal import task_params
-from consilium_chain.task_spec import TOKEN, TaskSpec, parse_task_spec, spec_hash
+from consilium_chain.task_spec import TOKEN, parse_task_spec, spec_hash
 from consilium_chain.units import tokens
 from consilium_chain.views import Phase, Role
 from dashboard_driver import NEEDED, Place, connect, open_page, violations
@@ -29,7 +29,7 @@ def until(what: Callable[[], bool]) -> None:
 
 
 def task_file(place: Place, name: str, **replaced: str) -> str:
-    """The first task's, of another name, pool and windows."""
+    """The first task's, of another name and pool."""
     first = place.running.get("/v1/tasks/1")["spec_hash"]
     text = httpx.get(f"{place.url}/v1/artifacts/files/{first}", timeout=20).raise_for_status().text
     for field, value in ({"name": f'"{name}"', "pool": str(POOL)} | replaced).items():
@@ -38,20 +38,12 @@ def task_file(place: Place, name: str, **replaced: str) -> str:
     return text
 
 
-def spec_of(text: str) -> TaskSpec:
-    return parse_task_spec(text.encode())
-
-
 def propose(place: Place, wallet: Wallet, aggregator: str, text: str) -> int:
     """Not by the page, of an aggregator that does not join: the task stays in Joining."""
     raw = text.encode()
     number = place.ledger(wallet.account).propose(task_params(parse_task_spec(raw), spec_hash(raw), aggregator))
     until(lambda: place.running.get("/v1/tasks?sort=-task")["items"][0]["task"] >= number)
     return number
-
-
-def aggregator_of(place: Place) -> str:
-    return place.node("aggregator")
 
 
 def idle_aggregator(place: Place) -> str:
@@ -119,7 +111,7 @@ def test_a_task_is_proposed_in_steps(place: Place, watched: Watched) -> None:
     told = page.get_by_text(re.compile(r"Task \d+ is proposed"))
     expect(told).to_be_visible()
     number = int(re.findall(r"\d+", told.inner_text())[0])
-    assert place.treasury.params(number) == task_params(spec_of(text), spec_hash(raw), aggregator)
+    assert place.treasury.params(number) == task_params(parse_task_spec(raw), spec_hash(raw), aggregator)
     assert place.treasury.state(number).operator == wallet.account.address
     assert before - place.treasury.balance(wallet.account.address) == POOL * TOKEN
     assert wallet.asked.count("personal_sign") == 2  # one declined
@@ -142,7 +134,7 @@ def test_what_cannot_be_paid_is_told_before_anything_is_signed(place: Place, wat
     # More than the aggregator has staked, and than the wallet holds.
     write(page, task_file(place, "too dear", pool="3000", aggregator_bond="900_000"))
     expect(page.get_by_text("It holds.")).to_be_visible()
-    page.get_by_label(f"Choose {aggregator_of(place)}").check()
+    page.get_by_label(f"Choose {place.node('aggregator')}").check()
     expect(page.get_by_text("Until it has them it cannot join")).to_be_visible()
     connect(page)
     expect(page.get_by_role("alert")).to_contain_text("lacks 2,000.00 tokens")
