@@ -7,7 +7,8 @@ CONTRACTS := chain/contracts
 DASHBOARD := dashboard
 SERVED := server/consilium_server/dashboard
 ARGS ?=
-WHOLE_NETWORKS := tests/e2e/test_demo_runs.py tests/e2e/test_up.py tests/e2e/test_aggregator_killed.py tests/e2e/test_dashboard.py
+WHOLE_NETWORKS := tests/e2e/test_demo_runs.py tests/e2e/test_up.py tests/e2e/test_aggregator_killed.py \
+	tests/e2e/test_dashboard.py tests/e2e/test_dashboard_operate.py tests/e2e/test_dashboard_desk.py
 
 .PHONY: help demo up dashboard test test-deep check lint coverage slither slither-installed contracts contracts-test dashboard-test python-test demo-test bench clean install dev services
 .DEFAULT_GOAL := help

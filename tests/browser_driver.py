@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import httpx
 from eth_account import Account
+from eth_account.messages import encode_defunct
 from eth_account.signers.local import LocalAccount
 from playwright.sync_api import Browser, BrowserContext, Page, Request, sync_playwright
 
@@ -113,7 +114,9 @@ class Wallet:
                 self._ask_owner()
                 return self.account.sign_typed_data(full_message=json.loads(params[1])).signature.to_0x_hex()
             case "personal_sign":
-                raise Refusal(4200, "this wallet signs no text")
+                self._ask_owner()
+                text = encode_defunct(hexstr=params[0])
+                return self.account.sign_message(text).signature.to_0x_hex()
             case _:
                 return self.ask(method, *params)
 

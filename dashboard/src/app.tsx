@@ -23,6 +23,7 @@ const Node = lazy(() => import('./pages/node'))
 const Portfolio = lazy(() => import('./pages/portfolio'))
 const Desk = lazy(() => import('./pages/desk'))
 const Account = lazy(() => import('./pages/account'))
+const Propose = lazy(() => import('./pages/propose'))
 
 /** Paths stand behind #, so that the files can lie in any folder of any server. */
 export const router = createHashRouter([
@@ -39,6 +40,7 @@ export const router = createHashRouter([
       { path: 'portfolio', element: <Portfolio /> },
       { path: 'desk', element: <Desk /> },
       { path: 'accounts/:account', element: <Account /> },
+      { path: 'propose', element: <Propose /> },
       { path: '*', element: <Missing /> },
     ],
   },
@@ -50,6 +52,7 @@ const LINKS = [
   ['/nodes', say.nav.nodes],
   ['/portfolio', say.nav.portfolio],
   ['/desk', say.nav.desk],
+  ['/propose', say.nav.operate],
 ] as const
 
 function Frame() {

@@ -31,6 +31,7 @@ const RETREAT: Hex = `0x${'11'.repeat(128)}`
 const config: Config = {
   chainId: 31337,
   chainUrl: null,
+  blobs: true,
   firstBlock: 0n,
   tasks: TASKS,
   staking: TASKS,

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from consilium_cli.main import main
+from dashboard_driver import place as place
+from dashboard_driver import watched as watched
 
 
 @pytest.fixture(autouse=True)

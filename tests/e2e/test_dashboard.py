@@ -4,132 +4,27 @@ from __future__ import annotations
 
 import gzip
 import re
-import time
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
-from browser_driver import CHROMIUM, WHY_NOT, Wallet, Watched, chromium, context_of, fresh_account
-from consilium_chain.connection import Connection
-from consilium_chain.deployment import LOCAL_UNBONDING, Deployment
-from consilium_chain.ledger import Ledger
-from consilium_chain.localnode import FAUCET_KEY
+from browser_driver import Watched, context_of
+from consilium_chain.deployment import LOCAL_UNBONDING
 from consilium_chain.task_spec import TOKEN
 from consilium_chain.units import tokens
 from consilium_chain.views import Role
-from consilium_server.api.dashboard import built
-from eth_account import Account
-from eth_account.signers.local import LocalAccount
-from playwright.sync_api import Browser, Locator, Page, Route, expect
-from up_driver import Up, up
+from dashboard_driver import HELD, NEEDED, Place, connect, open_page, violations
+from playwright.sync_api import Locator, Page, Route, expect
 
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT),
-    pytest.mark.skipif(built() is None, reason="the dashboard is not built: make dashboard"),
-]
+pytestmark = NEEDED
 
-AXE = Path(__file__).parents[2] / "dashboard" / "node_modules" / "axe-core" / "axe.min.js"
-TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-HELD = 1_000 * TOKEN
 FIRST_LOAD = 250_000  # bytes of scripts, compressed
-
-
-class Place:
-    """A network that has played a task, a browser, and accounts with tokens."""
-
-    def __init__(self, running: Up, browser: Browser) -> None:
-        self.running, self.browser = running, browser
-        self.url = f"http://127.0.0.1:{running.port}"
-        self.chain_url = f"http://127.0.0.1:{running.chain_port}"
-        self.deployment = Deployment.read(running.address_book)
-        self.treasury = self.ledger(Account.from_key(FAUCET_KEY))
-
-    def ledger(self, account: LocalAccount) -> Ledger:
-        return Ledger(Connection(self.chain_url, account), self.deployment)
-
-    def rpc(self, method: str, *params: Any) -> Any:
-        return Wallet(self.chain_url, fresh_account()).ask(method, *params)
-
-    def wallet(self, held: int = HELD, ether: int = 10**19) -> Wallet:
-        account = fresh_account()
-        if ether:
-            self.rpc("anvil_setBalance", account.address, hex(ether))
-        self.treasury.transfer(account.address, held)
-        return Wallet(self.chain_url, account)
-
-    def shares(self, account: str, node: str, role: Role = Role.HOSPITAL) -> int:
-        staking = self.treasury._staking.functions
-        return int(self.treasury.connection.call(staking.positionOf(account, node, role))[0])
-
-    def reward(self, node: str, amount: int) -> None:
-        """As the task contract pays."""
-        self.treasury.transfer(self.deployment.tasks, amount)
-        self._as_tasks(self.treasury._staking.functions.reward([(node, Role.HOSPITAL, amount)]))
-
-    def slash(self, node: str, role: Role, amount: int) -> None:
-        """As the task contract slashes: from a bond."""
-        staking = self.treasury._staking.functions
-        self._as_tasks(staking.lock(node, role, amount))
-        self._as_tasks(staking.slash(node, role, amount))
-
-    def _as_tasks(self, function: Any) -> None:
-        tasks = self.deployment.tasks
-        self.rpc("anvil_setBalance", tasks, hex(10**18))
-        self.rpc("anvil_impersonateAccount", tasks)
-        digest = self.rpc(
-            "eth_sendTransaction",
-            {"from": tasks, "to": self.deployment.staking, "data": function._encode_transaction_data()},
-        )
-        end = time.monotonic() + 20
-        while (receipt := self.rpc("eth_getTransactionReceipt", digest)) is None:
-            assert time.monotonic() < end
-            time.sleep(0.1)
-        assert int(receipt["status"], 16) == 1, receipt
-
-    def node(self, role: str = "hospital") -> str:
-        (node, *_) = self.running.get(f"/v1/nodes?role={role}")["items"]
-        return str(node["node"])
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with up(tmp_path_factory.mktemp("network")) as running:
-        running.wait_for("up")
-        running.wait_for("task-ended", task=1)
-        running.get_until("/v1/tasks/1/rounds/1", outcome="settled")
-        with chromium() as browser:
-            yield Place(running, browser)
-
-
-@pytest.fixture
-def watched(place: Place) -> Iterator[Watched]:
-    """A page from which nothing may be asked elsewhere, and whose console must stay empty of errors."""
-    context = context_of(place.browser)
-    allowed = {f"127.0.0.1:{place.running.port}", f"127.0.0.1:{place.running.chain_port}"}
-    found = Watched(context.new_page(), allowed)
-    yield found
-    context.close()
-    assert found.elsewhere == []
-    assert found.errors == []
-
-
-def open_page(place: Place, page: Page, path: str) -> None:
-    page.goto(f"{place.url}/#{path}")
-    expect(page.locator("h1")).to_be_visible()
-    expect(page.locator(".loading")).to_have_count(0)
-
-
-def connect(page: Page) -> None:
-    page.get_by_role("button", name="Test Wallet").click()
-    expect(page.get_by_role("button", name="Disconnect")).to_be_visible()
 
 
 def paths(place: Place) -> list[str]:
     hospital, voter = place.node(), place.node("voter")
     return [
         "/", "/tasks", "/tasks?phase=ended", "/tasks/1", "/tasks/1/rounds/0", "/tasks/1/rounds/1", "/nodes",
-        f"/nodes/{hospital}/hospital", f"/nodes/{voter}/voter", f"/accounts/{hospital}", "/portfolio", "/nowhere",
+        f"/nodes/{hospital}/hospital", f"/nodes/{voter}/voter", f"/accounts/{hospital}", "/portfolio", "/propose", "/desk",
+        "/nowhere",
     ]  # fmt: skip
 
 
@@ -160,14 +55,11 @@ def test_pages_say_what_the_api_says(place: Place, watched: Watched) -> None:
 def test_no_page_is_in_the_way_of_anybody(place: Place, theme: str, width: int) -> None:
     """axe, by WCAG 2.2 AA; and no page is wider than what it is shown on."""
     context = context_of(place.browser, theme, width)
-    context.add_init_script(AXE.read_text())
     page = context.new_page()
     for path in paths(place):
         open_page(place, page, path)
         page.evaluate("document.querySelectorAll('main details').forEach(one => one.open = true)")
-        found = page.evaluate("tags => axe.run({ runOnly: tags })", TAGS)
-        faults = [(one["id"], [node["target"] for node in one["nodes"]][:3]) for one in found["violations"]]
-        assert (path, faults) == (path, [])
+        assert (path, violations(page)) == (path, [])
         assert page.evaluate("document.documentElement.scrollWidth") <= width
     context.close()
 

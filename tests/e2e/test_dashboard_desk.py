@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from browser_driver import CHROMIUM, WHY_NOT, Wallet, Watched, context_of
+from browser_driver import Wallet, Watched, context_of
 from chain_driver import BOND, LocalChain, TaskDriver
 from consilium_chain.connection import Connection
 from consilium_chain.keystore import voter_key
@@ -13,17 +13,11 @@ from consilium_chain.ledger import Ledger
 from consilium_chain.task_spec import TOKEN
 from consilium_chain.units import tokens
 from consilium_chain.views import Phase, Role
-from consilium_server.api.dashboard import built
+from dashboard_driver import HELD, NEEDED, Place, connect, open_page, violations
 from eth_account import Account
 from playwright.sync_api import Page, expect
-from test_dashboard import AXE, HELD, TAGS, Place, connect, open_page, place, watched
 
-__all__ = ["place", "watched"]  # fixtures
-
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT),
-    pytest.mark.skipif(built() is None, reason="the dashboard is not built: make dashboard"),
-]
+pytestmark = NEEDED
 
 
 class Network(LocalChain):
@@ -229,7 +223,6 @@ def test_without_the_api_stakes_are_there(place: Place, task: TaskDriver) -> Non
 @pytest.mark.parametrize("width", [390, 1280])
 def test_it_is_in_nobodys_way(place: Place, task: TaskDriver, theme: str, width: int) -> None:
     context = context_of(place.browser, theme, width)
-    context.add_init_script(AXE.read_text())
     page = context.new_page()
     wallet_of(place, task.nodes[1]).install(page)
     open_page(place, page, "/desk")
@@ -238,8 +231,6 @@ def test_it_is_in_nobodys_way(place: Place, task: TaskDriver, theme: str, width:
             connect(page)
             expect(region(page, "To do").get_by_role("table")).to_be_visible()
             expect(page.locator(".loading")).to_have_count(0)
-        found = page.evaluate("tags => axe.run({ runOnly: tags })", TAGS)
-        faults = [(one["id"], [node["target"] for node in one["nodes"]][:3]) for one in found["violations"]]
-        assert faults == []
+        assert violations(page) == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width
     context.close()

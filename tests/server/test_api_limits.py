@@ -166,7 +166,7 @@ def test_a_dashboard_is_served_beside_the_api(network: IndexedNetwork, tmp_path:
         assert (script["content-security-policy"], "immutable" in script["cache-control"]) == (policy, True)
         config = client.get("/config.json").json()
         assert (config["chain_id"], config["chain_url"]) == (network.deployment.chain_id, chain_url)
-        assert config["contracts"]["tasks"] == network.deployment.tasks
+        assert (config["contracts"]["tasks"], config["blobs"]) == (network.deployment.tasks, network.deployment.blobs)
         assert client.get("/v1/tasks").status_code == 200
         assert client.get("/../index.sqlite").status_code == 404
         assert client.get("/nothing").headers["content-type"] == "application/problem+json"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 import threading
 import time
@@ -9,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from api_wallet import Wallet, rfc3339
@@ -21,6 +23,8 @@ from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
 from indexed_network import CHAIN_ID, ORIGIN, IndexedNetwork, app_of, settings_of
+
+VECTORS = Path(__file__).parents[1] / "vectors"
 
 # The three examples of EIP-4361.
 EXAMPLE = """{} wants you to sign in with your Ethereum account:
@@ -46,6 +50,15 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
 
 
 # Reading
+
+
+@pytest.mark.parametrize("vector", json.loads((VECTORS / "sign_in.json").read_text()))
+def test_what_the_dashboard_has_signed_is_read(vector: dict[str, Any]) -> None:
+    given, message = vector["given"], parse_message(vector["message"])
+    assert (message.domain, message.uri, message.chain_id) == (given["domain"], given["uri"], given["chainId"])
+    assert (message.address, message.nonce, message.statement) == (
+        given["account"], given["nonce"], given["statement"],
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ export interface Config {
   /** A chain node that may be asked from here; null where only a wallet's is. */
   chainUrl: string | null
   firstBlock: bigint
+  /** Whether the chain takes transactions with blobs. */
+  blobs: boolean
   tasks: Address
   staking: Address
   token: Address
@@ -43,6 +45,7 @@ export function parseConfig(read: unknown): Config {
     chainId: whole('chain_id'),
     chainUrl,
     firstBlock: BigInt(whole('first_block')),
+    blobs: field(read, 'blobs') !== false,
     tasks: address('tasks'),
     staking: address('staking'),
     token: address('token'),

@@ -100,7 +100,7 @@ function Of({ account }: { account: Address }) {
   )
 }
 
-type Stake = (functionName: string, args: readonly unknown[], amount: bigint) => Promise<boolean>
+type Stake = (functionName: string, args: readonly unknown[], amount: bigint) => Promise<unknown>
 
 // Work: what the API knows
 

@@ -1,5 +1,5 @@
 import { useInfiniteQuery } from '@tanstack/react-query'
-import { lazy, Suspense, type ReactNode } from 'react'
+import { lazy, Suspense, useState, type ReactNode } from 'react'
 import { Link, useParams } from 'react-router'
 import type { Schemas } from '../api/client'
 import { BASE } from '../api/client'
@@ -20,6 +20,7 @@ import {
   PhaseBadge,
   Tokens,
 } from '../parts/basics'
+import { Model } from '../parts/model'
 import { Table } from '../parts/table'
 import { formatScore } from '../lib/amounts'
 import { progressOf } from '../lib/progress'
@@ -27,6 +28,7 @@ import { say } from '../strings'
 import Missing from './missing'
 
 const Chart = lazy(() => import('../parts/chart'))
+const Operate = lazy(() => import('../wallet/operate'))
 const words = say.task
 
 export default function Task() {
@@ -67,6 +69,8 @@ export default function Task() {
             <Spec task={task} />
           </div>
           <Participants task={task} />
+          <Operating task={task} />
+          <Model task={task} />
           <Card title={words.terms}>
             <details>
               <summary>{words.allTerms(Object.keys(task.terms).length)}</summary>
@@ -206,6 +210,25 @@ function Spec({ task }: { task: Schemas['Task'] }) {
         <p className="soft">
           {words.specUnknown} <Hash of={task.spec_hash} />
         </p>
+      )}
+    </Card>
+  )
+}
+
+function Operating({ task }: { task: Schemas['Task'] }) {
+  const [open, setOpen] = useState(false)
+  return (
+    <Card title={say.operate.title} means={say.operate.means}>
+      {open ? (
+        <Suspense fallback={<Loading />}>
+          <Operate task={task} />
+        </Suspense>
+      ) : (
+        <div>
+          <button type="button" onClick={() => setOpen(true)}>
+            {say.operate.open}
+          </button>
+        </div>
       )}
     </Card>
   )

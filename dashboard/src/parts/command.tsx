@@ -2,7 +2,7 @@
 import { useState } from 'react'
 import { say } from '../strings'
 
-export function Command({ of }: { of: string }) {
+export function Command({ of, label }: { of: string; label?: string }) {
   const [copied, setCopied] = useState(false)
   const copy = () => {
     navigator.clipboard.writeText(of).then(
@@ -11,8 +11,10 @@ export function Command({ of }: { of: string }) {
     )
   }
   return (
-    <div className="notice">
-      <code className="wrap">{of}</code>
+    <div className="command">
+      <code role="group" aria-label={label ?? say.command}>
+        {of}
+      </code>
       {window.isSecureContext && ( // elsewhere there is no clipboard
         <button type="button" onClick={copy} onBlur={() => setCopied(false)}>
           <span aria-live="polite">{copied ? say.copied : say.copy}</span>

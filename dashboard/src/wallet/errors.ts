@@ -61,6 +61,9 @@ export function refusal(error: unknown): string {
   const revert = found(ContractFunctionRevertedError)
   if (revert) return reverted(revert)
   if (found(InsufficientFundsError)) return words.noEther
+  // A call inside that runs out is a revert without data; where the outermost does, nodes have an error of their own.
+  if (error.walk((one) => one instanceof BaseError && /out ?of ?gas/i.test(one.details)) !== null)
+    return say.sending.outOfGas
   if (error.walk((one) => one instanceof Error && CHAIN_ERRORS.has(one.name)) !== null)
     return words.wrongChain
   if (found(HttpRequestError)) return words.noNode

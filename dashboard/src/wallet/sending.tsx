@@ -1,7 +1,7 @@
 /** A transaction from the question whether it would go through to its receipt, told in words all the way. */
 import { useQueryClient } from '@tanstack/react-query'
 import { useCallback, useState } from 'react'
-import type { Abi, Address, Hash, PublicClient } from 'viem'
+import type { Abi, Address, Hash, PublicClient, TransactionReceipt } from 'viem'
 import { useConfig, useConnection, type Config } from 'wagmi'
 import { getPublicClient, simulateContract, writeContract } from 'wagmi/actions'
 import { say } from '../strings'
@@ -42,10 +42,12 @@ async function why(config: Config, call: Call & { account: Address; blockNumber:
   }
 }
 
-/** `send` resolves to whether all calls went through; they go one after another, each once the one before it has. */
+/** `send` resolves to the receipt of the last call, null unless all went through; they go one after another, each once the
+ * one before it has.
+ */
 export function useSending(): {
   sending: Sending
-  send: (...calls: readonly Call[]) => Promise<boolean>
+  send: (...calls: readonly Call[]) => Promise<TransactionReceipt | null>
   reset: () => void
 } {
   const config = useConfig()
@@ -55,7 +57,7 @@ export function useSending(): {
   const [sending, setSending] = useState<Sending>({ state: 'idle' })
 
   const one = useCallback(
-    async (call: Call, account: Address): Promise<boolean> => {
+    async (call: Call, account: Address): Promise<TransactionReceipt | null> => {
       let hash: Hash | undefined
       let replaced: 'repriced' | 'cancelled' | 'replaced' | undefined
       try {
@@ -75,7 +77,7 @@ export function useSending(): {
         const by = receipt.transactionHash
         if (replaced === 'cancelled' || replaced === 'replaced') {
           setSending({ state: 'failed', why: say.sending[replaced], hash: by })
-          return false
+          return null
         }
         if (receipt.status === 'reverted') {
           setSending({
@@ -83,7 +85,7 @@ export function useSending(): {
             why: await why(config, { ...call, account, blockNumber: receipt.blockNumber }),
             hash: by,
           })
-          return false
+          return null
         }
         setSending({
           state: 'confirmed',
@@ -91,10 +93,10 @@ export function useSending(): {
           block: receipt.blockNumber,
           replaced: replaced === 'repriced',
         })
-        return true
+        return receipt
       } catch (error) {
         setSending({ state: 'failed', why: refusal(error), ...(hash ? { hash } : {}) })
-        return false
+        return null
       } finally {
         void client.invalidateQueries()
       }
@@ -103,10 +105,14 @@ export function useSending(): {
   )
 
   const send = useCallback(
-    async (...calls: readonly Call[]): Promise<boolean> => {
-      if (!address) return false
-      for (const call of calls) if (!(await one(call, address))) return false
-      return true
+    async (...calls: readonly Call[]): Promise<TransactionReceipt | null> => {
+      let receipt: TransactionReceipt | null = null
+      if (!address) return receipt
+      for (const call of calls) {
+        receipt = await one(call, address)
+        if (!receipt) return null
+      }
+      return receipt
     },
     [address, one],
   )

@@ -36,8 +36,13 @@ def serve(app: FastAPI, folder: Path, deployment: Deployment, public_chain_url: 
     def config(request: Request) -> Response:
         contracts = {name: getattr(deployment, name) for name in ("tasks", "staking", "token")}
         return JSONResponse(
-            {"chain_id": deployment.chain_id, "chain_url": public_chain_url, "first_block": deployment.first_block}
-            | {"contracts": contracts},
+            {
+                "chain_id": deployment.chain_id,
+                "chain_url": public_chain_url,
+                "first_block": deployment.first_block,
+                "blobs": deployment.blobs,
+                "contracts": contracts,
+            },
             headers={"Cache-Control": AGAIN},
         )
 

@@ -1,0 +1,203 @@
+"""An operator's task in the dashboard, from its file to what is left of its pool: checked on the chain."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+
+import httpx
+from browser_driver import Wallet, Watched
+from consilium_chain.funding import room_in_pool, round_pay
+from consilium_chain.proposal import task_params
+from consilium_chain.task_spec import TOKEN, parse_task_spec, spec_hash
+from consilium_chain.units import tokens
+from consilium_chain.views import Phase, Role
+from dashboard_driver import NEEDED, Place, connect, open_page, violations
+from playwright.sync_api import Page, expect
+
+pytestmark = NEEDED
+POOL = 600
+
+
+def until(what: Callable[[], bool]) -> None:
+    """Nothing that waits for the page: its wallet answers only while Playwright is waited for."""
+    end = time.monotonic() + 30
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.2)
+
+
+def task_file(place: Place, name: str, **replaced: str) -> str:
+    """The first task's, of another name and pool."""
+    first = place.running.get("/v1/tasks/1")["spec_hash"]
+    text = httpx.get(f"{place.url}/v1/artifacts/files/{first}", timeout=20).raise_for_status().text
+    for field, value in ({"name": f'"{name}"', "pool": str(POOL)} | replaced).items():
+        text, count = re.subn(rf"^{field} = .*$", f"{field} = {value}", text, count=1, flags=re.MULTILINE)
+        assert count == 1, field
+    return text
+
+
+def propose(place: Place, wallet: Wallet, aggregator: str, text: str) -> int:
+    """Not by the page, of an aggregator that does not join: the task stays in Joining."""
+    raw = text.encode()
+    number = place.ledger(wallet.account).propose(task_params(parse_task_spec(raw), spec_hash(raw), aggregator))
+    until(lambda: place.running.get("/v1/tasks?sort=-task")["items"][0]["task"] >= number)
+    return number
+
+
+def idle_aggregator(place: Place) -> str:
+    """One that has staked, and joins nothing."""
+    wallet = place.wallet(held=5_000 * TOKEN)
+    place.ledger(wallet.account).stake(Role.AGGREGATOR, 4_000 * TOKEN)
+    until(lambda: wallet.account.address in str(place.running.get("/v1/nodes?role=aggregator&limit=200")))
+    return str(wallet.account.address)
+
+
+def write(page: Page, text: str) -> None:
+    page.get_by_label("Task file (TOML)").fill(text)
+    page.get_by_role("button", name="Check", exact=True).click()
+
+
+def test_the_example_holds_and_faults_are_told_one_by_one(place: Place, watched: Watched) -> None:
+    page = watched.page
+    open_page(place, page, "/propose")
+    expect(page.get_by_text("It holds.")).to_be_visible()  # by itself, once one pauses
+    costs = page.get_by_role("region", name="What it comes to")
+    expect(costs).to_contain_text("36,846")  # lanes
+    expect(costs.get_by_role("table", name="What a round pays").get_by_role("row").nth(1)).to_contain_text("7,000.00")
+    expect(costs.get_by_role("table", name="Gas").get_by_role("row")).to_have_count(6)
+    text = page.get_by_label("Task file (TOML)").input_value()
+    write(page, text.replace("rounds = 10", "rounds = 0").replace("pool = 100_000", "pool = -1"))
+    told = page.get_by_role("alert")
+    expect(told.get_by_role("listitem")).to_have_count(2)
+    expect(told).to_contain_text("rounds.rounds")
+    expect(told).to_contain_text("money.pool")
+    expect(page.get_by_text("Possible once the file holds")).to_be_visible()
+    write(page, text.replace("min_reveals = 3", "min_reveals = 1"))
+    expect(costs).to_contain_text("few reveals")
+
+
+def test_a_task_is_proposed_in_steps(place: Place, watched: Watched) -> None:
+    """Every field of what is on the chain is what the command line would have proposed."""
+    page, wallet = watched.page, place.wallet()
+    aggregator = idle_aggregator(place)
+    wallet.install(page)
+    open_page(place, page, "/propose")
+    page.get_by_label("Start from").select_option(label=f"task 1, {place.running.get('/v1/tasks/1')['name']}")
+    page.get_by_role("button", name="Put it below").click()
+    expect(page.get_by_label("Task file (TOML)")).to_have_value(re.compile("demo-wdbc"))
+    text = task_file(place, "proposed in a browser")
+    write(page, text)
+    expect(page.get_by_text("It holds.")).to_be_visible()
+    page.get_by_label(f"Choose {aggregator}").check()
+    connect(page)
+
+    pay = page.get_by_role("button", name="Approve, and propose")
+    expect(pay).to_be_disabled()
+    wallet.declines = True
+    page.get_by_role("button", name="Sign in, and store the file").click()
+    expect(page.get_by_role("alert").filter(has_text="You declined it")).to_be_visible()
+    wallet.declines = False
+    page.get_by_role("button", name="Sign in, and store the file").click()
+    expect(page.get_by_text("The server has the file.")).to_be_visible()
+    raw = text.encode()
+    stored = httpx.get(f"{place.url}/v1/artifacts/files/0x{spec_hash(raw).hex()}", timeout=20)
+    assert stored.content == raw
+
+    assert violations(page) == []
+    before = place.treasury.balance(wallet.account.address)
+    pay.click()
+    told = page.get_by_text(re.compile(r"Task \d+ is proposed"))
+    expect(told).to_be_visible()
+    number = int(re.findall(r"\d+", told.inner_text())[0])
+    assert place.treasury.params(number) == task_params(parse_task_spec(raw), spec_hash(raw), aggregator)
+    assert place.treasury.state(number).operator == wallet.account.address
+    assert before - place.treasury.balance(wallet.account.address) == POOL * TOKEN
+    assert wallet.asked.count("personal_sign") == 2  # one declined
+
+    page.get_by_label("Task file (TOML)").press("Control+End")
+    page.get_by_label("Task file (TOML)").press("Enter")
+    expect(page.get_by_text("The file has changed")).to_be_visible()
+    expect(told).to_be_visible()
+    expect(pay).to_be_disabled()
+
+    page.get_by_role("link", name="Follow it").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("proposed in a browser")
+    place.ledger(wallet.account).stop(number)
+
+
+def test_what_cannot_be_paid_is_told_before_anything_is_signed(place: Place, watched: Watched) -> None:
+    page, wallet = watched.page, place.wallet()
+    wallet.install(page)
+    open_page(place, page, "/propose")
+    # More than the aggregator has staked, and than the wallet holds.
+    write(page, task_file(place, "too dear", pool="3000", aggregator_bond="900_000"))
+    expect(page.get_by_text("It holds.")).to_be_visible()
+    page.get_by_label(f"Choose {place.node('aggregator')}").check()
+    expect(page.get_by_text("Until it has them it cannot join")).to_be_visible()
+    connect(page)
+    expect(page.get_by_role("alert")).to_contain_text("lacks 2,000.00 tokens")
+    expect(page.get_by_role("button", name="Sign in, and store the file")).to_be_disabled()
+    expect(page.get_by_role("button", name="Approve, and propose")).to_be_disabled()
+    assert "personal_sign" not in wallet.asked
+
+
+def test_a_pool_grows_a_task_is_stopped_and_what_is_left_comes_home(place: Place, watched: Watched) -> None:
+    page, wallet = watched.page, place.wallet()
+    number = propose(place, wallet, idle_aggregator(place), task_file(place, "to be stopped", aggregator_bond="300"))
+    params = place.treasury.params(number)
+    room = room_in_pool(params)
+    assert room is not None
+    wallet.install(page)
+    open_page(place, page, f"/tasks/{number}")
+    page.get_by_role("button", name="Operate this task…").click()
+    connect(page)
+
+    amount = page.get_by_label("Amount")
+    go = page.get_by_role("button", name="Approve, and add")
+    amount.fill(str(room // TOKEN + 1))
+    expect(page.get_by_text("bond does not outweigh that")).to_be_visible()
+    expect(go).to_be_disabled()
+    added = 50 * TOKEN
+    amount.fill("50")
+    row = page.get_by_role("table", name="A round pays").get_by_role("row").nth(1)
+    before, after = round_pay(params, params.pool), round_pay(params, params.pool + added)
+    expect(row).to_contain_text(tokens(before.hospitals))
+    expect(row).to_contain_text(tokens(after.hospitals))
+    assert violations(page) == []
+    go.click()
+    expect(page.locator("[data-sending=confirmed]")).to_be_visible()
+    assert place.treasury.params(number).pool == params.pool + added
+    expect(page.locator(".figure").filter(has_text="In: the pool")).to_contain_text(tokens(params.pool + added))
+
+    page.get_by_role("button", name="Stop…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("It ends at once")
+    dialog.get_by_role("button", name="Cancel").click()
+    assert place.treasury.state(number).phase is Phase.JOINING
+    page.get_by_role("button", name="Stop…").click()
+    dialog.get_by_role("button", name="Stop the task").click()
+    expect(page.get_by_text("It has ended.")).to_be_visible()
+    assert place.treasury.state(number).phase is Phase.ENDED
+    expect(page.get_by_role("form", name="Add to the pool")).to_have_count(0)
+    held = place.treasury.balance(wallet.account.address)
+    left = page.get_by_role("region", name="What is left")
+    expect(left.get_by_role("definition")).to_have_text(tokens(params.pool + added))
+    left.get_by_role("button", name="Take home").click()
+    expect(left.get_by_role("definition")).to_have_text("0.00")
+    expect(left.get_by_role("button", name="Take home")).to_be_disabled()
+    assert place.treasury.balance(wallet.account.address) == held + params.pool + added
+
+
+def test_others_are_told_why_not_and_how_to_get_the_model(place: Place, watched: Watched) -> None:
+    page, wallet = watched.page, place.wallet()
+    wallet.install(page)
+    open_page(place, page, "/tasks/1")
+    model = page.get_by_role("region", name="The model")
+    expect(model).to_contain_text("consilium operator download-model 1 --output task-1")
+    expect(model).to_contain_text(place.chain_url)
+    page.get_by_role("button", name="Operate this task…").click()
+    connect(page)
+    expect(page.get_by_text("Only the account that proposed this task")).to_be_visible()
+    expect(page.get_by_role("button", name="Stop…")).to_have_count(0)
