@@ -23,8 +23,8 @@ def paths(place: Place) -> list[str]:
     hospital, voter = place.node(), place.node("voter")
     return [
         "/", "/tasks", "/tasks?phase=ended", "/tasks/1", "/tasks/1/rounds/0", "/tasks/1/rounds/1", "/nodes",
-        f"/nodes/{hospital}/hospital", f"/nodes/{voter}/voter", f"/accounts/{hospital}", "/portfolio", "/propose", "/desk",
-        "/nowhere",
+        f"/nodes/{hospital}/hospital", f"/nodes/{voter}/voter", f"/accounts/{hospital}", "/portfolio", "/propose",
+        "/desk", "/nowhere",
     ]  # fmt: skip
 
 
