@@ -91,7 +91,7 @@ class Place:
 @pytest.fixture(scope="session")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """One for all files that look at it: a network takes a while."""
-    with up(tmp_path_factory.mktemp("network")) as running:
+    with up(tmp_path_factory.mktemp("network"), "--rounds", "2") as running:  # a chart takes two
         running.wait_for("up")
         running.wait_for("task-ended", task=1)
         running.get_until("/v1/tasks/1/rounds/1", outcome="settled")

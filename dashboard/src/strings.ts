@@ -138,6 +138,8 @@ export const say = {
     median: 'Median',
     rounds: 'Rounds',
     noRounds: 'No round has begun.',
+    noneSettled: 'No training round has been settled yet.',
+    oneRound: 'One training round has been settled: a chart takes two.',
     money: 'Money',
     pool: 'In: the pool',
     rewards: 'Out: rewards',

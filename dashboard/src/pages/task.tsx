@@ -105,7 +105,7 @@ function Rounds({ task }: { task: Schemas['Task'] }) {
               ...progress.cohorts.map((values, cohort) => ({ name: words.cohort(cohort), values })),
             ].slice(0, 4)}
             shown={formatScore}
-            empty={words.noRounds}
+            empty={progress.rounds.length ? words.oneRound : words.noneSettled}
           />
         </Suspense>
       </Card>
