@@ -14,7 +14,7 @@ from pathlib import Path
 
 import httpx
 from PIL import Image
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 SIZES = {"desk": (1280, 900), "phone": (390, 844)}
 GAP, HIGHEST = 24, 2_400  # pixels
@@ -44,7 +44,7 @@ def picture(browser: Browser, url: str, page: str, theme: str, size: tuple[int, 
     shown = context.new_page()
     shown.goto(f"{url}/#{page}")
     shown.wait_for_selector("h1")
-    shown.wait_for_function("document.querySelectorAll('.loading').length === 0")
+    expect(shown.locator(".loading")).to_have_count(0, timeout=20_000)
     if "/rounds/" in page:
         shown.get_by_role("button", name="Verify now").click()
         shown.get_by_role("button", name="Verify again").wait_for(timeout=60_000)

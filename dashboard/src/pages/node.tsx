@@ -107,7 +107,7 @@ function Worth({ node, role }: { node: string; role: Role }) {
   const worths = shareWorths(data?.pages.flatMap((page) => page.items) ?? [])
   return (
     <Card title={words.history}>
-      <Suspense fallback={<Loading />}>
+      <Suspense fallback={<div className="chart-room" />}>
         <Chart
           caption={words.history}
           across={{

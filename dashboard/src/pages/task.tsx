@@ -12,6 +12,7 @@ import {
   Countdown,
   Crumbs,
   Facts,
+  Fault,
   Figure,
   Hash,
   Loading,
@@ -89,14 +90,15 @@ export default function Task() {
 }
 
 function Rounds({ task }: { task: Schemas['Task'] }) {
-  const { data } = useInfiniteQuery(rounds(task.task))
-  const items = data?.pages.flatMap((page) => page.items) ?? []
+  const { data, error, refetch } = useInfiniteQuery(rounds(task.task))
+  if (!data) return error ? <Fault error={error} retry={() => void refetch()} /> : <Loading isTall />
+  const items = data.pages.flatMap((page) => page.items)
   const progress = progressOf(items)
   const columns = words.roundColumns
   return (
     <>
       <Card title={words.progress} means={words.progressMeans}>
-        <Suspense fallback={<Loading />}>
+        <Suspense fallback={<div className="chart-room" />}>
           <Chart
             caption={words.progress}
             across={{ name: columns.round, values: progress.rounds, shown: String }}

@@ -20,7 +20,7 @@ export function Asked<T, Key extends QueryKey>(props: {
   return (
     <>
       {error && <Fault error={error} retry={() => void refetch()} />}
-      {data !== undefined ? props.children(data) : !error && <Loading />}
+      {data !== undefined ? props.children(data) : !error && <Loading isTall />}
     </>
   )
 }

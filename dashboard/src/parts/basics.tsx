@@ -163,9 +163,10 @@ function FactRow({ name, value }: { name: string; value: ReactNode }) {
   )
 }
 
-export function Loading() {
+/** `isTall`: what follows on the page stays out of sight until it is there, so that nothing jumps. */
+export function Loading({ isTall = false }: { isTall?: boolean }) {
   return (
-    <div className="loading" role="status">
+    <div className={isTall ? 'loading tall' : 'loading'} role="status">
       {say.loading}…
     </div>
   )
