@@ -75,7 +75,13 @@ class Place:
         self.rpc("anvil_impersonateAccount", tasks)
         digest = self.rpc(
             "eth_sendTransaction",
-            {"from": tasks, "to": self.deployment.staking, "data": function._encode_transaction_data()},
+            # An estimate would be of another second: a pool that vests meanwhile takes more.
+            {
+                "from": tasks,
+                "to": self.deployment.staking,
+                "data": function._encode_transaction_data(),
+                "gas": hex(10**6),
+            },
         )
         end = time.monotonic() + 20
         while (receipt := self.rpc("eth_getTransactionReceipt", digest)) is None:
