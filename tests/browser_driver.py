@@ -128,14 +128,13 @@ class Wallet:
         if self.chain != self.own_chain:
             raise Refusal(4901, "on another chain")
         block = self.ask("eth_getBlockByNumber", "latest", False)
-        call = {key: given[key] for key in ("from", "to", "data", "value") if key in given}
         transaction = {
             "chainId": self.own_chain,
             "nonce": int(self.ask("eth_getTransactionCount", self.account.address, "pending"), 16),
             "to": given["to"],
             "data": given.get("data", "0x"),
             "value": int(given.get("value", "0x0"), 16),
-            "gas": self.gas or int(given.get("gas") or self.ask("eth_estimateGas", call), 16),
+            "gas": self.gas or int(given["gas"], 16),
             "maxPriorityFeePerGas": 10**9,
             "maxFeePerGas": 2 * int(block["baseFeePerGas"], 16) + 10**9,
         }

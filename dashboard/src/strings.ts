@@ -280,7 +280,6 @@ export const say = {
       `The node is of chain ${given}, but the contracts are on chain ${wanted}. Switch the wallet’s network.`,
     noCode: (contract: string) => `There is no contract at ${contract} on this chain.`,
     unreachable: (node: string, why: string) => `No answer from ${node}: ${why}`,
-    noConfig: (why: string) => `This site does not say where its contracts are: ${why}`,
 
     record: 'The round’s record is whole',
     recordHolds: (events: number, block: bigint, hospitals: number, survivors: number) =>
@@ -495,7 +494,7 @@ export const say = {
       RequestUnknown: 'There is no such request, or it was taken home already',
       StillUnbonding: 'This has not matured: wait until then',
       StillBacking: 'A bond that is locked needs this stake until its task has ended: take out less, or wait',
-      NothingToClaim: 'Nothing has vested yet',
+      NothingToClaim: 'There is nothing to claim yet',
       ERC20InsufficientBalance: 'The account has too few tokens',
       ERC20InsufficientAllowance: 'The approval is for less: approve again',
       ERC2612ExpiredSignature: 'The signature has expired: sign again',

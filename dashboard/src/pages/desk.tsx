@@ -28,7 +28,7 @@ import { Table } from '../parts/table'
 import { say } from '../strings'
 import { Connect } from '../wallet/connect'
 import { useOwn, type Own, type OwnNode } from '../wallet/own'
-import { numberOf, ROLES } from '../wallet/positions'
+import { numberOf, ROLES } from '../lib/roles'
 import { usePlace, WithWallet } from '../wallet/provider'
 import { isBusy, SendingNotice, useSending, type Call } from '../wallet/sending'
 
@@ -359,70 +359,84 @@ function More({
   account,
   role,
   balance,
-  busy,
-  reset,
-  stake,
+  ...forms
 }: { account: Address; role: Role; balance: bigint } & Forms) {
   const [text, setText] = useState('')
   const { amount, fault } = amountOf(text, balance)
   return (
-    <form
-      className="stack"
-      aria-label={`${words.addStake}: ${say.role[role]}`}
-      onSubmit={(event) => {
-        event.preventDefault()
-        void stake('delegate', [account, numberOf(role), amount], amount).then((done) => done && setText(''))
-      }}
-    >
-      <Field
-        id={`more-${role}`}
-        name={words.more}
-        fault={fault}
-        text={text}
-        change={(given) => {
-          setText(given)
-          reset()
-        }}
-      />
-      <div>
-        <button type="submit" disabled={busy || amount === 0n || fault !== ''}>
-          {words.addStake}
-        </button>
-      </div>
-      <p className="soft small">{words.addTwoSteps}</p>
-    </form>
+    <OneField
+      {...forms}
+      role={role}
+      title={words.addStake}
+      name={words.more}
+      means={words.addTwoSteps}
+      text={text}
+      setText={setText}
+      fault={fault}
+      isReady={amount !== 0n && fault === ''}
+      go={() => forms.stake('delegate', [account, numberOf(role), amount], amount)}
+    />
   )
 }
 
-function Commission({ role, period, busy, reset, stake }: { role: Role; period: number } & Forms) {
+function Commission({ role, period, ...forms }: { role: Role; period: number } & Forms) {
   const [text, setText] = useState('')
   const bps = parsePercent(text)
-  const fault = text !== '' && bps === null ? words.noPercent : ''
+  return (
+    <OneField
+      {...forms}
+      role={role}
+      title={words.setCommission}
+      name={words.newCommission}
+      means={words.commissionMeans(formatDuration(period))}
+      text={text}
+      setText={setText}
+      fault={text !== '' && bps === null ? words.noPercent : ''}
+      isReady={bps !== null}
+      go={() => forms.stake('setCommission', [numberOf(role), bps], 0n)}
+    />
+  )
+}
+
+/** A form of one field, which is emptied once what it asks for is done. */
+function OneField(
+  props: {
+    role: Role
+    title: string
+    name: string
+    means: string
+    text: string
+    setText: (text: string) => void
+    fault: string
+    isReady: boolean
+    go: () => Promise<unknown>
+  } & Forms,
+) {
   return (
     <form
       className="stack"
-      aria-label={`${words.setCommission}: ${say.role[role]}`}
+      aria-label={`${props.title}: ${say.role[props.role]}`}
       onSubmit={(event) => {
         event.preventDefault()
-        void stake('setCommission', [numberOf(role), bps], 0n).then((done) => done && setText(''))
+        void props.go().then((done) => done && props.setText(''))
       }}
     >
       <Field
-        id={`commission-${role}`}
-        name={words.newCommission}
-        fault={fault}
-        text={text}
+        id={`${props.name}-${props.role}`.replaceAll(/[^a-z]+/gi, '-')}
+        name={props.name}
+        fault={props.fault}
+        text={props.text}
         change={(given) => {
-          setText(given)
-          reset()
+          props.setText(given)
+          props.reset()
         }}
       />
       <div>
-        <button type="submit" disabled={busy || bps === null}>
-          {words.setCommission}
+        <button type="submit" disabled={props.busy || !props.isReady}>
+          {props.title}
         </button>
       </div>
-      <p className="soft small">{words.commissionMeans(formatDuration(period))}</p>
+      <p className="soft small">{props.means}</p>
     </form>
   )
 }

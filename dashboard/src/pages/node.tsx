@@ -4,6 +4,7 @@ import { Link, useParams } from 'react-router'
 import type { Role, Schemas } from '../api/client'
 import { delegations, node as nodeOf, nodeHistory } from '../api/queries'
 import { isAccount } from '../lib/accounts'
+import { isRole } from '../lib/roles'
 import { formatBps, formatMillionths } from '../lib/amounts'
 import { shareWorths } from '../lib/history'
 import { formatTime } from '../lib/times'
@@ -12,7 +13,6 @@ import { Account, Ago, Card, Crumbs, Facts, Figure, Loading, Page, PhaseBadge, T
 import { Table } from '../parts/table'
 import { say } from '../strings'
 import Missing from './missing'
-import { isRole } from './nodes'
 
 const Delegate = lazy(() => import('../wallet/delegate'))
 const Chart = lazy(() => import('../parts/chart'))

@@ -1,30 +1,22 @@
 import { useSearchParams } from 'react-router'
-import type { Role } from '../api/client'
 import { nodes, type NodeQuery } from '../api/queries'
 import { formatBps, formatMillionths } from '../lib/amounts'
+import { isRole, ROLES } from '../lib/roles'
 import { Listed } from '../parts/asked'
 import { Account, Page, Tokens } from '../parts/basics'
+import { Choice } from '../parts/choice'
 import { Table } from '../parts/table'
 import { say } from '../strings'
 
 const words = say.nodes
 const DAYS = [1, 7, 30, 90, 365] as const
-const SORTS = {
-  '-yield': words.bySort.yield,
-  '-active': words.bySort.assets,
-  commission: words.bySort.commission,
-  '-rewarded': words.bySort.rewarded,
-  burnt: words.bySort.burnt,
-} as const
-type Sort = keyof typeof SORTS
-
-export function isRole(text: string | null | undefined): text is Role {
-  return typeof text === 'string' && text in say.role
-}
-
-function isSort(text: string | null): text is Sort {
-  return text !== null && text in SORTS
-}
+const SORTS = [
+  ['-yield', words.bySort.yield],
+  ['-active', words.bySort.assets],
+  ['commission', words.bySort.commission],
+  ['-rewarded', words.bySort.rewarded],
+  ['burnt', words.bySort.burnt],
+] as const
 
 export default function Nodes() {
   const [search, setSearch] = useSearchParams()
@@ -34,7 +26,7 @@ export default function Nodes() {
   const query = {
     limit: 50,
     role: isRole(role) ? role : 'hospital',
-    sort: isSort(sort) ? sort : '-yield',
+    sort: SORTS.find(([one]) => one === sort)?.[0] ?? '-yield',
     days: DAYS.find((one) => one === days) ?? 30,
   } satisfies NodeQuery
   const change = (name: string, value: string) =>
@@ -46,36 +38,19 @@ export default function Nodes() {
   return (
     <Page title={words.title} lead={words.yieldMeans}>
       <div className="tools">
-        <label>
-          {words.role}
-          <select value={query.role} onChange={(event) => change('role', event.target.value)}>
-            {Object.entries(say.roles).map(([name, shown]) => (
-              <option key={name} value={name}>
-                {shown}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label>
-          {words.sort}
-          <select value={query.sort} onChange={(event) => change('sort', event.target.value)}>
-            {Object.entries(SORTS).map(([name, shown]) => (
-              <option key={name} value={name}>
-                {shown}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label>
-          {words.days}
-          <select value={query.days} onChange={(event) => change('days', event.target.value)}>
-            {DAYS.map((one) => (
-              <option key={one} value={one}>
-                {words.daysOf(one)}
-              </option>
-            ))}
-          </select>
-        </label>
+        <Choice
+          name={words.role}
+          value={query.role}
+          of={ROLES.map((one) => [one, say.roles[one]] as const)}
+          change={(chosen) => change('role', chosen)}
+        />
+        <Choice name={words.sort} value={query.sort} of={SORTS} change={(chosen) => change('sort', chosen)} />
+        <Choice
+          name={words.days}
+          value={String(query.days)}
+          of={DAYS.map((one) => [String(one), words.daysOf(one)] as const)}
+          change={(chosen) => change('days', chosen)}
+        />
       </div>
       <section className="card" aria-label={words.title}>
         <Listed query={nodes(query)}>

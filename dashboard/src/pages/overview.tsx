@@ -1,14 +1,12 @@
 import { Link } from 'react-router'
-import type { Role } from '../api/client'
 import { network, tasks } from '../api/queries'
 import { Asked, Listed } from '../parts/asked'
 import { Card, Figure, Page, Tokens } from '../parts/basics'
 import { TaskTable } from '../parts/tasks'
 import { Table } from '../parts/table'
 import { formatTokens } from '../lib/amounts'
+import { ROLES } from '../lib/roles'
 import { say } from '../strings'
-
-const ROLES: readonly Role[] = ['hospital', 'voter', 'aggregator']
 
 export default function Overview() {
   return (

@@ -1,25 +1,26 @@
 import { useSearchParams } from 'react-router'
 import type { Phase } from '../api/client'
 import { tasks, type TaskQuery } from '../api/queries'
+import { isKey } from '../lib/keys'
 import { Listed } from '../parts/asked'
 import { Page } from '../parts/basics'
+import { Choice } from '../parts/choice'
 import { TaskTable } from '../parts/tasks'
 import { say } from '../strings'
 
-const SORTS = {
-  '-task': say.tasks.newest,
-  task: say.tasks.oldest,
-  '-pool': say.tasks.largest,
-  pool: say.tasks.smallest,
-} as const
-type Sort = keyof typeof SORTS
-
-function isSort(text: string | null): text is Sort {
-  return text !== null && text in SORTS
-}
+const SORTS = [
+  ['-task', say.tasks.newest],
+  ['task', say.tasks.oldest],
+  ['-pool', say.tasks.largest],
+  ['pool', say.tasks.smallest],
+] as const
+const PHASES = [
+  ['', say.tasks.every],
+  ...Object.entries(say.phase).filter(([name]) => name !== 'none'),
+] as const
 
 function isPhase(text: string | null): text is Phase {
-  return text !== null && text in say.phase
+  return isKey(text, say.phase)
 }
 
 export default function Tasks() {
@@ -27,12 +28,12 @@ export default function Tasks() {
   const phase = search.get('phase')
   const sort = search.get('sort')
   const text = search.get('text') ?? ''
-  const query: TaskQuery = {
+  const query = {
     limit: 25,
-    sort: isSort(sort) ? sort : '-task',
+    sort: SORTS.find(([one]) => one === sort)?.[0] ?? '-task',
     ...(isPhase(phase) ? { phase } : {}),
     ...(text ? { text } : {}),
-  }
+  } satisfies TaskQuery
   const change = (name: string, value: string) =>
     setSearch((before) => {
       if (value) before.set(name, value)
@@ -50,32 +51,18 @@ export default function Tasks() {
           change('text', typeof given === 'string' ? given.trim() : '')
         }}
       >
-        <label>
-          {say.tasks.phase}
-          <select
-            value={isPhase(phase) ? phase : ''}
-            onChange={(event) => change('phase', event.target.value)}
-          >
-            <option value="">{say.tasks.every}</option>
-            {Object.entries(say.phase)
-              .filter(([name]) => name !== 'none')
-              .map(([name, shown]) => (
-                <option key={name} value={name}>
-                  {shown}
-                </option>
-              ))}
-          </select>
-        </label>
-        <label>
-          {say.tasks.sort}
-          <select value={query.sort ?? '-task'} onChange={(event) => change('sort', event.target.value)}>
-            {Object.entries(SORTS).map(([name, shown]) => (
-              <option key={name} value={name}>
-                {shown}
-              </option>
-            ))}
-          </select>
-        </label>
+        <Choice
+          name={say.tasks.phase}
+          value={isPhase(phase) ? phase : ''}
+          of={PHASES}
+          change={(chosen) => change('phase', chosen)}
+        />
+        <Choice
+          name={say.tasks.sort}
+          value={query.sort}
+          of={SORTS}
+          change={(chosen) => change('sort', chosen)}
+        />
         <label>
           {say.tasks.text}
           <input type="search" name="text" defaultValue={text} key={text} maxLength={100} />

@@ -9,6 +9,7 @@ import {
 } from 'viem'
 import { formatTokens } from '../lib/amounts'
 import { formatTime } from '../lib/times'
+import { isKey } from '../lib/keys'
 import { say } from '../strings'
 
 const words = say.refused
@@ -31,13 +32,9 @@ function shown(name: string, value: unknown): string {
   return String(value)
 }
 
-function isNamed(name: string): name is keyof typeof words.byName {
-  return name in words.byName
-}
-
 /** The words for a contract's error, with the values that it carries. */
 export function contractWords(name: string, values: ReadonlyMap<string, unknown>): string {
-  const known = isNamed(name) ? words.byName[name] : words.unknown
+  const known = isKey(name, words.byName) ? words.byName[name] : words.unknown
   const carried = [...values].map(([field, value]) => `${field} ${shown(field, value)}`).join(', ')
   return `${known} (${name}${carried && ': ' + carried})`
 }

@@ -204,30 +204,23 @@ function Stop({ task, busy, send }: { task: Task; busy: boolean; send: Send }) {
         </>
       )}
       {asked && (
-        <Dialog title={words.stop} close={() => setAsked(false)}>
+        <Dialog
+          title={words.stop}
+          act={words.stopGo}
+          close={() => setAsked(false)}
+          go={() => {
+            setAsked(false)
+            void send({
+              address: place.tasks,
+              abi: tasksAbi,
+              functionName: 'stop',
+              args: [BigInt(task.task)],
+            })
+          }}
+        >
           <p>
             {means} {words.stopForGood}
           </p>
-          <div className="tools">
-            <button
-              type="button"
-              className="main"
-              onClick={() => {
-                setAsked(false)
-                void send({
-                  address: place.tasks,
-                  abi: tasksAbi,
-                  functionName: 'stop',
-                  args: [BigInt(task.task)],
-                })
-              }}
-            >
-              {words.stopGo}
-            </button>
-            <button type="button" onClick={() => setAsked(false)}>
-              {say.cancel}
-            </button>
-          </div>
         </Dialog>
       )}
     </section>

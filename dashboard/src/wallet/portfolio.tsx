@@ -3,12 +3,15 @@ import type { Address } from 'viem'
 import { stakingAbi } from '../generated/abi'
 import { formatTokens, parseTokens } from '../lib/amounts'
 import { Account, Ago, Card, Fault, Figure, Loading, Tokens, useNow } from '../parts/basics'
+import { Choice } from '../parts/choice'
 import { Dialog } from '../parts/dialog'
 import { Table } from '../parts/table'
 import { sharesFor } from '../lib/whatif'
 import { say } from '../strings'
 import { Connect } from './connect'
-import { numberOf, ROLES, useHoldings, type Holding, type Holdings, type Unbonding } from './positions'
+import { isAccount } from '../lib/accounts'
+import { numberOf, ROLE_NAMES } from '../lib/roles'
+import { useHoldings, type Holding, type Holdings, type Unbonding } from './positions'
 import { usePlace, WithWallet } from './provider'
 import { isBusy, SendingNotice, useSending, type Call } from './sending'
 import { AccountBooks } from '../pages/account'
@@ -182,34 +185,25 @@ function Unbond({ of, cancel, go }: { of: Holding; cancel: () => void; go: (shar
   const amount = text === formatTokens(of.worth) ? of.worth : parseTokens(text)
   const bad = amount === null || (amount > of.worth && text !== formatTokens(of.worth))
   return (
-    <Dialog title={words.unbond} close={cancel}>
-      <form
-        className="stack"
-        onSubmit={(event) => {
-          event.preventDefault()
-          if (amount !== null && !bad) go(sharesFor(amount, of))
-        }}
-      >
-        <p className="soft">{words.unbondingMeans}</p>
-        <label>
-          {words.howMuch(formatTokens(of.worth))}
-          <input
-            inputMode="decimal"
-            autoComplete="off"
-            value={text}
-            aria-invalid={bad}
-            onChange={(event) => setText(event.target.value)}
-          />
-        </label>
-        <div className="tools">
-          <button type="submit" className="main" disabled={bad}>
-            {words.unbond}
-          </button>
-          <button type="button" onClick={cancel}>
-            {say.cancel}
-          </button>
-        </div>
-      </form>
+    <Dialog
+      title={words.unbond}
+      close={cancel}
+      isReady={!bad}
+      go={() => {
+        if (amount !== null) go(sharesFor(amount, of))
+      }}
+    >
+      <p className="soft">{words.unbondingMeans}</p>
+      <label>
+        {words.howMuch(formatTokens(of.worth))}
+        <input
+          inputMode="decimal"
+          autoComplete="off"
+          value={text}
+          aria-invalid={bad}
+          onChange={(event) => setText(event.target.value)}
+        />
+      </label>
     </Dialog>
   )
 }
@@ -224,48 +218,23 @@ function Redelegate({
   go: (node: string, role: number) => void
 }) {
   const [node, setNode] = useState('')
-  const [role, setRole] = useState(numberOf(of.role))
-  const bad = !/^0x[0-9a-fA-F]{40}$/.test(node.trim())
+  const [role, setRole] = useState(of.role)
+  const bad = !isAccount(node.trim())
   return (
-    <Dialog title={words.redelegate} close={cancel}>
-      <form
-        className="stack"
-        onSubmit={(event) => {
-          event.preventDefault()
-          if (!bad) go(node.trim(), role)
-        }}
-      >
-        <p className="soft">{words.redelegateMeans(formatTokens(of.worth))}</p>
-        <label>
-          {say.nodes.columns.node}
-          <input
-            value={node}
-            autoComplete="off"
-            spellCheck={false}
-            placeholder={say.account.lookHint}
-            aria-invalid={node !== '' && bad}
-            onChange={(event) => setNode(event.target.value)}
-          />
-        </label>
-        <label>
-          {say.nodes.role}
-          <select value={role} onChange={(event) => setRole(Number(event.target.value))}>
-            {ROLES.map((one, index) => (
-              <option key={one} value={index}>
-                {say.role[one]}
-              </option>
-            ))}
-          </select>
-        </label>
-        <div className="tools">
-          <button type="submit" className="main" disabled={bad}>
-            {words.redelegate}
-          </button>
-          <button type="button" onClick={cancel}>
-            {say.cancel}
-          </button>
-        </div>
-      </form>
+    <Dialog title={words.redelegate} close={cancel} isReady={!bad} go={() => go(node.trim(), numberOf(role))}>
+      <p className="soft">{words.redelegateMeans(formatTokens(of.worth))}</p>
+      <label>
+        {say.nodes.columns.node}
+        <input
+          value={node}
+          autoComplete="off"
+          spellCheck={false}
+          placeholder={say.account.lookHint}
+          aria-invalid={node !== '' && bad}
+          onChange={(event) => setNode(event.target.value)}
+        />
+      </label>
+      <Choice name={say.nodes.role} value={role} of={ROLE_NAMES} change={setRole} />
     </Dialog>
   )
 }

@@ -7,9 +7,8 @@ import { usePublicClient } from 'wagmi'
 import { answer, api, ApiUnreachable, type Role } from '../api/client'
 import type { Config } from '../api/config'
 import { stakingAbi, tokenAbi } from '../generated/abi'
+import { numberOf, ROLES } from '../lib/roles'
 import { usePlace } from './provider'
-
-export const ROLES: readonly Role[] = ['hospital', 'voter', 'aggregator'] // by the contract's numbers
 
 export interface Holding {
   node: Address
@@ -39,10 +38,6 @@ export interface Holdings {
 
 const RANGE = 10_000n // blocks in a question for events
 const PAGE = 200
-
-export function numberOf(role: Role): number {
-  return ROLES.indexOf(role)
-}
 
 interface Backed {
   node: Address

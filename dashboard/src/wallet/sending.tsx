@@ -25,6 +25,16 @@ export type Sending =
 
 const PATIENCE = 180_000 // milliseconds until a transaction is called late; it may be mined all the same
 
+// An estimate is of the block that it was made at. Rewards vest by the second and slots turn from zero, so that the same
+// call may take more a block later. What is not used is not paid.
+const SPARE_GAS = 100_000n
+const HIGHEST_GAS = 1n << 24n // of a transaction (EIP-7825)
+
+function gasLimit(estimate: bigint): bigint {
+  const limit = (estimate * 3n) / 2n + SPARE_GAS
+  return limit < HIGHEST_GAS ? limit : HIGHEST_GAS
+}
+
 /** Throws where there is no chain node, which the place or the wallet would name. */
 function nodeOf(config: Config): PublicClient {
   const client = getPublicClient(config)
@@ -63,8 +73,9 @@ export function useSending(): {
       try {
         setSending({ state: 'checking' })
         const { request } = await simulateContract(config, { ...call, account, chainId: place.chainId })
+        const gas = gasLimit(await nodeOf(config).estimateContractGas({ ...call, account }))
         setSending({ state: 'signing' })
-        hash = await writeContract(config, request)
+        hash = await writeContract(config, { ...request, gas })
         setSending({ state: 'pending', hash })
         // Not wagmi's own, which throws where a transaction was reverted, without its reason.
         const receipt = await nodeOf(config).waitForTransactionReceipt({
