@@ -54,13 +54,16 @@ class Refusal(Exception):
 class Wallet:
     """Signs with a key of its own, and asks the chain's node. `declines`: its owner says no to whatever is asked.
 
-    `gas`: what it sets instead of what the page proposes. `chain`: which chain it is on, until it is told to switch.
+    `gas`: what it sets instead of what the page proposes. `nonces_ahead`: by how many a transaction comes too early,
+    and waits. `sent`: transactions, the latest last. `chain`: which chain it is on, until it is told to switch.
     """
 
     def __init__(self, url: str, account: LocalAccount) -> None:
         self.url, self.account = url, account
         self.declines = False
         self.gas: int | None = None
+        self.nonces_ahead = 0
+        self.sent: list[dict[str, Any]] = []
         self.own_chain = int(self.ask("eth_chainId"), 16)
         self.chain = self.own_chain
         self.is_connected = False
@@ -130,7 +133,7 @@ class Wallet:
         block = self.ask("eth_getBlockByNumber", "latest", False)
         transaction = {
             "chainId": self.own_chain,
-            "nonce": int(self.ask("eth_getTransactionCount", self.account.address, "pending"), 16),
+            "nonce": self.nonce() + self.nonces_ahead,
             "to": given["to"],
             "data": given.get("data", "0x"),
             "value": int(given.get("value", "0x0"), 16),
@@ -138,6 +141,13 @@ class Wallet:
             "maxPriorityFeePerGas": 10**9,
             "maxFeePerGas": 2 * int(block["baseFeePerGas"], 16) + 10**9,
         }
+        self.sent.append(transaction)
+        return self.send(transaction)
+
+    def nonce(self) -> int:
+        return int(self.ask("eth_getTransactionCount", self.account.address, "pending"), 16)
+
+    def send(self, transaction: dict[str, Any]) -> Any:
         signed = self.account.sign_transaction(transaction)
         return self.ask("eth_sendRawTransaction", signed.raw_transaction.to_0x_hex())
 

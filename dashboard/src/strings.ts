@@ -311,10 +311,15 @@ export const say = {
     retreat: 'What turned sums take back',
     retreatUnused: 'No sum of this round was turned: nothing was taken back.',
     retreatFirst: 'Nothing was learnt before the first round, and nothing is what they take back.',
-    retreatWrong: (blob: number) =>
-      `Blob ${blob}: nothing was learnt before the first round, but something is taken back.`,
+    retreatWrong: (blob: number) => `Blob ${blob}: what is taken back is not what was learnt before.`,
+    retreatHolds: (rounds: number) =>
+      `It was derived anew from all sums of ${rounds === 1 ? 'the round' : `the ${rounds} rounds`} before, each of which gives the hash that the contract holds.`,
+    retreatReading: (round: number, last: number) => `Reading the sums of round ${round} of ${last}.`,
+    retreatBeyond:
+      'It fits. But some hospital used lanes that the model has no parameter for, and how many it has, the server says: the command line derives it from the task’s file.',
     retreatLater:
-      'It is what the aggregator committed to before it published. That it follows from the rounds before, the committee checked, and so does the command line.',
+      'It is what the aggregator committed to before it published. That it follows from the rounds before, which are too many to read here, the committee checked, and so does the command line.',
+    inRound: (round: number, cohort: number, what: string) => `Round ${round}, cohort ${cohort}: ${what}`,
 
     sum: (cohort: number) => `Cohort ${cohort}: the sum of commitments is what the contract holds`,
     sumHolds: (survivors: number, weight: bigint, blobs: number) =>
@@ -703,7 +708,16 @@ export const say = {
     gas: 'Gas, estimated',
     gasMeans:
       'From measured transactions, for as many hospitals and voters as may join. What it costs is this times the price of gas at the time.',
-    gasColumns: { party: 'Party', once: 'Once', rounds: 'All rounds together' },
+    gasPrice: (gwei: string) => `Now it is ${gwei} gwei; blobs are paid besides.`,
+    gasColumns: {
+      party: 'Party',
+      once: 'Once',
+      rounds: 'All rounds together',
+      ether: 'Ether, at the price of now',
+    },
+    time: 'Time',
+    about: (duration: string) => `about ${duration}`,
+    atMost: (duration: string) => `at most ${duration}`,
     party: {
       operator: 'Operator (you)',
       aggregator: 'Aggregator',
@@ -786,10 +800,20 @@ export const say = {
     refundGo: 'Take home',
     model: 'The model',
     modelMeans:
-      'No server has it ready: the command line derives it from chain and artifact store, as every hospital does, and checks each round before it writes anything. Anybody can.',
+      'It follows from chain and artifact store. The command line derives it, as every hospital does, and checks each round before it writes anything. Anybody can.',
     modelPlaces:
       'deployment.json is the contracts’ address book, and artifacts a folder or mirror of the artifact store.',
     modelSoFar: 'Of a task that is not over it is the model after the last round that is.',
+    modelFiles: 'Files of the model',
+    modelFile: {
+      'model.safetensors': 'the parameters',
+      'model.json': 'what they are',
+      'model-card.md': 'the same for people: data, privacy, scores',
+      'proof.json': 'what was checked of each round',
+    },
+    modelAfter: (round: number, rounds: number, verified: boolean) =>
+      `After round ${round} of ${rounds}. ${verified ? 'Each round was checked when it was derived.' : 'NOT VERIFIED: checks of some round fail, as the card says.'}`,
+    modelDoubt: 'You need not believe this server. The same, from the chain:',
     modelNone: 'No training round is over yet: there is no model.',
     command: 'Command',
   },

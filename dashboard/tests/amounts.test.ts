@@ -2,7 +2,10 @@ import { describe, expect, it, test } from 'vitest'
 import vectors from '../../tests/vectors/amounts.json'
 import {
   formatBps,
+  formatBytes,
+  formatEther,
   formatExactly,
+  formatGwei,
   formatMillionths,
   formatScore,
   formatTokens,
@@ -52,4 +55,22 @@ test('shares and scores', () => {
   expect(formatMillionths(0, true)).toBe('0.00 %')
   expect(formatScore(545_866)).toBe('+0.5459')
   expect(formatScore(-1)).toBe('−0.0000')
+})
+
+test.each([
+  [0, '0 bytes'],
+  [1023, '1,023 bytes'],
+  [1024, '1 KiB'],
+  [1_500, '1.5 KiB'],
+  [5 * 1024 ** 2, '5 MiB'],
+  [3 * 1024 ** 4, '3,072 GiB'],
+])('%d bytes are %s', (bytes, words) => expect(formatBytes(bytes)).toBe(words))
+
+test('ether and gwei', () => {
+  expect(formatEther(0n)).toBe('0.000000')
+  expect(formatEther(1n)).toBe('0.000001')
+  expect(formatEther(1234n * 10n ** 18n + 5n * 10n ** 17n)).toBe('1,234.500000')
+  expect(formatGwei(1_500_000_000n)).toBe('1.5')
+  expect(formatGwei(499_999n)).toBe('0')
+  expect(formatGwei(500_000n)).toBe('0.001')
 })

@@ -169,6 +169,7 @@ function called(data: Hex): Hex {
         viableCohorts: 0b01n,
         droppedCohorts: 0b10n,
         turnedCohorts: 0b01n,
+        acceptedCohorts: 0b01n,
         survivors: 0b101n,
       })
     case 'hospitals':
@@ -221,6 +222,7 @@ describe('a record', () => {
       hasCanaries: true,
       canaries: { seedCommitment: SEED, retreatDigest: DIGEST },
       openingBlocks: null,
+      before: [{ round: 1, cohorts: [{ cohort: 0, weight: 4, isTurned: true, hashes: [HASH] }] }],
       events: 8,
       block: LAST,
     })

@@ -1,8 +1,8 @@
 import { concat, keccak256, numberToBytes, numberToHex, slice, type Address, type Hex } from 'viem'
 import { describe, expect, it, test } from 'vitest'
 import vectors from '../../tests/vectors/canaries.json'
-import { firstRetreat, isTurned, seedCommitment } from '../src/verify/canaries'
-import { sumOf, canarySteps, verdictOf, type Fetched, type Step } from '../src/verify/core'
+import { firstRetreat, isTurned, Progress, seedCommitment } from '../src/verify/canaries'
+import { retreatStep, seedStep, sumOf, verdictOf, type Fetched, type Step } from '../src/verify/core'
 import {
   BLOB_LENGTH,
   commit,
@@ -96,6 +96,7 @@ function plainRound(round = 1): Made {
     canaries: null,
     shown: [],
     openingBlocks: null,
+    before: [],
     events: 12,
     block: 99n,
   }
@@ -112,6 +113,7 @@ async function carriedOut(record: RoundRecord, blob: (hash: Hex) => Fetched): Pr
   const source: Source = {
     ceremony: () => Promise.resolve(ceremony),
     blob: (hash) => Promise.resolve(blob(hash)),
+    parameters: null,
     random: () => (drawn = modulo(drawn * 0x1234567890abcdefn + 12345n) % 2n ** 128n),
   }
   for await (const step of verify(record, source)) steps.set(step.key, step)
@@ -252,6 +254,7 @@ describe('a plain round', () => {
     const broken = {
       ceremony: () => Promise.reject(new Error('404')),
       blob: from(made.store),
+      parameters: null,
       random: () => 1n,
     }
     for await (const step of verify(made.record, {
@@ -346,9 +349,8 @@ describe('canary rounds, by the vectors', () => {
     expect(seedCommitment(one.seed as Hex)).toBe(one.seed_commitment)
     expect(isTurned(one.seed as Hex, record.task, record.round, cohort.index)).toBe(cohort.isTurned)
     expect(sumOf(record, cohort, ceremony).step.state).toBe('holds')
-    const [seed, retreat] = canarySteps(record, ceremony)
-    expect(seed?.state).toBe('holds')
-    expect(retreat?.state).toBe(cohort.isTurned ? 'skipped' : 'holds')
+    expect(seedStep(record).state).toBe('holds')
+    expect(retreatStep(record, ceremony, null).state).toBe(cohort.isTurned ? 'skipped' : 'holds')
   })
 
   it.each(rounds)('$name: with one thing changed nothing holds', ({ record, cohort }) => {
@@ -373,7 +375,7 @@ describe('canary rounds, by the vectors', () => {
     const [one] = rounds
     if (!one) throw new Error('the vectors have some')
     const { record, cohort } = one
-    const seedOf = (changed: RoundRecord) => canarySteps(changed, ceremony)[0]?.state
+    const seedOf = (changed: RoundRecord) => seedStep(changed).state
     expect(seedOf(withCohort(record, cohort.index, { isTurned: !cohort.isTurned }))).toBe('fails')
     const seed: Hex = `0x${'11'.repeat(32)}`
     const other = record.shown.map((each) => ({ ...each, seed }))
@@ -390,14 +392,15 @@ describe('canary rounds, by the vectors', () => {
     const retreat = one.blobs[0]?.retreat as Hex
     expect(firstRetreat(record.layout, ceremony).equals(parseEip2537(retreat))).toBe(true)
     const turned = withCohort({ ...record, round: 1 }, cohort.index, { isTurned: true })
-    expect(canarySteps(turned, ceremony)[1]?.state).toBe('holds')
+    const learnt = { progress: new Progress(turned.layout, turned.blobs, Infinity) }
+    expect(retreatStep(turned, ceremony, learnt).state).toBe('holds')
     const another = vectors.generator as Hex
     const shown = record.shown.map((each) => ({ ...each, retreat: another }))
     const said = {
       seedCommitment: record.canaries?.seedCommitment ?? '0x',
       retreatDigest: keccak256(another),
     }
-    expect(canarySteps({ ...turned, shown, canaries: said }, ceremony)[1]?.state).toBe('fails')
+    expect(retreatStep({ ...turned, shown, canaries: said }, ceremony, learnt).state).toBe('fails')
   })
 
   test('a published blob of a turned sum is committed to again', async () => {

@@ -174,6 +174,10 @@ class ApiSettings(IndexSettings):
     ] = None
     cors_origins: Annotated[tuple[Origin, ...], Field(description="other sites whose pages may read here")] = ()
     proxies: Annotated[tuple[str, ...], Field(description="addresses whose X-Forwarded-For is believed")] = ()
+    models: Annotated[
+        Path | None,
+        Field(description="folder of models that `operator download-model` has written, task-N of task N: handed out"),
+    ] = None
     dashboard: Annotated[
         Path | None,
         Field(description="folder of static files, served at /; by default the dashboard, if it is built"),

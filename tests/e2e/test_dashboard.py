@@ -92,7 +92,7 @@ def test_first_load_is_small_and_has_no_wallet_in_it(place: Place, watched: Watc
     page.on("response", lambda got: ".js" in got.url and scripts.update({got.url: got.body()}))
     open_page(place, page, "/")
     open_page(place, page, "/tasks/1")  # with the chart
-    expect(page.locator(".recharts-line").first).to_be_visible()
+    expect(page.locator(".chart path").first).to_be_visible()
     assert sum(len(gzip.compress(body)) for body in scripts.values()) <= FIRST_LOAD
     assert not any(b"eip6963:requestProvider" in body or b"eth_sendTransaction" in body for body in scripts.values())
 
@@ -278,6 +278,41 @@ def test_a_transaction_that_runs_out_of_gas_is_told_as_one(place: Place, watched
     page.get_by_role("button", name="Delegate", exact=True).click()
     expect(page.get_by_role("alert")).to_contain_text("ran out of gas")
     assert place.treasury.balance(wallet.account.address) == HELD
+
+
+@pytest.mark.parametrize(
+    ("how", "state", "told"),
+    [
+        ("repriced", "confirmed", "with a higher fee than first sent"),
+        ("cancelled", "failed", "You have cancelled it in your wallet"),
+        ("replaced", "failed", "Another transaction of yours has taken its place"),
+    ],
+)
+def test_what_its_owner_makes_of_a_waiting_transaction_is_told(
+    place: Place, watched: Watched, how: str, state: str, told: str
+) -> None:
+    page, wallet, node = watched.page, place.wallet(), place.node()
+    wallet.install(page)
+    wallet.nonces_ahead = 1  # so that it waits for the one before it
+    open_page(place, page, f"/nodes/{node}/hospital")
+    page.get_by_role("button", name="Delegate…").click()
+    connect(page)
+    page.get_by_label("Amount").fill("5")
+    page.get_by_role("button", name="Delegate", exact=True).click()
+    expect(page.locator("[data-sending=pending]")).to_be_visible()
+
+    own = wallet.account.address
+    waiting = wallet.sent[-1]
+    dearer = {key: 2 * waiting[key] for key in ("maxPriorityFeePerGas", "maxFeePerGas")}
+    approval = place.treasury._token.functions.approve(own, 1)._encode_transaction_data()
+    other = {"cancelled": (own, "0x"), "replaced": (place.deployment.token, approval)}
+    to, data = other.get(how, (waiting["to"], waiting["data"]))
+    page.wait_for_timeout(1_000)  # until the page has seen what it waits for
+    wallet.send(waiting | dearer | {"to": to, "data": data})
+    wallet.send(waiting | dearer | {"to": own, "data": "0x", "nonce": waiting["nonce"] - 1})
+    shown = page.locator(f"[data-sending={state}]")
+    expect(shown).to_contain_text(told, timeout=30_000)
+    assert place.treasury.balance(own) == HELD - (5 * TOKEN if how == "repriced" else 0)
 
 
 def test_a_wallet_on_another_chain_is_asked_to_switch(place: Place, watched: Watched) -> None:

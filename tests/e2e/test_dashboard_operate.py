@@ -5,14 +5,20 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import httpx
+import numpy as np
 from browser_driver import Wallet, Watched
+from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.funding import room_in_pool, round_pay
 from consilium_chain.proposal import task_params
 from consilium_chain.task_spec import TOKEN, parse_task_spec, spec_hash
 from consilium_chain.units import tokens
 from consilium_chain.views import Phase, Role
+from consilium_cli.operator.model_folder import read_model
+from consilium_client.replay import PublicRecord
+from consilium_client.task import load_task
 from dashboard_driver import NEEDED, Place, connect, open_page, violations
 from playwright.sync_api import Page, expect
 
@@ -188,6 +194,27 @@ def test_a_pool_grows_a_task_is_stopped_and_what_is_left_comes_home(place: Place
     expect(left.get_by_role("definition")).to_have_text("0.00")
     expect(left.get_by_role("button", name="Take home")).to_be_disabled()
     assert place.treasury.balance(wallet.account.address) == held + params.pool + added
+
+
+def test_a_model_is_downloaded_and_is_the_one_that_the_record_gives(
+    place: Place, watched: Watched, tmp_path: Path
+) -> None:
+    page = watched.page
+    open_page(place, page, "/tasks/1")
+    files = page.get_by_role("list", name="Files of the model").get_by_role("link")
+    expect(files).to_have_count(4, timeout=60_000)  # it is derived once the task has ended
+    folder = tmp_path / "model"
+    folder.mkdir()
+    for link in files.all():
+        with page.expect_download() as download:
+            link.click()
+        download.value.save_as(folder / link.inner_text())
+    saved = read_model(folder)
+    ledger, store = place.treasury, ArtifactStore(place.running.home / "artifacts")
+    joined = load_task(ledger, store, 1)
+    derived = PublicRecord(ledger, store, joined).base(joined.params.rounds + 1)
+    assert saved.index.verified
+    np.testing.assert_array_equal(saved.parameters, derived)
 
 
 def test_others_are_told_why_not_and_how_to_get_the_model(place: Place, watched: Watched) -> None:

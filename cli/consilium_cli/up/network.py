@@ -31,7 +31,7 @@ from consilium_cli.up.options import UpOptions
 GAS_MONEY = 100 * 10**18
 SPENDING_MONEY = 1_000_000 * TOKEN  # of each node, for the bonds of many tasks
 TASKS_OF_A_VOTER = 20  # at once, as far as its stake suffices
-OWN_FOLDERS = ("nodes", "logs", "artifacts", "server")
+OWN_FOLDERS = ("nodes", "logs", "artifacts", "server", "models")
 
 
 @dataclass
@@ -56,6 +56,11 @@ class StandingNetwork:
     def worker(self) -> Path:
         """The worker's home."""
         return self.server / "worker"
+
+    @property
+    def models(self) -> Path:
+        """A folder for each task that has ended with a model."""
+        return self.options.home / "models"
 
     def propose(self) -> int:
         """The first task; returns its number."""
@@ -140,6 +145,7 @@ def _write_server(network: StandingNetwork, aggregator: Path) -> None:
         "port": options.port,
         "admins": [network.place.operator],
         "public_chain_url": network.place.chain_url,
+        "models": str(network.models),
     }
     worker: dict[str, Any] = common | {
         "home": str(network.worker),

@@ -13,6 +13,7 @@ import httpx
 from consilium_chain.journal import emit
 from consilium_chain.ledger import Ledger
 from consilium_chain.localnode import CHAIN_ID, LocalNode, require_free_port
+from consilium_chain.views import Event
 from consilium_client.models import model_of
 from consilium_server.api.dashboard import built
 from rich.console import Console
@@ -28,7 +29,7 @@ from consilium_cli.options import LOCAL_ADDRESS_BOOK
 from consilium_cli.up.errors import NetworkNotUp
 from consilium_cli.up.network import StandingNetwork, build, prepare
 from consilium_cli.up.options import UpOptions
-from consilium_cli.up.tending import Tending
+from consilium_cli.up.tending import Deriving, Tending
 
 POLL = 0.5
 START_TIMEOUT = 120.0  # seconds until the API answers, while everything else starts, too
@@ -83,11 +84,12 @@ def run_up(options: UpOptions) -> None:
 
 
 def _tend(network: StandingNetwork, processes: Processes) -> None:
-    tending, news, fallen = Tending(network, processes), News(network), Fallen(network, processes)
+    tending, deriving = Tending(network, processes), Deriving(network, processes)
+    news, fallen = News(network), Fallen(network, processes)
     while True:
         processes.lines()  # they are in the logs
         tending.turn()
-        news.tell()
+        deriving.turn(news.tell())
         fallen.turn()
         time.sleep(POLL)
 
@@ -100,14 +102,17 @@ class News:
         self._names = network.names
         self._next_block = self._ledger.deployment.first_block
 
-    def tell(self) -> None:
+    def tell(self) -> list[Event]:
+        """All that has happened since the last time, told or not."""
         latest = self._ledger.connection.block_number()
         if latest < self._next_block:
-            return
-        for event in self._ledger.events(self._next_block, latest):
+            return []
+        events = list(self._ledger.events(self._next_block, latest))
+        for event in events:
             if event.name in SHOWN:
                 emit(told_as(event.name), task=event.values["taskId"], **self._named(plain(event)))
         self._next_block = latest + 1
+        return events
 
     def _named(self, fields: Mapping[str, object]) -> dict[str, Any]:
         return {

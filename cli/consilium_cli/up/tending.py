@@ -1,8 +1,11 @@
-"""Lets a standing network's hospitals join every task that they can, as their staff would by `hospital join`."""
+"""What people would do by commands: a standing network's hospitals join every task that they can (`hospital join`), and
+a task's model is derived once it has ended (`operator download-model`).
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +14,15 @@ from consilium_chain.errors import ArtifactMissing, SpecInvalid
 from consilium_chain.journal import emit
 from consilium_chain.settings import read_settings
 from consilium_chain.task_spec import TaskSpec, parse_task_spec
-from consilium_chain.views import Phase
+from consilium_chain.views import STATISTICS_ROUND, Event, Phase
+from consilium_server.api.models import model_folder
 from consilium_server.config import AggregatorSettings
 from consilium_server.jobs.conducting import SETTINGS, task_folder
 
 from consilium_cli.demo.capacity import PARTY_MIB
 from consilium_cli.demo.homes import approve
 from consilium_cli.demo.processes import Processes
+from consilium_cli.operator.watching import rounds_over
 from consilium_cli.up.network import StandingNetwork
 
 
@@ -87,3 +92,26 @@ class Tending:
             run: list[Any] = ["hospital", "run", str(task), "--home", os.fspath(home.folder)]
             self._processes.start(f"{name}-task-{task}", "consilium_cli.main", *run)
         emit("joining", task=task, hospitals=len(self._network.hospitals))
+
+
+class Deriving:
+    """The model of every task that has ended with one, for the API to hand out."""
+
+    def __init__(self, network: StandingNetwork, processes: Processes) -> None:
+        self._network, self._processes = network, processes
+
+    def turn(self, events: Iterable[Event]) -> None:
+        for event in events:
+            if event.name == "TaskEnded":
+                self._derive(event.values["taskId"])
+
+    def _derive(self, task: int) -> None:
+        network = self._network
+        if max(rounds_over(network.operator.state(task)), default=STATISTICS_ROUND) == STATISTICS_ROUND:
+            return
+        place = network.place
+        self._processes.start(
+            f"model-of-task-{task}", "consilium_cli.main", "operator", "download-model", str(task),
+            "--output", os.fspath(model_folder(network.models, task)), "--artifacts", os.fspath(place.artifacts),
+            "--rpc", place.chain_url, "--address-book", os.fspath(network.options.address_book),
+        )  # fmt: skip

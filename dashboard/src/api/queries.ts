@@ -36,6 +36,15 @@ export const task = (number: number) =>
       answer(api.GET('/v1/tasks/{task}', { params: { path: { task: number } }, signal })),
   })
 
+export const models = (number: number) =>
+  queryOptions({
+    queryKey: ['task', number, 'models'],
+    queryFn: ({ signal }) =>
+      answer(api.GET('/v1/tasks/{task}/models', { params: { path: { task: number } }, signal })),
+    // No event tells of it: somebody derives it after the last.
+    refetchInterval: ({ state }) => (state.data?.items.length ? false : 15_000),
+  })
+
 export const rounds = (number: number) =>
   infiniteQueryOptions({
     ...pages,

@@ -58,3 +58,26 @@ export function formatScore(millionths: number): string {
   const size = (Math.abs(millionths) / 1_000_000).toFixed(4)
   return `${millionths < 0 ? '−' : millionths > 0 ? '+' : ''}${size}`
 }
+
+const UNITS = ['bytes', 'KiB', 'MiB', 'GiB'] as const
+
+/** Rounded to a tenth of the unit. */
+export function formatBytes(bytes: number): string {
+  const at = bytes < 1024 ? 0 : Math.min(Math.floor(Math.log2(bytes) / 10), UNITS.length - 1)
+  const amount = bytes / 1024 ** at
+  return `${amount.toLocaleString('en', { maximumFractionDigits: at === 0 ? 0 : 1 })} ${UNITS[at] ?? ''}`
+}
+
+const GWEI = 10n ** 9n
+const MICROETHER = 10n ** 12n
+
+/** Of wei, rounded up to a millionth of an ether. */
+export function formatEther(wei: bigint): string {
+  const rounded = (wei + MICROETHER - 1n) / MICROETHER
+  return `${(rounded / 1_000_000n).toLocaleString('en')}.${String(rounded % 1_000_000n).padStart(6, '0')}`
+}
+
+/** Of wei, to a thousandth, halves up. */
+export function formatGwei(wei: bigint): string {
+  return (Number((wei * 1000n + GWEI / 2n) / GWEI) / 1000).toLocaleString('en', { maximumFractionDigits: 3 })
+}

@@ -3,7 +3,8 @@ import { lazy, Suspense, useId, useState } from 'react'
 import type { Address } from 'viem'
 import { answer, api, type Schemas } from '../api/client'
 import { nodes, tasks } from '../api/queries'
-import { formatBps, formatTokens } from '../lib/amounts'
+import { formatBps, formatBytes, formatEther, formatGwei, formatTokens } from '../lib/amounts'
+import { formatDuration } from '../lib/times'
 import { faultsOf } from '../lib/faults'
 import { LONGEST, useCheck, type Checking } from '../operate/check'
 import example from '../operate/example.toml?raw'
@@ -174,7 +175,7 @@ async function fileOf(hash: string): Promise<string> {
 }
 
 function Costs({ of }: { of: Schemas['CheckedTask'] }) {
-  const { spec, terms, gas } = of
+  const { spec, terms, gas, present } = of
   const { privacy } = spec
   const pays = [
     { role: 'hospital', pay: of.hospitals, bond: terms.hospital_bond },
@@ -199,7 +200,14 @@ function Costs({ of }: { of: Schemas['CheckedTask'] }) {
           value={count(of.published_blobs)}
           beside={words.blobsOf(spec.update_blobs)}
         />
-        <Figure name={words.artifacts} value={bytes(of.artifact_bytes)} />
+        {present && (
+          <Figure
+            name={words.time}
+            value={words.about(formatDuration(present.expected_seconds))}
+            beside={words.atMost(formatDuration(present.longest_seconds))}
+          />
+        )}
+        <Figure name={words.artifacts} value={formatBytes(of.artifact_bytes)} />
         <Figure
           name={words.epsilon}
           value={privacy ? privacy.epsilon : words.noPrivacy}
@@ -240,7 +248,9 @@ function Costs({ of }: { of: Schemas['CheckedTask'] }) {
       />
       <div>
         <h3>{words.gas}</h3>
-        <p className="soft small">{words.gasMeans}</p>
+        <p className="soft small">
+          {words.gasMeans} {present && words.gasPrice(formatGwei(BigInt(present.gas_price)))}
+        </p>
       </div>
       <Table
         caption={words.gas}
@@ -251,16 +261,20 @@ function Costs({ of }: { of: Schemas['CheckedTask'] }) {
           { name: gasColumns.party, cell: (party) => words.party[party] },
           { name: gasColumns.once, number: true, cell: (party) => count(gas[party].once) },
           { name: gasColumns.rounds, number: true, cell: (party) => count(gas[party].rounds) },
+          ...(present
+            ? [
+                {
+                  name: gasColumns.ether,
+                  number: true,
+                  cell: (party: (typeof parties)[number]) =>
+                    formatEther(BigInt(gas[party].once + gas[party].rounds) * BigInt(present.gas_price)),
+                },
+              ]
+            : []),
         ]}
       />
     </>
   )
-}
-
-/** In units of 1,024. */
-function bytes(size: number): string {
-  const kib = size / 1024
-  return kib < 1024 ? `${kib.toFixed(0)} KiB` : `${(kib / 1024).toFixed(1)} MiB`
 }
 
 function Aggregator({

@@ -1,6 +1,8 @@
 /** Lines over time or rounds, with the same as a table for those who would rather read. Loaded when a page has one. */
-import { useId, type ReactNode } from 'react'
-import { CartesianGrid, Line, LineChart, ResponsiveContainer, Tooltip, XAxis, YAxis } from 'recharts'
+import { extent } from 'd3-array'
+import { scaleLinear } from 'd3-scale'
+import { curveLinear, curveStepAfter, line } from 'd3-shape'
+import { useEffect, useId, useRef, useState, type ReactNode } from 'react'
 import { say } from '../strings'
 import { Table } from './table'
 
@@ -10,85 +12,140 @@ export interface Series {
   isStep?: boolean
 }
 
-const COLOURS = ['var(--chart-1)', 'var(--chart-2)', 'var(--chart-3)', 'var(--chart-4)'] as const
-const DASHES = ['', '6 4', '2 3', '9 3 2 3'] as const // colour alone tells nothing to some
-
-export default function Chart(props: {
-  caption: string
+interface Drawn {
   across: { name: string; values: readonly number[]; shown: (value: number) => string }
   series: readonly Series[]
   shown: (value: number) => string
-  empty: ReactNode
-  /** Shown instead where nothing ever changed. */
-  flat?: ReactNode
-}) {
+}
+
+const COLOURS = 4 // of the theme
+const DASHES = ['', '6 4', '2 3', '9 3 2 3'] as const // colour alone tells nothing to some
+const HEIGHT = 280 // lengths are in CSS pixels
+const ROOM = { top: 10, right: 24, bottom: 26, left: 84 } as const // for what is written beside the lines
+const LETTER = 7 // the width of one, about
+const TICKS_UP = 5
+const MANY = 40 // values of which each is a dot no more
+
+const colourOf = (which: number): number => (which % COLOURS) + 1
+
+/** The width of an element, from when it is first laid out. */
+function useWidth() {
+  const room = useRef<HTMLDivElement>(null)
+  const [width, setWidth] = useState(0)
+  useEffect(() => {
+    const watching = new ResizeObserver(([entry]) => setWidth(entry?.contentRect.width ?? 0))
+    if (room.current) watching.observe(room.current)
+    return () => watching.disconnect()
+  }, [])
+  return { room, width }
+}
+
+function Lines({ of: { across, series, shown } }: { of: Drawn }) {
+  const { room, width } = useWidth()
+  const [pointed, setPointed] = useState<number | null>(null)
+  const [first = 0, last = 0] = extent(across.values)
+  const [least = 0, most = 0] = extent(series.flatMap((one) => one.values.filter((value) => value !== null)))
+  const x = scaleLinear([first, last], [ROOM.left, Math.max(ROOM.left, width - ROOM.right)])
+  const y = scaleLinear([least, most], [HEIGHT - ROOM.bottom, ROOM.top]).nice(TICKS_UP)
+  const isWhole = across.values.every(Number.isInteger)
+  const labelled = LETTER * Math.max(across.shown(first).length, across.shown(last).length) // the width of a tick's words
+  const points = (one: Series) =>
+    across.values.flatMap((at, index) => {
+      const value = one.values[index]
+      return value === null || value === undefined ? [] : [[x(at), y(value)] as [number, number]]
+    })
+  const point = (left: number) => {
+    const distances = across.values.map((at) => Math.abs(x(at) - left))
+    setPointed(distances.indexOf(Math.min(...distances)))
+  }
+  const at = pointed === null ? undefined : across.values[pointed]
+  return (
+    <div className="chart" ref={room} aria-hidden="true">
+      <svg
+        width={width}
+        height={HEIGHT}
+        onPointerMove={(event) => point(event.clientX - event.currentTarget.getBoundingClientRect().left)}
+        onPointerLeave={() => setPointed(null)}
+      >
+        {y.ticks(TICKS_UP).map((value) => (
+          <g key={value} transform={`translate(0 ${y(value)})`}>
+            <line className="grid" x1={ROOM.left} x2={width - ROOM.right} />
+            <text x={ROOM.left - 10} dy="0.32em" textAnchor="end">
+              {shown(value)}
+            </text>
+          </g>
+        ))}
+        {x
+          .ticks(Math.max(1, Math.floor(width / Math.max(40, labelled + 60))))
+          .filter((value) => !isWhole || Number.isInteger(value))
+          .map((value) => (
+            <text
+              key={value}
+              x={x(value)}
+              y={HEIGHT - 6}
+              textAnchor={x(value) + labelled / 2 > width ? 'end' : 'middle'}
+            >
+              {across.shown(value)}
+            </text>
+          ))}
+        {at !== undefined && (
+          <line className="pointed" x1={x(at)} x2={x(at)} y1={ROOM.top} y2={HEIGHT - ROOM.bottom} />
+        )}
+        {series.map((one, which) => (
+          <g key={one.name} className={`line-${colourOf(which)}`}>
+            <path
+              d={line().curve(one.isStep ? curveStepAfter : curveLinear)(points(one)) ?? ''}
+              strokeDasharray={DASHES[which % COLOURS]}
+            />
+            {across.values.length < MANY &&
+              points(one).map(([left, top]) => <circle key={left} cx={left} cy={top} r={3} />)}
+          </g>
+        ))}
+      </svg>
+      <ul className="legend">
+        {series.map((one, which) => (
+          <li key={one.name}>
+            <svg width="28" height="8" className={`line-${colourOf(which)}`}>
+              <path d="M0 4H28" strokeDasharray={DASHES[which % COLOURS]} />
+            </svg>
+            {one.name}
+            {pointed !== null && <b>{shownOf(one, pointed, shown)}</b>}
+          </li>
+        ))}
+        {at !== undefined && (
+          <li>
+            {across.name} <b>{across.shown(at)}</b>
+          </li>
+        )}
+      </ul>
+    </div>
+  )
+}
+
+function shownOf(one: Series, index: number, shown: (value: number) => string): string {
+  const value = one.values[index]
+  return value === null || value === undefined ? '–' : shown(value)
+}
+
+export default function Chart(
+  props: Drawn & {
+    caption: string
+    empty: ReactNode
+    /** Shown instead where nothing ever changed. */
+    flat?: ReactNode
+  },
+) {
   const id = useId()
   const { across, series, shown } = props
   if (across.values.length < 2) return <p className="soft">{props.empty}</p>
   if (props.flat !== undefined && series.every((one) => new Set(one.values).size < 2))
     return <p className="soft">{props.flat}</p>
-  const rows = across.values.map((at, index) => ({
-    at,
-    ...Object.fromEntries(series.map((one, which) => [`y${which}`, one.values[index] ?? null])),
-  }))
   return (
     <figure aria-labelledby={id}>
       <figcaption id={id} className="visually-hidden">
         {props.caption}
       </figcaption>
-      <div className="chart" aria-hidden="true">
-        <ResponsiveContainer width="100%" height="100%" initialDimension={{ width: 600, height: 300 }}>
-          <LineChart
-            data={rows}
-            margin={{ top: 8, right: 16, bottom: 4, left: 8 }}
-            accessibilityLayer={false}
-          >
-            <CartesianGrid stroke="var(--line)" vertical={false} />
-            <XAxis
-              dataKey="at"
-              type="number"
-              domain={['dataMin', 'dataMax']}
-              tickFormatter={across.shown}
-              stroke="var(--soft)"
-              minTickGap={28}
-              allowDecimals={false}
-            />
-            <YAxis tickFormatter={shown} stroke="var(--soft)" width={78} domain={['auto', 'auto']} />
-            <Tooltip
-              labelFormatter={(at) => `${across.name} ${across.shown(Number(at))}`}
-              formatter={(value) => shown(Number(value))}
-              contentStyle={{
-                background: 'var(--card)',
-                border: '1px solid var(--line)',
-                borderRadius: 8,
-                color: 'var(--ink)',
-              }}
-            />
-            {series.map((one, which) => (
-              <Line
-                key={one.name}
-                name={one.name}
-                dataKey={`y${which}`}
-                type={one.isStep ? 'stepAfter' : 'linear'}
-                stroke={COLOURS[which % COLOURS.length] ?? COLOURS[0]}
-                strokeDasharray={DASHES[which % DASHES.length] ?? ''}
-                strokeWidth={2}
-                dot={across.values.length < 40 && { r: 3 }}
-                isAnimationActive={false}
-                connectNulls
-              />
-            ))}
-          </LineChart>
-        </ResponsiveContainer>
-      </div>
-      <ul className="legend" aria-hidden="true">
-        {series.map((one, which) => (
-          <li key={one.name}>
-            <span className={`swatch-${(which % COLOURS.length) + 1}`} />
-            {one.name}
-          </li>
-        ))}
-      </ul>
+      <Lines of={{ across, series, shown }} />
       <details>
         <summary>{say.tableOf}</summary>
         <Table
@@ -101,10 +158,7 @@ export default function Chart(props: {
             ...series.map((one) => ({
               name: one.name,
               number: true,
-              cell: (row: { index: number }) => {
-                const value = one.values[row.index]
-                return value === null || value === undefined ? '–' : shown(value)
-              },
+              cell: (row: { index: number }) => shownOf(one, row.index, shown),
             })),
           ]}
         />

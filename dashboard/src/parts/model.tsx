@@ -1,7 +1,9 @@
-/** How to get a task's model. Nobody serves it: who wants it derives it, and checks each round on the way. */
+/** A task's model: its files, where the server has them, and how to derive it, which whoever doubts them does. */
 import { useQuery } from '@tanstack/react-query'
-import type { Schemas } from '../api/client'
+import { BASE, type Schemas } from '../api/client'
 import { config } from '../api/config'
+import { models } from '../api/queries'
+import { formatBytes } from '../lib/amounts'
 import { say } from '../strings'
 import { Command } from './command'
 import { Card } from './basics'
@@ -11,14 +13,19 @@ const words = say.operate
 export function Model({ task }: { task: Schemas['Task'] }) {
   const { data: place } = useQuery(config())
   const isPossible = task.round > 1 || (task.phase === 'ended' && task.round === 1)
+  const { data: found } = useQuery({ ...models(task.task), enabled: isPossible })
   const command = [
     `consilium operator download-model ${task.task} --output task-${task.task}`,
     `--rpc ${place?.chainUrl ?? 'URL'} --address-book deployment.json --artifacts artifacts`,
   ].join(' \\\n    ')
   return (
     <Card title={words.model} means={words.modelMeans}>
+      {found?.items.map((model) => (
+        <Files key={model.sha256} task={task.task} of={model} />
+      ))}
       {isPossible ? (
         <>
+          {found?.items.length ? <p>{words.modelDoubt}</p> : null}
           <Command of={command} label={words.command} />
           <p className="soft small">
             {words.modelPlaces} {task.phase !== 'ended' && words.modelSoFar}
@@ -28,5 +35,25 @@ export function Model({ task }: { task: Schemas['Task'] }) {
         <p className="soft">{words.modelNone}</p>
       )}
     </Card>
+  )
+}
+
+function Files({ task, of }: { task: number; of: Schemas['ModelView'] }) {
+  return (
+    <>
+      <p className={of.verified ? '' : 'bad'}>{words.modelAfter(of.round, of.rounds, of.verified)}</p>
+      <ul className="files" aria-label={words.modelFiles}>
+        {of.files.map((file) => (
+          <li key={file.name}>
+            <a href={`${BASE}/v1/tasks/${task}/model/${file.name}`} download>
+              {file.name}
+            </a>{' '}
+            <span className="soft small">
+              {words.modelFile[file.name]}, {formatBytes(file.size)}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </>
   )
 }

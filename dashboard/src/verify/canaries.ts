@@ -1,9 +1,10 @@
 /** Canary rounds: what is published of a sum, as `Canaries.sol` and `consilium_zk/canaries.py` have it. */
 import { concat, keccak256, numberToHex, toHex, type Hex } from 'viem'
-import { GENERATOR, SCALARS, weightedSum, type Point } from './kzg'
+import { allOf, commitScalars, GENERATOR, modulo, USABLE, weightedSum, type Point } from './kzg'
 
 const TAG = keccak256(toHex('CONSILIUM-V1-CANARY'))
 const USABLE_BITS = 252
+const STRENGTH = 24n // of a canary, in sixteenths
 
 /** How a task's lanes are laid. */
 export interface Layout {
@@ -50,13 +51,113 @@ export function publishedCommitment(
 
 /** What the first training round's canaries take back of each blob: nothing, which in lanes is the offset. */
 export function firstRetreat(layout: Layout, ceremony: readonly Point[]): Point {
-  const level = offset(layout) * ones(layout)
-  return weightedSum([GENERATOR, ...blinderPoints(ceremony)], [level, -level, -level])
+  return allOf(offset(layout) * ones(layout), ceremony)
+}
+
+/** A settled training round's sum: its total weight, and whether it was published turned. */
+export interface PublishedSum {
+  weight: bigint
+  isTurned: boolean
+  /** Of all its blobs, without the blinders'. */
+  scalars: readonly bigint[]
+}
+
+/**
+ * How far training has come, per lane in quantiser steps, from sums that were settled: `progress_after` and
+ * `retreat_lanes` of `consilium_zk/canaries.py`, in whole numbers throughout.
+ *
+ * parameters: lanes beyond the model's are no progress. What a hospital put there is noted.
+ */
+export class Progress {
+  isBeyondModel = false
+  private readonly steps: bigint[]
+  private readonly layout: Layout
+  private readonly parameters: number
+
+  constructor(layout: Layout, blobs: number, parameters: number) {
+    this.layout = layout
+    this.parameters = parameters
+    this.steps = new Array<bigint>(blobs * USABLE * lanesPerScalar(layout)).fill(0n)
+  }
+
+  /** One round's accepted sums; one with a lane out of range is no sum, and is left out. */
+  add(sums: readonly PublishedSum[]) {
+    const valid = sums
+      .map((sum) => ({ weight: sum.weight, lanes: this.read(sum) }))
+      .filter((sum): sum is { weight: bigint; lanes: bigint[] } => sum.lanes !== null)
+    const weight = valid.reduce((total, one) => total + one.weight, 0n)
+    if (weight === 0n) return
+    const middle = weight * offset(this.layout)
+    this.steps.forEach((_, at) => {
+      const lane = valid.reduce((total, one) => total + (one.lanes[at] ?? 0n), 0n)
+      const step = floorDivided(2n * (lane - middle) + weight, 2n * weight)
+      if (at < this.parameters) this.steps[at] = (this.steps[at] ?? 0n) + step
+      else if (step !== 0n) this.isBeyondModel = true
+    })
+  }
+
+  /** The commitments to what the next round's canaries take back, blob by blob. */
+  retreat(ceremony: readonly Point[]): Point[] {
+    const perScalar = lanesPerScalar(this.layout)
+    const perBlob = perScalar * USABLE
+    const first = firstRetreat(this.layout, ceremony)
+    return Array.from({ length: this.steps.length / perBlob }, (_, blob) => {
+      const scalars = Array.from({ length: USABLE }, (_, scalar) => {
+        let found = 0n
+        for (let lane = perScalar - 1; lane >= 0; lane--)
+          found =
+            (found << BigInt(this.layout.laneBits)) + this.back(blob * perBlob + scalar * perScalar + lane)
+        return modulo(found)
+      })
+      return first.add(commitScalars(scalars, ceremony))
+    })
+  }
+
+  private back(at: number): bigint {
+    const most = offset(this.layout)
+    const back = ((this.steps[at] ?? 0n) * STRENGTH) >> 4n
+    return back > most ? most : back < -most ? -most : back
+  }
+
+  /** The sum's lanes, or null where one is not that of a sum of quantised updates (`read_lanes`). */
+  private read({ weight, isTurned, scalars }: PublishedSum): bigint[] | null {
+    const middle = weight * offset(this.layout)
+    const bits = BigInt(this.layout.laneBits)
+    const mask = (1n << bits) - 1n
+    const perScalar = lanesPerScalar(this.layout)
+    const lanes = new Array<bigint>(this.steps.length)
+    for (let scalar = 0, at = 0; at < lanes.length; scalar++) {
+      let rest = scalars[scalar] ?? 0n
+      for (let place = 0; place < perScalar; place++, at++, rest >>= bits) {
+        const published = rest & mask
+        const back = weight * (offset(this.layout) + this.back(at))
+        const lane = isTurned ? 4n * middle - back - published : published - middle
+        if (published > 4n * middle || lane < 0n || lane > 2n * middle) return null
+        lanes[at] = lane
+      }
+      if (rest !== 0n) return null
+    }
+    return lanes
+  }
+}
+
+/** What most scalars of a published sum are, where the model leaves lanes empty: as it is, and turned. */
+export function emptyScalar(weight: bigint, layout: Layout): bigint {
+  return 2n * weight * offset(layout) * ones(layout)
+}
+
+function lanesPerScalar({ laneBits }: Layout): number {
+  return Math.floor(USABLE_BITS / laneBits)
+}
+
+function floorDivided(value: bigint, by: bigint): bigint {
+  const quotient = value / by
+  return value % by < 0n ? quotient - 1n : quotient
 }
 
 /** One in all scalars is the generator's; lanes are in all but the last two. */
 function blinderPoints(ceremony: readonly Point[]): Point[] {
-  return ceremony.slice(SCALARS - 2)
+  return ceremony.slice(USABLE)
 }
 
 function offset({ updateBits }: Layout): bigint {
@@ -64,9 +165,8 @@ function offset({ updateBits }: Layout): bigint {
 }
 
 /** A scalar with one in each of its lanes. */
-function ones({ laneBits }: Layout): bigint {
+function ones(layout: Layout): bigint {
   let found = 0n
-  for (let lane = Math.floor(USABLE_BITS / laneBits); lane > 0; lane--)
-    found = (found << BigInt(laneBits)) | 1n
+  for (let lane = lanesPerScalar(layout); lane > 0; lane--) found = (found << BigInt(layout.laneBits)) | 1n
   return found
 }

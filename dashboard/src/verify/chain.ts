@@ -10,6 +10,7 @@ import {
   parseEventLogs,
   toEventSelector,
   type AbiEvent,
+  type Address,
   type EIP1193RequestFn,
   type Hex,
   type PublicClient,
@@ -20,7 +21,7 @@ import type { Config } from '../api/config'
 import { tasksAbi } from '../generated/abi'
 import { say } from '../strings'
 import type { Step } from './core'
-import { STATISTICS_ROUND, type Cohort, type RoundRecord, type Shown } from './record'
+import { STATISTICS_ROUND, type Cohort, type Earlier, type RoundRecord, type Shown } from './record'
 
 const words = say.verify
 
@@ -37,6 +38,7 @@ const OPENING = 10 // of Phase in ITaskTypes.sol
 const TIMEOUT = 20_000 // milliseconds
 const MOST_QUERIES = 2_000 // for events: each covers the most blocks that the node gives at once
 const MOST_BLOCKS = 3_000 // with all transactions
+const MOST_SUMS = 600 // blobs of earlier rounds: each takes up to a second
 const WIDTH = 8 // questions at once
 const NO_HASH = `0x${'00'.repeat(32)}`
 
@@ -160,9 +162,53 @@ async function recordOf(
     canaries: set ? { seedCommitment: set.seedCommitment, retreatDigest: set.retreat } : null,
     shown: span && !tooMany ? await shownIn(client, config, task, round, span) : [],
     openingBlocks: span && tooMany ? Number(span.last - span.first) + 1 : null,
+    before:
+      hasCanaries && [...isOpened].some((cohort) => has(state.turnedCohorts, cohort))
+        ? await earlier(client, at, of, blobs, hospitals)
+        : [],
     events: logs.length,
     block,
   }
+}
+
+interface At {
+  address: Address
+  abi: typeof tasksAbi
+  blockNumber: bigint
+}
+
+/** The sums that training rounds before this one added to the model, or null: more than a page should ask for. */
+async function earlier(
+  client: PublicClient,
+  at: At,
+  [task, round]: readonly [bigint, bigint],
+  blobs: number,
+  hospitals: readonly { weight: number }[],
+): Promise<Earlier[] | null> {
+  const numbers = range(Number(round) - 1).map((index) => index + 1)
+  const states = await each(numbers, async (number) => ({
+    number,
+    of: [task, BigInt(number)] as const,
+    state: await client.readContract({ ...at, functionName: 'roundState', args: [task, BigInt(number)] }),
+  }))
+  const accepted = states.flatMap((one) =>
+    indices(one.state.acceptedCohorts).map((cohort) => ({ ...one, cohort })),
+  )
+  if (accepted.length * blobs > MOST_SUMS) return null
+  const sums = await each(accepted, async ({ number, of, state, cohort }) => {
+    const args = [...of, BigInt(cohort)] as const
+    const members = await client.readContract({ ...at, functionName: 'cohortMembers', args })
+    const hashes = await each(range(blobs), (blob) =>
+      client.readContract({ ...at, functionName: 'expectedBlobHash', args: [...args, BigInt(blob)] }),
+    )
+    const weights = indices(members & state.survivors).map((index) => hospitals[index]?.weight ?? 0)
+    const weight = weights.reduce((sum, one) => sum + one, 0)
+    return { number, sum: { cohort, weight, isTurned: has(state.turnedCohorts, cohort), hashes } }
+  })
+  return numbers.map((number) => ({
+    round: number,
+    cohorts: sums.filter((one) => one.number === number).map((one) => one.sum),
+  }))
 }
 
 const NAMES = [

@@ -1,7 +1,7 @@
 /** The checks of a round over a record that was read before. Pure: no I/O, no clock, no chance but what is given. */
 import { keccak256, size, slice, type Hex } from 'viem'
 import { say } from '../strings'
-import { firstRetreat, isTurned, publishedCommitment, seedCommitment } from './canaries'
+import { isTurned, publishedCommitment, seedCommitment, type Progress } from './canaries'
 import {
   BlobMalformed,
   commit,
@@ -80,12 +80,8 @@ export function recordStep(record: RoundRecord): Step {
   ])
 }
 
-/** In a canary round: which sums are turned, against the seed; what turned sums take back. Throws PointMalformed. */
-export function canarySteps(record: RoundRecord, ceremony: readonly Point[]): Step[] {
-  return [seedStep(record), retreatStep(record, ceremony)]
-}
-
-function seedStep(record: RoundRecord): Step {
+/** In a canary round: which sums are turned, against the seed. */
+export function seedStep(record: RoundRecord): Step {
   const finding = new Finding()
   const { canaries, shown, task, round } = record
   const seed = shown.find((one) => seedCommitment(one.seed) === canaries?.seedCommitment)?.seed
@@ -101,21 +97,34 @@ function seedStep(record: RoundRecord): Step {
   return finding.step('canaries', words.canaries, [words.canariesHolds])
 }
 
-function retreatStep(record: RoundRecord, ceremony: readonly Point[]): Step {
+/** What the rounds before taught, or why that cannot be told. */
+export type Learnt = { progress: Progress } | { state: 'fails' | 'skipped'; why: string }
+
+/** Whether a sum takes back what the rounds before taught, and it is known what the aggregator says that was. */
+export function takesBack(record: RoundRecord): boolean {
+  return record.cohorts.some((cohort) => cohort.isOpened && cohort.isTurned) && committedTo(record).length > 0
+}
+
+/** In a canary round: what turned sums take back. learnt: needed where `takesBack`. Throws PointMalformed. */
+export function retreatStep(record: RoundRecord, ceremony: readonly Point[], learnt: Learnt | null): Step {
   const finding = new Finding()
   const retreat = committedTo(record)[0]?.retreat
   const opened = record.cohorts.filter((cohort) => cohort.isOpened)
-  const isFirst = record.round === STATISTICS_ROUND + 1
   const holds: string[] = []
   if (opened.length === 0) finding.add('waits', words.canariesWait)
   else if (!opened.some((cohort) => cohort.isTurned)) holds.push(words.retreatUnused)
-  else if (retreat === undefined) finding.add('skipped', words.noSeed)
-  else if (!isFirst) finding.add('skipped', words.retreatLater)
+  else if (retreat === undefined || learnt === null) finding.add('skipped', words.noSeed)
+  else if ('why' in learnt) finding.add(learnt.state, learnt.why)
   else {
-    const own = firstRetreat(record.layout, ceremony)
-    for (let blob = 0; blob < record.blobs; blob++)
-      if (!parseEip2537(retreatOf(retreat, blob)).equals(own)) finding.add('fails', words.retreatWrong(blob))
-    holds.push(words.retreatFirst)
+    const own = learnt.progress.retreat(ceremony)
+    own.forEach((point, blob) => {
+      if (!parseEip2537(retreatOf(retreat, blob)).equals(point))
+        finding.add('fails', words.retreatWrong(blob))
+    })
+    if (learnt.progress.isBeyondModel) finding.add('skipped', words.retreatBeyond)
+    holds.push(
+      record.round === STATISTICS_ROUND + 1 ? words.retreatFirst : words.retreatHolds(record.round - 1),
+    )
   }
   return finding.step('retreat', words.retreat, holds)
 }
@@ -213,6 +222,7 @@ function shownSums(
  * What was fetched of a cohort, committed to again, against the hash that the contract holds.
  *
  * points: of `sumOf`; where all are known, one commitment does for all blobs. random: a number uniform below 2^128.
+ * near: as `commit` has it.
  */
 export function blobStep(
   cohort: Cohort,
@@ -220,6 +230,7 @@ export function blobStep(
   points: readonly (Point | null)[],
   ceremony: readonly Point[],
   random: () => bigint,
+  near = 0n,
 ): Step {
   const finding = new Finding()
   const key = `blob-${cohort.index}`
@@ -232,7 +243,7 @@ export function blobStep(
     else if ('missing' in one) finding.add('fails', words.blobMissing(blob, held))
     else if ('unreachable' in one) finding.add('fails', words.blobUnreachable(blob, one.unreachable))
     else {
-      const fault = faultOf(one.blob, blob, held, ceremony)
+      const fault = faultOf(one.blob, blob, held, ceremony, near)
       if (fault !== null) finding.add('fails', fault)
     }
   })
@@ -256,9 +267,16 @@ function allCommit(
   }
 }
 
-function faultOf(raw: Uint8Array, blob: number, held: Hex, ceremony: readonly Point[]): string | null {
+/** Why a blob is not the one with this hash, in words; null where it is. */
+export function faultOf(
+  raw: Uint8Array,
+  blob: number,
+  held: Hex,
+  ceremony: readonly Point[],
+  near: bigint,
+): string | null {
   try {
-    const given = versionedHash(commit(raw, ceremony))
+    const given = versionedHash(commit(raw, ceremony, near))
     return given === held ? null : words.blobDiffers(blob, held, given)
   } catch (error) {
     if (!(error instanceof BlobMalformed)) throw error

@@ -14,6 +14,8 @@ export const GENERATOR = G1.BASE
 export const INFINITY = G1.ZERO
 
 export const SCALARS = 4096
+/** The first of them hold lanes, the last two blinders. */
+export const USABLE = SCALARS - 2
 const SCALAR_LENGTH = 32
 export const BLOB_LENGTH = SCALARS * SCALAR_LENGTH
 const COORDINATE = 48
@@ -141,14 +143,29 @@ export function scalarsOf(blob: Uint8Array): bigint[] {
   })
 }
 
-/** The commitment to a blob, as EIP-4844's blob_to_kzg_commitment. Throws BlobMalformed. */
-export function commit(blob: Uint8Array, ceremony: readonly Point[]): Point {
-  return sumOf(scalarsOf(blob), ceremony)
+/**
+ * The commitment to a blob, as EIP-4844's blob_to_kzg_commitment. Throws BlobMalformed.
+ *
+ * near: a scalar that most of the blob's are, but for the last two, which then cost nothing.
+ */
+export function commit(blob: Uint8Array, ceremony: readonly Point[], near = 0n): Point {
+  return commitScalars(scalarsOf(blob), ceremony, near)
+}
+
+export function commitScalars(scalars: readonly bigint[], ceremony: readonly Point[], near = 0n): Point {
+  const apart = scalars.map((scalar, at) => (at < USABLE ? modulo(scalar - near) : scalar))
+  return sumOf(apart, ceremony).add(allOf(near, ceremony))
+}
+
+/** The commitment to a blob whose scalars are all the same, but for the last two, which are zero. */
+export function allOf(scalar: bigint, ceremony: readonly Point[]): Point {
+  const ones = weightedSum([GENERATOR, ...ceremony.slice(USABLE)], [1n, -1n, -1n]) // one in all is the generator's
+  return ones.multiplyUnsafe(modulo(scalar))
 }
 
 /** Of many terms at once, without those that are zero: what small models leave empty costs nothing. */
 function sumOf(scalars: readonly bigint[], ceremony: readonly Point[]): Point {
-  const used = ceremony.filter((_, at) => scalars[at] !== 0n)
+  const used = ceremony.filter((_, at) => (scalars[at] ?? 0n) !== 0n)
   return pippenger(
     G1,
     used,

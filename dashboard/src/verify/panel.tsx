@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { useEffect, useMemo, useState } from 'react'
 import { BASE } from '../api/client'
 import { config as configQuery, type Config } from '../api/config'
+import { task as taskOf } from '../api/queries'
 import { Fault, Loading } from '../parts/basics'
 import { say } from '../strings'
 import { readRound, type Node } from './chain'
@@ -17,13 +18,22 @@ interface Where {
   round: number
 }
 
+interface Given extends Where {
+  config: Config
+  /** Of the task's model, as the server says. */
+  parameters: number | null
+}
+
 export default function Panel({ task, round }: Where) {
   const { data: config, error, refetch } = useQuery(configQuery())
-  if (config) return <Asking config={config} task={task} round={round} />
+  const described = useQuery(taskOf(task))
+  const parameters = described.data?.spec?.parameters ?? null
+  if (config && !described.isPending)
+    return <Asking config={config} task={task} round={round} parameters={parameters} />
   return error ? <Fault error={error} retry={() => void refetch()} /> : <Loading />
 }
 
-function Asking({ config, task, round }: Where & { config: Config }) {
+function Asking({ config, task, round, parameters }: Given) {
   const wallets = useWalletNodes()
   const [chosen, choose] = useState<string>()
   const [attempt, setAttempt] = useState(0)
@@ -54,6 +64,7 @@ function Asking({ config, task, round }: Where & { config: Config }) {
           config={config}
           task={task}
           round={round}
+          parameters={parameters}
           again={() => setAttempt(attempt + 1)}
         />
       ) : (
@@ -66,7 +77,7 @@ function Asking({ config, task, round }: Where & { config: Config }) {
   )
 }
 
-function Verifying(props: Where & { node: Node; config: Config; again: () => void }) {
+function Verifying(props: Given & { node: Node; again: () => void }) {
   const { steps, seconds } = useVerification(props)
   const verdict = seconds === null ? 'running' : verdictOf(steps)
   return (
@@ -112,7 +123,7 @@ function Line({ of }: { of: Step }) {
 }
 
 /** The steps so far, and how long it took, once all is done. */
-function useVerification({ node, config, task, round }: Where & { node: Node; config: Config }) {
+function useVerification({ node, config, task, round, parameters }: Given & { node: Node }) {
   const [steps, setSteps] = useState<Step[]>([READING])
   const [seconds, setSeconds] = useState<number | null>(null)
   // The node's object is made anew with each render of whoever lists them: its name says which it is.
@@ -145,7 +156,7 @@ function useVerification({ node, config, task, round }: Where & { node: Node; co
       ({ steps: read, record }) => {
         if (isOver) return
         setSteps(read)
-        if (record) worker.postMessage({ record, blobs: BLOBS } satisfies Order)
+        if (record) worker.postMessage({ record, blobs: BLOBS, parameters } satisfies Order)
         else finish()
       },
       (error: unknown) => crash(error instanceof Error ? error.message : String(error)),
@@ -154,7 +165,7 @@ function useVerification({ node, config, task, round }: Where & { node: Node; co
       isOver = true
       worker.terminate()
     }
-  }, [asked, config, task, round])
+  }, [asked, config, task, round, parameters])
   return { steps, seconds }
 }
 

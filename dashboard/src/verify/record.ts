@@ -30,6 +30,12 @@ export interface Shown extends Blinders {
   retreat: Hex
 }
 
+/** A settled training round before this one: of each accepted cohort what follows from its sum. */
+export interface Earlier {
+  round: number
+  cohorts: { cohort: number; weight: number; isTurned: boolean; hashes: Hex[] }[]
+}
+
 export interface RoundRecord {
   task: number
   round: number
@@ -51,6 +57,8 @@ export interface RoundRecord {
   shown: Shown[]
   /** The number of blocks that would have to be read for `shown`, where it was too high; else null. */
   openingBlocks: number | null
+  /** All training rounds before, where this one's turned sums take back what they taught; null where they are too many. */
+  before: Earlier[] | null
   /** Read from the chain. */
   events: number
   block: bigint

@@ -1,9 +1,21 @@
 /** All checks of a record that was read, one after the other, as they come. What they need besides is handed in. */
 import type { Hex } from 'viem'
 import { say } from '../strings'
-import { blobStep, canarySteps, recordStep, sumOf, type Fetched, type Step } from './core'
-import { PointMalformed, type Point } from './kzg'
-import type { Cohort, RoundRecord } from './record'
+import { emptyScalar, Progress, type PublishedSum } from './canaries'
+import {
+  blobStep,
+  faultOf,
+  recordStep,
+  retreatStep,
+  seedStep,
+  sumOf,
+  takesBack,
+  type Fetched,
+  type Learnt,
+  type Step,
+} from './core'
+import { PointMalformed, scalarsOf, USABLE, type Point } from './kzg'
+import { STATISTICS_ROUND, type Cohort, type Earlier, type RoundRecord } from './record'
 
 const words = say.verify
 
@@ -11,6 +23,8 @@ export interface Source {
   /** The ceremony's points. Throws CeremonyWrong, or what fetching throws. */
   ceremony: () => Promise<Point[]>
   blob: (hash: Hex) => Promise<Fetched>
+  /** Of the task's model, as the server says; null where it does not. Nothing holds because of it. */
+  parameters: number | null
   /** Uniform below 2^128, from a source that nobody can foresee. */
   random: () => bigint
 }
@@ -30,7 +44,7 @@ export async function* verify(record: RoundRecord, source: Source): AsyncGenerat
   const loaded = await loadedBy(source)
   yield loaded.step
   if (!loaded.points) return
-  if (record.hasCanaries) yield* canaries(record, loaded.points)
+  if (record.hasCanaries) yield* canaries(record, loaded.points, source)
   for (const cohort of cohorts) yield* checked(record, cohort, loaded.points, source)
 }
 
@@ -44,13 +58,64 @@ async function loadedBy(source: Source): Promise<{ step: Step; points?: Point[] 
   }
 }
 
-function* canaries(record: RoundRecord, ceremony: readonly Point[]): Generator<Step> {
+async function* canaries(
+  record: RoundRecord,
+  ceremony: readonly Point[],
+  source: Source,
+): AsyncGenerator<Step> {
+  yield seedStep(record)
   try {
-    yield* canarySteps(record, ceremony)
+    const learnt = takesBack(record) ? yield* learn(record, ceremony, source) : null
+    yield retreatStep(record, ceremony, learnt)
   } catch (error) {
     if (!(error instanceof PointMalformed)) throw error
     yield { key: 'retreat', title: words.retreat, state: 'fails', lines: [words.malformed(error.message)] }
   }
+}
+
+/** What all training rounds before taught, from their sums, each checked against the hash that the contract holds. */
+async function* learn(
+  record: RoundRecord,
+  ceremony: readonly Point[],
+  source: Source,
+): AsyncGenerator<Step, Learnt> {
+  if (record.before === null) return { state: 'skipped', why: words.retreatLater }
+  const progress = new Progress(record.layout, record.blobs, source.parameters ?? Infinity)
+  for (const earlier of record.before) {
+    const line = words.retreatReading(earlier.round, record.round - 1)
+    yield { ...running('retreat', words.retreat), lines: [line] }
+    const sums: PublishedSum[] = []
+    for (const cohort of earlier.cohorts) {
+      const near = emptyScalar(BigInt(cohort.weight), record.layout)
+      const read = await scalarsIn(earlier, cohort, near, ceremony, source)
+      if ('why' in read) return read
+      sums.push({ weight: BigInt(cohort.weight), isTurned: cohort.isTurned, scalars: read.scalars })
+    }
+    progress.add(sums)
+  }
+  return { progress }
+}
+
+async function scalarsIn(
+  { round }: Earlier,
+  { cohort, hashes }: Earlier['cohorts'][number],
+  near: bigint,
+  ceremony: readonly Point[],
+  source: Source,
+): Promise<{ scalars: bigint[] } | { state: 'fails' | 'skipped'; why: string }> {
+  const scalars: bigint[] = []
+  for (const [blob, hash] of hashes.entries()) {
+    const found = await source.blob(hash)
+    if (!('blob' in found)) {
+      const why =
+        'missing' in found ? words.blobMissing(blob, hash) : words.blobUnreachable(blob, found.unreachable)
+      return { state: 'skipped', why: words.inRound(round, cohort, why) }
+    }
+    const fault = faultOf(found.blob, blob, hash, ceremony, near)
+    if (fault !== null) return { state: 'fails', why: words.inRound(round, cohort, fault) }
+    scalars.push(...scalarsOf(found.blob).slice(0, USABLE))
+  }
+  return { scalars }
 }
 
 async function* checked(
@@ -69,7 +134,17 @@ async function* checked(
       return hash && held ? await source.blob(held) : null
     }),
   )
-  yield blobStep(cohort, fetched, points, ceremony, source.random)
+  yield blobStep(cohort, fetched, points, ceremony, source.random, nearOf(record, cohort))
+}
+
+/** What most of a sum's scalars are, as far as the model leaves its blobs empty. */
+function nearOf(record: RoundRecord, cohort: Cohort): bigint {
+  if (!record.hasCanaries || record.round === STATISTICS_ROUND) return 0n
+  const weights = cohort.survivors.map((index) => BigInt(record.hospitals[index]?.weight ?? 0))
+  return emptyScalar(
+    weights.reduce((sum, one) => sum + one, 0n),
+    record.layout,
+  )
 }
 
 function running(key: string, title: string): Step {

@@ -10,6 +10,7 @@ export interface Order {
   record: RoundRecord
   /** Where blobs are, by their hashes: a mirror, which is believed in nothing. */
   blobs: string
+  parameters: number | null
 }
 
 /** Steps as they come, then null; or what went wrong with the checks themselves. */
@@ -42,7 +43,7 @@ function tell(told: Told) {
   self.postMessage(told)
 }
 
-async function carryOut({ record, blobs }: Order) {
+async function carryOut({ record, blobs, parameters }: Order) {
   const source = {
     ceremony: async () => {
       const response = await fetch(ceremonyUrl)
@@ -50,6 +51,7 @@ async function carryOut({ record, blobs }: Order) {
       return parseCeremony(new Uint8Array(await response.arrayBuffer()))
     },
     blob: (hash: Hex) => fetchBlob(`${blobs}/${hash}`),
+    parameters,
     random,
   }
   for await (const step of verify(record, source)) tell({ step })

@@ -18,7 +18,7 @@ from fastapi.openapi.utils import get_openapi
 from sqlalchemy import Engine
 from starlette.middleware.cors import CORSMiddleware
 
-from consilium_server.api import problems, routes, server_routes
+from consilium_server.api import models, problems, routes, server_routes
 from consilium_server.api.context import Service
 from consilium_server.api.dashboard import built, serve
 from consilium_server.api.events import Broadcaster
@@ -97,7 +97,7 @@ def _routed() -> FastAPI:
         title="Consilium", version="1", description=DESCRIPTION, lifespan=_lifespan, openapi_url="/v1/openapi.json",
         docs_url=None, redoc_url=None,  # whose pages come from elsewhere
     )  # fmt: skip
-    for router in (*routes.ROUTERS, *server_routes.ROUTERS):
+    for router in (*routes.ROUTERS, *models.ROUTERS, *server_routes.ROUTERS):
         app.router.routes += router.routes  # `include_router` would have each request build its handler anew
     return app
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.deployment import Deployment
+from consilium_chain.estimate import ChainTerms
 from fastapi import Request
 from sqlalchemy import Engine
 
@@ -35,6 +36,7 @@ class Service:
     nodes: NodeTable
     desk: Desk
     chain_head: int | None = field(default=None)  # the latest block that the chain node told of
+    chain_terms: ChainTerms | None = field(default=None)  # as it told of them last
 
 
 def service_of(request: Request) -> Service:

@@ -11,6 +11,7 @@ import asyncio
 import json
 import logging
 import re
+import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
@@ -36,6 +37,7 @@ QUEUE = 1024  # events that a stream may lag behind: more than come at once
 REPLAYED = 200  # rows read at once
 DEPTH = 256  # blocks with events whose hashes are looked at again
 CHAIN_EVERY = 5.0  # seconds
+TERMS_EVERY = 15.0  # seconds between looks for what gas costs
 HASH_DIGITS = 16  # of an id
 _EVENT_ID = re.compile(rf"([0-9]{{1,18}})-([0-9]{{1,9}})(?:-([0-9a-f]{{{HASH_DIGITS}}}))?", re.ASCII)
 
@@ -200,19 +202,25 @@ class Broadcaster:
 
     async def _watch_chain(self, url: str) -> None:
         from consilium_chain.connection import Connection
+        from consilium_chain.ledger import Ledger
 
         connection: Connection | None = None
+        terms_due = 0.0
         while True:
             try:
                 if connection is None:
                     connection = await run_in_threadpool(Connection, url)
                 head = await run_in_threadpool(connection.block_number)
                 self._service.chain_head = head
+                if time.monotonic() >= terms_due:
+                    ledger = Ledger(connection, self._service.deployment)
+                    self._service.chain_terms = await run_in_threadpool(ledger.chain_terms)
+                    terms_due = time.monotonic() + TERMS_EVERY
                 self._service.metrics.chain_head.set(head)
             except ChainError as error:
                 if self._service.chain_head is not None:
                     emit("chain-unreachable", error=type(error).__name__)
-                self._service.chain_head, connection = None, None
+                self._service.chain_head, self._service.chain_terms, connection = None, None, None
             await asyncio.sleep(CHAIN_EVERY)
 
     # Streams

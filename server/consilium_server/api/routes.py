@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from consilium_chain.errors import SpecInvalid
-from consilium_chain.estimate import Estimate, estimate
+from consilium_chain.estimate import ChainTerms, Estimate, estimate
 from consilium_chain.proposal import task_params
 from consilium_chain.task_spec import TaskSpec, parse_task_spec, spec_hash
 from consilium_chain.views import Outcome, Phase
@@ -219,11 +219,13 @@ def check_task(request: Request, service: Shared, given: schemas.TaskText) -> sc
     except (SpecInvalid, ZkError) as error:
         return schemas.Check(hash=task_reads.hexed(spec_hash(raw)), holds=False, problem=str(error), task=None)
     return schemas.Check(
-        hash=task_reads.hexed(spec_hash(raw)), holds=True, problem=None, task=_checked(spec, estimate(spec), raw)
+        hash=task_reads.hexed(spec_hash(raw)), holds=True, problem=None, task=_checked(spec, service.chain_terms, raw)
     )
 
 
-def _checked(spec: TaskSpec, found: Estimate, raw: bytes) -> schemas.CheckedTask:
+def _checked(spec: TaskSpec, chain: ChainTerms | None, raw: bytes) -> schemas.CheckedTask:
+    found = estimate(spec, chain)
+
     def gas(of: Any) -> schemas.Gas:
         return schemas.Gas(once=of.once, rounds=of.rounds)
 
@@ -240,6 +242,16 @@ def _checked(spec: TaskSpec, found: Estimate, raw: bytes) -> schemas.CheckedTask
         published_blobs=found.published_blobs, artifact_bytes=found.artifact_bytes,
         hospitals=pay(found.hospitals_pay), voters=pay(found.voters_pay), aggregator=pay(found.aggregator_pay),
         concerns=[schemas.Concern(rule=one.rule, reason=one.reason) for one in found.concerns],
+        present=_present(found, chain),
+    )  # fmt: skip
+
+
+def _present(found: Estimate, chain: ChainTerms | None) -> schemas.Present | None:
+    if chain is None or found.expected is None or found.longest is None:
+        return None
+    return schemas.Present(
+        gas_price=str(chain.gas_price), blob_gas_price=str(chain.blob_gas_price), expected_seconds=found.expected,
+        longest_seconds=found.longest,
     )  # fmt: skip
 
 

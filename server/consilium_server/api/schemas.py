@@ -457,6 +457,27 @@ class TaskText(BaseModel):
     text: str = Field(min_length=1, max_length=65_536)
 
 
+ModelFileName = Literal["model.safetensors", "model.json", "model-card.md", "proof.json"]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", examples=["1f" * 32])]
+
+
+class ModelFile(Said):
+    name: ModelFileName
+    size: int = Field(description="bytes")
+
+
+class ModelView(Said):
+    round: int = Field(description="the last one whose sums are in it")
+    rounds: int = Field(description="of the task")
+    verified: bool = Field(description="whether every check of every round held when it was derived")
+    sha256: Sha256 = Field(description="of its parameters, which `consilium verify` says as well")
+    files: list[ModelFile]
+
+
+class Models(Said):
+    items: list[ModelView]
+
+
 class StoredFile(Said):
     hash: Hash
     size: int = Field(description="bytes")
@@ -490,6 +511,15 @@ class Concern(Said):
     reason: str
 
 
+class Present(Said):
+    """The chain at this moment, and how long the task takes on it."""
+
+    gas_price: Amount = Field(description="wei, with what it takes to be included soon")
+    blob_gas_price: Amount = Field(description="wei")
+    expected_seconds: float
+    longest_seconds: float = Field(description="where every phase lasts as long as it may, with blame in every round")
+
+
 class CheckedTask(Said):
     spec: SpecFile
     terms: Terms
@@ -500,6 +530,7 @@ class CheckedTask(Said):
     voters: Pay
     aggregator: Pay
     concerns: list[Concern] = Field(description="what to think over; nothing of it is forbidden")
+    present: Present | None = Field(description="null where this server asks no chain node, or gets no answer")
 
 
 class Check(Said):

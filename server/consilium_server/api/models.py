@@ -1,0 +1,109 @@
+"""Models that were derived of tasks and put beside the server, as `consilium operator download-model` writes them.
+
+Nobody need believe them: the public record has all that a model follows from, and the same command derives it anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path as FilePath
+from typing import Annotated, Literal, get_args
+
+from fastapi import APIRouter, Path, Request, Response
+from fastapi.responses import FileResponse
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
+
+from consilium_server.api import schemas
+from consilium_server.api.context import Service
+from consilium_server.api.problems import Problem, documented
+from consilium_server.api.routing import NOT_MODIFIED, Shared, media
+from consilium_server.api.schemas import ModelFileName, TaskNumber
+
+INDEX = "model.json"
+LARGEST_INDEX = 1 << 20  # bytes
+AGAIN = {"Cache-Control": "no-cache"}
+
+models = APIRouter(prefix="/v1", tags=["tasks"])
+ROUTERS = (models,)
+
+
+class _Index(BaseModel):
+    """Of `model.json`, what is told here."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    format: Literal["consilium-model-1"]
+    task: int
+    chain_id: int
+    contract: str
+    round: NonNegativeInt
+    rounds: NonNegativeInt
+    verified: bool
+    sha256: schemas.Sha256
+
+
+def model_folder(models: FilePath, task: int) -> FilePath:
+    return models / f"task-{task}"
+
+
+@models.get(
+    "/tasks/{task}/models",
+    response_model=schemas.Models,
+    operation_id="listModels",
+    summary="A task's model, where one was put beside this server: none or one",
+    responses=documented(422, 429),
+)
+def list_models(service: Shared, response: Response, task: TaskNumber) -> schemas.Models:
+    response.headers.update(AGAIN)
+    found = _found(service, task)
+    if found is None:
+        return schemas.Models(items=[])
+    folder, index = found
+    files = [
+        schemas.ModelFile(name=name, size=(folder / name).stat().st_size)
+        for name in get_args(ModelFileName)
+        if (folder / name).is_file()
+    ]
+    told = schemas.ModelView(
+        round=index.round, rounds=index.rounds, verified=index.verified, sha256=index.sha256, files=files
+    )
+    return schemas.Models(items=[told])
+
+
+@models.get(
+    "/tasks/{task}/model/{file}",
+    operation_id="getModelFile",
+    summary="One file of it: the parameters, what they are, their card, or the proof of each round",
+    response_class=Response,
+    responses=media("its bytes", "application/octet-stream", {"type": "string", "format": "binary"})
+    | documented(404, 422, 429)
+    | NOT_MODIFIED,
+)
+def get_model_file(
+    request: Request, service: Shared, task: TaskNumber, name: Annotated[ModelFileName, Path(alias="file")]
+) -> Response:
+    found = _found(service, task)
+    if found is None or not (path := found[0] / name).is_file():
+        way = f"derive it with `consilium operator download-model {task}`"
+        raise Problem("not-found", f"no {name} of task {task} lies beside this server: {way}")
+    # A model's files follow from the index: another round's model has another digest of its parameters.
+    tag = hashlib.sha256(f"{name} {found[1].model_dump_json()}".encode()).hexdigest()
+    headers = AGAIN | {"ETag": f'"{tag}"'}
+    if headers["ETag"] in [one.strip() for one in request.headers.get("if-none-match", "").split(",")]:
+        return Response(status_code=304, headers=headers)
+    return FileResponse(path, headers=headers, media_type="application/octet-stream", filename=f"task-{task}-{name}")
+
+
+def _found(service: Service, task: int) -> tuple[FilePath, _Index] | None:
+    """None where there is none of this task of these contracts."""
+    if service.settings.models is None:
+        return None
+    folder, book = model_folder(service.settings.models, task), service.deployment
+    try:
+        with (folder / INDEX).open("rb") as file:
+            index = _Index.model_validate_json(file.read(LARGEST_INDEX))
+    except (OSError, ValidationError):
+        return None
+    return (
+        (folder, index) if (index.task, index.chain_id, index.contract) == (task, book.chain_id, book.tasks) else None
+    )
