@@ -386,6 +386,23 @@ def test_vectors_of_canary_rounds(case: dict[str, Any]) -> None:
             assert versioned_hash(found) == raw(blob[name])
 
 
+@pytest.mark.parametrize("case", load_vectors("progress"), ids=lambda case: case["name"])
+def test_vectors_of_what_later_rounds_take_back(case: dict[str, Any]) -> None:
+    bits, drawn = case["bits"], case["parameters"]
+    layout = LaneLayout(bits + 1, 1 << (case["lane_bits"] - bits - 1))
+    rest = case["blobs"] * layout.lanes_per_blob - drawn
+    progress = np.zeros(drawn, np.int64)
+    for sums in case["rounds"]:
+        retreat = retreat_lanes(progress, bits)
+        read = [
+            read_lanes(np.array(one["lanes"], np.uint64), retreat, one["weight"], bits, one["turned"]) for one in sums
+        ]
+        if read:
+            progress = progress_after(progress, np.sum(read, axis=0), sum(one["weight"] for one in sums), bits)
+    blobs = pack(retreat_lanes(np.pad(progress, (0, rest)), bits), layout)
+    assert retreat_points(blobs, layout) == points_of(case["retreat"])
+
+
 # Refusals
 
 
