@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import ssl
 import subprocess
@@ -15,8 +16,12 @@ from pathlib import Path
 
 import httpx
 import pytest
+import tomli_w
 import uvicorn
 from consilium_chain.localnode import child_environment, free_port
+from consilium_cli.doctor.findings import Level, of_face
+from consilium_cli.doctor.probes import face
+from consilium_cli.main import app
 from consilium_client.transport_key import make_transport_key, transport_public_key
 from consilium_server.certificates import ensure_certificates
 from consilium_server.flower_internals import SuperLink
@@ -26,6 +31,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
+from typer.testing import CliRunner
 
 SUPERLINK, API, SPONSOR = "localhost", "api.example.org", "sponsor.example.org"  # the first is known on any machine
 PROTOBUF = "application/protobuf"
@@ -330,3 +336,51 @@ def test_what_is_missing_in_the_settings_is_named(tmp_path: Path) -> None:
     ran = subprocess.run([script, env, tmp_path, "api"], capture_output=True, text=True)
     assert ran.returncode != 0
     assert f"API: is not in {env}" in ran.stderr
+
+
+# What the doctor says of both
+
+
+@pytest.mark.parametrize("proxied", [True, False])
+def test_the_doctor_tells_whether_the_control_api_can_be_reached(stand: Stand, tmp_path: Path, proxied: bool) -> None:
+    """Without a proxy a SuperLink that others reach is a fault."""
+    port = stand.proxy.port if proxied else int(stand.superlink.address.split(":")[1])
+    authority = stand.authority.certificate if proxied else stand.superlink.certificates.authority
+    folder = stand.superlink.certificates.authority.parents[1]
+    settings = {
+        "home": str(folder), "chain_url": "http://127.0.0.1:1", "deployment": str(tmp_path / "none"), "task": 1,
+        "keystore": str(tmp_path / "none"), "password_file": str(tmp_path / "none"), "artifacts": str(tmp_path),
+        "superlink_port": int(stand.superlink.address.split(":")[1]),
+    }  # fmt: skip
+    (tmp_path / "node.toml").write_text(tomli_w.dumps(settings))
+    command = ["doctor", "aggregator", "--config", str(tmp_path / "node.toml"), "--json"]
+    ran = CliRunner().invoke(app, [*command, "--public", f"{SUPERLINK}:{port}", "--authority", str(authority)])
+    found = [(one["check"], one["level"]) for one in json.loads(ran.stdout)["findings"]]
+    assert ("ports", "ok") in found  # it answers with this home's certificate
+    assert ("control", "ok" if proxied else "fault") in found
+    assert {("superlink", "ok"), ("clock", "ok"), ("tls", "ok")} <= set(found)
+
+
+@pytest.mark.parametrize(
+    ("days", "name", "words"),
+    [
+        (-2, SUPERLINK, "has ended"),
+        (30, "elsewhere.example.org", "is for another name"),
+        (5, SUPERLINK, "for another 5"),
+    ],
+)
+def test_the_doctor_reads_the_proxys_certificate(
+    stand: Stand, tmp_path: Path, days: float, name: str, words: str
+) -> None:
+    certificate, key = stand.authority.sign(name, days=days)
+    values = {"CERTIFICATE": certificate, "CERTIFICATE_KEY": key, "SUPERLINK_CA": stand.authority.certificate}
+    given = {key: str(value) for key, value in values.items()} | {
+        "SUPERLINK_NAME": SUPERLINK, "SUPERLINK": stand.superlink.address,
+    }  # fmt: skip
+    with running_proxy(tmp_path / "proxy", ["superlink"], **given) as proxy:
+        seen = face("the SuperLink", SUPERLINK, proxy.port, stand.authority.certificate)
+        (found,) = of_face(seen)
+        assert found.level is (Level.WARNING if days == 5 else Level.FAULT)
+        assert words in found.says
+        stranger = of_face(face("the SuperLink", SUPERLINK, proxy.port, stand.superlink.certificates.authority))
+        assert days != 5 or "not of the authority named" in stranger[0].says
