@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -115,6 +116,11 @@ class Proxy:
                 assert self._process.poll() is None, log.read_text()
                 assert time.monotonic() < end
                 time.sleep(0.02)
+
+    def reload(self) -> None:
+        """As `systemctl reload nginx` does."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGHUP)
 
     def stop(self) -> None:
         if self._process is not None:

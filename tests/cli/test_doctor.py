@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import secrets
 import shutil
@@ -18,13 +19,13 @@ from typing import Any
 import httpx
 import pytest
 import tomli_w
-from chain_driver import LocalChain
+from chain_driver import LocalChain, TaskDriver
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
 from consilium_chain.localnode import LocalNode, child_environment, free_port
 from consilium_cli.doctor import asking, probes
 from consilium_cli.main import app
 from consilium_client.home import Approval, HospitalHome, VoterHome
-from consilium_client.transport_key import make_transport_key
+from consilium_client.transport_key import make_transport_key, transport_public_key
 from consilium_server.certificates import ensure_certificates
 from consilium_server.database.engine import connect, open_database, writing
 from consilium_server.database.tables import Source
@@ -38,6 +39,7 @@ from typer.testing import CliRunner
 
 SEPOLIA = 11_155_111
 NODES = ("hospital", "voter")
+NOW = datetime.datetime.now(datetime.UTC)
 
 
 @dataclass
@@ -531,13 +533,34 @@ def test_a_hospital_is_told_of_a_superlink_that_is_away(stand: Stand) -> None:
     stand.write("hospital")
     home = HospitalHome.open(stand.home)
     place = stand.chain.treasury.place(999_999)
-    approval = Approval(
-        place=place, spec_hash="00" * 32, approved_at="2026-01-01T00:00:00Z", superlink="127.0.0.1:1"  # type: ignore[arg-type]
-    )  # fmt: skip
+    approval = Approval(place=place, spec_hash="00" * 32, approved_at=NOW, superlink="127.0.0.1:1")
     home.approve(999_999, approval, ensure_certificates(stand.folder / "tls").authority.read_bytes())
     found = stand.doctor("hospital")
     assert "fault" in found.levels("tls")
     assert "nothing listens there" in found.says("tls")
+
+
+def test_a_hospitals_node_key_is_the_one_that_it_announced(stand: Stand) -> None:
+    driver = TaskDriver(stand.chain, hospitals=1)
+    (node,) = driver.nodes
+    assert isinstance(node.connection.account, LocalAccount)
+    write_keystore(stand.folder / "key.json", node.connection.account, "secret", LIGHT_SCRYPT_N)
+    stand.write("hospital")
+    home = HospitalHome.open(stand.home)
+    place = node.place(driver.task)
+    approval = Approval(place=place, spec_hash="00" * 32, approved_at=NOW, superlink="127.0.0.1:1")
+    home.approve(driver.task, approval, ensure_certificates(stand.folder / "tls").authority.read_bytes())
+
+    def look() -> list[str]:
+        found = stand.doctor("hospital")
+        assert found.levels("tls") == ["warning"]  # while others join, the aggregator may not have begun
+        return found.levels("node-key")
+
+    assert look() == ["warning"]
+    node.join_as_hospital(driver.task, 10, transport_public_key(stand.home / "transport.key"))
+    assert look() == ["ok"]
+    make_transport_key(stand.home / "transport.key")
+    assert look() == ["fault"]
 
 
 def test_a_hospitals_node_key_and_policy_are_read(stand: Stand) -> None:

@@ -32,6 +32,7 @@ CERTIFICATE = doctor.CertificateFile("its certificate", HERE, NOW - DAY, NOW + 2
 FACE = doctor.Face("the SuperLink", "fl.example.org:443", None, "TLSv1.3", NOW + 60 * DAY, NOW)
 REFUSED = {"/v1/control/list-nodes": 404, "//v1/control/list-nodes": 404}
 SUPERLINK = doctor.SuperLinkFace("fl.example.org:443", doctor.Answer(401, 0.2), REFUSED, True)
+NODE_KEY = doctor.NodeKey(3, HERE, True)
 PUBLIC = doctor.Public("the API", "https://c.example.org", 200, (200,))
 PLACE = doctor.Place("/srv/artifacts", None, True)
 DATABASE = doctor.Database("sqlite:///x", "0003", "0003", True)
@@ -130,6 +131,9 @@ CASES: list[tuple[Callable[[Any], Findings], Any, list[tuple[str, Level]], str]]
         doctor.of_superlink, replace(SUPERLINK, fleet=doctor.Answer(401, -305.0)),
         [("superlink", OK), ("control", OK), ("clock", FAULT)], "timedatectl",
     ),
+    (doctor.of_node_key, NODE_KEY, [("node-key", OK)], "announced for task 3"),
+    (doctor.of_node_key, replace(NODE_KEY, is_announced=False), [("node-key", FAULT)], "restore that key"),
+    (doctor.of_node_key, replace(NODE_KEY, is_announced=None), [("node-key", WARNING)], "has not joined it"),
     (doctor.of_public, PUBLIC, [("public", OK)], "answers at https://c.example.org"),
     (doctor.of_public, replace(PUBLIC, status=404), [("public", FAULT)], "answers 404"),
     (doctor.of_public, replace(PUBLIC, status=None), [("public", FAULT)], "answers nothing"),

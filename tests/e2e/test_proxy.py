@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +35,7 @@ from typer.testing import CliRunner
 
 SUPERLINK, API, SPONSOR = "localhost", "api.example.org", "sponsor.example.org"  # the first is known on any machine
 PROTOBUF = "application/protobuf"
+DAY = 86_400  # seconds
 PATIENCE = 90.0  # seconds for a SuperNode to start and to be heard, on a busy machine
 LIST = "control/list-nodes"
 REFUSED = [
@@ -293,6 +294,38 @@ def test_a_superlink_with_anothers_certificate_is_not_asked(stand: Stand, tmp_pa
     with running_proxy(tmp_path / "proxy", ["superlink"], **given) as proxy:
         wrong = Stand(proxy, stand.superlink, stand.authority, stand.events)
         assert status(wrong.ask("/v1/fleet/pull-messages")) == 502  # which a SuperNode tries again
+
+
+def until(look: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not look():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_certificates_are_renewed_while_it_runs(stand: Stand, tmp_path: Path) -> None:
+    """Both: the proxy's own, and the authority that the SuperLink made anew because its folder `tls` was moved away."""
+    with SuperLink(tmp_path / "aggregator", free_port()) as superlink:
+        certificate, key = stand.authority.sign(SUPERLINK, days=3)
+        authority = superlink.certificates.authority
+        other = ensure_certificates(tmp_path / "other").authority.read_bytes()
+        trusted = tmp_path / "superlinks.crt"
+        trusted.write_bytes(other)
+        values = {"CERTIFICATE": certificate, "CERTIFICATE_KEY": key, "SUPERLINK_CA": trusted}
+        given = {name: str(value) for name, value in values.items()} | {
+            "SUPERLINK_NAME": SUPERLINK, "SUPERLINK": superlink.address,
+        }  # fmt: skip
+        superlink.wait_until_up()
+        with running_proxy(tmp_path / "proxy", ["superlink"], **given) as proxy:
+            here = Stand(proxy, superlink, stand.authority, stand.events)
+            assert status(here.ask("/v1/fleet/pull-messages")) == 502
+            trusted.write_bytes(other + authority.read_bytes())  # of two tasks, say: either will do
+            for made, place in zip(stand.authority.sign(SUPERLINK, days=60), (certificate, key), strict=True):
+                place.write_bytes(made.read_bytes())
+            proxy.reload()
+            until(lambda: status(here.ask("/v1/fleet/pull-messages")) == 401)
+            # Its earlier worker takes connections for a moment longer.
+            until(lambda: face("it", SUPERLINK, proxy.port, stand.authority.certificate).ends > time.time() + 59 * DAY)
 
 
 # The API

@@ -401,6 +401,26 @@ def _flower_clock(seen: SuperLinkFace, ahead: float) -> Finding:
 
 
 @dataclass(frozen=True)
+class NodeKey:
+    """A hospital's node key and the one that it announced when it joined a task; None where it has not joined."""
+
+    task: int
+    path: Path
+    is_announced: bool | None
+
+
+def of_node_key(seen: NodeKey) -> Findings:
+    values = {"task": seen.task, "path": str(seen.path)}
+    if seen.is_announced is None:
+        told = f"task {seen.task} is approved here, and this account has not joined it"
+        return [Finding("node-key", Level.WARNING, told, "join it, or leave it (consilium hospital leave)", values)]
+    if not seen.is_announced:
+        told = f"{seen.path} is not the node key that was announced for task {seen.task}: its SuperLink refuses it"
+        return [Finding("node-key", Level.FAULT, told, "restore that key: a task's hospitals keep theirs", values)]
+    return [Finding("node-key", Level.OK, f"the node key is the one announced for task {seen.task}", values=values)]
+
+
+@dataclass(frozen=True)
 class Public:
     """An address that a role has for everybody. `right`: statuses that say that the role is behind it. `exposed`: paths
     that should not be to be had, and are.

@@ -28,6 +28,7 @@ from consilium_chain.keystore import address_of, exposing, read_private_file
 from consilium_chain.ledger import Ledger
 from consilium_chain.places import Place, show_place
 from consilium_client.reaching import why_unreachable
+from consilium_client.transport_key import transport_public_key
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
@@ -328,6 +329,14 @@ def redis(url: str) -> facts.Redis:
         f"Redis at {where}", str(told["maxmemory_policy"]), int(told["maxmemory"]), int(told["used_memory"]),
         bool(told["aof_enabled"]),
     )  # fmt: skip
+
+
+def node_key(ledger: Ledger, task: int, account: str, path: Path) -> facts.NodeKey:
+    """Raises ChainUnreachable, Refused, TransportKeyInvalid."""
+    index = next((i for i, one in enumerate(ledger.hospitals(task)) if one.node == account), None)
+    if index is None:
+        return facts.NodeKey(task, path, None)
+    return facts.NodeKey(task, path, ledger.transport_keys(task)[index] == transport_public_key(path))
 
 
 def reader(url: str, deployment: Deployment) -> Ledger:

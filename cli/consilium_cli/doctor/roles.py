@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from consilium_chain.deployment import Deployment
 from consilium_chain.errors import ChainError
+from consilium_chain.keystore import address_of
 from consilium_chain.places import show_place
 from consilium_chain.settings import read_settings
 from consilium_chain.views import Phase
@@ -306,6 +307,7 @@ def _hospital(asked: Asked) -> Iterator[Check]:
         yield Check("sponsor", lambda: facts.of_face(ask()), own.sponsor.url)
     for task in home.approved_tasks():
         yield Check("superlink", partial(_superlink_of, home, task), f"the SuperLink of task {task}")
+        yield Check("node-key", partial(_node_key_of, home, task), "the chain node", "chain", Level.WARNING)
 
 
 def _transport_fault(path: Path) -> str | None:
@@ -332,6 +334,14 @@ def _superlink_of(home: HospitalHome, task: int) -> Findings:
     if phase is Phase.JOINING:
         return [replace(one, level=Level.WARNING) if one.level is Level.FAULT else one for one in found]
     return found
+
+
+def _node_key_of(home: HospitalHome, task: int) -> Findings:
+    own = home.settings
+    ledger = probes.reader(own.chain_url, Deployment.read(own.deployment))
+    if ledger.state(task).phase is Phase.ENDED:
+        return []
+    return facts.of_node_key(probes.node_key(ledger, task, address_of(own.keystore), own.transport_key))
 
 
 def _voter(asked: Asked) -> Iterator[Check]:
