@@ -30,10 +30,12 @@ from consilium_server.certificates import ensure_certificates
 from consilium_server.database.engine import connect, open_database, writing
 from consilium_server.database.tables import Source
 from consilium_server.indexing import keeping
+from consilium_server.sponsor import service
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
 from proxy_driver import Authority
 from redis_driver import PASSWORD, Redis, running_redis
+from sponsor_driver import served as served_over_https
 from sqlalchemy import text
 from typer.testing import CliRunner
 
@@ -519,6 +521,17 @@ def test_an_api_that_does_not_run_has_a_free_port_and_no_public_face(
         assert stand.doctor("api").levels("ports") == ["fault"]
 
 
+def test_a_sponsor_that_runs_is_known_as_such(stand: Stand) -> None:
+    with served_over_https(service(None), stand.home) as sponsor:  # type: ignore[arg-type]
+        stand.write("sponsor", port=int(sponsor.url.rpartition(":")[2]))
+        address = sponsor.url.removeprefix("https://").replace("127.0.0.1", "localhost")
+        found = stand.doctor("sponsor", "--public", address, "--authority", str(stand.home / "tls" / "ca.crt"))
+        assert "answers as the sponsor" in found.says("ports")
+        assert found.levels("public") == ["ok"], found.findings
+        assert found.levels("tls") == ["ok", "ok"]
+        assert "fault" in stand.doctor("sponsor", "--public", address).levels("tls")  # no authority that is known here
+
+
 def test_clients_of_a_proxied_api_are_told_apart(stand: Stand) -> None:
     stand.write("api", origin="https://localhost:1")
     assert stand.doctor("api").levels("proxies") == ["warning"]
@@ -596,6 +609,10 @@ def test_what_does_not_parse_is_a_finding_beside_others(stand: Stand) -> None:
     found = stand.doctor("worker")
     assert (found.code, found.levels("configuration")) == (1, ["fault"])
     assert {"versions", "disk"} <= {one["check"] for one in found.findings}
+    stand.write("worker", broker_url=f"amqp://:{PASSWORD}@queue")
+    found = stand.doctor("worker")
+    assert (found.code, found.levels("configuration")) == (1, ["fault"])
+    assert PASSWORD not in str(found.findings)
     shutil.rmtree(stand.home)
     assert "is no voter's home" in stand.doctor("voter").says("configuration")
 

@@ -304,28 +304,25 @@ def until(look: Callable[[], bool]) -> None:
 
 
 def test_certificates_are_renewed_while_it_runs(stand: Stand, tmp_path: Path) -> None:
-    """Both: the proxy's own, and the authority that the SuperLink made anew because its folder `tls` was moved away."""
-    with SuperLink(tmp_path / "aggregator", free_port()) as superlink:
-        certificate, key = stand.authority.sign(SUPERLINK, days=3)
-        authority = superlink.certificates.authority
-        other = ensure_certificates(tmp_path / "other").authority.read_bytes()
-        trusted = tmp_path / "superlinks.crt"
-        trusted.write_bytes(other)
-        values = {"CERTIFICATE": certificate, "CERTIFICATE_KEY": key, "SUPERLINK_CA": trusted}
-        given = {name: str(value) for name, value in values.items()} | {
-            "SUPERLINK_NAME": SUPERLINK, "SUPERLINK": superlink.address,
-        }  # fmt: skip
-        superlink.wait_until_up()
-        with running_proxy(tmp_path / "proxy", ["superlink"], **given) as proxy:
-            here = Stand(proxy, superlink, stand.authority, stand.events)
-            assert status(here.ask("/v1/fleet/pull-messages")) == 502
-            trusted.write_bytes(other + authority.read_bytes())  # of two tasks, say: either will do
-            for made, place in zip(stand.authority.sign(SUPERLINK, days=60), (certificate, key), strict=True):
-                place.write_bytes(made.read_bytes())
-            proxy.reload()
-            until(lambda: status(here.ask("/v1/fleet/pull-messages")) == 401)
-            # Its earlier worker takes connections for a moment longer.
-            until(lambda: face("it", SUPERLINK, proxy.port, stand.authority.certificate).ends > time.time() + 59 * DAY)
+    """Both: the proxy's own, and the authority of a SuperLink that made another because its folder `tls` was moved."""
+    certificate, key = stand.authority.sign(SUPERLINK, days=3)
+    earlier = ensure_certificates(tmp_path / "earlier").authority.read_bytes()
+    trusted = tmp_path / "superlinks.crt"
+    trusted.write_bytes(earlier)
+    values = {"CERTIFICATE": certificate, "CERTIFICATE_KEY": key, "SUPERLINK_CA": trusted}
+    given = {name: str(value) for name, value in values.items()} | {
+        "SUPERLINK_NAME": SUPERLINK, "SUPERLINK": stand.superlink.address,
+    }  # fmt: skip
+    with running_proxy(tmp_path / "proxy", ["superlink"], **given) as proxy:
+        here = Stand(proxy, stand.superlink, stand.authority, stand.events)
+        assert status(here.ask("/v1/fleet/pull-messages")) == 502
+        trusted.write_bytes(earlier + stand.superlink.certificates.authority.read_bytes())  # either will do
+        for made, place in zip(stand.authority.sign(SUPERLINK, days=60), (certificate, key), strict=True):
+            place.write_bytes(made.read_bytes())
+        proxy.reload()
+        # Its earlier worker takes connections for a moment longer.
+        until(lambda: face("it", SUPERLINK, proxy.port, stand.authority.certificate).ends > time.time() + 59 * DAY)
+        until(lambda: status(here.ask("/v1/fleet/pull-messages")) == 401)
 
 
 # The API

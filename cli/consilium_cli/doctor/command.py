@@ -51,6 +51,7 @@ def doctor_command(
 
     from consilium_chain.errors import ConfigInvalid
     from consilium_client.errors import HomeMissing
+    from consilium_server.errors import BrokerUrlInvalid
 
     from consilium_cli.doctor.asking import ask
     from consilium_cli.doctor.findings import Finding, Level
@@ -60,7 +61,7 @@ def doctor_command(
     found: Findings = []
     try:
         checks = checks_of(asked)
-    except (ConfigInvalid, HomeMissing) as error:
+    except (BrokerUrlInvalid, ConfigInvalid, HomeMissing) as error:
         name = type(error).__name__
         found.append(Finding("configuration", Level.FAULT, str(error), f"as it says ({name})"))
         checks = checks_without_settings(asked)

@@ -54,7 +54,7 @@ class Asked:
 
 
 def checks_of(asked: Asked) -> list[Check]:
-    """Raises ConfigInvalid, HomeMissing."""
+    """Raises ConfigInvalid, HomeMissing, BrokerUrlInvalid."""
     return [*_before(asked), *_OF_ROLE[asked.role](asked)]
 
 
