@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 import ssl
 import subprocess
@@ -32,6 +33,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from typer.testing import CliRunner
+
+pytestmark = pytest.mark.xdist_group("proxy")
 
 SUPERLINK, API, SPONSOR = "localhost", "api.example.org", "sponsor.example.org"  # the first is known on any machine
 PROTOBUF = "application/protobuf"
@@ -275,6 +278,23 @@ def test_it_speaks_http_of_both_versions(stand: Stand, protocol: str) -> None:
     context.set_alpn_protocols([protocol])
     with connected(stand.proxy.port, SUPERLINK, context) as link:
         assert link.selected_alpn_protocol() == protocol
+
+
+def test_http_2_leads_no_further(stand: Stand) -> None:
+    """All that curl can send as it is."""
+    if shutil.which("curl") is None or "HTTP2" not in subprocess.check_output(["curl", "--version"], text=True):
+        pytest.skip("there is no curl that speaks HTTP/2")
+    sent = [one for one in REFUSED if one.startswith("/") and one.isprintable() and "#" not in one]
+    assert len(sent) > 40
+    fine = "/v1/fleet/pull-messages"
+    address = f"https://{SUPERLINK}:{stand.proxy.port}"
+    given = [part for one in (*sent, fine) for part in ("-o", "/dev/null", f"{address}{one}")]
+    command = ["curl", "-sg", "--http2", "--path-as-is", "--cacert", stand.authority.certificate, "--data-binary", ""]
+    told = ["-H", f"Content-Type: {PROTOBUF}", "-w", "%{http_version} %{http_code}\n"]
+    found = subprocess.run([*command, *told, *given], capture_output=True, text=True, timeout=60).stdout.splitlines()
+    assert len(found) == len(sent) + 1
+    assert found[-1] == "2 401"
+    assert set(found[:-1]) <= {"2 400", "2 404"}
 
 
 @pytest.mark.parametrize("name", ["elsewhere.example.org", None])

@@ -33,8 +33,8 @@ MEMORY = {
 }  # fmt: skip
 # Of some twenty rounds of the demo's size (bench/results/gas.json).
 GAS = {
-    Role.WORKER: 20_000_000, Role.AGGREGATOR: 20_000_000, Role.SPONSOR: 10_000_000, Role.HOSPITAL: 3_000_000,
-    Role.VOTER: 5_000_000,
+    Role.WORKER: 40_000_000, Role.AGGREGATOR: 40_000_000, Role.SPONSOR: 10_000_000, Role.HOSPITAL: 3_000_000,
+    Role.VOTER: 6_000_000,
 }  # fmt: skip
 PINNED = {
     Role.WORKER: ("flwr",), Role.AGGREGATOR: ("flwr",), Role.HOSPITAL: ("flwr", "torch"), Role.VOTER: ("torch",),
