@@ -38,14 +38,15 @@ test:
 
 install: $(VENV)/.demo
 
-# Tests start Redis, PostgreSQL and Chromium themselves, on free ports, from Debian's packages.
+# Tests start Redis, PostgreSQL, nginx and Chromium themselves, on free ports, from Debian's packages.
 services:
-	@command -v redis-server >/dev/null && ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 && command -v chromium >/dev/null || { \
+	@command -v redis-server >/dev/null && ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 && command -v chromium >/dev/null \
+		&& command -v nginx >/dev/null && command -v envsubst >/dev/null || { \
 		test "$$(id -u)" = 0 && command -v apt-get >/dev/null || { \
-			echo "redis-server, postgresql or chromium is not installed, and only root can: tests that need it are skipped"; exit 0; }; \
-		echo "installing redis-server, postgresql and chromium"; \
+			echo "redis-server, postgresql, chromium, nginx or gettext-base is not installed, and only root can: tests that need it are skipped"; exit 0; }; \
+		echo "installing redis-server, postgresql, chromium, nginx-light and gettext-base"; \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends \
-			redis-server postgresql chromium >/dev/null; }
+			redis-server postgresql chromium nginx-light gettext-base >/dev/null; }
 dev: $(VENV)/.dev
 contracts: $(CONTRACTS)/node_modules/.installed chain/consilium_chain/contracts/Tasks.json
 

@@ -21,6 +21,9 @@ from consilium_chain.errors import KeystoreError
 
 STANDARD_SCRYPT_N = 2**18
 LIGHT_SCRYPT_N = 2**12  # for throwaway keys on a local chain; geth's --lightkdf
+# Of systemd's LoadCredential=: each folder in it is for its unit's user alone, and where a file's owner is root, what a
+# mode has in the group's place is the mask of that user's ACL (acl(5)).
+CREDENTIALS = Path("/run/credentials")
 
 
 def write_keystore(path: Path, account: LocalAccount, password: str, scrypt_n: int = STANDARD_SCRYPT_N) -> None:
@@ -51,13 +54,18 @@ def sync_folder(path: Path) -> None:
         os.close(folder)
 
 
+def exposing(path: Path) -> int:
+    """Bits of a file's mode that let others in."""
+    return stat.S_IRWXO if path.is_relative_to(CREDENTIALS) else stat.S_IRWXG | stat.S_IRWXO
+
+
 def read_private_file(path: Path) -> str:
     """Reads a file that only its owner may read. Raises KeystoreError where it is missing or open to others."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError as error:
         raise KeystoreError(f"{path} does not exist") from error
-    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+    if mode & exposing(path):
         raise KeystoreError(f"{path} can be read by others; run `chmod 600 {path}`")
     try:
         return path.read_text()

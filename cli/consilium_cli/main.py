@@ -13,6 +13,7 @@ from consilium_cli.artifacts import app as artifacts
 from consilium_cli.audit import export_audit_command, verify_audit_command
 from consilium_cli.demo.options import DemoOptions, demo_command
 from consilium_cli.deploy import deploy_command
+from consilium_cli.doctor.command import doctor_command
 from consilium_cli.economics.options import economics_command
 from consilium_cli.evaluation import open_evaluation_command, verify_evaluation_command
 from consilium_cli.hospital.commands import app as hospital
@@ -43,6 +44,7 @@ app.add_typer(simulate, name="simulate")
 app.add_typer(artifacts, name="artifacts")
 app.command("demo")(demo_command)
 app.command("up")(up_command)
+app.command("doctor")(doctor_command)
 app.command("verify")(verify_command)
 app.command("verify-audit")(verify_audit_command)
 app.command("verify-evaluation")(verify_evaluation_command)

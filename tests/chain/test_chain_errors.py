@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from chain_driver import LocalChain
+from consilium_chain import keystore as keys
 from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.connection import Connection
 from consilium_chain.deployment import Deployment
@@ -226,6 +227,20 @@ def test_keystore_refuses_wrong_password_without_showing_it(keystore: tuple[Path
 def test_keystore_refuses_files_open_to_others(keystore: tuple[Path, Path], which: int, mode: int) -> None:
     keystore[which].chmod(mode)
     with pytest.raises(KeystoreError, match=f"can be read by others; run `chmod 600 {keystore[which]}`"):
+        open_keystore(*keystore)
+
+
+@pytest.mark.parametrize(("mode", "is_refused"), [(0o440, False), (0o400, False), (0o444, True), (0o404, True)])
+def test_of_a_systemd_credential_the_groups_bits_are_a_mask(
+    keystore: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, mode: int, is_refused: bool
+) -> None:
+    """Which its folder, for that unit's user alone, stands for."""
+    monkeypatch.setattr(keys, "CREDENTIALS", keystore[0].parent)
+    keystore[1].chmod(mode)
+    if not is_refused:
+        assert open_keystore(*keystore).address
+        return
+    with pytest.raises(KeystoreError, match="can be read by others"):
         open_keystore(*keystore)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import StrEnum
 
 from consilium_zk.drand import QUICKNET
 
@@ -61,3 +62,53 @@ def verify_wiring(node: DeployNode, network: Network, deployment: Deployment, re
         found = node.read(name, address, what)
         if found != value:
             raise WiringWrong(f"{name}.{what}", str(found), str(value))
+
+
+class Code(StrEnum):
+    SAME = "the compiled code"
+    OTHER = "other code than the compiled one"
+    NONE = "no contract"
+
+
+def codes_at(node: DeployNode, deployment: Deployment) -> dict[ContractName, Code]:
+    """What is at the addresses of an address book, and at the registry's that its Tasks names, immutables aside.
+
+    Raises ChainUnreachable, ContractsNotBuilt.
+    """
+    places: dict[ContractName, str] = {
+        "ConsiliumToken": deployment.token,
+        "Staking": deployment.staking,
+        deployment.beacon_kind: deployment.beacon,
+        "Tasks": deployment.tasks,
+        "SponsoredAccount": deployment.sponsored_account,
+    }
+    found = {name: _code_at(node, name, address) for name, address in places.items()}
+    if found["Tasks"] is Code.SAME:
+        found["TaskRegistry"] = _code_at(node, "TaskRegistry", str(node.read("Tasks", deployment.tasks, "registry")))
+    return found
+
+
+def _code_at(node: DeployNode, name: ContractName, address: str) -> Code:
+    artifact, there = contract_artifact(name), node.code(address)
+    if not there:
+        return Code.NONE
+    return Code.SAME if same_but(there, bytes.fromhex(artifact.runtime[2:]), artifact.immutables) else Code.OTHER
+
+
+def strangers_of(node: DeployNode, deployment: Deployment) -> list[str]:
+    """Which of a deployment's contracts name another than its address book does, as "Contract.name". Raises
+    ChainUnreachable, DeploymentInvalid where no such contract is.
+    """
+    tasks, staking = deployment.tasks, deployment.staking
+    known: list[tuple[ContractName, str, str, str]] = [
+        ("Tasks", tasks, "token", deployment.token),
+        ("Tasks", tasks, "staking", staking),
+        ("Tasks", tasks, "beacon", deployment.beacon),
+        ("Staking", staking, "token", deployment.token),
+        ("Staking", staking, "tasks", tasks),
+    ]
+    return [
+        f"{name}.{what}"
+        for name, address, what, expected in known
+        if str(node.read(name, address, what)).lower() != expected.lower()
+    ]

@@ -10,13 +10,18 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from consilium_server.errors import DatabaseUnreachable, DatabaseUrlInvalid, SchemaTooNew
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
 
 BUSY_TIMEOUT = 30  # seconds for another's transaction to end
 # Of PostgreSQL's advisory locks, which are numbers that an application chooses.
@@ -87,19 +92,45 @@ def upgrade(engine: Engine) -> None:
     Raises SchemaTooNew where a later version has been at work, DatabaseUnreachable.
     """
     from alembic import command
-    from alembic.config import Config
     from alembic.runtime.migration import MigrationContext
-    from alembic.script import ScriptDirectory
 
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    config, scripts = _scripts()
+    known = {script.revision for script in scripts.walk_revisions()}
     with writing(engine) as connection:
         for revision in MigrationContext.configure(connection).get_current_heads():
             if revision not in known:
                 raise SchemaTooNew(shown(engine), revision)
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Which migration a database's tables have had last, None where there are none; `newest` is this version's."""
+
+    found: str | None
+    newest: str
+    is_known: bool
+
+
+def schema_of(engine: Engine) -> Schema:
+    """Looks, and changes nothing. Raises DatabaseUnreachable."""
+    from alembic.runtime.migration import MigrationContext
+
+    _, scripts = _scripts()
+    known = {script.revision for script in scripts.walk_revisions()}
+    with _named_errors(engine), engine.connect() as connection:
+        found = MigrationContext.configure(connection).get_current_revision()
+    return Schema(found, str(scripts.get_current_head()), found in known)
+
+
+def _scripts() -> tuple[Config, ScriptDirectory]:
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    return config, ScriptDirectory.from_config(config)
 
 
 def _parsed(url: str) -> URL:

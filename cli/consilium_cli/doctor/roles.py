@@ -1,0 +1,373 @@
+"""What is to be looked at for each role, by the very configuration that the role itself reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from consilium_chain.deployment import Deployment
+from consilium_chain.errors import ChainError
+from consilium_chain.keystore import address_of
+from consilium_chain.places import show_place
+from consilium_chain.settings import read_settings
+from consilium_chain.views import Phase
+from consilium_client.config import HomeSettings
+from consilium_client.home import SETTINGS_FILE, HospitalHome, VoterHome
+from consilium_client.reaching import host_and_port
+from consilium_client.transport_key import transport_public_key
+
+from consilium_cli.doctor import findings as facts
+from consilium_cli.doctor import probes
+from consilium_cli.doctor.asking import Check
+from consilium_cli.doctor.findings import MIB, Finding, Findings, Level
+from consilium_cli.doctor.role import Role
+
+# What each takes at its peak (docs/hospital.md, docs/voter.md; of servers their resident sizes, rounded up).
+MEMORY = {
+    Role.API: 300 * MIB, Role.INDEX: 200 * MIB, Role.WORKER: 400 * MIB, Role.AGGREGATOR: 800 * MIB,
+    Role.SPONSOR: 200 * MIB, Role.HOSPITAL: 600 * MIB, Role.VOTER: 400 * MIB,
+}  # fmt: skip
+# Of some twenty rounds of the demo's size (bench/results/gas.json).
+GAS = {
+    Role.WORKER: 40_000_000, Role.AGGREGATOR: 40_000_000, Role.SPONSOR: 10_000_000, Role.HOSPITAL: 3_000_000,
+    Role.VOTER: 6_000_000,
+}  # fmt: skip
+PINNED = {
+    Role.WORKER: ("flwr",), Role.AGGREGATOR: ("flwr",), Role.HOSPITAL: ("flwr", "torch"), Role.VOTER: ("torch",),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Asked:
+    """`where`: a configuration file, or of a node its home. `public`: host and port at which others reach the role,
+    with a certificate of `authority`, or of one that the system trusts.
+    """
+
+    role: Role
+    where: Path
+    public: tuple[str, int] | None = None
+    authority: Path | None = None
+
+
+def checks_of(asked: Asked) -> list[Check]:
+    """Raises ConfigInvalid, HomeMissing, BrokerUrlInvalid."""
+    return [*_before(asked), *_OF_ROLE[asked.role](asked)]
+
+
+def checks_without_settings(asked: Asked) -> list[Check]:
+    """What can be looked at where the configuration does not hold."""
+    return [*_before(asked), _machine(asked, asked.where.parent)]
+
+
+def _before(asked: Asked) -> Iterator[Check]:
+    packages = PINNED.get(asked.role, ())
+    yield Check("versions", lambda: facts.of_versions(probes.versions(packages)), "what is installed")
+
+
+def _machine(asked: Asked, home: Path) -> Check:
+    look = partial(probes.machine, home.absolute(), MEMORY[asked.role])
+    return Check("disk", lambda: facts.of_machine(look()), "this machine")
+
+
+def _files(*looks: Callable[[], facts.File]) -> Check:
+    return Check("files", lambda: [found for look in looks for found in facts.of_file(look())], "a file")
+
+
+def _there(path: Path, what: str) -> list[Callable[[], facts.File]]:
+    """Of what a role makes at its first start: nothing, where it has not been started."""
+    return [partial(probes.file, path, what)] if path.exists() else []
+
+
+# What several roles have
+
+
+def _chain(url: str, book: Path, is_node: bool = False) -> Iterator[Check]:
+    """Whoever reads the address book reads it anew: it may be wrong, and that is a finding like others."""
+    yield Check("chain", lambda: facts.of_chain(probes.chain(url, Deployment.read(book))), "the chain node")
+    yield Check(
+        "contracts", lambda: facts.of_contracts(probes.contracts(url, Deployment.read(book))), "the chain node", "chain"
+    )
+    yield Check("links", lambda: facts.of_link("the chain node", url), "a URL")
+
+
+def _money(asked: Asked, url: str, keystore: Path, sponsored: bool = False) -> Check:
+    look = partial(probes.money, url, keystore, GAS[asked.role], sponsored)
+    return Check("money", lambda: facts.of_money(look()), "the chain node", "chain")
+
+
+def _keys(keystore: Path, password_file: Path) -> list[Callable[[], facts.File]]:
+    return [
+        partial(probes.file, keystore, "the key file", probes.keystore_fault),
+        partial(probes.file, password_file, "the password file", probes.password_fault),
+    ]
+
+
+def _artifacts(places: tuple[Any, ...]) -> Iterator[Check]:
+    """Each is asked by itself: one that hangs is one finding. The first is where a role writes."""
+
+    def look(index: int) -> Findings:
+        seen = probes.place(places[index], is_needed=index == 0)
+        found = facts.of_places([seen])
+        if index and seen.why is not None:
+            return [replace(one, level=Level.WARNING) for one in found]
+        return found
+
+    for index, place in enumerate(places):
+        worst = Level.WARNING if index else Level.FAULT
+        yield Check("artifacts", partial(look, index), f"the artifact store {show_place(place)}", None, worst)
+
+
+def _database(url: str, book: Path) -> Iterator[Check]:
+    def look() -> Findings:
+        return facts.of_database(probes.database(url, Deployment.read(book)))
+
+    yield Check("database", look, "the database")
+    yield Check("links", lambda: facts.of_link("the database", url, bool(urlsplit(url).password)), "a URL")
+
+
+def _config_file(asked: Asked, has_password: bool) -> list[Callable[[], facts.File]]:
+    return [partial(probes.file, asked.where, "the configuration", lambda _: None, has_password)]
+
+
+def _has_password(*secrets: Any) -> bool:
+    """Of URLs that a file holds; None where it names none."""
+    return any(one is not None and bool(urlsplit(one.get_secret_value()).password) for one in secrets)
+
+
+def _public_superlink(host: str, port: int, authority: Path | None, is_own: bool) -> Findings:
+    face = probes.face("the SuperLink", host, port, authority)
+    found = facts.of_face(face)
+    if face.why is None:
+        found += facts.of_superlink(probes.superlink(host, port, authority, is_own))
+    return found
+
+
+def _public_https(
+    what: str, url: str, authority: Path | None, path: str, method: str, right: tuple[int, ...]
+) -> Findings:
+    """Of something behind the proxy that speaks HTTP."""
+    import ssl
+
+    parts = urlsplit(url)
+    host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+    found: Findings = []
+    context = None
+    if parts.scheme == "https":
+        face = probes.face(what, host, port, authority)
+        found = facts.of_face(face)
+        if face.why is not None:
+            return found
+        context = ssl.create_default_context(cafile=authority)
+    else:
+        found = facts.of_link(what, url)
+    outside = probes.Outside(host, port, context)
+    status = outside.ask(method, path).status
+    exposed = [watch for watch in ("/metrics", "/ready") if method == "GET" and outside.ask("GET", watch).status == 200]
+    outside.close()
+    is_near = host in ("127.0.0.1", "localhost", "::1")
+    return found + facts.of_public(facts.Public(what, url, status, right, () if is_near else exposed))
+
+
+# Servers
+
+
+def _api(asked: Asked) -> Iterator[Check]:
+    from consilium_server.config import ApiSettings
+
+    own = read_settings(asked.where, ApiSettings)
+    yield _machine(asked, own.home)
+    secret = _there(own.home / "api.secret", "the secret of sessions")
+    yield _files(*_config_file(asked, _has_password(own.database_url)), *secret)
+    if own.chain_url is not None:
+        yield from _chain(own.chain_url, own.deployment)
+    yield from _database(own.url, own.deployment)
+    yield from _artifacts(own.artifacts)
+    near = f"http://{'127.0.0.1' if own.host in ('0.0.0.0', '::') else own.host}:{own.port}"
+    is_proxied = own.origin.startswith("https://")
+    look = partial(probes.port, "the API", own.host, own.port, partial(probes.answers_as_api, near), is_proxied)
+    yield Check("ports", lambda: facts.of_port(look()), f"port {own.port}")
+    ask = partial(_public_https, "the API", own.origin, asked.authority, "/health", "GET", (200,))
+    yield Check("public", ask, own.origin)
+    if is_proxied and not own.proxies:
+        yield Check("proxies", _no_proxies, "the configuration")
+
+
+def _no_proxies() -> Findings:
+    told = "origin is https, and `proxies` names nobody: all clients count as one, the proxy"
+    return [Finding("proxies", Level.WARNING, told, 'say proxies = ["127.0.0.1"], or where the proxy is')]
+
+
+def _index(asked: Asked) -> Iterator[Check]:
+    from consilium_server.config import IndexerSettings
+
+    own = read_settings(asked.where, IndexerSettings)
+    yield _machine(asked, own.home)
+    yield _files(*_config_file(asked, _has_password(own.database_url)))
+    yield from _chain(own.chain_url, own.deployment)
+    yield from _database(own.url, own.deployment)
+    yield from _artifacts(own.artifacts)
+
+
+def _worker(asked: Asked) -> Iterator[Check]:
+    from consilium_server.config import WITHIN_THE_PROCESS, AggregatorSettings, WorkerSettings
+    from consilium_server.jobs.conducting import SETTINGS, TASKS
+
+    own = read_settings(asked.where, WorkerSettings)
+    yield _machine(asked, own.home)
+    keys = _keys(*own.key_files) if own.key_files is not None else []
+    yield _files(*_config_file(asked, _has_password(own.database_url, own.broker_url)), *keys)
+    yield from _chain(own.chain_url, own.deployment)
+    if own.key_files is not None:
+        yield _money(asked, own.chain_url, own.key_files.keystore)
+    yield from _database(own.url, own.deployment)
+    yield from _artifacts(own.artifacts)
+    if own.broker != WITHIN_THE_PROCESS:
+        yield Check("redis", lambda: facts.of_redis(probes.redis(own.broker)), "Redis")
+        yield Check("links", lambda: facts.of_link("Redis", own.broker, bool(urlsplit(own.broker).password)), "a URL")
+    for config in sorted((own.home / TASKS).glob(f"*/{SETTINGS}")):
+        task = read_settings(config, AggregatorSettings)
+        yield from _superlink_here(task.home, task.superlink_port)
+
+
+def _superlink_here(home: Path, number: int) -> Iterator[Check]:
+    tls = home / "tls"
+    look = partial(
+        probes.port, "the SuperLink", "127.0.0.1", number, partial(probes.answers_with, tls, number), True
+    )  # fmt: skip
+    yield Check("ports", lambda: facts.of_port(look()), f"port {number}")
+    yield from _certificate_here("the SuperLink's certificate", tls)
+    yield _files(*_there(tls / "server.key", "the certificate's key"), *_there(home / "superexec.secret", "the secret"))
+
+
+def _certificate_here(what: str, tls: Path) -> Iterator[Check]:
+    if (tls / "server.pem").exists():
+        yield Check("tls", lambda: facts.of_certificate_file(probes.certificate(what, tls)), what)
+
+
+def _aggregator(asked: Asked) -> Iterator[Check]:
+    from consilium_server.config import AggregatorSettings
+
+    own = read_settings(asked.where, AggregatorSettings)
+    yield _machine(asked, own.home)
+    yield _files(*_keys(own.keystore, own.password_file), *_there(own.home / "canaries", "the folder of canaries"))
+    yield from _chain(own.chain_url, own.deployment)
+    yield _money(asked, own.chain_url, own.keystore)
+    yield from _artifacts(own.artifacts)
+    yield from _superlink_here(own.home, own.superlink_port)
+    if asked.public is not None:
+        ask = partial(_public_superlink, *asked.public, asked.authority, True)
+        yield Check("superlink", ask, ":".join(map(str, asked.public)))
+
+
+def _sponsor(asked: Asked) -> Iterator[Check]:
+    from consilium_server.config import SponsorSettings
+
+    own = read_settings(asked.where, SponsorSettings)
+    tls = own.home / "tls"
+    yield _machine(asked, own.home)
+    yield _files(*_keys(own.keystore, own.password_file), *_there(tls / "server.key", "the certificate's key"))
+    yield from _chain(own.chain_url, own.deployment)
+    yield _money(asked, own.chain_url, own.keystore)
+    look = partial(
+        probes.port, "the sponsor", "127.0.0.1", own.port, partial(probes.answers_with, tls, own.port), True
+    )  # fmt: skip
+    yield Check("ports", lambda: facts.of_port(look()), f"port {own.port}")
+    yield from _certificate_here("the sponsor's certificate", tls)
+    if asked.public is not None:
+        url = f"https://{asked.public[0]}:{asked.public[1]}"
+        ask = partial(_public_https, "the sponsor", url, asked.authority, "/batches", "POST", (400,))
+        yield Check("public", ask, url)
+
+
+# Nodes
+
+
+def _node(asked: Asked, settings: HomeSettings, sponsored: bool = False) -> Iterator[Check]:
+    yield _machine(asked, settings.home)
+    yield from _chain(settings.chain_url, settings.deployment)
+    yield _money(asked, settings.chain_url, settings.keystore, sponsored)
+    yield from _artifacts(settings.artifacts)
+
+
+def _hospital(asked: Asked) -> Iterator[Check]:
+    home = HospitalHome.open(asked.where)
+    own = home.settings
+    yield from _node(asked, own, own.sponsor is not None)
+    key = partial(probes.file, own.transport_key, "the node key", _transport_fault)
+    data = partial(probes.file, own.data, "data", lambda _: None, False)
+    yield _files(*_home_files(home.folder), *_keys(own.keystore, own.password_file), key, data)
+    yield Check("policy", lambda: _policy(home), "the policy")
+    if own.sponsor is not None:
+        parts = urlsplit(own.sponsor.url)
+        ask = partial(probes.face, "the sponsor", parts.hostname or "", parts.port or 443, own.sponsor.ca_certificate)
+        yield Check("sponsor", lambda: facts.of_face(ask()), own.sponsor.url)
+    for task in home.approved_tasks():
+        yield Check("superlink", partial(_superlink_of, home, task), f"the SuperLink of task {task}")
+        yield Check("node-key", partial(_node_key_of, home, task), "the chain node", "chain", Level.WARNING)
+
+
+def _transport_fault(path: Path) -> str | None:
+    from consilium_client.errors import TransportKeyInvalid
+
+    try:
+        transport_public_key(path)
+    except TransportKeyInvalid as error:
+        return str(error)
+    return None
+
+
+def _superlink_of(home: HospitalHome, task: int) -> Findings:
+    """Nothing of a task that is over. Before it begins its aggregator need not run yet."""
+    own = home.settings
+    flower = home.node_settings(task, home.approval(task).place).flower
+    try:
+        phase = probes.reader(own.chain_url, Deployment.read(own.deployment)).state(task).phase
+    except ChainError:
+        phase = None  # the chain has a finding of its own
+    if phase is Phase.ENDED:
+        return []
+    found = _public_superlink(*host_and_port(flower.superlink), flower.ca_certificate, False)
+    if phase is Phase.JOINING:
+        return [replace(one, level=Level.WARNING) if one.level is Level.FAULT else one for one in found]
+    return found
+
+
+def _node_key_of(home: HospitalHome, task: int) -> Findings:
+    own = home.settings
+    ledger = probes.reader(own.chain_url, Deployment.read(own.deployment))
+    if ledger.state(task).phase is Phase.ENDED:
+        return []
+    return facts.of_node_key(probes.node_key(ledger, task, address_of(own.keystore), own.transport_key))
+
+
+def _voter(asked: Asked) -> Iterator[Check]:
+    home = VoterHome.open(asked.where)
+    own = home.settings
+    yield from _node(asked, own)
+    data = partial(probes.file, own.data, "data", lambda _: None, False)
+    yield _files(*_home_files(home.folder), *_keys(own.keystore, own.password_file), data)
+    yield Check("policy", lambda: _policy(home), "the policy")
+
+
+def _home_files(folder: Path) -> list[Callable[[], facts.File]]:
+    return [
+        partial(probes.file, folder, "the home"),
+        partial(probes.file, folder / SETTINGS_FILE, "the configuration", lambda _: None, False),
+    ]
+
+
+def _policy(home: HospitalHome | VoterHome) -> Findings:
+    """Raises PolicyInvalid."""
+    allowed = home.policy().operators
+    whose = "anybody's tasks" if allowed == "any" else f"tasks of {len(allowed)} account(s)"
+    return [Finding("policy", Level.OK, f"{home.settings.policy} allows {whose}")]
+
+
+_OF_ROLE: dict[Role, Callable[[Asked], Iterator[Check]]] = {
+    Role.API: _api, Role.INDEX: _index, Role.WORKER: _worker, Role.AGGREGATOR: _aggregator, Role.SPONSOR: _sponsor,
+    Role.HOSPITAL: _hospital, Role.VOTER: _voter,
+}  # fmt: skip
