@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import re
-import shutil
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import tomli_w
 from consilium_chain.deployment import Deployment
 from consilium_chain.localnode import free_port
-from deploy_driver import CONTAINERFILE, ROOT, as_command, containers, copied_from
+from deploy_driver import CONTAINERFILE, ROOT, as_command, containers
+from images_driver import Environment, environment
 
-pytestmark = [pytest.mark.deep, pytest.mark.timeout(1800)]
-PREFIX = "/opt/consilium"
+pytestmark = [pytest.mark.deep, pytest.mark.timeout(1800), pytest.mark.xdist_group("images")]
 EXTRAS_OF_TEXTS = {"peft", "tokenizers", "transformers"}
 IMPORT_ALL = """
 import importlib, pkgutil, sys
@@ -33,85 +29,6 @@ for package in sys.argv[2:]:
                 raise
 print("torch" in sys.modules)
 """
-
-
-@dataclass
-class Environment:
-    """`folder`: where the image has PREFIX."""
-
-    folder: Path
-    sources: Path
-
-    @property
-    def python(self) -> str:
-        return str(self.folder / "bin" / "python")
-
-    def run(self, *command: str) -> str:
-        found = subprocess.run(
-            command, cwd=self.sources.parent, env=environment(), capture_output=True, text=True, timeout=600
-        )
-        assert found.returncode == 0, found.stderr[-4000:]
-        return found.stdout
-
-    def installed(self) -> dict[str, str]:
-        listed = self.run(sys.executable, "-m", "pip", "--python", self.python, "list", "--format=freeze")
-        return {
-            name.lower().replace("_", "-"): version for name, _, version in (x.partition("==") for x in listed.split())
-        }
-
-
-def environment() -> dict[str, str]:
-    """Without what would let it see this checkout's packages."""
-    return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
-
-
-def build(stage: str, folder: Path) -> Environment:
-    """Follows COPY, ARG and RUN from the stage's image on. Of the container file's steps these are not as they stand:
-    `pip` is this interpreter's, contracts are this checkout's, and torch comes from the index that pip is set up with.
-    """
-    sources, target = folder / "src", folder / "opt"
-    sources.mkdir(parents=True)
-    values: dict[str, str] = {}
-    for part in containers().line(stage):
-        for instruction, rest in part.steps:
-            if instruction == "COPY":
-                copy(rest, sources)
-            elif instruction == "ARG":
-                name, _, value = rest.partition("=")
-                values[name] = value
-            elif instruction == "RUN":
-                line = re.sub(r'--index-url "\$\{TORCH_INDEX\}" ', "", rest).replace(PREFIX, str(target))
-                line = re.sub(r"(^|&& |then )python ", rf"\g<1>{sys.executable} ", line)
-                line = re.sub(r"(^|&& |then )pip ", rf"\g<1>{sys.executable} -m pip ", line)
-                run = subprocess.run(
-                    ["sh", "-euc", line], cwd=sources, env=environment() | values, capture_output=True, text=True
-                )
-                assert run.returncode == 0, f"{line}\n{run.stderr[-4000:]}"
-    return Environment(target, sources)
-
-
-def copy(rest: str, sources: Path) -> None:
-    words = [word for word in rest.split() if not word.startswith("--")]
-    if copied_from(rest) is not None:
-        assert copied_from(rest) == "contracts"
-        words[0] = words[-1]
-    for source in words[:-1]:
-        there = sources / words[-1] if words[-1] != "./" else sources / source
-        if (ROOT / source).is_dir():
-            ignored = shutil.ignore_patterns("__pycache__", "dashboard", *([] if copied_from(rest) else ["contracts"]))
-            shutil.copytree(ROOT / source, there, ignore=ignored, dirs_exist_ok=True)
-        else:
-            shutil.copy(ROOT / source, there)
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    return build("described", tmp_path_factory.mktemp("server"))
-
-
-@pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    return build("client-packages", tmp_path_factory.mktemp("client"))
 
 
 def pinned(name: str) -> str | None:

@@ -204,7 +204,6 @@ def test_a_worker_is_healthy_that_indexed_lately(tmp_path: Path) -> None:
     paths = {"home": str(tmp_path), "deployment": "none", "artifacts": "none", "chain_url": "http://127.0.0.1:1"}
     config.write_text(tomli_w.dumps(paths | {"database_url": url}))
     database = open_database(url)
-    assert health("jobs", str(config)).said == "nothing has been indexed yet"
     now = time.time()
     row = take(database, "index", "", "host:1", now - 10, 30.0)
     assert row is not None
@@ -219,7 +218,6 @@ def test_a_worker_is_healthy_that_indexed_lately(tmp_path: Path) -> None:
     found = health("jobs", str(config))
     assert not found.healthy
     assert "ChainUnreachable: no chain node" in found.said
-    assert "does not exist" in health("jobs", str(tmp_path / "other.toml")).said
 
 
 @pytest.mark.parametrize("lock", ["lock", "task-3/lock"])
