@@ -36,6 +36,7 @@ GAS = {
     Role.WORKER: 40_000_000, Role.AGGREGATOR: 40_000_000, Role.SPONSOR: 10_000_000, Role.HOSPITAL: 3_000_000,
     Role.VOTER: 6_000_000,
 }  # fmt: skip
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 PINNED = {
     Role.WORKER: ("flwr",), Role.AGGREGATOR: ("flwr",), Role.HOSPITAL: ("flwr", "torch"), Role.VOTER: ("torch",),
 }  # fmt: skip
@@ -168,8 +169,7 @@ def _public_https(
     status = outside.ask(method, path).status
     exposed = [watch for watch in ("/metrics", "/ready") if method == "GET" and outside.ask("GET", watch).status == 200]
     outside.close()
-    is_near = host in ("127.0.0.1", "localhost", "::1")
-    return found + facts.of_public(facts.Public(what, url, status, right, () if is_near else exposed))
+    return found + facts.of_public(facts.Public(what, url, status, right, () if host in LOOPBACK else exposed))
 
 
 # Servers
@@ -253,7 +253,7 @@ def _aggregator(asked: Asked) -> Iterator[Check]:
 
     own = read_settings(asked.where, AggregatorSettings)
     yield _machine(asked, own.home)
-    yield _files(*_keys(own.keystore, own.password_file), *_there(own.home / "canaries", "the folder of canaries"))
+    yield _files(*_keys(own.keystore, own.password_file), *_canaries(own.home))
     yield from _chain(own.chain_url, own.deployment)
     yield _money(asked, own.chain_url, own.keystore)
     yield from _artifacts(own.artifacts)
@@ -261,6 +261,13 @@ def _aggregator(asked: Asked) -> Iterator[Check]:
     if asked.public is not None:
         ask = partial(_public_superlink, *asked.public, asked.authority, True)
         yield Check("superlink", ask, ":".join(map(str, asked.public)))
+
+
+def _canaries(home: Path) -> list[Callable[[], facts.File]]:
+    """Of its rounds' secrets the one that is most open."""
+    kept = [path for path in (home / "canaries").rglob("*") if path.is_file()]
+    worst = max(kept, key=lambda path: path.stat().st_mode & 0o077, default=None)
+    return [] if worst is None else [partial(probes.file, worst, "what opens a canary round")]
 
 
 def _sponsor(asked: Asked) -> Iterator[Check]:
@@ -330,7 +337,10 @@ def _superlink_of(home: HospitalHome, task: int) -> Findings:
         phase = None  # the chain has a finding of its own
     if phase is Phase.ENDED:
         return []
-    found = _public_superlink(*host_and_port(flower.superlink), flower.ca_certificate, False)
+    host, port = host_and_port(flower.superlink)
+    found = _public_superlink(host, port, flower.ca_certificate, False)
+    if host in LOOPBACK:  # where a SuperLink may show all that it has
+        found = [one for one in found if one.check != "control"]
     if phase is Phase.JOINING:
         return [replace(one, level=Level.WARNING) if one.level is Level.FAULT else one for one in found]
     return found
