@@ -8,8 +8,10 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from deploy_driver import CONTAINERFILE, ROOT, containers, copied_from
 
@@ -18,19 +20,17 @@ PREFIX = "/opt/consilium"
 
 @dataclass
 class Environment:
-    """`folder`: where the image has PREFIX."""
+    """`folder`: where the image has PREFIX. `root`: what stands for the image's."""
 
     folder: Path
-    sources: Path
+    root: Path
 
     @property
     def python(self) -> str:
         return str(self.folder / "bin" / "python")
 
     def run(self, *command: str) -> str:
-        found = subprocess.run(
-            command, cwd=self.sources.parent, env=environment(), capture_output=True, text=True, timeout=600
-        )
+        found = subprocess.run(command, cwd=self.root, env=environment(), capture_output=True, text=True, timeout=600)
         assert found.returncode == 0, found.stderr[-4000:]
         return found.stdout
 
@@ -46,43 +46,63 @@ def environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
 
 
-def build(stage: str, folder: Path) -> Environment:
-    """Follows COPY, ARG and RUN from the stage's image on. Of the container file's steps these are not as they stand:
-    `pip` is this interpreter's, contracts are this checkout's, and torch comes from the index that pip is set up with.
+def build(stage: str, root: Path, made: Mapping[str, Path] = MappingProxyType({})) -> Environment:
+    """Follows WORKDIR, COPY, ARG and RUN from the stage's image on, with `root` as the image's root. `made`: roots of
+    stages that it copies from.
+
+    Of the container file's steps these are not as they stand: `pip` and `python` are this interpreter's, contracts are
+    this checkout's, and torch comes from the index that pip is set up with.
     """
-    sources, target = folder / "src", folder / "opt"
-    sources.mkdir(parents=True)
-    values: dict[str, str] = {}
+    workdir, values = Path("/"), {}
     for part in containers().line(stage):
         for instruction, rest in part.steps:
-            if instruction == "COPY":
-                copy(rest, sources)
+            if instruction == "WORKDIR":
+                workdir = Path(rest)
+                below(root, workdir).mkdir(parents=True, exist_ok=True)
+            elif instruction == "COPY":
+                copy(rest, root, workdir, made)
             elif instruction == "ARG":
                 name, _, value = rest.partition("=")
                 values[name] = value
             elif instruction == "RUN":
-                line = re.sub(r'--index-url "\$\{TORCH_INDEX\}" ', "", rest).replace(PREFIX, str(target))
+                line = re.sub(r'--index-url "\$\{TORCH_INDEX\}" ', "", rest).replace(PREFIX, str(below(root, PREFIX)))
                 line = re.sub(r"(^|&& |then )python ", rf"\g<1>{sys.executable} ", line)
                 line = re.sub(r"(^|&& |then )pip ", rf"\g<1>{sys.executable} -m pip ", line)
                 run = subprocess.run(
-                    ["sh", "-euc", line], cwd=sources, env=environment() | values, capture_output=True, text=True
-                )
+                    ["sh", "-euc", line], cwd=below(root, workdir), env=environment() | values, capture_output=True,
+                    text=True,
+                )  # fmt: skip
                 assert run.returncode == 0, f"{line}\n{run.stderr[-4000:]}"
-    return Environment(target, sources)
+    return Environment(below(root, PREFIX), root)
 
 
-def copy(rest: str, sources: Path) -> None:
-    words = [word for word in rest.split() if not word.startswith("--")]
-    if copied_from(rest) is not None:
-        assert copied_from(rest) == "contracts"
-        words[0] = words[-1]
-    for source in words[:-1]:
-        there = sources / words[-1] if words[-1] != "./" else sources / source
-        if (ROOT / source).is_dir():
-            ignored = shutil.ignore_patterns("__pycache__", "dashboard", *([] if copied_from(rest) else ["contracts"]))
-            shutil.copytree(ROOT / source, there, ignore=ignored, dirs_exist_ok=True)
+def below(root: Path, path: Path | str) -> Path:
+    return root / Path(path).relative_to("/")
+
+
+def copy(rest: str, root: Path, workdir: Path, made: Mapping[str, Path]) -> None:
+    """Of this checkout only what git does not ignore, as the container file's .dockerignore has it."""
+    stage = copied_from(rest)
+    *sources, where = (word for word in rest.split() if not word.startswith("--"))
+    target = below(root, workdir / where)
+    for source in sources:
+        if stage == "contracts":
+            origin = ROOT / Path(source).relative_to("/src")
+        elif stage is not None:
+            origin = below(made[stage], source)
         else:
-            shutil.copy(ROOT / source, there)
+            origin = ROOT / source
+        into = target / origin.name if where.endswith("/") and origin.is_file() else target
+        into.parent.mkdir(parents=True, exist_ok=True)
+        if origin.is_file():
+            shutil.copy(origin, into)
+        elif stage is not None:
+            shutil.copytree(origin, into, dirs_exist_ok=True)
+        else:
+            listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "."]
+            for name in subprocess.run(listing, cwd=origin, capture_output=True, text=True, check=True).stdout.split():
+                (into / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(origin / name, into / name)
 
 
 # Without an engine, what one would do: a root file system of its own, a user without capabilities, a process 1.
