@@ -114,7 +114,7 @@ def verdict(page: Page) -> Locator:
     return region
 
 
-@pytest.mark.parametrize("round_", [0, 1])
+@pytest.mark.parametrize("round_", [0, 1, 2])
 def test_a_round_is_verified_in_the_browser(place: Place, watched: Watched, round_: int) -> None:
     open_page(place, watched.page, f"/tasks/1/rounds/{round_}")
     found = verdict(watched.page)
