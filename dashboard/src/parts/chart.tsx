@@ -98,7 +98,7 @@ function Lines({ of: { across, series, shown } }: { of: Drawn }) {
               strokeDasharray={DASHES[which % COLOURS]}
             />
             {across.values.length < MANY &&
-              points(one).map(([left, top]) => <circle key={left} cx={left} cy={top} r={3} />)}
+              points(one).map(([left, top], index) => <circle key={index} cx={left} cy={top} r={3} />)}
           </g>
         ))}
       </svg>
