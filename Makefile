@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SLITHER := .slither
+AUDIT := .audit
+SBOM := .consilium/sbom.json
 CONTRACTS := chain/contracts
 DASHBOARD := dashboard
 SERVED := server/consilium_server/dashboard
@@ -10,7 +12,7 @@ ARGS ?=
 WHOLE_NETWORKS := tests/e2e/test_demo_runs.py tests/e2e/test_up.py tests/e2e/test_aggregator_killed.py \
 	tests/e2e/test_dashboard.py tests/e2e/test_dashboard_operate.py tests/e2e/test_dashboard_desk.py
 
-.PHONY: help demo up dashboard test test-deep check lint coverage slither slither-installed contracts contracts-test dashboard-test python-test demo-test bench clean install dev services
+.PHONY: help demo up dashboard test test-deep check lint audit sbom coverage slither slither-installed contracts contracts-test dashboard-test python-test demo-test bench clean install dev services
 .DEFAULT_GOAL := help
 
 help:
@@ -20,6 +22,8 @@ help:
 	@echo "make test               install what tests need, then lint, type check and all tests"
 	@echo "make test-deep          slower depth: long fuzzing, coverage, every attack end to end"
 	@echo "make bench              measure, and write bench/results"
+	@echo "make audit              ask the registries for known vulnerabilities of what is pinned"
+	@echo "make sbom               write a bill of materials (CycloneDX) into .consilium"
 	@echo "make clean              remove what was installed and generated"
 
 demo: install contracts
@@ -138,5 +142,23 @@ test-deep: dev contracts services coverage
 bench: dev contracts
 	$(BIN)/python bench/run.py $(ARGS)
 
+$(AUDIT)/.installed: audit/pip-audit.txt
+	@echo "installing pip-audit into $(AUDIT)"
+	@test -d $(AUDIT) || $(PYTHON) -m venv $(AUDIT)
+	@$(AUDIT)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r audit/pip-audit.txt
+	@touch $@
+
+# Asks npm's advisories and PyPI's, and fails where either has one or does not answer. All are asked, whatever one says.
+audit: $(AUDIT)/.installed
+	@status=0; \
+	for folder in $(CONTRACTS) $(DASHBOARD); do echo "npm audit: $$folder"; (cd $$folder && npm audit --package-lock-only) || status=1; done; \
+	echo "pip-audit: constraints.txt"; \
+	$(AUDIT)/bin/pip-audit --strict --no-deps --disable-pip -r constraints.txt \
+		$(shell sed -n 's/^\([A-Za-z][^ ]*\) .*/--ignore-vuln \1/p' audit/ignored.txt) || status=1; \
+	exit $$status
+
+sbom: dev
+	@$(BIN)/python audit/sbom.py $(SBOM)
+
 clean:
-	rm -rf $(VENV) $(SLITHER) $(CONTRACTS)/node_modules $(CONTRACTS)/out $(CONTRACTS)/cache chain/consilium_chain/contracts .consilium
+	rm -rf $(VENV) $(SLITHER) $(AUDIT) $(CONTRACTS)/node_modules $(CONTRACTS)/out $(CONTRACTS)/cache chain/consilium_chain/contracts .consilium

@@ -41,7 +41,7 @@ from web3.utils import abi as abi_lookup
 from consilium_chain.abi import ContractName, contract_artifact
 from consilium_chain.cell_proofs import Sidecar
 from consilium_chain.errors import ChainUnreachable, DeploymentInvalid, EtherMissing, Refused, TransactionRejected
-from consilium_chain.event_logs import LogDecoder
+from consilium_chain.event_logs import NO_LOG, LogDecoder
 from consilium_chain.refusals import message_of, refusal_from, refusal_of, refused
 from consilium_chain.sponsoring import Call, NamedCall, SignedBatch, authority_of, pointer_to
 from consilium_chain.views import Event, Head
@@ -58,6 +58,8 @@ MAX_BLOBS_PER_TRANSACTION = 6
 BLOB_GAS = 131_072  # of one blob (EIP-4844)
 HIGHEST_BLOB_FEE = 10**10  # wei per blob gas
 BLOCKS_TIMED = 10
+# Bytes of a node's answer, unpacked: logs of some ten thousand events, or a block with all transactions several times.
+LARGEST_ANSWER = 1 << 26
 TRANSACTION_GAS_LIMIT = 16_777_216  # EIP-7825
 # What geth, reth and anvil say where another process of the same account sent one of this number meanwhile: another
 # transaction, or the very same.
@@ -161,11 +163,22 @@ class _Provider(HTTPProvider):
     def decode_rpc_response(raw_response: bytes) -> RPCResponse:
         try:
             answer: object = json.loads(raw_response)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise requests.exceptions.InvalidJSONError("the answer is not JSON") from error
         if not isinstance(answer, dict) or not {"result", "error"} & answer.keys():
             raise requests.exceptions.InvalidJSONError("the answer is no JSON-RPC answer")
         return cast(RPCResponse, answer)
+
+
+def _within_bounds(answer: requests.Response, **_: object) -> None:
+    """Reads an answer before requests does, which reads all there is: a few compressed bytes can become gigabytes."""
+    content = bytearray()
+    for part in answer.iter_content(1 << 16):
+        content += part
+        if len(content) > LARGEST_ANSWER:
+            answer.close()
+            raise requests.exceptions.ContentDecodingError(f"the answer has more than {LARGEST_ANSWER} bytes")
+    answer._content = bytes(content)
 
 
 def without_secrets(url: str) -> str:
@@ -195,7 +208,7 @@ class Connection:
         self.url = url
         self.account = account
         self._sending = threading.Lock()
-        self._web3 = Web3(_Provider(url, request_kwargs={"timeout": 30}))
+        self._web3 = Web3(_Provider(url, request_kwargs={"timeout": 30, "hooks": {"response": _within_bounds}}))
         for costly in ("validation", "gas_estimate", "ens_name_to_address"):
             # They ask the node for its chain id, twice, before every call; addresses here are never names.
             self._web3.middleware_onion.remove(costly)
@@ -246,6 +259,7 @@ class Connection:
         """Reads, as of a block or the latest. Raises Refused, ChainUnreachable, DeploymentInvalid where none is."""
         try:
             sender: TxParams = {"from": self.account.address} if self.account else {}
+            function._encode_transaction_data()  # what cannot be asked is no fault of the node's
             with self._reading():
                 return function.call(sender, block_identifier="latest" if block is None else block)
         except (ContractCustomError, ContractLogicError) as error:
@@ -427,11 +441,16 @@ class Connection:
 
     def now(self) -> int:
         """The chain's clock: timestamp of the latest block, in seconds."""
-        return int(self._block("latest")["timestamp"])
+        return self._time_of("latest")
 
     def time_of(self, block: int) -> int:
         """A block's timestamp, in seconds. Raises ChainUnreachable."""
-        return int(self._block(block)["timestamp"])
+        return self._time_of(block)
+
+    def _time_of(self, which: Any) -> int:
+        block = self._block(which)
+        with self._reading():
+            return int(block["timestamp"])
 
     def highest_fee(self) -> int:
         """What a transaction sent now offers for gas, in wei: most often it pays half. Raises ChainUnreachable."""
@@ -489,15 +508,17 @@ class Connection:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """What gives no answer, or refuses to (a provider's rate limit), raises ChainUnreachable."""
+        """What gives no answer, refuses to (a rate limit), or answers in no form, raises ChainUnreachable."""
         try:
             yield
         except requests.exceptions.RequestException as error:
             raise ChainUnreachable(self.shown_url, type(error).__name__) from error
-        except (BlockNotFound, TransactionNotFound):
+        except (BlockNotFound, TransactionNotFound, ContractLogicError, BadFunctionCallOutput):
             raise
         except Web3RPCError as error:
             raise ChainUnreachable(self.shown_url, refusal_of(error)) from error
+        except (Web3Exception, *NO_LOG) as error:
+            raise ChainUnreachable(self.shown_url, "what answers there answers something else") from error
 
     def block_hash(self, number: int) -> bytes:
         """32 bytes. Raises ChainUnreachable."""
@@ -508,14 +529,15 @@ class Connection:
         try:
             with self._reading():
                 block = self._web3.eth.get_block("latest" if number is None else number)
+                return Head(int(block["number"]), bytes(block["hash"]), int(block["timestamp"]))
         except BlockNotFound:
             return None
-        return Head(int(block["number"]), bytes(block["hash"]), int(block["timestamp"]))
 
     def header(self, number: int) -> bytes:
         """RLP of a block's header, of which the block's hash is the keccak256."""
-        block = dict(self._block(number))
-        header: bytes = rlp.encode([_header_field(block[name]) for name in _HEADER_FIELDS if name in block])
+        block = self._block(number)
+        with self._reading():
+            header: bytes = rlp.encode([_header_field(block[name]) for name in _HEADER_FIELDS if name in block])  # type: ignore[literal-required]
         return header
 
     def events(
@@ -548,7 +570,7 @@ class Connection:
             raise ChainUnreachable(self.shown_url, message_of(answer))
         try:
             found = [decoders[log["address"].lower()].event(log) for log in answer["result"]]
-        except (KeyError, TypeError, ValueError, AttributeError, DecodingError) as error:
+        except NO_LOG as error:
             raise ChainUnreachable(self.shown_url, "what answers there gives no logs") from error
         return sorted((one for one in found if one is not None), key=lambda one: (one.block, one.index))
 

@@ -5,6 +5,7 @@ Everything here is public, so ranges and sizes may not come from anybody's data.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -87,8 +88,7 @@ class TableSchema(Labelled):
 
     @model_validator(mode="after")
     def _distinct(self) -> TableSchema:
-        names = self.used
-        if twice := sorted({name for name in names if names.count(name) > 1}):
+        if twice := sorted(name for name, count in Counter(self.used).items() if count > 1):
             raise ValueError(f"columns named twice: {', '.join(twice)}")
         return self
 

@@ -52,7 +52,9 @@ class Deployment:
             book = cls(**json.loads(path.read_text()))
         except FileNotFoundError as error:
             raise DeploymentInvalid(f"the address book {path} does not exist; deploy first") from error
-        except (ValueError, TypeError) as error:  # no JSON, no UTF-8, no object, or other fields
+        except OSError as error:
+            raise DeploymentInvalid(f"the address book {path} cannot be read: {error.strerror}") from error
+        except (ValueError, TypeError, RecursionError) as error:  # no JSON, no UTF-8, no object, or other fields
             raise DeploymentInvalid(f"the address book {path} is malformed: {error}") from error
         numbers = (book.chain_id, book.first_block)
         addresses = (book.token, book.staking, book.beacon, book.tasks, book.sponsored_account)

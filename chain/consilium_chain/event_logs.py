@@ -12,10 +12,14 @@ from functools import lru_cache
 from typing import Any
 
 from eth_abi.abi import decode
+from eth_abi.exceptions import DecodingError
 from eth_utils.address import to_checksum_address
 from eth_utils.crypto import keccak
 
 from consilium_chain.views import Event
+
+NO_LOG = (LookupError, TypeError, ValueError, AttributeError, OverflowError, DecodingError)
+"""What `LogDecoder.event` raises of what is no log."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +43,7 @@ class LogDecoder:
                 self._shapes["0x" + keccak(text=signature).hex()] = _Shape(entry["name"], *parts)
 
     def event(self, log: Mapping[str, Any]) -> Event | None:
-        """None for what is no event of the contract's ABI. Raises KeyError, TypeError, ValueError or eth_abi's
-        DecodingError where it is no log.
-        """
+        """None for what is no event of the contract's ABI. Raises one of NO_LOG where it is no log."""
         shape = self._shapes.get(log["topics"][0])
         if shape is None:
             return None

@@ -9,13 +9,16 @@ import json
 import os
 import stat
 from pathlib import Path
+from typing import Annotated, Literal, Self
 
 from consilium_zk.tickets import SecretKey, generate_secret_key
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
-from eth_utils.address import to_checksum_address
+from eth_utils.address import is_hex_address, to_checksum_address
+from eth_utils.exceptions import ValidationError as KeyInvalid
+from pydantic import AliasChoices, BaseModel, Field, ValidationError, model_validator
 
 from consilium_chain.errors import KeystoreError
 
@@ -24,6 +27,55 @@ LIGHT_SCRYPT_N = 2**12  # for throwaway keys on a local chain; geth's --lightkdf
 # Of systemd's LoadCredential=: each folder in it is for its unit's user alone, and where a file's owner is root, what a
 # mode has in the group's place is the mask of that user's ACL (acl(5)).
 CREDENTIALS = Path("/run/credentials")
+# Twice what geth's standard takes, and ten times what eth_keyfile's PBKDF2 does: the file says what opening it costs.
+MOST_SCRYPT_BYTES = 1 << 29
+MOST_SCRYPT_WORK = 1 << 23
+MOST_ITERATIONS = 10_000_000
+
+Hex = Annotated[str, Field(pattern=r"^(0x)?([0-9a-fA-F]{2})*$", max_length=1_024)]
+
+
+class _Scrypt(BaseModel):
+    dklen: Literal[32]
+    n: Annotated[int, Field(ge=2)]
+    r: Annotated[int, Field(ge=1)]
+    p: Annotated[int, Field(ge=1)]
+    salt: Hex
+
+    @model_validator(mode="after")
+    def _affordable(self) -> Self:
+        if 128 * self.n * self.r > MOST_SCRYPT_BYTES or self.n * self.r * self.p > MOST_SCRYPT_WORK:
+            raise ValueError("it takes more memory or time than any wallet's")
+        return self
+
+
+class _Pbkdf2(BaseModel):
+    dklen: Literal[32]
+    c: Annotated[int, Field(ge=1, le=MOST_ITERATIONS)]
+    prf: Literal["hmac-sha256"]
+    salt: Hex
+
+
+class _CipherParams(BaseModel):
+    iv: Annotated[str, Field(pattern=r"^(0x)?[0-9a-fA-F]{1,32}$")]
+
+
+class _Crypto(BaseModel):
+    cipher: Literal["aes-128-ctr"]
+    cipherparams: _CipherParams
+    ciphertext: Hex
+    kdf: Literal["scrypt", "pbkdf2"]
+    kdfparams: _Scrypt | _Pbkdf2
+    mac: Hex
+
+
+class _KeyFile(BaseModel):
+    crypto: Annotated[_Crypto, Field(validation_alias=AliasChoices("crypto", "Crypto"))]
+    version: Literal[3]
+
+
+class _Addressed(BaseModel):
+    address: str
 
 
 def write_keystore(path: Path, account: LocalAccount, password: str, scrypt_n: int = STANDARD_SCRYPT_N) -> None:
@@ -78,19 +130,22 @@ def open_keystore(path: Path, password_file: Path) -> LocalAccount:
     password = read_private_file(password_file).rstrip("\n")
     text = read_private_file(path)
     try:
-        key = Account.decrypt(json.loads(text), password)
-    except (ValueError, KeyError, TypeError) as error:
-        raise KeystoreError(f"{path} does not open with the password in {password_file}") from error
-    account: LocalAccount = Account.from_key(key)
+        file = _KeyFile.model_validate_json(text).model_dump()
+        account: LocalAccount = Account.from_key(Account.decrypt(file, password))
+    except (ValueError, KeyError, KeyInvalid):  # unchained: it may quote the file
+        raise KeystoreError(f"{path} does not open with the password in {password_file}") from None
     return account
 
 
 def address_of(path: Path) -> str:
     """The account of a key file, which needs no password. Raises KeystoreError."""
     try:
-        return to_checksum_address(json.loads(read_private_file(path))["address"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise KeystoreError(f"{path} is no key file: it names no account") from error
+        address = _Addressed.model_validate_json(read_private_file(path)).address
+    except ValidationError:
+        address = ""
+    if not is_hex_address(address):
+        raise KeystoreError(f"{path} is no key file: it names no account")
+    return to_checksum_address(address)
 
 
 def voter_key(account: LocalAccount) -> SecretKey:

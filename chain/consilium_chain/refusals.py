@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from eth_abi.exceptions import DecodingError
 from hexbytes import HexBytes
 from web3 import Web3
 from web3.exceptions import ContractLogicError, Web3RPCError
@@ -36,10 +37,14 @@ def _errors_by_selector() -> dict[str, _NamedError]:
 
 
 def _decode_error(data: str) -> tuple[str, dict[str, Any]]:
+    unnamed = "Unnamed", {"data": data[:74]}
     error = _errors_by_selector().get(data[:10])
     if error is None:
-        return "Unnamed", {"data": data[:74]}
-    values = Web3().codec.decode(error.types, bytes.fromhex(data[10:]))
+        return unnamed
+    try:
+        values = Web3().codec.decode(error.types, bytes.fromhex(data[10:]))
+    except (DecodingError, ValueError):  # another contract's error of the same selector, or a node that makes one up
+        return unnamed
     shown = [Web3.to_checksum_address(v) if t == "address" else v for t, v in zip(error.types, values, strict=True)]
     return error.name, dict(zip(error.inputs, shown, strict=True))
 
@@ -63,4 +68,8 @@ def refusal_from(data: bytes, call: str) -> Refused:
 
 def refused(error: ContractLogicError, call: str) -> Refused:
     """The named error in what web3 raised."""
-    return refusal_from(bytes(HexBytes(error.data)) if isinstance(error.data, str) else b"", call)
+    try:
+        data = bytes(HexBytes(error.data)) if isinstance(error.data, str) else b""
+    except ValueError:  # words of the node's, or web3's "no data"
+        data = b""
+    return refusal_from(data, call)

@@ -42,6 +42,7 @@ NONCE_SLOT = (
 ANSWER_TIMEOUT = 150.0
 # A sponsor may start at the same time: connecting is tried again after 0, 0.5, 1, 2, 4, 8 and 16 s.
 CONNECT_RETRIES = 7
+LARGEST_ANSWER = 1 << 17  # bytes; a revert with the longest message has some thousand
 
 
 def _address(value: str) -> str:
@@ -217,25 +218,34 @@ class Sponsor:
     def carry_out(self, batch: SignedBatch) -> Carried | RefusedBatch:
         """Raises SponsorFailed, with the sponsor's own words where it has some."""
         try:
-            answer = self._post(batch.to_wire())
+            status, content = self._post(batch.to_wire())
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise SponsorFailed(self.url, batch.account, type(error).__name__) from error
         try:
-            if answer.status_code == httpx.codes.OK:
-                return Carried.model_validate_json(answer.content)
-            if answer.status_code == httpx.codes.CONFLICT:
-                return RefusedBatch.model_validate_json(answer.content)
+            if status == httpx.codes.OK:
+                return Carried.model_validate_json(content)
+            if status == httpx.codes.CONFLICT:
+                return RefusedBatch.model_validate_json(content)
         except ValidationError as error:
             raise SponsorFailed(self.url, batch.account, "its answer is no sponsor's") from error
-        raise SponsorFailed(self.url, batch.account, f"{answer.status_code}: {_said(answer)}")
+        raise SponsorFailed(self.url, batch.account, f"{status}: {_said(content)}")
 
-    def _post(self, body: bytes) -> httpx.Response:
+    def _post(self, body: bytes) -> tuple[int, bytes]:
+        """Status and the answer's beginning as it came, for a few compressed bytes can become gigabytes."""
         headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         transport = httpx.HTTPTransport(verify=self._trusted, retries=CONNECT_RETRIES)
-        with httpx.Client(transport=transport, timeout=ANSWER_TIMEOUT) as client:
-            return client.post(self.url + BATCHES_PATH, content=body, headers=headers)
+        with (
+            httpx.Client(transport=transport, timeout=ANSWER_TIMEOUT) as client,
+            client.stream("POST", self.url + BATCHES_PATH, content=body, headers=headers) as answer,
+        ):
+            content = b""
+            for part in answer.iter_raw():
+                content += part
+                if len(content) > LARGEST_ANSWER:
+                    break
+            return answer.status_code, content[:LARGEST_ANSWER]
 
 
-def _said(answer: httpx.Response) -> str:
+def _said(content: bytes) -> str:
     """Words of a stranger, on one line and not many."""
-    return " ".join(answer.text[:300].split())
+    return " ".join(content[:300].decode("utf-8", "replace").split())

@@ -32,12 +32,18 @@ STATISTICS_RANGE = 65_536.0  # rows per hospital that round 0 can carry
 MAX_EPSILON = 100.0  # beyond, it promises nothing
 MICRO = 1_000_000  # scores are integers in millionths
 TOKEN = 10**18  # smallest units in one token
+MOST_TOKENS = (2**96 - 1) // TOKEN  # Staking counts in uint96
+UINT32 = 2**32 - 1
 
 
 def settle_gas(nodes: int, scores: int) -> int:
     """The most that settling a round costs for its hospitals and voters, and for the scores on their ballots."""
     return nodes * SETTLE_GAS_PER_NODE + scores * SETTLE_GAS_PER_SCORE
 
+
+Tokens = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
+Bond = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
+Seconds = Annotated[int, Field(ge=1, le=UINT32)]
 
 # In millionths it fits the contract's 64 bits, and no loss improves by more.
 Score = Annotated[float, Field(ge=-1_000_000, le=1_000_000)]
@@ -46,7 +52,7 @@ Score = Annotated[float, Field(ge=-1_000_000, le=1_000_000)]
 class TrainingSpec(Section):
     optimizer: Literal["sgd", "adamw"] = "sgd"
     epochs: Annotated[int, Field(ge=1, le=1000)] = 1
-    batch_size: Annotated[int, Field(ge=1)] = 16
+    batch_size: Annotated[int, Field(ge=1, le=UINT32)] = 16
     learning_rate: Annotated[float, Field(gt=0)] = 0.05
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
 
@@ -80,8 +86,8 @@ class RoundsSpec(Section):
     min_cohort_size: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = MIN_MASKED
     min_hospitals: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = MIN_MASKED
     max_hospitals: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 4
-    rows_per_weight: Annotated[int, Field(ge=1, le=2**32 - 1)] = 10
-    max_weight: Annotated[int, Field(ge=1, le=2**32 - 1)] = 64
+    rows_per_weight: Annotated[int, Field(ge=1, le=UINT32)] = 10
+    max_weight: Annotated[int, Field(ge=1, le=UINT32)] = 64
 
 
 Metric = Literal["log_loss", "accuracy", "auc", "macro_f1"]
@@ -109,11 +115,11 @@ class JudgingSpec(Section):
 class MoneySpec(Section):
     """Amounts in whole tokens, as integers."""
 
-    pool: Annotated[int, Field(ge=0)] = 10_000
-    hospital_bond: Annotated[int, Field(ge=1)] = 500
-    voter_bond: Annotated[int, Field(ge=1)] = 200
-    aggregator_bond: Annotated[int, Field(ge=1)] = 1_000
-    tick_bounty: Annotated[int, Field(ge=0)] = Field(
+    pool: Tokens = 10_000
+    hospital_bond: Bond = 500
+    voter_bond: Bond = 200
+    aggregator_bond: Bond = 1_000
+    tick_bounty: Tokens = Field(
         default=0, description="from the pool, for whoever moves the task on when a deadline has passed"
     )
     hospital_share_bps: Annotated[int, Field(ge=0, le=10_000)] = 7_000
@@ -142,12 +148,12 @@ class MoneySpec(Section):
 class WindowsSpec(Section):
     """How long each phase may take, in seconds; it ends at once when all have done their part."""
 
-    join: Annotated[int, Field(ge=1)] = 120
-    commit: Annotated[int, Field(ge=1)] = 60
-    upload: Annotated[int, Field(ge=1)] = 60
-    publish: Annotated[int, Field(ge=1)] = 30
-    score: Annotated[int, Field(ge=1)] = 60
-    reveal: Annotated[int, Field(ge=1)] = 30
+    join: Seconds = 120
+    commit: Seconds = 60
+    upload: Seconds = 60
+    publish: Seconds = 30
+    score: Seconds = 60
+    reveal: Seconds = 30
 
 
 class TaskSpec(Section):

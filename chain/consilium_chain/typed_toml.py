@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable
 from typing import TypeVar
@@ -9,6 +10,14 @@ from typing import TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 Tree = TypeVar("Tree", bound=BaseModel)
+
+MOST_BYTES = 1 << 20  # ten thousand columns of a table take half of it
+MOST_PARTS = 32  # of a dotted key
+# tomllib looks at each part of a dotted key once for each other part, and keeps all beginnings of the key: one of 60 kB
+# takes gigabytes and minutes. Possessive, so that no text makes the search slow.
+_LONG_KEY = re.compile(
+    rf"""(?<![\w.-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{MOST_PARTS},}}+""", re.ASCII
+)
 
 
 class Section(BaseModel):
@@ -19,8 +28,13 @@ class Section(BaseModel):
 
 def parse_toml(raw: bytes, kind: type[Tree], what: str, refusal: Callable[[str], Exception]) -> Tree:
     """UTF-8 TOML as a `kind`. Raises `refusal` about `what`, with every fault and where it stands."""
+    if len(raw) > MOST_BYTES:
+        raise refusal(f"{what} has {len(raw)} bytes: make it {MOST_BYTES} at most")
     try:
-        tree = tomllib.loads(raw.decode("utf-8"))
+        text = raw.decode("utf-8")
+        if _LONG_KEY.search(text):
+            raise refusal(f"{what} has a key of more than {MOST_PARTS} parts: write tables out")
+        tree = tomllib.loads(text)
     except UnicodeDecodeError as error:
         raise refusal(f"{what} is not UTF-8: {error}") from error
     except (ValueError, RecursionError) as error:  # beside TOMLDecodeError: too long an integer, too deep a nesting

@@ -68,7 +68,7 @@ class Ballot:
             prints = tuple(map(bytes.fromhex, shown["fingerprints"]))
             evaluated = Evaluated(prints, bytes.fromhex(shown["secret"]), bytes.fromhex(shown["blinding"]))
             return cls(kept["round"], tuple(kept["scores"]), bytes.fromhex(kept["salt"]), evaluated)
-        except (OSError, ValueError, KeyError, TypeError):  # unchained: the error could quote the ballot
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):  # unchained: it could quote the ballot
             raise BallotLost(round_) from None
 
 
@@ -90,7 +90,7 @@ def kept_held_out_secret(home: Path, place: str) -> bytes:
     path = _folder(home, place) / HELD_OUT_FILE
     try:
         secret = bytes.fromhex(json.loads(path.read_text())["secret"])
-    except (OSError, ValueError, KeyError, TypeError):  # unchained: the error could quote it
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):  # unchained: the error could quote it
         raise HeldOutLost(path) from None
     if len(secret) != WORD:
         raise HeldOutLost(path)

@@ -65,19 +65,29 @@ def _upright(file: BinaryIO, start: bytes, folder: Path, name: str) -> Image.Ima
     with Image.open(file, formats=FORMATS) as image:  # reads the header alone
         if image.width * image.height > MOST_PIXELS:
             raise ImageTooLarge(folder, name)
-        if getattr(image, "n_frames", 1) > 1:
+        if _has_second(image):
             raise ImageInParts(folder, name)
         if image.mode in _DEEP or _bits(image, start) > 8:
             raise ImageTooDeep(folder, name)
         if image.mode not in _KNOWN:
             raise ImageColoursWrong(folder, name)
         image.load()
-        upright = ImageOps.exif_transpose(image)
+        upright: Image.Image = image
+        ImageOps.exif_transpose(upright, in_place=True)  # a copy more is 256 MiB, of the largest
     if upright.has_transparency_data:
         upright = upright.convert("RGBA")
         if upright.getchannel("A").getextrema() != (255, 255):
             raise ImageTransparent(folder, name)
     return upright.convert("L" if upright.mode in ("1", "L") else "RGB")
+
+
+def _has_second(image: Image.Image) -> bool:
+    """Whether there is another image behind the first. Pillow's `n_frames` looks at all: a TIFF may have a million."""
+    try:
+        image.seek(1)
+    except EOFError:
+        return False
+    return True
 
 
 def _bits(image: Image.Image, start: bytes) -> int:

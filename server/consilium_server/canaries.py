@@ -92,7 +92,8 @@ def kept(folder: Path, round_: int) -> RoundSecrets:
         if len(seed) != SEED_BYTES:
             raise ValueError("seed")
         return RoundSecrets(seed, pairs, int(raw["survivors"]))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # unchained: the error could quote the secrets
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        # Unchained: the error could quote the secrets.
         raise CanariesLost(str(_path(folder, round_))) from None
 
 

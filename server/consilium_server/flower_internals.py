@@ -7,6 +7,7 @@ the key that signs publications.
 from __future__ import annotations
 
 import hashlib
+import json
 import secrets
 import ssl
 import subprocess
@@ -21,7 +22,9 @@ import httpx
 from consilium_chain.errors import LocalNodeError
 from consilium_chain.keystore import write_private_file
 from consilium_chain.localnode import child_environment, require_free_port
-from flwr.app import Context, Error, Message, Metadata
+from consilium_chain.task_spec import MAX_BLOBS
+from consilium_zk.constants import BYTES_PER_BLOB
+from flwr.app import Array, Context, Error, Message, Metadata, RecordDict
 from flwr.app.message import make_message
 from flwr.cli.build import build_fab_from_disk
 from flwr.common.constant import ErrorCode, Status
@@ -45,7 +48,11 @@ from flwr.serverapp import Grid
 from flwr.supercore.control import ControlHttpClient
 from flwr.supercore.fab import Fab
 from flwr.supercore.heartbeat import HeartbeatSender
-from flwr.supercore.inflatable.inflatable_object import iterate_object_tree
+from flwr.supercore.inflatable.inflatable_object import (
+    get_object_body,
+    get_object_head_values_from_object_content,
+    iterate_object_tree,
+)
 from flwr.supercore.inflatable.inflatable_protobuf_utils import make_pull_object_fn_protobuf
 from flwr.supercore.inflatable.inflatable_utils import (
     ObjectPullError,
@@ -66,6 +73,9 @@ START_TIMEOUT = 180.0  # seconds; a machine that starts all of a demo's parties 
 ACQUIRE_TIMEOUT = 60.0
 PORT_PATIENCE = 10.0  # of a SuperLink before this one, which is ending
 PATIENCE = 20.0  # with a SuperLink that lives and does not answer
+# Of a hospital's reply: twice the blobs of the largest update; and the objects that Flower cuts it into.
+MOST_BYTES = 2 * MAX_BLOBS * BYTES_PER_BLOB
+MOST_OBJECTS = 8 * MAX_BLOBS
 MOST_RUNS = 1_000  # in a database; each start of an aggregator adds one
 # All hospitals upload in the second in which commitments close. On a busy machine five seconds, Flower's patience with
 # its database's lock, are too few: it answers 500, and a SuperNode drops a message that is answered so.
@@ -137,10 +147,16 @@ class GradualGrid(HttpGrid):  # type: ignore[misc]
         """Takes in the objects that have come since; None if some are missing."""
         run = self._run.run_id
         fetch = make_pull_object_fn_protobuf(self._runtime_client.PullObject, self.node, run)
+        if len(reply.object_ids) > MOST_OBJECTS:
+            return self._lost(reply, "it is cut into more objects than any reply")
+        size = sum(map(len, reply.contents.values()))
         try:
             for object_id in reply.object_ids:
                 if object_id not in reply.contents:
                     reply.contents[object_id] = fetch(object_id)
+                    size += len(reply.contents[object_id])
+                if size > MOST_BYTES:
+                    return self._lost(reply, "it is longer than any reply")
         except ObjectUnavailableError:
             return None
         except ObjectPullError as error:
@@ -148,8 +164,13 @@ class GradualGrid(HttpGrid):  # type: ignore[misc]
         self._runtime_client.ConfirmMessageReceived(
             ConfirmMessageReceivedRequest(node=self.node, run_id=run, message_object_id=reply.message_id)
         )
-        message = inflate_object_from_contents(reply.message_id, reply.contents)
+        try:
+            message = _inflated(reply)
+        except Exception as error:  # Flower's objects raise whatever foreign bytes make them
+            return self._lost(reply, f"it is no message ({type(error).__name__})")
+        # The SuperLink has checked whose answer the announcement is; what the object itself says of that, nobody has.
         message.metadata.__dict__["_message_id"] = reply.message_id
+        message.metadata.__dict__["_reply_to_message_id"] = reply.reply_to
         return message
 
     def _lost(self, reply: _Arriving, why: str) -> Message:
@@ -159,6 +180,20 @@ class GradualGrid(HttpGrid):  # type: ignore[misc]
             group_id="", ttl=0, reply_to_message_id=reply.reply_to, created_at=time.time(),
         )  # fmt: skip
         return make_message(metadata=metadata, error=Error(code=ErrorCode.MESSAGE_UNAVAILABLE, reason=why))
+
+
+def _inflated(reply: _Arriving) -> Message:
+    """Raises whatever Flower does where the objects are no message."""
+    for content in reply.contents.values():
+        kind, parts, _ = get_object_head_values_from_object_content(content)
+        if kind == Array.__qualname__:  # which may name one part any number of times
+            order = json.loads(get_object_body(content, Array))["arraychunk_ids"]
+            if sum(len(reply.contents[parts[at]]) for at in order) > MOST_BYTES:
+                raise ValueError("an array is longer than any reply")
+    message = inflate_object_from_contents(reply.message_id, reply.contents)
+    if not isinstance(message, Message) or not (message.has_error() or isinstance(message.content, RecordDict)):
+        raise TypeError("another object stands where the message or its content belongs")
+    return message
 
 
 def _retrying(has_ended: Callable[[], bool]) -> RetryInvoker:

@@ -25,7 +25,14 @@ from consilium_chain.errors import (
     KeystoreError,
     LocalNodeError,
 )
-from consilium_chain.keystore import LIGHT_SCRYPT_N, open_keystore, voter_key, write_keystore, write_private_file
+from consilium_chain.keystore import (
+    LIGHT_SCRYPT_N,
+    address_of,
+    open_keystore,
+    voter_key,
+    write_keystore,
+    write_private_file,
+)
 from consilium_chain.ledger import Ledger
 from consilium_chain.localnode import LocalNode, child_environment, free_port
 from consilium_chain.settings import NodeSettings, TaskNumber, read_settings
@@ -256,6 +263,28 @@ def test_keystore_refuses_malformed_key_file(keystore: tuple[Path, Path], text: 
     keystore[0].write_bytes(text)
     with pytest.raises(KeystoreError):
         open_keystore(*keystore)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"n": 1 << 30}, {"n": 1 << 20, "r": 1 << 10}, {"p": 1 << 24}, {"dklen": 1 << 34}, {"salt": "x"}]
+)
+def test_keystore_refuses_a_key_file_that_costs_all_memory_or_time(
+    keystore: tuple[Path, Path], changes: dict[str, object]
+) -> None:
+    file = json.loads(keystore[0].read_text())
+    file["crypto"]["kdfparams"] |= changes
+    keystore[0].write_text(json.dumps(file))
+    with pytest.raises(KeystoreError, match="does not open"):
+        open_keystore(*keystore)
+
+
+@pytest.mark.parametrize("kdf", ["scrypt", "pbkdf2"])
+def test_keystore_opens_what_other_programs_write(keystore: tuple[Path, Path], kdf: str) -> None:
+    """With capitals and fields of their own; geth's, ethers' and eth_keyfile's costs are within bounds."""
+    file = Account.encrypt(b"\x07" * 32, "right", kdf=kdf, iterations=4096 if kdf == "scrypt" else 10)
+    keystore[0].write_text(json.dumps({"Crypto": file["crypto"], "version": 3, "x-ethers": {}, "address": "07" * 20}))
+    assert open_keystore(*keystore).key == b"\x07" * 32
+    assert address_of(keystore[0]) == "0x" + "07" * 20
 
 
 def test_voter_key_follows_from_account_alone() -> None:

@@ -42,11 +42,13 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
     return {name: list(value) if isinstance(value, list | tuple) else value for name, value in values.items()}
 
 
-@pytest.mark.parametrize("result", [None, 5, ["0x"], [{}], [{"address": "0x1"}], {"address": 1}])
+@pytest.mark.parametrize("result", [None, 5, ["0x"], [{}], [{"address": "0x1"}], {"address": 1}, "no topics"])
 def test_an_answer_that_holds_no_logs_is_named(
     local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch, result: object
 ) -> None:
     ledger = Ledger(Connection(local_chain.node.url), local_chain.deployment)
+    if result == "no topics":
+        result = [{"address": local_chain.deployment.tasks, "topics": []}]
     monkeypatch.setattr(ledger.connection._web3.provider, "make_request", lambda *_: {"result": result})
     with pytest.raises(ChainUnreachable, match="gives no logs"):
         ledger.events(0, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -315,3 +316,27 @@ def test_propose_refuses_and_names_the_field(local_chain: LocalChain, change: di
     params: TaskParams = replace(task_params(local_chain.treasury.address), **change)
     with refused("ParamsInvalid", field=field):
         local_chain.treasury.propose(params)
+
+
+def test_a_key_of_thousands_of_parts_is_refused_at_once() -> None:
+    """tomllib would take gigabytes and minutes for these 60 kB; an operator's API reads such files from strangers."""
+    with pytest.raises(SpecInvalid, match="a key of more than 32 parts"):
+        parse_task_spec(b".".join([b"a"] * 30_000) + b"=1")
+    with pytest.raises(SpecInvalid, match="make it 1048576 at most"):
+        parse_task_spec(b"#" * (1 << 20) + b"\n")
+
+
+def test_many_columns_are_read_in_time_that_grows_with_their_number() -> None:
+    columns = ",".join(f'{{name="{n:x}",min=0,max=1}}' for n in range(35_000))
+    head = 'name="n"\nmodel={name="logistic"}\n[data]\nlabel="l"\nclasses=["a","b"]\n'
+    started = time.process_time()
+    assert len(parse_task_spec(f"{head}features=[{columns}]\n".encode()).data.used) == 35_001
+    assert time.process_time() - started < 20
+
+
+@pytest.mark.parametrize("amount", ["pool", "aggregator_bond", "tick_bounty"])
+def test_amounts_beyond_all_tokens_are_refused_by_name(amount: str) -> None:
+    """Beyond 10^308 their quotient is no float any more."""
+    text = TASK.replace("pool = 100\n", "") + f"[money]\n{amount} = 1{'0' * 400}\n"
+    with pytest.raises(SpecInvalid, match=f"money.{amount}"):
+        parse_task_spec(text.replace("[money]\n[windows]", "[windows]").encode())

@@ -152,6 +152,7 @@ def failed(reply: RoundReply) -> bool:
         {"contract": bytes(20), "task": 1},
         GOOD | {"task": "one"},
         GOOD | {"contract": "0x00"},
+        GOOD | {"contract": 2**40},
         GOOD | {"task": -1},
         GOOD | {"task": 2**63},
         GOOD | {"round": -1},

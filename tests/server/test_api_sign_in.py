@@ -311,3 +311,11 @@ def test_the_secret_is_made_once_and_kept_from_others(tmp_path: Path) -> None:
     path.write_bytes(b"short")
     with pytest.raises(SecretExposed, match="32 bytes"):
         ensure_secret(path)
+
+
+@pytest.mark.parametrize("body", [b"[" * 200_000, b'{"message":' * 20_000, b'{"message":"\\ud800","signature":"0x"}'])
+def test_a_body_that_is_nested_or_no_text_is_a_problem(client: TestClient, body: bytes) -> None:
+    """It ended the process: nesting overflowed the stack of whoever parsed it."""
+    answer = client.post("/v1/session", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code in (400, 422), answer.text
+    assert answer.headers["content-type"] == "application/problem+json"

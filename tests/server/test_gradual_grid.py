@@ -2,67 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from consilium_server.flower_internals import GradualGrid
-from flwr.app import Array, ArrayRecord, Message, RecordDict
+from consilium_server import flower_internals
+from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.common.constant import ErrorCode
-from flwr.common.serde import message_to_proto
-from flwr.proto.message_pb2 import PullObjectResponse
-from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects, get_object_tree
 from flwr.supercore.task_identity import TaskIdentity
-
-
-class FakeRuntime:
-    """Flower's runtime API as far as the grid asks it; it hands out each announcement once, as the SuperLink does."""
-
-    def __init__(self) -> None:
-        self.announced: dict[str, Message] = {}
-        self.objects: dict[str, bytes] = {}
-        self.lost: set[str] = set()
-        self.confirmed: list[str] = []
-        self.asked: list[set[str]] = []
-
-    def announce(self, question: str, content: bytes) -> Callable[[], None]:
-        """A reply to `question`; what is returned sends its objects."""
-        record = ArrayRecord({"0": Array(dtype="uint8", shape=(len(content),), stype="raw", data=content)})
-        message = Message(RecordDict({"blobs": record}), dst_node_id=1, message_type="train")
-        message.metadata.__dict__["_reply_to_message_id"] = question
-        message.metadata.__dict__["_message_id"] = message.object_id
-        self.announced[question] = message
-        objects = {name: one.deflate() for name, one in get_all_nested_objects(message).items()}
-        return lambda: self.objects.update(objects)
-
-    def PullMessages(self, request: Any) -> Any:
-        self.asked.append(set(request.message_ids))
-        found = [self.announced.pop(question) for question in request.message_ids if question in self.announced]
-        return SimpleNamespace(
-            messages_list=[message_to_proto(message) for message in found],
-            message_object_trees=[get_object_tree(message) for message in found],
-        )
-
-    def PullObject(self, request: Any) -> PullObjectResponse:
-        content = self.objects.get(request.object_id)
-        return PullObjectResponse(
-            object_found=not self.lost, object_available=content is not None, object_content=content or b""
-        )
-
-    def ConfirmMessageReceived(self, request: Any) -> None:
-        self.confirmed.append(request.message_object_id)
-
-
-class Grid(GradualGrid):
-    def __init__(self, runtime: FakeRuntime) -> None:
-        super().__init__("127.0.0.1:1", b"", "token")
-        self._run = SimpleNamespace(run_id=1)
-        self.runtime = runtime
-
-    @property
-    def _runtime_client(self) -> FakeRuntime:
-        return self.runtime
+from grid_driver import FakeRuntime, Grid
 
 
 @pytest.fixture
@@ -98,3 +46,77 @@ def test_pull_messages_says_which_reply_is_lost(runtime: FakeRuntime) -> None:
     assert message.has_error()
     assert (message.metadata.reply_to_message_id, message.error.code) == ("a", ErrorCode.MESSAGE_UNAVAILABLE)
     assert runtime.confirmed == []
+
+
+# A hospital makes its objects itself; the SuperLink holds their heads against their hashes, and nothing else.
+
+
+def replaced(runtime: FakeRuntime, kind: str, body: bytes) -> None:
+    """The object of a kind gets another body, under the name that was announced."""
+    (name,) = [name for name, content in runtime.objects.items() if content.startswith(kind.encode() + b" ")]
+    head = runtime.objects[name].partition(b"\0")[0].rpartition(b" ")[0]
+    runtime.objects[name] = head + b" %d" % len(body) + b"\0" + body
+
+
+def one_part_a_million_times(runtime: FakeRuntime) -> None:
+    meta = {"dtype": "uint8", "shape": [1], "stype": "raw", "arraychunk_ids": [0] * 1_000_000}
+    replaced(runtime, "Array", json.dumps(meta).encode())
+
+
+def another_object_first(runtime: FakeRuntime) -> None:
+    """A message whose content is no RecordDict."""
+    (record,) = [name for name, content in runtime.objects.items() if content.startswith(b"RecordDict ")]
+    runtime.objects[record] = b"ArrayChunk  1\0x"
+
+
+NO_MESSAGE: dict[str, Callable[[FakeRuntime], object]] = {
+    "no protobuf": lambda runtime: replaced(runtime, "Message", b"\xff" * 20),
+    "no JSON": lambda runtime: replaced(runtime, "RecordDict", b"{"),
+    "deeply nested JSON": lambda runtime: replaced(runtime, "ArrayRecord", b"[" * 100_000),
+    "an array of nothing": lambda runtime: replaced(runtime, "Array", b"{}"),
+    "one part a million times": one_part_a_million_times,
+    "a chunk for a record": another_object_first,
+}
+
+
+@pytest.mark.parametrize("case", NO_MESSAGE)
+def test_a_reply_that_is_no_message_is_lost_and_takes_nobody_along(runtime: FakeRuntime, case: str) -> None:
+    """An error here would end the aggregator, and cost it its bond."""
+    grid = Grid(runtime)
+    runtime.announce("a", b"first" * 1_000)()
+    NO_MESSAGE[case](runtime)
+    runtime.announce("b", b"second")()
+    lost, whole = sorted(grid.pull_messages(["a", "b"]), key=lambda message: message.metadata.reply_to_message_id)
+    assert (lost.has_error(), lost.metadata.reply_to_message_id) == (True, "a")
+    assert lost.error.code == ErrorCode.MESSAGE_UNAVAILABLE
+    assert contents([whole]) == {"b": b"second"}
+
+
+@pytest.mark.parametrize("bound", ["MOST_BYTES", "MOST_OBJECTS"])
+def test_a_reply_longer_than_any_is_not_taken_in(
+    runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    monkeypatch.setattr(flower_internals, bound, {"MOST_BYTES": 4_000, "MOST_OBJECTS": 4}[bound])
+    runtime.announce("a", b"first" * 1_000)()
+    (message,) = Grid(runtime).pull_messages(["a"])
+    assert message.has_error()
+    assert runtime.confirmed == []
+
+
+def test_a_reply_answers_what_the_superlink_says_and_not_what_it_says_itself(runtime: FakeRuntime) -> None:
+    """Else a hospital could speak for whom it knows a question of."""
+    theirs = Message(RecordDict({"status": ConfigRecord({"code": 0})}), dst_node_id=1, message_type="train")
+    runtime.announce_message("another's", theirs)()
+    runtime.announced["mine"] = runtime.announced.pop("another's")
+    grid = Grid(runtime)
+    pulled = runtime.PullMessages
+
+    def announce_truly(request: object) -> object:
+        answer = pulled(request)
+        for proto in answer.messages_list:
+            proto.metadata.reply_to_message_id = "mine"
+        return answer
+
+    runtime.PullMessages = announce_truly  # type: ignore[method-assign]
+    (message,) = grid.pull_messages(["mine"])
+    assert message.metadata.reply_to_message_id == "mine"

@@ -36,9 +36,10 @@ def _ask_node(message: Message) -> RoundReply:
     """Whatever goes wrong here leaves as a code: Flower would send an exception's text to the server."""
     try:
         fields = message.content["request"]
-        request = RoundRequest(
-            bytes(fields["contract"]), int(fields["task"]), int(fields["round"]), Part(fields["part"])
-        )
+        contract = fields["contract"]
+        if not isinstance(contract, bytes):  # of a number, bytes() makes as many zeros
+            raise TypeError
+        request = RoundRequest(contract, int(fields["task"]), int(fields["round"]), Part(fields["part"]))
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(os.environ[SOCKET_VARIABLE])
             send_request(connection, request)

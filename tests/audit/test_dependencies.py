@@ -1,0 +1,105 @@
+"""Licences of all that is installed or locked are known and allowed, and every version is pinned."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.append(str(ROOT / "audit"))
+
+from dependencies import (  # noqa: E402  (programs, no package)
+    LOCKS,
+    PINS,
+    Dependency,
+    Rules,
+    installed,
+    is_allowed,
+    locked,
+    pins,
+    refused,
+)
+
+RULES = Rules.read()
+
+
+def everything() -> list[Dependency]:
+    return [*installed(RULES), *(one for path in LOCKS for one in locked(path))]
+
+
+def test_every_licence_is_known_and_allowed() -> None:
+    found = everything()
+    assert len(found) > 500
+    assert list(refused(found, RULES)) == []
+
+
+def test_no_exception_and_no_name_is_there_for_nothing() -> None:
+    keys = {one.key for one in everything()}
+    assert set(RULES.exceptions) <= keys
+    assert all(len(one["why"]) > 20 for one in RULES.exceptions.values())
+    assert set(RULES.names.values()) <= RULES.allowed
+
+
+@pytest.mark.parametrize(
+    ("licence", "said"),
+    [
+        ("", "says no licence that is known"),
+        ("GPL-3.0-only", "is not allowed"),
+        ("MIT AND GPL-3.0-only", "is not allowed"),
+        ("(MIT OR Apache-2.0) AND SSPL-1.0", "is not allowed"),
+        ("SEE LICENSE IN LICENSE.txt", "no expression"),
+    ],
+)
+def test_a_new_package_of_another_licence_is_refused(licence: str, said: str) -> None:
+    stranger = Dependency("npm", "stranger", "1.0.0", licence)
+    if said == "no expression":
+        with pytest.raises(ValueError, match="SEE LICENSE"):
+            list(refused([stranger], RULES))
+    else:
+        (words,) = refused([stranger], RULES)
+        assert said in words
+
+
+def test_an_exception_is_for_one_licence() -> None:
+    (words,) = refused([Dependency("python", "psycopg", "9", "AGPL-3.0-only")], RULES)
+    assert "its exception in licences.toml is for LGPL-3.0-only" in words
+
+
+@pytest.mark.parametrize(
+    ("expression", "holds"),
+    [
+        ("MIT", True), ("GPL-2.0-only", False), ("MIT OR GPL-2.0-only", True), ("MIT AND GPL-2.0-only", False),
+        ("GPL-2.0-only OR MIT AND ISC", True), ("(GPL-2.0-only OR MIT) AND ISC", True),
+        ("GPL-2.0-only AND (MIT OR ISC)", False),
+        ("Apache-2.0 WITH LLVM-exception", True), ("GPL-2.0-only WITH Classpath-exception-2.0", False),
+    ],
+)  # fmt: skip
+def test_expressions_mean_what_spdx_says(expression: str, holds: bool) -> None:
+    assert is_allowed(expression, RULES.allowed) is holds
+
+
+def test_every_installed_version_is_pinned() -> None:
+    wanted = {name: version for path in PINS for name, version in pins(path).items()}
+    strays = {one.name: (one.version, wanted.get(one.name)) for one in installed(RULES)
+              if one.version.partition("+")[0] != wanted.get(one.name)}  # fmt: skip
+    assert strays == {}
+
+
+def test_slither_is_pinned_with_all_that_it_needs() -> None:
+    assert pins(ROOT / "chain" / "contracts" / "slither-requirements.txt")["slither-analyzer"]
+
+
+@pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.parent.name)
+def test_npm_installs_one_version_with_one_content(path: Path) -> None:
+    """What is asked for is exact, and what comes is held to its hash."""
+    asked = json.loads(path.with_name("package.json").read_text())
+    for kind in ("dependencies", "devDependencies", "optionalDependencies"):
+        for name, version in asked.get(kind, {}).items():
+            assert re.fullmatch(r"\d+\.\d+\.\d+(-[\w.]+)?", version), name
+    packages = json.loads(path.read_text())["packages"]
+    assert len(packages) > 10
+    assert [place for place, entry in packages.items() if place and not entry.get("integrity")] == []

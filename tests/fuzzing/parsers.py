@@ -1,0 +1,1028 @@
+"""Every parser that meets foreign bytes, a row each: what it takes, what it may raise, and how much memory it may use.
+
+Files are written into a folder first, as they would lie on a disk. What needs a server or a chain is fuzzed where
+that is: Flower's messages and a chain node's answers beside this, the API's bodies and queries by schemathesis
+(tests/server/test_api_contract.py), mirrors in tests/chain/test_artifact_places.py.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import mutations
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+from consilium_chain import relays
+from consilium_chain.abi import contract_artifact
+from consilium_chain.accusations import Shown, parse_shown
+from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.data_schemas import CategoryFeature, ImageSchema, NumericFeature, TableSchema, TextSchema
+from consilium_chain.deploying.journal import Record, Step, open_journal
+from consilium_chain.deploying.networks import SHIPPED, read_networks
+from consilium_chain.deployment import Deployment
+from consilium_chain.errors import (
+    ArtifactCorrupt,
+    ArtifactMissing,
+    ConfigInvalid,
+    DeploymentInvalid,
+    JournalInvalid,
+    JournalStale,
+    KeystoreError,
+    RelayFailed,
+    SignedUpdateMalformed,
+    SpecInvalid,
+    StatementMalformed,
+)
+from consilium_chain.event_logs import NO_LOG, LogDecoder
+from consilium_chain.keystore import LIGHT_SCRYPT_N, address_of, open_keystore
+from consilium_chain.places import parse_place
+from consilium_chain.refusals import refusal_from
+from consilium_chain.relaying import parse_signed_update, sign_update
+from consilium_chain.settings import read_settings
+from consilium_chain.sponsoring import Authorization, Call, Carried, RefusedBatch, SignedBatch
+from consilium_chain.statements import StatementSigning, parse_signed_statement
+from consilium_chain.task_spec import parse_task_spec
+from consilium_cli.operator.errors import ModelFolderInvalid, RowsInvalid
+from consilium_cli.operator.model_folder import _parameters, read_model
+from consilium_cli.operator.predicting import examples_of, rows_of
+from consilium_client import audit
+from consilium_client.ballots import Ballot, kept_held_out_secret
+from consilium_client.config import HospitalHomeSettings
+from consilium_client.consent import Policy, VoterPolicy, read_policy
+from consilium_client.epsilon_ledger import Charge, EpsilonLedger
+from consilium_client.errors import (
+    ApprovalInvalid,
+    AuditBroken,
+    AuditForged,
+    AuditMalformed,
+    BallotLost,
+    DataError,
+    EpsilonLedgerInvalid,
+    FingerprintMalformed,
+    FrameMalformed,
+    HeldOutLost,
+    MappingInvalid,
+    OpeningMalformed,
+    PendingUpdateLost,
+    PolicyInvalid,
+)
+from consilium_client.fingerprints import deviation, fingerprint
+from consilium_client.folders import labelled_files
+from consilium_client.home import Approval
+from consilium_client.images import read_images
+from consilium_client.mapping import parse_mapping
+from consilium_client.openings import OpenedBatch, Opening
+from consilium_client.pending import PendingUpdate, PendingUpdates
+from consilium_client.relay.wire import RoundReply, RoundRequest, receive_reply
+from consilium_client.tables import read_table
+from consilium_client.texts import read_texts
+from consilium_server import canaries, kept_replies
+from consilium_server.api.events import parse_event_id
+from consilium_server.api.paging import Asked
+from consilium_server.api.sessions import Seal
+from consilium_server.api.siwe import parse_message
+from consilium_server.canaries import RoundSecrets
+from consilium_server.config import ApiSettings, WorkerSettings
+from consilium_server.errors import CanariesLost, CursorInvalid, SignInMalformed, UploadInvalid
+from consilium_server.uploads import parse_signed
+from consilium_zk.agreement import public_key as sealing_key
+from consilium_zk.blame import (
+    parse_points,
+    parse_seeds,
+    parse_statement,
+)
+from consilium_zk.blobs import from_scalars, parse_blob
+from consilium_zk.bls import decompress_public_key, parse_public_key
+from consilium_zk.canaries import read_lanes, retreat_lanes
+from consilium_zk.constants import FIELD_ELEMENTS_PER_BLOB
+from consilium_zk.curve import GENERATOR, from_eip2537, negate, parse_commitment, to_eip2537
+from consilium_zk.drand import QUICKNET
+from consilium_zk.errors import (
+    AnswerMalformed,
+    ArgumentInvalid,
+    BlobMalformed,
+    DealingInvalid,
+    EvidenceMalformed,
+    KeyMalformed,
+    LaneOutOfRange,
+    OpeningInvalid,
+    PathMalformed,
+    PointMalformed,
+    RoundUnsigned,
+    SealInvalid,
+    ShapeWrong,
+    ZkError,
+)
+from consilium_zk.kzg import Commitment, commit, open_at, parse_opening, versioned_hash
+from consilium_zk.merkle import root_above
+from consilium_zk.packing import LaneLayout, pack, unpack
+from consilium_zk.sealing import seal, unseal
+from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital, Unmasking, context
+from consilium_zk.tickets import generate_secret_key, parse_ticket, prove_possession, public_key
+from eth_abi.abi import encode
+from eth_account import Account
+from hypothesis import strategies as st
+from model_driver import written as written_model
+from PIL import Image
+from pydantic import ValidationError
+from safetensors.numpy import save
+from task_files import DATA
+
+VECTORS = Path(__file__).parents[1] / "vectors"
+HOSPITAL = Account.from_key(b"\x11" * 32)
+CONTRACT = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
+PASSWORD = "a password"
+
+Form = Literal["bytes", "json", "toml"]
+_STRATEGIES = {"bytes": mutations.bytes_like, "json": mutations.json_like, "toml": mutations.toml_like}
+
+
+@dataclass(frozen=True)
+class Parser:
+    """samples: valid input. read: of bytes, and of a folder to put them into; what it gives back is trusted.
+
+    refusals: all that it may raise. bombs: input that is small and would grow. fuzzed_in: the neighbouring tests that
+    do it in `make test`; here it is left to the deep run then.
+    """
+
+    samples: Callable[[], Sequence[bytes]]
+    read: Callable[[bytes, Path], object]
+    refusals: tuple[type[Exception], ...]
+    form: Form = "bytes"
+    bombs: Callable[[], Sequence[bytes]] | None = None
+    megabytes: int = 192
+    fuzzed_in: str = ""
+
+    def inputs(self) -> st.SearchStrategy[bytes]:
+        return _STRATEGIES[self.form](self.samples())
+
+
+def same(found: bytes, raw: bytes) -> None:
+    """Of what has one encoding and no other."""
+    assert found == raw
+
+
+def put(folder: Path, name: str, raw: bytes) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(raw)
+    path.chmod(0o600)
+    return path
+
+
+DEEP_JSON = (mutations.deep(b"["), mutations.deep(b'{"a":', b"1", b"}"), b'{"a":' + mutations.deep(b"[") + b"}")
+MANY = 30_000
+# Parsers of TOML visit each part of a dotted key for each other part.
+DEEP_TOML = (
+    b"a=" + mutations.deep(b"[", b"", b"]"),
+    b"a=" + mutations.deep(b"{a=", b"1", b"}"),
+    b".".join([b"a"] * MANY) + b"=1",
+    b"[" + b".".join([b"a"] * MANY) + b"]",
+    b"[" + b".".join([b'"a"'] * MANY) + b"]",
+    b"a=0x" + b"f" * 1_000_000,
+    b"\n".join(b".".join([b"a%d" % line, *[b"a"] * 30]) + b"=1" for line in range(14_000)),
+)
+
+# --- zk -------------------------------------------------------------------------------------------------------------
+
+SECRETS = {index: bytes([index + 1]) * 32 for index in range(4)}
+COHORT = MaskedCohort({index: sealing_key(secret) for index, secret in SECRETS.items()}, context(1, bytes(20), 1, 1))
+LAYOUT = LaneLayout(bits=9, total_weight=4)
+
+
+@cache
+def masking() -> dict[int, MaskingHospital]:
+    return {index: MaskingHospital(index, bytes([7 + index]) * 32, SECRETS[index], COHORT) for index in SECRETS}
+
+
+@cache
+def dealings() -> dict[int, bytes]:
+    return {index: one.dealing().to_wire() for index, one in masking().items()}
+
+
+@cache
+def blob() -> bytes:
+    return pack(300 + np.arange(40_000, dtype=np.uint64) % 50, LAYOUT, 3)[0]
+
+
+@cache
+def signed_update() -> bytes:
+    whole = from_scalars([5] * FIELD_ELEMENTS_PER_BLOB)
+    points = to_eip2537(GENERATOR) * 2
+    return sign_update(HOSPITAL, 1, CONTRACT, 1, 1, points, open_at(whole, 12_345)).to_wire()
+
+
+def read_dealing(raw: bytes, _: Path) -> object:
+    parsed = {index: COHORT.parse(index, one) for index, one in dealings().items() if index != 1}
+    parsed[1] = COHORT.parse(1, raw)
+    assert len(parsed[1].entries) == 3
+    answer, faults = masking()[0].answer(parsed, [0, 2, 3])  # what another's dealing holds must stop nobody's answer
+    assert set(faults) <= {1}
+    return answer
+
+
+def read_answer(raw: bytes, _: Path) -> object:
+    unmasking = Unmasking(COHORT, {index: COHORT.parse(index, one) for index, one in dealings().items()}, [0, 2, 3])
+    return unmasking.take(2, raw)
+
+
+def read_path(raw: bytes, _: Path) -> object:
+    index, size = (int.from_bytes(part, "big", signed=True) for part in (raw[:8], raw[8:16]))
+    return root_above(bytes(32), index, size, [raw[at : at + 32] for at in range(16, len(raw), 32)])
+
+
+def read_sum(raw: bytes, _: Path) -> object:
+    lanes = unpack([parse_blob(raw)], 40_000, LAYOUT, 4)
+    retreat = retreat_lanes(np.zeros(40_000, np.int64), 8)
+    return [read_lanes(lanes, retreat, 2, 8, turned) for turned in (False, True)]
+
+
+def drand_signatures() -> list[bytes]:
+    rounds = json.loads((VECTORS / "drand_quicknet.json").read_text())["rounds"]
+    return [bytes.fromhex(one["signature"][2:]) for one in rounds[:3]]
+
+
+def tickets() -> list[bytes]:
+    return [prove_possession(generate_secret_key(bytes([n]) * 32), 1, bytes(20), bytes(20)) for n in (1, 2)]
+
+
+POINTS = (GENERATOR, negate(GENERATOR), b"\xc0" + bytes(47))
+ZK = {
+    "commitment": Parser(lambda: POINTS, lambda raw, _: same(parse_commitment(raw), raw), (PointMalformed,)),
+    "commitment as the chain has it": Parser(
+        lambda: [to_eip2537(Commitment(point)) for point in POINTS],
+        lambda raw, _: same(to_eip2537(from_eip2537(raw)), raw),
+        (PointMalformed,),
+    ),
+    "opening of a commitment": Parser(
+        lambda: [(5).to_bytes(32, "big") + GENERATOR],
+        lambda raw, _: parse_opening(raw[:-48], raw[-48:]),
+        (OpeningInvalid, PointMalformed),
+    ),
+    "blob": Parser(lambda: [blob()], lambda raw, _: same(parse_blob(raw), raw), (BlobMalformed,)),
+    "published sum": Parser(lambda: [blob()], read_sum, (BlobMalformed, LaneOutOfRange)),
+    "voter's key": Parser(
+        lambda: [public_key(generate_secret_key(bytes([n]) * 32)) for n in (1, 2)],
+        lambda raw, _: same(parse_public_key(raw), raw),
+        (KeyMalformed,),
+    ),
+    "beacon's key": Parser(
+        lambda: [bytes.fromhex(json.loads((VECTORS / "drand_quicknet.json").read_text())["public_key"][2:])],
+        lambda raw, _: decompress_public_key(raw),
+        (KeyMalformed,),
+    ),
+    "ticket": Parser(tickets, lambda raw, _: same(parse_ticket(raw), raw), (PointMalformed,)),
+    "drand signature": Parser(
+        drand_signatures, lambda raw, _: QUICKNET.parse_signature(42, raw), (PointMalformed, RoundUnsigned)
+    ),
+    "dealing": Parser(lambda: [dealings()[1]], read_dealing, (DealingInvalid,)),
+    "answer of a survivor": Parser(
+        lambda: [masking()[2].answer({i: COHORT.parse(i, raw) for i, raw in dealings().items()}, [0, 2, 3])[0]],
+        read_answer,
+        (AnswerMalformed,),
+    ),
+    "upload's statement": Parser(lambda: [bytes(128)], lambda raw, _: parse_statement(raw, [0, 2, 3]), (ShapeWrong,)),
+    "points of a testimony": Parser(
+        lambda: [GENERATOR * 3], lambda raw, _: parse_points(raw, [0, 2, 3]), (ShapeWrong, PointMalformed)
+    ),
+    "seeds of a testimony": Parser(lambda: [bytes(68)], lambda raw, _: parse_seeds(raw), (ShapeWrong,)),
+    "path of a Merkle tree": Parser(
+        lambda: [(3).to_bytes(8, "big") + (6).to_bytes(8, "big") + bytes(96)],
+        read_path,
+        (ArgumentInvalid, PathMalformed),
+    ),
+    "sealed share": Parser(
+        lambda: [seal(bytes(64), SECRETS[0], sealing_key(SECRETS[1]), b"here")],
+        lambda raw, _: unseal(raw, SECRETS[1], sealing_key(SECRETS[0]), b"here"),
+        (SealInvalid,),
+    ),
+}
+
+# --- chain ----------------------------------------------------------------------------------------------------------
+
+TASK = f"""
+name = "a task"
+{DATA}
+[[data.features]]
+kind = "category"
+name = "site"
+values = [1.0, 2.0, 3.0]
+[model]
+name = "mlp"
+hidden = [4]
+[training]
+epochs = 2
+[privacy]
+epsilon = 8.0
+max_grad_norm = 1.0
+[update]
+bits = 12
+[rounds]
+cohorts = 1
+max_hospitals = 4
+[judging]
+seats = 4
+[money]
+pool = 100
+tick_bounty = 0
+aggregator_bond = 1000
+[windows]
+commit = 60
+""".encode()
+IMAGE_TASK = (
+    b'name="i"\n[data]\nkind="images"\nclasses=["a","b"]\nheight=8\nwidth=8\n[model]\nname="cnn"\nchannels=[3]\n'
+)
+TEXT_TASK = b'name="t"\n[data]\nkind="text"\nlabel="l"\nclasses=["a","b"]\n[model]\nname="lora"\nrank=2\n'
+BOOK = Deployment(31_337, 0, *(f"0x{n:040x}" for n in range(1, 6)))
+NODE = b"""
+chain_url = "http://127.0.0.1:8545"
+artifacts = ["store", "https://mirror.example.org/artifacts"]
+data = "rows.csv"
+drand_relays = ["https://api.drand.sh/{round}"]
+seed = 3
+held_out = 0.1
+[sponsor]
+url = "https://sponsor.example.org"
+"""
+WORKER = b"""
+home = "/var/lib/consilium/worker"
+chain_url = "http://127.0.0.1:8545"
+deployment = "/etc/consilium/deployment.json"
+artifacts = ["/var/lib/consilium/artifacts", "s3://bucket/consilium"]
+keystore = "key.json"
+password_file = "password"
+database_url = "sqlite:////tmp/x"
+broker_url = "redis://:secret@localhost:6379/0"
+watch_seconds = 2.0
+"""
+API = b"""
+home = "/var/lib/consilium/api"
+deployment = "/etc/consilium/deployment.json"
+artifacts = "/var/lib/consilium/artifacts"
+origin = "https://consilium.example.org"
+admins = ["0xC02aaA39b223FE8D0A0e5C4F27eAD9083C756Cc2"]
+cors_origins = ["https://other.example.org"]
+[limits]
+streams = 5
+"""
+
+
+def read_task(raw: bytes, _: Path) -> object:
+    """With what nodes make of it before anybody agrees to it."""
+    spec = parse_task_spec(raw)
+    return spec.lanes, spec.statistics_blobs, spec.model.tensors(spec.data), spec.model_dump_json()
+
+
+def many_columns() -> bytes:
+    """As large as a file in the store may be."""
+    columns = b",".join(b'{name="%x",min=0,max=1}' % n for n in range(200_000))
+    return b'name="n"\nmodel={name="logistic"}\n[data]\nlabel="l"\nclasses=["a","b"]\nfeatures=[' + columns + b"]\n"
+
+
+def read_journal(raw: bytes, folder: Path) -> object:
+    fresh = Record(chain_id=1, genesis="0x00", deployer="0x00", first_block=0)
+    return open_journal(put(folder, "book.journal.json", raw), fresh)
+
+
+def deploy_journal() -> bytes:
+    step = Step(nonce=1, transaction="0x00", payload="0x00", address="0x00", block=2)
+    return (
+        Record(chain_id=1, genesis="0x00", deployer="0x00", first_block=0, steps={"a": step}).model_dump_json().encode()
+    )
+
+
+@cache
+def key_file() -> bytes:
+    made = Account.encrypt(HOSPITAL.key, PASSWORD, kdf="scrypt", iterations=LIGHT_SCRYPT_N)
+    return json.dumps(made | {"address": HOSPITAL.address}).encode()
+
+
+def key_files() -> list[bytes]:
+    slow = Account.encrypt(HOSPITAL.key, PASSWORD, kdf="pbkdf2", iterations=10)
+    return [key_file(), json.dumps(slow).encode()]
+
+
+def costly_key_files() -> list[bytes]:
+    """Whose derivation would take all memory, or for ever."""
+    scrypt, pbkdf2 = (json.loads(raw) for raw in key_files())
+    found = []
+    for changes in ({"n": 1 << 30}, {"n": 1 << 20, "r": 1 << 10}, {"p": 1 << 24}, {"n": 1 << 24}, {"dklen": 1 << 34}):
+        found.append(
+            json.dumps(
+                scrypt | {"crypto": scrypt["crypto"] | {"kdfparams": scrypt["crypto"]["kdfparams"] | changes}}
+            ).encode()
+        )
+    pbkdf2["crypto"]["kdfparams"]["c"] = 10**11
+    return [*found, json.dumps(pbkdf2).encode(), *DEEP_JSON]
+
+
+def read_key_file(raw: bytes, folder: Path) -> object:
+    return open_keystore(put(folder, "key.json", raw), put(folder, "password", PASSWORD.encode()))
+
+
+@cache
+def stored_point() -> Commitment:
+    return commit(parse_blob(blob()))
+
+
+def read_artifact(raw: bytes, folder: Path) -> object:
+    name = versioned_hash(stored_point())
+    put(folder, f"blob-{name.hex()}", raw)
+    return ArtifactStore(folder).get_blobs([name])
+
+
+def statement() -> bytes:
+    signing = StatementSigning(1, CONTRACT, 1, 1)
+    return signing.sign(HOSPITAL, bytes(64)).to_wire()
+
+
+def read_statement(raw: bytes, _: Path) -> object:
+    return StatementSigning(1, CONTRACT, 1, 1).is_by(HOSPITAL.address, parse_signed_statement(raw))
+
+
+def evidence() -> bytes:
+    return Shown({0: parse_signed_statement(statement())}, {0: [bytes(32), bytes(32)]}, {0: 5, 1: 6}).to_file()
+
+
+@cache
+def decoder() -> LogDecoder:
+    return LogDecoder(contract_artifact("Tasks").abi, CONTRACT)
+
+
+def logs() -> list[bytes]:
+    """Of each event that the contract has."""
+    found = []
+    examples: dict[str, Any] = {
+        "uint256[]": [1, 2],
+        "int64[]": [-1, 5],
+        "bytes": b"abc",
+        "string": "abc",
+        "bool": True,
+        "address": CONTRACT,
+        "bytes32": bytes(32),
+    }
+    for topic, shape in decoder()._shapes.items():
+        indexed = ["0x" + encode([kind], [examples.get(kind, 3)]).hex() for _, kind in shape.indexed]
+        kinds = [kind for _, kind in shape.plain]
+        data = "0x" + encode(kinds, [examples.get(kind, 3) for kind in kinds]).hex()
+        found.append(
+            {
+                "address": CONTRACT.lower(),
+                "topics": [topic, *indexed],
+                "data": data,
+                "blockNumber": "0x10",
+                "logIndex": "0x1",
+                "transactionHash": "0x" + "ab" * 32,
+                "blockHash": "0x" + "cd" * 32,
+                "blockTimestamp": "0x65",
+            }
+        )
+    return [json.dumps(log).encode() for log in found]
+
+
+def reverts() -> list[bytes]:
+    return [bytes.fromhex("08c379a0") + encode(["string"], ["no"]), bytes(4), b""]
+
+
+def sponsored() -> bytes:
+    batch = SignedBatch(
+        account=CONTRACT,
+        calls=(Call(to=CONTRACT, data=b"\x01\x02\x03\x04"),),
+        nonce=1,
+        deadline=2,
+        signature=bytes(65),
+        authorization=Authorization(chain_id=1, address=CONTRACT, nonce=0, y_parity=1, r=bytes(32), s=bytes(32)),
+    )
+    return batch.to_wire()
+
+
+CHAIN = {
+    "signed update": Parser(
+        lambda: [signed_update()],
+        lambda raw, _: parse_signed_update(raw, HOSPITAL.address, 2),
+        (SignedUpdateMalformed,),
+        fuzzed_in="tests/chain/test_signed_updates_parsed.py",
+    ),
+    "signed statement": Parser(lambda: [statement()], read_statement, (StatementMalformed,)),
+    "accuser's file": Parser(
+        lambda: [evidence()], lambda raw, _: parse_shown(raw), (EvidenceMalformed,), "json", lambda: DEEP_JSON
+    ),
+    "task file": Parser(
+        lambda: [TASK, IMAGE_TASK, TEXT_TASK],
+        read_task,
+        (SpecInvalid,),
+        "toml",
+        lambda: [*DEEP_TOML, many_columns(), TASK.replace(b"pool = 100\n", b"pool = 1" + b"0" * 400 + b"\n")],
+        256,
+    ),
+    "address book": Parser(
+        lambda: [json.dumps(asdict(BOOK)).encode()],
+        lambda raw, folder: Deployment.read(put(folder, "book.json", raw)),
+        (DeploymentInvalid,),
+        "json",
+        lambda: DEEP_JSON,
+    ),
+    "networks file": Parser(
+        lambda: [(Path(relays.__file__).parent / "deploying" / SHIPPED).read_bytes()],
+        lambda raw, folder: read_networks(put(folder, "networks.toml", raw)),
+        (ConfigInvalid,),
+        "toml",
+    ),
+    "deployment journal": Parser(
+        lambda: [deploy_journal()], read_journal, (JournalInvalid, JournalStale), "json", lambda: DEEP_JSON
+    ),
+    "key file": Parser(key_files, read_key_file, (KeystoreError,), "json", costly_key_files, 300),
+    "key file's address": Parser(
+        lambda: [key_file()],
+        lambda raw, folder: address_of(put(folder, "key.json", raw)),
+        (KeystoreError,),
+        "json",
+        lambda: DEEP_JSON,
+    ),
+    "stored blob": Parser(lambda: [blob() + stored_point()], read_artifact, (ArtifactCorrupt, ArtifactMissing)),
+    "artifact store's place": Parser(
+        lambda: [b"https://mirror.example.org/a", b"s3://bucket/x", b"file:///srv/x", b"ipfs://bafy"],
+        lambda raw, _: parse_place(raw.decode("utf-8", "replace")),
+        (ValueError,),
+        fuzzed_in="tests/chain/test_artifact_places.py",
+    ),
+    "drand relay's answer": Parser(
+        lambda: [json.dumps({"round": 42, "signature": drand_signatures()[0].hex()}).encode()],
+        lambda raw, _: relays._parse(raw, "https://relay", QUICKNET, 42),
+        (RelayFailed,),
+        "json",
+        lambda: [raw[: relays.LARGEST_ANSWER] for raw in DEEP_JSON],
+    ),
+    "event log": Parser(logs, lambda raw, _: decoder().event(json.loads(raw)), NO_LOG, "json"),
+    "revert's data": Parser(reverts, lambda raw, _: refusal_from(raw, "settle"), ()),
+    "sponsored batch": Parser(
+        lambda: [sponsored()],
+        lambda raw, _: SignedBatch.model_validate_json(raw),
+        (ValidationError,),
+        "json",
+        lambda: DEEP_JSON,
+    ),
+    "sponsor's answer": Parser(
+        lambda: [
+            Carried(transaction=bytes(32)).model_dump_json().encode(),
+            RefusedBatch(data=b"abcd").model_dump_json().encode(),
+        ],
+        lambda raw, _: (Carried if raw[:1] == b"{" else RefusedBatch).model_validate_json(raw),
+        (ValidationError,),
+        "json",
+        lambda: DEEP_JSON,
+    ),
+}
+
+# --- client ---------------------------------------------------------------------------------------------------------
+
+SCHEMA = TableSchema(
+    features=[
+        NumericFeature(name="age", min=0, max=120),
+        CategoryFeature(kind="category", name="pain", values=[1, 2, 3]),
+    ],
+    label="ill",
+    classes=["healthy", "ill"],
+)
+TEXTS = TextSchema(kind="text", text="note", label="found", classes=["none", "some"])
+PIXELS = ImageSchema(kind="images", height=8, width=8, classes=["no", "yes"])
+TABLE = "age,pain,ill\n50,1,0\n61.5,2,1\n?,3,1\n"
+MAPPING = b"""
+[file]
+delimiter = ";"
+decimal = ","
+encoding = "cp1252"
+missing = ["?", "NA"]
+[columns]
+age = { column = "Alter", scale = 2.0, offset = 1.0, missing = ["-9"] }
+pain = { column = "chest", codes = { none = 1, some = 2, "3" = 3 } }
+ill = "krank"
+"""
+POLICY = b"""
+operators = ["0xC02aaA39b223FE8D0A0e5C4F27eAD9083C756Cc2"]
+models = ["logistic"]
+columns = "any"
+max_rounds = 5
+max_epsilon = 8.0
+delta = 1e-5
+max_bond = 100
+hours = "19:00-07:00"
+"""
+VOTER_POLICY = b'operators = "any"\nmodels = ["mlp"]\nmetrics = "any"\nmax_tasks = 3\n'
+APPROVAL = b"""
+place = "a-b-1"
+spec_hash = "0000000000000000000000000000000000000000000000000000000000000000"
+approved_at = 2026-01-01T00:00:00Z
+superlink = "aggregator.example.org:9092"
+data = "rows.csv"
+"""
+
+
+def approval(raw: bytes, _: Path) -> object:
+    from consilium_chain.typed_toml import parse_toml
+
+    return parse_toml(raw, Approval, "the approval", ApprovalInvalid)
+
+
+def audit_export() -> bytes:
+    folder = Path(_scratch())
+    log = audit.AuditLog(folder / "log.jsonl", lambda: 1_700_000_000.0)
+    for number in range(3):
+        log.leaving("trial", "https://rpc.example:8545", bytes([number]), call="commitUpdate", contract=CONTRACT)
+    return audit.export((folder / "log.jsonl").read_bytes(), HOSPITAL, 1, CONTRACT)
+
+
+def _scratch() -> str:
+    import tempfile
+
+    return tempfile.mkdtemp(prefix="consilium-fuzz-")
+
+
+def opening() -> bytes:
+    word = bytes(32)
+    batch = OpenedBatch(index=1, salt=word, fingerprints=bytes(64), path=(word, word))
+    one = Opening(
+        format="consilium-evaluation-1",
+        chain_id=1,
+        contract=CONTRACT,
+        task=1,
+        round=1,
+        voter=HOSPITAL.address,
+        held_out_secret=word,
+        root=word,
+        blinding=word,
+        batches=(batch,),
+    )
+    return one.model_dump_json().encode()
+
+
+def ballot() -> bytes:
+    folder = Path(_scratch())
+    Ballot.bound(1, (5, -6), (bytes(8), bytes(8))).keep(folder / "ballot.json")
+    return (folder / "ballot.json").read_bytes()
+
+
+def pending() -> bytes:
+    folder = Path(_scratch())
+    update = parse_signed_update(signed_update()[:-48], HOSPITAL.address, 1)
+    PendingUpdates(folder, HOSPITAL.address).write(1, PendingUpdate(update, [parse_blob(blob())], bytes(32)))
+    return (folder / "round-1").read_bytes()
+
+
+def read_pending(raw: bytes, folder: Path) -> object:
+    put(folder / "pending", "round-1", raw)
+    return PendingUpdates(folder / "pending", HOSPITAL.address).read(1)
+
+
+def charges() -> bytes:
+    lines = [Charge(task="a", round=n, noise_multiplier=1.0, sample_rate=0.1, steps=5, delta=1e-5) for n in (1, 2)]
+    return b"".join(one.model_dump_json().encode() + b"\n" for one in lines)
+
+
+ACTIVATIONS = np.linspace(-1, 1, 64).reshape(16, 4)
+
+
+def parquet(**columns: object) -> bytes:
+    sink = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table(columns), sink)
+    return sink.getvalue()
+
+
+def tables() -> list[bytes]:
+    return [
+        parquet(age=[50, 60.5, None], pain=[1, 2, 3], ill=[0, 1, 1]),
+        parquet(age=["1", "2"], pain=[1, 2], ill=[0, 1]),
+    ]
+
+
+def parquet_bombs() -> list[bytes]:
+    """One value that stands for thousands, and pages of nothing."""
+
+    def packed(length: int, rows: int) -> bytes:
+        sink = io.BytesIO()
+        values = pyarrow.DictionaryArray.from_arrays(np.zeros(rows, np.int8), ["A" * length])
+        table = pyarrow.table({"age": values, "pain": np.ones(rows), "ill": np.zeros(rows)})
+        pyarrow.parquet.write_table(table, sink, compression="zstd", row_group_size=rows)
+        return sink.getvalue()
+
+    return [packed(500_000, 4_000), packed(1_000_000, 4_000), packed(150_000_000, 1)]
+
+
+def read_parquet(raw: bytes, folder: Path) -> object:
+    return read_table(put(folder, "rows.parquet", raw), SCHEMA)
+
+
+def read_texts_of(name: str) -> Callable[[bytes, Path], object]:
+    return lambda raw, folder: read_texts(put(folder, name, raw), TEXTS)
+
+
+def pictures() -> list[bytes]:
+    found = []
+    for kind in ("PNG", "JPEG", "BMP", "TIFF"):
+        sink = io.BytesIO()
+        Image.fromarray(np.arange(64, dtype=np.uint8).reshape(8, 8) * 4).save(sink, kind)
+        found.append(sink.getvalue())
+    return found
+
+
+def image_bombs() -> list[bytes]:
+    found = []
+    for size, mode in (((8_192, 8_192), "RGB"), ((8_193, 8_193), "1")):
+        sink = io.BytesIO()
+        Image.new(mode, size).save(sink, "PNG")
+        found.append(sink.getvalue())
+    return [*found, tiff_of_many(50_000)]
+
+
+def tiff_of_many(frames: int) -> bytes:
+    """Directories alone, each of one pixel in the same place."""
+    import struct
+
+    tags = [(256, 8), (257, 8), (258, 8), (259, 1), (262, 1), (273, 8), (278, 8), (279, 64)]
+    size = 2 + 12 * len(tags) + 4
+    raw = bytearray(struct.pack("<2sHI", b"II", 42, 72) + bytes(64))
+    for frame in range(frames):
+        raw += struct.pack("<H", len(tags)) + b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags)
+        raw += struct.pack("<I", len(raw) + 4 if frame + 1 < frames else 0)
+    assert len(raw) == 72 + size * frames
+    return bytes(raw)
+
+
+def read_image(raw: bytes, folder: Path) -> object:
+    put(folder, "pictures/yes/a.png", raw)
+    return read_images(folder / "pictures", PIXELS)
+
+
+def archives() -> list[bytes]:
+    sink = io.BytesIO()
+    np.savez_compressed(sink, images=np.zeros((3, 8, 8), np.uint8), labels=np.array([0, 1, 1]))
+    return [sink.getvalue()]
+
+
+def read_listing(raw: bytes, folder: Path) -> object:
+    place = folder / "listed"
+    put(place, "a.txt", b"one")
+    put(place, "b/c.txt", b"two")
+    put(place, "labels.csv", raw)
+    return labelled_files(place, TEXTS.classes, (".txt",), 10)
+
+
+def read_frame(raw: bytes, _: Path) -> object:
+    import socket
+
+    one, other = socket.socketpair()
+    with one, other:
+        one.sendall(raw[:100_000])
+        one.close()
+        return receive_reply(other)
+
+
+def frames() -> list[bytes]:
+    from consilium_chain.messages import ReplyCode
+
+    return [b"".join(RoundReply(code, (), bytes(200)).encode()) for code in (ReplyCode.SIGNED, ReplyCode.FAILED)]
+
+
+def json_file(name: str, read: Callable[[Path], object]) -> Callable[[bytes, Path], object]:
+    return lambda raw, folder: read(put(folder, name, raw))
+
+
+def read_secret(raw: bytes, folder: Path) -> object:
+    put(folder, "ballots/here/held-out.json", raw)
+    return kept_held_out_secret(folder, "here")
+
+
+CLIENT = {
+    "relay's request": Parser(
+        lambda: [RoundRequest(bytes(20), 1, 2, part).encode() for part in (1, 2, 3)],  # type: ignore[arg-type]
+        lambda raw, _: RoundRequest.parse(raw),
+        (FrameMalformed,),
+        fuzzed_in="tests/client/test_wire_frames.py",
+    ),
+    "node's reply to its relay": Parser(frames, read_frame, (FrameMalformed,)),
+    "node.toml": Parser(
+        lambda: [NODE],
+        lambda raw, folder: read_settings(put(folder, "node.toml", raw), HospitalHomeSettings),
+        (ConfigInvalid,),
+        "toml",
+    ),
+    "policy of a hospital": Parser(
+        lambda: [POLICY],
+        lambda raw, folder: read_policy(put(folder, "policy.toml", raw), Policy),
+        (PolicyInvalid,),
+        "toml",
+    ),
+    "policy of a voter": Parser(
+        lambda: [VOTER_POLICY],
+        lambda raw, folder: read_policy(put(folder, "policy.toml", raw), VoterPolicy),
+        (PolicyInvalid,),
+        "toml",
+    ),
+    "approval": Parser(lambda: [APPROVAL], approval, (ApprovalInvalid,), "toml"),
+    "mapping": Parser(lambda: [MAPPING], lambda raw, _: parse_mapping(raw, SCHEMA), (MappingInvalid,), "toml"),
+    "CSV table": Parser(
+        lambda: [TABLE.encode()],
+        lambda raw, folder: read_table(put(folder, "rows.csv", raw), SCHEMA),
+        (DataError,),
+        bombs=lambda: [b"," * 1_000_000, b'"' * 1_000_000, b"a\n" * 1_000_000, b"age,pain,ill\n" + b"1,1,0\n" * 70_000],
+        megabytes=160,
+    ),
+    "CSV of texts": Parser(
+        lambda: [b'note,found\n"one, two",some\nthree,none\n'], read_texts_of("texts.csv"), (DataError,)
+    ),
+    "labels.csv": Parser(lambda: [b"file,label\na.txt,some\nb/c.txt,none\n"], read_listing, (DataError,)),
+    "Parquet table": Parser(
+        tables,
+        read_parquet,
+        (DataError,),
+        bombs=parquet_bombs,
+        megabytes=256,
+    ),
+    "Parquet of texts": Parser(
+        lambda: [parquet(note=["one", "two"], found=["some", "none"])],
+        read_texts_of("texts.parquet"),
+        (DataError,),
+        megabytes=256,
+    ),
+    "image": Parser(
+        pictures,
+        read_image,
+        (DataError,),
+        bombs=image_bombs,
+        megabytes=640,
+        fuzzed_in="tests/client/test_images_read.py",
+    ),
+    "archive of images": Parser(
+        archives,
+        lambda raw, folder: read_images(put(folder, "images.npz", raw), PIXELS),
+        (DataError,),
+        fuzzed_in="tests/client/test_images_read.py",
+    ),
+    "audit export": Parser(
+        lambda: [audit_export()],
+        lambda raw, _: audit.parse_export(raw),
+        (AuditMalformed, AuditBroken, AuditForged),
+        bombs=lambda: DEEP_JSON,
+        fuzzed_in="tests/client/test_audit_log.py",
+    ),
+    "opened evaluation": Parser(
+        lambda: [opening()],
+        json_file("opening.json", Opening.read),
+        (OpeningMalformed,),
+        "json",
+        lambda: DEEP_JSON,
+    ),
+    "kept ballot": Parser(
+        lambda: [ballot()],
+        json_file("ballot.json", lambda path: Ballot.kept(path, 1)),
+        (BallotLost,),
+        "json",
+        lambda: DEEP_JSON,
+    ),
+    "kept secret of rows": Parser(
+        lambda: [json.dumps({"secret": bytes(32).hex()}).encode()],
+        read_secret,
+        (HeldOutLost,),
+        "json",
+        lambda: DEEP_JSON,
+    ),
+    "ledger of ε": Parser(
+        lambda: [charges()],
+        json_file("privacy.jsonl", lambda path: EpsilonLedger(path).charges()),
+        (EpsilonLedgerInvalid,),
+    ),
+    "pending update": Parser(lambda: [pending()], read_pending, (PendingUpdateLost,)),
+    "fingerprint": Parser(
+        lambda: [fingerprint(ACTIVATIONS)], lambda raw, _: deviation(raw, ACTIVATIONS), (FingerprintMalformed,)
+    ),
+}
+
+# --- server and cli -------------------------------------------------------------------------------------------------
+
+SEAL = Seal(bytes(32))
+
+
+def asked(cursor: str | None = None) -> Asked:
+    return Asked("tasks", 10, cursor, SEAL)
+
+
+def sign_ins() -> list[bytes]:
+    return [one["message"].encode() for one in json.loads((VECTORS / "sign_in.json").read_text())]
+
+
+def kept_upload() -> bytes:
+    return len(statement()).to_bytes(4, "big") + statement() + blob()
+
+
+def canary_secrets() -> bytes:
+    folder = Path(_scratch())
+    canaries.keep(folder, 1, RoundSecrets(bytes(32), {0: [(5, 6)]}, 3))
+    return (folder / "round-1.json").read_bytes()
+
+
+def read_canaries(raw: bytes, folder: Path) -> object:
+    put(folder, "round-1.json", raw)
+    return canaries.kept(folder, 1)
+
+
+@cache
+def model_folder() -> Path:
+    return written_model(Path(_scratch()), TASK.decode())
+
+
+def read_index(raw: bytes, folder: Path) -> object:
+    for name in ("model.safetensors", "proof.json", "model-card.md"):
+        put(folder / "model", name, (model_folder() / name).read_bytes())
+    put(folder / "model", "model.json", raw)
+    return read_model(folder / "model")
+
+
+def tensors() -> list[bytes]:
+    zeros = {name: np.zeros(shape, np.float32) for name, shape in SPEC.model.tensors(SPEC.data).items()}
+    return [(model_folder() / "model.safetensors").read_bytes(), save(zeros), *map(tensor_of, DTYPES)]
+
+
+DTYPES = ("BF16", "F8_E4M3", "F8_E5M2", "F64", "I64", "BOOL", "C64", "F4")
+
+
+def tensor_of(kind: str) -> bytes:
+    head = json.dumps({"a": {"dtype": kind, "shape": [8], "data_offsets": [0, 64]}}).encode()
+    return len(head).to_bytes(8, "little") + head + bytes(64)
+
+
+SPEC = parse_task_spec(TASK)
+
+
+def predictable() -> list[bytes]:
+    return [json.dumps({"rows": [{"age": 5, "site": 1}, {"age": "7.5", "site": None}]}).encode()]
+
+
+def read_rows(raw: bytes, _: Path) -> object:
+    return examples_of(rows_of(raw, SPEC.data, 100), SPEC.data)
+
+
+SERVER = {
+    "worker.toml": Parser(
+        lambda: [WORKER],
+        lambda raw, folder: read_settings(put(folder, "worker.toml", raw), WorkerSettings),
+        (ConfigInvalid,),
+        "toml",
+    ),
+    "api.toml": Parser(
+        lambda: [API],
+        lambda raw, folder: read_settings(put(folder, "api.toml", raw), ApiSettings),
+        (ConfigInvalid,),
+        "toml",
+    ),
+    "body of a signed update": Parser(
+        lambda: [signed_update()], lambda raw, _: parse_signed(raw, HOSPITAL.address, 2), (SignedUpdateMalformed,)
+    ),
+    "kept upload": Parser(
+        lambda: [kept_upload()], lambda raw, _: kept_replies._parse_upload(raw, 1), (UploadInvalid, ZkError)
+    ),
+    "kept secrets of canaries": Parser(
+        lambda: [canary_secrets()], read_canaries, (CanariesLost,), "json", lambda: DEEP_JSON
+    ),
+    "message to sign in": Parser(
+        sign_ins,
+        lambda raw, _: parse_message(raw.decode("utf-8", "surrogateescape")),
+        (SignInMalformed,),
+        bombs=lambda: [
+            b"a" * 4_096,
+            sign_ins()[0].replace(b"URI: ", b"URI: a:" + b"/" * 3_000),
+            sign_ins()[0] + b"\nResources:" + b"\n- a:" * 700 + b"\n",
+        ],
+    ),
+    "cursor": Parser(
+        lambda: [asked().end([1, "0x5"]).encode()],
+        lambda raw, _: asked(raw.decode("utf-8", "surrogateescape")).start(),
+        (CursorInvalid,),
+    ),
+    "event id": Parser(
+        lambda: [b"812-3", b"812-3-0123456789abcdef"],
+        lambda raw, _: parse_event_id(raw.decode("utf-8", "surrogateescape")),
+        (),
+    ),
+    "model.json": Parser(
+        lambda: [(model_folder() / "model.json").read_bytes()],
+        read_index,
+        (ModelFolderInvalid,),
+        "json",
+        lambda: DEEP_JSON,
+    ),
+    "model.safetensors": Parser(
+        tensors,
+        lambda raw, folder: _parameters(folder / "model.safetensors", raw, SPEC),
+        (ModelFolderInvalid,),
+    ),
+    "rows to predict for": Parser(predictable, read_rows, (RowsInvalid, DataError), "json", lambda: DEEP_JSON),
+}
+
+PARSERS: dict[str, Parser] = ZK | CHAIN | CLIENT | SERVER
