@@ -7,7 +7,9 @@ CONTRACTS := chain/contracts
 DASHBOARD := dashboard
 SERVED := server/consilium_server/dashboard
 ARGS ?=
+SERVICES := redis-server postgresql chromium nginx-light nftables faketime
 WHOLE_NETWORKS := tests/e2e/test_demo_runs.py tests/e2e/test_up.py tests/e2e/test_aggregator_killed.py \
+	tests/e2e/test_internet.py \
 	tests/e2e/test_dashboard.py tests/e2e/test_dashboard_operate.py tests/e2e/test_dashboard_desk.py
 
 .PHONY: help demo up dashboard test test-deep check lint coverage slither slither-installed contracts contracts-test dashboard-test python-test demo-test bench clean install dev services
@@ -38,14 +40,15 @@ test:
 
 install: $(VENV)/.demo
 
-# Tests start Redis, PostgreSQL and Chromium themselves, on free ports, from Debian's packages.
+# Tests start these themselves, on free ports or in network namespaces, from Debian's packages.
 services:
-	@command -v redis-server >/dev/null && ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 && command -v chromium >/dev/null || { \
+	@command -v redis-server >/dev/null && ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 && command -v chromium >/dev/null && \
+	command -v nginx >/dev/null && command -v nft >/dev/null && command -v faketime >/dev/null || { \
 		test "$$(id -u)" = 0 && command -v apt-get >/dev/null || { \
-			echo "redis-server, postgresql or chromium is not installed, and only root can: tests that need it are skipped"; exit 0; }; \
-		echo "installing redis-server, postgresql and chromium"; \
+			echo "$(SERVICES): not all are installed, and only root can: tests that need them are skipped"; exit 0; }; \
+		echo "installing $(SERVICES)"; \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends \
-			redis-server postgresql chromium >/dev/null; }
+			$(SERVICES) >/dev/null; }
 dev: $(VENV)/.dev
 contracts: $(CONTRACTS)/node_modules/.installed chain/consilium_chain/contracts/Tasks.json
 
