@@ -66,6 +66,7 @@ START_TIMEOUT = 180.0  # seconds; a machine that starts all of a demo's parties 
 ACQUIRE_TIMEOUT = 60.0
 PORT_PATIENCE = 10.0  # of a SuperLink before this one, which is ending
 PATIENCE = 20.0  # with a SuperLink that lives and does not answer
+NODE_AWAY = ErrorCode.NODE_UNAVAILABLE  # what a message is answered with whose node has left, or is silent
 MOST_RUNS = 1_000  # in a database; each start of an aggregator adds one
 # All hospitals upload in the second in which commitments close. On a busy machine five seconds, Flower's patience with
 # its database's lock, are too few: it answers 500, and a SuperNode drops a message that is answered so.
