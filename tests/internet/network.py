@@ -12,6 +12,7 @@ import datetime
 import pwd
 import secrets
 import shutil
+import signal
 import ssl
 import subprocess
 import sys
@@ -192,11 +193,12 @@ class Network:
     # Processes
 
     def add(
-        self, name: str, host: str, arguments: list[str], unit: str = "", ends: bool = False, shares_fate: bool = True
-    ) -> None:
+        self, name: str, host: str, arguments: list[str], unit: str = "", ends: bool = False, shares_fate: bool = True,
+        stop_signal: signal.Signals = signal.SIGTERM,
+    ) -> None:  # fmt: skip
         trusted = {"SSL_CERT_FILE": str(self.pki.authority)}
         pause = pause_of(unit or f"consilium-{name}.service")
-        self.services.add(Service(name, self.host(host), arguments, pause, trusted, shares_fate=shares_fate, ends=ends))
+        self.services.add(Service(name, self.host(host), arguments, pause, trusted, shares_fate, ends, stop_signal))
 
     def processes_of(self, name: str) -> list[psutil.Process]:
         """Of a service, or of what a service starts by itself."""
@@ -389,7 +391,9 @@ def _start_postgres(network: Network, folder: Path) -> str:
         "min_wal_size": "32MB", "shared_buffers": "32MB",
     }  # fmt: skip
     settings = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
-    network.add("postgres", "operator", [*as_server, str(where / "postgres"), "-D", str(data), *settings])
+    # At SIGTERM it would wait until its clients leave by themselves: its unit says SIGINT.
+    command = [*as_server, str(where / "postgres"), "-D", str(data), *settings]
+    network.add("postgres", "operator", command, stop_signal=signal.SIGINT)
     ready = [str(where / "pg_isready"), "-q", "-h", "127.0.0.1", "-U", SERVER]
     until(lambda: host.run(ready).returncode == 0, "PostgreSQL", 60)
     return f"postgresql://{SERVER}:{password}@127.0.0.1:5432/postgres"

@@ -41,6 +41,7 @@ class Service:
     environment: Mapping[str, str] = field(default_factory=dict)
     shares_fate: bool = True
     ends: bool = False
+    stop_signal: signal.Signals = signal.SIGTERM
     hours_off: int = 0
     process: subprocess.Popen[bytes] | None = None
     starts: int = 0
@@ -162,7 +163,7 @@ class Services:
         if service.process is None or service.process.poll() is not None:
             return
         family = psutil.Process(service.pid).children(recursive=True) if service.shares_fate else []
-        service.process.send_signal(signal.SIGTERM)
+        service.process.send_signal(service.stop_signal)
         try:
             service.process.wait(patience)
         except subprocess.TimeoutExpired:
