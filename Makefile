@@ -9,7 +9,9 @@ CONTRACTS := chain/contracts
 DASHBOARD := dashboard
 SERVED := server/consilium_server/dashboard
 ARGS ?=
+SERVICES := redis-server postgresql chromium nginx-light gettext-base nftables faketime
 WHOLE_NETWORKS := tests/e2e/test_demo_runs.py tests/e2e/test_up.py tests/e2e/test_aggregator_killed.py \
+	tests/e2e/test_internet.py \
 	tests/e2e/test_dashboard.py tests/e2e/test_dashboard_operate.py tests/e2e/test_dashboard_desk.py
 
 .PHONY: help demo up dashboard test test-deep check lint audit sbom coverage slither slither-installed contracts contracts-test dashboard-test python-test demo-test bench clean install dev services
@@ -42,15 +44,15 @@ test:
 
 install: $(VENV)/.demo
 
-# Tests start Redis, PostgreSQL, nginx and Chromium themselves, on free ports, from Debian's packages.
+# Tests start these themselves, on free ports or in network namespaces, from Debian's packages.
 services:
-	@command -v redis-server >/dev/null && ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 && command -v chromium >/dev/null \
-		&& command -v nginx >/dev/null && command -v envsubst >/dev/null || { \
+	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 \
+		&& for one in redis-server chromium nginx envsubst nft faketime; do command -v $$one >/dev/null || exit 1; done || { \
 		test "$$(id -u)" = 0 && command -v apt-get >/dev/null || { \
-			echo "redis-server, postgresql, chromium, nginx or gettext-base is not installed, and only root can: tests that need it are skipped"; exit 0; }; \
-		echo "installing redis-server, postgresql, chromium, nginx-light and gettext-base"; \
+			echo "$(SERVICES): not all are installed, and only root can: tests that need them are skipped"; exit 0; }; \
+		echo "installing $(SERVICES)"; \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends \
-			redis-server postgresql chromium nginx-light gettext-base >/dev/null; }
+			$(SERVICES) >/dev/null; }
 dev: $(VENV)/.dev
 contracts: $(CONTRACTS)/node_modules/.installed chain/consilium_chain/contracts/Tasks.json
 

@@ -18,10 +18,11 @@ from consilium_chain.views import members
 from flwr.app import ConfigRecord, Message, RecordDict
 
 from consilium_server.errors import SecondReply, UploadInvalid
+from consilium_server.flower_internals import NODE_AWAY
 from consilium_server.kept_replies import KeptReplies
 from consilium_server.uploads import Answer, Signed, Upload, parse_reply
 
-TRIES = 2  # of each part: the node may have been starting anew
+TRIES = 2  # of each part that reached the node: it may have been starting anew
 
 
 class Carrier(Protocol):
@@ -60,7 +61,8 @@ class Collection:
         self._asked = 0
         self._committed = 0
         self._tries: Counter[tuple[int, Part]] = Counter()
-        self._waiting: dict[str, int] = {}
+        self._waiting: dict[str, tuple[int, Part]] = {}
+        self._away: set[int] = set()  # whom the last request did not reach: nothing was refused
         self.signed: dict[int, Signed] = kept.signed(addresses, blob_count) if kept else {}
         self.uploads: dict[int, Upload] = kept.uploads(len(addresses), blob_count) if kept else {}
         self.answers: dict[int, Answer] = {}
@@ -72,7 +74,11 @@ class Collection:
     @property
     def finished(self) -> int:
         """Who owes no reply: what it has not sent, it will not send."""
-        return self._asked & ~sum(1 << index for index in set(self._waiting.values()))
+        return self._asked & ~sum(1 << index for index in self._owing | self._away)
+
+    @property
+    def _owing(self) -> set[int]:
+        return {index for index, _ in self._waiting.values()}
 
     def ask(self, hospitals: int, committed: int = 0) -> bool:
         """Asks those of them who are online and have not been asked for what is wanted of them; whether all have been.
@@ -80,7 +86,7 @@ class Collection:
         committed: whose commitment is on chain, whoever brought it there.
         """
         self._committed |= committed
-        owing = set(self._waiting.values())
+        owing = self._owing
         wanted = {index: part for index in members(hospitals) if index not in owing and (part := self._next(index))}
         if not wanted:
             return True
@@ -104,6 +110,7 @@ class Collection:
 
     def _send(self, requests: Sequence[tuple[int, Part]]) -> None:
         self._tries.update(requests)
+        self._away.difference_update(index for index, _ in requests)
         self._asked |= sum(1 << index for index, _ in requests)
         messages = [
             Message(
@@ -113,9 +120,9 @@ class Collection:
             )
             for index, part in requests
         ]
-        for identifier, (index, _) in zip(list(self._grid.push_messages(messages)), requests, strict=True):
+        for identifier, request in zip(list(self._grid.push_messages(messages)), requests, strict=True):
             if identifier:
-                self._waiting[identifier] = index
+                self._waiting[identifier] = request
 
     def receive(self) -> None:
         """Takes in what replies are there, and asks those who sent them for what comes next."""
@@ -123,8 +130,14 @@ class Collection:
             return
         heard = []
         for reply in self._grid.pull_messages(list(self._waiting)):
-            index = self._waiting.pop(reply.metadata.reply_to_message_id, None)
-            if index is None:
+            request = self._waiting.pop(reply.metadata.reply_to_message_id, None)
+            if request is None:
+                continue
+            index = request[0]
+            if reply.has_error() and reply.error.code == NODE_AWAY:
+                # Its node was ended or lost: it is asked again, by `ask`, once it is online.
+                self._tries[request] -= 1
+                self._away.add(index)
                 continue
             try:
                 if reply.has_error():

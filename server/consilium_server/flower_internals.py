@@ -76,6 +76,7 @@ PATIENCE = 20.0  # with a SuperLink that lives and does not answer
 # Of a hospital's reply: twice the blobs of the largest update; and the objects that Flower cuts it into.
 MOST_BYTES = 2 * MAX_BLOBS * BYTES_PER_BLOB
 MOST_OBJECTS = 8 * MAX_BLOBS
+NODE_AWAY = ErrorCode.NODE_UNAVAILABLE  # what a message is answered with whose node has left, or is silent
 MOST_RUNS = 1_000  # in a database; each start of an aggregator adds one
 # All hospitals upload in the second in which commitments close. On a busy machine five seconds, Flower's patience with
 # its database's lock, are too few: it answers 500, and a SuperNode drops a message that is answered so.

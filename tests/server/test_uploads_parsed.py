@@ -33,6 +33,7 @@ from consilium_zk.kzg import Commitment, commit, open_at
 from eth_account import Account
 from eth_utils.crypto import keccak
 from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, MetricRecord, RecordDict
+from flwr.common.constant import ErrorCode
 from flwr.supercore.task_identity import TaskIdentity
 
 PRIVATE = "Doe, Jane"
@@ -287,6 +288,8 @@ def test_parse_reply_takes_an_answer_as_it_is() -> None:
 
 NEVER = "never"
 ERROR = "error"
+AWAY = "away"  # what Flower answers for a node that has left
+CODES = {ERROR: ErrorCode.LOAD_CLIENT_APP_EXCEPTION, AWAY: ErrorCode.NODE_UNAVAILABLE}
 Scripted = RecordDict | str
 
 
@@ -295,11 +298,12 @@ class FakeGrid:
 
     def __init__(self, answers: dict[int, list[Scripted]]) -> None:
         self.answers = answers
+        self.offline: set[int] = set()
         self.pushed: list[int] = []
         self.parts: list[object] = []
 
     def get_node_ids(self) -> list[int]:
-        return list(self.answers)
+        return [node for node in self.answers if node not in self.offline]
 
     def push_messages(self, messages: list[Message]) -> list[str]:
         identifiers = []
@@ -319,10 +323,9 @@ class FakeGrid:
 
 
 def replying(identifier: str, content: Scripted) -> Message:
-    failed = isinstance(content, str)
     made = Message(RecordDict() if isinstance(content, str) else content, dst_node_id=1, message_type="train")
-    if failed:
-        made.__dict__["_content"], made.__dict__["_error"] = None, Error(code=1, reason=PRIVATE)
+    if isinstance(content, str):
+        made.__dict__["_content"], made.__dict__["_error"] = None, Error(code=CODES[content], reason=PRIVATE)
     made.metadata.__dict__["_reply_to_message_id"] = identifier
     return made
 
@@ -389,6 +392,27 @@ def test_collection_asks_a_node_that_started_anew_once_more() -> None:
     assert (collection.signed, collection.arrived) == ({0: SIGNED}, 0)
     collection.receive()
     assert (collection.arrived, collection.finished) == (1, 1)
+
+
+@pytest.mark.usefixtures("in_a_run")
+def test_collection_waits_for_a_node_that_has_left_and_asks_it_once_it_is_back() -> None:
+    """However often: a hospital that is started again has as much time for its upload as any other."""
+    collection, grid = collected({10: [ok(), *[AWAY] * 4, reply()], 11: [ok(), reply()]})
+    collection.receive()
+    grid.offline.add(10)
+    collection.receive()
+    assert (collection.arrived, collection.finished) == (0b10, 0b10)
+    assert not collection.ask(0b11)
+    asked = len(grid.pushed)
+    collection.receive()
+    assert len(grid.pushed) == asked  # nothing is sent to who is not there
+    for _ in range(4):
+        grid.offline.clear()
+        assert collection.ask(0b11)
+        assert collection.finished == 0b10
+        grid.offline.add(10)
+        collection.receive()
+    assert (collection.arrived, collection.finished) == (0b11, 0b11)
 
 
 @pytest.mark.usefixtures("in_a_run")

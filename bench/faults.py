@@ -1,0 +1,138 @@
+"""Plays cells of the fault matrix on a small internet, and writes bench/results/faults.json and docs/faults.md.
+
+`python bench/faults.py [WORD…] [--minutes N] [--again]`, as root. WORDs pick cells: those whose name has them all, as
+"kill" or "hospital-1 uploading". What was played before stays in the results; cells that were played, and held, are
+left out, unless `--again` is given. `--page` writes the page alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from results_store import header, say, write_result
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from internet.faults import FAULTS, IN_WORDS, PHASES, PROCESSES, Cell, matrix, play_cells, why_not  # noqa: E402
+from internet.hosts import why_not_here  # noqa: E402
+from internet.network import small_internet  # noqa: E402
+
+RESULTS, PAGE = ROOT / "bench" / "results", ROOT / "docs" / "faults.md"
+BATCH = 24  # cells of a network
+BEGIN, END = "<!-- written by bench/faults.py: from here -->", "<!-- to here -->"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("words", nargs="*", metavar="WORD")
+    parser.add_argument("--minutes", type=float, default=24 * 60.0, help="no network is begun after so many")
+    parser.add_argument("--cells", type=int, default=10_000, help="at most so many")
+    parser.add_argument("--again", action="store_true", help="also cells that were played")
+    parser.add_argument("--page", action="store_true", help="write the page from the results, play nothing")
+    parser.add_argument("--keep", type=Path, help="where logs of networks with broken cells go")
+    given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as an exception, so that what is broken is kept
+    known = read()
+    if not given.page:
+        missing = why_not_here({"faketime": "faketime"})
+        if missing:
+            parser.error(missing)
+        words = " ".join(given.words).split()
+        cells = [cell for cell in matrix() if all(word in str(cell) for word in words)]
+        holds = {name for name, row in known.items() if not row["broken"]}
+        cells = [cell for cell in cells if given.again or str(cell) not in holds]
+        random.Random(0).shuffle(cells)  # whoever plays some has some of everything
+        cells.sort(key=lambda cell: str(cell) not in known)
+        cells = sorted(cells, key=lambda cell: cell.phase == "joining")[: given.cells]  # these need tasks of their own
+        play(cells, known, given.minutes, given.keep)
+    write_page(known)
+
+
+def read() -> dict[str, dict[str, Any]]:
+    path = RESULTS / "faults.json"
+    return json.loads(path.read_text())["cells"] if path.exists() else {}
+
+
+def play(cells: list[Cell], known: dict[str, dict[str, Any]], minutes: float, keep: Path | None) -> None:
+    """Results are on disk after each cell."""
+    before, end = header("bench/faults.py"), time.monotonic() + 60 * minutes
+    for first in range(0, len(cells), BATCH):
+        if time.monotonic() > end:
+            return
+        folder = Path(tempfile.mkdtemp(prefix="net-"))
+        began = time.monotonic()
+        broken = False
+        try:
+            with small_internet(folder) as network:
+                say(f"a network is up after {time.monotonic() - began:.0f} s")
+                for played in play_cells(network, cells[first : first + BATCH]):
+                    row = asdict(played) | {"cell": None}
+                    say(f"{played.cell or 'no fault'}: {row}")
+                    broken = broken or bool(played.broken)
+                    if played.cell is not None:
+                        known[str(played.cell)] = {name: value for name, value in row.items() if name != "cell"}
+                        write_result(RESULTS, "faults", {**before, "cells": known})
+                    if time.monotonic() > end:
+                        break
+        except AssertionError as error:
+            broken = True
+            say(f"a network failed: {error}")
+        finally:
+            if broken and keep is not None:
+                shutil.copytree(folder / "logs", keep / folder.name, dirs_exist_ok=True)
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def outcome(cell: Cell, known: dict[str, dict[str, Any]]) -> str:
+    if why_not(cell) is not None:
+        return ""
+    if str(cell) not in known:
+        return "·"
+    row = known[str(cell)]
+    if row["broken"]:
+        return "**broken**"
+    absent = f", without {len(row['absent'])}" if row["absent"] else ""
+    return f"{row['outcome']}{absent}, {row['seconds']:.0f} s"
+
+
+def write_page(known: dict[str, dict[str, Any]]) -> None:
+    """What stands between two marks of the page."""
+    played = [cell for cell in matrix() if str(cell) in known]
+    broken = [cell for cell in played if known[str(cell)]["broken"]]
+    seconds = sorted(known[str(cell)]["seconds"] for cell in played)
+    lines = [
+        f"Played: {len(played)} of {len(matrix())} cells; in {len(broken)} something did not hold.",
+        *([f"A cell's round took {seconds[0]:.0f} to {seconds[-1]:.0f} s, half of them at most"
+           f" {seconds[len(seconds) // 2]:.0f} s."] if seconds else []),
+    ]  # fmt: skip
+    for fault in FAULTS:
+        rows = [
+            process for process in PROCESSES if any(why_not(Cell(process, phase, fault)) is None for phase in PHASES)
+        ]
+        lines += ["", f"### {fault}: {IN_WORDS[fault]}", ""]
+        lines += [f"| | {' | '.join(PHASES)} |", f"|---|{'---|' * len(PHASES)}"]
+        for process in rows:
+            cells = [outcome(Cell(process, phase, fault), known) for phase in PHASES]
+            lines.append(f"| {process} | {' | '.join(cells)} |")
+    if broken:
+        lines += ["", "### What did not hold", "", "| cell | what |", "|---|---|"]
+        lines += [f"| {cell} | {'; '.join(known[str(cell)]['broken'])} |" for cell in broken]
+    text = PAGE.read_text()
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    PAGE.write_text(f"{before}{BEGIN}\n{chr(10).join(lines)}\n{END}{after}")
+
+
+if __name__ == "__main__":
+    main()
