@@ -158,6 +158,7 @@ def start_others(play: Play) -> None:
             start_party(play.network, party, play.processes)
 
 
+@pytest.mark.deep  # test_internet.py kills one, too, in each `make test`
 def test_killed_aggregator_goes_on_with_its_task_and_nothing_is_lost(tmp_path: Path) -> None:
     with playing(tmp_path) as play:
         start_others(play)

@@ -47,6 +47,7 @@ def test_network_stays_plays_what_is_proposed_and_replaces_a_lost_worker(tmp_pat
         assert running.get_until("/v1/tasks/2/rounds/1", outcome="settled")["accepted"]
 
 
+@pytest.mark.deep  # test_internet.py has both, too, in each `make test`
 def test_network_on_redis_and_postgresql_has_no_other_database(tmp_path: Path) -> None:
     with running_postgres() as postgres, running_redis(tmp_path / "redis") as redis:
         given = {"CONSILIUM_DATABASE_URL": postgres.database(), "CONSILIUM_BROKER_URL": redis.url}

@@ -1,3 +1,4 @@
+import { usePrefetchInfiniteQuery } from '@tanstack/react-query'
 import { Link } from 'react-router'
 import { network, tasks } from '../api/queries'
 import { Asked, Listed } from '../parts/asked'
@@ -8,7 +9,10 @@ import { formatTokens } from '../lib/amounts'
 import { ROLES } from '../lib/roles'
 import { say } from '../strings'
 
+const RECENT = tasks({ sort: '-task', limit: 10 })
+
 export default function Overview() {
+  usePrefetchInfiniteQuery(RECENT) // shown below the figures, once their height is known
   return (
     <Page title={say.overview.title} lead={say.overview.lead}>
       <Asked query={network()}>
@@ -80,15 +84,15 @@ export default function Overview() {
                   ]}
                 />
               </Card>
+              <Card title={say.overview.recent}>
+                <Listed query={RECENT}>
+                  {(items) => <TaskTable items={items} empty={say.overview.noTasks} />}
+                </Listed>
+              </Card>
             </>
           )
         }}
       </Asked>
-      <Card title={say.overview.recent}>
-        <Listed query={tasks({ sort: '-task', limit: 10 })}>
-          {(items) => <TaskTable items={items} empty={say.overview.noTasks} />}
-        </Listed>
-      </Card>
     </Page>
   )
 }
