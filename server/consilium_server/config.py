@@ -17,7 +17,7 @@ from consilium_chain.relays import QUICKNET_RELAYS, RelayUrl
 from consilium_chain.settings import AccountSettings, NodeSettings, TaskNumber
 from consilium_chain.typed_toml import Section
 from eth_utils.address import is_hex_address, to_checksum_address
-from pydantic import AfterValidator, Field, SecretStr, model_validator
+from pydantic import AfterValidator, Field, IPvAnyNetwork, SecretStr, model_validator
 
 from consilium_server.errors import BrokerUrlInvalid
 
@@ -173,7 +173,9 @@ class ApiSettings(IndexSettings):
         tuple[AccountSetting, ...] | None, Field(description="who may store task files; by default whoever signs in")
     ] = None
     cors_origins: Annotated[tuple[Origin, ...], Field(description="other sites whose pages may read here")] = ()
-    proxies: Annotated[tuple[str, ...], Field(description="addresses whose X-Forwarded-For is believed")] = ()
+    proxies: Annotated[
+        tuple[IPvAnyNetwork, ...], Field(description="addresses or networks whose X-Forwarded-For is believed")
+    ] = ()
     models: Annotated[
         Path | None,
         Field(description="folder of models that `operator download-model` has written, task-N of task N: handed out"),

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from ipaddress import ip_network
 from pathlib import Path
 
 import httpx
@@ -80,8 +81,8 @@ def test_who_asks_too_often_is_told_when_to_come_again(network: IndexedNetwork) 
 
 
 def test_an_accounts_files_are_limited_wherever_it_sends_them_from(network: IndexedNetwork) -> None:
-    app = app_of(network, limits={"files_per_hour": 2}, proxies=["testclient"])
-    with TestClient(app) as client:
+    app = app_of(network, limits={"files_per_hour": 2}, proxies=["10.1.0.0/16"])
+    with TestClient(app, client=("10.1.2.3", 50_000)) as client:
         headers = {"Authorization": f"Bearer {Wallet().sign_in(client).json()['token']}"}
         statuses = [
             client.put(
@@ -100,6 +101,11 @@ def test_an_accounts_files_are_limited_wherever_it_sends_them_from(network: Inde
         ("10.0.0.1", ["6.6.6.6, 1.2.3.4"], ["10.0.0.1"], "1.2.3.4"),  # what a client wrote itself stands left
         ("10.0.0.1", ["6.6.6.6", "1.2.3.4, 10.0.0.2"], ["10.0.0.1", "10.0.0.2"], "1.2.3.4"),
         ("10.0.0.1", [], ["10.0.0.1"], "10.0.0.1"),
+        ("10.0.0.1", ["6.6.6.6, 1.2.3.4, 10.7.0.9"], ["10.0.0.0/8"], "1.2.3.4"),
+        ("::ffff:10.0.0.1", ["1.2.3.4"], ["10.0.0.0/8"], "1.2.3.4"),
+        ("fd00::7", ["2001:db8::1"], ["10.0.0.0/8", "fd00::/8"], "2001:db8::/64"),
+        ("11.0.0.1", ["1.2.3.4"], ["10.0.0.0/8"], "11.0.0.1"),
+        ("10.0.0.1", ["no address"], ["10.0.0.0/8"], "no address"),
         ("2001:db8:1:2:3:4:5:6", [], [], "2001:db8:1:2::/64"),
         ("::ffff:1.2.3.4", [], [], "1.2.3.4"),
     ],
@@ -107,7 +113,7 @@ def test_an_accounts_files_are_limited_wherever_it_sends_them_from(network: Inde
 def test_whose_limits_a_request_counts_towards(
     peer: str, forwarded: list[str], proxies: list[str], client: str
 ) -> None:
-    assert client_of(peer, forwarded, proxies) == client
+    assert client_of(peer, forwarded, [ip_network(proxy) for proxy in proxies]) == client
 
 
 @pytest.mark.parametrize("chunked", [False, True])

@@ -7,6 +7,7 @@ import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network
 
 from consilium_server.config import ApiSettings
 
@@ -55,14 +56,14 @@ class Limits:
         )
 
 
-def client_of(peer: str, forwarded: Sequence[str], proxies: Sequence[str]) -> str:
+def client_of(peer: str, forwarded: Sequence[str], proxies: Sequence[IPv4Network | IPv6Network]) -> str:
     """Whose limits a request counts towards: an address, or of IPv6 its /64, which is what one client has.
 
     `forwarded`: values of X-Forwarded-For, believed from the right for as long as proxies of ours speak.
     """
     chain = [one.strip() for value in forwarded for one in value.split(",")]
     client = peer
-    while client in proxies and chain:
+    while chain and _is_among(client, proxies):
         client = chain.pop()
     try:
         address = ipaddress.ip_address(client)
@@ -73,3 +74,12 @@ def client_of(peer: str, forwarded: Sequence[str], proxies: Sequence[str]) -> st
             return str(address.ipv4_mapped)
         return str(ipaddress.IPv6Network((int(address) >> 64 << 64, 64)))
     return str(address)
+
+
+def _is_among(client: str, proxies: Sequence[IPv4Network | IPv6Network]) -> bool:
+    try:
+        address = ipaddress.ip_address(client)
+    except ValueError:
+        return False
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return any((mapped or address) in network for network in proxies)
