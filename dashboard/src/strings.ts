@@ -460,7 +460,7 @@ export const say = {
     connect: 'Connect a wallet',
     connectMeans: 'Your keys stay in it. Nothing is sent before you have confirmed it there.',
     noWallet:
-      'This browser has no wallet. Install one that follows EIP-1193, MetaMask or Rabby for example, and reload; the command line can do all of this, too.',
+      'This browser has no wallet. Install one that follows EIP-1193, MetaMask or Rabby for example, and reload.',
     injected: 'The browser’s wallet',
     connected: 'Connected as',
     disconnect: 'Disconnect',
@@ -537,7 +537,7 @@ export const say = {
   },
   portfolio: {
     title: 'Portfolio',
-    lead: 'What your account has staked, earned and lost, read from the contract itself.',
+    lead: 'What your account has staked, earned and lost, read from the contract itself. What the buttons here do, the command line can do, too.',
     fromEvents:
       'The API gives no answer, so this is read from the chain alone. History and exports come back with it.',
     wallet: 'In the wallet',

