@@ -294,7 +294,7 @@ def test_what_is_prepared_is_settings_that_fit_the_containers(prepared: Path) ->
         for name, one in found["services"].items()
         if isinstance(one.get("networks"), dict)
     }
-    assert list(api.proxies) == [addresses["proxy"]]
+    assert [str(one) for one in api.proxies] == [addresses["proxy"] + "/32"]
     assert f"server {addresses['api']}:{api.port};" in (prepared / "conf.d" / "consilium.example.org.conf").read_text()
     assert api.host == "0.0.0.0"
     password = (secrets / "postgres_password").read_text()
