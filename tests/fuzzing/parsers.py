@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -639,10 +640,13 @@ def audit_export() -> bytes:
     return audit.export((folder / "log.jsonl").read_bytes(), HOSPITAL, 1, CONTRACT)
 
 
-def _scratch() -> str:
-    import tempfile
+_FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
 
-    return tempfile.mkdtemp(prefix="consilium-fuzz-")
+
+def _scratch() -> str:
+    """A folder that is there until the process ends, and no longer."""
+    _FOLDERS.append(tempfile.TemporaryDirectory(prefix="consilium-fuzz-"))
+    return _FOLDERS[-1].name
 
 
 def opening() -> bytes:
