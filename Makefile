@@ -131,7 +131,7 @@ dashboard-test: dashboard
 	cd $(DASHBOARD) && npm run --silent types && npm run --silent lint && npm run --silent format:check && npm run --silent test
 
 python-test: dev contracts services
-	$(BIN)/pytest -n 3 --dist loadgroup -m "not deep" $(addprefix --ignore=,$(WHOLE_NETWORKS))
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not deep" $(addprefix --ignore=,$(WHOLE_NETWORKS))
 
 demo-test: dev contracts services dashboard
 	$(BIN)/pytest -m "not deep" $(WHOLE_NETWORKS)

@@ -2,7 +2,7 @@
 
 `python bench/faults.py [WORD…] [--minutes N] [--again]`, as root. WORDs pick cells: those whose name has them all, as
 "kill" or "hospital-1 uploading". What was played before stays in the results; cells that were played, and held, are
-left out, unless `--again` is given. `--page` writes the page alone.
+left out, unless `--again` is given. `--page` writes the page alone. Results are on disk after each round.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import signal
 import sys
 import tempfile
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +23,24 @@ from results_store import header, say, write_result
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from internet.faults import FAULTS, IN_WORDS, PHASES, PROCESSES, Cell, matrix, play_cells, why_not  # noqa: E402
+from internet.faults import (  # noqa: E402
+    FAULTS,
+    IN_WORDS,
+    PHASES,
+    PROCESSES,
+    Cell,
+    Played,
+    TaskPlan,
+    matrix,
+    plan,
+    play_cells,
+    why_not,
+)  # fmt: skip
 from internet.hosts import why_not_here  # noqa: E402
 from internet.network import small_internet  # noqa: E402
 
 RESULTS, PAGE = ROOT / "bench" / "results", ROOT / "docs" / "faults.md"
-BATCH = 24  # cells of a network
+TASKS = 4  # of a network
 BEGIN, END = "<!-- written by bench/faults.py: from here -->", "<!-- to here -->"
 
 
@@ -54,8 +65,7 @@ def main() -> None:
         cells = [cell for cell in cells if given.again or str(cell) not in holds]
         random.Random(0).shuffle(cells)  # whoever plays some has some of everything
         cells.sort(key=lambda cell: str(cell) not in known)
-        cells = sorted(cells, key=lambda cell: cell.phase == "joining")[: given.cells]  # these need tasks of their own
-        play(cells, known, given.minutes, given.keep)
+        play(plan(cells[: given.cells]), known, given.minutes, given.keep)
     write_page(known)
 
 
@@ -64,26 +74,23 @@ def read() -> dict[str, dict[str, Any]]:
     return json.loads(path.read_text())["cells"] if path.exists() else {}
 
 
-def play(cells: list[Cell], known: dict[str, dict[str, Any]], minutes: float, keep: Path | None) -> None:
-    """Results are on disk after each cell."""
-    before, end = header("bench/faults.py"), time.monotonic() + 60 * minutes
-    for first in range(0, len(cells), BATCH):
-        if time.monotonic() > end:
+def play(tasks: list[TaskPlan], known: dict[str, dict[str, Any]], minutes: float, keep: Path | None) -> None:
+    before, began = header("bench/faults.py"), time.monotonic()
+    for first in range(0, len(tasks), TASKS):
+        if time.monotonic() - began > 60 * minutes:
             return
         folder = Path(tempfile.mkdtemp(prefix="net-"))
-        began = time.monotonic()
         broken = False
         try:
             with small_internet(folder) as network:
-                say(f"a network is up after {time.monotonic() - began:.0f} s")
-                for played in play_cells(network, cells[first : first + BATCH]):
-                    row = asdict(played) | {"cell": None}
-                    say(f"{played.cell or 'no fault'}: {row}")
+                say(f"{time.monotonic() - began:.0f} s: tasks {first + 1} to {first + TASKS} of {len(tasks)}")
+                for played in play_cells(network, tasks[first : first + TASKS]):
+                    say(f"{time.monotonic() - began:.0f} s: {in_words(played)}")
                     broken = broken or bool(played.broken)
-                    if played.cell is not None:
-                        known[str(played.cell)] = {name: value for name, value in row.items() if name != "cell"}
-                        write_result(RESULTS, "faults", {**before, "cells": known})
-                    if time.monotonic() > end:
+                    for cell in played.cells:
+                        known[str(cell)] = row(cell, played)
+                    write_result(RESULTS, "faults", {**before, "cells": known})
+                    if time.monotonic() - began > 60 * minutes:
                         break
         except AssertionError as error:
             broken = True
@@ -94,6 +101,18 @@ def play(cells: list[Cell], known: dict[str, dict[str, Any]], minutes: float, ke
             shutil.rmtree(folder, ignore_errors=True)
 
 
+def row(cell: Cell, played: Played) -> dict[str, Any]:
+    found = {name: value for name, value in vars(played).items() if name != "cells"}
+    return found | {"with": [str(other) for other in played.cells if other != cell]}
+
+
+def in_words(played: Played) -> str:
+    cells = "; ".join(map(str, played.cells)) or "no fault"
+    lost = f", without {', '.join(played.absent)}" if played.absent else ""
+    broken = f" BROKEN: {'; '.join(played.broken)}" if played.broken else ""
+    return f"task {played.task}, round {played.round}, {played.outcome} after {played.seconds} s{lost}: {cells}{broken}"
+
+
 def outcome(cell: Cell, known: dict[str, dict[str, Any]]) -> str:
     if why_not(cell) is not None:
         return ""
@@ -101,7 +120,7 @@ def outcome(cell: Cell, known: dict[str, dict[str, Any]]) -> str:
         return "·"
     row = known[str(cell)]
     if row["broken"]:
-        return "**broken**"
+        return "**broken**" if not row["with"] else "**broken**, with others"
     absent = f", without {len(row['absent'])}" if row["absent"] else ""
     return f"{row['outcome']}{absent}, {row['seconds']:.0f} s"
 
@@ -110,10 +129,11 @@ def write_page(known: dict[str, dict[str, Any]]) -> None:
     """What stands between two marks of the page."""
     played = [cell for cell in matrix() if str(cell) in known]
     broken = [cell for cell in played if known[str(cell)]["broken"]]
-    seconds = sorted(known[str(cell)]["seconds"] for cell in played)
+    rounds = {(tuple(sorted([str(cell), *known[str(cell)]["with"]]))): known[str(cell)] for cell in played}
+    seconds = sorted(one["seconds"] for one in rounds.values())
     lines = [
         f"Played: {len(played)} of {len(matrix())} cells; in {len(broken)} something did not hold.",
-        *([f"A cell's round took {seconds[0]:.0f} to {seconds[-1]:.0f} s, half of them at most"
+        *([f"They were in {len(rounds)} rounds, of {seconds[0]:.0f} to {seconds[-1]:.0f} s, half of them at most"
            f" {seconds[len(seconds) // 2]:.0f} s."] if seconds else []),
     ]  # fmt: skip
     for fault in FAULTS:

@@ -25,9 +25,9 @@ const TERMS = {
   publish_window: 30,
 } as Task['terms']
 
-function task(role: Part['role'], changes: Partial<Task> & { position?: number; slashed?: string }): Task {
-  const { position = 1, slashed = '0', ...others } = changes
-  const me = { account: ME, role, position, weight: 1, joined_at: 1, earned: '0', slashed }
+function task(role: Part['role'], changes: Partial<Task> & { position?: number; bond?: string }): Task {
+  const { position = 1, bond = TERMS[`${role}_bond`], ...others } = changes
+  const me = { account: ME, role, position, weight: 1, joined_at: 1, earned: '0', slashed: '0', bond }
   return {
     task: 1,
     name: null,
@@ -97,7 +97,7 @@ describe('a hospital', () => {
   test('loses no more than the fee for it, and no more than the bond still is', () => {
     const fee = { phase: 'uploading', pool: '2000' } as const // 200 a round, 20 of it the fee, of 4 hospitals
     expect(due('hospital', fee, round([0, 1]))[0]?.slash?.amount).toBe(5n)
-    const worn = { phase: 'uploading', slashed: '993' } as const
+    const worn = { phase: 'uploading', bond: '7' } as const
     expect(due('hospital', worn, round([0, 1]))[0]?.slash?.amount).toBe(7n)
   })
 

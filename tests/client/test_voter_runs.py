@@ -61,6 +61,24 @@ def in_mempool(chain: LocalChain) -> int:
 # Processes
 
 
+def test_told_to_stop_while_it_judges_it_ends_as_it_was_told() -> None:
+    program = """
+import sys, threading, torch
+from consilium_cli.nodes.ending import ends_at_once
+judging = threading.Event()
+def judge():
+    weights = torch.randn(200, 200, requires_grad=True)
+    while True:
+        (weights @ weights).sum().backward()
+        judging.set()
+with ends_at_once():
+    threading.Thread(target=judge, daemon=True).start()
+    judging.wait()
+    sys.exit(143)
+"""
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60).returncode == 143
+
+
 def test_killed_at_any_moment_it_reveals_what_it_committed_to(chain: LocalChain, tmp_path: Path) -> None:
     task = FiledTask(chain, tmp_path)
     home, account = voter_home(chain, tmp_path / "voter")

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from browser_driver import Wallet, Watched, context_of
-from chain_driver import BOND, LocalChain, TaskDriver
+from chain_driver import BOND, KEY, LocalChain, TaskDriver
 from consilium_chain.connection import Connection
 from consilium_chain.keystore import voter_key
-from consilium_chain.ledger import Ledger
+from consilium_chain.ledger import NO_KEY, Ledger
 from consilium_chain.task_spec import TOKEN
 from consilium_chain.units import tokens
 from consilium_chain.views import Phase, Role
@@ -70,6 +70,10 @@ def register(page: Page, role: str, commission: str = "0", stake: str = "") -> N
 
 def done(page: Page) -> None:
     expect(page.locator("[data-sending=confirmed]")).to_be_visible()
+
+
+def free(hospital: Ledger) -> int:
+    return hospital.stake_of(hospital.address, Role.HOSPITAL).free
 
 
 def wallet_of(place: Place, ledger: Ledger) -> Wallet:
@@ -166,6 +170,35 @@ def test_rounds_and_what_they_brought(place: Place, watched: Watched) -> None:
         expect(paid).to_contain_text(tokens(int(one["amount"])))
     (part,) = [one for one in place.running.get("/v1/tasks/1")["participants"] if one["account"] == node]
     expect(region(page, "Own tasks")).to_contain_text(tokens(int(part["earned"])))
+
+
+def test_no_pool_grows_once_all_have_joined(place: Place, watched: Watched, task: TaskDriver) -> None:
+    page = watched.page
+    wallet_of(place, task.operator).install(page)
+    open_page(place, page, f"/tasks/{task.task}")
+    page.get_by_role("button", name="Operate this task…").click()
+    connect(page)
+    expect(page.get_by_role("button", name="Stop…")).to_be_visible()
+    expect(region(page, "Add to the pool")).to_contain_text("Everybody has joined, so the pool is fixed.")
+    expect(page.get_by_label("Amount")).to_have_count(0)
+
+
+def test_the_bond_of_a_task_that_has_ended_is_released(place: Place, watched: Watched) -> None:
+    task = TaskDriver(Network(place), terms={"pool": 400 * TOKEN})
+    page, mine = watched.page, task.nodes[0]
+    mine.join_as_hospital(task.task, 10, KEY, NO_KEY)
+    task.operator.stop(task.task)
+    assert (task.phase, mine.hospitals(task.task)[0].bond, free(mine)) == (Phase.ENDED, BOND, 0)
+    desk(place, page, wallet_of(place, mine))
+    row = region(page, "Own tasks").get_by_role("row").filter(has_text=f"{task.task}. ")
+    row.get_by_role("button", name=f"Release the bond of task {task.task}").click()
+    done(page)
+    assert (mine.hospitals(task.task)[0].bond, free(mine)) == (0, BOND)
+    expect(row.get_by_role("button")).to_have_count(0)
+    (part,) = [
+        one for one in place.running.get(f"/v1/tasks/{task.task}")["participants"] if one["account"] == mine.address
+    ]
+    assert part["bond"] == "0"
 
 
 # What goes wrong

@@ -14,7 +14,7 @@ from consilium_chain.views import Outcome
 from consilium_server.jobs.conducting import task_folder
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from internet.faults import FAULTS, PHASES, PROCESSES, Cell, Play, Played, matrix, play_cells, why_not
+from internet.faults import FAULTS, PHASES, PROCESSES, Cell, Play, Played, matrix, packed, plan, play_cells, why_not
 from internet.hosts import Internet, Link, why_not_here
 from internet.network import CHAIN, CONSILIUM, HOSPITALS, NODE_PORT, Network, small_internet, until
 from internet.proxy import FLEET, MIRROR
@@ -84,7 +84,7 @@ def knock(network: Network, host: str, address: str, port: int) -> str:
 
 def test_rounds_run_across_it_through_faults_and_nobody_loses_anything(tmp_path: Path) -> None:
     with small_internet(tmp_path) as network:
-        play = Play(network, 1, Cell("node", "joining", "kill"))
+        play = Play(network, 1, [Cell("node", "joining", "kill")])
         assert_whole(play.first)
         assert [network.host(name).refused() for name in network.hospitals] == [0] * HOSPITALS
 
@@ -105,7 +105,8 @@ def test_rounds_run_across_it_through_faults_and_nobody_loses_anything(tmp_path:
             assert knock(network, "hospital-1", network.host("operator").address, reached) == "ConnectionRefusedError"
         assert knock(network, "hospital-1", network.host("operator").address, 443) == "open"
 
-        assert_whole(play.play(Cell("aggregator", "uploading", "kill")))
+        sample = ("redis", "committing", "kill"), ("aggregator", "uploading", "kill"), ("voter-1", "scoring", "kill")
+        assert_whole(play.play(*(Cell(*one) for one in sample), Cell("postgres", "settling", "restart")))
         assert play.finish() == []
         for number in range(2):
             assert network.operator.round_state(play.task, number).outcome is Outcome.SETTLED
@@ -206,6 +207,20 @@ def test_a_cell_of_the_matrix_names_what_there_is() -> None:
     assert {cell.process for cell in cells} == set(PROCESSES)
 
 
+def test_cells_of_a_round_have_nothing_to_do_with_each_other() -> None:
+    tasks = plan(matrix())
+    rounds = [one for task in tasks for one in (*task.rounds, task.joining) if one]
+    assert all(bool(task.liar) == (cell.phase == "blaming") for task in tasks for one in task.rounds for cell in one)
+    assert sorted(map(str, (cell for one in rounds for cell in one))) == sorted(map(str, matrix()))
+    for one in rounds:
+        assert packed(one) == [one]
+        assert len({cell.process for cell in one}) == len(one)
+        phases = [cell.phase for cell in one]
+        assert len(set(phases)) == len(phases) or set(phases) in ({"joining"}, {"blaming"})
+        assert sum(cell.fault in ("bad line", "clock") for cell in one) <= 1
+    assert len(rounds) < len(matrix()) / 4
+
+
 @pytest.mark.deep
 @pytest.mark.timeout(5 * 3600)
 @pytest.mark.parametrize("fault", FAULTS)
@@ -215,6 +230,6 @@ def test_every_cell_of_the_matrix_holds(fault: str, tmp_path: Path) -> None:
     if missing:
         pytest.skip(missing)
     with small_internet(tmp_path) as network:
-        cells = [cell for cell in matrix() if cell.fault == fault]
-        broken = {str(played.cell): played.broken for played in play_cells(network, cells) if played.broken}
-    assert broken == {}
+        tasks = plan([cell for cell in matrix() if cell.fault == fault])
+        broken = [(list(map(str, one.cells)), one.broken) for one in play_cells(network, tasks) if one.broken]
+    assert broken == []

@@ -1,16 +1,18 @@
 """A matrix of faults over a small internet: which process, in which phase of a round, what befalls it.
 
-A cell is a round of a task. In it one fault is made as soon as its phase has begun; then the round must end, and what
-must hold is looked at (`Played.broken`). A round after which not everybody took part is followed by one without a
-fault, which must be settled with everybody in it: the service came back by itself.
+Each fault is made as soon as its phase has begun; then the round must end, and what must hold is looked at
+(`Played.broken`). A round has up to one cell of each phase, of processes that have nothing to do with each other; where
+it does not hold, its cells are played again one by one. A round in which not everybody took part is followed by one
+without a fault, which must be settled with everybody in it: the service came back by itself.
 """
 
 from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -22,11 +24,15 @@ from consilium_cli.demo.chronicle import Chronicle
 from consilium_client.epsilon_ledger import EpsilonLedger
 from consilium_client.home import LEDGER_FILE
 
-from internet.network import Network, until
+from internet.network import BLAMING_STEP, WINDOWS, Network, until
 
 OUTAGE = 10.0  # seconds that what is stopped, cut off or out of disk space is so: less than any phase's time
 STARTED_FOR_A_TASK = ("aggregator", "superlink", "sponsor", "hospital-1")
 ROUNDS_TO_RETURN = 4
+ROUNDS_OF_A_TASK = 8
+TOGETHER = {"joining": 3, "blaming": 4}  # cells that a round has of one phase
+LIAR = "hospital-4"
+LIES_OF_A_TASK = 4  # rounds: each costs the liar a part of its bond
 MOST_BEHIND = 20  # blocks
 ROUND_PATIENCE = 900.0  # seconds; all windows of a round one after the other are less
 LINK_HOSTS = {"node": "chain", "hospital-1": "hospital-1", "voter-1": "voter-1", "operator": "operator"}
@@ -39,6 +45,7 @@ PHASES = {
     "joining": Phase.JOINING,
     "committing": Phase.COMMITTING,
     "uploading": Phase.UPLOADING,
+    "blaming": Phase.BLAMING,
     "publishing": Phase.PUBLISHING,
     "scoring": Phase.SCORING,
     "revealing": Phase.REVEALING,
@@ -57,6 +64,12 @@ IN_WORDS = {
 OWN_DISKS = {"api", "worker", "index", "proxy", "redis", "postgres", "hospital-1", "voter-1"}
 CLOCKS = {"proxy", "redis", "postgres"}
 INNER = {"aggregator": "the worker", "superlink": "the aggregator"}  # who starts it again
+# Of these at most one is hurt in a round: an outage of one is an outage of all, and two of them would be a longer one.
+FAMILIES = {
+    **dict.fromkeys(("worker", "aggregator", "superlink"), "conducting"),
+    **dict.fromkeys(("hospital-1", "supernode/hospital-1", "relay/hospital-1"), "hospital-1"),
+}
+LASTING = ("bad line", "clock")  # to the end of the round: one at a time
 
 
 @dataclass(frozen=True)
@@ -93,11 +106,52 @@ def matrix() -> list[Cell]:
     return [cell for cell in cells if why_not(cell) is None]
 
 
+def packed(cells: Iterable[Cell]) -> list[list[Cell]]:
+    """Rounds of several cells each, of unrelated processes, and of different phases but for `TOGETHER`."""
+    rounds: list[list[Cell]] = []
+    for cell in cells:
+        most = TOGETHER.get(cell.phase, len(PHASES))
+        fitting = (one for one in rounds if len(one) < most and all(_unrelated(cell, other) for other in one))
+        found = next(fitting, None)
+        if found is None:
+            rounds.append(found := [])
+        found.append(cell)
+    return [sorted(one, key=lambda cell: list(PHASES).index(cell.phase)) for one in rounds]
+
+
+def _unrelated(one: Cell, other: Cell) -> bool:
+    if (one.phase == other.phase) != (one.phase in TOGETHER or other.phase in TOGETHER):
+        return False
+    if one.fault in LASTING and other.fault in LASTING:
+        return False
+    return FAMILIES.get(one.process, one.process) != FAMILIES.get(other.process, other.process)
+
+
+@dataclass
+class TaskPlan:
+    joining: list[Cell] = field(default_factory=list)
+    rounds: list[list[Cell]] = field(default_factory=list)
+    liar: str | None = None
+
+
+def plan(cells: Sequence[Cell]) -> list[TaskPlan]:
+    """Tasks that play all of them. In some a hospital lies: without a lie nobody is blamed."""
+    tasks = [TaskPlan(one) for one in packed(c for c in cells if c.phase == "joining")]
+    honest = packed(c for c in cells if c.phase not in TOGETHER)
+    while len(tasks) * ROUNDS_OF_A_TASK < len(honest):
+        tasks.append(TaskPlan())
+    for number, one in enumerate(honest):
+        tasks[number % len(tasks)].rounds.append(one)
+    lies = packed(c for c in cells if c.phase == "blaming")
+    batches = [lies[first : first + LIES_OF_A_TASK] for first in range(0, len(lies), LIES_OF_A_TASK)]
+    return tasks + [TaskPlan(rounds=batch, liar=LIAR) for batch in batches]
+
+
 @dataclass
 class Played:
-    """What came of a cell."""
+    """What came of a round and its cells."""
 
-    cell: Cell | None
+    cells: list[Cell]
     task: int
     round: int
     outcome: str = ""
@@ -120,29 +174,40 @@ class Faults:
         self._network = network
 
     def make(self, cell: Cell, until_end: ExitStack) -> None:
-        """At once. What lasts to the end of the round is taken away by `until_end`."""
+        """Once its process is there; returns when it has been made, or is over if it passes by itself. What lasts to
+        the end of the round is taken away by `until_end`.
+        """
         process, fault, services = cell.process, cell.fault, self._network.services
+        if fault in ("cut off", "bad line"):
+            host = self._network.host(LINK_HOSTS[process])
+            if fault == "cut off":
+                self._for_a_while(host.cut_off, host.back)
+            else:
+                host.worsen()
+                until_end.callback(host.mend)
+            return
+        until(lambda: self._processes(process), str(cell))
         if fault == "kill":
             self._kill(process)
         elif fault == "restart":
             services.restart(process)
         elif fault == "stop":
+            stopped = self._processes(process)
             self._for_a_while(
-                partial(self._signal, process, signal.SIGSTOP), partial(self._signal, process, signal.SIGCONT)
+                partial(self._signal, stopped, signal.SIGSTOP), partial(self._signal, stopped, signal.SIGCONT)
             )
-        elif fault == "cut off":
-            host = self._network.host(LINK_HOSTS[process])
-            self._for_a_while(host.cut_off, host.back)
-        elif fault == "bad line":
-            host = self._network.host(LINK_HOSTS[process])
-            host.worsen()
-            until_end.callback(host.mend)
         elif fault == "full disk":
             disk = self._network.disks[process]
             self._for_a_while(disk.fill, disk.make_room)
         else:
             services.restart(process, hours_off=1)
             until_end.callback(services.restart, process)
+
+    def _processes(self, process: str) -> list[psutil.Process]:
+        services = self._network.services
+        if process in services and not services[process].runs:
+            return []
+        return self._network.processes_of(process)
 
     def _kill(self, process: str) -> None:
         if process in self._network.services:
@@ -151,12 +216,11 @@ class Faults:
         for one in self._network.processes_of(process):
             one.kill()
 
-    def _signal(self, process: str, number: signal.Signals) -> None:
-        for one in self._network.processes_of(process):
-            try:
+    @staticmethod
+    def _signal(processes: Sequence[psutil.Process], number: signal.Signals) -> None:
+        for one in processes:
+            with suppress(psutil.NoSuchProcess):
                 one.send_signal(number)
-            except psutil.NoSuchProcess:
-                continue
 
     @staticmethod
     def _for_a_while(begin: Callable[[], None], end: Callable[[], None]) -> None:
@@ -170,39 +234,55 @@ class Faults:
 class Play:
     """A task on a network, played round by round."""
 
-    def __init__(self, network: Network, rounds: int, joining: Cell | None = None) -> None:
-        """Proposes the task. `joining`: a fault while others join."""
+    def __init__(self, network: Network, rounds: int, joining: Sequence[Cell] = (), liar: str | None = None) -> None:
+        """Proposes the task. `joining`: faults while others join."""
         self.network = network
+        self._liar = liar
         self._faults = Faults(network)
         self._until_end = ExitStack()
+        self._threads = ThreadPoolExecutor(thread_name_prefix="faults")
         self._began = time.monotonic()
         self.spec: TaskSpec
-        self.task, self.spec = network.put(rounds)
+        windows = WINDOWS | ({"publish": BLAMING_STEP} if liar else {})
+        self.task, self.spec = network.put(rounds, windows)
         self._chronicle = Chronicle(network.operator, self.task, self._began)
-        if joining is not None and joining.process not in STARTED_FOR_A_TASK:
-            self._faults.make(joining, self._until_end)
+        making = [self._make(cell) for cell in joining if cell.process not in STARTED_FOR_A_TASK]
         network.open_doors(self.task)
-        network.start_hospitals(self.task)
-        if joining is not None and joining.process in STARTED_FOR_A_TASK:
-            until(lambda: network.processes_of(joining.process), str(joining))
-            self._faults.make(joining, self._until_end)
-        self.first = self._end_of(0, Played(joining, self.task, 0))
+        network.start_hospitals(self.task, liar)
+        making += [self._make(cell) for cell in joining if cell.process in STARTED_FOR_A_TASK]
+        self.first = self._end_of(0, Played(list(joining), self.task, 0), making)
 
-    def play(self, cell: Cell | None) -> Played:
-        """The next round."""
+    def play(self, *cells: Cell) -> Played:
+        """The next round, with these faults in it, in the order of their phases."""
         number = self.network.operator.state(self.task).round
-        played = Played(cell, self.task, number)
+        played = Played(list(cells), self.task, number)
         self._began = time.monotonic()
-        if cell is not None:
+        making = []
+        for cell in cells:
             if self._comes(number, PHASES[cell.phase]):
-                self._faults.make(cell, self._until_end)
+                making.append(self._make(cell, self._turn_of(cell)))
             else:
-                played.broken.append("the phase did not come")
-        return self._end_of(number, played)
+                played.broken.append(f"{cell.phase} did not come")
+        return self._end_of(number, played, making)
+
+    def _make(self, cell: Cell, turn: float = 0.0) -> Future[None]:
+        def make() -> None:
+            time.sleep(turn)
+            self._faults.make(cell, self._until_end)
+
+        return self._threads.submit(make)
+
+    def _turn_of(self, cell: Cell) -> float:
+        """Seconds until a process has something to do in a phase that has just begun: in `Blaming` the aggregator's
+        turn is the last step.
+        """
+        late = cell.phase == "blaming" and FAMILIES.get(cell.process) == "conducting"
+        return 2.0 * BLAMING_STEP if late else 0.0
 
     def finish(self) -> list[str]:
         """After the last round: the task ends, hospitals leave, and what is left of the pool is the operator's."""
         network, ledger = self.network, self.network.operator
+        self._threads.shutdown()
         until(lambda: network.phase(self.task) is Phase.ENDED, "the task's end")
         until(lambda: not any(network.services[name].wanted for name in network.hospitals), "the hospitals' farewell")
         broken = self._money()
@@ -233,14 +313,16 @@ class Play:
     def _has_ended(self, number: int) -> bool:
         return self.network.operator.round_state(self.task, number).outcome is not Outcome.PENDING
 
-    def _end_of(self, number: int, played: Played) -> Played:
+    def _end_of(self, number: int, played: Played, making: Sequence[Future[None]]) -> Played:
         try:
             until(lambda: self._has_ended(number), f"the end of round {number}", ROUND_PATIENCE)
         except AssertionError as error:
             played.broken.append(str(error))
         finally:
             played.seconds = round(time.monotonic() - self._began, 1)
+            wait(making)
             self._until_end.close()
+        played.broken += [f"not made: {error!r}" for one in making if (error := one.exception())]
         self._chronicle.update([])
         self._describe(number, played)
         played.back = self._back()
@@ -258,8 +340,12 @@ class Play:
         for event in self._chronicle.of_round(number, "Slashed"):
             reason = SlashReason(event.values["reason"]).name.lower().replace("_", " ")
             played.slashed.append(f"{network.name_of(event.values['account'])}: {reason}")
-        if played.slashed:  # no outage here is longer than a phase
-            played.broken.append(f"slashed: {', '.join(played.slashed)}")
+        lied = number > 0 and self._liar is not None
+        liars = [one for one in played.slashed if lied and one.startswith(f"{self._liar}: ")]
+        if lied and state.outcome is Outcome.SETTLED and len(liars) != 1:
+            played.broken.append(f"{self._liar} lied, and was slashed {len(liars)} times")
+        if others := [one for one in played.slashed if one not in liars]:  # no outage here is longer than a phase
+            played.broken.append(f"slashed: {', '.join(others)}")
         present = set(members(state.survivors))
         played.absent = [
             network.name_of(one.node) for k, one in enumerate(ledger.hospitals(self.task)) if k not in present
@@ -316,40 +402,43 @@ class Play:
         return round(time.monotonic() - began, 1)
 
 
-def play_cells(network: Network, cells: Iterable[Cell], most_rounds: int = 25) -> Iterator[Played]:
-    """Each cell's round, and those without a fault that show that all is back. Cells of joining have tasks of
-    their own; the others share tasks of at most so many rounds.
+def play_cells(network: Network, tasks: Iterable[TaskPlan]) -> Iterator[Played]:
+    """Each round, and those without a fault that show that all is back. Of a round that did not hold, its cells follow
+    one by one.
     """
-    waiting = list(cells)
-    inside = [cell for cell in waiting if cell.phase != "joining"]
-    while inside:
-        batch, inside = inside[:most_rounds], inside[most_rounds:]
-        play = Play(network, 3 * len(batch) + ROUNDS_TO_RETURN)
-        yield play.first
-        for cell in batch:
-            played = play.play(cell)
-            if not played.whole:
-                played.broken += _clean_round(play, played)
+    for one in tasks:
+        play = Play(network, 3 * len(one.rounds) + 2 * ROUNDS_TO_RETURN, one.joining, one.liar)
+        yield _back_again(play, play.first)
+        for cells in one.rounds:
+            played = _back_again(play, play.play(*cells))
             yield played
-        network.operator.stop(play.task)
+            if played.broken and len(cells) > 1:
+                for cell in cells:
+                    if play.over:
+                        break
+                    yield _back_again(play, play.play(cell))
+        if not play.over:
+            network.operator.stop(play.task)
         while not play.over:
-            play.play(None)
-        last = Played(None, play.task, -1, "ended", broken=play.finish())
-        yield last
-    for cell in waiting:
-        if cell.phase == "joining":
-            play = Play(network, 1, cell)
-            play.first.broken += _clean_round(play, play.first)
-            play.first.broken += play.finish()
-            yield play.first
+            play.play()
+        yield Played([], play.task, -1, "ended", broken=play.finish())
+        if play.first.broken and len(one.joining) > 1:
+            yield from play_cells(network, [TaskPlan([cell]) for cell in one.joining])
 
 
-def _clean_round(play: Play, after: Played) -> list[str]:
-    """What is wrong with the rounds after a fault: a node takes longer to start than a round without it lasts."""
+def _back_again(play: Play, played: Played) -> Played:
+    """With what is wrong with the rounds after it, where it was not whole: a node takes longer to start than a round
+    without it lasts.
+    """
+    if played.whole:
+        return played
     for _ in range(ROUNDS_TO_RETURN):
         if play.over:
-            return [f"the task ended after {after.outcome}"] if after.round == 0 else []
-        clean = play.play(None)
+            if played.round == 0:
+                played.broken.append(f"the task ended after {played.outcome}")
+            return played
+        clean = play.play()
         if clean.whole and not clean.broken:
-            return []
-    return [f"{ROUNDS_TO_RETURN} rounds after it: {clean.outcome}, absent {clean.absent}, {clean.broken}"]
+            return played
+    played.broken.append(f"{ROUNDS_TO_RETURN} rounds after it: {clean.outcome}, absent {clean.absent}, {clean.broken}")
+    return played

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -42,6 +42,7 @@ from consilium_chain.task_spec import TOKEN, TaskSpec, parse_task_spec
 from consilium_chain.views import Phase
 from consilium_cli.demo.datasets import DemoData, deal_wdbc, write_rows
 from consilium_cli.demo.homes import Place, make_hospital, write_key
+from consilium_cli.demo.options import Attack
 from consilium_cli.demo.task_file import TaskSettings, task_spec
 from consilium_client.home import Approval, HospitalHome, VoterHome
 from consilium_client.registration import register
@@ -62,6 +63,7 @@ CHAIN_PORT, NODE_PORT = 8546, 8545
 BLOCK_SECONDS = 1
 # Longer than any pause of a supervisor with what follows it, so that a restart costs nobody a deadline.
 WINDOWS = {"join": 240, "commit": 150, "upload": 120, "publish": 75, "score": 90, "reveal": 60}
+BLAMING_STEP = 45  # seconds, three of which `Blaming` lasts: of tasks in which somebody lies
 ETHER = 100 * 10**18
 SPENDING_MONEY = 1_000_000 * TOKEN
 TASKS_OF_A_VOTER = 20
@@ -89,11 +91,11 @@ def until(look: Callable[[], Any], what: str, patience: float = START) -> Any:
     return found
 
 
-def private_task(data: DemoData, rounds: int) -> bytes:
+def private_task(data: DemoData, rounds: int, windows: Mapping[str, int]) -> bytes:
     """A task file: masked, private, with canaries, one cohort. What noise alone does to a score costs nobody anything:
     these networks are there to show what faults cost.
     """
-    settings = TaskSettings(rounds, 1, VOTERS, WINDOWS, epsilon=100.0)
+    settings = TaskSettings(rounds, 1, VOTERS, windows, epsilon=100.0)
     values = task_spec(data, settings).model_dump(mode="json", exclude_none=True)
     values["judging"] |= {"accept_floor": -10.0, "harmful_below": -20.0, "tolerance": 10.0, "canary_margin": 0.2}
     return tomli_w.dumps(values).encode()
@@ -154,8 +156,8 @@ class Network:
         self.start_hospitals(task)
         return task, spec
 
-    def put(self, rounds: int) -> tuple[int, TaskSpec]:
-        raw = private_task(self.data, rounds)
+    def put(self, rounds: int, windows: Mapping[str, int] = WINDOWS) -> tuple[int, TaskSpec]:
+        raw = private_task(self.data, rounds, windows)
         spec = parse_task_spec(raw)
         digest = self.store.put_file(raw)
         return self.operator.propose(task_params(spec, digest, self.accounts["aggregator"].address)), spec
@@ -173,7 +175,8 @@ class Network:
         write_private_file(sponsor / "sponsor.toml", tomli_w.dumps(settings))
         self.add("sponsor", "operator", [*CONSILIUM, "server", "sponsor", "--config", str(sponsor / "sponsor.toml")])
 
-    def start_hospitals(self, task: int) -> None:
+    def start_hospitals(self, task: int, liar: str | None = None) -> None:
+        """`liar`: uploads something else than it committed to, in every round but that of statistics."""
         params = self.operator.params(task)
         for name, home in self.homes.items():
             if task not in home.approved_tasks():
@@ -184,7 +187,18 @@ class Network:
                     superlink=f"{FLEET}:443",
                 )
                 home.approve(task, approval, self.pki.authority.read_bytes())
-            run = [*CONSILIUM, "hospital", "run", str(task), "--home", str(home.folder)]
+            where = ["--home", str(home.folder)]
+            run = [*CONSILIUM, "hospital", "run", str(task), *where]
+            if name == liar:
+                run = [
+                    sys.executable,
+                    "-m",
+                    "consilium_cli.demo.adversaries",
+                    Attack.FALSE_UPLOAD,
+                    *where,
+                    "--task",
+                    str(task),
+                ]
             self.add(name, name, run, unit="consilium-hospital@.service", ends=True)
 
     def phase(self, task: int) -> Phase:
@@ -288,7 +302,7 @@ def _build(internet: Internet, services: Services, folder: Path, database: Path,
         internet, services, data, operator, deployment, pki, place, folder, accounts,
         internet.reach("stranger", internet.hosts["operator"].address, 443),
     )  # fmt: skip
-    spec = parse_task_spec(private_task(data, 1))
+    spec = parse_task_spec(private_task(data, 1, WINDOWS))
     _make_hospitals(network, spec)
     _make_voters(network, spec, url)
     _start_operator(network, database)

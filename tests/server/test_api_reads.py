@@ -294,6 +294,8 @@ def test_a_tasks_money_adds_up(client: TestClient) -> None:
     assert (money["bounties"], money["refund"], money["slashed"]) == (2 * TOKEN, 7 * TOKEN, 100 * TOKEN)
     assert money["pool"] == money["rewards"] + money["bounties"] + money["refund"] + money["left"]
     assert sum(int(one["earned"]) for one in task["participants"]) == money["rewards"]
+    for one in task["participants"]:
+        assert int(one["bond"]) == int(task["terms"][f"{one['role']}_bond"]) - int(one["slashed"])
     assert (task["phase"], task["terms"]["pool"], task["spec"]["privacy"]["epsilon"]) == ("ended", task["pool"], 8)
     assert read(client, "/v1/tasks/4")["spec_fault"].startswith("the task file does not hold")
 

@@ -117,9 +117,10 @@ def run(
     from consilium_client.home import VoterHome
     from consilium_client.judging import Voter
 
+    from consilium_cli.nodes.ending import ends_at_once
     from consilium_cli.nodes.live import VOTER, told
 
-    with told(VOTER):
+    with ends_at_once(), told(VOTER):  # judging takes long, and nobody waits for it
         voter = Voter(VoterHome.open(home))
         if task is None:
             voter.run()

@@ -70,7 +70,7 @@ function memberOf({ role, task }: Part, account: string): Schemas['Member'] | un
 function slashOf(part: Part, account: string, bps: number, most?: bigint): Duty['slash'] {
   const { terms } = part.task
   const bond = BigInt(terms[`${part.role}_bond`])
-  const left = bond - BigInt(memberOf(part, account)?.slashed ?? 0)
+  const left = BigInt(memberOf(part, account)?.bond ?? 0)
   const full = (bond * BigInt(bps)) / BASIS_POINTS
   return { bps, amount: [full, left, most ?? full].reduce((least, one) => (one < least ? one : least)) }
 }

@@ -4,7 +4,7 @@ import { Link } from 'react-router'
 import type { Address } from 'viem'
 import { ApiUnreachable, type Role, type Schemas } from '../api/client'
 import { node as nodeOf, payments, rolesOf, round as roundOf, task as taskOf } from '../api/queries'
-import { stakingAbi, tokenAbi } from '../generated/abi'
+import { stakingAbi, tasksAbi, tokenAbi } from '../generated/abi'
 import { same } from '../lib/accounts'
 import { formatBps, formatTokens, parsePercent, parseTokens } from '../lib/amounts'
 import { dutiesOf, type Duty, type Part } from '../lib/duties'
@@ -82,7 +82,21 @@ function Of({ account }: { account: Address }) {
         />
       </dl>
       <SendingNotice of={sending} />
-      {own.nodes.length > 0 && <Work account={account} roles={own.nodes.map((one) => one.role)} />}
+      {own.nodes.length > 0 && (
+        <Work
+          account={account}
+          roles={own.nodes.map((one) => one.role)}
+          busy={busy}
+          release={(task) =>
+            void send({
+              address: place.tasks,
+              abi: tasksAbi,
+              functionName: 'releaseBond',
+              args: [BigInt(task), account],
+            })
+          }
+        />
+      )}
       {own.nodes.map((one) => (
         <Node key={one.role} account={account} own={own} node={one} busy={busy} reset={reset} stake={stake} />
       ))}
@@ -104,7 +118,12 @@ type Stake = (functionName: string, args: readonly unknown[], amount: bigint) =>
 
 // Work: what the API knows
 
-function Work({ account, roles }: { account: Address; roles: readonly Role[] }) {
+interface Releasing {
+  busy: boolean
+  release: (task: number) => void
+}
+
+function Work({ account, roles, ...releasing }: { account: Address; roles: readonly Role[] } & Releasing) {
   const { parts, failed } = useParts(account, roles)
   if (failed instanceof ApiUnreachable && parts.length === 0)
     return <p className="notice wait">{words.noApi}</p>
@@ -113,7 +132,7 @@ function Work({ account, roles }: { account: Address; roles: readonly Role[] }) 
       {failed && <Fault error={failed} />}
       <Duties account={account} parts={parts} />
       <Card title={words.tasks} means={parts.length >= TASKS ? words.someTasks(TASKS) : undefined}>
-        <Tasks account={account} parts={parts} />
+        <Tasks account={account} parts={parts} {...releasing} />
       </Card>
       <Card title={words.payments}>
         <Listed query={payments({ account, limit: 25 })}>{(items) => <Payments items={items} />}</Listed>
@@ -205,7 +224,7 @@ function IfNot({ of }: { of: Duty }) {
   )
 }
 
-function Tasks({ account, parts }: { account: Address; parts: readonly Part[] }) {
+function Tasks({ account, parts, busy, release }: { account: Address; parts: readonly Part[] } & Releasing) {
   const columns = words.taskColumns
   const mine = (part: Part) =>
     part.task.participants.find((one) => one.role === part.role && same(one.account, account))
@@ -229,6 +248,25 @@ function Tasks({ account, parts }: { account: Address; parts: readonly Part[] })
         },
         { name: columns.earned, number: true, cell: (one) => <Tokens of={mine(one)?.earned ?? '0'} /> },
         { name: columns.slashed, number: true, cell: (one) => <Tokens of={mine(one)?.slashed ?? '0'} /> },
+        {
+          name: columns.bond,
+          number: true,
+          cell: (one) => {
+            const bond = mine(one)?.bond ?? '0'
+            return one.task.phase === 'ended' && bond !== '0' ? (
+              <button
+                type="button"
+                disabled={busy}
+                aria-label={words.releaseOf(one.task.task)}
+                onClick={() => release(one.task.task)}
+              >
+                {words.release} <Tokens of={bond} />
+              </button>
+            ) : (
+              <Tokens of={bond} />
+            )
+          },
+        },
       ]}
     />
   )

@@ -180,6 +180,7 @@ class Member(Said):
     joined_at: Time
     earned: Amount
     slashed: Amount
+    bond: Amount = Field(description="what of it the task still locks; once it has ended, to be released")
 
 
 class Money(Said):

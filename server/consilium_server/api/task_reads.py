@@ -156,6 +156,14 @@ def one_task(at: At, task: int) -> schemas.Task:
     kinds = ("reward", "bounty", "refund", "slash")
     reward, bounty, refund, slash = (sum(v for (_, k), v in sums.items() if k == kind) for kind in kinds)
     pool = row.pool
+    released = set(
+        at.db.scalars(select(EventRow.account).where(EventRow.task == task, EventRow.name == "BondReleased"))
+    )
+
+    def bond(one: Participant) -> int:
+        given = int(row[0].params[f"{name(Role(one.role))}_bond"])
+        return 0 if one.account in released else given - sums[one.account, "slash"]
+
     return schemas.Task(
         **_summary(row),
         **_stop(at, row),
@@ -170,6 +178,7 @@ def one_task(at: At, task: int) -> schemas.Task:
             schemas.Member(
                 account=one.account, role=name(Role(one.role)), position=one.position, weight=one.weight,
                 joined_at=time, earned=str(sums[one.account, "reward"]), slashed=str(sums[one.account, "slash"]),
+                bond=str(bond(one)),
             )
             for one, time in participants(at, task)
         ],
