@@ -38,7 +38,9 @@ class _Judge:
         self._node, self._due = node, threading.Event()
         self.ended = False
         self.fault: Exception | None = None
-        threading.Thread(target=self._run, daemon=True).start()  # a daemon: told to stop, nobody waits for it
+        # A daemon: told to stop, nobody waits for it.
+        self.thread = threading.Thread(target=self._run, name=f"task-{node.number}", daemon=True)
+        self.thread.start()
 
     def look(self) -> None:
         """There may be something to do. While it is at work, that is remembered."""

@@ -26,18 +26,32 @@ from consilium_client.voter import VoterNode
 from voter_driver import PATIENCE, TASK, Door, FiledTask, VoterProcess, voter_home
 
 
-@pytest.fixture(scope="module")
-def own_chain() -> Iterator[LocalChain]:
-    """One whose mining these tests may stop."""
-    with LocalChain() as made:
-        yield made
+@pytest.fixture
+def chain(local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalChain]:
+    """Without the tasks of other tests, which a voter would join, and without their judges, whose tasks are gone with
+    them and have the numbers of the next test's.
+    """
+    judges: list[judging._Judge] = []
+
+    class Known(judging._Judge):
+        def __init__(self, node: VoterNode) -> None:
+            super().__init__(node)
+            judges.append(self)
+
+    monkeypatch.setattr(judging, "_Judge", Known)
+    with local_chain.undone():
+        yield local_chain
+        for judge in judges:
+            judge.ended = True
+            judge.look()
+            judge.thread.join(PATIENCE)
 
 
 @pytest.fixture
-def chain(own_chain: LocalChain) -> Iterator[LocalChain]:
-    """Without the tasks of other tests, which a voter would join."""
-    with own_chain.undone():
-        yield own_chain
+def own_chain() -> Iterator[LocalChain]:
+    """One whose mining may be stopped: it would be slower afterwards, for it takes whole seconds alone."""
+    with LocalChain() as made:
+        yield made
 
 
 def begin(task: FiledTask) -> None:
@@ -79,7 +93,8 @@ with ends_at_once():
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60).returncode == 143
 
 
-def test_killed_at_any_moment_it_reveals_what_it_committed_to(chain: LocalChain, tmp_path: Path) -> None:
+def test_killed_at_any_moment_it_reveals_what_it_committed_to(own_chain: LocalChain, tmp_path: Path) -> None:
+    chain = own_chain
     task = FiledTask(chain, tmp_path)
     home, account = voter_home(chain, tmp_path / "voter")
     with VoterProcess(home) as voter:
