@@ -117,7 +117,7 @@ def _task(network: Network, rounds: int, began: float, minutes: float) -> dict[s
     play = Play(network, rounds)
     outcomes, broken, seconds = Counter([play.first.outcome]), list(play.first.broken), []
     while not play.over:
-        played = play.play(None)
+        played = play.play()
         outcomes[played.outcome] += 1
         broken += [f"task {play.task}, round {played.round}: {what}" for what in played.broken]
         seconds.append(played.seconds)
