@@ -1,6 +1,6 @@
 """Pictures of every page, in both themes, on a phone and on a desk, side by side: one file a page.
 
-    python dashboard/scripts/screens.py http://127.0.0.1:8080 docs/dashboard
+    python dashboard/scripts/screens.py http://127.0.0.1:8080 docs/dashboard [PAGE…]
 
 The network must have played its first task, as `consilium up` does.
 """
@@ -8,6 +8,7 @@ The network must have played its first task, as `consilium up` does.
 from __future__ import annotations
 
 import io
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -16,13 +17,43 @@ import httpx
 from PIL import Image
 from playwright.sync_api import Browser, expect, sync_playwright
 
+# A wallet that is somebody's and signs nothing: what it is asked, the chain's node answers.
+WALLET = """
+({ account, chain, node }) => {
+  const ask = async (method, params) => {
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })
+    const answer = await fetch(node, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
+    return (await answer.json()).result
+  }
+  const own = { eth_accounts: [account], eth_requestAccounts: [account], eth_chainId: '0x' + chain.toString(16) }
+  const provider = {
+    request: async ({ method, params }) => own[method] ?? ask(method, params ?? []),
+    on: () => {},
+    removeListener: () => {},
+  }
+  const info = {
+    uuid: '00000000-0000-4000-8000-000000000001',
+    name: 'Wallet',
+    icon: 'data:image/svg+xml,<svg xmlns="http://www.w3.org/2000/svg"/>',
+    rdns: 'org.example.wallet',
+  }
+  const detail = Object.freeze({ info, provider })
+  const announce = () => window.dispatchEvent(new CustomEvent('eip6963:announceProvider', { detail }))
+  window.addEventListener('eip6963:requestProvider', announce)
+  announce()
+}
+"""
+OF_A_WALLET = ("/portfolio", "/desk")
 SIZES = {"desk": (1280, 900), "phone": (390, 844)}
 GAP, HIGHEST = 24, 2_400  # pixels
 
 
+def best_hospital(url: str) -> str:
+    return str(httpx.get(f"{url}/v1/nodes?role=hospital&sort=-rewarded").raise_for_status().json()["items"][0]["node"])
+
+
 def pages(url: str) -> dict[str, str]:
-    (node, *_) = httpx.get(f"{url}/v1/nodes?role=hospital&sort=-rewarded").raise_for_status().json()["items"]
-    account = node["node"]
+    account = best_hospital(url)
     return {
         "overview": "/",
         "tasks": "/tasks",
@@ -42,9 +73,17 @@ def picture(browser: Browser, url: str, page: str, theme: str, size: tuple[int, 
         viewport={"width": size[0], "height": size[1]}, color_scheme="dark" if theme == "dark" else "light"
     )
     shown = context.new_page()
+    if page in OF_A_WALLET:
+        place = httpx.get(f"{url}/config.json").raise_for_status().json()
+        wallet = {"account": best_hospital(url), "chain": place["chain_id"], "node": place["chain_url"]}
+        shown.add_init_script(f"({WALLET})({json.dumps(wallet)})")
     shown.goto(f"{url}/#{page}")
     shown.wait_for_selector("h1")
     expect(shown.locator(".loading")).to_have_count(0, timeout=20_000)
+    if page in OF_A_WALLET:
+        shown.get_by_role("button", name="Disconnect").wait_for()
+        shown.wait_for_timeout(3_000)
+        expect(shown.locator(".loading")).to_have_count(0, timeout=20_000)
     if "/rounds/" in page:
         shown.get_by_role("button", name="Verify now").click()
         shown.get_by_role("button", name="Verify again").wait_for(timeout=60_000)
@@ -68,7 +107,10 @@ def main(url: str, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        wanted = sys.argv[3:]
         for name, page in pages(url).items():
+            if wanted and name not in wanted:
+                continue
             taken = [picture(browser, url, page, theme, size) for theme in ("light", "dark") for size in SIZES.values()]
             beside(taken).quantize(128).save(folder / f"{name}.png", optimize=True)
             print(folder / f"{name}.png")  # noqa: T201
