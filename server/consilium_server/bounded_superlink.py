@@ -119,13 +119,13 @@ class Shares:
 
 def _forget(node: _Node, state: LinkState) -> None:
     """Removes the message that was sent last and all that was stored in reply. What is gone already is no error."""
-    for session in node.sessions:
-        state._cleanup_push_session(session, cleanup_messages=False)
-    for root in (node.reply, node.message):
-        if root:
-            state.object_store.delete(root)
     if node.message:
-        state.delete_messages({node.message})
+        with state.session():  # one transaction: there are many hospitals
+            for session in node.sessions:
+                state._cleanup_push_session(session, cleanup_messages=False)
+            for root in filter(None, (node.reply, node.message)):
+                state.object_store.delete(root)
+            state.delete_messages({node.message})
     node.message, node.reply, node.sessions, node.bytes, node.is_told = "", "", [], 0, False
 
 
