@@ -137,6 +137,25 @@ def open_keystore(path: Path, password_file: Path) -> LocalAccount:
     return account
 
 
+def change_password(path: Path, password_file: Path, new_password_file: Path, scrypt_n: int = STANDARD_SCRYPT_N) -> str:
+    """Encrypts a key file anew, in its place once it opens with the other password; returns its account.
+
+    A process that runs has opened it already. Raises KeystoreError.
+    """
+    account = open_keystore(path, password_file)
+    password = read_private_file(new_password_file).rstrip("\n")
+    if not password:
+        raise KeystoreError(f"{new_password_file} holds no password: write one line into it")
+    if password == read_private_file(password_file).rstrip("\n"):
+        raise KeystoreError(f"{new_password_file} holds the password that {path} has already")
+    made = path.with_name(path.name + ".new")
+    write_keystore(made, account, password, scrypt_n)
+    open_keystore(made, new_password_file)
+    made.replace(path)
+    sync_folder(path.parent)
+    return str(account.address)
+
+
 def address_of(path: Path) -> str:
     """The account of a key file, which needs no password. Raises KeystoreError."""
     try:

@@ -19,6 +19,7 @@ from consilium_cli.evaluation import open_evaluation_command, verify_evaluation_
 from consilium_cli.hospital.commands import app as hospital
 from consilium_cli.jobs import jobs_command
 from consilium_cli.operator.commands import app as operator
+from consilium_cli.password import change_password_command
 from consilium_cli.up.options import up_command
 from consilium_cli.verify.command import verify_command
 from consilium_cli.voter.commands import app as voter
@@ -45,6 +46,7 @@ app.add_typer(artifacts, name="artifacts")
 app.command("demo")(demo_command)
 app.command("up")(up_command)
 app.command("doctor")(doctor_command)
+app.command("change-password")(change_password_command)
 app.command("verify")(verify_command)
 app.command("verify-audit")(verify_audit_command)
 app.command("verify-evaluation")(verify_evaluation_command)

@@ -141,7 +141,9 @@ class Aggregator:
 
     def _conduct_by_flower(self) -> None:
         """To the task's end. Raises SuperLinkFailed."""
-        with SuperLink(self.settings.home, self.settings.superlink_port) as superlink:
+        blobs = max(self.params.update_blobs, self.params.statistics_blobs)
+        home, port = self.settings.home, self.settings.superlink_port
+        with SuperLink(home, port, blobs, self.params.max_hospitals) as superlink:
             superlink.wait_until_up()
             self._was_up = True
             setup()

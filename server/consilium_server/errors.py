@@ -6,6 +6,7 @@ ServerError
 ├── UploadInvalid         a hospital's reply is not what its round asks for
 ├── SecondReply           a hospital sent two different ones of what it sends once a round
 ├── NotSponsored          what an account signed is not what a sponsor pays for
+├── CertificatesUnusable  a file of the folder of certificates is not what it should be
 ├── CanariesLost          what opens a canary round is no longer on this aggregator's disk
 ├── SignInMalformed       text that is no message of EIP-4361
 ├── SignInRefused         a message that is for another site, chain or time, or that its account did not sign
@@ -56,6 +57,12 @@ class SecondReply(ServerError):
 
 class NotSponsored(ServerError):
     pass
+
+
+class CertificatesUnusable(ServerError):
+    def __init__(self, path: str, why: str) -> None:
+        self.path = path
+        super().__init__(f"{path} {why}: restore it, or move its folder away, in whose place another authority is made")
 
 
 class CanariesLost(ServerError):

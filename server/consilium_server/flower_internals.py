@@ -1,4 +1,4 @@
-"""The only module of the server room that uses Flower's private API (flwr 1.41.0; a test fails when it moves).
+"""Flower's private API, which `bounded_superlink` uses beside this module (flwr 1.41.0; a test fails when it moves).
 
 The SuperLink runs as a child, bound to loopback; the ServerApp runs in the aggregator's own process, which alone holds
 the key that signs publications.
@@ -22,7 +22,7 @@ import httpx
 from consilium_chain.errors import LocalNodeError
 from consilium_chain.keystore import write_private_file
 from consilium_chain.localnode import child_environment, require_free_port
-from consilium_chain.task_spec import MAX_BLOBS
+from consilium_chain.task_spec import MAX_BLOBS, MAX_PARTICIPANTS
 from consilium_zk.constants import BYTES_PER_BLOB
 from flwr.app import Array, Context, Error, Message, Metadata, RecordDict
 from flwr.app.message import make_message
@@ -77,22 +77,10 @@ PATIENCE = 20.0  # with a SuperLink that lives and does not answer
 MOST_BYTES = 2 * MAX_BLOBS * BYTES_PER_BLOB
 MOST_OBJECTS = 8 * MAX_BLOBS
 NODE_AWAY = ErrorCode.NODE_UNAVAILABLE  # what a message is answered with whose node has left, or is silent
+SMALL_PARTS = 4 << 20  # bytes of what a hospital sends beside blobs: a signed update, a dealing, what unmasks a sum
+FLOWERS_OWN = 64 << 20  # bytes of its database that are no hospital's
 MOST_RUNS = 1_000  # in a database; each start of an aggregator adds one
-# All hospitals upload in the second in which commitments close. On a busy machine five seconds, Flower's patience with
-# its database's lock, are too few: it answers 500, and a SuperNode drops a message that is answered so.
-#
-# Its input ends with the process that started it, however that ended: by then nobody else would end this one.
-SUPERLINK = """
-import os, threading
-def end_with_parent():
-    os.read(0, 1)
-    os._exit(1)
-threading.Thread(target=end_with_parent, daemon=True).start()
-from flwr.supercore import constant
-constant.SQLITE_PRAGMAS = (*constant.SQLITE_PRAGMAS, ("busy_timeout", "60000"))
-from flwr.superlink.cli.flower_superlink import flower_superlink
-flower_superlink()
-"""
+SUPERLINK = "from consilium_server.bounded_superlink import main; main()"
 BUNDLE = Path(__file__).parent / "bundle"
 
 
@@ -237,8 +225,11 @@ class SuperLink:
     It ends by itself with the process that made it, killed or not.
     """
 
-    def __init__(self, home: Path, port: int) -> None:
-        """Raises LocalNodeError where something else listens on the port, and goes on to."""
+    def __init__(self, home: Path, port: int, blobs: int = MAX_BLOBS, hospitals: int = MAX_PARTICIPANTS) -> None:
+        """`blobs`: of the largest update. A hospital has room for twice that, and none of another's.
+
+        Raises LocalNodeError where something else listens on the port, and goes on to; CertificatesUnusable.
+        """
         for attempt in Retrying(
             retry=retry_if_exception_type(LocalNodeError),
             stop=stop_after_delay(PORT_PATIENCE),
@@ -251,8 +242,9 @@ class SuperLink:
         self.address = f"127.0.0.1:{port}"
         self._secret = home / "superexec.secret"
         write_private_file(self._secret, secrets.token_hex(32))
+        log, share = home / "superlink.log", 2 * blobs * BYTES_PER_BLOB + SMALL_PARTS
         command = [
-            sys.executable, "-c", SUPERLINK,
+            sys.executable, "-c", SUPERLINK, str(log), str(share), str(2 * hospitals * share + FLOWERS_OWN),
             "--host", "127.0.0.1", "--port", str(port),
             "--ssl-ca-certfile", str(self.certificates.authority),
             "--ssl-certfile", str(self.certificates.certificate),
@@ -268,8 +260,8 @@ class SuperLink:
             "FLWR_TELEMETRY_ENABLED": "0",
             "FLWR_DISABLE_UPDATE_CHECK": "1",
         }
-        with (home / "superlink.log").open("ab") as log:
-            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log, env=environment)
+        with log.open("ab") as said:
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=said, stderr=said, env=environment)
         self._node_ids: dict[bytes, int] | None = None  # of all keys that are registered
 
     def __enter__(self) -> SuperLink:

@@ -40,7 +40,6 @@ GIVEN = {
 }  # fmt: skip
 GIVEN["voter"] = GIVEN["hospital"]
 PROXY = DEPLOY / "proxy"
-needs_proxy = pytest.mark.skipif(not PROXY.exists(), reason="deploy/proxy is not in this checkout")
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="gives files to other users, which only root may")
 
 
@@ -148,7 +147,6 @@ def test_one_image_has_one_digest_everywhere() -> None:
     assert [found for found in by_name.values() if len(found) > 1] == []
 
 
-@needs_proxy
 @pytest.mark.parametrize("file", FILES)
 def test_what_is_mounted_from_the_checkout_is_there(file: str) -> None:
     for service in read(file)["services"].values():
@@ -261,7 +259,6 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "settings"
 
 
-@needs_proxy
 @as_root
 def test_each_secret_is_its_containers_users_alone(prepared: Path) -> None:
     found = compose(FILES["operator"], GIVEN["operator"] | {"CONSILIUM_SETTINGS": str(prepared)})
@@ -281,7 +278,6 @@ def test_each_secret_is_its_containers_users_alone(prepared: Path) -> None:
     Deployment.read(Path(found["configs"]["deployment"]["file"]))
 
 
-@needs_proxy
 @as_root
 def test_what_is_prepared_is_settings_that_fit_the_containers(prepared: Path) -> None:
     secrets = prepared / "secrets"
@@ -314,6 +310,27 @@ def test_what_is_prepared_is_settings_that_fit_the_containers(prepared: Path) ->
         assert str(settings.deployment) == found["services"]["api"]["configs"][0]["target"]
 
 
+@as_root
+def test_a_password_is_drawn_anew_where_its_files_are_removed(prepared: Path, tmp_path: Path) -> None:
+    """As docs/containers.md says; whatever else is there stays as it is."""
+    settings = tmp_path / "settings"
+    subprocess.run(["cp", "-a", prepared, settings], check=True)
+    env = (prepared.parent / "env").read_text().replace(str(prepared), str(settings))
+    (tmp_path / "env").write_text(env)
+    removed = {"redis_password", "redis.acl", "worker.toml", "aggregator.toml"}
+    before = {path.name: path.read_bytes() for path in (settings / "secrets").iterdir()}
+    for name in removed:
+        (settings / "secrets" / name).unlink()
+    subprocess.run([OPERATOR / "prepare.sh", tmp_path / "env"], check=True, capture_output=True)
+    after = {path.name: path.read_bytes() for path in (settings / "secrets").iterdir()}
+    assert {name for name in before if before[name] != after[name]} == removed
+    assert before.keys() == after.keys()
+    for name in ("worker.toml", "aggregator.toml"):
+        changed = read_settings(settings / "secrets" / name, WorkerSettings)
+        assert after["redis_password"].decode() in changed.broker
+        assert before["postgres_password"].decode() in changed.url
+
+
 @contextmanager
 def redis_as_in_compose(prepared: Path, folder: Path) -> Iterator[int]:
     """With the very options of the compose file, but for where it is. Its port."""
@@ -340,7 +357,6 @@ def redis_as_in_compose(prepared: Path, folder: Path) -> Iterator[int]:
         process.wait(10)
 
 
-@needs_proxy
 @as_root
 @pytest.mark.skipif(shutil.which("redis-server") is None, reason="redis-server is not installed")
 def test_redis_takes_jobs_from_who_has_the_password_and_from_nobody_else(prepared: Path, tmp_path: Path) -> None:
@@ -362,7 +378,6 @@ def test_redis_takes_jobs_from_who_has_the_password_and_from_nobody_else(prepare
             known.config_get("*")
 
 
-@needs_proxy
 @as_root
 @pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed: apt-get install nginx-light")
 def test_nginx_takes_the_configuration_that_is_prepared(prepared: Path, tmp_path: Path) -> None:

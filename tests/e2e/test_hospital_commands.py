@@ -10,10 +10,12 @@ import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from chain_driver import LocalChain
 from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.connection import Connection, Receipt
 from consilium_chain.deployment import LOCAL_UNBONDING
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
 from consilium_chain.ledger import Ledger
@@ -22,6 +24,7 @@ from consilium_chain.proposal import task_params
 from consilium_chain.task_spec import TOKEN, parse_task_spec
 from consilium_chain.views import Role
 from consilium_client.home import HospitalHome
+from consilium_client.transport_key import make_transport_key, transport_public_key
 from consilium_server.certificates import ensure_certificates
 from eth_account.signers.local import LocalAccount
 from file_server import FileServer
@@ -127,6 +130,34 @@ def test_stake_goes_home_on_record(world: World) -> None:
     assert sent == ["startUnbonding", "withdraw"]
 
 
+@pytest.mark.deep
+def test_a_node_key_is_changed_between_tasks(world: World) -> None:
+    """A task knows the node by the key that was announced when it was joined, and by no other until it ends."""
+    done(world.init())
+    done(world.join("--yes"))
+    key, treasury, first = world.home / "transport.key", world.chain.treasury, world.task
+    announced = {first: transport_public_key(key)}
+    world.hospital.stake(Role.HOSPITAL, 500 * TOKEN)
+    key.rename(key.with_name("transport.before"))
+    make_transport_key(key)
+    index = world.index()
+    assert index is not None
+    assert treasury.transport_keys(first)[index] == announced[first]
+
+    raw = TASK.replace("who will fall ill", "who will fall ill again").encode()
+    spec = parse_task_spec(raw)
+    (aggregator,) = world.chain.staked(Role.AGGREGATOR, 1, spec.money.aggregator_bond * TOKEN)
+    digest = ArtifactStore(world.folder / "artifacts").put_file(raw)
+    world.task = treasury.propose(task_params(spec, digest, aggregator.address))
+    done(world.join("--yes"), "joined as hospital")
+    (second,) = treasury.transport_keys(world.task).values()
+    assert second == transport_public_key(key) != announced[first]
+    assert treasury.transport_keys(first)[index] == announced[first]
+    _, said = world.consilium("doctor", "hospital", "--home", str(world.home), "--json")
+    levels = {one["level"] for one in json.loads(said)["findings"] if one["check"] == "node-key"}
+    assert levels == {"ok", "fault"}  # of the second task, and of the first, which is not over
+
+
 def test_a_task_outside_the_policy_gets_no_yes(world: World) -> None:
     done(world.init(operator="0x" + "77" * 20))
     done(world.say("tasks"), "no: its operator")
@@ -165,6 +196,32 @@ def test_a_yes_outlasts_a_second_one_that_fails_and_no_first_one_that_does(world
     write_private_file(world.folder / "password", "wrong\n")
     refused(world.join("--yes"), "does not open with the password")
     assert HospitalHome.open(world.home).approved_tasks() == [world.task]
+
+
+def test_a_join_that_is_cut_off_says_what_is_left_of_it_and_goes_on(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the first of its three transactions, which lets the staking contract take the bond."""
+    done(world.init())
+    sent, token = Connection.send, world.hospital._token.functions
+    allowed = token.allowance(world.hospital.address, world.chain.deployment.staking)
+
+    def cut_off(self: Connection, function: Any) -> Receipt:
+        if function.fn_name != "approve":
+            raise KeyboardInterrupt
+        return sent(self, function)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Connection, "send", cut_off)
+        refused(
+            world.join("--yes"), "cut off", f"`consilium hospital leave {world.task}`", "unstake", "allowance", code=130
+        )
+    assert world.index() is None
+    assert allowed.call() == 500 * TOKEN
+    assert HospitalHome.open(world.home).approved_tasks() == [world.task]
+    done(world.join("--yes"), "joined as hospital")
+    assert world.index() is not None
+    assert allowed.call() == 0
 
 
 def test_a_table_that_does_not_fit_gets_no_question(world: World) -> None:

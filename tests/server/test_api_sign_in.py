@@ -291,6 +291,21 @@ def test_a_session_of_another_site_or_chain_is_none(tmp_path: Path) -> None:
     assert ORIGIN != "https://other.example"
 
 
+def test_without_its_secret_a_server_makes_another_and_everybody_signs_in_again(tmp_path: Path) -> None:
+    network, wallet = IndexedNetwork(tmp_path), Wallet()
+
+    def status(client: TestClient, token: str) -> int:
+        return client.get("/v1/session", headers={"Authorization": f"Bearer {token}"}).status_code
+
+    running = TestClient(app_of(network))
+    token = wallet.sign_in(running).json()["token"]
+    (tmp_path / "home" / "api.secret").unlink()
+    assert status(running, token) == 200  # which it has until it is started again
+    again = TestClient(app_of(network))
+    assert status(again, token) == 401
+    assert status(again, wallet.sign_in(again).json()["token"]) == 200
+
+
 def test_the_secret_is_made_once_and_kept_from_others(tmp_path: Path) -> None:
     path = tmp_path / "home" / "api.secret"
     found: list[bytes] = []

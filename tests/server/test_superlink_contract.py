@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import consilium_client.relay.flower_internals as client_internals
+import consilium_server.bounded_superlink as superlink_internals
 import consilium_server.flower_internals as server_internals
 import httpx
 import psutil
@@ -24,7 +25,7 @@ from consilium_server.errors import SuperLinkFailed
 from consilium_server.flower_internals import SuperLink
 from cryptography import x509
 
-MODULES = [Path(client_internals.__file__), Path(server_internals.__file__)]
+MODULES = [Path(one.__file__) for one in (client_internals, server_internals, superlink_internals)]
 PUBLIC = {"flwr.app", "flwr.clientapp", "flwr.serverapp"}
 
 
@@ -39,7 +40,7 @@ def flower_names(path: Path) -> list[tuple[str, str | None]]:
     return found
 
 
-@pytest.mark.parametrize("path", MODULES, ids=["client", "server"])
+@pytest.mark.parametrize("path", MODULES, ids=["client", "server", "superlink"])
 def test_flower_still_has_every_name_that_is_imported(path: Path) -> None:
     names = flower_names(path)
     assert len(names) > 5
@@ -59,7 +60,7 @@ def test_flower_still_has_what_the_executor_replaces() -> None:
     assert importlib.import_module("flwr.supercore.retry.http_retry").MAX_RETRY_DELAY > client_internals.LONGEST_WAIT
 
 
-def test_private_flower_is_used_in_two_modules_only() -> None:
+def test_private_flower_is_used_in_three_modules_only() -> None:
     root = Path(client_internals.__file__).parents[3]
     files = [
         path

@@ -264,7 +264,9 @@ def of_port(seen: Port) -> Findings:
 
 @dataclass(frozen=True)
 class CertificateFile:
-    """A certificate on this machine: times in seconds since the epoch, and whether its authority and its key fit."""
+    """A certificate on this machine: times in seconds since the epoch, whether its authority and its key fit, and
+    whether the authority's own key is there, which renews it.
+    """
 
     what: str
     path: Path
@@ -272,15 +274,20 @@ class CertificateFile:
     ends: float
     is_of_authority: bool
     fits_key: bool
+    can_be_renewed: bool
     now: float
 
 
 def of_certificate_file(seen: CertificateFile) -> Findings:
     values = {"path": str(seen.path), "days_left": _days(seen.ends - seen.now)}
-    renewed = f"move {seen.path.parent} away and start the role again, which makes another (docs/proxy.md)"
-    if not seen.is_of_authority or not seen.fits_key:
-        wrong = "is not of the authority beside it" if not seen.is_of_authority else "does not fit the key beside it"
-        return [Finding("tls", Level.FAULT, f"{seen.what} {seen.path} {wrong}", renewed, values)]
+    anew = f"move {seen.path.parent} away and start the role again, which makes another (docs/proxy.md)"
+    renewed = "start the role again, which renews it" if seen.can_be_renewed else anew
+    if not seen.is_of_authority:
+        told = f"{seen.what} {seen.path} is not of the authority beside it"
+        return [Finding("tls", Level.FAULT, told, anew, values)]
+    if not seen.fits_key:
+        told = f"{seen.what} {seen.path} does not fit the key beside it"
+        return [Finding("tls", Level.FAULT, told, renewed, values)]
     return [_validity(f"{seen.what} {seen.path}", seen.starts, seen.ends, seen.now, renewed)]
 
 

@@ -126,7 +126,7 @@ def certificate(what: str, folder: Path) -> facts.CertificateFile:
         what, folder / "server.pem",
         max(one.not_valid_before_utc.timestamp() for one in (own, authority)),
         min(one.not_valid_after_utc.timestamp() for one in (own, authority)),
-        is_signed, own.public_key() == key.public_key(), time.time(),
+        is_signed, own.public_key() == key.public_key(), (folder / "ca.key").exists(), time.time(),
     )  # fmt: skip
 
 

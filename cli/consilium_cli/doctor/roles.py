@@ -26,7 +26,7 @@ from consilium_cli.doctor.asking import Check
 from consilium_cli.doctor.findings import MIB, Finding, Findings, Level
 from consilium_cli.doctor.role import Role
 
-# What each takes at its peak (docs/hospital.md, docs/voter.md; of servers their resident sizes, rounded up).
+# Estimates of what each takes at its peak, rounded up (of nodes docs/hospital.md and docs/voter.md).
 MEMORY = {
     Role.API: 300 * MIB, Role.INDEX: 200 * MIB, Role.WORKER: 400 * MIB, Role.AGGREGATOR: 800 * MIB,
     Role.SPONSOR: 200 * MIB, Role.HOSPITAL: 600 * MIB, Role.VOTER: 400 * MIB,
@@ -240,7 +240,13 @@ def _superlink_here(home: Path, number: int) -> Iterator[Check]:
     )  # fmt: skip
     yield Check("ports", lambda: facts.of_port(look()), f"port {number}")
     yield from _certificate_here("the SuperLink's certificate", tls)
-    yield _files(*_there(tls / "server.key", "the certificate's key"), *_there(home / "superexec.secret", "the secret"))
+    yield _files(*_certificate_keys(tls), *_there(home / "superexec.secret", "the secret"))
+
+
+def _certificate_keys(tls: Path) -> list[Callable[[], facts.File]]:
+    return [
+        *_there(tls / "server.key", "the certificate's key"), *_there(tls / "ca.key", "the certificate authority's key")
+    ]  # fmt: skip
 
 
 def _certificate_here(what: str, tls: Path) -> Iterator[Check]:
@@ -276,7 +282,7 @@ def _sponsor(asked: Asked) -> Iterator[Check]:
     own = read_settings(asked.where, SponsorSettings)
     tls = own.home / "tls"
     yield _machine(asked, own.home)
-    yield _files(*_keys(own.keystore, own.password_file), *_there(tls / "server.key", "the certificate's key"))
+    yield _files(*_keys(own.keystore, own.password_file), *_certificate_keys(tls))
     yield from _chain(own.chain_url, own.deployment)
     yield _money(asked, own.chain_url, own.keystore)
     look = partial(

@@ -74,11 +74,23 @@ def join(folder: Path, number: int, place: Place, agreed: bool) -> None:
     try:
         with told_to(lambda event, fields: console.print(sentence(event, fields))):
             HospitalNode(settings).join()
+    except (KeyboardInterrupt, SystemExit):  # what was sent may come onto the chain yet, and the yes to it stays
+        console.print(_cut_off(number))
+        raise
     except Exception:
         if not had_joined:  # a yes is to what was joined; whoever is in the task goes on
             visit.home.withdraw(number)
         raise
     console.print(f"\nNext: consilium hospital run {number}, which takes part until the task ends")
+
+
+def _cut_off(number: int) -> str:
+    return (
+        f"\ncut off: `consilium hospital status` says whether task {number} was joined. The same command goes on from"
+        f" here; `consilium hospital leave {number}` takes the yes back, `consilium hospital unstake TOKENS` what was"
+        " staked. Of tokens that the staking contract may take (an ERC-20 allowance) it takes none but by this"
+        " account's own staking, and the next join sets it anew."
+    )
 
 
 def _certificate(path: Path) -> bytes:
