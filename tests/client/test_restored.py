@@ -22,18 +22,8 @@ from consilium_zk.curve import to_eip2537
 from consilium_zk.kzg import commit
 from eth_account import Account
 from hospital_driver import Committing, start
-from test_hospital_private import ROWS, PrivateTask, events, propose
+from test_hospital_private import ROWS, events, propose
 from voter_driver import FiledTask, voter_home
-
-
-@pytest.fixture
-def private(local_chain: LocalChain, tmp_path: Path) -> PrivateTask:
-    """Its first round is over, and it is in the second one's commitments."""
-    task = propose(local_chain, tmp_path)
-    task.start(0), task.start(1)
-    task.join(rows=ROWS).first_round().form().play_round()
-    task.form()
-    return task
 
 
 @pytest.fixture
@@ -67,8 +57,12 @@ def test_a_hospital_goes_on_in_its_round_from_a_copy_made_within_it(committing: 
 
 
 def test_a_hospital_from_an_older_copy_is_charged_for_what_the_chain_has_of_it(
-    private: PrivateTask, capsys: pytest.CaptureFixture[str]
+    local_chain: LocalChain, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    private = propose(local_chain, tmp_path)
+    private.start(0), private.start(1)
+    private.join(rows=ROWS).first_round().form().play_round()
+    private.form()
     home = private.homes[0].home
     copy = copy_of(home)  # after the first round
     private.commit_all()
@@ -87,12 +81,7 @@ def test_a_hospital_from_an_older_copy_is_charged_for_what_the_chain_has_of_it(
     assert events(capsys, "charged-late") == []
     assert private.spent(0).charges() == before
 
-
-def test_a_hospital_without_its_ledger_gets_it_back_from_the_chain(private: PrivateTask) -> None:
-    private.commit_all()
-    before = private.spent(0).charges()
-    assert [one.round for one in before] == [1, 2]
-    ledger = private.homes[0].home / "privacy.jsonl"
+    ledger = home / "privacy.jsonl"
     ledger.unlink()
     private.start(0)
     assert private.spent(0).charges() == before

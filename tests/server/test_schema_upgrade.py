@@ -32,7 +32,9 @@ from consilium_server.indexing import keeping
 from consilium_server.indexing.indexer import Indexer
 from consilium_server.indexing.rebuilding import reindex
 from consilium_server.jobs.keeping import all_jobs
+from fastapi.testclient import TestClient
 from index_driver import Traffic, changeable_chain
+from indexed_network import IndexedNetwork, app_of
 from sqlalchemy import Engine, text
 from worker_driver import COMMAND, Worker, until
 
@@ -99,6 +101,21 @@ def test_a_program_that_runs_writes_nothing_once_a_later_one_has_changed_the_tab
         pytest.fail("it may not come this far")
     with reading(database) as connection:
         assert connection.scalar(text("SELECT count(*) FROM jobs")) == 1
+
+
+def test_an_api_serves_on_and_says_that_it_is_to_be_updated(tmp_path: Path, database_url: str) -> None:
+    network = IndexedNetwork(tmp_path, database_url)
+    with network.mined():
+        pass
+    with TestClient(app_of(network)) as client:
+        assert client.get("/ready").status_code == 200
+        with writing(network.engine) as connection:
+            connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+        assert client.get("/v1/network").status_code == 200
+        answer = client.get("/ready")
+        assert answer.status_code == 503
+        assert "version 9999" in answer.json()["detail"]
+    network.engine.dispose()
 
 
 # Processes of two versions at one database
@@ -168,7 +185,8 @@ def later(tmp_path: Path) -> str:
 
 
 @pytest.mark.timeout(580)
-@pytest.mark.parametrize("database_url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.deep)], indirect=True)
+@pytest.mark.deep
+@pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
 def test_processes_of_two_versions_at_one_database(
     traffic: Traffic, database_url: str, tmp_path: Path, later: str
 ) -> None:
