@@ -159,6 +159,20 @@ class LocalChain:
         return take_stock(self.treasury, SUPPLY, self.accounts).difference
 
 
+class OtherContracts(LocalChain):
+    """Deployed beside a chain's first ones, for the same token: accounts are the same, stakes are not. Its node is the
+    other's, and ends with that.
+    """
+
+    def __init__(self, first: LocalChain) -> None:
+        self.node = first.node
+        account = Account.from_key(FAUCET_KEY)
+        self.deployment = deploy(Connection(self.node.url, account), token=first.deployment.token)
+        self.treasury = self.ledger(FAUCET_KEY)
+        self.accounts = {self.treasury.address: self.treasury}
+        self._pools = {role: [] for role in Role}
+
+
 @dataclass
 class Update:
     """What a hospital knows of its update of a round."""

@@ -76,14 +76,16 @@ def deploy(
     drand: DrandChain | None = None,
     drand_lookahead: int = DRAND_LOOKAHEAD,
     guardian: str = ZERO_ADDRESS,
+    token: str | None = None,
 ) -> Deployment:
-    """Deploys everything from the connection's account, which receives the whole supply of tokens.
+    """Deploys everything from the connection's account, which receives the whole supply of tokens; or, beside contracts
+    that are there, all for their `token`.
 
     `guardian` may stop the proposal of new tasks, and nothing else.
     Randomness comes from the rounds of `drand`, asked for `drand_lookahead` seconds ahead; without, from prevrandao.
     """
     first_block = connection.block_number()
-    token = connection.deploy("ConsiliumToken", SUPPLY, connection.address)
+    token = token or connection.deploy("ConsiliumToken", SUPPLY, connection.address)
     staking = connection.deploy("Staking", token, unbonding, vesting)
     kind: BeaconKind = "PrevrandaoBeacon" if drand is None else "DrandBeacon"
     if drand is None:

@@ -255,6 +255,19 @@ class Ledger:
             ]
         return found
 
+    def points_of(self, task: int, round_: int, hospital: str) -> bytes | None:
+        """What a hospital has committed to in a round, compressed, 48 bytes per blob; None where this node has seen no
+        event of it.
+        """
+        for event in self._events_of_task("UpdateCommitted", taskId=task, round=round_, hospital=hospital):
+            return bytes(event.values["points"])
+        return None
+
+    def rounds_committed(self, hospital: str) -> list[tuple[int, int]]:
+        """Task and round of all that a hospital has ever committed to, in the order of the chain."""
+        committed = self._events_of_task("UpdateCommitted", hospital=hospital)
+        return [(event.values["taskId"], event.values["round"]) for event in committed]
+
     def sealing_keys(self, task: int) -> dict[int, bytes]:
         """X25519 keys by index of hospital, as the hospitals announced them when they joined."""
         return {

@@ -45,6 +45,11 @@ class SignedUpdate:
     r: bytes
     vs: bytes
 
+    @property
+    def compressed(self) -> bytes:
+        """The points as events have them, 48 bytes per blob. Raises PointMalformed."""
+        return b"".join(_compressed(self.points))
+
     def to_chain(self) -> tuple[str, bytes, bytes, tuple[int, ...], bytes, bytes, bytes]:
         """As `commitUpdates` takes it, with the proof as the four words of its point. Raises PointMalformed."""
         proof = to_eip2537(Commitment(self.opening.proof))

@@ -97,12 +97,15 @@ def server_reindex(
         bool, typer.Option("--replace", help="put what was built anew in the place of all rows")
     ] = False,
 ) -> None:
-    """Builds the database's tables anew from the chain and the artifacts, and compares them row for row."""
+    """Builds the database's tables anew from the chain and the artifacts, and compares them row for row.
+
+    CONFIG is an indexer's or a worker's.
+    """
     from consilium_chain.settings import read_settings
-    from consilium_server.config import IndexerSettings
+    from consilium_server.config import WorkerSettings
     from consilium_server.indexing.run import compare
 
-    compare(read_settings(config, IndexerSettings), replace)
+    compare(read_settings(config, WorkerSettings).indexer, replace)
 
 
 @server.command("worker")

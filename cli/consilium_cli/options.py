@@ -31,6 +31,14 @@ NewChainUrlOption = Annotated[str | None, typer.Option("--chain-url", help="HTTP
 NewAddressBookOption = Annotated[
     Path | None, typer.Option("--address-book", help="the contracts' addresses, JSON; copied into the home")
 ]
+LikeOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--like",
+        help="a home for the contracts of --address-book, with all that this other home has: its account, policy, data"
+        " and privacy ledger stay there, and serve both",
+    ),
+]
 NewArtifactsOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -15,6 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from consilium_client.reaching import Address
 
+LEDGER_FILE = "privacy.jsonl"
+
 
 class FlowerSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -58,10 +60,22 @@ class HospitalAccountSettings(NodeSettings):
             " left for it went by without; own: by one of its own at once, which costs ether in every round"
         ),
     ] = "relayed"
+    privacy_ledger: Annotated[
+        Path | None,
+        Field(description="what the rows have cost; homes with the same rows share one. Without, a file in `home`"),
+    ] = None
+    earlier_deployments: Annotated[
+        tuple[Path, ...],
+        Field(description="address books of contracts under which these rows were trained on before, on this chain"),
+    ] = ()
     sponsor: Annotated[
         SponsoredSettings | None,
         Field(description="who pays for this hospital's transactions; without, its own account does, in ether"),
     ] = None
+
+    @property
+    def ledger_file(self) -> Path:
+        return self.privacy_ledger or self.home / LEDGER_FILE
 
     def connection(self, account: LocalAccount, deployment: Deployment) -> Connection:
         """Raises ChainUnreachable, SponsorFailed."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -89,16 +89,27 @@ class EpsilonLedger:
             if known is None:
                 require_affordable(charges, [new], task_epsilon, own)
                 os.ftruncate(file, size)
-                line = new.model_dump_json().encode() + b"\n"
-                if (written := os.write(file, line)) != len(line):
-                    raise OSError(errno.ENOSPC, f"it took {written} of {len(line)} bytes", str(self._path))
+                self._append(file, new)
             elif known != new:
                 raise ChargeChanged(new.task, new.round, known.terms, new.terms)
             elif any(one.task == new.task and one.round > new.round for one in charges.values()):
                 raise RoundPassed(new.task, new.round)
-            os.fsync(file)  # also what another process wrote and did not live to see on disk
-            sync_folder(self._path.parent)
+            self._sync(file)
             return _cost({**charges, new.key: new}, new.delta, new.task)
+
+    def make_up(self, spent: Sequence[Charge]) -> list[Charge]:
+        """Charges what has left already, whatever is allowed, and returns what of it was missing: it is on disk now.
+
+        What was charged is left as it is.
+        """
+        with self._locked() as file:
+            charges, size = self._read(file)
+            missing = [one for one in spent if one.key not in charges]
+            os.ftruncate(file, size)
+            for one in missing:
+                self._append(file, one)
+            self._sync(file)
+            return missing
 
     def require_affordable(self, planned: list[Charge], task_epsilon: float, own: Budget | None = None) -> None:
         """Raises BudgetExceeded where what is planned, beside what is charged, would cost more than is allowed."""
@@ -113,6 +124,16 @@ class EpsilonLedger:
             yield file
         finally:
             os.close(file)
+
+    def _append(self, file: int, charge: Charge) -> None:
+        line = charge.model_dump_json().encode() + b"\n"
+        if (written := os.write(file, line)) != len(line):
+            raise OSError(errno.ENOSPC, f"it took {written} of {len(line)} bytes", str(self._path))
+
+    def _sync(self, file: int) -> None:
+        """Also what another process wrote and did not live to see on disk."""
+        os.fsync(file)
+        sync_folder(self._path.parent)
 
     def _read(self, file: int) -> tuple[dict[tuple[str, int], Charge], int]:
         """All charges, and the size in bytes of their lines."""

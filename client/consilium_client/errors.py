@@ -65,6 +65,7 @@ ClientError
 ├── ConsentError                something is not what this hospital's owner has allowed
 │   ├── HomeMissing             no home was made in the folder
 │   ├── HomeTaken               there is a home in the folder already
+│   ├── SameContracts           another home is for these contracts already
 │   ├── PolicyInvalid           the policy file is missing, malformed or incomplete
 │   ├── NotAllowed              the policy does not allow a task
 │   ├── NotApproved             the owner has not said yes to a task
@@ -91,6 +92,7 @@ ClientError
 │   ├── BudgetExceeded          one more round would cost rows more than is allowed
 │   ├── ChargeChanged           a round was charged before, with other noise
 │   ├── RoundPassed             a round was charged before, and a later one since
+│   ├── ChargesUnknown          the chain has rounds that the ledger has not, and nothing says what they cost
 │   └── EpsilonLedgerInvalid    the file of what was spent cannot be read
 ├── StatisticsOutOfRange        a hospital brought round 0 what cannot be counted
 ├── StatisticsInvalid           the summed statistics of round 0 are no numbers
@@ -530,6 +532,18 @@ class RoundPassed(PrivacyError):
         )
 
 
+class ChargesUnknown(PrivacyError):
+    """`place` names the task (`Ledger.place`)."""
+
+    def __init__(self, place: str, rounds: Sequence[int], why: str) -> None:
+        self.place, self.rounds = place, tuple(rounds)
+        super().__init__(
+            f"this account committed to rounds of task {place} that the privacy ledger has not, as where it was"
+            f" restored from an older copy, and the task's file, which says what they cost, cannot be read ({why}):"
+            " name a mirror that has it in `artifacts` of node.toml"
+        )
+
+
 class EpsilonLedgerInvalid(PrivacyError):
     def __init__(self, path: Path, line: int) -> None:
         self.path, self.line = path, line
@@ -668,7 +682,8 @@ class PendingUpdateLost(NodeError):
     def __init__(self, round_: int) -> None:
         self.round = round_
         super().__init__(
-            f"the update committed in round {round_} is not on this disk any more; the round goes on without"
+            f"the update committed in round {round_} is not on this disk any more, or another is; the round goes on"
+            " without"
         )
 
 
@@ -748,6 +763,15 @@ class HomeTaken(ConsentError):
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         super().__init__(f"{folder} is a home already: edit its node.toml, or pass another --home")
+
+
+class SameContracts(ConsentError):
+    def __init__(self, other: Path) -> None:
+        self.other = other
+        super().__init__(
+            f"{other} is, or was, for the contracts of this address book: two homes of one account would commit to two"
+            " different updates or ballots of a round; go on there, or pass the address book of other contracts"
+        )
 
 
 class PolicyInvalid(ConsentError):

@@ -9,6 +9,10 @@ A hospital's has besides:
 tasks/N.toml       the approval of task N                transport.key        the Flower node key
 tasks/N.left       it was taken back, the bond is locked still
 audit.jsonl        what has left (`audit`)               privacy.jsonl        what rows have cost (`epsilon_ledger`)
+split.salt         which rows are kept from training
+
+A home is for the contracts of one address book. For others its owner makes another, which goes on with the first one's
+account, policy and ledger where these are (`Home.create_like`).
 
 A voter's:
 
@@ -19,13 +23,15 @@ lock               held by the process that judges
 from __future__ import annotations
 
 import datetime
+import shutil
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar, cast
 
 import tomli_w
-from consilium_chain.keystore import write_private_file
+from consilium_chain.deployment import Deployment
+from consilium_chain.keystore import read_private_file, write_private_file
 from consilium_chain.locks import alone, is_locked
 from consilium_chain.settings import read_settings
 from consilium_chain.typed_toml import parse_toml
@@ -49,11 +55,13 @@ from consilium_client.errors import (
     HomeMissing,
     HomeTaken,
     NotApproved,
+    SameContracts,
 )
 from consilium_client.reaching import Address
 
 SETTINGS_FILE = "node.toml"
-LEDGER_FILE = "privacy.jsonl"
+DEPLOYMENT_FILE = "deployment.json"
+SALT_FILE = "split.salt"  # of a hospital that keeps rows from training (`split`)
 LOCK_FILE = "lock"
 
 
@@ -102,22 +110,43 @@ class Home(Generic[SettingsType, PolicyType]):
         if not path.exists():
             raise HomeMissing(folder, cls.whose())
         written = read_settings(path, cls.settings_kind)
-        below: dict[str, Any] = {name: folder / value for name, value in written if isinstance(value, Path)}
-        below["home"] = folder
-        below["artifacts"] = tuple(folder / place if isinstance(place, Path) else place for place in written.artifacts)
-        return cls(folder, cast(SettingsType, written.model_copy(update=below)))
+        below = {name: _below(folder, value) for name, value in written}
+        return cls(folder, cast(SettingsType, written.model_copy(update=below | {"home": folder})))
 
     @classmethod
     def create(cls, folder: Path, settings: dict[str, Any], policy: dict[str, Any]) -> Self:
         """Writes both files, the first of them last: a home without it is none. Raises HomeTaken."""
-        folder = folder.expanduser().absolute()
-        if (folder / SETTINGS_FILE).exists():
-            raise HomeTaken(folder)
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        folder.chmod(0o700)
+        folder = _new_folder(folder)
         write_private_file(folder / "policy.toml", tomli_w.dumps(policy))
         write_private_file(folder / SETTINGS_FILE, tomli_w.dumps(settings))
         return cls.open(folder)
+
+    @classmethod
+    def create_like(cls, folder: Path, other: Self, book: Path) -> Self:
+        """A home for the contracts of another address book: `other`'s files stay where they are, and serve both.
+
+        Raises HomeTaken, DeploymentInvalid, SameContracts.
+        """
+        named = [other.settings.deployment, *other.earlier_deployments]
+        if any(_contracts(one) == _contracts(book) for one in named):
+            raise SameContracts(other.folder)
+        folder = _new_folder(folder)
+        shutil.copyfile(book, folder / DEPLOYMENT_FILE)
+        own = {"home", "deployment"}
+        settings = other.settings.model_dump(mode="json", exclude=own, exclude_none=True, exclude_defaults=True)
+        other.share(folder, settings)
+        write_private_file(folder / SETTINGS_FILE, tomli_w.dumps(settings))
+        return cls.open(folder)
+
+    @property
+    def earlier_deployments(self) -> tuple[Path, ...]:
+        """Address books of contracts that homes like this one were for before."""
+        return ()
+
+    def share(self, folder: Path, settings: dict[str, Any]) -> None:
+        """What another home of the same owner must have of this one besides its settings: changes the other's, which
+        are to be written to `folder`.
+        """
 
     def policy(self) -> PolicyType:
         """Raises PolicyInvalid."""
@@ -139,6 +168,17 @@ class HospitalHome(Home[HospitalHomeSettings, Policy]):
     role = Role.HOSPITAL
     settings_kind = HospitalHomeSettings
     policy_kind = Policy
+
+    @property
+    def earlier_deployments(self) -> tuple[Path, ...]:
+        return self.settings.earlier_deployments
+
+    def share(self, folder: Path, settings: dict[str, Any]) -> None:
+        """One ledger, and the same rows kept from training."""
+        settings["privacy_ledger"] = str(self.settings.ledger_file)
+        settings["earlier_deployments"] = [str(one) for one in (self.settings.deployment, *self.earlier_deployments)]
+        if (self.folder / SALT_FILE).exists():
+            write_private_file(folder / SALT_FILE, read_private_file(self.folder / SALT_FILE))
 
     # Approvals
 
@@ -244,6 +284,29 @@ class VoterHome(Home[VoterHomeSettings, VoterPolicy]):
 
     def _own_table(self, place: str) -> Path:
         return self.folder / "tasks" / f"{place}.toml"
+
+
+def _below(folder: Path, value: Any) -> Any:
+    """Paths that are not absolute are below the folder."""
+    if isinstance(value, tuple):
+        return tuple(_below(folder, one) for one in value)
+    return folder / value if isinstance(value, Path) else value
+
+
+def _new_folder(folder: Path) -> Path:
+    """Raises HomeTaken."""
+    folder = folder.expanduser().absolute()
+    if (folder / SETTINGS_FILE).exists():
+        raise HomeTaken(folder)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    folder.chmod(0o700)
+    return folder
+
+
+def _contracts(book: Path) -> tuple[int, str]:
+    """Raises DeploymentInvalid."""
+    read = Deployment.read(book)
+    return read.chain_id, read.tasks.lower()
 
 
 def is_paused(home: Path) -> bool:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from consilium_chain.artifacts import CACHE, ArtifactStore
+from consilium_chain.deployment import Deployment
 from consilium_chain.errors import ChainError, KeystoreError, Refused, TransactionRejected, name_of
 from consilium_chain.journal import emit, hint
 from consilium_chain.keystore import read_private_file, write_private_file
@@ -44,7 +45,7 @@ from consilium_client.config import HospitalSettings
 from consilium_client.consent import Policy, read_policy
 from consilium_client.errors import ApprovalStale, PendingUpdateLost, TooFewRows
 from consilium_client.examples import Examples, read_examples
-from consilium_client.home import is_paused, running_alone
+from consilium_client.home import SALT_FILE, is_paused, running_alone
 from consilium_client.listening import Listener
 from consilium_client.masking import Accused, Masking
 from consilium_client.metrics import accuracy, log_loss
@@ -73,7 +74,6 @@ WHEN = {
 }
 JUDGED = (Phase.DRAWING, Phase.SCORING, Phase.REVEALING)
 LINK_LOOKS = 20.0  # seconds between two looks at a SuperLink that asks for nothing
-SALT_FILE = "split.salt"  # of the hospital's home; who has it, and a patient's row, knows on which side it is
 RESUMABLE = (Phase.COMMITTING, Phase.UPLOADING, Phase.PUBLISHING)
 
 
@@ -161,7 +161,7 @@ class HospitalNode:
         return kept, out if out.rows else None
 
     def _private_rounds(self) -> PrivateRounds | None:
-        """Raises EpsilonUnreachable."""
+        """Raises EpsilonUnreachable, ChargesUnknown, DeploymentInvalid."""
         task, policy = self.task, self.policy
         if task.spec.privacy is None:
             return None
@@ -170,7 +170,16 @@ class HospitalNode:
 
         own = None if policy.max_epsilon is None else Budget(policy.max_epsilon, policy.delta)
         place, rows = self.ledger.place(task.number), self.examples.rows
-        return PrivateRounds(self.settings.home, own, place, task.spec, task.spec.privacy, rows)
+        found = PrivateRounds(self.settings.ledger_file, own, place, task.spec, task.spec.privacy, rows)
+        for ledger in (self.ledger, *self._earlier_contracts()):
+            found.make_up(ledger, self.store)
+        return found
+
+    def _earlier_contracts(self) -> Iterator[Ledger]:
+        """Of those that are on this chain. Raises DeploymentInvalid."""
+        for book in map(Deployment.read, self.settings.earlier_deployments):
+            if book.chain_id == self.ledger.connection.chain_id:
+                yield Ledger(self.ledger.connection, book)
 
     # Joining and running
 
@@ -422,6 +431,9 @@ class HospitalNode:
         )  # fmt: skip
 
     def _upload(self, round_: int, update: PendingUpdate) -> RoundReply:
+        committed = self.ledger.points_of(self.task.number, round_, self.ledger.address)
+        if committed not in (None, update.signed.compressed):  # another, of which this home, an older copy, knows not
+            raise PendingUpdateLost(round_)
         weight = 1 if round_ == STATISTICS_ROUND else self.ledger.hospitals(self.task.number)[self.index].weight
         weighted = [scale(blob, weight) for blob in update.blobs]
         emit("uploading", round=round_, blobs=len(weighted))

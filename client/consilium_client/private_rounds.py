@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
+from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, SpecInvalid, StoreMissing
 from consilium_chain.journal import emit
-from consilium_chain.task_spec import PrivacySpec, TaskSpec
+from consilium_chain.ledger import Ledger
+from consilium_chain.task_spec import PrivacySpec, TaskSpec, parse_task_spec
+from consilium_chain.views import STATISTICS_ROUND
 from numpy.typing import NDArray
 
 from consilium_client.epsilon_ledger import Budget, Charge, EpsilonLedger
-from consilium_client.errors import BudgetExceeded
-from consilium_client.home import LEDGER_FILE
+from consilium_client.errors import BudgetExceeded, ChargesUnknown
 from consilium_client.models import Inputs, Vector
 from consilium_client.privacy import plan, train_privately
 from consilium_client.training import Progress
@@ -21,14 +25,43 @@ class PrivateRounds:
     """One hospital in one task, which `place` names (`Ledger.place`)."""
 
     def __init__(
-        self, home: Path, own: Budget | None, place: str, spec: TaskSpec, privacy: PrivacySpec, rows: int
+        self, ledger_file: Path, own: Budget | None, place: str, spec: TaskSpec, privacy: PrivacySpec, rows: int
     ) -> None:
         """`own` bounds all tasks together. Raises EpsilonUnreachable. Takes seconds: it searches for the noise."""
-        self._place, self._spec, self._privacy = place, spec, privacy
-        self._ledger = EpsilonLedger(home / LEDGER_FILE)
+        self._place, self._spec, self._privacy, self._rows = place, spec, privacy, rows
+        self._ledger = EpsilonLedger(ledger_file)
         self._own = own
         self._mechanism = plan(spec, privacy, rows)
         self.spent = False  # once a round was refused; what is spent never comes back
+
+    def make_up(self, ledger: Ledger, store: ArtifactStore) -> None:
+        """Charges what the ledger's account committed to under its contracts and was never charged here: this file was
+        restored from an older copy, or is gone.
+
+        A round costs what others of its task were charged; where none was, what it would cost as many rows as there
+        are. Raises ChargesUnknown where a task's file cannot be read, if all tasks together have a bound.
+        """
+        charged = self._ledger.charges()
+        known = {charge.key for charge in charged}
+        lacking: dict[int, list[int]] = defaultdict(list)
+        for task, round_ in ledger.rounds_committed(ledger.address):
+            if round_ != STATISTICS_ROUND and (ledger.place(task), round_) not in known:
+                lacking[task].append(round_)
+        for task, rounds in lacking.items():
+            place = ledger.place(task)
+            try:
+                spec = parse_task_spec(store.get_file(ledger.params(task).spec_hash))
+            except (ArtifactMissing, ArtifactCorrupt, StoreMissing, SpecInvalid) as error:
+                if self._own is not None:
+                    raise ChargesUnknown(place, rounds, type(error).__name__) from error
+                emit("not-charged", place=place, rounds=rounds, error=type(error).__name__)
+                continue
+            if spec.privacy is None:
+                continue
+            like = next((charge.mechanism for charge in charged if charge.task == place), None)
+            mechanism = like or plan(spec, spec.privacy, self._rows)
+            spent = [Charge.of(place, round_, mechanism, spec.privacy.delta) for round_ in rounds]
+            emit("charged-late", place=place, rounds=[one.round for one in self._ledger.make_up(spent)])
 
     def require_affordable(self) -> None:
         """Raises BudgetExceeded where not all rounds of the task can be paid for: then it is not for this hospital."""

@@ -186,9 +186,12 @@ class Aggregator:
         more_to_come = self._collect(grid, nodes, state, round_state)
         arrived, finished = self._uploads_of(state.round)
         awaited = expected_uploads(round_state, self._cohorts(state, round_state)) & ~(finished & ~arrived)
+        view = self._view(state, round_state)
         refused = self._refused in [(state.round, step) for step in PURPOSE.get(state.phase, ())]
+        if state.phase is Phase.REVEALING and self._lost_round == state.round:
+            refused = deadline_passed(state, view.now)  # the next phase has a deadline of its own to bring them back
         unmasked = self._is_unmasked(state, round_state)
-        step = next_step(self._view(state, round_state), awaited, arrived, refused, unmasked)
+        step = next_step(view, awaited, arrived, refused, unmasked)
         if step is Step.STOP:
             return False
         if step is not Step.WAIT:

@@ -113,6 +113,11 @@ class WorkerSettings(IndexerSettings):
         return KeyFiles(self.keystore, self.password_file)
 
     @property
+    def indexer(self) -> IndexerSettings:
+        """What only reads the chain, and opens no key file."""
+        return IndexerSettings.model_construct(**{name: getattr(self, name) for name in IndexerSettings.model_fields})
+
+    @property
     def broker(self) -> str:
         """Its URL; the environment's CONSILIUM_BROKER_URL goes before the file's. Raises BrokerUrlInvalid."""
         given = os.environ.get(BROKER_URL_VARIABLE)

@@ -150,8 +150,8 @@ class SchemaTooNew(ServerError):
     def __init__(self, shown: str, revision: str) -> None:
         self.shown, self.revision = shown, revision
         super().__init__(
-            f"the tables of {shown} are of version {revision}, which this program does not know: update the program,"
-            " or name another database"
+            f"the tables of {shown} are of version {revision}, which this program does not know, and it writes nothing"
+            " into them: update the program, or name another database"
         )
 
 

@@ -23,7 +23,7 @@ FIELDS = {
     "epsilon": 1.234, "of": 3.0, "spent": 2.5, "would_be": 3.1, "allowed": 3.0,
     "error": "Name[d]", "call": "commitUpdate", "balance": str(5 * 10**18), "wei": "1", "step": 0, "role": "hospital",
     "place": "https://mirror.example/…", "artifact": "file-00", "artifacts": 3,
-    "seconds": 0.25, "tasks": 3, "judged": 1, "account": "0x77", "missing": "2",
+    "rounds": [1, 2], "seconds": 0.25, "tasks": 3, "judged": 1, "account": "0x77", "missing": "2",
 }  # fmt: skip
 
 

@@ -65,6 +65,21 @@ def test_a_round_trained_again_is_charged_once(path: Path) -> None:
     assert path.read_bytes() == before
 
 
+def test_one_that_left_uncharged_is_charged_over_any_limit_and_no_other_is_changed(path: Path) -> None:
+    ledger = EpsilonLedger(path)
+    for round_ in range(4):
+        ledger.charge(charge(round_), 8.0)
+    other = charge(3, mechanism=Mechanism(9.0, 1.0, 10))
+    assert ledger.make_up([other, charge(4), charge(5)]) == [charge(4), charge(5)]
+    assert ledger.charges() == [charge(round_) for round_ in range(6)]
+    path.write_bytes(path.read_bytes()[:-20])
+    assert EpsilonLedger(path).make_up([charge(5)]) == [charge(5)]
+    assert EpsilonLedger(path).make_up([charge(5)]) == []
+    with pytest.raises(BudgetExceeded):
+        ledger.charge(charge(6), 8.0)
+    assert ledger.charges() == [charge(round_) for round_ in range(6)]
+
+
 @pytest.mark.parametrize(
     "now", [Mechanism(4.6, 1.0, 10), Mechanism(4.5, 0.5, 10), Mechanism(4.5, 1.0, 9)], ids=["noise", "rate", "steps"]
 )

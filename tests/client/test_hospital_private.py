@@ -79,12 +79,22 @@ pool = 1000
 
 @dataclass
 class PrivateTask(TaskDriver):
-    """Its hospitals' updates are made by real nodes, each with a home and a table of its own."""
+    """Its hospitals' updates are made by real nodes, each with a home and a table of its own.
 
+    Accounts are fresh but for the first ones, if some are `known`: a node is charged for all that its account ever did.
+    """
+
+    known: Sequence[Ledger] = ()
     folder: Path = Path()
     spec: TaskSpec | None = None
     homes: list[HospitalSettings] = field(default_factory=list)
     running: dict[int, HospitalNode] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.nodes = [*self.known, *(self.chain.funded() for _ in self.nodes[len(self.known) :])]
+        for node in self.nodes:
+            node.stake(Role.HOSPITAL, self.params.hospital_bond)
 
     def settle_in(self) -> PrivateTask:
         for index, ledger in enumerate(self.nodes):
@@ -136,7 +146,7 @@ class PrivateTask(TaskDriver):
         return EpsilonLedger(self.homes[index].home / "privacy.jsonl")
 
 
-def propose(chain: LocalChain, folder: Path, privacy: str = PRIVACY) -> PrivateTask:
+def propose(chain: LocalChain, folder: Path, privacy: str = PRIVACY, known: Sequence[Ledger] = ()) -> PrivateTask:
     raw, store = task_file(privacy), ArtifactStore(folder / "artifacts")
     spec = parse_task_spec(raw)
     (aggregator,) = chain.staked(Role.AGGREGATOR, 1, 10**22)
@@ -144,7 +154,7 @@ def propose(chain: LocalChain, folder: Path, privacy: str = PRIVACY) -> PrivateT
     terms = {name: value for name, value in vars(params).items() if name != "aggregator"}
     return PrivateTask(
         chain, lanes=spec.lanes, layout=spec.update_layout, terms=terms,
-        statistics=(spec.statistics_layout, spec.statistics_values), folder=folder, spec=spec,
+        statistics=(spec.statistics_layout, spec.statistics_values), known=known, folder=folder, spec=spec,
     ).settle_in()  # fmt: skip
 
 

@@ -32,7 +32,8 @@ from consilium_chain.views import Role
 from consilium_cli.operator.model_folder import CARD, INDEX, MODEL
 from consilium_cli.operator.serving import LARGEST_BODY
 from consilium_client import registration
-from consilium_client.home import LEDGER_FILE, Approval, HospitalHome, VoterHome, running_alone
+from consilium_client.config import LEDGER_FILE
+from consilium_client.home import Approval, HospitalHome, VoterHome, running_alone
 from consilium_client.tables import MOST_ROWS
 from consilium_client.transport_key import make_transport_key
 from consilium_server.certificates import ensure_certificates
@@ -615,6 +616,12 @@ AREAS: dict[str, list[Case]] = {
         Case(
             "there is no home in the folder", lambda w: ["hospital", "status", "--home", str(w.folder / "none")]),
         Case("there is one already", lambda w: w.init("--home", w.home)),
+        Case(
+            "a second home is for the same contracts", lambda w: [
+                "hospital", "init", "--like", str(w.home), "--home", str(w.folder / "new"),
+                "--address-book", str(w.home / "deployment.json"),
+            ]),
+        Case("a second home is like another, and has other data", lambda w: w.init("--like", w.home)),
         Case(
             "`init` is given a table that is not there", lambda w: w.init("--data", w.folder / "none.csv")),
         Case("`init` is given hours in words", lambda w: w.init("--hours", "at night")),

@@ -21,8 +21,8 @@ import psutil
 from consilium_chain.task_spec import TaskSpec
 from consilium_chain.views import Outcome, Phase, SlashReason, VoidReason, members
 from consilium_cli.demo.chronicle import Chronicle
+from consilium_client.config import LEDGER_FILE
 from consilium_client.epsilon_ledger import EpsilonLedger
-from consilium_client.home import LEDGER_FILE
 
 from internet.network import BLAMING_STEP, WINDOWS, Network, until
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from consilium_cli.options import (
+    LikeOption,
     NewAddressBookOption,
     NewArtifactsOption,
     NewChainUrlOption,
@@ -57,6 +58,7 @@ def init(
     sponsor_url: Annotated[str | None, typer.Option(help="https://host:port of who pays for gas")] = None,
     sponsor_ca: Annotated[Path | None, typer.Option(help="certificate that signed the sponsor's")] = None,
     offline: Annotated[bool, typer.Option("--offline", help="do not try the connections")] = False,
+    like: LikeOption = None,
 ) -> None:
     """Makes a home: key, settings, policy. What no flag says is asked for."""
     from consilium_cli.hospital import setting_up
@@ -65,7 +67,10 @@ def init(
         chain_url, address_book, artifacts, data, mapping, keystore, password_file, operator, model, column, hours,
         sponsor_url, sponsor_ca,
     )  # fmt: skip
-    setting_up.init(home, given, offline)
+    if like is not None:
+        setting_up.init_like(home, like, given, offline)
+    else:
+        setting_up.init(home, given, offline)
 
 
 @app.command("tasks")

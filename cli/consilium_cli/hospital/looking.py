@@ -13,7 +13,7 @@ from consilium_chain.units import tokens
 from consilium_chain.views import Hospital, Phase, Role, TaskState
 from consilium_client.config import HospitalHomeSettings
 from consilium_client.consent import Policy
-from consilium_client.home import LEDGER_FILE, HospitalHome, is_running
+from consilium_client.home import HospitalHome, is_running
 from consilium_client.task import JoinedTask
 from consilium_zk.constants import BYTES_PER_BLOB
 from rich import box
@@ -214,12 +214,12 @@ def show_status(folder: Path) -> None:
 
 def _spent(home: HospitalHome, policy: Policy) -> float | None:
     """What rows have cost in all private tasks; None where there was none, and Opacus need not be loaded."""
-    if not (home.folder / LEDGER_FILE).exists():
+    if not home.settings.ledger_file.exists():
         return None
     from consilium_client.epsilon_ledger import EpsilonLedger
     from consilium_client.privacy import epsilon
 
-    charges = EpsilonLedger(home.folder / LEDGER_FILE).charges()
+    charges = EpsilonLedger(home.settings.ledger_file).charges()
     return epsilon([charge.mechanism for charge in charges], policy.delta)
 
 

@@ -52,6 +52,12 @@ def _sponsor(url: str, authority: Path | None) -> dict[str, Any]:
     return sponsor
 
 
+def init_like(home: Path, like: Path, given: Given, offline: bool) -> None:
+    """A home for other contracts."""
+    making.init_like(HospitalHome, home, like, given, offline)
+    typer.echo(f"\nNext: consilium hospital tasks{making.elsewhere(home, HOME)}")
+
+
 def _policy(given: Given) -> dict[str, Any]:
     """Raises PolicyInvalid."""
     ask = making.ask_names

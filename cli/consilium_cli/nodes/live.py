@@ -80,6 +80,14 @@ WORDS: Words = {
     "training": lambda f: f"round {f['round']}: trains",
     "committed": _committed,
     "privacy": lambda f: f"round {f['round']}: rows will have cost epsilon {f['epsilon']:.3g} of {f['of']:g}",
+    "charged-late": lambda f: (
+        f"[yellow]{f['place']}: {len(f['rounds'])} round(s) are on chain that were not in the privacy ledger, and are"
+        " charged now[/yellow]"
+    ),
+    "not-charged": lambda f: (
+        f"[yellow]{f['place']}: {len(f['rounds'])} round(s) are on chain that are not in the privacy ledger, and what"
+        f" they cost cannot be told ({f['error']})[/yellow]"
+    ),
     "over-budget": lambda f: f"round {f['round']}: over budget, {f['would_be']:.3g} of {f['allowed']:g}",
     "uploading": lambda f: f"round {f['round']}: hands over {f['blobs']} blob(s)",
     "settled": _settled,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -90,6 +90,21 @@ def write_home(
     )
     typer.echo(f"policy  {made.settings.policy}: what may be joined; read it, and change it as you like")
     return made
+
+
+def init_like(kind: type[HomeType], folder: Path, like: Path, given: Given, offline: bool) -> None:
+    """Raises HomeMissing, HomeTaken, DeploymentInvalid, SameContracts."""
+    said = asdict(given)
+    book = Path(ask(said.pop("address_book"), "The other contracts' address book", "--address-book"))
+    if any(value is not None for value in said.values()):
+        raise typer.BadParameter(
+            "takes --address-book, --home and --offline beside it: all else is as there", param_hint="--like"
+        )
+    made = kind.create_like(folder, kind.open(like), book)
+    typer.echo(f"A home in {made.folder} for the contracts of {book}. Account, policy and data are those of {like}:")
+    typer.echo("what is changed there counts here; it has to stay, and backups are of both.")
+    if not offline:
+        try_home(made)
 
 
 def try_home(home: Home[Any, Any]) -> None:

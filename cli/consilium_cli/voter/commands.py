@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from consilium_cli.options import (
+    LikeOption,
     NewAddressBookOption,
     NewArtifactsOption,
     NewChainUrlOption,
@@ -53,6 +54,7 @@ def init(
     max_bond: Annotated[int | None, typer.Option(min=0, help="most that a task may lock, in whole tokens")] = None,
     max_tasks: Annotated[int | None, typer.Option(min=1, help="of how many tasks at once; by default 4")] = None,
     offline: Annotated[bool, typer.Option("--offline", help="do not try the connections")] = False,
+    like: LikeOption = None,
 ) -> None:
     """Makes a home: key, settings, policy. What no flag says is asked for."""
     from consilium_cli.voter import setting_up
@@ -61,7 +63,10 @@ def init(
         chain_url, address_book, artifacts, data, mapping, keystore, password_file, operator, model, metric, max_bond,
         max_tasks,
     )  # fmt: skip
-    setting_up.init(home, given, offline)
+    if like is not None:
+        setting_up.init_like(home, like, given, offline)
+    else:
+        setting_up.init(home, given, offline)
 
 
 @app.command("register")

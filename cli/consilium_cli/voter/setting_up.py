@@ -32,6 +32,12 @@ def init(home: Path, given: Given, offline: bool) -> None:
     typer.echo(f"\nNext: consilium voter register{making.elsewhere(home, HOME)}")
 
 
+def init_like(home: Path, like: Path, given: Given, offline: bool) -> None:
+    """A home for other contracts."""
+    making.init_like(VoterHome, home, like, given, offline)
+    typer.echo(f"\nNext: consilium voter register{making.elsewhere(home, HOME)}")
+
+
 def _policy(given: Given) -> dict[str, Any]:
     """Raises PolicyInvalid."""
     ask = making.ask_names

@@ -29,7 +29,9 @@ from consilium_server.api.reading import BLOCK_HEADER, THREADS, Desk, open_engin
 from consilium_server.api.sessions import Seal, Sessions, ensure_secret
 from consilium_server.api.siwe import Site
 from consilium_server.config import ApiSettings
+from consilium_server.database.engine import reading
 from consilium_server.errors import CursorInvalid
+from consilium_server.indexing.keeping import has_source
 
 ENDING = 5  # seconds that open answers have once the server is told to stop
 DESCRIPTION = """What the chain says of tasks, rounds, nodes and money, indexed. Nothing here needs to be believed: all
@@ -130,9 +132,18 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def run(settings: ApiSettings) -> None:
-    """Serves until it is told to stop. Raises DeploymentInvalid, SecretExposed, LocalNodeError (the port is taken)."""
+    """Serves until it is told to stop. Raises DatabaseUnreachable, SchemaTooNew, SourceMismatch, DeploymentInvalid,
+    SecretExposed, LocalNodeError (the port is taken).
+    """
     engine = open_engine(settings.url)
-    app = build(make_service(settings.model_copy(update={"dashboard": settings.dashboard or built()}), engine))
+    service = make_service(settings.model_copy(update={"dashboard": settings.dashboard or built()}), engine)
+    try:
+        with reading(engine) as connection:
+            has_source(engine, connection, service.deployment)
+    except BaseException:
+        engine.dispose()
+        raise
+    app = build(service)
     require_free_port(settings.port, "the API")
     emit("serving", host=settings.host, port=settings.port, origin=settings.origin)
     uvicorn.run(

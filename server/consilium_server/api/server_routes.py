@@ -20,7 +20,9 @@ from consilium_server.api.reading import at_head
 from consilium_server.api.routing import NOT_MODIFIED, Shared, limited, media
 from consilium_server.api.schemas import Hash
 from consilium_server.api.sessions import Session
-from consilium_server.errors import DatabaseUnreachable, SignInMalformed, SignInRefused
+from consilium_server.database.engine import require_known
+from consilium_server.errors import DatabaseUnreachable, SchemaTooNew, SignInMalformed, SignInRefused, SourceMismatch
+from consilium_server.indexing.keeping import has_source
 from consilium_server.jobs.keeping import all_jobs, as_line
 
 FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}
@@ -194,6 +196,10 @@ def ready(service: Shared) -> schemas.Index:
     try:
         with at_head(service) as at:
             head = at.head
+            require_known(service.engine, at.db)
+            has_source(service.engine, at.db, service.deployment)
+    except (SchemaTooNew, SourceMismatch) as error:
+        raise Problem("not-ready", str(error)) from error
     except SQLAlchemyError as error:
         raise Problem(
             "not-ready", f"the database does not answer ({type(error).__name__}): see that it runs"

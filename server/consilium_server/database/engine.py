@@ -1,7 +1,8 @@
 """Opens a database by its URL, and brings its tables up to this version.
 
 Two kinds: SQLite, a file that needs nothing else, in WAL mode (one writer, readers beside it), and PostgreSQL. Who
-writes holds one lock from the first read on, so that writers never stand on what another is about to change.
+writes holds one lock from the first read on, so that writers never stand on what another is about to change. That goes
+for migrations, too: a program that runs on while a later version changes the tables writes nothing any more.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.orm import Session
 
 from consilium_server.errors import DatabaseUnreachable, DatabaseUrlInvalid, SchemaTooNew
 
@@ -76,8 +79,23 @@ def reading(engine: Engine) -> Iterator[Connection]:
 @contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
     """The one writer's transaction: kept where the block ends, and not where it raises. Raises DatabaseUnreachable,
-    also where another writes for longer than BUSY_TIMEOUT.
+    also where another writes for longer than BUSY_TIMEOUT, and SchemaTooNew where a later version has changed the
+    tables since they were opened.
     """
+    with _alone(engine) as connection:
+        require_known(engine, connection)
+        yield connection
+
+
+def require_known(engine: Engine, connection: Connection | Session) -> None:
+    """Raises SchemaTooNew where the tables are of a version that this program does not know. They have to be there."""
+    found = connection.scalar(text("SELECT version_num FROM alembic_version"))
+    if found not in _versions():
+        raise SchemaTooNew(shown(engine), str(found))
+
+
+@contextmanager
+def _alone(engine: Engine) -> Iterator[Connection]:
     begun = {"consilium_writes": True}
     with _named_errors(engine), engine.connect() as connection, connection.execution_options(**begun).begin():
         if engine.dialect.name == "postgresql":
@@ -94,11 +112,10 @@ def upgrade(engine: Engine) -> None:
     from alembic import command
     from alembic.runtime.migration import MigrationContext
 
-    config, scripts = _scripts()
-    known = {script.revision for script in scripts.walk_revisions()}
-    with writing(engine) as connection:
+    config, _ = _scripts()
+    with _alone(engine) as connection:
         for revision in MigrationContext.configure(connection).get_current_heads():
-            if revision not in known:
+            if revision not in _versions():
                 raise SchemaTooNew(shown(engine), revision)
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
@@ -117,11 +134,15 @@ def schema_of(engine: Engine) -> Schema:
     """Looks, and changes nothing. Raises DatabaseUnreachable."""
     from alembic.runtime.migration import MigrationContext
 
-    _, scripts = _scripts()
-    known = {script.revision for script in scripts.walk_revisions()}
     with _named_errors(engine), engine.connect() as connection:
         found = MigrationContext.configure(connection).get_current_revision()
-    return Schema(found, str(scripts.get_current_head()), found in known)
+    return Schema(found, _versions()[0], found in _versions())
+
+
+@cache
+def _versions() -> tuple[str, ...]:
+    """All that this program knows, the newest first."""
+    return tuple(script.revision for script in _scripts()[1].walk_revisions())
 
 
 def _scripts() -> tuple[Config, ScriptDirectory]:

@@ -28,12 +28,12 @@ from consilium_chain.journal import emit
 from consilium_chain.ledger import Ledger
 from consilium_chain.task_spec import parse_task_spec
 from consilium_chain.views import Event, Head, TaskParams
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError, IntegrityError, StatementError
 
-from consilium_server.database.engine import reading, shown, writing
+from consilium_server.database.engine import reading, writing
 from consilium_server.database.tables import Block, Checkpoint, Source, Spec
-from consilium_server.errors import ChainMoved, DatabaseUnreachable, EventsInconsistent, SourceMismatch
+from consilium_server.errors import ChainMoved, DatabaseUnreachable, EventsInconsistent
 from consilium_server.indexing import keeping
 from consilium_server.indexing.facts import facts, needs
 
@@ -79,8 +79,8 @@ class Indexer:
     def catch_up(self, last: int | None = None) -> int:
         """Brings the tables up to the chain's latest block, or to `last`; returns the number of the last block in them.
 
-        Raises ChainUnreachable, DatabaseUnreachable, SourceMismatch, EventsInconsistent, and ChainMoved where the chain
-        would not keep still for one range, or its node contradicts itself.
+        Raises ChainUnreachable, DatabaseUnreachable, SchemaTooNew, SourceMismatch, EventsInconsistent, and ChainMoved
+        where the chain would not keep still for one range, or its node contradicts itself.
         """
         self.require_own()
         moved, more = 0, True
@@ -124,13 +124,9 @@ class Indexer:
     def require_own(self) -> None:
         """Raises SourceMismatch where the tables are of other contracts, DatabaseUnreachable."""
         deployment = self._ledger.deployment
-        own = Source(deployment.chain_id, deployment.tasks)
         with writing(self._database) as connection:
-            found = [Source(*row) for row in connection.execute(select(keeping.table_of(Source)))]
-            if not found:
-                keeping.add(connection, [own])
-            elif found != [own]:
-                raise SourceMismatch(shown(self._database), *map(_named, (found[0], own)))
+            if not keeping.has_source(self._database, connection, deployment):
+                keeping.add(connection, [Source(deployment.chain_id, deployment.tasks)])
 
     def _checkpoint(self) -> Checkpoint | None:
         with reading(self._database) as connection:
@@ -284,7 +280,3 @@ class Indexer:
             if gone:
                 return Checkpoint(numbers[gone - 1], known[numbers[gone - 1]])
         return None
-
-
-def _named(source: Source) -> str:
-    return f"contract {source.tasks} of chain {source.chain_id}"

@@ -6,9 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
+from consilium_chain.deployment import Deployment
 from consilium_chain.views import Head
-from sqlalchemy import Connection, Select, Table, bindparam, delete, insert, select
+from sqlalchemy import Connection, Engine, Select, Table, bindparam, delete, insert, select
+from sqlalchemy.orm import Session
 
+from consilium_server.database.engine import shown
 from consilium_server.database.tables import (
     Base,
     Block,
@@ -18,10 +21,12 @@ from consilium_server.database.tables import (
     Participant,
     PoolRow,
     Position,
+    Source,
     Spec,
     TaskRow,
     UnbondingRow,
 )
+from consilium_server.errors import SourceMismatch
 from consilium_server.indexing.facts import Known, Needs
 
 KEPT_CHECKPOINTS = 1_000  # blocks: blocks with facts tell of deeper reorganisations, too
@@ -30,6 +35,19 @@ Row = TypeVar("Row", bound=Base)
 
 def table_of(kind: type[Base]) -> Table:
     return Base.metadata.tables[kind.__tablename__]
+
+
+def has_source(database: Engine, connection: Connection | Session, deployment: Deployment) -> bool:
+    """Whether the tables are of these contracts; False where they are of none yet. Raises SourceMismatch."""
+    own = Source(deployment.chain_id, deployment.tasks)
+    found = [Source(*row) for row in connection.execute(select(table_of(Source)))]
+    if found and found != [own]:
+        raise SourceMismatch(shown(database), *map(_named, (found[0], own)))
+    return bool(found)
+
+
+def _named(source: Source) -> str:
+    return f"contract {source.tasks} of chain {source.chain_id}"
 
 
 def checkpoint(connection: Connection) -> Checkpoint | None:

@@ -38,7 +38,7 @@ class Ended:
 def take(database: Engine, job: str, subject: str, owner: str, now: float, lease: float) -> JobRow | None:
     """The row, held for `lease` seconds; None where another holds it, or it is not to be begun yet.
 
-    Raises DatabaseUnreachable.
+    Raises DatabaseUnreachable, SchemaTooNew.
     """
     place = (_JOBS.c.job == job) & (_JOBS.c.subject == subject)
     with reading(database) as connection:  # most who ask too early need no writer's turn to hear it
@@ -62,7 +62,7 @@ def take(database: Engine, job: str, subject: str, owner: str, now: float, lease
 
 
 def end(database: Engine, row: JobRow, owner: str, now: float, ended: Ended) -> None:
-    """Writes down how it went, unless another has taken it meanwhile. Raises DatabaseUnreachable."""
+    """Writes down how it went, unless another has taken it meanwhile. Raises DatabaseUnreachable, SchemaTooNew."""
     values: dict[str, object] = {"ended_at": now, "leased_until": now, "not_before": now + ended.wait}
     if ended.failure is not None:
         name, why = ended.failure

@@ -16,7 +16,7 @@ from consilium_zk.errors import ZkError
 from sqlalchemy import Engine
 
 from consilium_server.database.tables import JobRow
-from consilium_server.errors import DatabaseUnreachable, ServerError
+from consilium_server.errors import DatabaseUnreachable, SchemaTooNew, ServerError
 from consilium_server.jobs.backoff import Backoff
 from consilium_server.jobs.keeping import Ended, end, new_owner, take
 
@@ -34,7 +34,7 @@ class Job:
 
 @dataclass
 class _Away:
-    """While the database does not answer, this process alone remembers."""
+    """While the database does not answer, or takes nothing of this version, this process alone remembers."""
 
     failures: int = 0
     not_before: float = 0.0  # by the process's own clock
@@ -64,7 +64,7 @@ class Runner:
                     end(self._database, row, owner, time.time(), ended)
                 with self._lock:
                     self._away.pop(place, None)
-            except DatabaseUnreachable as error:
+            except (DatabaseUnreachable, SchemaTooNew) as error:
                 failures = away.failures + 1
                 wait = job.backoff.seconds(failures, random.random())
                 with self._lock:

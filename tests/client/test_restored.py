@@ -1,0 +1,198 @@
+"""What is put back from a copy: as it was it goes on; from an older one it loses what it says, and no more: nothing
+leaves twice, and what has left is charged.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from chain_driver import LocalChain
+from consilium_chain.errors import KeystoreError
+from consilium_chain.keystore import LIGHT_SCRYPT_N, open_keystore, write_keystore, write_private_file
+from consilium_chain.messages import Part, ReplyCode
+from consilium_chain.views import Phase, SlashReason
+from consilium_client.audit import AUDIT_FILE, AuditLog, Export, export, parse_export, read_log, require_extends
+from consilium_client.errors import AuditRewritten, EpsilonLedgerInvalid, PendingUpdateLost, SealingKeyLost
+from consilium_client.voter import VoterNode
+from consilium_zk.blobs import parse_blob
+from consilium_zk.curve import to_eip2537
+from consilium_zk.kzg import commit
+from eth_account import Account
+from hospital_driver import Committing, start
+from test_hospital_private import ROWS, events, propose
+from voter_driver import FiledTask, voter_home
+
+
+@pytest.fixture
+def committing(local_chain: LocalChain, tmp_path: Path) -> Committing:
+    return start(local_chain, tmp_path, 2, masked=False)
+
+
+def copy_of(home: Path) -> Path:
+    return Path(shutil.copytree(home, home.with_name(f"copy of {home.name}")))
+
+
+def put_back(copy: Path, home: Path) -> None:
+    """On a machine that has nothing else."""
+    shutil.rmtree(home)
+    shutil.copytree(copy, home)
+
+
+# A hospital
+
+
+def test_a_hospital_goes_on_in_its_round_from_a_copy_made_within_it(committing: Committing) -> None:
+    home = committing.settings[0].home
+    signed = committing.signed(committing.node(0))
+    copy = copy_of(home)
+    committing.relay(signed, committing.signed(committing.node(1)))
+    put_back(copy, home)
+    again = committing.node(0)
+    assert committing.signed(again) == signed
+    (blob,) = committing.ask(again, Part.UPLOAD).blobs
+    assert to_eip2537(commit(parse_blob(blob))) == signed.points
+
+
+def test_a_hospital_from_an_older_copy_is_charged_for_what_the_chain_has_of_it(
+    local_chain: LocalChain, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    private = propose(local_chain, tmp_path)
+    private.start(0), private.start(1)
+    private.join(rows=ROWS).first_round().form().play_round()
+    private.form()
+    home = private.homes[0].home
+    copy = copy_of(home)  # after the first round
+    private.commit_all()
+    assert private.phase is Phase.UPLOADING
+    before = private.spent(0).charges()
+    put_back(copy, home)
+    assert [one.round for one in private.spent(0).charges()] == [1]
+    capsys.readouterr()
+    node = private.start(0)
+    assert private.spent(0).charges() == before
+    (told,) = events(capsys, "charged-late")
+    assert told["rounds"] == [2]
+    with pytest.raises(PendingUpdateLost):
+        node._update(2)
+    private.start(0)  # what is charged is not charged again
+    assert events(capsys, "charged-late") == []
+    assert private.spent(0).charges() == before
+
+    ledger = home / "privacy.jsonl"
+    ledger.unlink()
+    private.start(0)
+    assert private.spent(0).charges() == before
+    ledger.write_bytes(ledger.read_bytes()[:-20])  # as a copy that was made while it was written
+    private.start(0)
+    assert private.spent(0).charges() == before
+    ledger.write_bytes(b"no ledger\n" + ledger.read_bytes())
+    with pytest.raises(EpsilonLedgerInvalid):
+        private.start(0)
+
+
+def test_of_two_updates_the_one_that_is_not_committed_to_never_leaves(committing: Committing) -> None:
+    """A copy from before the signature signs another update; the aggregator has the first one, and commits that."""
+    home = committing.settings[0].home
+    committing.node(0)
+    copy = copy_of(home)
+    first = committing.signed(committing.node(0))
+    put_back(copy, home)
+    again = committing.node(0)
+    assert committing.signed(again).points != first.points
+    committing.relay(first, committing.signed(committing.node(1)))
+    with pytest.raises(PendingUpdateLost):
+        committing.ask(again, Part.UPLOAD)
+    assert committing.ask(committing.node(1), Part.UPLOAD).code is ReplyCode.OK
+
+
+def test_a_masked_hospital_without_its_sealing_key_is_told_to_restore_it(
+    local_chain: LocalChain, tmp_path: Path
+) -> None:
+    committing = start(local_chain, tmp_path, 3, masked=True)
+    (key,) = (committing.settings[0].home / "masking").rglob("sealing.key")
+    kept = key.read_bytes()
+    key.unlink()
+    with pytest.raises(SealingKeyLost, match="backup"):
+        committing.node(0).join()
+    key.write_bytes(kept)
+    committing.node(0).join()
+
+
+def test_an_audit_log_from_an_older_copy_does_not_pass_for_the_one_that_went_on(tmp_path: Path) -> None:
+    account, home = Account.create(), tmp_path / "home"
+    home.mkdir()
+
+    def export_after(what: bytes) -> Export:
+        AuditLog(home / AUDIT_FILE).leaving("trial", "https://rpc.example", what, call="tick", contract=account.address)
+        return parse_export(export(read_log(home / AUDIT_FILE), account, 1, account.address))
+
+    export_after(b"1")
+    copy = copy_of(home)
+    older = export_after(b"2")
+    put_back(copy, home)
+    newer = export_after(b"3")
+    with pytest.raises(AuditRewritten, match="is not in it"):
+        require_extends(newer, older)
+
+
+def test_key_files_that_are_put_back_open_to_others_are_not_taken(tmp_path: Path) -> None:
+    account, home = Account.create(), tmp_path / "home"
+    write_private_file(home / "password", "secret\n")
+    write_keystore(home / "key.json", account, "secret", LIGHT_SCRYPT_N)
+    copy = copy_of(home)
+    for name in ("key.json", "password"):
+        put_back(copy, home)
+        (home / name).chmod(0o644)
+        with pytest.raises(KeystoreError, match="chmod 600"):
+            open_keystore(home / "key.json", home / "password")
+    put_back(copy, home)
+    assert open_keystore(home / "key.json", home / "password").address == account.address
+
+
+# A voter
+
+
+@pytest.fixture
+def chain() -> Iterator[LocalChain]:
+    with LocalChain() as made:
+        yield made
+
+
+def test_a_voter_reveals_from_its_copy_and_loses_what_an_older_one_does_not_have(
+    chain: LocalChain, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = FiledTask(chain, tmp_path)
+    home, account = voter_home(chain, tmp_path / "voter")
+    settings = home.node_settings(task.task, account.place(task.task))
+
+    def node() -> VoterNode:
+        made = VoterNode(settings, account)
+        made.join()
+        return made
+
+    node()
+    task.aggregator.join_as_aggregator(task.task)
+    task.nodes[0].join_as_hospital(task.task, 8, bytes(97))
+    task.to_drawing().draw()
+    node().turn()  # commits
+    copy = copy_of(home.folder)
+    put_back(copy, home.folder)
+    node().turn()  # reveals
+    task.operator.settle(task.task, 0)
+    assert task.events("Slashed") == []
+
+    task.to_drawing().draw()
+    node().turn()
+    put_back(copy, home.folder)  # of the round before
+    capsys.readouterr()
+    node().turn()
+    assert len(events(capsys, "ballot-lost")) == 1
+    task.pass_deadline()
+    task.tick()
+    (slash,) = task.events("Slashed")
+    assert (slash["account"], slash["reason"]) == (account.address, SlashReason.NOT_REVEALED)
+    part = slash["amount"] / task.params.voter_bond
+    assert part == task.params.not_revealed_slash_bps / 10_000

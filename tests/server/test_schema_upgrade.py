@@ -1,0 +1,224 @@
+"""A database outlives the programs that write it: a later one brings it up to date, an earlier one keeps off it, also
+while it runs; and nothing is lost.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import tomli_w
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from chain_driver import LocalChain
+from consilium_chain.connection import Connection
+from consilium_chain.ledger import Ledger
+from consilium_chain.localnode import child_environment, free_port
+from consilium_server.api.reading import BLOCK_HEADER
+from consilium_server.database import engine as engines
+from consilium_server.database.engine import connect, open_database, reading, schema_of, writing
+from consilium_server.database.tables import Base, JobRow
+from consilium_server.errors import SchemaTooNew
+from consilium_server.indexing import keeping
+from consilium_server.indexing.indexer import Indexer
+from consilium_server.indexing.rebuilding import reindex
+from consilium_server.jobs.keeping import all_jobs
+from fastapi.testclient import TestClient
+from index_driver import Traffic, changeable_chain
+from indexed_network import IndexedNetwork, app_of
+from sqlalchemy import Engine, text
+from worker_driver import COMMAND, Worker, until
+
+VERSIONS = sorted(engines._versions())
+JOB = JobRow("pin", "1/0", 1.0, 2.0, 2.0, "done", 0, None, None, "what was copied", 0.0, "host:1:a", 0.0)
+LATER = """
+revision = "9999"
+down_revision = "{newest}"
+branch_labels = depends_on = None
+from alembic import op
+import sqlalchemy as sa
+
+def upgrade():
+    op.add_column("payments", sa.Column("note", sa.String(8), nullable=True))
+    op.create_table("notes", sa.Column("number", sa.BigInteger(), primary_key=True))
+"""
+
+
+@pytest.fixture(scope="module")
+def traffic() -> Iterator[Traffic]:
+    with changeable_chain() as chain:
+        yield Traffic(chain, seed=5).steps(60)
+
+
+def reader(chain: LocalChain) -> Ledger:
+    return Ledger(Connection(chain.node.url), chain.deployment)
+
+
+def as_of(version: str, url: str) -> Engine:
+    """The database as the program of that version makes it."""
+    engine = connect(url)
+    config, _ = engines._scripts()
+    with engines._alone(engine) as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, version)
+    return engine
+
+
+@pytest.mark.parametrize("version", VERSIONS[:-1])
+def test_what_an_earlier_version_wrote_is_kept_and_brought_up_to_date(
+    traffic: Traffic, database_url: str, tmp_path: Path, version: str
+) -> None:
+    before, ledger = as_of(version, database_url), reader(traffic.chain)
+    Indexer(ledger, before).catch_up()
+    has_jobs = version >= "0002"
+    if has_jobs:
+        with writing(before) as connection:
+            keeping.add(connection, [JOB])
+    before.dispose()
+    after = open_database(database_url)
+    with after.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
+    traffic.steps(5)
+    assert reindex(ledger, after, None, tmp_path, replace=False) > 100  # or it raises IndexDiffers
+    assert [job.mark for job in all_jobs(after)] == ["what was copied"] * has_jobs
+    after.dispose()
+
+
+def test_a_program_that_runs_writes_nothing_once_a_later_one_has_changed_the_tables(database: Engine) -> None:
+    with writing(database) as connection:
+        keeping.add(connection, [JOB])
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(SchemaTooNew, match="update the program"), writing(database) as connection:
+        pytest.fail("it may not come this far")
+    with reading(database) as connection:
+        assert connection.scalar(text("SELECT count(*) FROM jobs")) == 1
+
+
+def test_an_api_serves_on_and_says_that_it_is_to_be_updated(tmp_path: Path, database_url: str) -> None:
+    network = IndexedNetwork(tmp_path, database_url)
+    with network.mined():
+        pass
+    with TestClient(app_of(network)) as client:
+        assert client.get("/ready").status_code == 200
+        with writing(network.engine) as connection:
+            connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+        assert client.get("/v1/network").status_code == 200
+        answer = client.get("/ready")
+        assert answer.status_code == 503
+        assert "version 9999" in answer.json()["detail"]
+    network.engine.dispose()
+
+
+# Processes of two versions at one database
+
+
+@dataclass
+class Api:
+    url: str
+    config: Path
+
+    def ready(self) -> tuple[int, str]:
+        try:
+            answer = httpx.get(f"{self.url}/ready")
+        except httpx.ConnectError:
+            return 0, ""
+        return answer.status_code, answer.text
+
+    def block(self) -> int:
+        """Up to which what it answers is."""
+        return int(httpx.get(f"{self.url}/v1/network").raise_for_status().headers[BLOCK_HEADER])
+
+
+@contextmanager
+def serving(chain: LocalChain, folder: Path, database: str, before: str = "") -> Iterator[Api]:
+    folder.mkdir()
+    chain.deployment.write(folder / "deployment.json")
+    port, config = free_port(), folder / "api.toml"
+    config.write_text(
+        tomli_w.dumps(
+            {
+                "home": str(folder / "home"),
+                "deployment": str(folder / "deployment.json"),
+                "artifacts": str(folder / "artifacts"),
+                "database_url": database,
+                "origin": "http://127.0.0.1",
+                "port": port,
+            }
+        )
+    )
+    process = consilium(before, "server", "api", "--config", str(config))
+    try:
+        api = Api(f"http://127.0.0.1:{port}", config)
+        until(lambda: api.ready()[0])
+        yield api
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def consilium(before: str, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", before + COMMAND, *arguments], env=child_environment(), text=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def later(tmp_path: Path) -> str:
+    """What makes a process one of a later version: with a migration that this one does not know."""
+    folder = tmp_path / "migrations"
+    shutil.copytree(engines.MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "versions" / "v9999_later.py").write_text(LATER.format(newest=VERSIONS[-1]))
+    return (
+        "from pathlib import Path\nfrom consilium_server.database import engine\n"
+        f"engine.MIGRATIONS = Path({str(folder)!r})\n"
+    )
+
+
+@pytest.mark.timeout(580)
+@pytest.mark.deep
+@pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
+def test_processes_of_two_versions_at_one_database(
+    traffic: Traffic, database_url: str, tmp_path: Path, later: str
+) -> None:
+    chain, around = traffic.chain, {"database_url": database_url}
+    earlier = Worker(chain, tmp_path / "earlier", **around)
+    with earlier, serving(chain, tmp_path / "api", database_url) as api:
+        until(lambda: api.ready()[0] == 200)
+        with Worker(chain, tmp_path / "later", before=later, **around) as worker:
+            until(lambda: worker.told("working"))
+            refused = until(lambda: failures(earlier, "SchemaTooNew"))
+            assert "version 9999" in refused[0]["why"]
+            traffic.steps(5).touch()
+            latest = max(event.block for event in reader(chain).events())
+            until(lambda: api.block() >= latest)  # who reads is served, by whichever version
+            status, said = api.ready()
+            assert (status, "version 9999" in said, "update the program" in said) == (503, True, True)
+            with serving(chain, tmp_path / "later api", database_url, later) as other:
+                until(lambda: other.ready()[0] == 200)
+                assert other.block() >= latest
+            assert earlier.end() == 0
+            assert worker.end() == 0
+            assert not failures(worker)
+    again = consilium("", "server", "worker", "--config", str(earlier.config))
+    assert "SchemaTooNew" in again.communicate(timeout=60)[1]
+    assert again.returncode == 1
+    compared = consilium(later, "server", "reindex", "--config", str(worker.config))
+    assert (compared.communicate(timeout=120)[1], compared.returncode) == ("", 0)
+    engine = connect(database_url)
+    found = schema_of(engine)
+    assert (found.found, found.newest, found.is_known) == ("9999", VERSIONS[-1], False)
+    engine.dispose()
+
+
+def failures(worker: Worker, error: str | None = None) -> list[dict[str, Any]]:
+    return [line for line in worker.told("job-failed") if error in (None, line["error"])]
