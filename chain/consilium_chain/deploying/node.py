@@ -121,7 +121,7 @@ class DeployNode(Connection):
 
     def wait_mined(self, digest: str, call: str) -> int:
         """The block of a transaction. Raises DeploymentPending, DeploymentReverted."""
-        end = time.monotonic() + doors.RECEIPT_TIMEOUT
+        end, pause = time.monotonic() + doors.RECEIPT_TIMEOUT, doors.RECEIPT_POLL
         with self._named_errors(call):
             while True:
                 try:
@@ -130,7 +130,8 @@ class DeployNode(Connection):
                 except TransactionNotFound:
                     if time.monotonic() > end:
                         raise DeploymentPending(call, digest) from None
-                    time.sleep(doors.RECEIPT_POLL)
+                    time.sleep(pause)
+                    pause = min(1.5 * pause, doors.SLOWEST_BLOCK_POLL)
         if receipt["status"] != 1:
             raise DeploymentReverted(call, digest)
         return int(receipt["blockNumber"])
