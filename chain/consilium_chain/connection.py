@@ -333,22 +333,21 @@ class Connection:
     def receipt(self, pending: Pending) -> Receipt:
         """Waits for a transaction. What the node has forgotten, as after a reorganisation, is sent again; what offers
         less than fees have come to is replaced by the same at a higher offer. Raises Refused, TransactionRejected,
-        ChainUnreachable, also where another transaction of this account took its number.
+        ChainUnreachable, also where it cannot come onto the chain any more: its sender looks what is to be done then.
         """
         call, tries = pending.call, [pending]
         with self._named_errors(call):
             end, look = time.monotonic() + RECEIPT_TIMEOUT, time.monotonic() + LOOK_AGAIN
-            pause, spent = RECEIPT_POLL, False
+            pause, lost = RECEIPT_POLL, ""
             while (receipt := self._receipt_of(tries)) is None:
                 now = time.monotonic()
                 if now > end:
                     raise ChainUnreachable(self.shown_url, f"no receipt for {call} in {RECEIPT_TIMEOUT:.0f} s")
                 if now > look:
-                    if spent:
-                        raise ChainUnreachable(
-                            self.shown_url, f"{call} is gone, and another transaction has its number"
-                        )
-                    look, spent = now + LOOK_AGAIN, self._insist(tries)
+                    before, lost = lost, self._insist(tries)
+                    if lost and lost == before:
+                        raise ChainUnreachable(self.shown_url, f"{call} {lost}")
+                    look = now + LOOK_AGAIN
                 time.sleep(pause)
                 pause = min(1.5 * pause, SLOWEST_BLOCK_POLL)
             if receipt["status"] != 1:
@@ -365,16 +364,18 @@ class Connection:
                 continue
         return None
 
-    def _insist(self, tries: list[Pending]) -> bool:
-        """Sees to it that the last of these is, or can be, taken into a block; adds what replaces it. Whether their
-        number is spent.
+    def _insist(self, tries: list[Pending]) -> str:
+        """Sees to it that the last of these is, or can be, taken into a block; adds what replaces it. In words what
+        keeps all of them from the chain, which have one number.
         """
         latest = tries[-1]
         if latest.own is None:
-            return False
+            return ""
         enough = self._offers_enough(latest.own.fields)
         if enough and self._knows(latest.digest):
-            return False
+            next_number = self._web3.eth.get_transaction_count(self.address, "pending")
+            # Who had waited for the one before it has its receipt, and does not look after it any more.
+            return "waits for a transaction that is gone" if next_number < latest.own.fields["nonce"] else ""
         again = latest.own if enough else self._raised(latest.own)
         self._witness_transaction(again)
         try:
@@ -382,13 +383,13 @@ class Connection:
         except Web3RPCError as error:
             said = refusal_of(error)
             if _NONCE_SPENT in said:
-                return True
+                return "is gone, and another transaction has its number"
             if enough and not any(words in said for words in _ALREADY_THERE):
                 raise
-            return False  # there meanwhile, or more than this account can offer: what is there may be taken yet
+            return ""  # there meanwhile, or more than this account can offer: what is there may be taken yet
         if not enough:
             tries.append(Pending(digest, latest.call, again))
-        return False
+        return ""
 
     def _knows(self, digest: HexBytes) -> bool:
         """Whether a transaction is on the chain or on its way."""

@@ -169,6 +169,23 @@ def test_a_number_that_another_transaction_took_is_told(chain: LocalChain, front
         ledger.connection.receipt(pending)
 
 
+def test_who_waits_behind_what_is_gone_is_told(chain: LocalChain, front: Provider) -> None:
+    """The sender looks at the chain then, and what it sends next takes the number that is missing."""
+    ledger = account(chain, front)
+    with unmined(chain):
+        first, second = submit(ledger), submit(ledger)
+        chain.rpc("anvil_dropTransaction", first.digest.to_0x_hex())
+        with pytest.raises(ChainUnreachable, match="transfer waits for a transaction that is gone"):
+            ledger.connection.receipt(second)
+        third = submit(ledger)
+        assert third.own is not None
+        assert first.own is not None
+        assert third.own.fields["nonce"] == first.own.fields["nonce"]
+    chain.rpc("evm_mine")
+    for one in (third, second):
+        ledger.connection.receipt(one)
+
+
 def test_blobs_are_offered_more_than_they_cost(chain: LocalChain, monkeypatch: pytest.MonkeyPatch) -> None:
     connection = chain.funded().connection
     assert connection._highest_blob_fee() == connection_module.BLOB_FEE
