@@ -103,6 +103,8 @@ class Aggregator:
         self._collected: Collection | None = None
         self._committer: Committer | None = None
         self._collection_round = -1
+        # Of the round before, whose hospitals wait for the next one's time already and hand over nothing again.
+        self._before: tuple[int, Collection | None, Committer | None] = -1, None, None
         self._relayable: dict[int, SignedUpdate] = {}
         self._unsound: set[int] = set()  # hospitals whose dealing is none
         self._masked_cohorts: dict[tuple[int, int], MaskedCohort] = {}  # by round and members
@@ -315,16 +317,21 @@ class Aggregator:
         return self._masked_cohorts[key_of]
 
     def _collection(self, grid: Carrier, nodes: dict[int, int], round_: int) -> Collection:
-        if self._collection_round != round_ or self._collected is None:
+        if self._collection_round == round_ and self._collected is not None:
+            return self._collected
+        before, self._before = self._before, (self._collection_round, self._collected, self._committer)
+        if before[0] == round_ and before[1] is not None:  # which a reorganisation brought back
+            _, self._collected, self._committer = before
+        else:
             contract = bytes.fromhex(self.ledger.deployment.tasks.removeprefix("0x"))
             addresses = [hospital.node for hospital in self.ledger.hospitals(self.number)]
             blobs = self._blob_count(round_)
             masked = self.params.masked
             kept = KeptReplies(self.replies_folder, round_)
             self._collected = Collection(grid, nodes, addresses, contract, self.number, round_, blobs, masked, kept)
-            self._relayable, self._unsound, self._masked_cohorts = {}, set(), {}
             self._committer = Committer(self.ledger, self.number, round_, addresses)
-            self._collection_round = round_
+        self._relayable, self._unsound, self._masked_cohorts = {}, set(), {}
+        self._collection_round = round_
         return self._collected
 
     def _uploads_of(self, round_: int) -> tuple[int, int]:

@@ -107,3 +107,20 @@ def test_a_phase_that_is_taken_back_ends_nothing(task: FiledTask, aggregator: Ag
     assert (task.phase, aggregator._refused) == (Phase.UPLOADING, None)
     attempt(aggregator, Step.PUBLISH)
     assert task.round_state.published_cohorts == 1
+
+
+def test_what_hospitals_sent_is_there_where_the_round_before_comes_back(
+    task: FiledTask, aggregator: Aggregator
+) -> None:
+    """By then they wait for the next round's time, and hand over nothing again."""
+    grid: Any = None
+    first = aggregator._collection(grid, {}, 0)
+    kept = aggregator.replies_folder / "round-0" / "signed-0"
+    kept.write_bytes(b"")
+    assert aggregator._collection(grid, {}, 0) is first
+    second = aggregator._collection(grid, {}, 1)
+    assert (second.round, kept.exists()) == (1, True)
+    assert aggregator._collection(grid, {}, 0) is first
+    assert aggregator._collection(grid, {}, 1) is second
+    aggregator._collection(grid, {}, 2)
+    assert not kept.exists()
