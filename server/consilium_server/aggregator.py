@@ -321,18 +321,18 @@ class Aggregator:
             return self._collected
         before, self._before = self._before, (self._collection_round, self._collected, self._committer)
         if before[0] == round_ and before[1] is not None:  # which a reorganisation brought back
-            _, self._collected, self._committer = before
+            _, found, self._committer = before
         else:
             contract = bytes.fromhex(self.ledger.deployment.tasks.removeprefix("0x"))
             addresses = [hospital.node for hospital in self.ledger.hospitals(self.number)]
             blobs = self._blob_count(round_)
             masked = self.params.masked
             kept = KeptReplies(self.replies_folder, round_)
-            self._collected = Collection(grid, nodes, addresses, contract, self.number, round_, blobs, masked, kept)
+            found = Collection(grid, nodes, addresses, contract, self.number, round_, blobs, masked, kept)
             self._committer = Committer(self.ledger, self.number, round_, addresses)
         self._relayable, self._unsound, self._masked_cohorts = {}, set(), {}
-        self._collection_round = round_
-        return self._collected
+        self._collected, self._collection_round = found, round_
+        return found
 
     def _uploads_of(self, round_: int) -> tuple[int, int]:
         """Bit maps of who uploaded, and of who will not."""

@@ -232,6 +232,22 @@ def test_deployment_outlasts_blocks_taken_back_before_they_are_confirmed(own_cha
     assert site.nonce() == STEPS
 
 
+def test_deployment_outlasts_a_pool_that_forgets(own_chain: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = own_chain
+    monkeypatch.setattr(node_module.doors, "LOOK_AGAIN", 0.1)
+    broadcast, forgotten = CutNode.broadcast, list[str]()
+
+    def forgetful(node: CutNode, signed: Signed, call: str) -> None:
+        if call not in forgotten:
+            forgotten.append(call)
+        else:
+            broadcast(node, signed, call)
+
+    monkeypatch.setattr(CutNode, "broadcast", forgetful)
+    site.deploy()
+    assert (len(forgotten), site.nonce()) == (STEPS, STEPS)
+
+
 def test_finished_deployment_sends_nothing_again(site: Site) -> None:
     deployment = site.deploy()
     again = site.begin()

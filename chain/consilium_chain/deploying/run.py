@@ -141,6 +141,7 @@ class Deploying:
             if step.address is not None and self.node.code(step.address):
                 return step  # arrived since this run began
             step = None  # failed on the chain, or the account sent something else
+        signed = None
         if step is None or not self.node.knows(step.transaction):
             nonce = self.node.nonce(with_pending=True) if step is None else step.nonce
             signed = self.node.sign(call, to, data, nonce)
@@ -148,7 +149,7 @@ class Deploying:
             step = Step(nonce=nonce, transaction=signed.digest, payload=fingerprint(data), address=address)
             self.journal.write_down(name, step)
             self.node.broadcast(signed, call)
-        step = step.model_copy(update={"block": self.node.wait_mined(step.transaction, call)})
+        step = step.model_copy(update={"block": self.node.wait_mined(step.transaction, call, signed)})
         self.journal.write_down(name, step)
         return step
 
