@@ -319,9 +319,10 @@ class Aggregator:
     def _collection(self, grid: Carrier, nodes: dict[int, int], round_: int) -> Collection:
         if self._collection_round == round_ and self._collected is not None:
             return self._collected
-        before, self._before = self._before, (self._collection_round, self._collected, self._committer)
-        if before[0] == round_ and before[1] is not None:  # which a reorganisation brought back
-            _, found, self._committer = before
+        number, earlier, committer = self._before
+        self._before = self._collection_round, self._collected, self._committer
+        if number == round_ and earlier is not None:  # which a reorganisation brought back
+            found, self._committer = earlier, committer
         else:
             contract = bytes.fromhex(self.ledger.deployment.tasks.removeprefix("0x"))
             addresses = [hospital.node for hospital in self.ledger.hospitals(self.number)]

@@ -122,7 +122,10 @@ def hash_of(signed: bytes) -> str:
 
 
 def sender_of(signed: bytes) -> str:
-    return str(Account.recover_transaction(signed))
+    import rlp
+
+    bare = signed if signed[0] != 3 else b"\x03" + rlp.encode(rlp.decode(signed[1:])[0])
+    return str(Account.recover_transaction(bare))
 
 
 def sidecars_of(signed: bytes) -> tuple[int, list[bytes], list[bytes], list[bytes]]:
