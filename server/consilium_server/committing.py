@@ -54,8 +54,9 @@ class Committer:
                 receipts = self._ledger.commit_updates(self._task, self._round, batch)
             except Refused as error:
                 if error.values.get("hospital") not in self._addresses:
-                    self._over = True  # commitments are closed: somebody else completed the round, or time ran out
+                    # Somebody else completed the round, which a reorganisation may undo; or time ran out.
                     if error.name != "WrongPhase":
+                        self._over = True
                         emit("refused", call=error.call, error=error.name, round=self._round)
                     return
                 wrong = self._addresses.index(error.values["hospital"])
