@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from consilium_chain.deploying.networks import read_networks
 from rehearsal.play import plan
-from rehearsal.settings import testnet
+from rehearsal.settings import testnet as live
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 
@@ -26,8 +26,8 @@ def test_the_page_has_the_tables_of_the_results() -> None:
 
 
 def test_the_settings_are_those_of_the_network_that_ships() -> None:
-    shipped = read_networks(None).networks[testnet().network.name]
-    assert (shipped.chain_id, shipped.beacon.lookahead) == (testnet()["chain_id"], testnet().network.drand_lookahead_s)
+    shipped = read_networks(None).networks[live().network.name]
+    assert (shipped.chain_id, shipped.beacon.lookahead) == (live()["chain_id"], live().network.drand_lookahead_s)
 
 
 def assert_sound(told: dict[str, Any]) -> None:
