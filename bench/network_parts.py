@@ -111,7 +111,7 @@ def judge(plan: Plan, first: int, step: int) -> None:
             elif state.phase in (Phase.SCORING, Phase.REVEALING) and moment not in done:
                 for node in nodes:
                     node.turn()
-                if all(moment[1:] in node._acted for node in nodes):
+                if not any(moment[1:] in node._failed for node in nodes):
                     done.add(moment)
         block = reader.connection.next_block(block)
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ from web3.exceptions import (
     Web3Exception,
     Web3RPCError,
 )
-from web3.types import BlockData, RPCEndpoint, RPCResponse, TxParams
+from web3.types import BlockData, RPCEndpoint, RPCResponse, TxParams, TxReceipt
 from web3.utils import abi as abi_lookup
 
 from consilium_chain.abi import ContractName, contract_artifact
@@ -48,22 +48,26 @@ from consilium_chain.views import Event, Head
 
 BLOCK_POLL = 0.1  # at first, then slower: a block every 12 seconds is not asked for ten times a second
 SLOWEST_BLOCK_POLL = 1.0
-RECEIPT_POLL = 0.03
+RECEIPT_POLL = 0.03  # at first, then slower, as for blocks
 RECEIPT_TIMEOUT = 120.0
+LOOK_AGAIN = 5.0  # seconds between two looks whether a node still has what it was sent, and whether that offers enough
 # The last of a phase pays for the phase's end, which an estimate may not have seen and a call's own bound leaves out.
 GAS_MARGIN = 600_000
 TIP = 10**9  # wei per gas
+LEAST_TIP = TIP // 10  # that must be left of an offer, once the base fee is paid, for anybody to take it
 ETHER_GAS = 50_000  # more than 21,000: an account that points to code has it run
 MAX_BLOBS_PER_TRANSACTION = 6
 BLOB_GAS = 131_072  # of one blob (EIP-4844)
-HIGHEST_BLOB_FEE = 10**10  # wei per blob gas
+BLOB_FEE = 10**10  # wei per blob gas: what is offered at least
 BLOCKS_TIMED = 10
+LONGEST_SPAN = 1 << 40  # blocks whose events are asked for at once, until a node wants fewer
 # Bytes of a node's answer, unpacked: logs of some ten thousand events, or a block with all transactions several times.
 LARGEST_ANSWER = 1 << 26
 TRANSACTION_GAS_LIMIT = 16_777_216  # EIP-7825
 # What geth, reth and anvil say where another process of the same account sent one of this number meanwhile: another
 # transaction, or the very same.
-_NONCE_TAKEN = ("nonce too low", "replacement transaction underpriced", "already known", "already imported")
+_NONCE_SPENT, _ALREADY_THERE = "nonce too low", ("already known", "already imported")
+_NONCE_TAKEN = (_NONCE_SPENT, "replacement transaction underpriced", *_ALREADY_THERE)
 NONCE_TRIES, NONCE_PAUSE = 20, 0.1  # seconds
 EXECUTE = "execute"  # of SponsoredAccount
 MULTICALL = "multicall"  # of Tasks
@@ -99,14 +103,6 @@ class Sent:
     sender: str
     to: str
     data: bytes
-
-
-@dataclass(frozen=True)
-class Pending:
-    """A transaction that was sent and has no receipt yet."""
-
-    digest: HexBytes
-    call: str
 
 
 @dataclass(frozen=True)
@@ -147,6 +143,24 @@ class Unsent:
     sidecars: Sequence[Sidecar] = ()
     value: int = 0
     authorizations: Sequence[Mapping[str, Any]] = ()
+
+
+@dataclass(frozen=True)
+class Own:
+    """A transaction that this account signed: of what, with which number and fees, and its bytes."""
+
+    unsent: Unsent
+    fields: Mapping[str, Any]
+    signed: SignedTransaction
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A transaction that was sent and has no receipt yet. `own`: None where another account sent it."""
+
+    digest: HexBytes
+    call: str
+    own: Own | None = None
 
 
 class Witness(Protocol):
@@ -208,6 +222,7 @@ class Connection:
         self.url = url
         self.account = account
         self._sending = threading.Lock()
+        self._span = LONGEST_SPAN
         self._web3 = Web3(_Provider(url, request_kwargs={"timeout": 30, "hooks": {"response": _within_bounds}}))
         for costly in ("validation", "gas_estimate", "ens_name_to_address"):
             # They ask the node for its chain id, twice, before every call; addresses here are never names.
@@ -316,21 +331,88 @@ class Connection:
         return account.address, data, [batch.authorization.to_chain()] if batch.authorization else []
 
     def receipt(self, pending: Pending) -> Receipt:
-        """Waits for a transaction. Raises Refused, ChainUnreachable."""
-        with self._named_errors(pending.call):
-            end = time.monotonic() + RECEIPT_TIMEOUT
-            while True:
-                try:
-                    receipt = self._web3.eth.get_transaction_receipt(pending.digest)
-                    break
-                except TransactionNotFound:
-                    if time.monotonic() > end:
-                        why = f"no receipt for {pending.call} in {RECEIPT_TIMEOUT:.0f} s"
-                        raise ChainUnreachable(self.shown_url, why) from None
-                    time.sleep(RECEIPT_POLL)
+        """Waits for a transaction. What the node has forgotten, as after a reorganisation, is sent again; what offers
+        less than fees have come to is replaced by the same at a higher offer. Raises Refused, TransactionRejected,
+        ChainUnreachable, also where it cannot come onto the chain any more: its sender looks what is to be done then.
+        """
+        call, tries = pending.call, [pending]
+        with self._named_errors(call):
+            end, look = time.monotonic() + RECEIPT_TIMEOUT, time.monotonic() + LOOK_AGAIN
+            pause, lost = RECEIPT_POLL, ""
+            while (receipt := self._receipt_of(tries)) is None:
+                now = time.monotonic()
+                if now > end:
+                    raise ChainUnreachable(self.shown_url, f"no receipt for {call} in {RECEIPT_TIMEOUT:.0f} s")
+                if now > look:
+                    before, lost = lost, self._insist(tries)
+                    if lost and lost == before:
+                        raise ChainUnreachable(self.shown_url, f"{call} {lost}")
+                    look = now + LOOK_AGAIN
+                time.sleep(pause)
+                pause = min(1.5 * pause, SLOWEST_BLOCK_POLL)
             if receipt["status"] != 1:
-                raise self._why_refused(pending.digest, pending.call)
-            return Receipt(pending.digest.to_0x_hex(), receipt["gasUsed"], receipt["blockNumber"], pending.call)
+                raise self._why_refused(receipt["transactionHash"], call)
+            digest = receipt["transactionHash"].to_0x_hex()
+            return Receipt(digest, receipt["gasUsed"], receipt["blockNumber"], call)
+
+    def _receipt_of(self, tries: Sequence[Pending]) -> TxReceipt | None:
+        """Of whichever of these, which have one number, is on the chain."""
+        for one in tries:
+            try:
+                return self._web3.eth.get_transaction_receipt(one.digest)
+            except TransactionNotFound:
+                continue
+        return None
+
+    def _insist(self, tries: list[Pending]) -> str:
+        """Sees to it that the last of these is, or can be, taken into a block; adds what replaces it. In words what
+        keeps all of them from the chain, which have one number.
+        """
+        latest = tries[-1]
+        if latest.own is None:
+            return ""
+        enough = self._offers_enough(latest.own.fields)
+        if enough and self._knows(latest.digest):
+            next_number = self._web3.eth.get_transaction_count(self.address, "pending")
+            # Who had waited for the one before it has its receipt, and does not look after it any more.
+            return "waits for a transaction that is gone" if next_number < latest.own.fields["nonce"] else ""
+        again = latest.own if enough else self._raised(latest.own)
+        self._witness_transaction(again)
+        try:
+            digest = self._web3.eth.send_raw_transaction(again.signed.raw_transaction)
+        except Web3RPCError as error:
+            said = refusal_of(error)
+            if _NONCE_SPENT in said:
+                return "is gone, and another transaction has its number"
+            if enough and not any(words in said for words in _ALREADY_THERE):
+                raise
+            return ""  # there meanwhile, or more than this account can offer: what is there may be taken yet
+        if not enough:
+            tries.append(Pending(digest, latest.call, again))
+        return ""
+
+    def _knows(self, digest: HexBytes) -> bool:
+        """Whether a transaction is on the chain or on its way."""
+        try:
+            self._web3.eth.get_transaction(digest)
+        except TransactionNotFound:
+            return False
+        return True
+
+    def _offers_enough(self, fields: Mapping[str, Any]) -> bool:
+        """Whether a transaction of these fields could be taken into a block now."""
+        base = int(self._block("latest")["baseFeePerGas"])
+        by_gas = fields["maxFeePerGas"] >= base + LEAST_TIP
+        return by_gas and ("maxFeePerBlobGas" not in fields or fields["maxFeePerBlobGas"] >= self.blob_fee())
+
+    def _raised(self, own: Own) -> Own:
+        """The same with twice the offer: pools take no less for what carries blobs, and a tenth more for all else."""
+        fields = dict(own.fields)
+        fields["maxPriorityFeePerGas"] *= 2
+        fields["maxFeePerGas"] = max(2 * fields["maxFeePerGas"], self.highest_fee())
+        if "maxFeePerBlobGas" in fields:
+            fields["maxFeePerBlobGas"] = max(2 * fields["maxFeePerBlobGas"], self._highest_blob_fee())
+        return Own(own.unsent, fields, self._signed(own.unsent, fields))
 
     def send_ether(self, recipient: str, amount: int) -> None:
         to = Web3.to_checksum_address(recipient)
@@ -353,7 +435,8 @@ class Connection:
             with self._named_errors(unsent.call):
                 estimate = self._web3.eth.estimate_gas(cast(TxParams, {k: v for k, v in call.items() if v}))
             gas = _limit(estimate)
-        return gas * self.highest_fee() + unsent.value + len(unsent.sidecars) * BLOB_GAS * HIGHEST_BLOB_FEE
+        blobs = len(unsent.sidecars) * BLOB_GAS * self._highest_blob_fee() if unsent.sidecars else 0
+        return gas * self.highest_fee() + unsent.value + blobs
 
     def _signed_and_sent(self, unsent: Unsent) -> Pending:
         with self._sending, self._named_errors(unsent.call):
@@ -363,27 +446,31 @@ class Connection:
             if gas is not None and unsent.tried and not self._suffices(unsent, gas):
                 gas = None
             for left in reversed(range(NONCE_TRIES)):
-                signed = self._signed(unsent, gas)
-                calldata = hashlib.sha256(HexBytes(unsent.data)).hexdigest()
-                which = {"calldata": calldata, "transaction": signed.hash.to_0x_hex()}
-                self._witnessed("transaction", bytes(signed.raw_transaction), unsent, **which)
+                fields = self._transaction(unsent, gas)
+                own = Own(unsent, fields, self._signed(unsent, fields))
+                self._witness_transaction(own)
                 try:
-                    return Pending(self._web3.eth.send_raw_transaction(signed.raw_transaction), unsent.call)
+                    digest = self._web3.eth.send_raw_transaction(own.signed.raw_transaction)
+                    return Pending(digest, unsent.call, own)
                 except Web3RPCError as error:
                     if not left or not any(words in refusal_of(error) for words in _NONCE_TAKEN):
                         raise
                     time.sleep(NONCE_PAUSE)
             raise AssertionError("the last try ends it")
 
-    def _signed(self, unsent: Unsent, gas: int | None) -> SignedTransaction:
-        transaction = self._transaction(unsent, gas)
+    def _signed(self, unsent: Unsent, fields: Mapping[str, Any]) -> SignedTransaction:
         token = _signing.set({sidecar.blob: sidecar for sidecar in unsent.sidecars})
         blobs = {"blobs": [sidecar.blob for sidecar in unsent.sidecars]} if unsent.sidecars else {}
         try:
-            signed: SignedTransaction = Account.sign_transaction(transaction, self.signer.key, **blobs)
+            signed: SignedTransaction = Account.sign_transaction(dict(fields), self.signer.key, **blobs)
             return signed
         finally:
             _signing.reset(token)
+
+    def _witness_transaction(self, own: Own) -> None:
+        calldata = hashlib.sha256(HexBytes(own.unsent.data)).hexdigest()
+        which = {"calldata": calldata, "transaction": own.signed.hash.to_0x_hex()}
+        self._witnessed("transaction", bytes(own.signed.raw_transaction), own.unsent, **which)
 
     def _witnessed(self, kind: str, content: bytes, unsent: Unsent, **which: str) -> None:
         if self.witness is not None:
@@ -402,7 +489,7 @@ class Connection:
         if unsent.to is not None:
             transaction["to"] = unsent.to
         if unsent.sidecars:
-            transaction |= {"type": 3, "maxFeePerBlobGas": HIGHEST_BLOB_FEE}
+            transaction |= {"type": 3, "maxFeePerBlobGas": self._highest_blob_fee()}
         if unsent.authorizations:
             transaction |= {"authorizationList": list(unsent.authorizations)}
         if gas is None:
@@ -436,8 +523,20 @@ class Connection:
     def _why_refused(self, digest: HexBytes, call: str) -> Refused:
         """The named error of a transaction that the chain carried and the contract refused."""
         trace = self._web3.provider.make_request("debug_traceTransaction", [digest.to_0x_hex(), _LAST_WORD])  # type: ignore[arg-type]
-        result: dict[str, Any] = dict(trace.get("result") or {})
+        if "result" not in trace:  # providers that many share trace nothing
+            return self._refused_again(digest, call)
+        result: dict[str, Any] = dict(trace["result"] or {})
         return refusal_from(bytes(HexBytes(str(result.get("returnValue", "0x")))), call)
+
+    def _refused_again(self, digest: HexBytes, call: str) -> Refused:
+        """What the contract says to the same call after the transaction's block, which most often is what it said."""
+        sent = cast(Mapping[str, Any], self._web3.eth.get_transaction(digest))
+        same = {name: sent[name] for name in ("from", "to", "value", "gas") if sent.get(name) is not None}
+        try:
+            self._web3.eth.call(cast(TxParams, same | {"data": sent["input"]}), block_identifier=sent["blockNumber"])
+        except (ContractCustomError, ContractLogicError) as error:
+            return refused(error, call)
+        return refusal_from(b"", call)
 
     def now(self) -> int:
         """The chain's clock: timestamp of the latest block, in seconds."""
@@ -455,6 +554,10 @@ class Connection:
     def highest_fee(self) -> int:
         """What a transaction sent now offers for gas, in wei: most often it pays half. Raises ChainUnreachable."""
         return 2 * int(self._block("latest")["baseFeePerGas"]) + TIP
+
+    def _highest_blob_fee(self) -> int:
+        """What a transaction sent now offers for blob gas, in wei. Raises ChainUnreachable."""
+        return max(2 * self.blob_fee(), BLOB_FEE)
 
     def present_fee(self) -> int:
         """What a transaction in the next block would about pay for gas, in wei. Raises ChainUnreachable."""
@@ -545,17 +648,45 @@ class Connection:
     ) -> Iterator[Event]:
         """Decoded events of a contract in the blocks [first, last], in order.
 
-        With `name` only that event's, and of these only those whose indexed fields have the given values.
-        Raises ChainUnreachable, also where the node refuses so many blocks at once.
+        With `name` only that event's, and of these only those whose indexed fields have the given values, by as many
+        requests as the node wants. Raises ChainUnreachable, without `name` also where the node refuses so many blocks.
         """
         if name is None:
             yield from self.events_of([contract], first_block, last_block)
             return
         event = contract.events[name]()
-        with self._reading():
-            found = list(event.get_logs(indexed, from_block=first_block, to_block=last_block))
-        for decoded in found:
+
+        def read(first: int, last: int) -> list[Any]:
+            with self._reading():
+                return list(event.get_logs(indexed, from_block=first, to_block=last))
+
+        for decoded in self._in_spans(read, first_block, last_block):
             yield _event(decoded, str(contract.address))
+
+    @property
+    def bounds_spans(self) -> bool:
+        """Whether the node has refused to give the events of many blocks at once."""
+        return self._span < LONGEST_SPAN
+
+    def _in_spans(self, read: Callable[[int, int], list[Any]], first: int, last: int) -> Iterator[Any]:
+        """All of the blocks [first, last], of as many at once as the node gives: providers bound that, each otherwise.
+
+        Raises ChainUnreachable, where it does not even give one block's.
+        """
+        while first <= last:
+            end = min(last, first + self._span - 1)
+            try:
+                found = read(first, end)
+            except ChainUnreachable:
+                self.block_number()  # raises where it answers nothing at all
+                if end == first:
+                    raise
+                self._span = (end - first + 1) // 2
+                continue
+            if end - first + 1 == self._span:
+                self._span = min(self._span + self._span // 4 + 1, LONGEST_SPAN)
+            yield from found
+            first = end + 1
 
     def events_of(self, contracts: Sequence[Contract], first_block: int, last_block: int) -> list[Event]:
         """Decoded events of contracts in the blocks [first, last], in order, by one request: of one state of the chain.

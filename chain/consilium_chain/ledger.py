@@ -57,6 +57,7 @@ _GAS_TO_COMMIT = 120_000
 _GAS_PER_BLOB = 40_000
 _GAS_PER_DEALT_BYTE = 50
 STAKING_TRIES = 10
+FINALITY = 64  # blocks of Ethereum that a reorganisation may reach back: two epochs
 _OVERTAKEN = ("AlreadyRegistered", "StakeInsufficient", "ERC20InsufficientAllowance")
 _OF_TOKENS = ("ERC20InsufficientAllowance", "ERC20InsufficientBalance")
 NO_COMMISSION = 0  # of a node that registers by staking: it has no delegators yet, and may raise it
@@ -103,6 +104,7 @@ class Ledger:
         self._staking = connection.contract("Staking", deployment.staking)
         self._beacon = open_beacon(connection, deployment, drand_relays)
         self._tasks = connection.contract("Tasks", deployment.tasks)
+        self._begun: dict[int, int] = {}  # by task, a block before which there is no event of it
 
     @property
     def address(self) -> str:
@@ -379,9 +381,24 @@ class Ledger:
         """All events of this name from deployment to a block, in order."""
         return self.connection.events(self._staking, self.deployment.first_block, last_block, name)
 
-    def _events_of_task(self, name: str, **indexed: int | str) -> Iterator[Event]:
+    def _events_of_task(self, name: str, **indexed: Any) -> Iterator[Event]:
         first, last = self.deployment.first_block, self.connection.block_number()
+        if "taskId" in indexed and self.connection.bounds_spans:
+            first = self._first_block_of(indexed["taskId"], last)
         return self.connection.events(self._tasks, first, last, name, **indexed)
+
+    def _first_block_of(self, task: int, last: int) -> int:
+        """A block before which there is no event of a task, looked for once: of a deployment that is months old a
+        provider gives all events in hundreds of answers only.
+        """
+        if task not in self._begun:
+            first = self.deployment.first_block
+            for event in self.connection.events(self._tasks, first, last, "TaskProposed", taskId=task):
+                self._begun[task] = max(event.block - FINALITY, first)
+                break
+            else:  # where the node lags behind
+                return first
+        return self._begun[task]
 
     # Money
 

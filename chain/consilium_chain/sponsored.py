@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 from eth_account.signers.local import LocalAccount
 from eth_typing import ChecksumAddress, HexStr
@@ -63,7 +64,7 @@ class SponsoredConnection(Connection):
             if not self.ether():
                 raise
         own = batch.model_copy(update={"authorization": self._authorization(own_transaction=True)})
-        pending = Pending(self.carry_out(own).digest, call)
+        pending = replace(self.carry_out(own), call=call)
         self.receipt(pending)
         return pending
 

@@ -52,6 +52,7 @@ ClientError
 │   └── TooManyRows             more rows than round 0 can count, or memory is meant to hold
 ├── NodeError
 │   ├── FrameMalformed          bytes between relay and node are not a frame
+│   ├── NotInTask               a task that was joined does not list this account
 │   ├── RetreatMismatched       what a round's canaries are said to take back is not what the record gives
 │   ├── PendingUpdateLost       a committed update is no longer on this node's disk
 │   ├── SealingKeyLost          the key to what others seal for this hospital is not the one that it announced
@@ -654,6 +655,15 @@ class NodeError(ClientError):
 
 class FrameMalformed(NodeError):
     pass
+
+
+class NotInTask(NodeError):
+    def __init__(self, task: int, account: str) -> None:
+        self.task, self.account = task, account
+        super().__init__(
+            f"{account} joined task {task}, which does not list it: the block that had it is gone, or the chain node"
+            " lags behind; start this node again"
+        )
 
 
 class RetreatMismatched(NodeError):

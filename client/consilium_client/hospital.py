@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 from consilium_client.audit import AUDIT_FILE, AuditLog
 from consilium_client.config import HospitalSettings
 from consilium_client.consent import Policy, read_policy
-from consilium_client.errors import ApprovalStale, PendingUpdateLost, TooFewRows
+from consilium_client.errors import ApprovalStale, NotInTask, PendingUpdateLost, TooFewRows
 from consilium_client.examples import Examples, read_examples
 from consilium_client.home import SALT_FILE, is_paused, running_alone
 from consilium_client.listening import Listener
@@ -73,6 +73,7 @@ WHEN = {
     Part.ANSWER: (Phase.PUBLISHING,),
 }
 JUDGED = (Phase.DRAWING, Phase.SCORING, Phase.REVEALING)
+PLACE_LOOKS = 5  # blocks
 LINK_LOOKS = 20.0  # seconds between two looks at a SuperLink that asks for nothing
 RESUMABLE = (Phase.COMMITTING, Phase.UPLOADING, Phase.PUBLISHING)
 
@@ -192,11 +193,40 @@ class HospitalNode:
             bond = self.task.params.hospital_bond
             sealing_key = self.masking.sealing_key if self.masking else NO_KEY
             self.ledger.join_as_hospital(self.task.number, self.examples.rows, key, sealing_key, stake=bond)
-        self.index = [h.node for h in self.ledger.hospitals(self.task.number)].index(self.ledger.address)
+        self.index = self._place_joined()
         if self.masking and self.ledger.state(self.task.number).phase is not Phase.ENDED:
             self.masking.require_key(self.index)
         emit("joined", role="hospital", index=self.index, rows=self.examples.rows)
         setup()  # while others join
+
+    def _place(self) -> int | None:
+        """This account's among the task's hospitals; None where it is none of them."""
+        nodes = [hospital.node for hospital in self.ledger.hospitals(self.task.number)]
+        return nodes.index(self.ledger.address) if self.ledger.address in nodes else None
+
+    def _place_joined(self) -> int:
+        """Once it has joined. Raises NotInTask."""
+        block = 0
+        for _ in range(PLACE_LOOKS):  # a chain node may lag behind the one that told of the receipt
+            if (index := self._place()) is not None:
+                return index
+            block = self.ledger.connection.next_block(block)
+        raise NotInTask(self.task.number, self.ledger.address)
+
+    def _keeps_place(self, state: TaskState) -> bool:
+        """Whether it is in the task. Joins again where the block that had it is gone, and stands where others' joining
+        has come to put it: a reorganisation may bring transactions back in another order.
+        """
+        if state.round != STATISTICS_ROUND or state.phase is Phase.ENDED:
+            return True
+        index = self._place()
+        if index is None and state.phase is Phase.JOINING:
+            emit("joining-undone", role="hospital")
+            self.join()
+        elif index is not None and index != self.index:
+            emit("moved", role="hospital", index=index)
+            self.index = index
+        return index is not None
 
     def run(self) -> None:
         """Takes part until the task ends, then takes the bond back and collects the rewards."""
@@ -224,8 +254,12 @@ class HospitalNode:
         """Does what the chain's state asks for, and waits for the next block. Raises ChainUnreachable."""
         listener.raise_fault()
         state = self.ledger.state(self.task.number)
+        is_in = self._keeps_place(state)
         self._settled.tell(state)
-        if state.phase not in (Phase.JOINING, Phase.ENDED):  # by then the aggregator has registered this transport key
+        if is_in and state.phase not in (
+            Phase.JOINING,
+            Phase.ENDED,
+        ):  # by then the aggregator has registered this transport key
             relay.keep_running()
             self._watch_link(state, time.monotonic())
             self._resume_if_absent(state)
@@ -271,14 +305,19 @@ class HospitalNode:
                 self._update(state.round)
             except ROUND_ERRORS as error:
                 emit("round-failed", round=state.round, error=name_of(error))
-        if self._round.number == state.round and self._round.update and not self._round.told:
+        unseen = not self._round.told or state.phase is Phase.COMMITTING
+        if self._round.number == state.round and self._round.update and unseen:
             self._see_committed(state, self._round, self._round.update)
 
     def _see_committed(self, state: TaskState, round_: _Round, update: PendingUpdate) -> None:
         """Tells of the commitment once it is on chain; sends it where half of the time for it went by without."""
         if self._is_committed(state.round):
-            self._tell_committed(round_, update, by="relay")
-        elif state.phase is Phase.COMMITTING and not round_.sent and self.ledger.connection.now() >= round_.send_at:
+            if not round_.told:
+                self._tell_committed(round_, update, by="relay")
+            return
+        if round_.told:  # and the block that had it is gone
+            round_.told = round_.sent = False
+        if state.phase is Phase.COMMITTING and not round_.sent and self.ledger.connection.now() >= round_.send_at:
             round_.sent = True
             signed = update.signed
             own = CommittedUpdate(signed.points, signed.opening, self._dealing(state.round, update.seed))

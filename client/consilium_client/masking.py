@@ -57,8 +57,10 @@ class Masking:
         self._read: dict[tuple[int, int], dict[int, Dealing]] = {}  # likewise
 
     def require_key(self, index: int) -> None:
-        """Raises SealingKeyLost where this hospital announced another key than it has: it could open nothing."""
-        if self._ledger.sealing_keys(self._task).get(index) != self.sealing_key:
+        """Raises SealingKeyLost where this hospital announced another key than it has: it could open nothing. Where the
+        block with its joining is gone meanwhile, nothing is announced yet.
+        """
+        if self._ledger.sealing_keys(self._task).get(index, self.sealing_key) != self.sealing_key:
             raise SealingKeyLost(self._key_file)
 
     def forget(self) -> None:

@@ -40,7 +40,7 @@ from consilium_zk.tickets import draw, public_key, seat_threshold, sign_ticket
 
 from consilium_client.ballots import Ballot, ballot_path, held_out_secret
 from consilium_client.config import VoterSettings
-from consilium_client.errors import BallotLost, CulpritsMismatched, RetreatMismatched, StakeTooSmall
+from consilium_client.errors import BallotLost, CulpritsMismatched, NotInTask, RetreatMismatched, StakeTooSmall
 from consilium_client.evaluating import Judge
 from consilium_client.examples import Examples, read_examples
 from consilium_client.home import is_paused
@@ -49,6 +49,7 @@ from consilium_client.replay import PublicRecord
 from consilium_client.task import JoinedTask, load_task
 from consilium_client.turns import ROUND_ERRORS, SettledRounds
 
+PLACE_LOOKS = 5  # blocks
 # What may be a store or chain node that lags behind: tried again until the voter's patience is over.
 UNREADABLE = (ArtifactMissing, ArtifactCorrupt, RecordIncomplete, OSError)
 
@@ -78,7 +79,7 @@ class VoterNode:
         self.store = ArtifactStore(settings.artifacts, settings.home / CACHE)
         self._fingerprints: tuple[bytes, ...] = ()  # of the models that the latest scores are of
         self._settled = SettledRounds(ledger, settings.task)
-        self._acted: set[tuple[int, Phase]] = set()
+        self._given_up: set[tuple[int, Phase]] = set()
         self._failed: set[tuple[int, Phase]] = set()  # told, and tried again
 
     @cached_property
@@ -112,7 +113,7 @@ class VoterNode:
                 raise StakeTooSmall(self.number, bond, free)
             self._commit_held_out()
             self.ledger.join_as_voter(self.number)
-        self.index = self._voters().index(self.ledger.address)
+        self.index = self._place_joined()
         if is_new:
             emit("joined", role="voter", index=self.index, rows=rows)
         else:
@@ -128,18 +129,43 @@ class VoterNode:
     def _voters(self) -> list[str]:
         return [voter.node for voter in self.ledger.voters(self.number)]
 
+    def _place_joined(self) -> int:
+        """This account's among the task's voters, once it has joined. Raises NotInTask."""
+        block = 0
+        for _ in range(PLACE_LOOKS):  # a chain node may lag behind the one that told of the receipt
+            if self.ledger.address in (voters := self._voters()):
+                return voters.index(self.ledger.address)
+            block = self.ledger.connection.next_block(block)
+        raise NotInTask(self.number, self.ledger.address)
+
+    def _keeps_place(self, state: TaskState) -> bool:
+        """Whether it is in the task. Joins again where the block that had it is gone, and stands where others' joining
+        has come to put it: a reorganisation may bring transactions back in another order.
+        """
+        if state.round != STATISTICS_ROUND or state.phase is Phase.ENDED:
+            return True
+        voters = self._voters()
+        if self.ledger.address in voters:
+            self.index = voters.index(self.ledger.address)
+            return True
+        if state.phase is Phase.JOINING:
+            emit("joining-undone", role="voter")
+            self.join()
+        return False
+
     def turn(self) -> Phase:
         """Does what the chain's state asks for, which may take long. What raises ChainUnreachable is done anew.
 
         So is, with each block, what is refused or not paid for: who has committed and does not reveal is slashed, and
-        a chain node that lags behind the one that told of the phase refuses, too.
+        a chain node that lags behind the one that told of the phase refuses, too. What is done the chain says, not what
+        this process remembers: a reorganisation undoes it.
         """
         state = self.ledger.state(self.number)
         self._settled.tell(state)
         moment = state.round, state.phase
         score = self._sit_out if is_paused(self.settings.home) else self._score
         action = {Phase.SCORING: score, Phase.REVEALING: self._reveal}.get(state.phase)
-        if action is None or moment in self._acted or not self._may_act(state):
+        if not self._keeps_place(state) or action is None or moment in self._given_up or not self._may_act(state):
             return state.phase
         try:
             action(state, self.ledger.round_state(self.number, state.round))
@@ -152,9 +178,10 @@ class VoterNode:
             return state.phase
         except BallotLost:
             emit("ballot-lost", round=state.round)
+            self._given_up.add(moment)
         except ROUND_ERRORS as error:
             emit("round-failed", round=state.round, error=name_of(error))
-        self._acted.add(moment)
+            self._given_up.add(moment)
         return state.phase
 
     def leave(self) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from consilium_chain.accusations import find_culprits
@@ -56,7 +57,8 @@ from consilium_server.kept_replies import KeptReplies
 from consilium_server.unmasking import CohortAnswers, cohort_answers
 from consilium_server.uploads import CohortSum, Contribution, Upload, sum_cohort, wrong_uploads
 
-POLL = 0.15
+POLL, SLOWEST_POLL = 0.15, 1.0  # seconds between looks for replies: the longer a block takes, the less they hurry
+POLLS_OF_A_BLOCK = 12
 SHORTEST_WAIT, LONGEST_WAIT = 1.0, 15.0  # seconds: for a chain node, for ether, before another SuperLink is started
 AHEAD = (Phase.FORMING, Phase.DRAWING, Phase.SCORING, Phase.REVEALING)
 MOST_PROVERS = 8
@@ -71,6 +73,7 @@ PURPOSE: dict[Phase, tuple[Step, ...]] = {
 }
 FINAL = (Step.FIX_SURVIVORS, Step.PUBLISH, Step.NAME)  # what is refused of these is not tried again
 OVERTAKEN = {"AlreadySummed", "AlreadyPublished"}  # by anybody, who may do a part of it: the rest is still to be done
+MOVED = {"WrongPhase", "WrongRound"}  # the chain is elsewhere than it was when the step was chosen
 UNOPENABLE = {"BlobMismatch", "CanariesMismatch", "CommitmentMismatch", "PointsWrong"}  # and will be at any time
 
 
@@ -100,6 +103,8 @@ class Aggregator:
         self._collected: Collection | None = None
         self._committer: Committer | None = None
         self._collection_round = -1
+        # Of the round before, whose hospitals wait for the next one's time already and hand over nothing again.
+        self._before: tuple[int, Collection | None, Committer | None] = -1, None, None
         self._relayable: dict[int, SignedUpdate] = {}
         self._unsound: set[int] = set()  # hospitals whose dealing is none
         self._masked_cohorts: dict[tuple[int, int], MaskedCohort] = {}  # by round and members
@@ -108,7 +113,10 @@ class Aggregator:
         self._statements: Statements | None = None
         self._lost_round = -1
         self._resumed: int | None = None  # the round, if any, whose uploads another process began to gather
-        self._block = 0
+        self._block, self._poll = 0, POLL
+        self._order: list[str] | None = None  # hospitals', as their nodes were registered
+        self._register: Callable[[bytes], int] | None = None
+        self._fixed = -1, 0  # in which round, and which survivors
         self._was_up = False  # whether a SuperLink was
         self._patient = patient_turns((ChainUnreachable, TransactionRejected), LONGEST_WAIT)
 
@@ -151,10 +159,20 @@ class Aggregator:
             self._patient(self._join)
             if self._patient(self._wait_for_participants) is Phase.ENDED:
                 return
-            keys = self._patient(self.ledger.transport_keys, self.number)
-            nodes = {index: superlink.register(key) for index, key in keys.items()}
+            self._register = superlink.register
+            nodes = self._patient(self._registered)
             with superlink.run() as (grid, context):
                 server_app(self, nodes)(grid, context)
+
+    def _registered(self) -> dict[int, int]:
+        """Flower node ids by hospitals' indices. Raises SuperLinkFailed."""
+        order = self._hospitals()
+        keys = self.ledger.transport_keys(self.number)
+        self._order = order if len(keys) == len(order) else None  # where blocks were taken back between the two
+        return {index: self._register(key) for index, key in keys.items()} if self._register else {}
+
+    def _hospitals(self) -> list[str]:
+        return [hospital.node for hospital in self.ledger.hospitals(self.number)]
 
     def _join(self) -> None:
         state = self.ledger.state(self.number)
@@ -166,6 +184,8 @@ class Aggregator:
         """The phase that the task is in then."""
         block = 0
         while (state := self.ledger.state(self.number)).phase is Phase.JOINING:
+            if not state.aggregator_joined:  # any more: the block that had it is gone
+                self._join()
             if deadline_passed(state, self.ledger.connection.now()):
                 self._attempt(Step.TICK, state, None)
             block = self.ledger.connection.next_block(block)
@@ -174,12 +194,16 @@ class Aggregator:
     def conduct(self, grid: Carrier, nodes: dict[int, int]) -> None:
         """Drives the task from where it is to its end; returns when it has ended."""
         self._collected, self._collection_round, self._resumed = None, -1, None
+        block_seconds = self._patient(self.ledger.connection.block_seconds)
+        self._poll = min(max(POLL, block_seconds / POLLS_OF_A_BLOCK), SLOWEST_POLL)
         while self._patient(self._turn, grid, nodes):
             pass
 
     def _turn(self, grid: Carrier, nodes: dict[int, int]) -> bool:
         """Takes the step that is due, or waits a little; whether the task goes on."""
         state = self.ledger.state(self.number)
+        if state.round == STATISTICS_ROUND and state.phase is not Phase.ENDED:
+            self._follow_joining(state, nodes)
         round_state = self.ledger.round_state(self.number, state.round)
         if self._resumed is None:
             self._resumed = state.round if state.phase in (Phase.UPLOADING, Phase.PUBLISHING) else -1
@@ -197,10 +221,23 @@ class Aggregator:
         if step is not Step.WAIT:
             self._attempt(step, state, round_state)
         elif more_to_come:
-            time.sleep(POLL)  # Flower has no other way to say that a node or a reply is there
+            time.sleep(self._poll)  # Flower has no other way to say that a node or a reply is there
         else:
             self._block = self.ledger.connection.next_block(self._block)
         return True
+
+    def _follow_joining(self, state: TaskState, nodes: dict[int, int]) -> None:
+        """Where a reorganisation takes joining back, hospitals may come to stand in another order, and everything that
+        goes by their indices is made anew.
+        """
+        if state.phase is Phase.JOINING:
+            self._wait_for_participants()
+        if self._register is not None and self._order != self._hospitals():
+            nodes.clear()
+            nodes.update(self._registered())
+            emit("hospitals-moved", hospitals=len(nodes))
+            shutil.rmtree(self.replies_folder, ignore_errors=True)
+            self._collected, self._collection_round = None, -1
 
     def _view(self, state: TaskState, round_state: RoundState) -> View:
         waits = state.phase in (Phase.FORMING, Phase.DRAWING)
@@ -285,17 +322,23 @@ class Aggregator:
         return self._masked_cohorts[key_of]
 
     def _collection(self, grid: Carrier, nodes: dict[int, int], round_: int) -> Collection:
-        if self._collection_round != round_ or self._collected is None:
+        if self._collection_round == round_ and self._collected is not None:
+            return self._collected
+        number, earlier, committer = self._before
+        self._before = self._collection_round, self._collected, self._committer
+        if number == round_ and earlier is not None:  # which a reorganisation brought back
+            found, self._committer = earlier, committer
+        else:
             contract = bytes.fromhex(self.ledger.deployment.tasks.removeprefix("0x"))
             addresses = [hospital.node for hospital in self.ledger.hospitals(self.number)]
             blobs = self._blob_count(round_)
             masked = self.params.masked
             kept = KeptReplies(self.replies_folder, round_)
-            self._collected = Collection(grid, nodes, addresses, contract, self.number, round_, blobs, masked, kept)
-            self._relayable, self._unsound, self._masked_cohorts = {}, set(), {}
+            found = Collection(grid, nodes, addresses, contract, self.number, round_, blobs, masked, kept)
             self._committer = Committer(self.ledger, self.number, round_, addresses)
-            self._collection_round = round_
-        return self._collected
+        self._relayable, self._unsound, self._masked_cohorts = {}, set(), {}
+        self._collected, self._collection_round = found, round_
+        return found
 
     def _uploads_of(self, round_: int) -> tuple[int, int]:
         """Bit maps of who uploaded, and of who will not."""
@@ -337,7 +380,9 @@ class Aggregator:
                     self._open(state, round_state)
         except Refused as error:
             emit("refused", call=error.call, error=error.name, round=state.round)
-            if (step in FINAL and error.name not in OVERTAKEN) or error.name in UNOPENABLE:
+            if error.name in MOVED:  # what the chain says then is looked at with the next block
+                self._block = self.ledger.connection.next_block(self._block)
+            elif (step in FINAL and error.name not in OVERTAKEN) or error.name in UNOPENABLE:
                 self._refused = state.round, step
         except EvidenceMalformed as error:  # of a sum that holds nobody is to be named
             emit("nobody-named", round=state.round, error=str(error))
@@ -353,6 +398,13 @@ class Aggregator:
             self.ledger.connection.next_block(self.ledger.connection.block_number())
 
     def _fix_survivors(self, state: TaskState, round_state: RoundState) -> None:
+        """Those of before, where the block that had them is gone: hospitals answer for no others."""
+        survivors = self._fixed[1] if self._fixed[0] == state.round else self._survivors(state, round_state)
+        receipt = self.ledger.fix_survivors(self.number, state.round, survivors)
+        self._fixed = state.round, survivors
+        emit("survivors-fixed", round=state.round, survivors=survivors.bit_count(), gas=receipt.gas_used)
+
+    def _survivors(self, state: TaskState, round_state: RoundState) -> int:
         """Of masked uploads: who uploaded, in cohorts where enough did for their sum to be had."""
         arrived, _ = self._uploads_of(state.round)
         survivors = 0
@@ -364,8 +416,7 @@ class Aggregator:
             uploaded = sum(1 << index for index in agreeing) & arrived & round_state.committed
             if uploaded.bit_count() >= max(self.params.min_cohort_size, masked.threshold):
                 survivors |= uploaded
-        receipt = self.ledger.fix_survivors(self.number, state.round, survivors)
-        emit("survivors-fixed", round=state.round, survivors=survivors.bit_count(), gas=receipt.gas_used)
+        return survivors
 
     def _statements_of(self, round_: int) -> Statements:
         if self._statements is None or self._statements.round != round_:

@@ -91,7 +91,7 @@ class Collection:
         if not wanted:
             return True
         online = set(self._grid.get_node_ids())
-        ready = [(index, part) for index, part in wanted.items() if self._nodes[index] in online]
+        ready = [(index, part) for index, part in wanted.items() if self._nodes.get(index) in online]
         if ready:
             self._send(ready)
         return len(ready) == len(wanted)

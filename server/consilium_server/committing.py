@@ -34,9 +34,12 @@ class Committer:
         self._over = False
 
     def commit_if_due(self, updates: Mapping[int, SignedUpdate], round_state: RoundState, silent: int) -> None:
-        """Nobody waits for the `silent`, who will not sign any more."""
-        missing = round_state.members & ~round_state.committed & ~self._wrong & ~silent
-        waiting = missing & sum(1 << index for index in updates)
+        """Nobody waits for those of the `silent` who have not signed. What was committed in a block that is gone is
+        committed again.
+        """
+        signed = sum(1 << index for index in updates)
+        missing = round_state.members & ~round_state.committed & ~self._wrong & (signed | ~silent)
+        waiting = missing & signed
         now = time.monotonic()
         self._since = (self._since or now) if waiting else None
         if not self._over and due(waiting, missing, now - (self._since or now)):
@@ -51,8 +54,9 @@ class Committer:
                 receipts = self._ledger.commit_updates(self._task, self._round, batch)
             except Refused as error:
                 if error.values.get("hospital") not in self._addresses:
-                    self._over = True  # commitments are closed: somebody else completed the round, or time ran out
+                    # Somebody else completed the round, which a reorganisation may undo; or time ran out.
                     if error.name != "WrongPhase":
+                        self._over = True
                         emit("refused", call=error.call, error=error.name, round=self._round)
                     return
                 wrong = self._addresses.index(error.values["hospital"])

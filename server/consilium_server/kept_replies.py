@@ -25,13 +25,15 @@ _LENGTH = struct.Struct(">I")
 
 
 class KeptReplies:
-    """One round's, by hospitals' indices; those of other rounds in the folder are removed."""
+    """One round's, by hospitals' indices. In the folder are those of the round before, too, to which a reorganisation
+    may lead back; all others are removed.
+    """
 
     def __init__(self, folder: Path, round_: int) -> None:
         self._folder, self._round = folder / f"round-{round_}", round_
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for other in folder.iterdir():
-            if other != self._folder:
+            if other.name not in (f"round-{round_ - 1}", self._folder.name):
                 shutil.rmtree(other)
         self._folder.mkdir(exist_ok=True, mode=0o700)
 

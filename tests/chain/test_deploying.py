@@ -201,6 +201,53 @@ def test_cut_deployment_goes_on_and_deploys_nothing_twice(site: Site, at: int, a
     assert str(site.node().read("Staking", deployment.staking, "tasks")) == deployment.tasks
 
 
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_deployment_whose_last_blocks_are_gone_goes_on(own_chain: Site, blocks: int) -> None:
+    site = own_chain
+    site.rpc("anvil_setIntervalMining", 0)
+    site.rpc("evm_setAutomine", True)
+    before = site.deploy()
+    site.rpc("anvil_reorg", blocks, [])
+    assert site.nonce() < STEPS
+    assert site.deploy() == before
+    assert site.nonce() == STEPS
+
+
+def test_deployment_outlasts_blocks_taken_back_before_they_are_confirmed(own_chain: Site) -> None:
+    site = own_chain
+    site.rpc("anvil_setIntervalMining", 0)
+    site.rpc("evm_setAutomine", True)
+    told: list[str] = []
+
+    def tell(said: str) -> None:
+        told.append(said)
+        if said == "Staking answers to Tasks" and told.count(said) == 1:
+            site.rpc("anvil_reorg", 3, [])
+
+    deployment = site.begin().carry_out(tell)
+    assert [said for said in told if "gone" in said] == [
+        "Tasks is gone with its block: sent again", "SponsoredAccount is gone with its block: sent again",
+    ]  # fmt: skip
+    assert Deployment.read(site.book) == deployment
+    assert site.nonce() == STEPS
+
+
+def test_deployment_outlasts_a_pool_that_forgets(own_chain: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = own_chain
+    monkeypatch.setattr(node_module.doors, "LOOK_AGAIN", 0.1)
+    broadcast, forgotten = CutNode.broadcast, list[str]()
+
+    def forgetful(node: CutNode, signed: Signed, call: str) -> None:
+        if call not in forgotten:
+            forgotten.append(call)
+        else:
+            broadcast(node, signed, call)
+
+    monkeypatch.setattr(CutNode, "broadcast", forgetful)
+    site.deploy()
+    assert (len(forgotten), site.nonce()) == (STEPS, STEPS)
+
+
 def test_finished_deployment_sends_nothing_again(site: Site) -> None:
     deployment = site.deploy()
     again = site.begin()

@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 from consilium_chain.connection import without_secrets
-from consilium_chain.deploying.networks import pick_network, read_networks
+from consilium_chain.deploying.networks import DrandTerms, pick_network, read_networks
 from consilium_chain.errors import ConfigInvalid, NetworkUnknown
+from consilium_zk.drand import QUICKNET
 
-CHAIN_IDS = {"local": 31_337, "sepolia": 11_155_111, "base-sepolia": 84_532, "ethereum": 1, "base": 8_453}
+CHAIN_IDS = {
+    "local": 31_337, "sepolia": 11_155_111, "hoodi": 560_048, "base-sepolia": 84_532, "ethereum": 1, "base": 8_453,
+}  # fmt: skip
 NETWORK = """
 [networks.some]
 chain_id = 5
@@ -31,7 +34,7 @@ def test_shipped_networks_keep_urls_of_providers_out() -> None:
 
 
 def test_unknown_network_is_refused_with_those_known() -> None:
-    with pytest.raises(NetworkUnknown, match="known are base, base-sepolia, ethereum, local, sepolia; add it"):
+    with pytest.raises(NetworkUnknown, match="known are base, base-sepolia, ethereum, hoodi, local, sepolia; add it"):
         pick_network(read_networks(None), "goerli")
 
 
@@ -59,6 +62,12 @@ FAULTS = {
     "blobs as text": ("blobs = true", 'blobs = "yes"', "some.blobs"),
     "unknown beacon": ('"prevrandao"', '"dice"', "some.beacon"),
     "no lookahead": ("lookahead = 2", "lookahead = 0", "some.beacon.prevrandao.lookahead"),
+    "drand without key": ('{ kind = "prevrandao", lookahead = 2 }', '{ kind = "drand", lookahead = 2 }', "public_key"),
+    "drand with no key": (
+        '{ kind = "prevrandao", lookahead = 2 }',
+        f'{{ kind = "drand", lookahead = 2, genesis = 1, period = 3, public_key = "{"ab" * 96}" }}',
+        "public_key is no key",
+    ),
     "supply above uint96": ("supply = 1", "supply = 79228162515", "some.token.supply"),
     "supply and address": ("supply = 1", f'supply = 1, address = "0x{"00" * 20}"', "name either supply or address"),
     "address without checksum": ("supply = 1", f'address = "0x{"ab" * 20}"', "checksum"),
@@ -78,6 +87,17 @@ def test_networks_file_names_its_fault(tmp_path: Path, fault: str) -> None:
     with pytest.raises(ConfigInvalid, match=words) as caught:
         read_networks(path)
     assert "s3cret" not in str(caught.value)
+
+
+def test_another_drand_chain_is_named_by_its_terms(tmp_path: Path) -> None:
+    path = tmp_path / "networks.toml"
+    key = "83cf0f2896adee7eb8b5f01fcad3912212c437e0073e911fb90022d3e760183c8c4b450b6a0a6c3ac6a5776a2d106451"
+    key += "0d1fec758c921cc22b0e17e63aaf4bcb5ed66304de9cf809bd274ca73bab4af5a6e9c76a4bc09e76eae8991ef5ece45a"
+    terms = f'{{ kind = "drand", lookahead = 30, genesis = 1692803367, period = 3, public_key = "{key}" }}'
+    path.write_text(NETWORK.replace('{ kind = "prevrandao", lookahead = 2 }', terms))
+    beacon = read_networks(path).networks["some"].beacon
+    assert isinstance(beacon, DrandTerms)
+    assert (beacon.contract, beacon.chain) == ("DrandBeacon", QUICKNET)
 
 
 @pytest.mark.parametrize(

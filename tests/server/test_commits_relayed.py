@@ -89,6 +89,18 @@ def test_nobody_waits_for_who_will_not_sign(task: TaskDriver) -> None:
     assert task.round_state.committed == 0b101
 
 
+def test_who_signed_is_committed_again_where_the_block_is_gone(task: TaskDriver) -> None:
+    """Also who has sent everything by then, and owes no reply."""
+    relaying, updates = committer(task), signed(task, 0, 1, 2)
+    before = task.chain.rpc("evm_snapshot")
+    relaying.commit_if_due(updates, task.round_state, 0)
+    assert task.round_state.committed == ALL
+    assert task.chain.rpc("evm_revert", before)
+    assert task.round_state.committed == 0
+    relaying.commit_if_due(updates, task.round_state, ALL)
+    assert task.round_state.committed == ALL
+
+
 def other_round(task: TaskDriver, update: SignedUpdate, index: int) -> SignedUpdate:
     node = task.nodes[index]
     return node.sign_update(task.task, task.round + 1, task.updates[task.round, index].committed)

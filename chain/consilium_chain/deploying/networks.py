@@ -7,6 +7,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Literal
 
+from consilium_zk.bls import decompress_public_key
+from consilium_zk.drand import QUICKNET, DrandChain
+from consilium_zk.errors import ZkError
 from eth_utils.address import is_checksum_address
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
 
@@ -53,6 +56,36 @@ class QuicknetTerms(_Table):
     def contract(self) -> BeaconKind:
         return "DrandBeacon"
 
+    @property
+    def chain(self) -> DrandChain:
+        return QUICKNET
+
+
+class DrandTerms(_Table):
+    """Randomness of a later round of another drand chain, which signs as quicknet does (bls-unchained-g1-rfc9380)."""
+
+    kind: Literal["drand"]
+    lookahead: Annotated[int, Field(ge=1, le=86_400, description="seconds")]
+    genesis: Annotated[int, Field(ge=0, le=UINT32, description="when round 1 starts, in seconds of Unix time")]
+    period: Annotated[int, Field(ge=1, le=86_400, description="seconds of a round")]
+    public_key: Annotated[str, Field(pattern="^[0-9a-f]{192}$", description="in G2, compressed, as relays give it")]
+
+    @model_validator(mode="after")
+    def _has_key(self) -> DrandTerms:
+        try:
+            decompress_public_key(bytes.fromhex(self.public_key))
+        except ZkError as error:
+            raise ValueError(f"public_key is no key: {error}") from None
+        return self
+
+    @property
+    def contract(self) -> BeaconKind:
+        return "DrandBeacon"
+
+    @property
+    def chain(self) -> DrandChain:
+        return DrandChain(self.genesis, self.period, decompress_public_key(bytes.fromhex(self.public_key)))
+
 
 class TokenTerms(_Table):
     """Either a supply to mint to the deployer, or a token that is there."""
@@ -80,7 +113,7 @@ class Network(_Table):
     guardian: Annotated[
         str, AfterValidator(_checksummed), Field(description="may stop new tasks, once; zero is nobody")
     ] = ZERO_ADDRESS
-    beacon: Annotated[PrevrandaoTerms | QuicknetTerms, Field(discriminator="kind")]
+    beacon: Annotated[PrevrandaoTerms | QuicknetTerms | DrandTerms, Field(discriminator="kind")]
     token: TokenTerms
 
     @model_validator(mode="after")

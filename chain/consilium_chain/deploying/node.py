@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from web3.exceptions import TransactionNotFound, Web3Exception, Web3RPCError
 from consilium_chain import connection as doors
 from consilium_chain.abi import ContractName, contract_artifact
 from consilium_chain.connection import TRANSACTION_GAS_LIMIT, Connection, Unsent
-from consilium_chain.errors import ChainUnreachable, DeploymentPending, DeploymentReverted
+from consilium_chain.errors import ChainUnreachable, DeploymentPending, DeploymentReverted, TransactionRejected
 from consilium_chain.refusals import refusal_of
 
 
@@ -119,9 +119,12 @@ class DeployNode(Connection):
                 return False
             return True
 
-    def wait_mined(self, digest: str, call: str) -> int:
-        """The block of a transaction. Raises DeploymentPending, DeploymentReverted."""
-        end = time.monotonic() + doors.RECEIPT_TIMEOUT
+    def wait_mined(self, digest: str, call: str, again: Signed | None = None) -> int:
+        """The block of a transaction; `again` is sent once more where the node has forgotten it. Raises
+        DeploymentPending, DeploymentReverted.
+        """
+        end, pause = time.monotonic() + doors.RECEIPT_TIMEOUT, doors.RECEIPT_POLL
+        look = time.monotonic() + doors.LOOK_AGAIN
         with self._named_errors(call):
             while True:
                 try:
@@ -130,7 +133,13 @@ class DeployNode(Connection):
                 except TransactionNotFound:
                     if time.monotonic() > end:
                         raise DeploymentPending(call, digest) from None
-                    time.sleep(doors.RECEIPT_POLL)
+                    if again is not None and time.monotonic() > look:
+                        look = time.monotonic() + doors.LOOK_AGAIN
+                        if not self.knows(digest):
+                            with suppress(TransactionRejected):  # it is there meanwhile, or waits for one before it
+                                self.broadcast(again, call)
+                    time.sleep(pause)
+                    pause = min(1.5 * pause, doors.SLOWEST_BLOCK_POLL)
         if receipt["status"] != 1:
             raise DeploymentReverted(call, digest)
         return int(receipt["blockNumber"])

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from consilium_zk.drand import QUICKNET
 from eth_utils.address import to_checksum_address
 
 from consilium_chain.abi import ContractName, contract_artifact
-from consilium_chain.deploying.networks import TOKEN, Network
+from consilium_chain.deploying.networks import TOKEN, Network, PrevrandaoTerms
 from consilium_chain.deploying.node import DeployNode, Fees
 from consilium_chain.errors import ContractTooLarge, DeployerUnfunded
 
@@ -36,16 +35,18 @@ def constructor_arguments(
     token = network.token.address or at.get("ConsiliumToken", STAND_IN)
     staking, registry = at.get("Staking", STAND_IN), at.get("TaskRegistry", STAND_IN)
     beacon = at.get(network.beacon.contract, STAND_IN)
-    lookahead = network.beacon.lookahead
+    terms = network.beacon
     arguments: dict[ContractName, tuple[Any, ...]] = {
         "ConsiliumToken": ((network.token.supply or 0) * TOKEN, deployer),
         "Staking": (token, network.unbonding, network.vesting),
-        "PrevrandaoBeacon": (lookahead,),
-        "DrandBeacon": (QUICKNET.genesis, QUICKNET.period, QUICKNET.public_key, lookahead),
+        "PrevrandaoBeacon": (terms.lookahead,),
         "TaskRegistry": (token, staking, beacon, network.guardian),
         "Tasks": (token, staking, beacon, registry),
         "SponsoredAccount": (),
     }
+    if not isinstance(terms, PrevrandaoTerms):
+        drand = terms.chain
+        arguments["DrandBeacon"] = (drand.genesis, drand.period, drand.public_key, terms.lookahead)
     return arguments[name]
 
 

@@ -86,10 +86,24 @@ class Deploying:
         return survey(self.node, self.network, self.addresses, self.wired)
 
     def carry_out(self, tell: Callable[[str], None]) -> Deployment:
-        """Sends what is missing, waits for its confirmations, verifies all, and only then writes the address book.
+        """Sends what is missing, waits for its confirmations, verifies all, and only then writes the address book. What
+        a reorganisation took back meanwhile is sent again.
 
         Raises Refused, TransactionRejected, DeploymentPending, DeploymentReverted, CodeMismatch, WiringWrong.
         """
+        while True:
+            self._send_missing(tell)
+            head = self.node.block_number()
+            last = max(head if step.block is None else step.block for step in self.journal.record.steps.values())
+            self.node.wait_confirmed(last, self.network.confirmations)
+            gone = [name for name in self.creations if not self.node.code(self.addresses[name])]
+            for name in gone:
+                tell(f"{name} is gone with its block: sent again")
+                del self.addresses[name], self.creations[name]
+            if not gone and self.wired:
+                return self._verified()
+
+    def _send_missing(self, tell: Callable[[str], None]) -> None:
         for name in contracts_of(self.network):
             if name not in self.addresses:
                 creation = self._creation(name)
@@ -101,10 +115,6 @@ class Deploying:
         if not self.wired:
             self._send(WIRING, WIRING, staking, self.node.call_data("Staking", staking, "setTasks", tasks))
             tell("Staking answers to Tasks")
-        head = self.node.block_number()
-        last = max(head if step.block is None else step.block for step in self.journal.record.steps.values())
-        self.node.wait_confirmed(last, self.network.confirmations)
-        return self._verified()
 
     def _verified(self) -> Deployment:
         for name, creation in self.creations.items():
@@ -131,6 +141,7 @@ class Deploying:
             if step.address is not None and self.node.code(step.address):
                 return step  # arrived since this run began
             step = None  # failed on the chain, or the account sent something else
+        signed = None
         if step is None or not self.node.knows(step.transaction):
             nonce = self.node.nonce(with_pending=True) if step is None else step.nonce
             signed = self.node.sign(call, to, data, nonce)
@@ -138,7 +149,7 @@ class Deploying:
             step = Step(nonce=nonce, transaction=signed.digest, payload=fingerprint(data), address=address)
             self.journal.write_down(name, step)
             self.node.broadcast(signed, call)
-        step = step.model_copy(update={"block": self.node.wait_mined(step.transaction, call)})
+        step = step.model_copy(update={"block": self.node.wait_mined(step.transaction, call, signed)})
         self.journal.write_down(name, step)
         return step
 

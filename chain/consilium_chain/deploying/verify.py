@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
-from consilium_zk.drand import QUICKNET
-
 from consilium_chain.abi import ContractName, contract_artifact
-from consilium_chain.deploying.networks import TOKEN, Network
+from consilium_chain.deploying.networks import TOKEN, Network, PrevrandaoTerms
 from consilium_chain.deploying.node import DeployNode
 from consilium_chain.deployment import Deployment
 from consilium_chain.errors import CodeMismatch, WiringWrong
@@ -54,8 +52,13 @@ def verify_wiring(node: DeployNode, network: Network, deployment: Deployment, re
     for name, address in (("TaskRegistry", registry), ("Tasks", tasks)):
         pairs = (("token", token), ("staking", staking), ("beacon", beacon))
         expected += [(name, address, what, value) for what, value in pairs]  # type: ignore[misc]
-    if kind == "DrandBeacon":
-        expected += [(kind, beacon, "genesis", QUICKNET.genesis), (kind, beacon, "period", QUICKNET.period)]
+    if not isinstance(network.beacon, PrevrandaoTerms):
+        drand = network.beacon.chain
+        expected += [
+            (kind, beacon, "genesis", drand.genesis),
+            (kind, beacon, "period", drand.period),
+            (kind, beacon, "publicKey", bytes(drand.public_key)),
+        ]
     if network.token.supply is not None:
         expected.append(("ConsiliumToken", token, "totalSupply", network.token.supply * TOKEN))
     for name, address, what, value in expected:

@@ -1,0 +1,142 @@
+"""A chain that takes blocks back: nodes do again what is gone, and stand where they stand then."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from chain_driver import LocalChain, TaskDriver
+from consilium_chain.connection import Connection
+from consilium_chain.errors import Refused
+from consilium_chain.ledger import Ledger
+from consilium_chain.views import Phase, Role
+from consilium_client.errors import NotInTask
+from consilium_client.home import VoterHome
+from consilium_client.hospital import HospitalNode
+from consilium_client.voter import VoterNode
+from hospital_driver import start
+from index_driver import changeable_chain
+from rehearsal.provider import provider
+from voter_driver import TASK, FiledTask, voter_home
+
+
+@pytest.fixture(scope="module")
+def chain() -> Iterator[LocalChain]:
+    """Blocks come with transactions alone, so that none is mined while others are taken back."""
+    with changeable_chain() as made:
+        yield made
+
+
+def take_back(chain: LocalChain, blocks: int = 1) -> None:
+    chain.rpc("anvil_reorg", blocks, [])
+
+
+def node_of(home: VoterHome, ledger: Ledger, task: TaskDriver) -> VoterNode:
+    return VoterNode(home.node_settings(task.task, ledger.place(task.task)), ledger)
+
+
+def test_a_voter_joins_votes_and_reveals_again(chain: LocalChain, tmp_path: Path) -> None:
+    task = FiledTask(chain, tmp_path)
+    node = node_of(*voter_home(chain, tmp_path / "voter"), task)
+    node.join()
+    take_back(chain, 2)  # its joining, and what it said of its rows
+    assert task.operator.voters(task.task) == []
+    node.turn()
+    assert [voter.node for voter in task.operator.voters(task.task)] == [node.ledger.address]
+    assert node.ledger.held_out_root(task.task, node.ledger.address) is not None
+
+    task.aggregator.join_as_aggregator(task.task)
+    task.nodes[0].join_as_hospital(task.task, 8, bytes(97))
+    task.to_drawing().draw()
+    for _ in range(2):
+        node.turn()
+        assert task.phase is Phase.REVEALING  # the only voter's ballot ends the phase
+        take_back(chain)
+        assert task.phase is Phase.SCORING
+    node.turn()
+    for _ in range(2):
+        node.turn()
+        assert task.round_state.revealed == 0b1
+        take_back(chain)
+    node.turn()
+    task.operator.settle(task.task, 0)
+    assert task.round == 1
+
+
+def test_a_voter_stands_where_others_joining_puts_it(chain: LocalChain, tmp_path: Path) -> None:
+    task = FiledTask(chain, tmp_path, TASK.replace("max_voters = 1", "max_voters = 2"))
+    with provider(chain.node.url) as front:
+        nodes = []
+        for name in ("first", "second"):
+            home, own = voter_home(chain, tmp_path / name)
+            ledger = Ledger(Connection(front.of(name), own.connection.signer), chain.deployment)
+            nodes.append(node_of(home, ledger, task))
+        for node in nodes:
+            node.join()
+        assert [node.index for node in nodes] == [0, 1]
+        sent = list(front.sent.values())
+        take_back(chain, len(sent))
+        for signed in sent[2:] + sent[:2]:  # what the second one said comes first
+            front.ask("eth_sendRawTransaction", "0x" + signed.hex())
+        for node in nodes:
+            node.turn()
+        assert [node.index for node in nodes] == [1, 0]
+
+
+def test_a_voter_whose_place_another_took_does_nothing(chain: LocalChain, tmp_path: Path) -> None:
+    task = FiledTask(chain, tmp_path)
+    node = node_of(*voter_home(chain, tmp_path / "voter"), task)
+    node.join()
+    take_back(chain)
+    task.judges = chain.staked(Role.VOTER, 1)
+    task.join()
+    task.to_drawing().draw()
+    assert node.turn() is Phase.SCORING
+    assert task.round_state.seated == 0
+    with pytest.raises(Refused, match="WrongPhase"):
+        node.join()
+
+
+def test_a_hospital_joins_and_commits_again(
+    chain: LocalChain, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    committing = start(chain, tmp_path, 2, masked=False)
+    nodes = [committing.node(index) for index in range(2)]
+    for node in nodes:
+        committing.set_ether(node, 10**18)
+    take_back(chain, 3)  # the last one's joining, with allowance and stake
+    last = nodes[1]
+    state = committing.aggregator.state(committing.task)
+    assert (state.phase, last._place()) == (Phase.JOINING, None)
+    committing.set_ether(last, 10**18)
+    assert nodes[0]._keeps_place(state)
+    assert not last._keeps_place(state)
+    assert (last._place(), committing.aggregator.state(committing.task).phase) == (1, Phase.COMMITTING)
+
+    own = committing.node(0, commits="own")
+    committing.set_ether(own, 10**18)
+    committing.signed(own)
+    capsys.readouterr()
+    for _ in range(2):
+        committing.look(own)
+        assert committing.round_state.committed == 0b01
+        take_back(chain)
+        committing.set_ether(own, 10**18)
+        assert committing.round_state.committed == 0
+    committing.look(own)
+    assert committing.round_state.committed == 0b01
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["by"] for line in told if line["event"] == "committed"] == ["own"] * 3
+
+
+def test_a_hospital_that_is_not_listed_says_so(
+    chain: LocalChain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    committing = start(chain, tmp_path, 1, masked=False)
+    node = HospitalNode(committing.settings[0])
+    monkeypatch.setattr(node.ledger.connection, "next_block", lambda seen, patience=0.0: seen)
+    monkeypatch.setattr(node, "_place", lambda: None)
+    with pytest.raises(NotInTask, match=f"{node.ledger.address} joined task {committing.task}"):
+        node._place_joined()

@@ -1,0 +1,126 @@
+"""A chain that takes blocks back: the aggregator goes by what it says then, and says again what is gone."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chain_driver import LocalChain
+from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.publishing import CohortsFate
+from consilium_chain.rounds import Step
+from consilium_chain.views import Phase, Role
+from consilium_server.aggregator import Aggregator
+from index_driver import changeable_chain
+from test_canaries_kept import aggregator_of, attempt, give_uploads, party
+from voter_driver import TASK, FiledTask
+
+KEYS = bytes(97), bytes(range(97))
+
+
+@pytest.fixture(scope="module")
+def chain() -> Iterator[LocalChain]:
+    """Blocks come with transactions alone, so that none is mined while others are taken back."""
+    with changeable_chain() as made:
+        yield made
+
+
+@pytest.fixture
+def task(chain: LocalChain, tmp_path: Path) -> FiledTask:
+    """Of two hospitals, who have not joined."""
+    text = TASK.replace("max_hospitals = 1", "max_hospitals = 2")
+    made = FiledTask(chain, tmp_path, text)
+    made.judges = chain.staked(Role.VOTER, 1)
+    made.nodes = chain.staked(Role.HOSPITAL, 2)
+    ArtifactStore(tmp_path / "store").put_file(text.encode())
+    return made
+
+
+@pytest.fixture
+def aggregator(task: FiledTask, tmp_path: Path) -> Aggregator:
+    made: Any = aggregator_of(*party(task, tmp_path))
+    registered: dict[bytes, int] = {}
+    made._register = lambda key: registered.setdefault(key, 100 + len(registered))
+    return made
+
+
+def join(task: FiledTask, *hospitals: int) -> None:
+    for index in hospitals:
+        task.nodes[index].join_as_hospital(task.task, 8, KEYS[index])
+
+
+def test_it_joins_again(task: FiledTask, aggregator: Aggregator) -> None:
+    aggregator._join()
+    task.chain.rpc("anvil_reorg", 1, [])
+    assert not task.operator.state(task.task).aggregator_joined
+    waiting = threading.Thread(target=aggregator._wait_for_participants)
+    waiting.start()
+    joined = threading.Event()
+    for _ in range(200):
+        if task.operator.state(task.task).aggregator_joined:
+            break
+        joined.wait(0.05)
+    task.judges[0].join_as_voter(task.task)
+    join(task, 0, 1)
+    waiting.join(30)
+    assert not waiting.is_alive()
+    assert task.phase is Phase.COMMITTING
+
+
+def test_hospitals_that_join_again_in_another_order_are_asked_by_it(
+    task: FiledTask, aggregator: Aggregator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task.aggregator.join_as_aggregator(task.task)
+    task.judges[0].join_as_voter(task.task)
+    join(task, 0, 1)
+    nodes = aggregator._registered()
+    assert nodes == {0: 100, 1: 101}
+    aggregator._follow_joining(task.operator.state(task.task), nodes)
+    kept = aggregator.replies_folder / "round-0"
+    kept.mkdir(parents=True)
+    aggregator._follow_joining(task.operator.state(task.task), nodes)
+    assert (nodes, kept.exists()) == ({0: 100, 1: 101}, True)
+    task.chain.rpc("anvil_reorg", 2, [])
+    join(task, 1, 0)
+    aggregator._follow_joining(task.operator.state(task.task), nodes)
+    assert (nodes, kept.exists()) == ({0: 101, 1: 100}, False)
+    assert "hospitals-moved" in capsys.readouterr().out
+
+
+def test_a_phase_that_is_taken_back_ends_nothing(task: FiledTask, aggregator: Aggregator) -> None:
+    """What is refused then is no last word on the round."""
+    task.aggregator.join_as_aggregator(task.task)
+    task.judges[0].join_as_voter(task.task)
+    join(task, 0, 1)
+    task.hospitals = 2
+    task.commit_all()
+    give_uploads(aggregator, {index: [bytes(blob) for blob in task.updates[0, index].blobs] for index in range(2)})
+    aggregator._collection_round = 0
+    task.aggregator.publish_digests(task.task, 0, CohortsFate(0b11), [])
+    state, round_state = task.operator.state(task.task), task.round_state
+    assert state.phase is Phase.PUBLISHING
+    task.chain.rpc("anvil_reorg", 1, [])
+    aggregator._attempt(Step.PUBLISH, state, round_state)
+    assert (task.phase, aggregator._refused) == (Phase.UPLOADING, None)
+    attempt(aggregator, Step.PUBLISH)
+    assert task.round_state.published_cohorts == 1
+
+
+def test_what_hospitals_sent_is_there_where_the_round_before_comes_back(
+    task: FiledTask, aggregator: Aggregator
+) -> None:
+    """By then they wait for the next round's time, and hand over nothing again."""
+    grid: Any = None
+    first = aggregator._collection(grid, {}, 0)
+    kept = aggregator.replies_folder / "round-0" / "signed-0"
+    kept.write_bytes(b"")
+    assert aggregator._collection(grid, {}, 0) is first
+    second = aggregator._collection(grid, {}, 1)
+    assert (second.round, kept.exists()) == (1, True)
+    assert aggregator._collection(grid, {}, 0) is first
+    assert aggregator._collection(grid, {}, 1) is second
+    aggregator._collection(grid, {}, 2)
+    assert not kept.exists()
