@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import consilium_client.relay.processes as processes
 import consilium_server.flower_internals as server_internals
 import pytest
 from consilium_chain.errors import ArtifactMissing
@@ -120,7 +122,12 @@ def exchange(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exchange]:
     hospital.mkdir()
     make_transport_key(hospital / "transport.key")
     port, marker = free_port(), home / "foreign-code-ran"
-    with pytest.MonkeyPatch.context() as patch, SuperLink(home, port) as superlink:
+    with pytest.MonkeyPatch.context() as patch, socket.socket() as taken, SuperLink(home, port) as superlink:
+        # The first port that the relay tries was free a moment ago, and is another's by the time the SuperNode starts.
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        ports = iter([taken.getsockname()[1]])
+        patch.setattr(processes, "free_port", lambda: next(ports, None) or free_port())
         patch.setattr(server_internals, "BUNDLE", foreign_bundle(home / "bundle", marker))
         superlink.wait_until_up()
         node = superlink.register(transport_public_key(hospital / "transport.key"))
@@ -186,6 +193,10 @@ def test_relay_carries_blobs_and_codes_and_no_private_text(exchange: Exchange) -
     assert status_of(exchange.grid.received[-1]) == {"code": ReplyCode.FAILED}
     with pytest.raises(ZeroDivisionError):
         exchange.listener.raise_fault()
+
+    # All this at another port than the first, which was taken.
+    supernode = (exchange.home / "hospital" / "logs" / "supernode.log").read_text()
+    assert "address already in use" in supernode
 
     # Nothing of it is in what the server was sent, nor in any file that the SuperLink keeps.
     assert len(exchange.grid.received) == 2 + 2 * 6  # what did not come was asked for once more

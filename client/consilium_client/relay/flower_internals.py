@@ -84,7 +84,8 @@ def run_executor(runtime_address: str, secret_file: Path) -> None:
     runtime.get_load_client_app_fn = lambda **_: installed_app
     installed_app()
 
-    _wait_for(runtime_address)  # Flower's own retries back off for seconds
+    parent = os.getppid()
+    _wait_for(runtime_address, parent)  # Flower's own retries back off for seconds
     client = RuntimeHttpClient.from_server_address(
         server_address=runtime_address,
         insecure=True,  # loopback, to the SuperNode beside it
@@ -99,7 +100,6 @@ def run_executor(runtime_address: str, secret_file: Path) -> None:
         retry_invoker=make_simple_http_retry_invoker(),
     )
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    parent = os.getppid()
     while os.getppid() == parent:
         response = client.AcquireTask(AcquireTaskRequest(supported_task_types=["flwr-clientapp"]))
         if response.HasField("task") and response.token and os.fork() == 0:
@@ -111,9 +111,10 @@ def run_executor(runtime_address: str, secret_file: Path) -> None:
         time.sleep(POLL / 3)
 
 
-def _wait_for(address: str) -> None:
+def _wait_for(address: str, parent: int) -> None:
+    """Returns when something listens there, or the parent process has ended."""
     host, port = address.rsplit(":", 1)
-    while True:
+    while os.getppid() == parent:
         try:
             socket.create_connection((host, int(port)), timeout=1).close()
             return
