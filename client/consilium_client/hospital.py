@@ -256,10 +256,8 @@ class HospitalNode:
         state = self.ledger.state(self.task.number)
         is_in = self._keeps_place(state)
         self._settled.tell(state)
-        if is_in and state.phase not in (
-            Phase.JOINING,
-            Phase.ENDED,
-        ):  # by then the aggregator has registered this transport key
+        # By the time that joining is over, the aggregator has registered this transport key.
+        if is_in and state.phase not in (Phase.JOINING, Phase.ENDED):
             relay.keep_running()
             self._watch_link(state, time.monotonic())
             self._resume_if_absent(state)
