@@ -465,7 +465,7 @@ def test_collection_that_is_begun_anew_asks_for_nothing_that_is_on_disk(tmp_path
     assert (grid.pushed, grid.parts) == ([11], [Part.UPLOAD])
 
 
-def test_kept_replies_come_back_as_they_were_and_other_rounds_go(tmp_path: Path) -> None:
+def test_kept_replies_come_back_as_they_were_and_those_before_the_last_round_go(tmp_path: Path) -> None:
     blob = parse_blob(bytes(BYTES_PER_BLOB))
     upload = Upload([blob, blob], b"statement")
     KeptReplies(tmp_path, 3).keep(1, upload)
@@ -475,7 +475,10 @@ def test_kept_replies_come_back_as_they_were_and_other_rounds_go(tmp_path: Path)
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
     KeptReplies(tmp_path, 4)
-    assert [path.name for path in tmp_path.iterdir()] == ["round-4"]
+    assert KeptReplies(tmp_path, 3).uploads(5, 2) == {1: upload}  # where a reorganisation leads back
+    KeptReplies(tmp_path, 4)
+    KeptReplies(tmp_path, 5)
+    assert {path.name for path in tmp_path.iterdir()} == {"round-4", "round-5"}
 
 
 @pytest.mark.parametrize("what", ["signed-0", "upload-0"])
