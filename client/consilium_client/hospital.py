@@ -515,9 +515,9 @@ class HospitalNode:
             round_state = self.ledger.round_state(self.task.number, round_)
             if state.round != round_:
                 return None
-            self._round = _Round(round_)
-            if not round_state.members >> self.index & 1:
+            if not round_state.members >> self.index & 1:  # or not yet: the block that dealt cohorts may be gone
                 return None
+            self._round = _Round(round_)
             update = self.pending.read(round_)
             if update is None and round_state.committed >> self.index & 1:
                 raise PendingUpdateLost(round_)

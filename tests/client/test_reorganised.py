@@ -131,6 +131,24 @@ def test_a_hospital_joins_and_commits_again(
     assert [line["by"] for line in told if line["event"] == "committed"] == ["own"] * 3
 
 
+def test_a_hospital_that_sees_no_cohorts_looks_again(
+    chain: LocalChain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks are taken back after it saw that commitments are taken, and before it saw from whom."""
+    committing = start(chain, tmp_path, 2, masked=False)
+    nodes = [committing.node(index) for index in range(2)]
+    seen = committing.aggregator.state(committing.task)
+    assert seen.phase is Phase.COMMITTING
+    take_back(chain, 3)
+    with monkeypatch.context() as patch:
+        patch.setattr(nodes[0].ledger, "state", lambda _: seen)
+        assert nodes[0]._update(0) is None
+    committing.set_ether(nodes[1], 10**18)
+    nodes[1]._keeps_place(committing.aggregator.state(committing.task))
+    assert committing.aggregator.state(committing.task).phase is Phase.COMMITTING
+    assert nodes[0]._update(0) is not None
+
+
 def test_a_hospital_that_is_not_listed_says_so(
     chain: LocalChain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
