@@ -326,7 +326,7 @@ def plot(result: dict[str, Any], folder: Path) -> None:
     if not looks:
         return
     minutes = [one["at"] / 60 for one in looks]
-    shades = [*COLOURS.values()]
+    shades = [*COLOURS.values(), "#30343b"]  # disks are ten
     drawn, axes = figure(10.5, 7.5, columns=2, rows=2)
     for axis, roles, title in (
         (axes[0], LASTING, "Memory of processes that last, MiB"),
