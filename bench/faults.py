@@ -2,12 +2,14 @@
 
 `python bench/faults.py [WORD…] [--minutes N] [--again]`, as root. WORDs pick cells: those whose name has them all, as
 "kill" or "hospital-1 uploading". What was played before stays in the results; cells that were played, and held, are
-left out, unless `--again` is given. `--page` writes the page alone. Results are on disk after each round.
+left out, unless `--again` is given. `--page` writes the page alone. Results are on disk after each round. A round
+that did not hold with several cells in it is kept beside them, under "together", also where each cell holds alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import random
 import shutil
@@ -15,6 +17,7 @@ import signal
 import sys
 import tempfile
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +57,8 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="where logs of networks with broken cells go")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as an exception, so that what is broken is kept
-    known = read()
+    found = read()
+    known = found.cells
     if not given.page:
         missing = why_not_here({"faketime": "faketime"})
         if missing:
@@ -65,16 +69,49 @@ def main() -> None:
         cells = [cell for cell in cells if given.again or str(cell) not in holds]
         random.Random(0).shuffle(cells)  # whoever plays some has some of everything
         cells.sort(key=lambda cell: str(cell) not in known)
-        play(plan(cells[: given.cells]), known, given.minutes, given.keep)
-    write_page(known)
+        play(plan(cells[: given.cells]), found, given.minutes, given.keep)
+    write_page(found)
 
 
-def read() -> dict[str, dict[str, Any]]:
+@dataclass
+class Found:
+    """What came of cells, by name, the last time that each was played; and the rounds that did not hold though no one
+    cell can be blamed yet: those of several cells, and ends of tasks, which have none.
+    """
+
+    cells: dict[str, dict[str, Any]] = field(default_factory=dict)
+    together: list[dict[str, Any]] = field(default_factory=list)
+
+    def take_in(self, played: Played, when: str) -> None:
+        """`when`: ISO 8601."""
+        for cell in played.cells:
+            others = [str(other) for other in played.cells if other != cell]
+            self.cells[str(cell)] = {name: value for name, value in vars(played).items() if name != "cells"}
+            self.cells[str(cell)]["with"] = others
+        if played.broken and len(played.cells) != 1:
+            self.together.append({**vars(played), "cells": [str(cell) for cell in played.cells], "when": when})
+
+    def alone(self, one: dict[str, Any]) -> str:
+        """In words: what a round's cells did without each other since, as far as they were played so."""
+        if not one["cells"]:
+            return "the end of a task: no cell"
+        rows = {cell: self.cells[cell] for cell in one["cells"] if not self.cells[cell]["with"]}
+        parts = {
+            "does not hold": [cell for cell, row in rows.items() if row["broken"]],
+            "not played alone": [cell for cell in one["cells"] if cell not in rows],
+        }
+        return "; ".join(f"{words}: {'; '.join(which)}" for words, which in parts.items() if which) or "each holds"
+
+
+def read() -> Found:
     path = RESULTS / "faults.json"
-    return json.loads(path.read_text())["cells"] if path.exists() else {}
+    if not path.exists():
+        return Found()
+    known = json.loads(path.read_text())
+    return Found(known["cells"], known.get("together", []))
 
 
-def play(tasks: list[TaskPlan], known: dict[str, dict[str, Any]], minutes: float, keep: Path | None) -> None:
+def play(tasks: list[TaskPlan], found: Found, minutes: float, keep: Path | None) -> None:
     before, began = header("bench/faults.py"), time.monotonic()
     for first in range(0, len(tasks), TASKS):
         if time.monotonic() - began > 60 * minutes:
@@ -87,9 +124,8 @@ def play(tasks: list[TaskPlan], known: dict[str, dict[str, Any]], minutes: float
                 for played in play_cells(network, tasks[first : first + TASKS]):
                     say(f"{time.monotonic() - began:.0f} s: {in_words(played)}")
                     broken = broken or bool(played.broken)
-                    for cell in played.cells:
-                        known[str(cell)] = row(cell, played)
-                    write_result(RESULTS, "faults", {**before, "cells": known})
+                    found.take_in(played, datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"))
+                    write_result(RESULTS, "faults", {**before, **vars(found)})
                     if time.monotonic() - began > 60 * minutes:
                         break
         except AssertionError as error:
@@ -99,11 +135,6 @@ def play(tasks: list[TaskPlan], known: dict[str, dict[str, Any]], minutes: float
             if broken and keep is not None:
                 shutil.copytree(folder / "logs", keep / folder.name, dirs_exist_ok=True)
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def row(cell: Cell, played: Played) -> dict[str, Any]:
-    found = {name: value for name, value in vars(played).items() if name != "cells"}
-    return found | {"with": [str(other) for other in played.cells if other != cell]}
 
 
 def in_words(played: Played) -> str:
@@ -125,14 +156,15 @@ def outcome(cell: Cell, known: dict[str, dict[str, Any]]) -> str:
     return f"{row['outcome']}{absent}, {row['seconds']:.0f} s"
 
 
-def write_page(known: dict[str, dict[str, Any]]) -> None:
-    """What stands between two marks of the page."""
+def page_lines(found: Found) -> list[str]:
+    known = found.cells
     played = [cell for cell in matrix() if str(cell) in known]
     broken = [cell for cell in played if known[str(cell)]["broken"]]
     rounds = {(tuple(sorted([str(cell), *known[str(cell)]["with"]]))): known[str(cell)] for cell in played}
     seconds = sorted(one["seconds"] for one in rounds.values())
     lines = [
-        f"Played: {len(played)} of {len(matrix())} cells; in {len(broken)} something did not hold.",
+        f"Played: {len(played)} of {len(matrix())} cells; in {len(broken)} something did not hold."
+        f" {len(matrix()) - len(played)} have not been played yet.",
         *([f"They were in {len(rounds)} rounds, of {seconds[0]:.0f} to {seconds[-1]:.0f} s, half of them at most"
            f" {seconds[len(seconds) // 2]:.0f} s."] if seconds else []),
     ]  # fmt: skip
@@ -148,10 +180,25 @@ def write_page(known: dict[str, dict[str, Any]]) -> None:
     if broken:
         lines += ["", "### What did not hold", "", "| cell | what |", "|---|---|"]
         lines += [f"| {cell} | {'; '.join(known[str(cell)]['broken'])} |" for cell in broken]
+    if found.together:
+        lines += [
+            "", "### Rounds that did not hold with several cells in them", "",
+            "Its cells were played again, each in a round without the others. Ends of tasks are here too.", "",
+            "| when | cells | what did not hold | each alone |", "|---|---|---|---|",
+        ]  # fmt: skip
+        lines += [
+            f"| {one['when']} | {'; '.join(one['cells'])} | {'; '.join(one['broken'])} | {found.alone(one)} |"
+            for one in found.together
+        ]
+    return lines
+
+
+def write_page(found: Found) -> None:
+    """What stands between two marks of the page."""
     text = PAGE.read_text()
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}\n{chr(10).join(lines)}\n{END}{after}")
+    PAGE.write_text(f"{before}{BEGIN}\n{chr(10).join(page_lines(found))}\n{END}{after}")
 
 
 if __name__ == "__main__":

@@ -78,8 +78,11 @@ def spread(values: Sequence[float], digits: int = 4) -> dict[str, float | int]:
 
 
 def write_result(folder: Path, name: str, result: Mapping[str, Any]) -> None:
+    """Whole or not at all, whatever stops it: some are written again and again while they grow."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.json").write_text(json.dumps(result, indent=2) + "\n")
+    unfinished = folder / f".{name}.json"
+    unfinished.write_text(json.dumps(result, indent=2) + "\n")
+    unfinished.replace(folder / f"{name}.json")
 
 
 def figure(width: float, height: float, columns: int = 1, rows: int = 1) -> tuple[Figure, list[Axes]]:

@@ -20,6 +20,8 @@ import argparse
 import signal
 import sys
 import time
+from collections.abc import Generator
+from contextlib import closing, nullcontext
 from importlib import import_module
 from pathlib import Path
 
@@ -44,6 +46,7 @@ def main() -> None:
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as an exception, so that children are ended
     console = Console()
+    broke = False
     summary = Table("measurement", "result", box=None, pad_edge=False)
     for part in given.parts or PARTS:
         started = time.monotonic()
@@ -51,17 +54,23 @@ def main() -> None:
         module = import_module(part)
         before = header(f"bench/run.py {part}{' --quick' if given.quick else ''}")
         try:
-            result = {**before, **module.measure(given.quick)}
+            measured = module.measure(given.quick)
+            with closing(measured) if isinstance(measured, Generator) else nullcontext([measured]) as several:
+                for found in several:  # so far, so far, and at the end
+                    result = {**before, **found}
+                    write_result(given.results, part, result)
         except Skipped as why:
             console.print(f"  skipped: {why}")
             continue
-        write_result(given.results, part, result)
+        broke = broke or bool(result.get("broke"))
         module.plot(result, given.results)
         for name, text in module.table(result):
             summary.add_row(name, text)
         console.print(f"  {time.monotonic() - started:.0f} s")
     console.print()
     console.print(summary)
+    if broke:
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,9 @@
 One operator, four hospitals, three voters, each on a host of its own, with TLS, PostgreSQL and Redis; private rounds
 one after the other, without a pause, in tasks of 50 rounds; meanwhile somebody reads the API through the proxy. Every
 ten seconds: memory (PSS, what a process costs), open handles and threads of every process, and what is on each disk.
+
+What was found so far is there after each round. A round that does not end within all its windows, or an error of
+whoever plays, looks or reads, ends the soak, with a report of what broke, when and in which phase under "broke".
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import tempfile
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,10 +24,11 @@ from typing import Any
 
 import httpx
 import psutil
+from consilium_chain.views import Outcome
 from results_store import COLOURS, Skipped, figure, say, write_figure
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-from internet.faults import Play
+from internet.faults import Play, Played
 from internet.hosts import why_not_here
 from internet.network import Network, small_internet
 
@@ -80,103 +84,161 @@ class Told:
     slowest: float = 0.0
 
 
-def measure(quick: bool) -> dict[str, Any]:
+@dataclass
+class Task:
+    """A task, as far as it was played. Seconds are since the soak began."""
+
+    begin: float
+    number: int | None = None
+    end: float = 0.0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    broken: list[str] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)  # of its training rounds
+
+    def row(self) -> dict[str, Any]:
+        spent = sorted(self.seconds)
+        return {
+            "task": self.number, "from": round(self.begin), "to": round(self.end), "outcomes": dict(self.outcomes),
+            "broken": self.broken, "round_s": {"median": spent[len(spent) // 2], "most": spent[-1]} if spent else None,
+        }  # fmt: skip
+
+
+class Stuck(Exception):
+    """A round did not end within its windows."""
+
+
+def measure(quick: bool) -> Iterator[dict[str, Any]]:
+    """What was found so far, after each round, and at the end. Raises Skipped."""
     if missing := why_not_here():
         raise Skipped(missing)
-    minutes, rounds, look = (QUICK_MINUTES, QUICK_ROUNDS, QUICK_LOOK) if quick else (MINUTES, ROUNDS, LOOK)
-    looks: list[Look] = []
-    tasks: list[dict[str, Any]] = []
+    minutes, rounds, pause = (QUICK_MINUTES, QUICK_ROUNDS, QUICK_LOOK) if quick else (MINUTES, ROUNDS, LOOK)
     with tempfile.TemporaryDirectory(prefix="net-") as name, small_internet(Path(name)) as network:
-        began = time.monotonic()
-        with _watching(network, looks, began, look) as problems, _reading(network) as told:
-            while not problems and time.monotonic() - began < 60 * minutes:
-                tasks.append(_task(network, rounds, began, minutes))
-        say(f"the chain has {network.operator.connection.block_number()} blocks")
-        if problems:
-            raise RuntimeError(f"not looked at: {problems[0]}")
-        restarts = {one: network.services[one].starts - 1 for one in network.services.names()}
-        unmade = network.books().difference
-    return {
-        "what": __doc__,
-        "minutes": round((looks[-1].at - looks[0].at) / 60, 1),
-        "tasks": tasks,
-        "rounds": dict(sum((Counter(one["outcomes"]) for one in tasks), Counter())),
-        "broken": [what for one in tasks for what in one["broken"]],
-        "tokens_that_are_nowhere": unmade,
-        "started_again": {one: count for one, count in restarts.items() if count and one in ("api", "worker", "index",
-                          "redis", "postgres", *network.voters)},
-        "reader": {"answers": dict(told.answers), "slowest_s": round(told.slowest, 2)},
-        "growth": _growth(looks, tasks),
-        "looks": [vars(one) for one in looks],
-    }  # fmt: skip
+        soak = Soak(network, 60 * minutes, rounds)
+        with _meanwhile(pause, soak.look) as looking, _meanwhile(READER_PAUSE, soak.read) as reading:
+            try:
+                while soak.at < soak.seconds:
+                    for _ in soak.play():
+                        for problem in (*looking, *reading):
+                            raise problem
+                        yield soak.found()
+            except Exception as error:
+                soak.breaks(error)
+                say(f"broke: {soak.broke}")
+        for problem in (*looking, *reading):
+            if soak.broke is None:
+                soak.breaks(problem)
+        yield soak.found()
 
 
-def _task(network: Network, rounds: int, began: float, minutes: float) -> dict[str, Any]:
-    """Plays a task to its end; the operator stops it when the time is over."""
-    start = time.monotonic() - began
-    play = Play(network, rounds)
-    outcomes, broken, seconds = Counter([play.first.outcome]), list(play.first.broken), []
-    while not play.over:
-        played = play.play()
-        outcomes[played.outcome] += 1
-        broken += [f"task {play.task}, round {played.round}: {what}" for what in played.broken]
-        seconds.append(played.seconds)
-        if time.monotonic() - began > 60 * minutes and not play.over:
-            network.operator.stop(play.task)
-    broken += play.finish()
-    end = time.monotonic() - began
-    say(f"task {play.task} from {start:.0f} to {end:.0f} s: {dict(outcomes)}, {broken or 'nothing broken'}")
-    return {
-        "task": play.task, "from": round(start), "to": round(end), "outcomes": dict(outcomes), "broken": broken,
-        "round_s": {"median": sorted(seconds)[len(seconds) // 2], "most": max(seconds)} if seconds else None,
-    }  # fmt: skip
+class Soak:
+    """Tasks on a network, and what was seen meanwhile."""
+
+    def __init__(self, network: Network, seconds: float, rounds: int) -> None:
+        """`seconds`: after so many a task is stopped, and none begun. `rounds`: of a task."""
+        self._network, self.seconds, self._rounds = network, seconds, rounds
+        self._began = time.monotonic()
+        self.looks: list[Look] = []
+        self.tasks: list[Task] = []
+        self.told = Told()
+        self.broke: dict[str, Any] | None = None
+        self._asked = 0
+
+    @property
+    def at(self) -> float:
+        return time.monotonic() - self._began
+
+    def play(self) -> Iterator[None]:
+        """A task to its end, a step at each round's end; the operator stops it when the time is over. Raises Stuck."""
+        task = Task(self.at)
+        self.tasks.append(task)
+        play = Play(self._network, self._rounds)
+        task.number = play.task
+        self._take_in(task, play.first)
+        yield
+        stopped = False
+        while not play.over:
+            if self.at > self.seconds and not stopped:
+                self._network.operator.stop(play.task)
+                stopped = True
+            played = play.play()
+            task.seconds.append(played.seconds)
+            self._take_in(task, played)
+            yield
+        task.broken += play.finish()
+        task.end = self.at
+        say(f"task {task.number} from {task.begin:.0f} to {task.end:.0f} s: {dict(task.outcomes)}, "
+            f"{task.broken or 'nothing broken'}")  # fmt: skip
+
+    def _take_in(self, task: Task, played: Played) -> None:
+        task.end = self.at
+        task.outcomes[played.outcome] += 1
+        task.broken += [f"task {task.number}, round {played.round}: {what}" for what in played.broken]
+        if played.outcome == Outcome.PENDING.name.lower():
+            raise Stuck("; ".join(played.broken))
+
+    def look(self) -> None:
+        self.looks.append(_look(self._network, self.at))
+
+    def read(self) -> None:
+        paths = ("/v1/network", "/v1/tasks", "/v1/tasks/{}", "/v1/tasks/{}/rounds", "/v1/nodes", "/ready")
+        path = paths[self._asked % len(paths)].format(self._network.operator.task_count())
+        self._asked += 1
+        asked = time.monotonic()
+        try:
+            self._network.get(path)
+            self.told.answers["200"] += 1
+        except httpx.HTTPStatusError as error:
+            self.told.answers[str(error.response.status_code)] += 1
+        except httpx.HTTPError as error:
+            self.told.answers[type(error).__name__] += 1
+        self.told.slowest = max(self.told.slowest, time.monotonic() - asked)
+
+    def breaks(self, error: Exception) -> None:
+        """Keeps what broke, when, and where it stands."""
+        self.broke = {"at_s": round(self.at), "what": repr(error), "down": self._network.services.down()}
+        ledger = self._network.operator
+        try:
+            task = ledger.task_count()
+            state = ledger.state(task)
+            self.broke |= {"task": task, "round": state.round, "phase": state.phase.name.lower()}
+        except Exception as unseen:  # the report is more than this line of it
+            self.broke["where"] = f"the chain does not answer: {unseen!r}"
+
+    def found(self) -> dict[str, Any]:
+        services = self._network.services
+        restarts = {one: services[one].starts - 1 for one in services.names()}
+        looks, tasks = [*self.looks], [one.row() for one in self.tasks]
+        return {
+            "what": __doc__,
+            "broke": self.broke,
+            "minutes": round(self.at / 60, 1),
+            "tasks": tasks,
+            "rounds": dict(sum((one.outcomes for one in self.tasks), Counter())),
+            "broken": [what for one in self.tasks for what in one.broken],
+            "started_again": {one: count for one, count in restarts.items() if count and one in ("api", "worker",
+                              "index", "redis", "postgres", *self._network.voters)},
+            "reader": {"answers": dict(self.told.answers), "slowest_s": round(self.told.slowest, 2)},
+            "growth": _growth(looks, tasks) if looks else None,
+            "looks": [vars(one) for one in looks],
+        }  # fmt: skip
 
 
 @contextmanager
-def _watching(network: Network, looks: list[Look], began: float, pause: float) -> Iterator[list[BaseException]]:
+def _meanwhile(pause: float, do: Callable[[], None]) -> Iterator[list[Exception]]:
+    """Does it in a thread of its own, every `pause` seconds until the context is left; with the error that ended it."""
     over, problems = threading.Event(), []
 
-    def watch() -> None:
+    def work() -> None:
         try:
             while not over.wait(pause):
-                looks.append(_look(network, time.monotonic() - began))
-        except BaseException as error:
+                do()
+        except Exception as error:
             problems.append(error)
 
-    thread = threading.Thread(target=watch)
+    thread = threading.Thread(target=work)
     thread.start()
     try:
         yield problems
-    finally:
-        over.set()
-        thread.join()
-
-
-@contextmanager
-def _reading(network: Network) -> Iterator[Told]:
-    over, told = threading.Event(), Told()
-
-    def read() -> None:
-        paths = ("/v1/network", "/v1/tasks", "/v1/tasks/{}", "/v1/tasks/{}/rounds", "/v1/nodes", "/ready")
-        number = 0
-        while not over.wait(READER_PAUSE):
-            tasks = network.operator.task_count()
-            path = paths[number % len(paths)].format(tasks)
-            number += 1
-            asked = time.monotonic()
-            try:
-                network.get(path)
-                told.answers["200"] += 1
-            except httpx.HTTPStatusError as error:
-                told.answers[str(error.response.status_code)] += 1
-            except httpx.HTTPError as error:
-                told.answers[type(error).__name__] += 1
-            told.slowest = max(told.slowest, time.monotonic() - asked)
-
-    thread = threading.Thread(target=read)
-    thread.start()
-    try:
-        yield told
     finally:
         over.set()
         thread.join()
@@ -259,9 +321,12 @@ def _halves(looks: list[Look], what: str, role: str, begin: float, end: float) -
 
 
 def plot(result: dict[str, Any], folder: Path) -> None:
+    """Of whatever was looked at."""
     looks = result["looks"]
+    if not looks:
+        return
     minutes = [one["at"] / 60 for one in looks]
-    shades = [*COLOURS.values()]
+    shades = [*COLOURS.values(), "#30343b"]  # disks are ten
     drawn, axes = figure(10.5, 7.5, columns=2, rows=2)
     for axis, roles, title in (
         (axes[0], LASTING, "Memory of processes that last, MiB"),
@@ -285,11 +350,15 @@ def plot(result: dict[str, Any], folder: Path) -> None:
 
 
 def table(result: dict[str, Any]) -> list[tuple[str, str]]:
-    growth = result["growth"]
     rows = [
         ("rounds", f"{result['rounds']} in {result['minutes']:.0f} minutes, {len(result['tasks'])} tasks"),
         ("what did not hold", "; ".join(result["broken"]) or "nothing"),
     ]
+    if broke := result["broke"]:
+        rows.append(("what ended it", ", ".join(f"{name} {value}" for name, value in broke.items())))
+    growth = result["growth"]
+    if growth is None:
+        return rows
     for role, one in growth["pss"]["lasting"].items():
         handles = growth["handles"]["lasting"][role]
         rows.append(

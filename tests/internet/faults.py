@@ -34,7 +34,7 @@ TOGETHER = {"joining": 3, "blaming": 4}  # cells that a round has of one phase
 LIAR = "hospital-4"
 LIES_OF_A_TASK = 4  # rounds: each costs the liar a part of its bond
 MOST_BEHIND = 20  # blocks
-ROUND_PATIENCE = 900.0  # seconds; all windows of a round one after the other are less
+GRACE = 60.0  # seconds for transactions, beyond all windows of a round one after the other
 LINK_HOSTS = {"node": "chain", "hospital-1": "hospital-1", "voter-1": "voter-1", "operator": "operator"}
 
 PROCESSES = (
@@ -243,8 +243,8 @@ class Play:
         self._threads = ThreadPoolExecutor(thread_name_prefix="faults")
         self._began = time.monotonic()
         self.spec: TaskSpec
-        windows = WINDOWS | ({"publish": BLAMING_STEP} if liar else {})
-        self.task, self.spec = network.put(rounds, windows)
+        self._windows = WINDOWS | ({"publish": BLAMING_STEP} if liar else {})
+        self.task, self.spec = network.put(rounds, self._windows)
         self._chronicle = Chronicle(network.operator, self.task, self._began)
         making = [self._make(cell) for cell in joining if cell.process not in STARTED_FOR_A_TASK]
         network.open_doors(self.task)
@@ -293,6 +293,12 @@ class Play:
             broken.append(f"hospitals left their bonds behind: {bonds}")
         return broken
 
+    def patience(self, number: int) -> float:
+        """Seconds after which a round must have ended, whoever is away."""
+        steps = sum(self._windows.values()) - (self._windows["join"] if number else 0)
+        steps += self._windows["publish"] * (4 if self._liar else 1)  # of `Blaming` three, of `Opening` one
+        return steps + GRACE
+
     @property
     def over(self) -> bool:
         return self.network.phase(self.task) is Phase.ENDED
@@ -307,7 +313,7 @@ class Play:
             self._chronicle.update([])
             return any(event.values["phase"] == phase for event in self._chronicle.of_round(number, "PhaseStarted"))
 
-        until(lambda: begun() or self._has_ended(number), f"{phase.name} of round {number}", ROUND_PATIENCE)
+        until(lambda: begun() or self._has_ended(number), f"{phase.name} of round {number}", self.patience(number))
         return begun()
 
     def _has_ended(self, number: int) -> bool:
@@ -315,7 +321,7 @@ class Play:
 
     def _end_of(self, number: int, played: Played, making: Sequence[Future[None]]) -> Played:
         try:
-            until(lambda: self._has_ended(number), f"the end of round {number}", ROUND_PATIENCE)
+            until(lambda: self._has_ended(number), f"the end of round {number}", self.patience(number))
         except AssertionError as error:
             played.broken.append(str(error))
         finally:
@@ -419,9 +425,14 @@ def play_cells(network: Network, tasks: Iterable[TaskPlan]) -> Iterator[Played]:
                     yield _back_again(play, play.play(cell))
         if not play.over:
             network.operator.stop(play.task)
+        ended = Played([], play.task, -1, "ended")
         while not play.over:
-            play.play()
-        yield Played([], play.task, -1, "ended", broken=play.finish())
+            last = play.play()
+            ended.broken += last.broken
+            if last.outcome == Outcome.PENDING.name.lower():
+                break
+        ended.broken += play.finish()
+        yield ended
         if play.first.broken and len(one.joining) > 1:
             yield from play_cells(network, [TaskPlan([cell]) for cell in one.joining])
 
