@@ -130,15 +130,16 @@ contracts-test: contracts
 dashboard-test: dashboard
 	cd $(DASHBOARD) && npm run --silent types && npm run --silent lint && npm run --silent format:check && npm run --silent test
 
+# A file's tests go to one process: what they share is made once.
 python-test: dev contracts services
-	$(BIN)/pytest -n 2 --dist loadgroup -m "not deep" $(addprefix --ignore=,$(WHOLE_NETWORKS))
+	$(BIN)/pytest -n 2 --dist loadfile -m "not deep" $(addprefix --ignore=,$(WHOLE_NETWORKS))
 
 demo-test: dev contracts services dashboard
 	$(BIN)/pytest -m "not deep" $(WHOLE_NETWORKS)
 
 test-deep: dev contracts services coverage
 	cd $(CONTRACTS) && FOUNDRY_PROFILE=deep npm run --silent test
-	$(BIN)/pytest -n 2 --dist loadgroup $(addprefix --ignore=,$(WHOLE_NETWORKS))
+	$(BIN)/pytest -n 2 --dist loadfile $(addprefix --ignore=,$(WHOLE_NETWORKS))
 	$(BIN)/pytest $(WHOLE_NETWORKS)
 
 bench: dev contracts

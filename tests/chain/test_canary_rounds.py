@@ -401,9 +401,6 @@ def test_opening_refuses_what_is_not_the_hidden_sum(
     assert task.events("Rewarded") == []
 
 
-played_once = pytest.mark.xdist_group("revealed")
-
-
 @pytest.fixture(scope="module")
 def played(local_chain: LocalChain) -> CanaryDriver:
     task = CanaryDriver(local_chain, voters=1, turned=1, terms=SHARED_WINDOWS)
@@ -422,7 +419,6 @@ def revealed(played: CanaryDriver) -> Iterator[CanaryDriver]:
         yield played
 
 
-@played_once
 def test_opening_refuses_seed_and_retreat_of_another_round(revealed: CanaryDriver) -> None:
     first, second = revealed.hidden[1], revealed.hidden[2]
     for seed, retreat in [
@@ -440,7 +436,6 @@ def test_opening_refuses_seed_and_retreat_of_another_round(revealed: CanaryDrive
     assert slashes(revealed) == []
 
 
-@played_once
 def test_opening_refuses_replay_of_another_rounds_points(revealed: CanaryDriver) -> None:
     points = [revealed.updates[1, index].committed.points for index in range(2)]
 
@@ -452,7 +447,6 @@ def test_opening_refuses_replay_of_another_rounds_points(revealed: CanaryDriver)
         revealed.open(replayed)
 
 
-@played_once
 def test_opening_refuses_a_settled_round(revealed: CanaryDriver) -> None:
     opened, hidden = revealed.opened(), revealed.hidden[2]
     revealed.open()
@@ -460,7 +454,6 @@ def test_opening_refuses_a_settled_round(revealed: CanaryDriver) -> None:
         revealed.aggregator.open_canaries(revealed.task, 2, hidden.seed, hidden.retreat.points, opened, SETTLE_GAS)
 
 
-@played_once
 @pytest.mark.parametrize(
     "blinders",
     [
@@ -483,7 +476,6 @@ def test_opening_refuses_other_blinders(
         revealed.open(otherwise)
 
 
-@played_once
 @pytest.mark.parametrize("change", ["reversed", "one less", "one more"])
 def test_opening_refuses_other_points(revealed: CanaryDriver, change: str) -> None:
     def otherwise(opened: list[OpenedCohort]) -> list[OpenedCohort]:
@@ -499,7 +491,6 @@ def test_opening_refuses_other_points(revealed: CanaryDriver, change: str) -> No
         revealed.open(otherwise)
 
 
-@played_once
 def test_opening_refuses_cohorts_and_blobs_that_are_not_there(revealed: CanaryDriver) -> None:
     with refused("CohortUnknown", cohort=1):
         revealed.open(lambda opened: [replace(opened[0], index=1)])

@@ -147,7 +147,6 @@ def assert_sums_are_bounded(task: Wide) -> None:
     assert task.phase is Phase.DRAWING
 
 
-joined_once = pytest.mark.xdist_group("gas")
 MANY = 24
 
 
@@ -166,12 +165,10 @@ def many(joined: Wide) -> Iterator[Wide]:
         yield copy(joined)
 
 
-@joined_once
 def test_sums_of_many_by_digest_are_bounded(many: Wide) -> None:
     assert_sums_are_bounded(many.watch())
 
 
-@joined_once
 def test_slashes_of_who_withheld_are_bounded(many: Wide) -> None:
     many.watch().commit_relayed()
     require_bounded(many.aggregator)
@@ -211,7 +208,6 @@ def test_canary_rounds_are_bounded(local_chain: LocalChain, cohorts: int, blobs:
 # What is refused
 
 
-@joined_once
 def test_refused_call_is_named_and_nothing_is_sent(many: Wide) -> None:
     """Also where the contract, to name the last of many, takes more gas than the call's bound."""
     task, updates = many, many.signed
@@ -240,7 +236,6 @@ def nonces(task: TaskDriver) -> list[int]:
     return [int(task.chain.rpc("eth_getTransactionCount", account, "pending"), 16) for account in accounts]
 
 
-@joined_once
 def test_bound_that_is_too_low_costs_an_estimate_and_nothing_else(many: Wide) -> None:
     encoded = [update.to_chain() for update in many.signed]
     function = many.aggregator._tasks.functions.commitUpdates(many.task, 0, encoded)

@@ -13,8 +13,6 @@ from consilium_chain.publishing import CohortsFate
 from consilium_chain.rounds import last_round
 from consilium_chain.views import Outcome, Phase, Role, SlashReason, VoidReason
 
-played_once = pytest.mark.xdist_group("phases")
-
 
 @pytest.fixture(scope="module")
 def played(local_chain: LocalChain) -> dict[Phase, TaskDriver]:
@@ -124,7 +122,6 @@ def test_tick_ends_task_whose_statistics_nobody_committed(local_chain: LocalChai
     assert slashes(task) == []
 
 
-@played_once
 @pytest.mark.parametrize(
     ("publishing", "reason"), [(False, VoidReason.SURVIVORS_NOT_FIXED), (True, VoidReason.NOT_PUBLISHED)]
 )
@@ -144,7 +141,6 @@ def test_tick_voids_round_and_slashes_silent_aggregator(
     assert task.chain.unaccounted() == 0
 
 
-@played_once
 def test_publication_after_the_deadline_is_refused(uploading: TaskDriver) -> None:
     uploading.pass_deadline()
     with refused("PhaseOver", taskId=uploading.task):
@@ -184,7 +180,6 @@ def test_tick_voids_round_without_reveals(local_chain: LocalChain) -> None:
     assert task.events("Rewarded") == []
 
 
-@played_once
 def test_tick_voids_round_without_scores(scoring: TaskDriver) -> None:
     task = scoring
     task.pass_deadline()
@@ -255,7 +250,6 @@ WRONG_REVEALS: dict[str, Callable[[list[int], bytes], tuple[list[int], bytes]]] 
 }
 
 
-@played_once
 @pytest.mark.parametrize("wrong", sorted(WRONG_REVEALS))
 def test_reveal_refuses_what_was_not_committed(scoring: TaskDriver, wrong: str) -> None:
     task = scoring
@@ -266,7 +260,6 @@ def test_reveal_refuses_what_was_not_committed(scoring: TaskDriver, wrong: str) 
         task.judges[0].reveal_scores(task.task, 1, scores, salt)
 
 
-@played_once
 def test_reveal_refuses_copied_ballot(scoring: TaskDriver) -> None:
     """Whoever copies another's commitment cannot open it: it is bound to its author."""
     task = scoring
@@ -281,7 +274,6 @@ def test_reveal_refuses_copied_ballot(scoring: TaskDriver) -> None:
         copier.reveal_scores(task.task, 1, [9], salt)
 
 
-@played_once
 @pytest.mark.parametrize("scores", [[], [1, 2]])
 def test_reveal_refuses_wrong_number_of_scores(scoring: TaskDriver, scores: list[int]) -> None:
     task = scoring
@@ -291,7 +283,6 @@ def test_reveal_refuses_wrong_number_of_scores(scoring: TaskDriver, scores: list
         task.judges[0].reveal_scores(task.task, 1, scores, bytes(32))
 
 
-@played_once
 def test_reveal_refuses_voter_without_a_seat_and_second_reveal(scoring: TaskDriver) -> None:
     task = scoring
     task.judges[2].stand_down(task.task, 1)

@@ -36,9 +36,6 @@ def py_ecc_accepts(public: bytes, message: bytes, ticket: bytes) -> bool:
     return bool(pairing(G2, signature) == pairing(key, hash_to_G1(message, TICKET_DST, hashlib.sha256)))
 
 
-played_once = pytest.mark.xdist_group("tickets")
-
-
 @pytest.fixture(scope="module")
 def played(local_chain: LocalChain) -> TaskDriver:
     return TaskDriver(local_chain, voters=2, terms=SHARED_WINDOWS).to_scoring()
@@ -51,7 +48,6 @@ def scoring(played: TaskDriver) -> Iterator[TaskDriver]:
         yield played
 
 
-@played_once
 def test_commit_scores_takes_py_ecc_tickets_and_py_ecc_takes_ours(scoring: TaskDriver) -> None:
     task, judge = scoring, scoring.judges[0]
     key = voter_key(judge.connection.account)
@@ -66,7 +62,6 @@ def test_commit_scores_takes_py_ecc_tickets_and_py_ecc_takes_ours(scoring: TaskD
     assert task.round_state.seated == 0b01
 
 
-@played_once
 def test_commit_scores_refuses_forged_tickets(scoring: TaskDriver) -> None:
     task, judge = scoring, scoring.judges[0]
     key, seed = voter_key(judge.connection.account), task.round_state.seat_seed
@@ -92,7 +87,6 @@ def test_commit_scores_refuses_forged_tickets(scoring: TaskDriver) -> None:
         assert task.round_state.seated == 0, name
 
 
-@played_once
 def test_commit_scores_refuses_another_key_with_its_own_ticket(scoring: TaskDriver) -> None:
     """A key chosen after the seed is known would make tickets grindable."""
     task, judge = scoring, scoring.judges[0]
@@ -146,7 +140,6 @@ def test_commit_scores_refuses_exactly_who_lost_the_draw(local_chain: LocalChain
     assert task.phase is (Phase.REVEALING if any(won) else Phase.ENDED)
 
 
-@played_once
 @pytest.mark.parametrize("again", ["score", "stand down"])
 def test_commit_scores_refuses_a_second_act(scoring: TaskDriver, again: str) -> None:
     task = scoring

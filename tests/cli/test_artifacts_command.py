@@ -18,8 +18,6 @@ from file_server import FileServer
 from typer.testing import CliRunner
 from voter_driver import FiledTask
 
-played_once = pytest.mark.xdist_group("artifacts-command")
-
 
 @pytest.fixture(scope="module")
 def published(local_chain: LocalChain, tmp_path_factory: pytest.TempPathFactory) -> FiledTask:
@@ -60,7 +58,6 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-@played_once
 def test_blobs_and_task_file_are_fetched_once_and_from_whoever_has_them(published: FiledTask, tmp_path: Path) -> None:
     whole = Path(shutil.copytree(published.rows.parent / "artifacts", tmp_path / "whole"))
     damaged = Path(shutil.copytree(whole, tmp_path / "damaged"))
@@ -84,7 +81,6 @@ def test_blobs_and_task_file_are_fetched_once_and_from_whoever_has_them(publishe
     assert (code, "3 of 4" in said, f"blob-{named.blobs[0].hex()}" in said) == (1, True, True)
 
 
-@played_once
 def test_dealings_evidence_and_uploads_are_fetched(broken: Accused, tmp_path: Path) -> None:
     round_ = broken.round
     folder = round_.settings[0].artifacts[0]
@@ -99,7 +95,6 @@ def test_dealings_evidence_and_uploads_are_fetched(broken: Accused, tmp_path: Pa
     assert [copy.get_file(digest) for digest in uploads] == [round_.store.get_file(digest) for digest in uploads]
 
 
-@played_once
 def test_what_nobody_has_is_named_and_the_rest_is_there(broken: Accused, tmp_path: Path) -> None:
     round_ = broken.round
     source = Path(shutil.copytree(str(round_.settings[0].artifacts[0]), tmp_path / "source"))
@@ -109,7 +104,6 @@ def test_what_nobody_has_is_named_and_the_rest_is_there(broken: Accused, tmp_pat
     assert (code, "9 of 10 artifacts" in said, f"ArtifactMissing: artifact file-{lost}" in said) == (1, True, True)
 
 
-@played_once
 def test_a_fetch_that_is_cut_off_is_an_error_and_goes_on_later(broken: Accused, tmp_path: Path) -> None:
     round_ = broken.round
     source = round_.settings[0].artifacts[0]

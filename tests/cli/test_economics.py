@@ -54,8 +54,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-pytestmark = pytest.mark.xdist_group("economics")  # the bank is measured once
-
 
 @pytest.fixture(scope="module")
 def bank() -> Bank:

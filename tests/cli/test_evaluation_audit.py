@@ -32,8 +32,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-pytestmark = pytest.mark.xdist_group("evaluation")  # the task is played once
-
 HONEST, LAZY, LIAR = range(3)
 BATCHES = 30
 ROWS = BATCHES * BATCH_ROWS - 5

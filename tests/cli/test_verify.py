@@ -55,8 +55,6 @@ from hypothesis import strategies as st
 from task_files import DATA
 from typer.testing import CliRunner
 
-pytestmark = pytest.mark.xdist_group("verify")  # the tasks are played once
-
 GOOD, BAD = [60_000, 40_000], [-80_000, -90_000]
 WINDOWS = "\n".join(f"{name} = 100000" for name in ("join", "commit", "upload", "publish", "score", "reveal"))
 
@@ -420,9 +418,6 @@ def test_round_without_a_sum_moves_nothing_and_slashes_whose_doing_it_is(
 # Who broke a sum
 
 
-played_once = pytest.mark.xdist_group("testified")
-
-
 @pytest.fixture(scope="module")
 def testified(local_chain: LocalChain, tmp_path_factory: pytest.TempPathFactory) -> Accused:
     """A statistics round whose sum hospital LIAR broke; everybody else has testified, and nobody is named yet."""
@@ -442,7 +437,6 @@ def name(case: Accused, hospitals: Sequence[int], voter: type[VoterNode]) -> Non
     case.judge(voter(case.round.voter, case.round.voter.connect()))
 
 
-@played_once
 def test_who_broke_a_sum_is_recomputed_and_told_in_words(testified: Accused, tmp_path: Path) -> None:
     chain, task = testified.round.chain, str(testified.round.task)
     folder = testified.round.settings[0].artifacts[0]
@@ -476,7 +470,6 @@ def test_who_broke_a_sum_is_recomputed_and_told_in_words(testified: Accused, tmp
         assert run_verify(chain, tmp_path, other, task, "0")[0] == 1
 
 
-@played_once
 @pytest.mark.parametrize(
     ("named", "voter", "result", "words"),
     [
@@ -501,7 +494,6 @@ def test_committee_that_judged_wrongly_fails_and_one_that_saw_through_holds(
             assert f"hospital {index} ({testified.nodes[index].ledger.address}): {done}; {why}" in check.detail
 
 
-@played_once
 def test_aggregator_that_named_nobody_is_told_whom_the_evidence_gives(testified: Accused, tmp_path: Path) -> None:
     with testified.round.chain.undone():
         testified.round.chain.pass_time(2 * WINDOW)

@@ -35,9 +35,6 @@ from hospital_driver import WINDOW, Committing, start
 Make = Callable[[int], Committing]
 
 
-pytestmark = pytest.mark.xdist_group("masks")  # tasks are begun once
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("masks")

@@ -18,8 +18,6 @@ from consilium_zk.blobs import add, parse_blob
 from consilium_zk.errors import EvidenceMalformed
 from eth_utils.crypto import keccak
 
-pytestmark = pytest.mark.xdist_group("testimony")  # the round is played once
-
 
 @pytest.fixture(scope="module")
 def played(local_chain: LocalChain, tmp_path_factory: pytest.TempPathFactory) -> Accused:

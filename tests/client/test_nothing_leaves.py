@@ -76,7 +76,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from typer.testing import CliRunner
 from wiretap import Wiretap, search
 
-pytestmark = [pytest.mark.xdist_group("e2e"), pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 T = TypeVar("T")
 HOSPITALS, ROWS, WINDOW = 3, 72, 10_000

@@ -34,7 +34,6 @@ from flwr.app import Message
 from flwr.serverapp import Grid
 
 pytestmark = [
-    pytest.mark.xdist_group("e2e"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
 ]
 

@@ -15,7 +15,7 @@ from consilium_chain.localnode import free_port
 from deploy_driver import CONTAINERFILE, ROOT, as_command, containers, copied_from
 from images_driver import Environment, below, build, environment
 
-pytestmark = [pytest.mark.deep, pytest.mark.timeout(1800), pytest.mark.xdist_group("images")]
+pytestmark = [pytest.mark.deep, pytest.mark.timeout(1800)]
 EXTRAS_OF_TEXTS = {"peft", "tokenizers", "transformers"}
 IMPORT_ALL = """
 import importlib, pkgutil, sys

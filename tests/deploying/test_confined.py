@@ -42,7 +42,6 @@ from voter_driver import ROWS, TASK
 pytestmark = [
     pytest.mark.deep,
     pytest.mark.timeout(1800),
-    pytest.mark.xdist_group("images"),
     pytest.mark.skipif(os.geteuid() != 0 or shutil.which("unshare") is None, reason="only root makes namespaces"),
 ]
 USER = 10001

@@ -34,8 +34,6 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from typer.testing import CliRunner
 
-pytestmark = pytest.mark.xdist_group("proxy")
-
 SUPERLINK, API, SPONSOR = "localhost", "api.example.org", "sponsor.example.org"  # the first is known on any machine
 PROTOBUF = "application/protobuf"
 DAY = 86_400  # seconds

@@ -31,7 +31,7 @@ from proxy_driver import DAY, Authority, running_proxy
 from redis_driver import PASSWORD, Redis, running_redis
 from worker_driver import Worker, until
 
-pytestmark = [pytest.mark.deep, pytest.mark.xdist_group("proxy")]
+pytestmark = pytest.mark.deep
 NAME = "localhost"  # known on any machine
 PATIENCE = 90.0  # seconds
 

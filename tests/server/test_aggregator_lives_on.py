@@ -183,7 +183,6 @@ def lines(capsys: pytest.CaptureFixture[str], kept: list[dict[str, Any]], event:
     return [line for line in kept if line["event"] == event]
 
 
-@pytest.mark.xdist_group("kept")
 def test_aggregator_without_ether_says_what_is_missing_and_goes_on_when_it_comes(
     uploaded: CanaryDriver, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -201,7 +200,6 @@ def test_aggregator_without_ether_says_what_is_missing_and_goes_on_when_it_comes
     assert uploaded.operator.round_state(uploaded.task, 1).outcome is Outcome.VOID
 
 
-@pytest.mark.xdist_group("kept")
 def test_aggregator_outlasts_a_chain_node_that_does_not_answer(
     uploaded: CanaryDriver, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -220,9 +220,6 @@ def publish_and_be_killed(
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-played_once = pytest.mark.xdist_group("kept")
-
-
 @pytest.fixture(scope="module", params=["blobs", "digests"])
 def played(local_chain: LocalChain, request: pytest.FixtureRequest) -> tuple[CanaryDriver, bytes]:
     """A task whose training round waits for its publication, and its file."""
@@ -263,7 +260,6 @@ def weighted(task: CanaryDriver) -> dict[int, list[bytes]]:
     }
 
 
-@played_once
 def test_aggregator_that_was_killed_after_publishing_opens_from_its_disk(
     uploaded: CanaryDriver, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -291,7 +287,6 @@ def test_aggregator_that_was_killed_after_publishing_opens_from_its_disk(
     assert secret.seed.hex() not in told
 
 
-@played_once
 def test_secrets_are_on_disk_before_anything_is_sent(
     uploaded: CanaryDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -314,7 +309,6 @@ def test_secrets_are_on_disk_before_anything_is_sent(
     assert list(secret.blinders[0][0]) == sums
 
 
-@played_once
 def test_what_was_to_be_published_before_a_kill_is_published_and_nothing_else(
     uploaded: CanaryDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -339,7 +333,6 @@ def test_what_was_to_be_published_before_a_kill_is_published_and_nothing_else(
     assert kept(again.secrets_folder, 1) == before
 
 
-@played_once
 def test_aggregator_without_its_secrets_says_so_and_lets_the_deadline_pass(
     uploaded: CanaryDriver, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

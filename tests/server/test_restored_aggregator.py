@@ -18,7 +18,6 @@ from consilium_zk.canaries import is_turned
 from test_canaries_kept import aggregator_of, attempt, give_uploads, party, played, uploaded, weighted
 
 __all__ = ["played", "uploaded"]  # fixtures
-pytestmark = pytest.mark.xdist_group("kept")
 
 
 def published(task: CanaryDriver, folder: Path) -> Path:
