@@ -20,10 +20,7 @@ const Task = lazy(() => import('./pages/task'))
 const Round = lazy(() => import('./pages/round'))
 const Nodes = lazy(() => import('./pages/nodes'))
 const Node = lazy(() => import('./pages/node'))
-const Portfolio = lazy(() => {
-  void import('./wallet/portfolio') // beside it, not after it
-  return import('./pages/portfolio')
-})
+const Portfolio = lazy(() => import('./pages/portfolio'))
 const Desk = lazy(() => import('./pages/desk'))
 const Account = lazy(() => import('./pages/account'))
 const Propose = lazy(() => import('./pages/propose'))

@@ -2,6 +2,7 @@ import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { RouterProvider } from 'react-router'
+import { askAhead } from './ahead'
 import { ApiProblem } from './api/client'
 import { router } from './app'
 import './theme.css'
@@ -16,6 +17,8 @@ const client = new QueryClient({
     },
   },
 })
+
+askAhead(client, location.hash)
 
 const root = document.getElementById('root')
 if (!root) throw new Error('index.html has no #root')

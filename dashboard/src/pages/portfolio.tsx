@@ -1,5 +1,6 @@
-import { lazy, Suspense } from 'react'
-import { Loading, Page } from '../parts/basics'
+import { lazy } from 'react'
+import { Page } from '../parts/basics'
+import { WithWalletCode } from '../parts/wallets'
 import { say } from '../strings'
 import { LookUp } from './account'
 
@@ -9,9 +10,9 @@ export default function Portfolio() {
   return (
     <Page title={say.portfolio.title} lead={say.portfolio.lead}>
       <LookUp />
-      <Suspense fallback={<Loading isTall />}>
+      <WithWalletCode>
         <Own />
-      </Suspense>
+      </WithWalletCode>
     </Page>
   )
 }

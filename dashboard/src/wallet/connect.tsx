@@ -3,6 +3,7 @@ import type { ReactNode } from 'react'
 import type { Address } from 'viem'
 import { useConnect, useConnection, useConnectors, useDisconnect, useSwitchChain } from 'wagmi'
 import { Account } from '../parts/basics'
+import { hasLoneWallet } from '../parts/wallets'
 import { say } from '../strings'
 import { refusal } from './errors'
 import { usePlace } from './provider'
@@ -26,7 +27,7 @@ function Choose() {
   const { mutate: connect, isPending, error } = useConnect()
   // A wallet that announces itself is shown by its name; the bare one only where none does.
   const announced = connectors.filter((one) => one.id !== 'injected')
-  const shown = announced.length > 0 ? announced : connectors.filter(() => Reflect.has(window, 'ethereum'))
+  const shown = announced.length > 0 ? announced : connectors.filter(hasLoneWallet)
   return (
     <div className="card">
       <h2>{words.connect}</h2>
