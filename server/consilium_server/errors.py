@@ -27,6 +27,8 @@ ServerError
 
 from __future__ import annotations
 
+import re
+
 
 class ServerError(Exception):
     """Root of this room's errors."""
@@ -122,7 +124,19 @@ class BrokerUrlInvalid(ServerError):
 
 class BrokerUnreachable(ServerError):
     def __init__(self, cause: str) -> None:
-        super().__init__(f"the broker takes no messages ({cause}); start it, or correct its URL")
+        self.cause = cause
+        super().__init__(
+            f"the broker takes no messages ({cause}); start it, correct its URL, or see why it refuses to write"
+        )
+
+    @classmethod
+    def by(cls, error: BaseException) -> BrokerUnreachable:
+        """By the code that Redis gave (the first word of an error of RESP, before which a pipeline puts its command),
+        else by the error's kind: its words may repeat the URL.
+        """
+        found = re.search("(?:^|caused error: )([A-Z]{2,20}) ", str(error))
+        code = getattr(error, "status_code", None) or (found and found[1])
+        return cls(code or type(error).__name__)
 
 
 class SumMismatch(ServerError):

@@ -391,6 +391,24 @@ def test_redis_is_to_drop_nothing(stand: Stand, queue: Redis, policy: str, log: 
     assert PASSWORD not in str(found.findings)
 
 
+@pytest.mark.parametrize(("setting", "code"), [("maxmemory", "OOM"), ("min-replicas-to-write", "NOREPLICAS")])
+def test_a_redis_that_refuses_to_write_is_found_out_without_writing(
+    stand: Stand, queue: Redis, setting: str, code: str
+) -> None:
+    stand.write("worker", broker_url=queue.url)
+    with queue.client() as client:
+        client.config_set(setting, 1)
+        try:
+            refused = stand.doctor("worker")
+        finally:
+            client.config_set(setting, 0)
+        client.config_set("maxmemory-policy", "noeviction")
+        assert stand.doctor("worker").levels("redis") == ["ok"]
+        assert client.dbsize() == 0
+    assert refused.levels("redis") == ["fault"]
+    assert f"it refuses to write ({code})" in refused.says("redis")
+
+
 def test_a_redis_that_is_away_or_refuses_is_named_without_its_password(stand: Stand, queue: Redis) -> None:
     for url in (f"redis://:{PASSWORD}@127.0.0.1:1/0", f"redis://:another-{PASSWORD}@127.0.0.1:{queue.port}/0"):
         stand.write("worker", broker_url=url)

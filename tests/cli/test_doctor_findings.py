@@ -152,6 +152,8 @@ CASES: list[tuple[Callable[[Any], Findings], Any, list[tuple[str, Level]], str]]
     (doctor.of_database, replace(DATABASE, stranger="chain 1"), [("database", FAULT)], "other contracts (chain 1)"),
     (doctor.of_redis, REDIS, [("redis", OK)], "no limit; appendonly on"),
     (doctor.of_redis, replace(REDIS, keeps_log=False), [("redis", OK)], "appendonly off"),
+    (doctor.of_redis, replace(REDIS, refuses="MISCONF"), [("redis", FAULT)], "CONFIG SET appendonly no"),
+    (doctor.of_redis, replace(REDIS, refuses="NOREPLICAS"), [("redis", FAULT)], "(NOREPLICAS)"),
     (doctor.of_redis, replace(REDIS, policy="allkeys-lru"), [("redis", WARNING)], "maxmemory-policy noeviction"),
     (doctor.of_redis, replace(REDIS, limit=100 * MIB, used=91 * MIB), [("redis", WARNING)], "91 MiB are used"),
     (doctor.of_redis, replace(REDIS, limit=100 * MIB, used=90 * MIB), [("redis", OK)], "maxmemory 100 MiB"),

@@ -213,10 +213,16 @@ def test_keys_of_the_account_are_the_aggregators_alone() -> None:
     assert found["aggregator"]["network_mode"] == "service:proxy"  # its SuperLinks listen on loopback
 
 
-def test_redis_forgets_nothing_that_it_has_room_for() -> None:
-    command = words(read("operator")["services"]["redis"]["command"])
-    options = dict(itertools.pairwise(command))
-    assert (options["--appendonly"], options["--maxmemory-policy"]) == ("yes", "noeviction")
+def test_redis_drops_nothing_that_it_has_room_for_and_writes_to_no_disk() -> None:
+    redis = read("operator")["services"]["redis"]
+    options = dict(itertools.pairwise(words(redis["command"])))
+    assert (options["--appendonly"], options["--save"]) == ("no", "")
+    assert (options["--maxmemory"], options["--maxmemory-policy"], redis["mem_limit"]) == (
+        "128mb",
+        "noeviction",
+        "256m",
+    )
+    assert "volumes" not in redis
     assert options["--aclfile"] == "/run/secrets/redis.acl"
 
 
@@ -339,9 +345,10 @@ def redis_as_in_compose(prepared: Path, folder: Path) -> Iterator[int]:
     acl.write_bytes((prepared / "secrets" / "redis.acl").read_bytes())
     options = words(read("operator")["services"]["redis"]["command"])
     options[options.index("--aclfile") + 1] = str(acl)
-    options[options.index("--dir") + 1] = str(folder)
     with (folder / "log").open("wb") as log:
-        process = subprocess.Popen([*options, "--port", str(port), "--bind", "127.0.0.1"], stdout=log, stderr=log)
+        process = subprocess.Popen(
+            [*options, "--port", str(port), "--bind", "127.0.0.1"], cwd=folder, stdout=log, stderr=log
+        )
     try:
         with redis.Redis(port=port, socket_timeout=5) as client:
             for _ in range(100):

@@ -61,7 +61,7 @@ IN_WORDS = {
     "clock": "started again with its clock an hour ahead, to the end of the round",
     "restart": "SIGTERM; its supervisor starts it again",
 }
-OWN_DISKS = {"api", "worker", "index", "proxy", "redis", "postgres", "hospital-1", "voter-1"}
+OWN_DISKS = {"api", "worker", "index", "proxy", "postgres", "hospital-1", "voter-1"}
 CLOCKS = {"proxy", "redis", "postgres"}
 INNER = {"aggregator": "the worker", "superlink": "the aggregator"}  # who starts it again
 # Of these at most one is hurt in a round: an outage of one is an outage of all, and two of them would be a longer one.

@@ -73,7 +73,6 @@ DISK_MIB = {
     "worker": 96,
     "hospital": 64,
     "voter": 32,
-    "redis": 24,
     "proxy": 16,
     "api": 16,
     "index": 16,
@@ -349,7 +348,7 @@ def _make_voters(network: Network, spec: TaskSpec, url: str) -> None:
 
 def _start_operator(network: Network, database: Path) -> None:
     folder = network.folder / "operator"
-    for name in ("redis", "proxy", "api", "worker", "index"):
+    for name in ("proxy", "api", "worker", "index"):
         network.disks[name] = Disk(folder / name, DISK_MIB[name])
     database_url = _start_postgres(network, database)
     broker_url = _start_redis(network)
@@ -415,9 +414,10 @@ def _start_postgres(network: Network, folder: Path) -> str:
 
 def _start_redis(network: Network) -> str:
     folder, password = network.folder / "operator" / "redis", secrets.token_urlsafe(16)
+    folder.mkdir(parents=True)
     settings = {
-        "port": "6379", "bind": "127.0.0.1", "dir": str(folder), "requirepass": password, "appendonly": "yes",
-        "save": "",
+        "port": "6379", "bind": "127.0.0.1", "dir": str(folder), "requirepass": password, "appendonly": "no",
+        "save": "", "maxmemory": "128mb", "maxmemory-policy": "noeviction",
     }  # fmt: skip
     write_private_file(folder / "redis.conf", "".join(f'{name} "{value}"\n' for name, value in settings.items()))
     network.add("redis", "operator", ["redis-server", str(folder / "redis.conf")])

@@ -34,7 +34,7 @@ from consilium_cli.main import app
 from consilium_server.config import BROKER_URL_VARIABLE, WITHIN_THE_PROCESS, WorkerSettings
 from consilium_server.database.engine import connect, open_database, reading, writing
 from consilium_server.database.tables import JobRow
-from consilium_server.errors import BrokerUrlInvalid
+from consilium_server.errors import BrokerUnreachable, BrokerUrlInvalid
 from consilium_server.indexing.indexer import Indexer
 from consilium_server.indexing.keeping import table_of
 from consilium_server.indexing.rebuilding import reindex
@@ -45,11 +45,14 @@ from consilium_server.jobs.looking import OpenTask, artifacts, open_tasks, unpin
 from consilium_server.jobs.moving import is_overdue, move_on
 from consilium_server.jobs.pinning import pin
 from consilium_server.jobs.runner import Job, Runner
+from consilium_server.jobs.sending import Sender
 from consilium_server.jobs.worker import Beat, make_app
 from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
 from indexed_network import IndexedNetwork, app_of
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import OutOfMemoryError, ResponseError
 from sqlalchemy import Engine, delete
 from typer.testing import CliRunner
 from voter_driver import FiledTask
@@ -229,9 +232,54 @@ def test_the_environment_goes_before_the_file_and_without_either_jobs_stay_withi
     assert named.broker == "rediss://:b@h:1/2"
 
 
+def test_what_a_broker_does_not_take_is_done_here_unless_it_comes_too_late() -> None:
+    places = {"home": Path("h"), "deployment": Path("d"), "artifacts": (Path("a"),)}
+    settings = WorkerSettings(**places, chain_url="http://c", broker_url="redis://127.0.0.1:1/0")  # type: ignore[arg-type]
+    app, told, done = make_app(settings, "jobs"), Told(), []
+
+    def work(task: int) -> None:
+        done.append((task, threading.current_thread().name))
+        time.sleep(0.3)
+
+    app.task(work, name="work")
+    sender = Sender(app, 1)
+    with told_to(told):
+        sender.send("work", (1,), 60.0)
+        sender.send("work", (2,), 0.2)  # whose turn comes when that is over
+        sender.send("work", (3,), 60.0)
+        until = time.monotonic() + 10.0
+        while len(done) < 2 and time.monotonic() < until:
+            time.sleep(0.01)
+        sender.end()
+        sender.send("work", (4,), 60.0)
+    assert [task for task, _ in done] == [1, 3]
+    assert threading.current_thread().name not in {thread for _, thread in done}
+    event, fields = told.lines[0]
+    assert (event, fields["error"], fields["failures"]) == ("broker-failed", "ConnectionError", 1)
+    assert 0.5 <= fields["wait"] <= 1.0
+    assert sender.failure is not None
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        (ResponseError("MISCONF Errors writing to the AOF file: No space left on device"), "MISCONF"),
+        (ResponseError("Command # 1 (LPUSH q s3cret) of pipeline caused error: NOREPLICAS Not enough"), "NOREPLICAS"),
+        (OutOfMemoryError("command not allowed when used memory > 'maxmemory'.", status_code="OOM"), "OOM"),
+        (RedisConnectionError("Error 111 connecting to redis://:s3cret@h"), "ConnectionError"),
+        (ResponseError("S3CRET"), "ResponseError"),
+    ],
+)
+def test_what_a_broker_refuses_with_is_its_code_and_none_of_its_words(error: Exception, cause: str) -> None:
+    found = BrokerUnreachable.by(error)
+    assert found.cause == cause
+    assert "s3cret" not in str(found).lower()
+
+
 def test_a_beat_that_fails_says_where_and_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = WorkerSettings(home=Path("h"), chain_url="http://c", deployment=Path("d"), artifacts=(Path("a"),))
-    beat, told, starts = Beat(make_app(settings, "jobs")), Told(), [ValueError("s3cret"), None]
+    app = make_app(settings, "jobs")
+    beat, told, starts = Beat(app, Sender(app, 1)), Told(), [ValueError("s3cret"), None]
 
     def start(service: Service) -> None:
         if fault := starts.pop(0):

@@ -288,12 +288,68 @@ def test_each_task_of_the_account_has_its_aggregator_whoever_is_killed(
         assert not any(line.get("trace") for line in worker.told("job-failed"))
 
 
+def test_a_redis_that_takes_no_writes_costs_no_aggregator_and_no_job(chain: LocalChain, tmp_path: Path) -> None:
+    account = chain.funded()
+    task = conducted(chain, tmp_path, account, "whatever Redis does")
+    with running_redis(tmp_path / "redis") as redis, redis.client() as client:
+        settings = {"artifacts": [str(tmp_path / "artifacts")], "first_superlink_port": free_port()}
+        with Worker(chain, tmp_path / "worker", account, broker_url=redis.url, **settings) as worker:
+            folder = worker.home / "tasks" / chain.treasury.place(task)
+
+            def done_again(*jobs: str) -> None:
+                """Each of them is, of what was begun since now."""
+                now = time.time()
+                for job in jobs:
+                    subject = str(task) if job == "conduct" else ""
+                    until(lambda subject=subject, job=job: row_of(worker, {}, job, subject).begun_at > now)  # type: ignore[misc]
+
+            def failed(error: str) -> None:
+                until(lambda: (told := worker.told("broker-failed")) and told[-1]["error"] == error)
+
+            until(lambda: chain.treasury.state(task).aggregator_joined)
+            first = pid_in(folder)
+            assert first is not None
+            assert not worker.told("broker-failed")
+
+            # As with a full disk nothing is written, and who waits for messages is refused, too.
+            client.config_set("min-replicas-to-write", 1)
+            failed("NOREPLICAS")
+            until(lambda: any("broker lost" in line["said"] for line in worker.told("log")))
+            done_again("index", "watch", "conduct")
+            assert row_of(worker, {}, "watch", "").error == "BrokerUnreachable"
+            assert pid_in(folder) == first
+            assert members_of(first)
+            assert not worker.told("stopped")
+
+            # Who is killed meanwhile is started again: a worker, and its aggregator.
+            worker.end(signal.SIGKILL)
+            os.killpg(first, signal.SIGKILL)
+            worker.start()
+            second = until(lambda: (pid := pid_in(folder)) != first and pid)
+            assert not worker.told("broker-recovered")
+            client.config_set("min-replicas-to-write", 0)
+            until(lambda: worker.told("broker-recovered"))
+            until(lambda: row_of(worker, {}, "watch", "").outcome == "done")
+
+            # It is full, then gone.
+            client.config_set("maxmemory", 1)
+            failed("OOM")
+            redis.kill()
+            failed("ConnectionError")
+            done_again("index", "conduct")
+            assert pid_in(folder) == second
+            assert worker.end() == 0
+            assert members_of(second) == []
+            assert PASSWORD not in worker.said
+            assert not any("trace" in line for line in worker.told("job-failed") + worker.told("beat-failed"))
+
+
 def test_the_password_of_a_broker_that_refuses_it_is_in_no_output(
     traffic: Traffic, redis_server: Redis, tmp_path: Path
 ) -> None:
     wrong = redis_server.url.replace(PASSWORD, "wr0ng-p%40ss")
     with Worker(traffic.chain, tmp_path, broker_url=wrong) as worker:
-        until(lambda: worker.told("log"))
+        until(lambda: worker.told("broker-failed"))
         time.sleep(1)
         worker.end(signal.SIGKILL)
         assert "wr0ng" not in worker.said

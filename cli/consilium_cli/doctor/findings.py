@@ -517,16 +517,30 @@ class Redis:
     limit: int  # bytes; 0 for none
     used: int
     keeps_log: bool  # appendonly
+    refuses: str | None = None  # the code with which it refuses to write
+
+
+_REFUSALS = {
+    "MISCONF": "its disk is full or broken: CONFIG SET appendonly no and CONFIG SET save '' have it write without one",
+    "OOM": "raise maxmemory, or see who else fills it",
+    "READONLY": "name the primary, not a replica",
+    "NOPERM": "the ACL's user must be able to write",
+}
 
 
 def of_redis(seen: Redis) -> Findings:
     values = {
         "broker": seen.shown, "maxmemory_policy": seen.policy, "maxmemory": seen.limit, "used_memory": seen.used,
-        "appendonly": seen.keeps_log,
+        "appendonly": seen.keeps_log, "refuses": seen.refuses,
     }  # fmt: skip
     limit = f"{seen.limit // MIB:,} MiB" if seen.limit else "no limit"
     kept = "on, which nothing here needs" if seen.keeps_log else "off, which is enough: beat sends again what is lost"
     said = f"{seen.shown} answers; maxmemory-policy {seen.policy}, maxmemory {limit}; appendonly {kept}"
+    if seen.refuses is not None:
+        way_out = _REFUSALS.get(
+            seen.refuses, "see what its log says; until it writes, each worker does its jobs itself"
+        )
+        return [Finding("redis", Level.FAULT, f"{said}; it refuses to write ({seen.refuses})", way_out, values)]
     if seen.policy != "noeviction":
         way_out = "CONFIG SET maxmemory-policy noeviction: messages that are dropped unsaid are jobs that come late"
         return [Finding("redis", Level.WARNING, said, way_out, values)]

@@ -322,12 +322,17 @@ def redis(url: str) -> facts.Redis:
         with client.Redis.from_url(url, socket_connect_timeout=PATIENCE, socket_timeout=PATIENCE) as link:
             told: dict[str, Any] = link.info("memory") | link.info("persistence")
             options = link.connection_pool.connection_kwargs
+            refuses = None
+            try:
+                link.setrange("consilium-writes", 0, "")  # what writes, and of a key that is not there writes nothing
+            except client.ResponseError as error:
+                refuses = BrokerUnreachable.by(error).cause
     except (client.RedisError, OSError) as error:
-        raise BrokerUnreachable(type(error).__name__) from None  # a driver may repeat the URL
+        raise BrokerUnreachable.by(error) from None  # a driver may repeat the URL
     where = f"{options.get('host', 'localhost')}:{options.get('port', 6379)}"
     return facts.Redis(
         f"Redis at {where}", str(told["maxmemory_policy"]), int(told["maxmemory"]), int(told["used_memory"]),
-        bool(told["aof_enabled"]),
+        bool(told["aof_enabled"]), refuses,
     )  # fmt: skip
 
 

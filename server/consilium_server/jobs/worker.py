@@ -2,7 +2,7 @@
 
 The queue holds no state. Each job looks at what is, on the chain, in the database, in the store and in the folders of
 aggregators, and does what lacks; done twice it does nothing. So beat sends jobs again and again, messages may be lost
-or come twice, and there may be several workers and beats.
+or come twice, there may be several workers and beats, and what the broker does not take its sender does.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from types import FrameType
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -27,13 +28,11 @@ from consilium_chain.journal import emit
 from consilium_chain.ledger import Ledger
 from consilium_chain.views import Phase
 from kombu import Exchange, Queue
-from kombu.exceptions import OperationalError
 from sqlalchemy import Engine, select
 
 from consilium_server.config import WITHIN_THE_PROCESS, WorkerSettings
 from consilium_server.database.engine import open_database, reading, shown
 from consilium_server.database.tables import JobRow, PhaseStart
-from consilium_server.errors import BrokerUnreachable
 from consilium_server.indexing.indexer import Indexer
 from consilium_server.jobs.backoff import Backoff
 from consilium_server.jobs.conducting import Conductor
@@ -42,6 +41,7 @@ from consilium_server.jobs.looking import PIN, artifacts, open_tasks, unpinned
 from consilium_server.jobs.moving import is_overdue, move_on
 from consilium_server.jobs.pinning import pin
 from consilium_server.jobs.runner import Job, Runner, traced
+from consilium_server.jobs.sending import Schedule, Sender
 
 THREADS = 8  # jobs wait for the chain, the database and the disk: each aggregator is a process of its own
 VISIBILITY = 60  # seconds after which Redis gives a message that nobody acknowledged to another worker
@@ -58,12 +58,10 @@ PINNING = Job(PIN, 120.0, Backoff(2.0, 3_600.0))
 
 
 class Jobs:
-    """What each job does. `send` puts one into the queue, by its name and arguments."""
+    """What each job does."""
 
-    def __init__(
-        self, settings: WorkerSettings, ledger: Ledger, database: Engine, send: Callable[[Job, tuple[int, ...]], None]
-    ) -> None:
-        self._settings, self._ledger, self._database, self._send = settings, ledger, database, send
+    def __init__(self, settings: WorkerSettings, ledger: Ledger, database: Engine, sender: Sender) -> None:
+        self._settings, self._ledger, self._database, self._sender = settings, ledger, database, sender
         self._store = settings.store
         self._runner = Runner(database)
         self._indexer = Indexer(ledger, database, self._store)
@@ -102,6 +100,7 @@ class Jobs:
         return Ended()
 
     def _watch(self, row: JobRow) -> Ended:
+        """Raises BrokerUnreachable where the broker takes nothing, once all is done all the same: so it is seen."""
         now = self._ledger.connection.now()
         with reading(self._database) as connection:
             tasks = open_tasks(connection)
@@ -116,7 +115,12 @@ class Jobs:
             self._send(PINNING, place)
         if self.conductor is not None:
             self.conductor.reap()
+        if self._sender.failure is not None:
+            raise self._sender.failure
         return Ended()
+
+    def _send(self, job: Job, arguments: tuple[int, ...]) -> None:
+        self._sender.send(job.name, arguments, self._settings.watch_seconds)
 
     def _tick(self, task: int) -> Ended:
         if self.account is not None:
@@ -150,7 +154,8 @@ def make_app(settings: WorkerSettings, queue: str) -> Celery:
         broker_connection_retry=True, broker_connection_retry_on_startup=True, broker_connection_max_retries=None,
         broker_transport_options=_transport_options(settings.broker),
         task_publish_retry_policy={"max_retries": 1, "interval_start": 0.1, "interval_max": 0.1},
-        beat_scheduler="celery.beat:Scheduler",  # which keeps its schedule in memory
+        broker_channel_error_retry=True,  # what Redis refuses ends no worker
+        worker_consumer="consilium_server.jobs.sending:PatientConsumer",
     )  # fmt: skip
     app.conf.beat_schedule = {
         job.name: {"task": job.name, "schedule": seconds, "options": {"expires": seconds}}
@@ -187,18 +192,6 @@ def _function(work: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def sender(app: Celery, seconds: float) -> Callable[[Job, tuple[int, ...]], None]:
-    """Messages are good for so long: until the next look, which sends them again."""
-
-    def send(job: Job, arguments: tuple[int, ...]) -> None:
-        try:
-            app.send_task(job.name, arguments, expires=seconds)
-        except OperationalError as error:
-            raise BrokerUnreachable(type(error.__cause__ or error).__name__) from None
-
-    return send
-
-
 class JournalHandler(logging.Handler):
     """What libraries log, as lines of the journal, without the broker's password; the same not again for a while."""
 
@@ -224,16 +217,16 @@ class JournalHandler(logging.Handler):
 class Beat(threading.Thread):
     """Celery's beat in this process, begun again where it ends: without it jobs would stand still, unnoticed."""
 
-    def __init__(self, app: Celery) -> None:
+    def __init__(self, app: Celery, sender: Sender) -> None:
         super().__init__(name="beat", daemon=True)
-        self._app, self._stopped = app, threading.Event()
+        self._app, self._sender, self._stopped = app, sender, threading.Event()
         self._service = self._made()
 
     def run(self) -> None:
         while not self._stopped.is_set():
             try:
                 self._service.start()
-            except Exception as error:  # unforeseen: for a broker that is away it waits by itself
+            except Exception as error:  # unforeseen: what a broker does is the sender's
                 emit("beat-failed", error=name_of(error), trace=traced(error))
                 self._stopped.wait(BEAT_PAUSE)
                 self._service = self._made()
@@ -243,7 +236,7 @@ class Beat(threading.Thread):
         self._service.stop()
 
     def _made(self) -> Service:
-        return Service(self._app, max_interval=1, scheduler_cls=self._app.conf.beat_scheduler)
+        return Service(self._app, max_interval=1, scheduler_cls=partial(Schedule, sender=self._sender))
 
 
 def work(settings: WorkerSettings) -> None:
@@ -260,7 +253,8 @@ def work(settings: WorkerSettings) -> None:
     # Workers share the jobs of one deployment and account.
     queue = f"consilium-{ledger.connection.chain_id}-{ledger.deployment.tasks}{account and '-'}{account}"
     app = make_app(settings, queue)
-    jobs = Jobs(settings, ledger, database, sender(app, settings.watch_seconds))
+    sender = Sender(app, THREADS)
+    jobs = Jobs(settings, ledger, database, sender)
     add_jobs(app, jobs)
     _log_to_journal(broker)
     emit(
@@ -270,12 +264,13 @@ def work(settings: WorkerSettings) -> None:
     worker = app.WorkController(without_gossip=True, without_mingle=True, without_heartbeat=True)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)
-    beat = Beat(app)
+    beat = Beat(app, sender)
     beat.start()
     try:
         worker.start()
     finally:
         beat.stop()
+        sender.end()
         if jobs.conductor is not None:
             jobs.conductor.end_all()
         database.dispose()
