@@ -52,6 +52,7 @@ ClientError
 │   └── TooManyRows             more rows than round 0 can count, or memory is meant to hold
 ├── NodeError
 │   ├── FrameMalformed          bytes between relay and node are not a frame
+│   ├── NotDealt                a round deals this hospital into no cohort
 │   ├── NotInTask               a task that was joined does not list this account
 │   ├── RetreatMismatched       what a round's canaries are said to take back is not what the record gives
 │   ├── PendingUpdateLost       a committed update is no longer on this node's disk
@@ -655,6 +656,15 @@ class NodeError(ClientError):
 
 class FrameMalformed(NodeError):
     pass
+
+
+class NotDealt(NodeError):
+    def __init__(self, round_: int) -> None:
+        self.round = round_
+        super().__init__(
+            f"round {round_} has no cohort with this hospital: the block that dealt cohorts is gone, or the chain node"
+            " lags behind; it is looked for again with the next block"
+        )
 
 
 class NotInTask(NodeError):

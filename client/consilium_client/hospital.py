@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 from consilium_client.audit import AUDIT_FILE, AuditLog
 from consilium_client.config import HospitalSettings
 from consilium_client.consent import Policy, read_policy
-from consilium_client.errors import ApprovalStale, NotInTask, PendingUpdateLost, TooFewRows
+from consilium_client.errors import ApprovalStale, NotDealt, NotInTask, PendingUpdateLost, TooFewRows
 from consilium_client.examples import Examples, read_examples
 from consilium_client.home import SALT_FILE, is_paused, running_alone
 from consilium_client.listening import Listener
@@ -232,23 +232,34 @@ class HospitalNode:
         """Takes part until the task ends, then takes the bond back and collects the rewards."""
         with running_alone(self.settings.runtime, self.task.number):
             self.join()
-            self._run()
+            self._take_turns()
+            while not self._left():
+                self._take_turns()
 
-    def _run(self) -> None:
+    def _take_turns(self) -> None:
         socket_path = self.settings.runtime / "node.sock"
         listening = Listener(socket_path, self.answer, self.leaving)
         with listening as listener, RelayProcesses(self.settings, socket_path) as relay:
             turns = patient_turns()
             while turns(self._turn, listener, relay) is not Phase.ENDED:
                 pass
-        if self.masking:
-            self.masking.forget()
+
+    def _left(self) -> bool:
+        """Whether it has; not where the block that ended the task is gone."""
         try:
             self.ledger.release_bond(self.task.number, self.ledger.address)
             self.ledger.claim(Role.HOSPITAL)
+        except Refused as error:
+            if error.name != "WrongPhase":
+                raise
+            emit("end-undone", role="hospital")
+            return False
         except TransactionRejected as error:  # nothing is lost: both can be done at any later time
             self._tell_unpaid("not-claimed", error)
+        if self.masking:
+            self.masking.forget()
         emit("left", role="hospital", balance=str(self.ledger.balance(self.ledger.address)))
+        return True
 
     def _turn(self, listener: Listener, relay: RelayProcesses) -> Phase:
         """Does what the chain's state asks for, and waits for the next block. Raises ChainUnreachable."""
@@ -494,14 +505,20 @@ class HospitalNode:
         body = self.masking.answer(round_, cohort, survivors, self.index, update.seed)
         return RoundReply(ReplyCode.ANSWERED, body=body)
 
-    def _dealing(self, round_: int, seed: bytes) -> bytes:
-        return self.masking.dealing(round_, self._cohort(round_), self.index, seed) if self.masking else b""
+    def _dealing(self, round_: int, seed: bytes, cohort: int | None = None) -> bytes:
+        """Among this bit map's hospitals; None: those of the cohort as it is now."""
+        if self.masking is None:
+            return b""
+        return self.masking.dealing(round_, cohort or self._cohort(round_), self.index, seed)
 
     def _cohort(self, round_: int) -> int:
-        """Members of this hospital's cohort: a bit map."""
+        """Members of this hospital's cohort: a bit map. Raises NotDealt."""
         cohorts = self.ledger.round_state(self.task.number, round_).cohorts
         found = (self.ledger.cohort_members(self.task.number, round_, cohort) for cohort in range(cohorts))
-        return next(cohort for cohort in found if cohort >> self.index & 1)
+        cohort = next((cohort for cohort in found if cohort >> self.index & 1), 0)
+        if not cohort:
+            raise NotDealt(round_)
+        return cohort
 
     def _update(self, round_: int) -> PendingUpdate | None:
         """This round's update: as kept from before a restart, or made now. None: not a member, or it failed before.
@@ -517,6 +534,7 @@ class HospitalNode:
                 return None
             if not round_state.members >> self.index & 1:  # or not yet: the block that dealt cohorts may be gone
                 return None
+            cohort = self._cohort(round_)
             self._round = _Round(round_)
             update = self.pending.read(round_)
             if update is None and round_state.committed >> self.index & 1:
@@ -525,21 +543,22 @@ class HospitalNode:
                 if why := self.sits_out():
                     emit("sits-out", round=round_, why=why)
                     return None
-                update = self._make(self._round)
+                update = self._make(self._round, cohort)
             if self.settings.commits == "relayed":
                 now = self.ledger.connection.now()
                 self._round.send_at = now + (state.deadline - now) // 2
             self._round.update = update
             return update
 
-    def _make(self, round_: _Round) -> PendingUpdate:
+    def _make(self, round_: _Round, cohort: int) -> PendingUpdate:
+        """For the cohort as it was before training: which another one may follow, in which this one is unsound."""
         started = time.monotonic()
         emit("training", round=round_.number)
         blobs = [self._blinded(blob) for blob in self._packed(round_.number)]
         round_.trained_at = time.monotonic()
         round_.train_s = round_.trained_at - started
         seed = secrets.token_bytes(BYTES_PER_SEED)
-        committed = replace(self.committed(round_.number, blobs), dealing=self._dealing(round_.number, seed))
+        committed = replace(self.committed(round_.number, blobs), dealing=self._dealing(round_.number, seed, cohort))
         update = PendingUpdate(self.ledger.sign_update(self.task.number, round_.number, committed), blobs, seed)
         self.pending.write(round_.number, update)
         return update

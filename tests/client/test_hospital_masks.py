@@ -218,7 +218,7 @@ def test_a_hospital_that_commits_on_its_own_deals_on_chain(make: Make) -> None:
 def test_who_deals_nothing_sound_is_in_nobodys_masking(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     round_ = make(4)
     nodes = [round_.node(index) for index in range(4)]
-    monkeypatch.setattr(nodes[3], "_dealing", lambda round_, seed: b"no dealing")
+    monkeypatch.setattr(nodes[3], "_dealing", lambda *_: b"no dealing")
     signed = [round_.signed(node) for node in nodes]
     round_.relay(*signed)
     cohort = masked_cohort(round_.aggregator, round_.task, 0, 0b1111)
@@ -234,7 +234,7 @@ def test_who_deals_nothing_sound_is_in_nobodys_masking(make: Make, monkeypatch: 
 def test_nobody_masks_with_fewer_than_two_others(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     round_ = make(3)
     nodes = [round_.node(index) for index in range(3)]
-    monkeypatch.setattr(nodes[2], "_dealing", lambda round_, seed: b"no dealing")
+    monkeypatch.setattr(nodes[2], "_dealing", lambda *_: b"no dealing")
     round_.relay(*(round_.signed(node) for node in nodes))
     for node in nodes:
         with pytest.raises(MaskingTooSmall):

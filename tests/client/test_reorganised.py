@@ -12,7 +12,7 @@ from consilium_chain.connection import Connection
 from consilium_chain.errors import Refused
 from consilium_chain.ledger import Ledger
 from consilium_chain.views import Phase, Role
-from consilium_client.errors import NotInTask
+from consilium_client.errors import NotDealt, NotInTask
 from consilium_client.home import VoterHome
 from consilium_client.hospital import HospitalNode
 from consilium_client.voter import VoterNode
@@ -143,10 +143,32 @@ def test_a_hospital_that_sees_no_cohorts_looks_again(
     with monkeypatch.context() as patch:
         patch.setattr(nodes[0].ledger, "state", lambda _: seen)
         assert nodes[0]._update(0) is None
+        with pytest.raises(NotDealt):
+            nodes[0]._cohort(0)
     committing.set_ether(nodes[1], 10**18)
     nodes[1]._keeps_place(committing.aggregator.state(committing.task))
     assert committing.aggregator.state(committing.task).phase is Phase.COMMITTING
     assert nodes[0]._update(0) is not None
+
+
+def test_a_hospital_leaves_once_the_end_stands(chain: LocalChain, tmp_path: Path) -> None:
+    committing = start(chain, tmp_path, 3, masked=True)
+    node = committing.node(0)
+    committing.set_ether(node, 10**18)
+
+    def end() -> None:
+        """Nobody has committed."""
+        state = committing.aggregator.state(committing.task)
+        chain.pass_time(max(0, state.deadline - committing.aggregator.connection.now()) + 1)
+        committing.aggregator.tick(committing.task)
+        assert committing.aggregator.state(committing.task).phase is Phase.ENDED
+
+    end()
+    take_back(chain)
+    assert not node._left()
+    end()
+    assert node._left()
+    assert node.ledger.hospitals(committing.task)[node.index].bond == 0
 
 
 def test_a_hospital_that_is_not_listed_says_so(

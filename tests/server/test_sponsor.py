@@ -483,7 +483,7 @@ def test_without_its_sponsor_a_hospital_pays_for_itself(
     assert [h.node for h in scene.task.operator.hospitals(scene.task.task)] == [hospital.address]
     # And it stays an account like any other.
     plain = scene.chain.ledger(account_of(hospital).key)
-    plain.transfer(scene.payer.address, 1)
+    plain.transfer(scene.chain.treasury.address, 1)
     scene.chain.treasury.connection.send_ether(hospital.address, 1)
     with pytest.raises(SponsorFailed, match="ConnectError"):
         Sponsor(scene.sponsor.url, ensure_certificates(tmp_path / "other").authority).carry_out(
