@@ -2,7 +2,6 @@ import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { RouterProvider } from 'react-router'
-import { askAhead } from './ahead'
 import { ApiProblem } from './api/client'
 import { router } from './app'
 import './theme.css'
@@ -17,8 +16,6 @@ const client = new QueryClient({
     },
   },
 })
-
-askAhead(client, location.hash)
 
 const root = document.getElementById('root')
 if (!root) throw new Error('index.html has no #root')
