@@ -222,7 +222,10 @@ class HospitalNode:
         index = self._place()
         if index is None and state.phase is Phase.JOINING:
             emit("joining-undone", role="hospital")
-            self.join()
+            try:
+                self.join()
+            except Refused as error:  # what was sent before came back, or another has the place: the next look tells
+                emit("refused", call=error.call, error=error.name)
         elif index is not None and index != self.index:
             emit("moved", role="hospital", index=index)
             self.index = index

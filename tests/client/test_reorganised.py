@@ -151,6 +151,23 @@ def test_a_hospital_that_sees_no_cohorts_looks_again(
     assert nodes[0]._update(0) is not None
 
 
+def test_a_hospital_whose_place_another_took_does_nothing(
+    chain: LocalChain, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (other,) = chain.staked(Role.HOSPITAL, 1)
+    committing = start(chain, tmp_path, 2, masked=False)
+    last = committing.node(1)
+    take_back(chain, 3)
+    seen = committing.aggregator.state(committing.task)
+    other.join_as_hospital(committing.task, 8, bytes(97))
+    committing.set_ether(last, 10**18)
+    assert (seen.phase, committing.aggregator.state(committing.task).phase) == (Phase.JOINING, Phase.COMMITTING)
+    assert not last._keeps_place(seen)
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["error"] for line in told if line["event"] == "refused"] == ["WrongPhase"]
+    assert not last._keeps_place(committing.aggregator.state(committing.task))
+
+
 def test_a_hospital_leaves_once_the_end_stands(chain: LocalChain, tmp_path: Path) -> None:
     committing = start(chain, tmp_path, 3, masked=True)
     node = committing.node(0)
