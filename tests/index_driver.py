@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -42,6 +43,7 @@ class Traffic:
 
     def __init__(self, chain: LocalChain, seed: int) -> None:
         self.chain, self.source = chain, random.Random(seed)
+        self._latest: str | None = None  # transaction that was sent, since blocks were last taken back
         self._staking, self._token = chain.treasury._staking.functions, chain.treasury._token.functions
         chain.rpc("anvil_autoImpersonateAccount", True)
         self.tasks = chain.deployment.tasks
@@ -61,10 +63,14 @@ class Traffic:
 
     def send(self, sender: str, function: Any) -> None:
         data = function._encode_transaction_data()
-        self.chain.rpc("eth_sendTransaction", {"from": sender, "to": function.address, "data": data, "gas": GAS})
+        sent = {"from": sender, "to": function.address, "data": data, "gas": GAS}
+        self._latest = self.chain.rpc("eth_sendTransaction", sent)
 
     def reorganise(self, depth: int) -> None:
-        """Empty blocks take the place of the last `depth`."""
+        """Empty blocks take the place of the last `depth`, once none is under way: anvil would lose blocks over it."""
+        while self._latest is not None and self.chain.rpc("eth_getTransactionReceipt", self._latest) is None:
+            time.sleep(0.002)
+        self._latest = None
         self.chain.rpc("anvil_reorg", depth, [])
 
     def steps(self, count: int) -> Traffic:
