@@ -2,7 +2,7 @@ import { usePrefetchInfiniteQuery } from '@tanstack/react-query'
 import { Link } from 'react-router'
 import { network, tasks } from '../api/queries'
 import { Asked, Listed } from '../parts/asked'
-import { Card, Figure, Page, Tokens } from '../parts/basics'
+import { Card, Figure, Later, Page, Tokens } from '../parts/basics'
 import { TaskTable } from '../parts/tasks'
 import { Table } from '../parts/table'
 import { formatTokens } from '../lib/amounts'
@@ -49,46 +49,52 @@ export default function Overview() {
                 />
                 <Figure name={say.overview.delegators} value={found.delegators} />
               </dl>
-              <Card title={say.overview.byRole}>
-                <Table
-                  caption={say.overview.byRole}
-                  rows={ROLES}
-                  name={(role) => role}
-                  empty=""
-                  columns={[
-                    {
-                      name: say.nodes.role,
-                      cell: (role) => <Link to={`/nodes?role=${role}`}>{say.roles[role]}</Link>,
-                    },
-                    { name: say.overview.nodes, number: true, cell: (role) => found.stake[role]?.nodes ?? 0 },
-                    {
-                      name: say.overview.staked,
-                      number: true,
-                      cell: (role) => <Tokens of={found.stake[role]?.assets ?? '0'} />,
-                    },
-                    {
-                      name: say.nodes.columns.locked,
-                      number: true,
-                      cell: (role) => <Tokens of={found.stake[role]?.locked ?? '0'} />,
-                    },
-                    {
-                      name: say.overview.rewarded,
-                      number: true,
-                      cell: (role) => <Tokens of={found.stake[role]?.rewarded ?? '0'} />,
-                    },
-                    {
-                      name: say.overview.burnt,
-                      number: true,
-                      cell: (role) => <Tokens of={found.stake[role]?.burnt ?? '0'} />,
-                    },
-                  ]}
-                />
-              </Card>
-              <Card title={say.overview.recent}>
-                <Listed query={RECENT}>
-                  {(items) => <TaskTable items={items} empty={say.overview.noTasks} />}
-                </Listed>
-              </Card>
+              <Later>
+                <Card title={say.overview.byRole}>
+                  <Table
+                    caption={say.overview.byRole}
+                    rows={ROLES}
+                    name={(role) => role}
+                    empty=""
+                    columns={[
+                      {
+                        name: say.nodes.role,
+                        cell: (role) => <Link to={`/nodes?role=${role}`}>{say.roles[role]}</Link>,
+                      },
+                      {
+                        name: say.overview.nodes,
+                        number: true,
+                        cell: (role) => found.stake[role]?.nodes ?? 0,
+                      },
+                      {
+                        name: say.overview.staked,
+                        number: true,
+                        cell: (role) => <Tokens of={found.stake[role]?.assets ?? '0'} />,
+                      },
+                      {
+                        name: say.nodes.columns.locked,
+                        number: true,
+                        cell: (role) => <Tokens of={found.stake[role]?.locked ?? '0'} />,
+                      },
+                      {
+                        name: say.overview.rewarded,
+                        number: true,
+                        cell: (role) => <Tokens of={found.stake[role]?.rewarded ?? '0'} />,
+                      },
+                      {
+                        name: say.overview.burnt,
+                        number: true,
+                        cell: (role) => <Tokens of={found.stake[role]?.burnt ?? '0'} />,
+                      },
+                    ]}
+                  />
+                </Card>
+                <Card title={say.overview.recent}>
+                  <Listed query={RECENT}>
+                    {(items) => <TaskTable items={items} empty={say.overview.noTasks} />}
+                  </Listed>
+                </Card>
+              </Later>
             </>
           )
         }}

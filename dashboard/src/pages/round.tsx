@@ -4,7 +4,18 @@ import type { Schemas } from '../api/client'
 import { round as roundOf } from '../api/queries'
 import { formatScore } from '../lib/amounts'
 import { Asked } from '../parts/asked'
-import { Account, Card, Crumbs, Hash, Loading, OutcomeBadge, Page, Time, Tokens } from '../parts/basics'
+import {
+  Account,
+  Card,
+  Crumbs,
+  Hash,
+  Later,
+  Loading,
+  OutcomeBadge,
+  Page,
+  Time,
+  Tokens,
+} from '../parts/basics'
 import { Table } from '../parts/table'
 import { say } from '../strings'
 import Missing from './missing'
@@ -32,10 +43,12 @@ export default function RoundPage() {
         >
           <Verifying task={number} round={which} key={`${number}/${which}`} />
           <Cohorts of={found} />
-          <Committee of={found} />
-          <Payments of={found} />
-          <Commitments of={found} />
-          <Evidence of={found} />
+          <Later>
+            <Committee of={found} />
+            <Payments of={found} />
+            <Commitments of={found} />
+            <Evidence of={found} />
+          </Later>
         </Page>
       )}
     </Asked>

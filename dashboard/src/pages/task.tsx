@@ -15,6 +15,7 @@ import {
   Fault,
   Figure,
   Hash,
+  Later,
   Loading,
   OutcomeBadge,
   Page,
@@ -64,25 +65,27 @@ export default function Task() {
             {task.spec?.privacy && <Figure name={words.epsilon} value={task.spec.privacy.epsilon} />}
           </dl>
           <Rounds task={task} />
-          <div className="columns">
-            <Money task={task} />
-            <Privacy task={task} />
-            <Spec task={task} />
-          </div>
-          <Participants task={task} />
-          <Operating task={task} />
-          <Model task={task} />
-          <Card title={words.terms}>
-            <details>
-              <summary>{words.allTerms(Object.keys(task.terms).length)}</summary>
-              <Facts
-                of={Object.entries(task.terms).map(([name, value]) => [
-                  name,
-                  <code key={name}>{String(value)}</code>,
-                ])}
-              />
-            </details>
-          </Card>
+          <Later>
+            <div className="columns">
+              <Money task={task} />
+              <Privacy task={task} />
+              <Spec task={task} />
+            </div>
+            <Participants task={task} />
+            <Operating task={task} />
+            <Model task={task} />
+            <Card title={words.terms}>
+              <details>
+                <summary>{words.allTerms(Object.keys(task.terms).length)}</summary>
+                <Facts
+                  of={Object.entries(task.terms).map(([name, value]) => [
+                    name,
+                    <code key={name}>{String(value)}</code>,
+                  ])}
+                />
+              </details>
+            </Card>
+          </Later>
         </Page>
       )}
     </Asked>
@@ -91,54 +94,66 @@ export default function Task() {
 
 function Rounds({ task }: { task: Schemas['Task'] }) {
   const { data, error, refetch } = useInfiniteQuery(rounds(task.task))
-  if (!data) return error ? <Fault error={error} retry={() => void refetch()} /> : <Loading isTall />
-  const items = data.pages.flatMap((page) => page.items)
-  const progress = progressOf(items)
-  const columns = words.roundColumns
+  const items = data?.pages.flatMap((page) => page.items)
   return (
     <>
       <Card title={words.progress} means={words.progressMeans}>
-        <Suspense fallback={<div className="chart-room" />}>
-          <Chart
-            caption={words.progress}
-            across={{ name: columns.round, values: progress.rounds, shown: String }}
-            series={[
-              { name: words.total, values: progress.gains },
-              ...progress.cohorts.map((values, cohort) => ({ name: words.cohort(cohort), values })),
-            ].slice(0, 4)}
-            shown={formatScore}
-            empty={progress.rounds.length ? words.oneRound : words.noneSettled}
-          />
-        </Suspense>
+        {error && <Fault error={error} retry={() => void refetch()} />}
+        {items ? <Progress of={items} /> : !error && <div className="chart-room" />}
       </Card>
-      <Card title={words.rounds}>
-        <Table
-          caption={words.rounds}
-          rows={items}
-          name={(round) => round.round}
-          empty={words.noRounds}
-          columns={[
-            {
-              name: columns.round,
-              cell: (round) => (
-                <Link to={`/tasks/${task.task}/rounds/${round.round}`}>
-                  {round.round}
-                  {round.round === 0 && ` (${words.statistics})`}
-                </Link>
-              ),
-            },
-            { name: columns.outcome, cell: (round) => <OutcomeBadge of={round} /> },
-            { name: columns.medians, cell: (round) => round.medians.map(formatScore).join(', ') || '–' },
-            {
-              name: columns.accepted,
-              cell: (round) =>
-                round.medians.length ? words.acceptedOf(round.accepted.length, round.medians.length) : '–',
-            },
-            { name: columns.ended, cell: (round) => (round.ended_at ? <Ago of={round.ended_at} /> : '–') },
-          ]}
-        />
-      </Card>
+      {items && <RoundTable task={task.task} items={items} />}
     </>
+  )
+}
+
+function Progress({ of }: { of: Schemas['RoundSummary'][] }) {
+  const progress = progressOf(of)
+  return (
+    <Suspense fallback={<div className="chart-room" />}>
+      <Chart
+        caption={words.progress}
+        across={{ name: words.roundColumns.round, values: progress.rounds, shown: String }}
+        series={[
+          { name: words.total, values: progress.gains },
+          ...progress.cohorts.map((values, cohort) => ({ name: words.cohort(cohort), values })),
+        ].slice(0, 4)}
+        shown={formatScore}
+        empty={progress.rounds.length ? words.oneRound : words.noneSettled}
+      />
+    </Suspense>
+  )
+}
+
+function RoundTable({ task, items }: { task: number; items: Schemas['RoundSummary'][] }) {
+  const columns = words.roundColumns
+  return (
+    <Card title={words.rounds}>
+      <Table
+        caption={words.rounds}
+        rows={items}
+        name={(round) => round.round}
+        empty={words.noRounds}
+        columns={[
+          {
+            name: columns.round,
+            cell: (round) => (
+              <Link to={`/tasks/${task}/rounds/${round.round}`}>
+                {round.round}
+                {round.round === 0 && ` (${words.statistics})`}
+              </Link>
+            ),
+          },
+          { name: columns.outcome, cell: (round) => <OutcomeBadge of={round} /> },
+          { name: columns.medians, cell: (round) => round.medians.map(formatScore).join(', ') || '–' },
+          {
+            name: columns.accepted,
+            cell: (round) =>
+              round.medians.length ? words.acceptedOf(round.accepted.length, round.medians.length) : '–',
+          },
+          { name: columns.ended, cell: (round) => (round.ended_at ? <Ago of={round.ended_at} /> : '–') },
+        ]}
+      />
+    </Card>
   )
 }
 

@@ -1,4 +1,4 @@
-import { useEffect, useId, useState, type ReactNode } from 'react'
+import { startTransition, useEffect, useId, useState, type ReactNode } from 'react'
 import { Link } from 'react-router'
 import type { Phase, Role, Schemas } from '../api/client'
 import { ApiUnreachable } from '../api/client'
@@ -170,6 +170,13 @@ export function Loading({ isTall = false }: { isTall?: boolean }) {
       {say.loading}…
     </div>
   )
+}
+
+/** What lies below what is seen first: laid out after it, in small steps, so that a slow phone answers meanwhile. */
+export function Later({ children }: { children: ReactNode }) {
+  const [isDue, setDue] = useState(false)
+  useEffect(() => startTransition(() => setDue(true)), [])
+  return isDue ? children : null
 }
 
 export function Fault({ error, retry }: { error: unknown; retry?: () => void }) {
