@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import socket
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from consilium_client.listening import Listener
 from consilium_client.relay.processes import RelayProcesses
 from consilium_client.relay.wire import RoundReply, RoundRequest
 from consilium_client.transport_key import make_transport_key, transport_public_key
-from consilium_server.collection import Collection
+from consilium_server.collection import NODE_AWAY, Collection
 from consilium_server.flower_internals import SuperLink
 from consilium_server.uploads import Signed
 from consilium_zk.blobs import Blob, from_scalars
@@ -173,6 +174,21 @@ def test_relay_carries_blobs_and_codes_and_no_private_text(exchange: Exchange) -
     assert not exchange.marker.exists()
     assert not list((exchange.home / "hospital").rglob("foreign*"))
 
+    # An executor is killed with a request in hand. The SuperLink says that the node went, and the request comes again;
+    # by itself the SuperNode would say a minute later that its app is lost.
+    def killed_once(_: RoundRequest) -> RoundReply:
+        if len(exchange.asked) == before + 1:
+            secret = exchange.home / "hospital" / "executor.secret"
+            subprocess.run(["pkill", "-9", "-f", f"flower_internals executor .*{secret}"], check=True)
+        return RoundReply(ReplyCode.SAT_OUT)
+
+    before = len(exchange.asked)
+    exchange.answer = killed_once
+    assert exchange.round(8).finished == 1
+    gone = [reply for reply in exchange.grid.received if reply.has_error()]
+    assert [reply.error.code for reply in gone] == [NODE_AWAY]
+    exchange.grid.received.remove(gone[0])
+
     # Too few blobs, and a hospital that sits out.
     exchange.answer = lambda _: RoundReply(ReplyCode.OK, BLOBS[:1])
     assert exchange.round(4).finished == 1
@@ -198,7 +214,7 @@ def test_relay_carries_blobs_and_codes_and_no_private_text(exchange: Exchange) -
     assert "address already in use" in supernode
 
     # Nothing of it is in what the server was sent, nor in any file that the SuperLink keeps.
-    assert len(exchange.grid.received) == 2 + 2 * 6  # what did not come was asked for once more
+    assert len(exchange.grid.received) == 2 + 2 * 7  # what did not come was asked for once more
     for reply in exchange.grid.received[1:]:
         assert not reply.has_error()
         assert set(reply.content) == {"status", "blobs"}

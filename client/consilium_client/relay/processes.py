@@ -14,14 +14,16 @@ from consilium_chain.localnode import child_environment, free_port
 from consilium_client.config import HospitalSettings
 from consilium_client.relay.app import SOCKET_VARIABLE
 
-RESTART_AFTER = 2.0  # seconds between two starts of a child that ended
+RESTART_AFTER = 2.0  # seconds between two starts
 
 
 class RelayProcesses:
-    """Starts the children on `keep_running`, starts again whichever ended, and ends both on exit.
+    """Starts the children on `keep_running`, both again where one ended, and ends both on exit.
 
     The executor asks the SuperNode at a port of loopback. Whatever took that port before the SuperNode could, maybe
-    another hospital's, keeps it: so each start of the SuperNode is at another one, with another executor.
+    another hospital's, keeps it: so each start is at another one. And what an executor had taken when it ended, its
+    SuperNode says only a minute later to be lost; of a SuperNode that ends, the SuperLink says so at once, and the
+    aggregator asks again.
     """
 
     def __init__(self, settings: HospitalSettings, socket_path: Path) -> None:
@@ -29,7 +31,6 @@ class RelayProcesses:
         self._flower = settings.flower
         self._secret_file = home / "executor.secret"
         write_private_file(self._secret_file, secrets.token_hex(32))
-        self._runtime = ("127.0.0.1", 0)
         self._environment = child_environment() | {
             SOCKET_VARIABLE: str(socket_path),
             "FLWR_HOME": str(home / "flower"),
@@ -38,31 +39,26 @@ class RelayProcesses:
         }
         self._logs = home / "logs"
         self._children: dict[str, subprocess.Popen[bytes]] = {}
-        self._started: dict[str, float] = {}
+        self._started = -RESTART_AFTER  # the clock may begin at 0 with the machine
 
     def keep_running(self) -> None:
-        if self._is_to_start("supernode"):
-            self._end("executor")
-            self._runtime = ("127.0.0.1", free_port())
-            self._start("supernode", self._supernode())
-            self._start("executor", self._executor())
-        elif self._is_to_start("executor"):
-            self._start("executor", self._executor())
-
-    def _is_to_start(self, name: str) -> bool:
-        child = self._children.get(name)
-        ended = child is None or child.poll() is not None
-        return ended and time.monotonic() - self._started.get(name, -RESTART_AFTER) >= RESTART_AFTER
+        if self._children and all(child.poll() is None for child in self._children.values()):
+            return
+        if time.monotonic() - self._started < RESTART_AFTER:
+            return
+        self._end()
+        self._started = time.monotonic()
+        runtime = "127.0.0.1", free_port()
+        self._start("supernode", self._supernode(*runtime))
+        self._start("executor", [f"{runtime[0]}:{runtime[1]}", str(self._secret_file)])
 
     def _start(self, name: str, arguments: list[str]) -> None:
-        self._started[name] = time.monotonic()
         self._logs.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "consilium_client.relay.flower_internals", name, *arguments]
         with (self._logs / f"{name}.log").open("ab") as log:
             self._children[name] = subprocess.Popen(command, stdout=log, stderr=log, env=self._environment)
 
-    def _supernode(self) -> list[str]:
-        host, port = self._runtime
+    def _supernode(self, host: str, port: int) -> list[str]:
         return [
             "--superlink", self._flower.superlink,
             "--root-certificates", str(self._flower.ca_certificate),
@@ -72,22 +68,17 @@ class RelayProcesses:
             "--superexec-auth-secret-file", str(self._secret_file),
         ]  # fmt: skip
 
-    def _executor(self) -> list[str]:
-        host, port = self._runtime
-        return [f"{host}:{port}", str(self._secret_file)]
-
     def __enter__(self) -> RelayProcesses:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._end(*self._children)
+        self._end()
 
-    def _end(self, *names: str) -> None:
-        children = [self._children[name] for name in names if name in self._children]
-        for child in children:
+    def _end(self) -> None:
+        for child in self._children.values():
             if child.poll() is None:
                 child.terminate()
-        for child in children:
+        for child in self._children.values():
             try:
                 child.wait(5)
             except subprocess.TimeoutExpired:
