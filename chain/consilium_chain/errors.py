@@ -29,7 +29,7 @@ ChainError
 │   ├── RelayRoundWrong         it answers with another round
 │   └── RelaySignatureInvalid   its signature is not the drand chain's on that round
 ├── RandomnessUnavailable   no drand relay gave a proof of a round: carries each one's failure
-├── LocalNodeError          the local node did not start, or its port is taken
+├── LocalNodeError          the local node did not start, or has ended, or its port is taken
 ├── SignedUpdateMalformed   bytes from a hospital are not a signed update
 ├── StoreMissing            a place of the artifact store does not answer, which says nothing about any artifact
 ├── StoreUnwritable         nothing can be written to a place of the artifact store

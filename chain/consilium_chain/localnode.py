@@ -85,6 +85,14 @@ class LocalNode:
         self.stop()
         raise LocalNodeError(f"anvil did not answer within {START_TIMEOUT:.0f} s")
 
+    def require_running(self) -> None:
+        """Raises LocalNodeError once it has ended."""
+        if self.process.poll() is not None:
+            raise LocalNodeError(
+                f"the local chain (anvil) ended with exit code {self.process.returncode}, and with it all that was on"
+                " it: start anew"
+            )
+
     def stop(self) -> None:
         if self.process.poll() is None:
             self.process.terminate()

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import httpx
 from consilium_chain.journal import emit
 from consilium_chain.ledger import Ledger
 from consilium_chain.localnode import CHAIN_ID, LocalNode, require_free_port
+from consilium_chain.patience import patient_turns
 from consilium_chain.views import Event
 from consilium_client.models import model_of
 from consilium_server.api.dashboard import built
@@ -34,6 +35,7 @@ from consilium_cli.up.tending import Deriving, Tending
 POLL = 0.5
 START_TIMEOUT = 120.0  # seconds until the API answers, while everything else starts, too
 LONGEST_PAUSE = 60.0  # seconds before a process that ended is started again
+LONGEST_PAUSE_OF_CHAIN = 5.0  # seconds before a chain that gave no answer is asked again
 # Of a task's events, those that somebody would look up for.
 SHOWN = {
     "TaskProposed", "TaskFunded", "AggregatorJoined", "HospitalJoined", "VoterJoined", "RoundSettled", "RoundVoided",
@@ -80,32 +82,50 @@ def run_up(options: UpOptions) -> None:
         first = network.propose() if options.task else None
         _show(console, network, first)
         with told(TOLD):
-            _tend(network, processes)
+            tend(node, _turns(network, processes))
 
 
-def _tend(network: StandingNetwork, processes: Processes) -> None:
+def _turns(network: StandingNetwork, processes: Processes) -> Callable[[], None]:
     tending, deriving = Tending(network, processes), Deriving(network, processes)
-    news, fallen = News(network), Fallen(network, processes)
-    while True:
+    news, fallen = News(network.operator, network.names), Fallen(network, processes)
+
+    def turn() -> None:
         processes.lines()  # they are in the logs
         tending.turn()
         deriving.turn(news.tell())
         fallen.turn()
+
+    return turn
+
+
+def tend(chain: LocalNode, turn: Callable[[], None]) -> NoReturn:
+    """A turn after the other, for as long as the chain runs, also where it refuses what one asks of it, as after blocks
+    were taken back. Raises LocalNodeError once the chain has ended.
+    """
+
+    def watched() -> None:
+        chain.require_running()
+        turn()
+
+    while True:
+        patient_turns(longest_wait=LONGEST_PAUSE_OF_CHAIN)(watched)
         time.sleep(POLL)
 
 
 class News:
     """Tells what happens on the chain, with names in the place of the network's own accounts."""
 
-    def __init__(self, network: StandingNetwork) -> None:
-        self._ledger: Ledger = network.operator
-        self._names = network.names
-        self._next_block = self._ledger.deployment.first_block
+    def __init__(self, ledger: Ledger, names: Mapping[str, str]) -> None:
+        self._ledger, self._names = ledger, names
+        self._next_block = ledger.deployment.first_block
 
     def tell(self) -> list[Event]:
-        """All that has happened since the last time, told or not."""
+        """All that has happened since the last time, told or not. Of a chain that was taken back to before that, what
+        happens from there on.
+        """
         latest = self._ledger.connection.block_number()
         if latest < self._next_block:
+            self._next_block = latest + 1
             return []
         events = list(self._ledger.events(self._next_block, latest))
         for event in events:

@@ -5,6 +5,7 @@ a task's model is derived once it has ended (`operator download-model`).
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,9 @@ class Tending:
         count = self._network.operator.task_count()
         self._open += range(self._seen + 1, count + 1)
         self._seen = count
-        self._open = [task for task in self._open if not self._is_done(task)]
+        for task in list(self._open):
+            if self._is_done(task):
+                self._open.remove(task)  # at once: the next may find no chain, and this one is not joined twice
 
     def _is_done(self, task: int) -> bool:
         """Whether the task is joined, or never will be."""
@@ -99,11 +102,13 @@ class Deriving:
 
     def __init__(self, network: StandingNetwork, processes: Processes) -> None:
         self._network, self._processes = network, processes
+        self._ended: deque[int] = deque()
 
     def turn(self, events: Iterable[Event]) -> None:
-        for event in events:
-            if event.name == "TaskEnded":
-                self._derive(event.values["taskId"])
+        self._ended += (event.values["taskId"] for event in events if event.name == "TaskEnded")
+        while self._ended:
+            self._derive(self._ended[0])
+            self._ended.popleft()
 
     def _derive(self, task: int) -> None:
         network = self._network
