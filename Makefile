@@ -9,7 +9,7 @@ CONTRACTS := chain/contracts
 DASHBOARD := dashboard
 SERVED := server/consilium_server/dashboard
 ARGS ?=
-SERVICES := redis-server postgresql chromium nginx-light gettext-base nftables faketime
+SERVICES := redis-server postgresql chromium nginx-light gettext-base nftables gcc libc6-dev
 WHOLE_NETWORKS := tests/e2e/test_demo_runs.py tests/e2e/test_up.py tests/e2e/test_aggregator_killed.py \
 	tests/e2e/test_internet.py \
 	tests/e2e/test_dashboard.py tests/e2e/test_dashboard_operate.py tests/e2e/test_dashboard_desk.py
@@ -47,7 +47,7 @@ install: $(VENV)/.demo
 # Tests start these themselves, on free ports or in network namespaces, from Debian's packages.
 services:
 	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 \
-		&& (for one in redis-server chromium nginx envsubst nft faketime; do command -v $$one >/dev/null || exit 1; done) || { \
+		&& (for one in redis-server chromium nginx envsubst nft cc; do command -v $$one >/dev/null || exit 1; done) || { \
 		test "$$(id -u)" = 0 && command -v apt-get >/dev/null || { \
 			echo "$(SERVICES): not all are installed, and only root can: tests that need them are skipped"; exit 0; }; \
 		echo "installing $(SERVICES)"; \

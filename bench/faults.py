@@ -60,7 +60,7 @@ def main() -> None:
     found = read()
     known = found.cells
     if not given.page:
-        missing = why_not_here({"faketime": "faketime"})
+        missing = why_not_here()
         if missing:
             parser.error(missing)
         words = " ".join(given.words).split()

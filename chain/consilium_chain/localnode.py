@@ -113,5 +113,5 @@ class LocalNode:
 
 def child_environment() -> dict[str, str]:
     """What a child process needs of the environment: nothing that could hold a secret."""
-    passed_on = ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV")
+    passed_on = ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "LD_PRELOAD")
     return {name: os.environ[name] for name in passed_on if name in os.environ}

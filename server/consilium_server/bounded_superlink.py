@@ -3,7 +3,7 @@
 To whoever has a registered key Flower's Fleet API gives room for as many replies as it sends, for instructions of its
 own to the aggregator and to other hospitals, and for objects of any size and number, until the run ends. Here a node
 has room for one reply to the last message that it was sent, and what it sent in reply to the one before is removed.
-Database and log have a largest size, whatever happens.
+Database and log have a largest size, whatever happens. And who comes again is not kept waiting for its former self.
 """
 
 from __future__ import annotations
@@ -15,17 +15,25 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from logging import WARNING, StreamHandler
 from pathlib import Path
 
 from fastapi import HTTPException
 from flwr.common.constant import SUPERLINK_NODE_ID, Status
-from flwr.proto.fleet_pb2 import PushMessagesRequest, PushMessagesResponse, Reconnect
+from flwr.proto.fleet_pb2 import (
+    ActivateNodeRequest,
+    ActivateNodeResponse,
+    PushMessagesRequest,
+    PushMessagesResponse,
+    Reconnect,
+)
 from flwr.proto.message_pb2 import PushObjectRequest, PushObjectResponse
 from flwr.proto.runtime_pb2 import PushAppMessagesRequest, PushAppMessagesResponse
 from flwr.server.superlink.linkstate import LinkState
 from flwr.server.superlink.utils import check_abort
 from flwr.supercore import sql_mixin
+from flwr.supercore.error import ApiErrorCode, FlowerError
 from flwr.supercore.inflatable.inflatable_object import iterate_object_tree
 from flwr.supercore.logger import FLOWER_LOGGER
 from flwr.superlink.cli.flower_superlink import flower_superlink
@@ -133,6 +141,27 @@ def _is_over(run_id: int, state: LinkState) -> bool:
     return check_abort(run_id, [Status.PENDING, Status.STARTING, Status.FINISHED], state) is not None
 
 
+def returning(
+    activate: Callable[[ActivateNodeRequest, LinkState], ActivateNodeResponse],
+    request: ActivateNodeRequest,
+    state: LinkState,
+) -> ActivateNodeResponse:
+    """Flower's `activate`, for a node that ended without a word, too: killed, cut off, or with a clock so wrong that
+    its farewell was refused. Flower thinks it online for a minute, refuses it until then, and tells nobody what became
+    of the message it had in hand. It has shown its key, so it is the same: here the one before it is gone as soon as it
+    comes. This try is still refused, so that whoever waits for a reply hears of the loss before the next.
+    """
+    try:
+        return activate(request, state)
+    except FlowerError as error:
+        if error.code != ApiErrorCode.FLEET_NODE_ACTIVATION_FAILED:
+            raise
+        number = state.get_node_id_by_public_key(request.public_key)
+        if number is not None and state.deactivate_node(number):
+            FLOWER_LOGGER.log(WARNING, "node %s comes again, and is let in at its next try", number)
+        raise
+
+
 class BoundedLog(io.TextIOBase):
     """A log of at most twice `largest` bytes: the file, which begins anew when it is full, and the one before it."""
 
@@ -190,4 +219,6 @@ def main() -> None:
     shares = Shares(share)
     runtime_handlers.push_messages = shares.send
     fleet_handlers.push_messages, fleet_handlers.push_object = shares.reply, shares.store
+    activate: Callable[[ActivateNodeRequest, LinkState], ActivateNodeResponse] = fleet_handlers.activate_node
+    fleet_handlers.activate_node = partial(returning, activate)
     flower_superlink()

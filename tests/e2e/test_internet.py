@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 from random import Random
 
@@ -15,7 +16,7 @@ from consilium_server.jobs.conducting import task_folder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from internet.faults import FAULTS, PHASES, PROCESSES, Cell, Play, Played, matrix, packed, plan, play_cells, why_not
-from internet.hosts import Internet, Link, why_not_here
+from internet.hosts import Host, Internet, Link, why_not_here
 from internet.network import CHAIN, CONSILIUM, HOSPITALS, NODE_PORT, Network, small_internet, until
 from internet.proxy import FLEET, MIRROR
 from internet.slow_link import QUEUE, Line
@@ -54,6 +55,15 @@ while True:
     while connection.recv(65_536):
         pass
     connection.close()
+"""
+TELL_TIME = """
+import threading, time
+while True:
+    began = time.monotonic()
+    with (condition := threading.Condition()):
+        condition.wait(0.25)
+    time.sleep(0.25)
+    print(time.time(), time.monotonic() - began)
 """
 SEND = """
 import socket, sys, time
@@ -174,6 +184,30 @@ def test_a_bad_line_delays_and_loses_what_a_whole_one_carries(tmp_path: Path) ->
         assert seconds(1_000) < 2.5  # the address is asked for anew
 
 
+def test_the_clock_of_a_host_can_be_wrong_while_its_processes_run(tmp_path: Path) -> None:
+    with Internet(tmp_path) as internet, (tmp_path / "out").open("wb") as out:
+        internet.connect({"a": [], "b": []})
+        near, far = internet.hosts["a"], internet.hosts["b"]
+        for host in (near, far):
+            with (tmp_path / host.name).open("wb") as told:
+                host.start([sys.executable, "-u", "-c", TELL_TIME], child_environment(), told, out)
+
+        def ahead(host: Host) -> tuple[float, float]:
+            """Seconds that its clock is ahead, and for how many it waits for half of one."""
+            lines = (tmp_path / host.name).read_text().splitlines()
+            now = time.time()
+            fresh = until(lambda: (tmp_path / host.name).read_text().splitlines()[len(lines) + 1 :], "its time", 20)
+            wall, waited = map(float, fresh[0].split())
+            return wall - now, waited
+
+        for set_ahead in (3600, -3600, 0):
+            near.clock.set(set_ahead)
+            for host, expected in ((near, set_ahead), (far, 0)):
+                found, waited = ahead(host)
+                assert found == pytest.approx(expected, abs=10)
+                assert waited == pytest.approx(0.5, abs=2)
+
+
 @settings(max_examples=50)
 @given(
     seed=st.integers(0, 2**32), loss=st.floats(0, 0.5), jitter=st.floats(0, 0.1),
@@ -217,7 +251,7 @@ def test_cells_of_a_round_have_nothing_to_do_with_each_other() -> None:
         assert len({cell.process for cell in one}) == len(one)
         phases = [cell.phase for cell in one]
         assert len(set(phases)) == len(phases) or set(phases) in ({"joining"}, {"blaming"})
-        assert sum(cell.fault in ("bad line", "clock") for cell in one) <= 1
+        assert sum(cell.fault == "bad line" for cell in one) <= 1
     assert len(rounds) < len(matrix()) / 4
 
 
@@ -226,9 +260,6 @@ def test_cells_of_a_round_have_nothing_to_do_with_each_other() -> None:
 @pytest.mark.parametrize("fault", FAULTS)
 def test_every_cell_of_the_matrix_holds(fault: str, tmp_path: Path) -> None:
     """Hours (docs/faults.md)."""
-    missing = why_not_here({"faketime": "faketime"}) if fault == "clock" else None
-    if missing:
-        pytest.skip(missing)
     with small_internet(tmp_path) as network:
         tasks = plan([cell for cell in matrix() if cell.fault == fault])
         broken = [(list(map(str, one.cells)), one.broken) for one in play_cells(network, tasks) if one.broken]

@@ -26,7 +26,8 @@ from consilium_client.epsilon_ledger import EpsilonLedger
 
 from internet.network import BLAMING_STEP, WINDOWS, Network, until
 
-OUTAGE = 10.0  # seconds that what is stopped, cut off or out of disk space is so: less than any phase's time
+OUTAGE = 10.0  # seconds that what is stopped, cut off, out of disk space or of time is so: less than any phase's time
+AN_HOUR = 3600
 STARTED_FOR_A_TASK = ("aggregator", "superlink", "sponsor", "hospital-1")
 ROUNDS_TO_RETURN = 4
 ROUNDS_OF_A_TASK = 8
@@ -35,7 +36,7 @@ LIAR = "hospital-4"
 LIES_OF_A_TASK = 4  # rounds: each costs the liar a part of its bond
 MOST_BEHIND = 20  # blocks
 GRACE = 60.0  # seconds for transactions, beyond all windows of a round one after the other
-LINK_HOSTS = {"node": "chain", "hospital-1": "hospital-1", "voter-1": "voter-1", "operator": "operator"}
+HOSTS = {"node": "chain", "hospital-1": "hospital-1", "voter-1": "voter-1", "operator": "operator"}
 
 PROCESSES = (
     "node", "api", "worker", "index", "aggregator", "superlink", "proxy", "redis", "postgres", "sponsor",
@@ -58,18 +59,17 @@ IN_WORDS = {
     "cut off": f"its host's cable is down for {OUTAGE:g} s",
     "bad line": "its host's line has 150 ± 50 ms, 3 % loss and 2 Mbit/s each way, to the end of the round",
     "full disk": f"no byte is free where it writes, for {OUTAGE:g} s",
-    "clock": "started again with its clock an hour ahead, to the end of the round",
+    "clock": f"its host's clock is an hour ahead for {OUTAGE:g} s, in all that runs there",
     "restart": "SIGTERM; its supervisor starts it again",
 }
 OWN_DISKS = {"api", "worker", "index", "proxy", "postgres", "hospital-1", "voter-1"}
-CLOCKS = {"proxy", "redis", "postgres"}
 INNER = {"aggregator": "the worker", "superlink": "the aggregator"}  # who starts it again
 # Of these at most one is hurt in a round: an outage of one is an outage of all, and two of them would be a longer one.
 FAMILIES = {
     **dict.fromkeys(("worker", "aggregator", "superlink"), "conducting"),
     **dict.fromkeys(("hospital-1", "supernode/hospital-1", "relay/hospital-1"), "hospital-1"),
 }
-LASTING = ("bad line", "clock")  # to the end of the round: one at a time
+LASTING = ("bad line",)  # to the end of the round: one at a time
 
 
 @dataclass(frozen=True)
@@ -85,16 +85,18 @@ class Cell:
 def why_not(cell: Cell) -> str | None:
     """Why there is no such thing, in words."""
     process, fault = cell.process, cell.fault
+    if fault == "clock":
+        if process == "node":
+            return "a chain has its blocks' time"
+        return None if process in HOSTS else "has its host's clock"
     if fault in ("cut off", "bad line"):
-        return None if process in LINK_HOSTS else "shares its host's line"
+        return None if process in HOSTS else "shares its host's line"
     if process == "operator":
         return "a host, not a process"
     if fault == "full disk" and process not in OWN_DISKS:
         return "writes where the process does that starts it, or nowhere"
-    if fault in ("clock", "restart") and (process in INNER or "/" in process):
+    if fault == "restart" and (process in INNER or "/" in process):
         return "is started by another process of these rows"
-    if fault == "clock" and process not in CLOCKS:
-        return "libfaketime 0.9.10 makes Python's sleep fail, and the chain has a clock of its own"
     if cell.phase == "joining" and "/" in process:
         return "starts with the first round"
     return None
@@ -178,10 +180,12 @@ class Faults:
         the end of the round is taken away by `until_end`.
         """
         process, fault, services = cell.process, cell.fault, self._network.services
-        if fault in ("cut off", "bad line"):
-            host = self._network.host(LINK_HOSTS[process])
+        if fault in ("cut off", "bad line", "clock"):
+            host = self._network.host(HOSTS[process])
             if fault == "cut off":
                 self._for_a_while(host.cut_off, host.back)
+            elif fault == "clock":
+                self._for_a_while(partial(host.clock.set, AN_HOUR), partial(host.clock.set, 0))
             else:
                 host.worsen()
                 until_end.callback(host.mend)
@@ -196,12 +200,9 @@ class Faults:
             self._for_a_while(
                 partial(self._signal, stopped, signal.SIGSTOP), partial(self._signal, stopped, signal.SIGCONT)
             )
-        elif fault == "full disk":
+        else:
             disk = self._network.disks[process]
             self._for_a_while(disk.fill, disk.make_room)
-        else:
-            services.restart(process, hours_off=1)
-            until_end.callback(services.restart, process)
 
     def _processes(self, process: str) -> list[psutil.Process]:
         services = self._network.services

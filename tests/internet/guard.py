@@ -1,6 +1,7 @@
 """Takes a small internet down once its standard input ends: when it is told to, or when whoever made it is gone.
 
-`python guard.py PREFIX FOLDER…`: namespaces whose names begin with PREFIX, all that runs in them, mounts below FOLDERs.
+`python guard.py PREFIX FOLDER…`: namespaces whose names begin with PREFIX, all that runs in them, their clocks, mounts
+below FOLDERs.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +20,11 @@ from pathlib import Path
 def namespaces(prefix: str) -> list[str]:
     shown = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=False).stdout
     return [line.split()[0] for line in shown.splitlines() if line.startswith(f"{prefix}-")]
+
+
+def clocks_of(prefix: str) -> Path:
+    """Where its hosts' clocks are: everybody may read them, PostgreSQL's user too."""
+    return Path(tempfile.gettempdir(), f"{prefix}-clocks")
 
 
 def kill_all(namespace: str) -> bool:
@@ -44,6 +51,7 @@ def main(prefix: str, *folders: str) -> None:
     for one in found:
         subprocess.run(["ip", "netns", "del", one], capture_output=True, check=False)
         shutil.rmtree(Path("/etc/netns", one), ignore_errors=True)
+    shutil.rmtree(clocks_of(prefix), ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -27,9 +27,16 @@ from typing import IO
 import psutil
 
 from internet.forward import serve
+from internet.guard import clocks_of
 
 HERE = Path(__file__).resolve().parent
-TOOLS = {"ip": "iproute2", "nft": "nftables", "nginx": "nginx-light", "redis-server": "redis-server"}
+TOOLS = {
+    "ip": "iproute2",
+    "nft": "nftables",
+    "nginx": "nginx-light",
+    "redis-server": "redis-server",
+    "cc": "gcc libc6-dev",
+}
 BRIDGE = "br0"
 NETWORK = "10.77.0"
 CLONE_NEWNET = 0x40000000
@@ -50,11 +57,11 @@ table inet hospital {
 """
 
 
-def why_not_here(extra: Mapping[str, str] | None = None) -> str | None:
-    """Why no such internet can be built on this machine, in words; None where one can. `extra`: programs besides."""
+def why_not_here() -> str | None:
+    """Why no such internet can be built on this machine, in words; None where one can."""
     if os.geteuid() != 0:
         return "only root may make network namespaces"
-    for program, package in {**TOOLS, **(extra or {})}.items():
+    for program, package in TOOLS.items():
         if shutil.which(program) is None:
             return f"{program} is not installed: apt-get install {package}"
     name = f"c{secrets.token_hex(3)}"
@@ -81,11 +88,33 @@ class Link:
     rate: int = 250_000
 
 
+class Clock:
+    """A host's time of day: the machine's, or that many seconds off."""
+
+    def __init__(self, folder: Path, built: Path) -> None:
+        folder.mkdir()
+        self.preloaded = Path(shutil.copy(built, folder))
+        self._offset = folder / "offset"
+        self.set(0)
+
+    @staticmethod
+    def build(folder: Path) -> Path:
+        folder.mkdir(mode=0o755)
+        built = folder / "wrong_clock.so"
+        _run("cc", "-std=gnu11", "-O2", "-shared", "-fPIC", "-o", str(built), str(HERE / "wrong_clock.c"), "-ldl")
+        return built
+
+    def set(self, ahead: int) -> None:
+        """Of every process there, at once, as whoever sets a clock does. Seconds."""
+        with self._offset.open("r+b" if self._offset.exists() else "wb") as file:
+            file.write(struct.pack("q", ahead))
+
+
 class Host:
     """One machine of the internet."""
 
-    def __init__(self, internet: Internet, name: str, address: str) -> None:
-        self.internet, self.name, self.address = internet, name, address
+    def __init__(self, internet: Internet, name: str, address: str, clock: Clock) -> None:
+        self.internet, self.name, self.address, self.clock = internet, name, address, clock
         self.namespace = f"{internet.prefix}-{name}"
         self._port = f"p-{name}"  # its end of the cable, at the bridge
         self._line: subprocess.Popen[bytes] | None = None
@@ -112,8 +141,8 @@ class Host:
         self, arguments: Sequence[str], environment: Mapping[str, str], output: IO[bytes], errors: IO[bytes]
     ) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
-            self.command(arguments), stdin=subprocess.DEVNULL, stdout=output, stderr=errors, env=dict(environment),
-            start_new_session=True,
+            self.command(arguments), stdin=subprocess.DEVNULL, stdout=output, stderr=errors, start_new_session=True,
+            env={**environment, "LD_PRELOAD": str(self.clock.preloaded)},
         )  # fmt: skip
         self.internet.started.append(process)
         return process
@@ -244,8 +273,10 @@ class Internet:
 
     def connect(self, names: Mapping[str, Sequence[str]]) -> None:
         """Hosts, and the names by which others know each of them."""
+        clocks = clocks_of(self.prefix)
+        built = Clock.build(clocks)
         for number, name in enumerate(names, start=2):
-            self.hosts[name] = Host(self, name, f"{NETWORK}.{number}")
+            self.hosts[name] = Host(self, name, f"{NETWORK}.{number}", Clock(clocks / name, built))
         lines = ["127.0.0.1 localhost", *(f"{self.hosts[h].address} {' '.join(known)}" for h, known in names.items())]
         for host in self.hosts.values():
             folder = Path("/etc/netns", host.namespace)

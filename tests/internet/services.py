@@ -19,7 +19,6 @@ from internet.hosts import Host
 
 UNITS = Path(__file__).resolve().parents[2] / "deploy" / "systemd"
 USUAL_PAUSE = 5.0  # seconds; of programs that have no unit here
-FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
 LOOK = 0.1
 
 
@@ -42,7 +41,6 @@ class Service:
     shares_fate: bool = True
     ends: bool = False
     stop_signal: signal.Signals = signal.SIGTERM
-    hours_off: int = 0
     process: subprocess.Popen[bytes] | None = None
     starts: int = 0
     wanted: bool = False
@@ -95,12 +93,12 @@ class Services:
             service.wanted = False
         self._end(service, patience)
 
-    def restart(self, name: str, hours_off: int = 0) -> None:
-        """As `systemctl restart`; its clock is wrong by so many hours then."""
+    def restart(self, name: str) -> None:
+        """As `systemctl restart`."""
         self.end(name)
         with self._lock:
             service = self._all[name]
-            service.hours_off, service.wanted = hours_off, True
+            service.wanted = True
             self._start(service)
 
     def kill(self, name: str) -> None:
@@ -149,9 +147,6 @@ class Services:
 
     def _start(self, service: Service) -> None:
         environment = child_environment() | {"OMP_NUM_THREADS": "1"} | dict(service.environment)
-        if service.hours_off:
-            environment |= {"LD_PRELOAD": FAKETIME, "FAKETIME": f"{3600 * service.hours_off:+d}"}
-            environment["FAKETIME_DONT_FAKE_MONOTONIC"] = "1"
         out, errors = self._logs / f"{service.name}.jsonl", self._logs / f"{service.name}.err"
         with out.open("ab") as output, errors.open("ab") as problems:
             service.process = service.host.start(service.arguments, environment, output, problems)

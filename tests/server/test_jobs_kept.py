@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 import tomli_w
 from api_wallet import Wallet
-from celery.beat import Service
 from chain_driver import LocalChain, TaskDriver, task_params
 from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.connection import Connection
@@ -38,7 +37,7 @@ from consilium_server.errors import BrokerUnreachable, BrokerUrlInvalid
 from consilium_server.indexing.indexer import Indexer
 from consilium_server.indexing.keeping import table_of
 from consilium_server.indexing.rebuilding import reindex
-from consilium_server.jobs import looking, worker
+from consilium_server.jobs import looking
 from consilium_server.jobs.backoff import Backoff
 from consilium_server.jobs.keeping import Ended, all_jobs, end, state_of, take
 from consilium_server.jobs.looking import OpenTask, artifacts, open_tasks, unpinned
@@ -118,6 +117,19 @@ def test_a_lease_of_a_process_that_has_ended_here_holds_nobody_up(database: Engi
     assert take(database, "index", "", f"{host}:{os.getpid()}:3", 102.0, 30.0) is None
     assert take(database, "watch", "", f"elsewhere:{process.pid}:1", 100.0, 30.0) is not None
     assert take(database, "watch", "", f"{host}:{os.getpid()}:2", 101.0, 30.0) is None
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_what_was_written_by_a_clock_that_was_ahead_holds_nobody_up(ends: bool, database: Engine) -> None:
+    """By one of an hour ahead, as it was before it was set right."""
+    now, ahead = 1_000_000.0, 1_003_600.0
+    row = take(database, "watch", "", "elsewhere:1:a", ahead, 15.0)
+    assert row is not None
+    if ends:
+        end(database, row, "elsewhere:1:a", ahead, Ended(failure=("Away", "why"), wait=10.0))
+    assert take(database, "watch", "", "elsewhere:2:b", now, 15.0) is not None
+    # What is merely not quite the same time is believed: two would be at it otherwise.
+    assert take(database, "watch", "", "elsewhere:3:c", now - 2.0, 15.0) is None
 
 
 def test_failures_in_a_row_are_counted_and_waited_for_and_end_with_a_success(database: Engine) -> None:
@@ -276,24 +288,41 @@ def test_what_a_broker_refuses_with_is_its_code_and_none_of_its_words(error: Exc
     assert "s3cret" not in str(found).lower()
 
 
-def test_a_beat_that_fails_says_where_and_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = WorkerSettings(home=Path("h"), chain_url="http://c", deployment=Path("d"), artifacts=(Path("a"),))
-    app = make_app(settings, "jobs")
-    beat, told, starts = Beat(app, Sender(app, 1)), Told(), [ValueError("s3cret"), None]
+class Noted(Sender):
+    """Notes what is sent, and what it is good for; the first time it fails, after so many it ends the beat."""
 
-    def start(service: Service) -> None:
-        if fault := starts.pop(0):
-            raise fault
-        beat.stop()
+    def __init__(self, count: int) -> None:
+        self.sent: list[tuple[str, float]] = []
+        self._count = count
+        self.beat: Beat | None = None
 
-    monkeypatch.setattr(Service, "start", start)
-    monkeypatch.setattr(worker, "BEAT_PAUSE", 0.01)
+    def send(self, job: str, arguments: tuple[int, ...], seconds: float) -> None:
+        self.sent.append((job, seconds))
+        if self.beat is not None and len(self.sent) == self._count:
+            self.beat.stop()
+        if len(self.sent) == 1:
+            raise ValueError("s3cret")
+
+
+def test_a_beat_that_fails_says_where_and_goes_on() -> None:
+    told, sender = Told(), Noted(3)
+    sender.beat = Beat(sender, {"look": 0.01})
     with told_to(told):
-        beat.run()
-    assert starts == []
+        sender.beat.run()
+    assert sender.sent == [("look", 0.01)] * 3
     ((event, fields),) = told.lines
-    assert (event, fields["error"], fields["trace"][-1].endswith(" start")) == ("beat-failed", "ValueError", True)
+    assert (event, fields["error"], fields["trace"][-1].endswith(" send")) == ("beat-failed", "ValueError", True)
     assert "s3cret" not in repr(told.lines)
+
+
+def test_a_beat_sends_each_job_in_its_own_time_and_goes_by_no_time_of_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    sender = Noted(120)
+    sender.beat = Beat(sender, {"often": 0.005, "seldom": 0.05})
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    sender.beat.run()
+    seldom = sender.sent.count(("seldom", 0.05))
+    assert 3 <= seldom <= 60
+    assert sender.sent.count(("often", 0.005)) == 120 - seldom
 
 
 def test_half_an_account_is_none(tmp_path: Path) -> None:

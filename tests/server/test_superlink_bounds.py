@@ -17,7 +17,7 @@ from consilium_client.transport_key import make_transport_key, transport_public_
 from consilium_server import flower_internals
 from consilium_server.bounded_superlink import LONGEST_LINE, BoundedLog
 from consilium_server.errors import SuperLinkFailed
-from consilium_server.flower_internals import SMALL_PARTS, GradualGrid, SuperLink
+from consilium_server.flower_internals import NODE_AWAY, SMALL_PARTS, GradualGrid, SuperLink
 from consilium_zk.constants import BYTES_PER_BLOB
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -124,8 +124,13 @@ class Stand:
 
 def known(superlink: SuperLink, folder: Path, run: int) -> Hospital:
     make_transport_key(folder)
+    superlink.register(transport_public_key(folder))
+    return activated(superlink, folder, run)
+
+
+def activated(superlink: SuperLink, folder: Path, run: int) -> Hospital:
+    """Raises httpx.HTTPStatusError."""
     public = transport_public_key(folder)
-    superlink.register(public)
     key = serialization.load_ssh_private_key(folder.read_bytes(), None)
     assert isinstance(key, ec.EllipticCurvePrivateKey)
     client = FleetHttpClient.from_server_address(
@@ -134,10 +139,12 @@ def known(superlink: SuperLink, folder: Path, run: int) -> Hospital:
             RuntimeVersionHttpInterceptor(component_name="SuperNode"), NodeAuthHttpInterceptor(key, key.public_key())
         ],
     )  # fmt: skip
-    activated = client.ActivateNode(
-        ActivateNodeRequest(public_key=public, heartbeat_interval=HEARTBEAT_DEFAULT_INTERVAL)
-    )
-    return Hospital(client, activated.node_id, run)
+    request = ActivateNodeRequest(public_key=public, heartbeat_interval=HEARTBEAT_DEFAULT_INTERVAL)
+    try:
+        return Hospital(client, client.ActivateNode(request).node_id, run)
+    except httpx.HTTPStatusError:
+        client.close()
+        raise
 
 
 @pytest.fixture(scope="module")
@@ -262,6 +269,23 @@ def test_what_a_hospital_sends_is_not_in_the_log(stand: Stand) -> None:
         refusal(lambda: greedy.client.GetFab(GetFabRequest(node=greedy.node, run_id=greedy.run, hash_str="x" * MIB)))
     assert before < log.stat().st_size < before + 10 * LONGEST_LINE
     assert "x" * 1_000 in log.read_text()
+
+
+def test_a_node_that_ended_without_a_word_is_let_in_at_its_second_try(stand: Stand) -> None:
+    """Flower would wait a minute for a sign of life of the one before, and say nothing of what that had in hand."""
+    lost, folder = stand.hospitals[1], stand.home / "1.key"
+    asked = stand.ask(lost, 40)
+    assert stand.grid.pull_messages([asked]) == []
+    assert refusal(lambda: activated(stand.superlink, folder, lost.run)) == 412
+    (reply,) = stand.grid.pull_messages([asked])
+    assert reply.error.code == NODE_AWAY
+    again = activated(stand.superlink, folder, lost.run)
+    assert again.number == lost.number
+    blob = os.urandom(BYTES_PER_BLOB)
+    asked = stand.ask(again, 41)
+    again.answer(asked, blob)
+    assert stand.whole(asked) == blob
+    again.client.close()
 
 
 def test_a_full_log_begins_anew(tmp_path: Path) -> None:

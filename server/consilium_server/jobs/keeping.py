@@ -19,6 +19,7 @@ from consilium_server.database.tables import JobRow
 from consilium_server.indexing.keeping import table_of
 
 LONGEST_WHY, LONGEST_ERROR = 1_000, 80  # characters
+MOST_AHEAD = 60.0  # seconds that one worker's clock is thought to be ahead of another's
 _JOBS = table_of(JobRow)
 
 
@@ -57,7 +58,10 @@ def take(database: Engine, job: str, subject: str, owner: str, now: float, lease
         row = JobRow(**found._mapping)
         if not _is_free(row, now):
             return None
-        connection.execute(update(_JOBS).where(place).values(begun_at=now, owner=owner, leased_until=now + lease))
+        values: dict[str, object] = {"begun_at": now, "owner": owner, "leased_until": now + lease}
+        if _is_of_another_time(row, now):
+            values |= {"ended_at": None, "not_before": now}
+        connection.execute(update(_JOBS).where(place).values(**values))
         return row
 
 
@@ -117,8 +121,20 @@ def new_owner() -> str:
     return f"{socket.gethostname()[:80]}:{os.getpid()}:{secrets.token_hex(4)}"
 
 
+def not_before(row: JobRow, now: float) -> float:
+    """When it may be begun again. What was written later than now says nothing: by a clock that was wrong then, and for
+    as long as it was wrong the job would be left alone.
+    """
+    return 0.0 if _is_of_another_time(row, now) else row.not_before
+
+
 def _is_free(row: JobRow, now: float) -> bool:
-    return row.not_before <= now and (row.leased_until <= now or _is_gone(row.owner))
+    is_held = row.leased_until > now and not _is_gone(row.owner) and not _is_of_another_time(row, now)
+    return not_before(row, now) <= now and not is_held
+
+
+def _is_of_another_time(row: JobRow, now: float) -> bool:
+    return max(row.begun_at, row.ended_at or 0.0) > now + MOST_AHEAD
 
 
 def _is_gone(owner: str) -> bool:

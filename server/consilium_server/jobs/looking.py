@@ -11,6 +11,8 @@ from consilium_chain.views import Phase
 from sqlalchemy import Connection, func, select
 
 from consilium_server.database.tables import Block, EventRow, JobRow, PhaseStart, TaskRow
+from consilium_server.indexing.keeping import table_of
+from consilium_server.jobs.keeping import not_before
 
 NAMING = ("TaskProposed", "UpdateCommitted", "CohortAccused", "CohortPublished")  # events that name artifacts
 PIN = "pin"
@@ -67,12 +69,12 @@ def unpinned(connection: Connection, places: Sequence[str], now: float) -> list[
         .subquery()
     )
     asked = select(named.c.task, named.c.number, named.c["count"], Block.hash).join(Block, Block.number == named.c.last)
-    jobs = select(JobRow.subject, JobRow.mark, JobRow.not_before).where(JobRow.job == PIN)
-    known = {subject: (mark, not_before) for subject, mark, not_before in connection.execute(jobs)}
+    jobs = (JobRow(**row._mapping) for row in connection.execute(select(table_of(JobRow)).where(JobRow.job == PIN)))
+    known = {row.subject: (row.mark, not_before(row, now)) for row in jobs}
     found = []
     for task, round_, count, last in connection.execute(asked.order_by(named.c.task, named.c.number)):
-        mark, not_before = known.get(f"{task}/{round_}", (None, 0.0))
-        if not_before <= now and mark != _mark(count, last, places):
+        mark, earliest = known.get(f"{task}/{round_}", (None, 0.0))
+        if earliest <= now and mark != _mark(count, last, places):
             found.append((task, round_))
     return found[:MOST_AT_ONCE]
 

@@ -11,10 +11,8 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
 
 from celery import Celery
-from celery.beat import ScheduleEntry, Scheduler
 from celery.worker.consumer import Consumer
 from celery.worker.state import maybe_shutdown
 from consilium_chain.journal import emit
@@ -78,19 +76,6 @@ class Sender:
     def _do(self, job: str, arguments: tuple[int, ...], end: float) -> None:
         if time.monotonic() < end:
             self._app.tasks[job].apply(arguments)
-
-
-class Schedule(Scheduler):  # type: ignore[misc]
-    """Celery's, in memory, by a `Sender`."""
-
-    producer = None  # for this one, a broker that is away would be waited for, and all that is due with it
-
-    def __init__(self, *arguments: Any, sender: Sender, **options: Any) -> None:
-        self._sender = sender
-        super().__init__(*arguments, **options)
-
-    def apply_async(self, entry: ScheduleEntry, producer: None = None, advance: bool = True, **_: Any) -> None:
-        self._sender.send(entry.task, (), entry.options["expires"])
 
 
 class PatientConsumer(Consumer):  # type: ignore[misc]

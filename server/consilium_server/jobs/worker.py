@@ -1,4 +1,4 @@
-"""`consilium server worker`: Celery's worker and its beat in one process, and what each job does.
+"""`consilium server worker`: Celery's worker and a beat in one process, and what each job does.
 
 The queue holds no state. Each job looks at what is, on the chain, in the database, in the store and in the folders of
 aggregators, and does what lacks; done twice it does nothing. So beat sends jobs again and again, messages may be lost
@@ -13,14 +13,12 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from celery import Celery
-from celery.beat import Service
 from celery.worker import state as celery_state
 from consilium_chain.connection import RECEIPT_TIMEOUT
 from consilium_chain.errors import name_of
@@ -41,12 +39,11 @@ from consilium_server.jobs.looking import PIN, artifacts, open_tasks, unpinned
 from consilium_server.jobs.moving import is_overdue, move_on
 from consilium_server.jobs.pinning import pin
 from consilium_server.jobs.runner import Job, Runner, traced
-from consilium_server.jobs.sending import Schedule, Sender
+from consilium_server.jobs.sending import Sender
 
 THREADS = 8  # jobs wait for the chain, the database and the disk: each aggregator is a process of its own
 VISIBILITY = 60  # seconds after which Redis gives a message that nobody acknowledged to another worker
 POLL = 0.1  # seconds between looks into a queue within the process
-BEAT_PAUSE = 5.0  # seconds
 SILENCE = 60.0  # seconds in which what libraries log is told once
 STRETCH, BUDGET = 50_000, 10.0  # blocks of one go of the indexer; seconds after which a job of it ends
 
@@ -157,10 +154,6 @@ def make_app(settings: WorkerSettings, queue: str) -> Celery:
         broker_channel_error_retry=True,  # what Redis refuses ends no worker
         worker_consumer="consilium_server.jobs.sending:PatientConsumer",
     )  # fmt: skip
-    app.conf.beat_schedule = {
-        job.name: {"task": job.name, "schedule": seconds, "options": {"expires": seconds}}
-        for job, seconds in ((INDEX, settings.index_seconds), (WATCH, settings.watch_seconds))
-    }
     return app
 
 
@@ -215,28 +208,31 @@ class JournalHandler(logging.Handler):
 
 
 class Beat(threading.Thread):
-    """Celery's beat in this process, begun again where it ends: without it jobs would stand still, unnoticed."""
+    """Sends jobs, each after so many seconds again, by the clock that only goes on: Celery's own beat goes by the time
+    of day, and where that was an hour ahead for a moment, it sends nothing for an hour.
+    """
 
-    def __init__(self, app: Celery, sender: Sender) -> None:
+    def __init__(self, sender: Sender, periods: Mapping[str, float]) -> None:
         super().__init__(name="beat", daemon=True)
-        self._app, self._sender, self._stopped = app, sender, threading.Event()
-        self._service = self._made()
+        self._sender, self._periods, self._stopped = sender, periods, threading.Event()
 
     def run(self) -> None:
-        while not self._stopped.is_set():
-            try:
-                self._service.start()
-            except Exception as error:  # unforeseen: what a broker does is the sender's
-                emit("beat-failed", error=name_of(error), trace=traced(error))
-                self._stopped.wait(BEAT_PAUSE)
-                self._service = self._made()
+        due = dict.fromkeys(self._periods, time.monotonic())
+        while not self._stopped.wait(max(0.0, min(due.values()) - time.monotonic())):
+            job = min(due, key=due.__getitem__)
+            due[job] = time.monotonic() + self._periods[job]
+            self._send(job)
 
     def stop(self) -> None:
         self._stopped.set()
-        self._service.stop()
 
-    def _made(self) -> Service:
-        return Service(self._app, max_interval=1, scheduler_cls=partial(Schedule, sender=self._sender))
+    def _send(self, job: str) -> None:
+        try:
+            self._sender.send(job, (), self._periods[job])
+        except (
+            Exception
+        ) as error:  # unforeseen: what a broker does is the sender's. Without a beat all would stand still
+            emit("beat-failed", error=name_of(error), trace=traced(error))
 
 
 def work(settings: WorkerSettings) -> None:
@@ -264,7 +260,7 @@ def work(settings: WorkerSettings) -> None:
     worker = app.WorkController(without_gossip=True, without_mingle=True, without_heartbeat=True)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)
-    beat = Beat(app, sender)
+    beat = Beat(sender, {INDEX.name: settings.index_seconds, WATCH.name: settings.watch_seconds})
     beat.start()
     try:
         worker.start()
