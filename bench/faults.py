@@ -107,8 +107,9 @@ def read() -> Found:
     path = RESULTS / "faults.json"
     if not path.exists():
         return Found()
-    known = json.loads(path.read_text())
-    return Found(known["cells"], known.get("together", []))
+    known, names = json.loads(path.read_text()), set(map(str, matrix()))
+    cells = {name: row for name, row in known["cells"].items() if name in names}
+    return Found(cells, [one for one in known["together"] if names.issuperset(one["cells"])])
 
 
 def play(tasks: list[TaskPlan], found: Found, minutes: float, keep: Path | None) -> None:

@@ -51,7 +51,7 @@ from consilium_client.masking import Accused, Masking
 from consilium_client.metrics import accuracy, log_loss
 from consilium_client.models import Inputs, Model, Vector, model_of
 from consilium_client.pending import PendingUpdate, PendingUpdates
-from consilium_client.reaching import host_and_port, why_unreachable
+from consilium_client.reaching import host_and_port, why_shut_out
 from consilium_client.relay.processes import RelayProcesses
 from consilium_client.relay.wire import RoundReply, RoundRequest
 from consilium_client.replay import PublicRecord
@@ -298,7 +298,7 @@ class HospitalNode:
             return
         self._link_tried = now
         superlink, authority = self.settings.flower.superlink, self.settings.flower.ca_certificate
-        why = why_unreachable(*host_and_port(superlink), authority) or ""
+        why = why_shut_out(*host_and_port(superlink), authority) or ""
         if why and why != self._unreachable:
             emit("superlink-unreachable", superlink=superlink, why=why)
         elif self._unreachable and not why:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import email.utils
+import http.client
 import socket
 import ssl
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator
 
 PATIENCE = 5.0  # seconds
+# Of a SuperNode's clock, in seconds: the SuperLink refuses it (401, which ends it) where it is further off from its own
+# (flwr 1.41, `common.constant`).
+FLOWER_AHEAD, FLOWER_BEHIND = 5, 305
 
 
 def host_and_port(address: str) -> tuple[str, int]:
@@ -33,6 +40,25 @@ def why_unreachable(host: str, port: int, authority: Path | None, patience: floa
 
     Words of this module alone: what a library or the other side says stays out of journals.
     """
+    return _why_not(host, port, authority, patience, lambda link: None)
+
+
+def why_shut_out(host: str, port: int, authority: Path, patience: float = PATIENCE) -> str | None:
+    """Why a SuperNode of this machine would not be let in by the SuperLink there, as far as it can be seen."""
+
+    def clock(link: ssl.SSLSocket) -> str | None:
+        ahead = _seconds_ahead_of(host, link)
+        if ahead is None or -FLOWER_BEHIND < ahead < FLOWER_AHEAD:
+            return None
+        than = "later" if ahead > 0 else "earlier"
+        return f"this machine's clock is {abs(ahead):.0f} s {than} than its own: set it (`timedatectl set-ntp true`)"
+
+    return _why_not(host, port, authority, patience, clock)
+
+
+def _why_not(
+    host: str, port: int, authority: Path | None, patience: float, look: Callable[[ssl.SSLSocket], str | None]
+) -> str | None:
     try:
         context = ssl.create_default_context(cafile=authority)
     except OSError:
@@ -40,9 +66,9 @@ def why_unreachable(host: str, port: int, authority: Path | None, patience: floa
     try:
         with (
             socket.create_connection((host, port), patience) as plain,
-            context.wrap_socket(plain, server_hostname=host),
+            context.wrap_socket(plain, server_hostname=host) as link,
         ):
-            return None
+            return look(link)
     except ssl.SSLCertVerificationError:
         return "its certificate is not of the authority named, or not for this name: ask who runs it for both"
     except ssl.SSLError:
@@ -55,3 +81,25 @@ def why_unreachable(host: str, port: int, authority: Path | None, patience: floa
         return f"it does not answer within {patience:g} s: a firewall in between may have to let this machine out"
     except OSError as error:
         return f"there is no way there ({error.strerror or 'the connection broke off'}): check this machine's network"
+
+
+def _seconds_ahead_of(host: str, link: ssl.SSLSocket) -> float | None:
+    """None where it tells no time."""
+    asking = http.client.HTTPConnection(host)
+    asking.sock = link
+    try:
+        asking.request("HEAD", "/")
+        asked = time.time()
+        return seconds_ahead(asked, asking.getresponse().getheader("Date"))
+    except (OSError, http.client.HTTPException):
+        return None
+
+
+def seconds_ahead(now: float, date: str | None) -> float | None:
+    """Of a clock that said `now`, before an HTTP Date. That has no fractions: it stands for half a second later."""
+    if date is None:
+        return None
+    try:
+        return now - email.utils.parsedate_to_datetime(date).timestamp() - 0.5
+    except ValueError:
+        return None

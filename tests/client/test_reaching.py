@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import email.utils
+import re
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from consilium_chain.localnode import free_port
-from consilium_client.reaching import host_and_port, why_unreachable
+from consilium_client.reaching import host_and_port, why_shut_out, why_unreachable
 from consilium_server.certificates import ensure_certificates
 
 
 @contextmanager
-def server(folder: Path | None) -> Iterator[int]:
-    """Listens on loopback, over TLS with the certificate in `folder`; without one it accepts, and says nothing."""
+def server(folder: Path | None, answer: bytes = b"") -> Iterator[int]:
+    """Listens on loopback, over TLS with the certificate in `folder`, and answers whoever asks; without one it accepts,
+    and says nothing.
+    """
     with socket.create_server(("127.0.0.1", 0)) as listening:
         ends, kept = threading.Event(), list[socket.socket]()
 
@@ -34,7 +39,9 @@ def server(folder: Path | None) -> Iterator[int]:
                 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
                 context.load_cert_chain(made.certificate, made.key)
                 try:
-                    context.wrap_socket(plain, server_side=True).close()
+                    with context.wrap_socket(plain, server_side=True) as link:
+                        if answer and link.recv(1_000):
+                            link.sendall(answer)
                 except OSError:
                     plain.close()
 
@@ -64,6 +71,29 @@ def test_each_way_not_to_be_reached_has_its_words(tmp_path: Path) -> None:
     assert "cannot be read" in (why_unreachable("127.0.0.1", free_port(), tmp_path / "none.crt") or "")
     with server(None) as port:
         assert "does not answer within 0.2 s" in (why_unreachable("127.0.0.1", port, authority, 0.2) or "")
+
+
+@pytest.mark.parametrize(
+    ("ahead", "why"),
+    [
+        (3_600, r"this machine's clock is 3[56]\d\d s later than its own: set it"), (-3_600, r"3[56]\d\d s earlier"),
+        (10, r"clock is \d+ s later"), (-240, None), (0, None),
+    ],
+)  # fmt: skip
+def test_a_clock_at_which_flower_refuses_nodes_is_told(ahead: int, why: str | None, tmp_path: Path) -> None:
+    authority = ensure_certificates(tmp_path).authority
+    date = email.utils.formatdate(time.time() - ahead, usegmt=True)
+    answer = f"HTTP/1.1 404 Not Found\r\nDate: {date}\r\nContent-Length: 0\r\n\r\n".encode()
+    with server(tmp_path, answer) as port:
+        found = why_shut_out("localhost", port, authority)
+    assert found is None if why is None else re.search(why, found or "")
+
+
+@pytest.mark.parametrize("answer", [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\nDate: soon\r\n\r\n"])
+def test_who_tells_no_time_is_believed_to_let_nodes_in(answer: bytes, tmp_path: Path) -> None:
+    authority = ensure_certificates(tmp_path).authority
+    with server(tmp_path, answer) as port:
+        assert why_shut_out("localhost", port, authority) is None
 
 
 @pytest.mark.parametrize("said", [b"HTTP/1.1 400 Bad Request\r\n\r\n"])

@@ -13,6 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from consilium_chain.keystore import exposing
+from consilium_client.reaching import FLOWER_AHEAD, FLOWER_BEHIND
 
 MIB = 1 << 20
 LOCAL_CHAINS = (31_337, 1_337)  # whose clocks tests and demos move
@@ -21,8 +22,6 @@ BEHIND, FAR_BEHIND = 3, 60
 # And before it: so many of its blocks, for one may be on its way and some proposers miss theirs.
 BLOCKS_AHEAD, FAR_AHEAD = 5, 900
 LEAST_AHEAD = 30
-# Flower's SuperLink refuses a SuperNode (401, which ends it) whose clock is further off (flwr 1.41, `common.constant`).
-FLOWER_AHEAD, FLOWER_BEHIND = 5, 305
 SOON = 20  # days: what renews certificates does so thirty days before their end
 LITTLE_DISK, NO_DISK = 2_048 * MIB, 256 * MIB
 

@@ -4,7 +4,6 @@ room's error; none tells what a secret holds.
 
 from __future__ import annotations
 
-import email.utils
 import http.client
 import os
 import platform
@@ -27,7 +26,7 @@ from consilium_chain.errors import KeystoreError
 from consilium_chain.keystore import address_of, exposing, read_private_file
 from consilium_chain.ledger import Ledger
 from consilium_chain.places import Place, show_place
-from consilium_client.reaching import why_unreachable
+from consilium_client.reaching import seconds_ahead, why_unreachable
 from consilium_client.transport_key import transport_public_key
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -224,20 +223,10 @@ class Outside:
         except (OSError, http.client.HTTPException):
             self._link.close()
             return facts.Answer(None)
-        return facts.Answer(answer.status, _ahead(asked, answer.getheader("Date")))
+        return facts.Answer(answer.status, seconds_ahead(asked, answer.getheader("Date")))
 
     def close(self) -> None:
         self._link.close()
-
-
-def _ahead(now: float, date: str | None) -> float | None:
-    """A Date has no fractions: it stands for half a second later."""
-    if date is None:
-        return None
-    try:
-        return now - email.utils.parsedate_to_datetime(date).timestamp() - 0.5
-    except ValueError:
-        return None
 
 
 def superlink(host: str, number: int, authority: Path | None, is_own: bool) -> facts.SuperLinkFace:

@@ -17,7 +17,7 @@ from consilium_client.errors import CertificateInvalid, NotApproved, NotConfirme
 from consilium_client.examples import read_examples
 from consilium_client.home import Approval, HospitalHome, running_alone
 from consilium_client.models import model_of
-from consilium_client.reaching import host_and_port, why_unreachable
+from consilium_client.reaching import host_and_port, why_shut_out
 from cryptography import x509
 from rich.console import Console
 from rich.markup import escape
@@ -54,8 +54,8 @@ def join(folder: Path, number: int, place: Place, agreed: bool) -> None:
     rows = read_examples(place.data or visit.settings.data, task.spec.data, mapping).rows
     console.print(f"[green]This hospital's data fit: {rows} rows.[/green]")
     authority = _certificate(place.ca_certificate)
-    if why := why_unreachable(*link, place.ca_certificate):
-        console.print(f"[yellow]The SuperLink {escape(place.superlink)} cannot be reached yet: {escape(why)}.[/yellow]")
+    if why := why_shut_out(*link, place.ca_certificate):
+        console.print(f"[yellow]The SuperLink {escape(place.superlink)} lets no node in yet: {escape(why)}.[/yellow]")
     if not agreed and not (sys.stdin.isatty() and typer.confirm("\nTake part in it, and lock the bond?")):
         raise NotConfirmed(f"task {number}")
     approval = Approval(
