@@ -43,7 +43,14 @@ from numpy.typing import NDArray
 from consilium_client.audit import AUDIT_FILE, AuditLog
 from consilium_client.config import HospitalSettings
 from consilium_client.consent import Policy, read_policy
-from consilium_client.errors import ApprovalStale, NotDealt, NotInTask, PendingUpdateLost, TooFewRows
+from consilium_client.errors import (
+    ApprovalStale,
+    NotDealt,
+    NotInTask,
+    PendingUpdateLost,
+    TooFewRows,
+    TransportKeyInvalid,
+)
 from consilium_client.examples import Examples, read_examples
 from consilium_client.home import SALT_FILE, is_paused, running_alone
 from consilium_client.listening import Listener
@@ -298,12 +305,23 @@ class HospitalNode:
             return
         self._link_tried = now
         superlink, authority = self.settings.flower.superlink, self.settings.flower.ca_certificate
-        why = why_shut_out(*host_and_port(superlink), authority) or ""
+        why = self._why_unknown() or why_shut_out(*host_and_port(superlink), authority) or ""
         if why and why != self._unreachable:
             emit("superlink-unreachable", superlink=superlink, why=why)
         elif self._unreachable and not why:
             emit("superlink-reached", superlink=superlink)
         self._unreachable = why
+
+    def _why_unknown(self) -> str | None:
+        """Why the SuperLink would not know this node, in words."""
+        path = self.settings.flower.transport_key
+        try:
+            own = transport_public_key(path)
+        except TransportKeyInvalid as error:
+            return str(error)
+        if self.ledger.transport_keys(self.task.number).get(self.index, own) == own:
+            return None
+        return f"{path} is not the node key that was announced when it joined, the only one known there: restore it"
 
     def _take_part(self, state: TaskState) -> None:
         """Trains as soon as the chain says so, and then sees to it that the update is committed.

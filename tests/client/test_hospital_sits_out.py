@@ -18,6 +18,7 @@ from consilium_chain.localnode import free_port
 from consilium_chain.messages import Part, ReplyCode
 from consilium_client.errors import ApprovalStale, NotAllowed, PolicyInvalid
 from consilium_client.hospital import LINK_LOOKS
+from consilium_client.transport_key import make_transport_key
 from consilium_server.certificates import ensure_certificates
 from hospital_driver import OPEN_POLICY, Committing, start
 
@@ -111,10 +112,16 @@ def test_a_superlink_that_cannot_be_reached_is_told_once_and_again_when_it_can(
         lines = map(json.loads, capsys.readouterr().out.splitlines())
         return [line["event"] + (" " + line["why"][:12] if "why" in line else "") for line in lines]
 
-    closed = free_port()
-    assert look(closed, 0.0) == ["superlink-unreachable nothing list"]
-    assert look(closed, LINK_LOOKS - 1) == []  # not yet again
-    assert look(closed, LINK_LOOKS) == []  # told before
+    closed, key = free_port(), node.settings.flower.transport_key
+    kept = key.read_bytes()
+    make_transport_key(key)
+    assert look(closed, 0.0) == [f"superlink-unreachable {str(key)[:12]}"]  # is not the one announced
+    key.unlink()
+    assert look(closed, LINK_LOOKS) == [f"superlink-unreachable {str(key)[:12]}"]  # is no key
+    key.write_bytes(kept)
+    assert look(closed, 2 * LINK_LOOKS) == ["superlink-unreachable nothing list"]
+    assert look(closed, 3 * LINK_LOOKS - 1) == []  # not yet again
+    assert look(closed, 3 * LINK_LOOKS) == []  # told before
     with socket.create_server(("127.0.0.1", 0)) as listening:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(made.certificate, made.key)
@@ -125,7 +132,7 @@ def test_a_superlink_that_cannot_be_reached_is_told_once_and_again_when_it_can(
 
         thread = threading.Thread(target=answer, daemon=True)
         thread.start()
-        assert look(listening.getsockname()[1], 2 * LINK_LOOKS) == ["superlink-reached"]
+        assert look(listening.getsockname()[1], 4 * LINK_LOOKS) == ["superlink-reached"]
         thread.join()
     node._asked = state.round  # a request came: nothing is looked at any more
-    assert look(closed, 3 * LINK_LOOKS) == []
+    assert look(closed, 5 * LINK_LOOKS) == []

@@ -382,3 +382,13 @@ def test_what_the_chain_takes_back_leaves_the_page(place: Place, watched: Watche
     assert place.rpc("evm_revert", snapshot)
     expect(delegators).not_to_contain_text(account, timeout=30_000)
     expect(delegators).to_be_visible()
+
+
+def test_without_scripts_it_says_what_it_needs_and_loads_nothing(place: Place) -> None:
+    context = place.browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(place.url)
+    expect(page.locator("noscript")).to_contain_text("needs JavaScript")
+    expect(page.locator("noscript")).to_be_visible()
+    expect(page.get_by_text("Loading…")).to_be_hidden()
+    context.close()
