@@ -7,6 +7,7 @@ may hold copies, and it does not matter whose they are.
 from __future__ import annotations
 
 import secrets
+import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ BYTES_PER_STORED_BLOB = BYTES_PER_BLOB + 48  # and its commitment
 # The largest file that a task can have named is what an accuser shows of 256 hospitals of one cohort and 128 blobs
 # each: 6.5 MB (docs/artifacts.md).
 MOST_FILE_BYTES = 8 << 20
-CACHE = "artifacts"  # of a node, below its home: what it has fetched from mirrors, where its first place is no folder
+CACHE = "artifacts"  # below a home: what was fetched from mirrors, each task's in a folder of its own
 SILENCE = 60.0  # seconds in which a place that gave no answer is asked last
 _NOWHERE = bytes(32)  # no file's keccak256 that anybody knows
 _OTHER = Fault(Kind.WRONG, "other bytes")
@@ -86,13 +87,18 @@ class ArtifactStore:
     `cache`, so that nothing is fetched twice, however often a reader is cut off. Writes are atomic and repeatable.
     """
 
-    def __init__(self, places: Path | Sequence[Place], cache: Path | None = None) -> None:
-        """Raises MirrorUnsupported, ConfigInvalid."""
+    def __init__(self, places: Path | Sequence[Place], cache: Path | None = None, passing: Path | None = None) -> None:
+        """`passing`: where a reader that writes nothing keeps for a while what mirrors gave, whatever its first place
+        is, until `forget`. Raises MirrorUnsupported, ConfigInvalid.
+        """
         named = [places] if isinstance(places, Path) else places
         self._places = [open_place(place) for place in named]
         first = self._places[0]
-        if isinstance(first, Folder):
-            self._own: Folder | None = first
+        self._passing = passing
+        if passing is not None:
+            self._own: Folder | None = Folder(passing, made_when_needed=True)
+        elif isinstance(first, Folder):
+            self._own = first
         else:
             self._own = None if cache is None else Folder(cache, made_when_needed=True)
         self._asked = self._places if self._own in (first, None) else [self._own, *self._places]
@@ -145,6 +151,13 @@ class ArtifactStore:
                 failed.append(error)
         return failed
 
+    def forget(self) -> None:
+        """Deletes what was kept in passing: who wants it again has it from where it came. What cannot be deleted takes
+        room, and does no harm.
+        """
+        if self._passing is not None:
+            shutil.rmtree(self._passing, ignore_errors=True)
+
     @property
     def has_writable_mirrors(self) -> bool:
         """Whether `pin` has anywhere to write to."""
@@ -172,7 +185,7 @@ class ArtifactStore:
                 batch = left[start : start + size]
                 sound, faulty = self._ask(place, sort, batch)
                 found |= sound
-                if self._own is not None and place is not self._own:
+                if self._own is not None and place is not self._own and self._is_far(place):
                     self._keep({sort.name(digest): parts for digest, parts in sound.items()})
                 for digest, fault in faulty.items():
                     faults[digest][place] = fault
@@ -187,6 +200,10 @@ class ArtifactStore:
                 raise _unfound(sort.name(digest), faults[digest])
         self._tell(sort, faults)
         return found
+
+    def _is_far(self, place: Folder | Mirror) -> bool:
+        """Whether what it gives is worth a copy: of a folder of this machine another one would be twice the disk."""
+        return self._passing is None or not isinstance(place, Folder)
 
     def _in_order(self) -> list[Folder | Mirror]:
         now = time.monotonic()

@@ -110,7 +110,8 @@ class HospitalNode:
         self.audit = AuditLog(settings.home / AUDIT_FILE)
         self.ledger: Ledger = settings.connect()
         self.ledger.connection.witness = self.audit
-        self.store = ArtifactStore(settings.artifacts, settings.home / CACHE)
+        name = self.ledger.place(settings.task)
+        self.store = ArtifactStore(settings.artifacts, passing=settings.home / CACHE / name)
         self.task: JoinedTask = load_task(self.ledger, self.store, settings.task)
         self.policy: Policy = self.consent()
         self.examples, self.own_test = self._split(self.read_data())
@@ -118,12 +119,10 @@ class HospitalNode:
         self.model.require_installed()
         require_device(settings.device)
         self.record = PublicRecord(self.ledger, self.store, self.task)
-        place = settings.home / "pending" / self.ledger.place(settings.task)
-        self.pending = PendingUpdates(place, self.ledger.address)
+        self.pending = PendingUpdates(settings.home / "pending" / name, self.ledger.address)
         self.masking: Masking | None = None
         if self.task.params.masked:
-            folder = settings.home / "masking" / self.ledger.place(settings.task)
-            self.masking = Masking(folder, self.ledger, self.store, settings.task)
+            self.masking = Masking(settings.home / "masking" / name, self.ledger, self.store, settings.task)
         self.private = self._private_rounds()
         self._inputs: Inputs | None = None
         self._round = _Round(-1)
@@ -266,8 +265,10 @@ class HospitalNode:
             return False
         except TransactionRejected as error:  # nothing is lost: both can be done at any later time
             self._tell_unpaid("not-claimed", error)
+        self.pending.forget()
         if self.masking:
             self.masking.forget()
+        self.store.forget()
         emit("left", role="hospital", balance=str(self.ledger.balance(self.ledger.address)))
         return True
 

@@ -79,7 +79,7 @@ class Voter:
     def __init__(self, home: VoterHome, kind: type[VoterNode] = VoterNode) -> None:
         self.home, self._kind = home, kind
         self.ledger: Ledger = home.settings.connect()
-        self.store = ArtifactStore(home.settings.artifacts, home.folder / CACHE)
+        self.store = ArtifactStore(home.settings.artifacts, passing=home.folder / CACHE)
         self._judges: dict[int, _Judge] = {}
         self._aside: dict[int, _Aside] = {}
         self._seen = 0  # so many tasks, from the first on

@@ -7,6 +7,7 @@ not after a restart, and not where the chain says something else than it did.
 from __future__ import annotations
 
 import secrets
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,8 +65,11 @@ class Masking:
             raise SealingKeyLost(self._key_file)
 
     def forget(self) -> None:
-        """Deletes the sealing key, once the task has ended: nobody opens any more what was sealed for this hospital."""
+        """Deletes the sealing key, once the task has ended: nobody opens any more what was sealed for this hospital,
+        nor asks with whom it masked.
+        """
         self._key_file.unlink(missing_ok=True)
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def dealing(self, round_: int, cohort: int, index: int, seed: bytes) -> bytes:
         """What this hospital deals in a round: the same bytes whenever it is asked."""

@@ -48,6 +48,11 @@ class PendingUpdates:
             self._folder / f"round-{round_}", b"".join([update.seed, update.signed.to_wire(), *update.blobs])
         )
 
+    def forget(self) -> None:
+        """Deletes what it keeps, once the task has ended: nobody asks for it any more."""
+        for old in self._folder.glob("round-*"):
+            old.unlink()
+
     def read(self, round_: int) -> PendingUpdate | None:
         """None where no update of the round was kept. Raises PendingUpdateLost where one was and is not whole."""
         try:

@@ -76,7 +76,8 @@ class VoterNode:
             raise ValueError("a voter needs an account")
         self.key = voter_key(self.ledger.connection.account)
         self.public_key = public_key(self.key)
-        self.store = ArtifactStore(settings.artifacts, settings.home / CACHE)
+        passing = settings.home / CACHE / ledger.place(settings.task)
+        self.store = ArtifactStore(settings.artifacts, passing=passing)
         self._fingerprints: tuple[bytes, ...] = ()  # of the models that the latest scores are of
         self._settled = SettledRounds(ledger, settings.task)
         self._given_up: set[tuple[int, Phase]] = set()
@@ -191,6 +192,7 @@ class VoterNode:
             self.ledger.claim(Role.VOTER)
         except (Refused, TransactionRejected) as error:  # nothing is lost: both can be done at any later time
             self._tell_failed(error, "not-claimed")
+        self.store.forget()
         emit("left", role="voter", balance=str(self.ledger.balance(self.ledger.address)))
 
     def _may_act(self, state: TaskState) -> bool:

@@ -52,7 +52,7 @@ from consilium_server.committing import Committer
 from consilium_server.conducting import conducting_alone
 from consilium_server.config import AggregatorSettings
 from consilium_server.errors import CanariesLost, SumMismatch, SuperLinkFailed
-from consilium_server.flower_internals import SuperLink
+from consilium_server.flower_internals import DATABASE, SuperLink
 from consilium_server.kept_replies import KeptReplies
 from consilium_server.unmasking import CohortAnswers, cohort_answers
 from consilium_server.uploads import CohortSum, Contribution, Upload, sum_cohort, wrong_uploads
@@ -130,7 +130,14 @@ class Aggregator:
                 self._conduct_with_provers()
             self._patient(self.ledger.release_bond, self.number, self.ledger.address)
             self._patient(self.ledger.claim, Role.AGGREGATOR)
+            self._forget()
             emit("left", role="aggregator", balance=str(self._patient(self.ledger.balance, self.ledger.address)))
+
+    def _forget(self) -> None:
+        """Deletes what nobody asks for once the task has ended: hospitals' replies, and the SuperLink's database."""
+        shutil.rmtree(self.replies_folder, ignore_errors=True)
+        for file in self.settings.home.glob(f"{DATABASE}*"):
+            file.unlink(missing_ok=True)
 
     def _conduct_with_provers(self) -> None:
         blobs = self.params.cohorts * self.params.update_blobs

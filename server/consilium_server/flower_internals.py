@@ -81,6 +81,7 @@ SMALL_PARTS = 4 << 20  # bytes of what a hospital sends beside blobs: a signed u
 FLOWERS_OWN = 64 << 20  # bytes of its database that are no hospital's
 MOST_RUNS = 1_000  # in a database; each start of an aggregator adds one
 SUPERLINK = "from consilium_server.bounded_superlink import main; main()"
+DATABASE = "superlink.sqlite"  # below the home, and what SQLite has beside it
 BUNDLE = Path(__file__).parent / "bundle"
 
 
@@ -250,7 +251,7 @@ class SuperLink:
             "--ssl-certfile", str(self.certificates.certificate),
             "--ssl-keyfile", str(self.certificates.key),
             "--enable-supernode-auth",
-            "--database", str(home / "superlink.sqlite"),
+            "--database", str(home / DATABASE),
             "--isolation", "process",
             "--superexec-auth-secret-file", str(self._secret),
             "--disable-runtime-dependency-installation",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import resource
+import shutil
 import stat
 import sys
 import time
@@ -214,6 +215,7 @@ def test_what_was_fetched_is_not_fetched_again_wherever_the_reader_keeps_it(
     for stored in (
         lambda: ArtifactStore([tmp_path / "own", url(mirror)]),
         lambda: ArtifactStore([url(mirror)], tmp_path / "cache"),
+        lambda: ArtifactStore([tmp_path / "mounted", url(mirror)], passing=tmp_path / "passing"),
     ):
         mirror.asked.clear()
         with told_to(lambda *_: None):
@@ -223,6 +225,29 @@ def test_what_was_fetched_is_not_fetched_again_wherever_the_reader_keeps_it(
         assert set(mirror.asked.values()) == {1}
     uncached = ArtifactStore([url(mirror)])
     read_all(uncached, files, blobs)
+    assert set(mirror.asked.values()) == {2}
+
+
+def test_what_is_kept_in_passing_is_no_copy_of_a_folder_and_can_be_forgotten(
+    tmp_path: Path, mirrors: tuple[FileServer, FileServer]
+) -> None:
+    mirror, _ = mirrors
+    files, blobs = fill(ArtifactStore(mirror.folder))
+    mounted = tmp_path / "mounted"
+    shutil.copytree(mirror.folder, mounted)
+    passing = tmp_path / "passing" / "task"
+    of_a_folder = ArtifactStore([mounted, url(mirror)], passing=passing)
+    read_all(of_a_folder, files, blobs)
+    assert (mirror.asked, passing.exists()) == ({}, False)
+
+    of_a_mirror = ArtifactStore([url(mirror)], passing=passing)
+    read_all(of_a_mirror, files, blobs)
+    assert len(list(passing.iterdir())) == len(files) + len(blobs)
+    for store in (of_a_mirror, of_a_folder, ArtifactStore(mounted)):
+        store.forget()
+    assert not passing.exists()
+    assert len(list(mounted.iterdir())) == len(files) + len(blobs)
+    read_all(of_a_mirror, files, blobs)
     assert set(mirror.asked.values()) == {2}
 
 

@@ -239,16 +239,32 @@ def test_no_second_request_is_smuggled_in_a_first(stand: Stand) -> None:
 @pytest.mark.parametrize(("mib", "expected"), [(6, 401), (9, 413)])
 def test_the_largest_of_flowers_messages_fits(stand: Stand, mib: int, expected: int) -> None:
     """Of an array it sends 5 MiB at a time. Who has no key is refused by the SuperLink, not by the proxy."""
+    assert push_object(stand, mib << 20) == expected
+
+
+def push_object(stand: Stand, size: int) -> int:
+    """The status of an answer to a PushObjectRequest: field 3, bytes, is the object's content, of 2 MiB or more."""
     url = f"https://127.0.0.1:{stand.proxy.port}/v1/fleet/push-object"
-    # Field 3, bytes: of a PushObjectRequest the object's content.
-    size = mib << 20
     content = b"\x1a" + bytes([size & 0x7F | 0x80, size >> 7 & 0x7F | 0x80, size >> 14 & 0x7F | 0x80, size >> 21])
     headers = {"Host": SUPERLINK, "Content-Type": PROTOBUF}
     with httpx.Client(verify=stand.trust, timeout=30) as client:
         answer = client.post(
             url, content=content + bytes(size), headers=headers, extensions={"sni_hostname": SUPERLINK}
         )
-    assert answer.status_code == expected
+    return answer.status_code
+
+
+def test_what_the_proxy_has_no_room_for_is_sent_again(stand: Stand) -> None:
+    """A SuperNode drops what is answered 500."""
+    room = stand.proxy.folder / "lib" / "body"
+    room.rename(room.with_name("away"))
+    room.write_bytes(b"")
+    try:
+        assert push_object(stand, 3 << 20) == 503
+    finally:
+        room.unlink()
+        room.with_name("away").rename(room)
+    assert push_object(stand, 3 << 20) == 401
 
 
 @pytest.mark.parametrize(

@@ -316,10 +316,8 @@ def _make_hospitals(network: Network, spec: TaskSpec) -> None:
     for name, rows in zip(network.hospitals, network.data.hospitals, strict=True):
         folder = network.folder / name
         network.disks[name] = Disk(folder, DISK_MIB["hospital"])
-        own = folder / "store"
-        own.mkdir()
         more = {
-            "artifacts": [str(own), f"https://{MIRROR}"],
+            "artifacts": f"https://{MIRROR}",
             "sponsor": {"url": f"https://{SPONSOR}", "ca_certificate": str(network.pki.authority)},
         }
         home = make_hospital(
@@ -333,11 +331,10 @@ def _make_voters(network: Network, spec: TaskSpec, url: str) -> None:
     for name, rows in zip(network.voters, network.data.held_out, strict=True):
         folder = network.folder / name
         network.disks[name] = Disk(folder, DISK_MIB["voter"])
-        home, own = folder / "home", folder / "store"
-        own.mkdir()
+        home = folder / "home"
         write_key(home, network.accounts[name])
         table = write_rows(rows, network.data.schema, home / "data")
-        settings = network.place.settings | {"artifacts": [str(own), f"https://{MIRROR}"], "data": table.name}
+        settings = network.place.settings | {"artifacts": f"https://{MIRROR}", "data": table.name}
         policy = network.place.policy(spec) | {"metrics": [spec.judging.metric]}
         network.voter_homes[name] = VoterHome.create(home, settings, policy)
     stake = TASKS_OF_A_VOTER * spec.money.voter_bond * TOKEN

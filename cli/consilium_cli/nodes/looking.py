@@ -33,7 +33,7 @@ class HomeVisit(Generic[HomeType]):
     def to(cls, home: HomeType) -> Self:
         """Raises DeploymentInvalid, ChainUnreachable, MirrorUnsupported."""
         tell_aside()
-        return cls(home, reader(home.settings), ArtifactStore(home.settings.artifacts, home.folder / CACHE))
+        return cls(home, reader(home.settings), ArtifactStore(home.settings.artifacts, passing=home.folder / CACHE))
 
     @property
     def account(self) -> str:
