@@ -21,11 +21,13 @@ from consilium_client.models import Vector, model_of
 from consilium_client.standardise import public_sums
 from consilium_client.task import JoinedTask
 
+FIRST_ROUND = STATISTICS_ROUND + 1  # of training
 _CHUNK = 1 << 15  # values at a time, which stay in cache, and need no other memory of the model's size
 
 
 class PublicRecord:
-    """Derives a task's models from chain and artifact store, and keeps what it derived.
+    """Derives a task's models from chain and artifact store, and keeps the first and the latest two, whatever number of
+    rounds there is.
 
     Everything here raises RecordIncomplete, ArtifactMissing or ArtifactCorrupt where the record does not give it.
     """
@@ -36,7 +38,7 @@ class PublicRecord:
         self.sums = PublishedSums(ledger, store, task.number, spec)
         self._quantiser = Quantiser(spec.update.bits, spec.update.value_range)
         first = model_of(spec).initial(seed=int.from_bytes(task.params.spec_hash[:8], "big"))
-        self._bases: list[Vector] = [first]
+        self._bases: dict[int, Vector] = {FIRST_ROUND: first}
 
     def statistics(self) -> NDArray[np.float64]:
         """Sums over all hospitals of round 0: float64 (statistics_values,). Raises StatisticsOutOfRange.
@@ -55,10 +57,11 @@ class PublicRecord:
 
     def base(self, round_: int) -> Vector:
         """The model that round `round_` (1 …) starts from: float32 (p,)."""
-        while len(self._bases) < round_:
-            done = len(self._bases)
-            self._bases.append(self._apply(self._bases[-1], self.sums.accepted(done)))
-        return self._bases[round_ - 1]
+        for done in range(max(known for known in self._bases if known <= round_), round_):
+            self._bases[done + 1] = self._apply(self._bases[done], self.sums.accepted(done))
+            # The first one stays, so that any other can be derived anew.
+            self._bases = {k: base for k, base in self._bases.items() if k >= done or k == FIRST_ROUND}
+        return self._bases[round_]
 
     def candidates(self, round_: int, cohort: int, state: RoundState) -> list[Vector | None]:
         """Base plus a cohort's mean update: as published, and in a canary round turned. None for no valid model."""

@@ -126,6 +126,7 @@ def test_public_record_gives_the_same_bits_and_the_exact_mean(local_chain: Local
     for _ in range(2):
         again = fresh(task, store)
         assert again.base(4).tobytes() == bases[3]  # derived in one go
+        assert sorted(again._bases) == [1, 3, 4]  # each is as large as the model
         assert [again.base(r).tobytes() for r in range(1, 5)] == bases
 
 
