@@ -280,7 +280,8 @@ def _disk(network: Network, shares: Mapping[str, int]) -> dict[str, float]:
 
 def _growth(looks: list[Look], tasks: list[dict[str, Any]]) -> dict[str, Any]:
     """After the warm-up. Of processes that last: per hour, by least squares. Of those of a task: how much more the
-    later half of a task has than the former, on average. Of disks: per round.
+    later half of a task has than the former, on average. Of disks: per round, from the first task's end to the last
+    one's, for what a task needs goes with it; and the most at any time.
     """
     late = [one for one in looks if one.at >= WARM_UP * looks[-1].at]
     grown: dict[str, Any] = {}
@@ -299,13 +300,15 @@ def _growth(looks: list[Look], tasks: list[dict[str, Any]]) -> dict[str, Any]:
                 former, latter = (mean(one[k] for one in known) for k in (0, 1))
                 of_a_task[role] = {"mean": round((former + latter) / 2, 2), "later_half": round(latter - former, 2)}
         grown[what] = {"lasting": lasting, "of_a_task": of_a_task}
-    rounds = sum(sum(one["outcomes"].values()) for one in tasks if one["from"] >= late[0].at) or 1
+    ends = [next((look for look in looks if look.at >= one["from"]), looks[-1]) for one in tasks[1:]]
+    first, last, between = (ends[0], ends[-1], tasks[1:-1]) if len(ends) > 1 else (looks[0], looks[-1], tasks)
+    rounds = sum(sum(one["outcomes"].values()) for one in between) or 1
     grown["disk"] = {
         name: {
-            "last": late[-1].disk[name],
-            "kib_per_round": round(1024 * (late[-1].disk[name] - late[0].disk[name]) / rounds, 2),
+            "most": max(one.disk[name] for one in looks),
+            "kib_per_round": round(1024 * (last.disk[name] - first.disk[name]) / rounds, 2),
         }
-        for name in late[-1].disk
+        for name in last.disk
     }
     return grown
 
@@ -368,5 +371,5 @@ def table(result: dict[str, Any]) -> list[tuple[str, str]]:
     for role, one in growth["pss"]["of_a_task"].items():
         rows.append((role, f"{one['mean']:.0f} MiB, {one['later_half']:+.1f} in a task's last third"))
     for name, one in growth["disk"].items():
-        rows.append((f"disk: {name}", f"{one['last']:.1f} MiB, {one['kib_per_round']:+.1f} KiB a round"))
+        rows.append((f"disk: {name}", f"at most {one['most']:.1f} MiB, {one['kib_per_round']:+.1f} KiB a round"))
     return rows
