@@ -61,14 +61,14 @@ class Ballot:
 
     @classmethod
     def kept(cls, path: Path, round_: int) -> Ballot:
-        """Raises BallotLost."""
+        """Raises BallotLost, and OSError where it cannot be read: there is one, and it may be read later."""
         try:
             kept = json.loads(path.read_text())
             shown = kept["evaluated"]
             prints = tuple(map(bytes.fromhex, shown["fingerprints"]))
             evaluated = Evaluated(prints, bytes.fromhex(shown["secret"]), bytes.fromhex(shown["blinding"]))
             return cls(kept["round"], tuple(kept["scores"]), bytes.fromhex(kept["salt"]), evaluated)
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):  # unchained: it could quote the ballot
+        except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):  # unchained: it could be quoted
             raise BallotLost(round_) from None
 
 

@@ -81,7 +81,8 @@ class VoterNode:
         self._fingerprints: tuple[bytes, ...] = ()  # of the models that the latest scores are of
         self._settled = SettledRounds(ledger, settings.task)
         self._given_up: set[tuple[int, Phase]] = set()
-        self._failed: set[tuple[int, Phase]] = set()  # told, and tried again
+        self._failed: set[tuple[int, Phase, str]] = set()  # how: told, and tried again
+        self._unkept: tuple[Path, Ballot] | None = None  # what could not be written where it belongs
 
     @cached_property
     def task(self) -> JoinedTask:
@@ -157,9 +158,10 @@ class VoterNode:
     def turn(self) -> Phase:
         """Does what the chain's state asks for, which may take long. What raises ChainUnreachable is done anew.
 
-        So is, with each block, what is refused or not paid for: who has committed and does not reveal is slashed, and
-        a chain node that lags behind the one that told of the phase refuses, too. What is done the chain says, not what
-        this process remembers: a reorganisation undoes it.
+        So is, with each block, what is refused or not paid for, and what a disk does not take or give, which may have
+        room again, or be mounted again: who has committed and does not reveal is slashed. And a chain node that lags
+        behind the one that told of the phase refuses, too. What is done the chain says, not what this process
+        remembers: a reorganisation undoes it.
         """
         state = self.ledger.state(self.number)
         self._settled.tell(state)
@@ -173,17 +175,23 @@ class VoterNode:
         except ChainUnreachable:
             raise
         except (Refused, TransactionRejected) as error:
-            if moment not in self._failed:
-                self._failed.add(moment)
+            if self._is_first(moment, "refused"):
                 self._tell_failed(error, "not-voted", round=state.round)
-            return state.phase
         except BallotLost:
-            emit("ballot-lost", round=state.round)
-            self._given_up.add(moment)
+            if self._is_first(moment, "lost"):
+                emit("ballot-lost", round=state.round)
+        except OSError as error:
+            if self._is_first(moment, "disk"):
+                emit("round-failed", round=state.round, error=name_of(error))
         except ROUND_ERRORS as error:
             emit("round-failed", round=state.round, error=name_of(error))
             self._given_up.add(moment)
         return state.phase
+
+    def _is_first(self, moment: tuple[int, Phase], how: str) -> bool:
+        is_first = (*moment, how) not in self._failed
+        self._failed.add((*moment, how))
+        return is_first
 
     def leave(self) -> None:
         """Takes an ended task's bond back, and collects what has vested of the rewards."""
@@ -237,9 +245,12 @@ class VoterNode:
         try:
             return Ballot.kept(path, state.round)
         except BallotLost:
-            scores = self._judged(state, round_state)
-            ballot = Ballot.bound(state.round, scores, self._fingerprints)
+            if self._unkept is None or self._unkept[0] != path:
+                scores = self._judged(state, round_state)
+                self._unkept = path, Ballot.bound(state.round, scores, self._fingerprints)
+            ballot = self._unkept[1]
             ballot.keep(path)
+            self._unkept = None
             return ballot
 
     def _judged(self, state: TaskState, round_state: RoundState) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from chain_driver import LocalChain
 from consilium_chain.errors import KeystoreError
 from consilium_chain.keystore import LIGHT_SCRYPT_N, open_keystore, write_keystore, write_private_file
 from consilium_chain.messages import Part, ReplyCode
-from consilium_chain.views import Phase, SlashReason
+from consilium_chain.views import Phase, RoundState, SlashReason
 from consilium_client.audit import AUDIT_FILE, AuditLog, Export, export, parse_export, read_log, require_extends
 from consilium_client.errors import AuditRewritten, EpsilonLedgerInvalid, PendingUpdateLost, SealingKeyLost
 from consilium_client.voter import VoterNode
@@ -196,3 +196,47 @@ def test_a_voter_reveals_from_its_copy_and_loses_what_an_older_one_does_not_have
     assert (slash["account"], slash["reason"]) == (account.address, SlashReason.NOT_REVEALED)
     part = slash["amount"] / task.params.voter_bond
     assert part == task.params.not_revealed_slash_bps / 10_000
+
+
+def test_a_disk_that_takes_and_gives_nothing_for_a_while_costs_no_vote_and_no_bond(
+    chain: LocalChain, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judged = []
+
+    class Counting(VoterNode):
+        def scores(self, round_: int, round_state: RoundState) -> tuple[int, ...]:
+            judged.append(round_)
+            return super().scores(round_, round_state)
+
+    task = FiledTask(chain, tmp_path)
+    home, account = voter_home(chain, tmp_path / "voter")
+    node = Counting(home.node_settings(task.task, account.place(task.task)), account)
+    node.join()
+    task.aggregator.join_as_aggregator(task.task)
+    task.nodes[0].join_as_hospital(task.task, 8, bytes(97))
+    task.to_drawing().draw()
+    capsys.readouterr()
+
+    kept = node._ballot_path(0)
+    in_the_way = kept.with_name(kept.name + ".draft")
+    in_the_way.mkdir(parents=True)
+    for _ in range(3):
+        node.turn()
+    assert len(events(capsys, "round-failed")) == 1  # told once
+    in_the_way.rmdir()
+    node.turn()
+    assert (judged, task.phase) == ([0], Phase.REVEALING)  # judged once
+
+    aside = kept.rename(kept.with_name("aside"))
+    for _ in range(2):
+        node.turn()
+    kept.mkdir()  # something is there, and cannot be read
+    for _ in range(2):
+        node.turn()
+    kept.rmdir()
+    aside.rename(kept)
+    said = capsys.readouterr().out
+    assert (said.count('"ballot-lost"'), said.count('"round-failed"')) == (1, 1)
+    node.turn()
+    task.operator.settle(task.task, 0)
+    assert task.events("Slashed") == []
