@@ -247,7 +247,8 @@ def test_a_home_with_an_own_folder_and_mirrors(world: World) -> None:
             assert (code, "who will fall ill" in said, "hush" in said) == (0, True, False)
         (file,) = source.iterdir()
         assert mirror.asked == {file.name: 1}
-        assert (own / file.name).read_bytes() == file.read_bytes()
+        assert (world.home / "artifacts" / file.name).read_bytes() == file.read_bytes()
+        assert list(own.iterdir()) == []  # its owner's
 
 
 def test_init_asks_nobody_where_nobody_is_and_writes_nothing_then(world: World) -> None:
