@@ -83,8 +83,9 @@ _BLOBS = _Sort("blob", BYTES_PER_STORED_BLOB, _parse_blob, _sound_blobs)
 class ArtifactStore:
     """Artifacts in a folder or several places, asked in order until one gives bytes that hash to the name.
 
-    The first place is the one that is written to. What another had to give is kept in a folder, the first place or else
-    `cache`, so that nothing is fetched twice, however often a reader is cut off. Writes are atomic and repeatable.
+    The first place is the one that is written to. What another had to give is kept in a folder, so that nothing is
+    fetched twice, however often a reader is cut off: in the first place or else `cache` for good, or in `passing` for a
+    while. Writes are atomic and repeatable.
     """
 
     def __init__(self, places: Path | Sequence[Place], cache: Path | None = None, passing: Path | None = None) -> None:

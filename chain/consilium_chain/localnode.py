@@ -112,6 +112,8 @@ class LocalNode:
 
 
 def child_environment() -> dict[str, str]:
-    """What a child process needs of the environment: nothing that could hold a secret."""
+    """What a child process needs of the environment: nothing that could hold a secret. Where a machine's libraries are
+    elsewhere, as a GPU's may be, children need them, too.
+    """
     passed_on = ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "LD_PRELOAD")
     return {name: os.environ[name] for name in passed_on if name in os.environ}

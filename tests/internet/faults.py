@@ -69,7 +69,6 @@ FAMILIES = {
     **dict.fromkeys(("worker", "aggregator", "superlink"), "conducting"),
     **dict.fromkeys(("hospital-1", "supernode/hospital-1", "relay/hospital-1"), "hospital-1"),
 }
-LASTING = ("bad line",)  # to the end of the round: one at a time
 
 
 @dataclass(frozen=True)
@@ -124,7 +123,7 @@ def packed(cells: Iterable[Cell]) -> list[list[Cell]]:
 def _unrelated(one: Cell, other: Cell) -> bool:
     if (one.phase == other.phase) != (one.phase in TOGETHER or other.phase in TOGETHER):
         return False
-    if one.fault in LASTING and other.fault in LASTING:
+    if one.fault == other.fault == "bad line":  # which lasts to the end of the round: one at a time
         return False
     return FAMILIES.get(one.process, one.process) != FAMILIES.get(other.process, other.process)
 

@@ -131,7 +131,7 @@ int timerfd_settime(int file, int flags, const struct itimerspec *wanted, struct
     return real(file, flags, &moved, before);
 }
 
-/* gRPC waits by the kernel's futex, without a function of the C library for it. */
+/* Who waits by the kernel's futex itself calls no other function of the C library for it. */
 long syscall(long number, ...) {
     THE_REAL(long, syscall, NULL, long, ...);
     __builtin_va_list more;

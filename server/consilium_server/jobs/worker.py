@@ -227,11 +227,10 @@ class Beat(threading.Thread):
         self._stopped.set()
 
     def _send(self, job: str) -> None:
+        """Whatever comes of it: without a beat all would stand still."""
         try:
             self._sender.send(job, (), self._periods[job])
-        except (
-            Exception
-        ) as error:  # unforeseen: what a broker does is the sender's. Without a beat all would stand still
+        except Exception as error:  # unforeseen: what a broker does is the sender's
             emit("beat-failed", error=name_of(error), trace=traced(error))
 
 
