@@ -280,7 +280,8 @@ class HospitalNode:
         self._settled.tell(state)
         # By the time that joining is over, the aggregator has registered this transport key.
         if is_in and state.phase not in (Phase.JOINING, Phase.ENDED):
-            relay.keep_running()
+            for name, status in relay.keep_running().items():
+                emit("relay-ended", process=name, status=status, log=str(relay.logs / f"{name}.log"))
             self._watch_link(state, time.monotonic())
             self._resume_if_absent(state)
             self._take_part(state)

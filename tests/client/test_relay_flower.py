@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -83,6 +84,7 @@ class Exchange:
     listener: Listener
     marker: Path
     asked: list[RoundRequest] = field(default_factory=list)
+    ended: list[tuple[str, int]] = field(default_factory=list)
     answer: Callable[[RoundRequest], RoundReply] = lambda _: RoundReply(ReplyCode.SAT_OUT)
 
     def round(self, number: int) -> Collection:
@@ -92,7 +94,7 @@ class Exchange:
         end = time.monotonic() + PATIENCE
         while not (collection.arrived or collection.finished):
             assert time.monotonic() < end, (self.home / "hospital" / "logs" / "executor.log").read_text()[-2000:]
-            self.relay.keep_running()
+            self.ended += self.relay.keep_running().items()
             collection.ask(1)
             collection.receive()
             time.sleep(0.1)
@@ -187,6 +189,7 @@ def test_relay_carries_blobs_and_codes_and_no_private_text(exchange: Exchange) -
     assert exchange.round(8).finished == 1
     gone = [reply for reply in exchange.grid.received if reply.has_error()]
     assert [reply.error.code for reply in gone] == [NODE_AWAY]
+    assert exchange.ended[-1] == ("executor", -signal.SIGKILL)
     exchange.grid.received.remove(gone[0])
 
     # Too few blobs, and a hospital that sits out.

@@ -97,6 +97,10 @@ WORDS: Words = {
     "chain-unreachable": chain_unreachable,
     "superlink-unreachable": lambda f: f"[yellow]the aggregator's SuperLink {f['superlink']}: {f['why']}[/yellow]",
     "superlink-reached": lambda f: f"the aggregator's SuperLink {f['superlink']} answers again",
+    "relay-ended": lambda f: (
+        f"[yellow]the {f['process']} ended by itself (status {f['status']}), and is started again: its last words are in"
+        f" {f['log']}[/yellow]"
+    ),
     "place-failed": lambda f: (
         f"[yellow]{f['artifacts']} artifact(s) not from {f['place']}: {f['error']}; another place has them[/yellow]"
     ),

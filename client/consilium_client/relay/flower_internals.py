@@ -2,7 +2,8 @@
 
 Run as a program it is one of the two children of a hospital's node:
 
-  supernode …   Flower's own SuperNode, looking for messages three times a second instead of every three seconds
+  supernode …   Flower's own SuperNode, looking for messages three times a second instead of every three seconds, and
+                ending with any of its threads
   executor …    runs the installed relay app for each message, in a fork of one warm process
 
 The executor ignores the bundle that comes with a run: no foreign code is loaded.
@@ -14,6 +15,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +30,7 @@ LONGEST_WAIT = 3  # seconds between two tries of a SuperLink that does not answe
 
 def run_supernode(arguments: list[str]) -> None:
     """`flower-supernode` with these arguments; its sleeps are shortened, and its waits for a SuperLink that was
-    started anew, and it forgets what a stopped run asked for; nothing else is changed.
+    started anew, it forgets what a stopped run asked for, and it ends with any of its threads; nothing else is changed.
     """
     import flwr.supercore.retry.http_retry as retry
     import flwr.supernode.start_client_internal as supernode
@@ -51,7 +53,17 @@ def run_supernode(arguments: list[str]) -> None:
 
     supernode._pull_and_store_message = pull_whole
     sys.argv = ["flower-supernode", *arguments]
+    threading.excepthook = _end_with_thread
     flower_supernode()
+
+
+def _end_with_thread(ended: threading.ExceptHookArgs) -> None:
+    """Flower does each part of a SuperNode's work in a thread, and starts none again: without the one that answers the
+    executor, or that shows the SuperLink a sign of life, the rest would run on and never send a reply again.
+    """
+    threading.__excepthook__(ended)
+    if ended.exc_type is not SystemExit:  # so a thread ends on purpose, as where its port is taken: Flower looks for it
+        os._exit(1)
 
 
 def _failing(call: Callable[..., Any]) -> Callable[..., Any]:

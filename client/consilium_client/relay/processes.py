@@ -37,25 +37,28 @@ class RelayProcesses:
             "FLWR_TELEMETRY_ENABLED": "0",
             "FLWR_DISABLE_UPDATE_CHECK": "1",
         }
-        self._logs = home / "logs"
+        self.logs = home / "logs"
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._started = -RESTART_AFTER  # the clock may begin at 0 with the machine
 
-    def keep_running(self) -> None:
-        if self._children and all(child.poll() is None for child in self._children.values()):
-            return
+    def keep_running(self) -> dict[str, int]:
+        """Which had ended by itself, and with what status, where both are started again; else nothing."""
+        ended = {name: status for name, child in self._children.items() if (status := child.poll()) is not None}
+        if self._children and not ended:
+            return {}
         if time.monotonic() - self._started < RESTART_AFTER:
-            return
+            return {}
         self._end()
         self._started = time.monotonic()
         runtime = "127.0.0.1", free_port()
         self._start("supernode", self._supernode(*runtime))
         self._start("executor", [f"{runtime[0]}:{runtime[1]}", str(self._secret_file)])
+        return ended
 
     def _start(self, name: str, arguments: list[str]) -> None:
-        self._logs.mkdir(parents=True, exist_ok=True)
+        self.logs.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "consilium_client.relay.flower_internals", name, *arguments]
-        with (self._logs / f"{name}.log").open("ab") as log:
+        with (self.logs / f"{name}.log").open("ab") as log:
             self._children[name] = subprocess.Popen(command, stdout=log, stderr=log, env=self._environment)
 
     def _supernode(self, host: str, port: int) -> list[str]:

@@ -1,0 +1,40 @@
+"""A SuperNode is whole or gone: with one thread less it would look alive and answer nobody."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+PROGRAM = """
+import importlib, threading
+from consilium_client.relay.flower_internals import run_supernode
+
+def body():
+    {body}
+
+def flowers_own():
+    thread = threading.Thread(target=body)
+    thread.start()
+    thread.join()
+    {then}
+
+importlib.import_module("flwr.supernode.cli.flower_supernode").flower_supernode = flowers_own
+run_supernode([])
+"""
+
+
+def supernode(body: str, then: str) -> subprocess.CompletedProcess[str]:
+    """One whose work is `body` in a thread, and then `then`."""
+    program = PROGRAM.format(body=body, then=then)
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_it_ends_with_a_thread_and_says_of_what() -> None:
+    ended = supernode('open("/nowhere/at-all")', "threading.Event().wait()")
+    assert ended.returncode == 1
+    assert "FileNotFoundError: [Errno 2] No such file or directory: '/nowhere/at-all'" in ended.stderr
+
+
+def test_a_thread_may_end_on_purpose() -> None:
+    for body in ("pass", "raise SystemExit(1)"):
+        assert supernode(body, "print('goes on')").stdout == "goes on\n"
