@@ -15,7 +15,6 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from logging import WARNING, StreamHandler
 from pathlib import Path
 
@@ -63,7 +62,7 @@ class _Node:
 
 
 class Shares:
-    """Stands before Flower's handlers: `send` is the aggregator's way in, `reply` and `store` are the hospitals'."""
+    """Stands before Flower's handlers: `send` is the aggregator's way in, the others are the hospitals'."""
 
     def __init__(self, share: int) -> None:
         """`share`: bytes that a node may send in reply to one message, everything counted."""
@@ -72,6 +71,7 @@ class Shares:
         self._send: Callable[..., PushAppMessagesResponse] = runtime_handlers.push_messages
         self._reply: Callable[..., PushMessagesResponse] = fleet_handlers.push_messages
         self._store: Callable[..., PushObjectResponse] = fleet_handlers.push_object
+        self._activate: Callable[..., ActivateNodeResponse] = fleet_handlers.activate_node
 
     def send(self, request: PushAppMessagesRequest, state: LinkState, *more: object) -> PushAppMessagesResponse:
         """Makes room for the reply. The aggregator sends a node nothing while it waits for something else of it."""
@@ -114,6 +114,28 @@ class Shares:
             self._charge(request.node.node_id, request.ByteSize() + ROW)
         return self._store(request, state)
 
+    def activate(self, request: ActivateNodeRequest, state: LinkState) -> ActivateNodeResponse:
+        """Also for a node that ended without a word: killed, cut off, or with a clock so wrong that its farewell was
+        refused. Flower thinks it online for a minute, refuses it until then, and tells nobody what became of the
+        message it had in hand, or of a reply that it had begun to send. It has shown its key, so it is the same: here
+        the one before it is gone as soon as it comes, with what it had not sent whole. This try is still refused, so
+        that whoever waits for a reply hears of the loss before the next.
+        """
+        number = state.get_node_id_by_public_key(request.public_key)
+        if number is not None:
+            node = self._nodes[number]
+            with node.lock:
+                for session in node.sessions:  # of a reply that is here as a whole there is none any more
+                    state._cleanup_push_session(session, cleanup_messages=True)
+                node.sessions = []
+        try:
+            return self._activate(request, state)
+        except FlowerError as error:
+            is_online = error.code == ApiErrorCode.FLEET_NODE_ACTIVATION_FAILED and number is not None
+            if is_online and state.deactivate_node(number):
+                FLOWER_LOGGER.log(WARNING, "node %s comes again, and is let in at its next try", number)
+            raise
+
     def _charge(self, number: int, size: int) -> None:
         """Raises HTTPException. A SuperNode does not try again what is answered so."""
         node = self._nodes[number]
@@ -139,27 +161,6 @@ def _forget(node: _Node, state: LinkState) -> None:
 
 def _is_over(run_id: int, state: LinkState) -> bool:
     return check_abort(run_id, [Status.PENDING, Status.STARTING, Status.FINISHED], state) is not None
-
-
-def returning(
-    activate: Callable[[ActivateNodeRequest, LinkState], ActivateNodeResponse],
-    request: ActivateNodeRequest,
-    state: LinkState,
-) -> ActivateNodeResponse:
-    """Flower's `activate`, for a node that ended without a word, too: killed, cut off, or with a clock so wrong that
-    its farewell was refused. Flower thinks it online for a minute, refuses it until then, and tells nobody what became
-    of the message it had in hand. It has shown its key, so it is the same: here the one before it is gone as soon as it
-    comes. This try is still refused, so that whoever waits for a reply hears of the loss before the next.
-    """
-    try:
-        return activate(request, state)
-    except FlowerError as error:
-        if error.code != ApiErrorCode.FLEET_NODE_ACTIVATION_FAILED:
-            raise
-        number = state.get_node_id_by_public_key(request.public_key)
-        if number is not None and state.deactivate_node(number):
-            FLOWER_LOGGER.log(WARNING, "node %s comes again, and is let in at its next try", number)
-        raise
 
 
 class BoundedLog(io.TextIOBase):
@@ -219,6 +220,5 @@ def main() -> None:
     shares = Shares(share)
     runtime_handlers.push_messages = shares.send
     fleet_handlers.push_messages, fleet_handlers.push_object = shares.reply, shares.store
-    activate: Callable[[ActivateNodeRequest, LinkState], ActivateNodeResponse] = fleet_handlers.activate_node
-    fleet_handlers.activate_node = partial(returning, activate)
+    fleet_handlers.activate_node = shares.activate
     flower_superlink()

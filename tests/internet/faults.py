@@ -27,7 +27,7 @@ from consilium_client.epsilon_ledger import EpsilonLedger
 from internet.network import BLAMING_STEP, WINDOWS, Network, until
 
 OUTAGE = 10.0  # seconds that what is stopped, cut off, out of disk space or of time is so: less than any phase's time
-AN_HOUR = 3600
+CLOCKS = {"clock": 3600, "clock behind": -3600}  # seconds
 STARTED_FOR_A_TASK = ("aggregator", "superlink", "sponsor", "hospital-1")
 ROUNDS_TO_RETURN = 4
 ROUNDS_OF_A_TASK = 8
@@ -52,7 +52,7 @@ PHASES = {
     "revealing": Phase.REVEALING,
     "settling": Phase.OPENING,  # from the last ballot on
 }
-FAULTS = ("kill", "stop", "cut off", "bad line", "full disk", "clock", "restart")
+FAULTS = ("kill", "stop", "cut off", "bad line", "full disk", *CLOCKS, "restart")
 IN_WORDS = {
     "kill": "`kill -9`; its supervisor starts it again",
     "stop": f"SIGSTOP, and SIGCONT {OUTAGE:g} s later",
@@ -60,6 +60,7 @@ IN_WORDS = {
     "bad line": "its host's line has 150 ± 50 ms, 3 % loss and 2 Mbit/s each way, to the end of the round",
     "full disk": f"no byte is free where it writes, for {OUTAGE:g} s",
     "clock": f"its host's clock is an hour ahead for {OUTAGE:g} s, in all that runs there",
+    "clock behind": f"its host's clock is an hour behind for {OUTAGE:g} s, in all that runs there",
     "restart": "SIGTERM; its supervisor starts it again",
 }
 OWN_DISKS = {"api", "worker", "index", "proxy", "postgres", "hospital-1", "voter-1"}
@@ -84,7 +85,7 @@ class Cell:
 def why_not(cell: Cell) -> str | None:
     """Why there is no such thing, in words."""
     process, fault = cell.process, cell.fault
-    if fault == "clock":
+    if fault in CLOCKS:
         if process == "node":
             return "a chain has its blocks' time"
         return None if process in HOSTS else "has its host's clock"
@@ -179,12 +180,12 @@ class Faults:
         the end of the round is taken away by `until_end`.
         """
         process, fault, services = cell.process, cell.fault, self._network.services
-        if fault in ("cut off", "bad line", "clock"):
+        if fault in ("cut off", "bad line", *CLOCKS):
             host = self._network.host(HOSTS[process])
             if fault == "cut off":
                 self._for_a_while(host.cut_off, host.back)
-            elif fault == "clock":
-                self._for_a_while(partial(host.clock.set, AN_HOUR), partial(host.clock.set, 0))
+            elif fault in CLOCKS:
+                self._for_a_while(partial(host.clock.set, CLOCKS[fault]), partial(host.clock.set, 0))
             else:
                 host.worsen()
                 until_end.callback(host.mend)

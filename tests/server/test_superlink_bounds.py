@@ -22,7 +22,7 @@ from consilium_zk.constants import BYTES_PER_BLOB
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
-from flwr.common.constant import HEARTBEAT_DEFAULT_INTERVAL, SUPERLINK_NODE_ID
+from flwr.common.constant import HEARTBEAT_DEFAULT_INTERVAL, SUPERLINK_NODE_ID, ErrorCode
 from flwr.common.serde import message_to_proto
 from flwr.proto.fab_pb2 import GetFabRequest
 from flwr.proto.fleet_pb2 import ActivateNodeRequest, PullMessagesRequest, PushMessagesRequest, PushMessagesResponse
@@ -286,6 +286,34 @@ def test_a_node_that_ended_without_a_word_is_let_in_at_its_second_try(stand: Sta
     again.answer(asked, blob)
     assert stand.whole(asked) == blob
     again.client.close()
+
+
+@pytest.mark.parametrize("is_taken", [True, False], ids=["seen", "unseen"])
+def test_what_a_node_had_begun_to_send_is_lost_with_it(stand: Stand, is_taken: bool) -> None:
+    """Of a reply that is announced, Flower says for minutes that it is on its way, whoever has gone."""
+    lost, folder = stand.hospitals[1], stand.home / "1.key"
+    asked, sent, unsent = stand.ask(lost, 50 + is_taken), chunk(10), chunk(11)
+    told = lost.announce(asked, tree(sent, unsent))
+    assert lost.push(told.session_id, sent)
+    if is_taken:
+        assert stand.grid.pull_messages([asked]) == []
+    assert refusal(lambda: activated(stand.superlink, folder, lost.run)) == 412
+    (reply,) = stand.grid.pull_messages([asked])
+    assert reply.error.code == (ErrorCode.MESSAGE_UNAVAILABLE if is_taken else NODE_AWAY)
+    again = activated(stand.superlink, folder, lost.run)
+    asked, blob = stand.ask(again, 52 + is_taken), os.urandom(BYTES_PER_BLOB)
+    again.answer(asked, blob)
+    assert stand.whole(asked) == blob
+    again.client.close()
+
+
+def test_what_a_node_had_sent_whole_outlives_it(stand: Stand) -> None:
+    lost, folder = stand.hospitals[1], stand.home / "1.key"
+    asked, blob = stand.ask(lost, 60), os.urandom(BYTES_PER_BLOB)
+    lost.answer(asked, blob)
+    refusal(lambda: activated(stand.superlink, folder, lost.run))
+    activated(stand.superlink, folder, lost.run).client.close()
+    assert stand.whole(asked) == blob
 
 
 def test_a_full_log_begins_anew(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ WORDS: Words = {
     "superlink-unreachable": lambda f: f"[yellow]the aggregator's SuperLink {f['superlink']}: {f['why']}[/yellow]",
     "superlink-reached": lambda f: f"the aggregator's SuperLink {f['superlink']} answers again",
     "relay-ended": lambda f: (
-        f"[yellow]the {f['process']} ended by itself (status {f['status']}), and is started again: its last words are in"
+        f"[yellow]the {f['process']} ended by itself (status {f['status']}), and is started again; its last words:"
         f" {f['log']}[/yellow]"
     ),
     "place-failed": lambda f: (
