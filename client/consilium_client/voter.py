@@ -170,8 +170,10 @@ class VoterNode:
         action = {Phase.SCORING: score, Phase.REVEALING: self._reveal}.get(state.phase)
         if not self._keeps_place(state) or action is None or moment in self._given_up or not self._may_act(state):
             return state.phase
+        round_state = None
         try:
-            action(state, self.ledger.round_state(self.number, state.round))
+            round_state = self.ledger.round_state(self.number, state.round)
+            action(state, round_state)
         except ChainUnreachable:
             raise
         except (Refused, TransactionRejected) as error:
@@ -184,9 +186,15 @@ class VoterNode:
             if self._is_first(moment, "disk"):
                 emit("round-failed", round=state.round, error=name_of(error))
         except ROUND_ERRORS as error:
-            emit("round-failed", round=state.round, error=name_of(error))
-            self._given_up.add(moment)
+            if not self._has_moved(state, round_state):
+                emit("round-failed", round=state.round, error=name_of(error))
+                self._given_up.add(moment)
         return state.phase
+
+    def _has_moved(self, state: TaskState, round_state: RoundState | None) -> bool:
+        """Whether the chain says something else than before: then what failed may be of blocks that are gone."""
+        now = self.ledger.state(self.number)
+        return now != state or self.ledger.round_state(self.number, state.round) != round_state
 
     def _is_first(self, moment: tuple[int, Phase], how: str) -> bool:
         is_first = (*moment, how) not in self._failed

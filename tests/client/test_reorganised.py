@@ -11,7 +11,7 @@ from chain_driver import LocalChain, TaskDriver
 from consilium_chain.connection import Connection
 from consilium_chain.errors import Refused
 from consilium_chain.ledger import Ledger
-from consilium_chain.views import Phase, Role
+from consilium_chain.views import Phase, Role, RoundState
 from consilium_client.errors import NotDealt, NotInTask
 from consilium_client.home import VoterHome
 from consilium_client.hospital import HospitalNode
@@ -63,6 +63,33 @@ def test_a_voter_joins_votes_and_reveals_again(chain: LocalChain, tmp_path: Path
     node.turn()
     task.operator.settle(task.task, 0)
     assert task.round == 1
+
+
+@pytest.mark.parametrize("taken_back", [0, 1])
+def test_a_voter_gives_up_what_fails_while_the_chain_stands(
+    chain: LocalChain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken_back: int
+) -> None:
+    """And judges anew what came of blocks that are gone."""
+    task = FiledTask(chain, tmp_path)
+    node = node_of(*voter_home(chain, tmp_path / "voter"), task)
+    node.join()
+    task.aggregator.join_as_aggregator(task.task)
+    task.nodes[0].join_as_hospital(task.task, 8, bytes(97))
+    task.to_drawing().draw()
+
+    def failing(round_: int, _: RoundState) -> tuple[int, ...]:
+        if taken_back:
+            take_back(chain, taken_back)
+        raise NotDealt(round_)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(node, "scores", failing)
+        assert node.turn() is Phase.SCORING
+    if taken_back:
+        assert task.phase is Phase.DRAWING
+        task.draw()
+    node.turn()
+    assert task.phase is (Phase.REVEALING if taken_back else Phase.SCORING)
 
 
 def test_a_voter_stands_where_others_joining_puts_it(chain: LocalChain, tmp_path: Path) -> None:
