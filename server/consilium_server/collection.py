@@ -7,8 +7,9 @@ aggregator that had asked for it, can be asked for again.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from consilium_chain.errors import SignedUpdateMalformed
@@ -17,12 +18,16 @@ from consilium_chain.messages import Part
 from consilium_chain.views import members
 from flwr.app import ConfigRecord, Message, RecordDict
 
-from consilium_server.errors import SecondReply, UploadInvalid
+from consilium_server.errors import PartFailed, SecondReply, UploadInvalid
 from consilium_server.flower_internals import NODE_AWAY
 from consilium_server.kept_replies import KeptReplies
 from consilium_server.uploads import Answer, Signed, Upload, parse_reply
 
 TRIES = 2  # of each part that reached the node: it may have been starting anew
+# Seconds until who failed so often is asked again for what it owes once it has committed, as long as its time lasts:
+# else a disk that is full for a moment would cost a hospital a slash.
+REST = 5.0
+OWED = (Part.UPLOAD, Part.ANSWER)
 
 
 class Carrier(Protocol):
@@ -52,17 +57,19 @@ class Collection:
         blob_count: int,
         masked: bool,
         kept: KeptReplies | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`kept`: where replies are kept, and were by a process before this one."""
+        """`kept`: where replies are kept, and were by a process before this one; `clock`: seconds, going on alone."""
         self._grid, self._nodes, self._addresses, self._blob_count = grid, nodes, addresses, blob_count
         self.round = round_
         self._place = {"contract": contract, "task": task, "round": round_}
-        self._masked, self._kept = masked, kept
+        self._masked, self._kept, self._clock = masked, kept, clock
         self._asked = 0
         self._committed = 0
         self._tries: Counter[tuple[int, Part]] = Counter()
         self._waiting: dict[str, tuple[int, Part]] = {}
         self._away: set[int] = set()  # whom the last request did not reach: nothing was refused
+        self._resting: dict[int, float] = {}  # until when
         self.signed: dict[int, Signed] = kept.signed(addresses, blob_count) if kept else {}
         self.uploads: dict[int, Upload] = kept.uploads(len(addresses), blob_count) if kept else {}
         self.answers: dict[int, Answer] = {}
@@ -74,7 +81,7 @@ class Collection:
     @property
     def finished(self) -> int:
         """Who owes no reply: what it has not sent, it will not send."""
-        return self._asked & ~sum(1 << index for index in self._owing | self._away)
+        return self._asked & ~sum(1 << index for index in self._owing | self._away | self._resting.keys())
 
     @property
     def _owing(self) -> set[int]:
@@ -97,7 +104,9 @@ class Collection:
         return len(ready) == len(wanted)
 
     def _next(self, index: int) -> Part | None:
-        """What is wanted of a hospital now; None where it has sent everything, or will not."""
+        """What is wanted of a hospital now; None where it has sent everything, will not, or is given time."""
+        if self._resting.get(index, 0.0) > self._clock():
+            return None
         if index not in self.signed and not self._committed >> index & 1:
             part = Part.SIGNED
         elif index not in self.uploads:
@@ -111,6 +120,8 @@ class Collection:
     def _send(self, requests: Sequence[tuple[int, Part]]) -> None:
         self._tries.update(requests)
         self._away.difference_update(index for index, _ in requests)
+        for index, _ in requests:
+            self._resting.pop(index, None)
         self._asked |= sum(1 << index for index, _ in requests)
         messages = [
             Message(
@@ -141,10 +152,13 @@ class Collection:
                 continue
             try:
                 if reply.has_error():
-                    raise UploadInvalid(f"Flower error {reply.error.code}")
+                    raise PartFailed(f"Flower error {reply.error.code}")
                 self._take(index, parse_reply(reply.content, self._addresses[index], self._blob_count))
             except (UploadInvalid, SignedUpdateMalformed, SecondReply) as error:
                 emit("reply-refused", round=self.round, hospital=index, error=str(error))
+                if isinstance(error, PartFailed) and request[1] in OWED and self._tries[request] >= TRIES:
+                    self._tries[request] -= 1
+                    self._resting[index] = self._clock() + REST
             heard.append(index)
         if requests := [(index, part) for index in heard if (part := self._next(index))]:
             self._send(requests)

@@ -52,6 +52,10 @@ class UploadInvalid(ServerError):
         super().__init__(f"upload refused: {why}")
 
 
+class PartFailed(UploadInvalid):
+    """Its hospital says so, or Flower in its place: it may be able to in a moment."""
+
+
 class SecondReply(ServerError):
     def __init__(self, what: str) -> None:
         super().__init__(f"the hospital sent two different ones of a round's {what}: the first one counts")

@@ -20,7 +20,7 @@ from consilium_zk.masks import without
 from eth_utils.crypto import keccak
 from flwr.app import RecordDict
 
-from consilium_server.errors import SumMismatch, UploadInvalid
+from consilium_server.errors import PartFailed, SumMismatch, UploadInvalid
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,10 @@ class Answer:
 
 
 def parse_reply(content: RecordDict, hospital: str, blob_count: int) -> Signed | Upload | Answer:
-    """What `hospital`, the address behind a Flower node, answers. Raises UploadInvalid, SignedUpdateMalformed."""
+    """What `hospital`, the address behind a Flower node, answers.
+
+    Raises UploadInvalid, PartFailed, SignedUpdateMalformed.
+    """
     status = content.config_records.get("status", {})
     code = status.get("code")
     if code not in (ReplyCode.SIGNED, ReplyCode.ANSWERED):
@@ -71,7 +74,7 @@ def parse_signed(body: bytes, hospital: str, blob_count: int) -> Signed:
 
 
 def parse_upload(content: RecordDict, blob_count: int) -> Upload:
-    """Exactly one status and `blob_count` blobs of raw bytes, and nothing else. Raises UploadInvalid."""
+    """Exactly one status and `blob_count` blobs of raw bytes, and nothing else. Raises UploadInvalid, PartFailed."""
     if set(content) != {"status", "blobs"}:
         raise UploadInvalid(f"records {sorted(content)} instead of blobs and status")
     status = content.config_records.get("status", {})
@@ -80,7 +83,7 @@ def parse_upload(content: RecordDict, blob_count: int) -> Upload:
         raise UploadInvalid("its statement is not bytes")
     if code != ReplyCode.OK:
         name = ReplyCode(code).name if isinstance(code, int) and code in set(ReplyCode) else "unknown code"
-        raise UploadInvalid(f"the hospital answered {name}")
+        raise (PartFailed if code == ReplyCode.FAILED else UploadInvalid)(f"the hospital answered {name}")
     arrays = content.array_records.get("blobs", {})
     if set(arrays) != {str(index) for index in range(blob_count)}:
         raise UploadInvalid(f"{len(arrays)} blobs instead of {blob_count}")

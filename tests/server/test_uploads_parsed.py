@@ -12,7 +12,7 @@ import pytest
 from consilium_chain.errors import SignedUpdateMalformed
 from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.relaying import SignedUpdate, sign_update
-from consilium_server.collection import Collection
+from consilium_server.collection import REST, TRIES, Collection
 from consilium_server.errors import SecondReply, SumMismatch, UploadInvalid
 from consilium_server.kept_replies import KeptReplies
 from consilium_server.uploads import (
@@ -338,12 +338,15 @@ def in_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def collected(
-    answers: dict[int, list[Scripted]], masked: bool = False, kept: KeptReplies | None = None
+    answers: dict[int, list[Scripted]],
+    masked: bool = False,
+    kept: KeptReplies | None = None,
+    clock: Callable[[], float] = lambda: 0.0,
 ) -> tuple[Collection, FakeGrid]:
     """Nodes 10, 11, … are hospitals 0, 1, …; everybody is asked."""
     grid = FakeGrid(answers)
     nodes = {index: 10 + index for index in range(5)}
-    collection = Collection(grid, nodes, ADDRESSES, bytes(20), 1, 0, 1, masked, kept)  # type: ignore[arg-type]
+    collection = Collection(grid, nodes, ADDRESSES, bytes(20), 1, 0, 1, masked, kept, clock)  # type: ignore[arg-type]
     collection.ask(0b11111)
     return collection, grid
 
@@ -437,6 +440,36 @@ def test_collection_of_a_masked_round_asks_for_an_answer_once_it_has_the_upload(
         collection.receive()
     assert grid.parts == [Part.SIGNED, Part.UPLOAD, Part.UPLOAD, Part.ANSWER]
     assert (collection.arrived, collection.answers, collection.finished) == (1, {0: Answer(bytes(96))}, 1)
+
+
+@pytest.mark.usefixtures("in_a_run")
+@pytest.mark.parametrize("failed", [ERROR, reply(code=int(ReplyCode.FAILED))], ids=["flower", "hospital"])
+def test_collection_asks_who_has_committed_and_fails_until_it_does_not(failed: Scripted) -> None:
+    """A full disk is no refusal, and a withheld upload costs money."""
+    now = 0.0
+    collection, grid = collected({10: [ok(), *[failed] * (TRIES + 2), reply()]}, clock=lambda: now)
+    for _ in range(1 + TRIES):
+        collection.receive()
+    for more in range(3):
+        for _ in range(2):
+            collection.receive()
+            collection.ask(1, committed=1)
+        assert (len(grid.pushed), collection.arrived, collection.finished) == (1 + TRIES + more, 0, 0)
+        now += REST
+        collection.ask(1, committed=1)
+    collection.receive()
+    assert (collection.arrived, collection.finished) == (1, 1)
+
+
+@pytest.mark.usefixtures("in_a_run")
+def test_collection_asks_who_says_no_twice_and_waits_for_nothing() -> None:
+    """Nor for a signature, which costs nobody anything."""
+    refusing = [reply(code=int(ReplyCode.SAT_OUT)) for _ in range(TRIES)]
+    failing = [reply(code=int(ReplyCode.FAILED)) for _ in range(TRIES)]
+    collection, _ = collected({10: [ok(), *refusing], 11: failing})
+    for _ in range(1 + TRIES):
+        collection.receive()
+    assert collection.finished == 0b11
 
 
 @pytest.mark.usefixtures("in_a_run")
