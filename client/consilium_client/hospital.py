@@ -280,12 +280,12 @@ class HospitalNode:
         self._settled.tell(state)
         # By the time that joining is over, the aggregator has registered this transport key.
         if is_in and state.phase not in (Phase.JOINING, Phase.ENDED):
+            self._testify_if_accused(state)  # before all else: a node may have started late, and silence is slashed
             for name, status in relay.keep_running().items():
                 emit("relay-ended", process=name, status=status, log=str(relay.logs / f"{name}.log"))
             self._watch_link(state, time.monotonic())
             self._resume_if_absent(state)
             self._take_part(state)
-            self._testify_if_accused(state)
             self.read_ahead(state)
         if state.phase is not Phase.ENDED:
             self._block = self.ledger.connection.next_block(self._block)
