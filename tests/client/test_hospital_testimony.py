@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from accused_driver import HOSPITALS, LIAR, ONE, Accused, Covered, FalseUpload, Garbage, Silent, accused
@@ -85,6 +86,18 @@ def test_testimony_that_could_not_be_sent_is_sent_again(case: Accused, capsys: p
     case.round.set_ether(case.nodes[0], 10**18)
     case.look()
     assert sorted(case.round.aggregator.testimonies(case.round.task, 0)[0]) == list(range(HOSPITALS))
+
+
+def test_a_hospital_testifies_before_its_relay_is_started(case: Accused) -> None:
+    """After a late start there is little time for it, and none for anything else first."""
+
+    def keep_running() -> dict[str, int]:
+        raise BlockingIOError
+
+    relay, listener = SimpleNamespace(keep_running=keep_running), SimpleNamespace(raise_fault=lambda: None)
+    with pytest.raises(BlockingIOError):
+        case.nodes[0]._turn(listener, relay)  # type: ignore[arg-type]
+    assert list(case.round.aggregator.testimonies(case.round.task, 0)[0]) == [0]
 
 
 def test_evidence_that_is_not_what_hospitals_signed_names_nobody(
