@@ -3,7 +3,8 @@
 `python bench/faults.py [WORD…] [--minutes N] [--again]`, as root. WORDs pick cells: those whose name has them all, as
 "kill" or "hospital-1 uploading". What was played before stays in the results; cells that were played, and held, are
 left out, unless `--again` is given. `--page` writes the page alone. Results are on disk after each round. A round
-that did not hold with several cells in it is kept beside them, under "together", also where each cell holds alone.
+that did not hold with several cells in it is kept beside them, under "together", also where each cell holds alone,
+until the same cells hold in one round: `--together` plays such rounds again.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from internet.faults import (  # noqa: E402
     TaskPlan,
     matrix,
     plan,
+    plan_rounds,
     play_cells,
     why_not,
 )  # fmt: skip
@@ -53,6 +55,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=24 * 60.0, help="no network is begun after so many")
     parser.add_argument("--cells", type=int, default=10_000, help="at most so many")
     parser.add_argument("--again", action="store_true", help="also cells that were played")
+    parser.add_argument("--together", action="store_true", help="the rounds that did not hold with several cells")
     parser.add_argument("--page", action="store_true", help="write the page from the results, play nothing")
     parser.add_argument("--keep", type=Path, help="where logs of networks with broken cells go")
     given = parser.parse_args()
@@ -69,7 +72,8 @@ def main() -> None:
         cells = [cell for cell in cells if given.again or str(cell) not in holds]
         random.Random(0).shuffle(cells)  # whoever plays some has some of everything
         cells.sort(key=lambda cell: str(cell) not in known)
-        play(plan(cells[: given.cells]), found, given.minutes, given.keep)
+        tasks = plan_rounds(found.rounds_together()) if given.together else plan(cells[: given.cells])
+        play(tasks, found, given.minutes, given.keep)
     write_page(found)
 
 
@@ -88,8 +92,15 @@ class Found:
             others = [str(other) for other in played.cells if other != cell]
             self.cells[str(cell)] = {name: value for name, value in vars(played).items() if name != "cells"}
             self.cells[str(cell)]["with"] = others
-        if played.broken and len(played.cells) != 1:
-            self.together.append({**vars(played), "cells": [str(cell) for cell in played.cells], "when": when})
+        names = [str(cell) for cell in played.cells]
+        if names:
+            self.together = [one for one in self.together if set(one["cells"]) != set(names)]
+        if played.broken and len(names) != 1:
+            self.together.append({**vars(played), "cells": names, "when": when})
+
+    def rounds_together(self) -> list[list[Cell]]:
+        """Of those that did not hold, the cells."""
+        return [[Cell(*name.split(", ")) for name in one["cells"]] for one in self.together if one["cells"]]
 
     def alone(self, one: dict[str, Any]) -> str:
         """In words: what a round's cells did without each other since, as far as they were played so."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from internet.faults import Cell, Played, TaskPlan, plan
+from internet.faults import Cell, Played, TaskPlan, plan, plan_rounds
 
 sys.path.append(str(Path(__file__).parents[2] / "bench"))
 
@@ -49,13 +49,28 @@ def test_what_is_kept_beside_cells_are_rounds_that_no_one_cell_explains() -> Non
     assert [found.alone(one) for one in found.together] == ["the end of a task: no cell"]
 
 
+def test_a_round_that_did_not_hold_is_kept_until_its_cells_hold_in_one() -> None:
+    found = faults.Found()
+    found.take_in(played(CELLS, "slashed"), "2026-01-01T00:00:00+00:00")
+    found.take_in(played(CELLS[:1]), "2026-01-01T00:00:00+00:00")
+    (again,) = found.rounds_together()
+    assert again == CELLS
+    found.take_in(played(again, "slashed"), "2026-01-02T00:00:00+00:00")
+    assert [one["when"] for one in found.together] == ["2026-01-02T00:00:00+00:00"]
+    found.take_in(played(again[::-1]), "2026-01-03T00:00:00+00:00")
+    assert found.together == []
+
+
 def test_the_page_of_faults_says_what_the_results_say() -> None:
     _, _, rest = faults.PAGE.read_text().partition(faults.BEGIN)
     assert rest.partition(faults.END)[0].strip() == "\n".join(faults.page_lines(faults.read()))
 
 
 def test_cells_of_blaming_are_played_where_somebody_lies() -> None:
-    assert plan([Cell("api", "blaming", "kill")]) == [TaskPlan([], [[Cell("api", "blaming", "kill")]], "hospital-4")]
+    lie, honest, joining = (Cell("api", phase, "kill") for phase in ("blaming", "uploading", "joining"))
+    assert plan([lie]) == [TaskPlan([], [[lie]], "hospital-4")]
+    assert plan([lie, honest, joining]) == [TaskPlan([joining], [[honest]]), TaskPlan([], [[lie]], "hospital-4")]
+    assert [len(one.rounds) for one in plan_rounds([[lie]] * 6)] == [4, 2]
 
 
 def test_what_is_done_meanwhile_ends_with_its_error() -> None:

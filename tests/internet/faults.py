@@ -138,15 +138,35 @@ class TaskPlan:
 
 def plan(cells: Sequence[Cell]) -> list[TaskPlan]:
     """Tasks that play all of them. In some a hospital lies: without a lie nobody is blamed."""
-    tasks = [TaskPlan(one) for one in packed(c for c in cells if c.phase == "joining")]
-    honest = packed(c for c in cells if c.phase not in TOGETHER)
+    kinds: list[list[Cell]] = [[], [], []]
+    for cell in cells:
+        kinds[_kind([cell])].append(cell)
+    return plan_rounds([one for kind in kinds for one in packed(kind)])
+
+
+def plan_rounds(rounds: Iterable[list[Cell]]) -> list[TaskPlan]:
+    """Tasks that play these rounds, each of cells that `packed` would let meet."""
+    kinds: list[list[list[Cell]]] = [[], [], []]
+    for one in rounds:
+        kinds[_kind(one)].append(one)
+    joining, honest, lies = kinds
+    tasks = [TaskPlan(one) for one in joining]
     while len(tasks) * ROUNDS_OF_A_TASK < len(honest):
         tasks.append(TaskPlan())
     for number, one in enumerate(honest):
         tasks[number % len(tasks)].rounds.append(one)
-    lies = packed(c for c in cells if c.phase == "blaming")
-    batches = [lies[first : first + LIES_OF_A_TASK] for first in range(0, len(lies), LIES_OF_A_TASK)]
-    return tasks + [TaskPlan(rounds=batch, liar=LIAR) for batch in batches]
+    return tasks + _with_a_liar(lies)
+
+
+def _kind(cells: Sequence[Cell]) -> int:
+    """0: while others join, 1: of a round, 2: of a round with a lie."""
+    return {"joining": 0, "blaming": 2}.get(cells[0].phase, 1)
+
+
+def _with_a_liar(rounds: Sequence[list[Cell]]) -> list[TaskPlan]:
+    """In tasks so short that the liar's bond lasts."""
+    batches = [list(rounds[first : first + LIES_OF_A_TASK]) for first in range(0, len(rounds), LIES_OF_A_TASK)]
+    return [TaskPlan(rounds=batch, liar=LIAR) for batch in batches]
 
 
 @dataclass
@@ -411,19 +431,24 @@ class Play:
 
 def play_cells(network: Network, tasks: Iterable[TaskPlan]) -> Iterator[Played]:
     """Each round, and those without a fault that show that all is back. Of a round that did not hold, its cells follow
-    one by one.
+    one by one, those with a liar in tasks of their own.
     """
     for one in tasks:
+        lies: list[list[Cell]] = []
         play = Play(network, 3 * len(one.rounds) + 2 * ROUNDS_TO_RETURN, one.joining, one.liar)
         yield _back_again(play, play.first)
         for cells in one.rounds:
             played = _back_again(play, play.play(*cells))
             yield played
-            if played.broken and len(cells) > 1:
-                for cell in cells:
-                    if play.over:
-                        break
-                    yield _back_again(play, play.play(cell))
+            if not played.broken or len(cells) == 1:
+                continue
+            if one.liar:
+                lies += [[cell] for cell in cells]
+                continue
+            for cell in cells:
+                if play.over:
+                    break
+                yield _back_again(play, play.play(cell))
         if not play.over:
             network.operator.stop(play.task)
         ended = Played([], play.task, -1, "ended")
@@ -436,6 +461,7 @@ def play_cells(network: Network, tasks: Iterable[TaskPlan]) -> Iterator[Played]:
         yield ended
         if play.first.broken and len(one.joining) > 1:
             yield from play_cells(network, [TaskPlan([cell]) for cell in one.joining])
+        yield from play_cells(network, _with_a_liar(lies))
 
 
 def _back_again(play: Play, played: Played) -> Played:
