@@ -329,7 +329,8 @@ def plot(result: dict[str, Any], folder: Path) -> None:
     if not looks:
         return
     minutes = [one["at"] / 60 for one in looks]
-    shades = [*COLOURS.values(), "#30343b"]  # disks are ten
+    far_apart = ("plain", "committing", "publishing", "drawing", "scoring", "uploading", "revealing")
+    shades = [*(COLOURS[name] for name in far_apart), "#30343b", COLOURS["forming"], COLOURS["joining"]]
     drawn, axes = figure(10.5, 7.5, columns=2, rows=2)
     for axis, roles, title in (
         (axes[0], LASTING, "Memory of processes that last, MiB"),
