@@ -172,11 +172,12 @@ def page_lines(found: Found) -> list[str]:
     known = found.cells
     played = [cell for cell in matrix() if str(cell) in known]
     broken = [cell for cell in played if known[str(cell)]["broken"]]
+    left = len(matrix()) - len(played)
     rounds = {(tuple(sorted([str(cell), *known[str(cell)]["with"]]))): known[str(cell)] for cell in played}
     seconds = sorted(one["seconds"] for one in rounds.values())
     lines = [
         f"Played: {len(played)} of {len(matrix())} cells; in {len(broken)} something did not hold."
-        f" {len(matrix()) - len(played)} have not been played yet.",
+        + (f" {left} have not been played yet." if left else ""),
         *([f"They were in {len(rounds)} rounds, of {seconds[0]:.0f} to {seconds[-1]:.0f} s, half of them at most"
            f" {seconds[len(seconds) // 2]:.0f} s."] if seconds else []),
     ]  # fmt: skip
