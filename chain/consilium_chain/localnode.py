@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -27,6 +28,20 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def free_ports(count: int) -> int:
+    """The first of `count` consecutive ones. They are below those that systems hand out by themselves (Linux from 32768
+    on, others from 49152, RFC 6335), so that no program which asks for any port comes to have one meanwhile.
+    """
+    while True:
+        first = random.randrange(10_000, 32_768 - count)
+        try:
+            for port in range(first, first + count):
+                require_free_port(port, "one of several")
+        except LocalNodeError:
+            continue
+        return first
 
 
 def require_free_port(port: int, what: str) -> None:

@@ -18,7 +18,7 @@ from chain_driver import LocalChain, task_params
 from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.connection import Connection
 from consilium_chain.ledger import Ledger
-from consilium_chain.localnode import child_environment, free_port
+from consilium_chain.localnode import child_environment, free_port, free_ports
 from consilium_chain.proposal import task_params as params_of
 from consilium_chain.settings import read_settings
 from consilium_chain.task_spec import parse_task_spec
@@ -249,7 +249,7 @@ def members_of(group: int) -> list[int]:
 def test_each_task_of_the_account_has_its_aggregator_whoever_is_killed(
     chain: LocalChain, around: Around, tmp_path: Path
 ) -> None:
-    account, port = chain.funded(), free_port()
+    account, port = chain.funded(), free_ports(2)
     tasks = [conducted(chain, tmp_path, account, f"task {n} {len(around)}") for n in range(2)]
     settings: dict[str, Any] = {"artifacts": [str(tmp_path / "artifacts")], "first_superlink_port": port}
     with Worker(chain, tmp_path / "worker", account, **around, **settings) as worker:

@@ -16,7 +16,7 @@ from consilium_chain.connection import Connection
 from consilium_chain.deployment import deploy
 from consilium_chain.keystore import write_private_file
 from consilium_chain.ledger import Ledger
-from consilium_chain.localnode import FAUCET_KEY, LocalNode, free_port
+from consilium_chain.localnode import FAUCET_KEY, LocalNode, free_ports
 from consilium_chain.proposal import task_params
 from consilium_chain.task_spec import TOKEN, TaskSpec, parse_task_spec
 from consilium_client.home import HospitalHome
@@ -30,6 +30,7 @@ from consilium_cli.up.options import UpOptions
 
 GAS_MONEY = 100 * 10**18
 SPENDING_MONEY = 1_000_000 * TOKEN  # of each node, for the bonds of many tasks
+SUPERLINKS = 20  # one for each task that the aggregator's account has at once
 TASKS_OF_A_VOTER = 20  # at once, as far as its stake suffices
 OWN_FOLDERS = ("nodes", "logs", "artifacts", "server", "models")
 
@@ -151,7 +152,7 @@ def _write_server(network: StandingNetwork, aggregator: Path) -> None:
         "home": str(network.worker),
         "keystore": str(aggregator / "key.json"),
         "password_file": str(aggregator / "password"),
-        "first_superlink_port": free_port(),
+        "first_superlink_port": free_ports(SUPERLINKS),
     }
     if options.broker_url is not None:
         worker["broker_url"] = options.broker_url
