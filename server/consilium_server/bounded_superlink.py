@@ -131,8 +131,8 @@ class Shares:
         try:
             return self._activate(request, state)
         except FlowerError as error:
-            is_online = error.code == ApiErrorCode.FLEET_NODE_ACTIVATION_FAILED and number is not None
-            if is_online and state.deactivate_node(number):
+            is_refused = error.code == ApiErrorCode.FLEET_NODE_ACTIVATION_FAILED
+            if is_refused and number is not None and state.deactivate_node(number):
                 FLOWER_LOGGER.log(WARNING, "node %s comes again, and is let in at its next try", number)
             raise
 
