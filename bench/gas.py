@@ -28,6 +28,7 @@ from consilium_chain.proposal import task_params
 from consilium_chain.publishing import CohortsFate, OpenedBlob, OpenedCohort, PublishedCohort
 from consilium_chain.sums import PublishedSums
 from consilium_chain.task_spec import TOKEN, TaskSpec
+from consilium_chain.transport_keys import TransportKey
 from consilium_chain.views import STATISTICS_ROUND, Phase, Role, RoundState, members
 from consilium_cli.demo.datasets import deal_wdbc
 from consilium_cli.demo.task_file import TaskSettings, task_spec
@@ -139,7 +140,7 @@ class Rehearsal:
         self.aggregator.join_as_aggregator(self.task, self.params.aggregator_bond)
         for ledger, rows in zip(self.hospitals, ROWS, strict=True):
             ledger.stake(Role.HOSPITAL, self.params.hospital_bond)
-            ledger.join_as_hospital(self.task, rows, secrets.token_bytes(178))  # as long as a node key in PEM
+            ledger.join_as_hospital(self.task, rows, TransportKey.generate())
         for ledger in self.voters:
             ledger.register_voter_key(voter_key(_account(ledger)))
             ledger.stake(Role.VOTER, self.params.voter_bond)

@@ -24,6 +24,7 @@ from consilium_chain.ledger import NO_KEY, CommittedUpdate, Ledger
 from consilium_chain.localnode import FAUCET_KEY, LocalNode
 from consilium_chain.publishing import Accusation, Canaries, CohortsFate, PublishedCohort
 from consilium_chain.task_spec import TOKEN
+from consilium_chain.transport_keys import TransportKey
 from consilium_chain.views import Phase, Role, RoundState, TaskParams, members
 from consilium_zk.blobs import Blob, add, scale, with_blinders
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_EIP2537_G1
@@ -45,7 +46,6 @@ SHARED_WINDOWS = {
     f"{phase}_window": 1_000 * WINDOW for phase in ("join", "commit", "upload", "publish", "score", "reveal")
 }
 LAYOUT = LaneLayout(bits=16, total_weight=256)
-KEY = bytes(range(97))  # stands for a Flower node key
 SEALING_KEY = bytes(range(32))  # stands for an X25519 key
 ACCUSATION = Accusation(bytes(range(1, 33)), bytes(range(2, 34)))  # the chain takes any
 
@@ -242,7 +242,9 @@ class TaskDriver:
         self.aggregator.join_as_aggregator(self.task)
         for index, node in enumerate(self.nodes):
             sealing_key = SEALING_KEY if self.params.masked else NO_KEY
-            node.join_as_hospital(self.task, rows[index] if rows else 10 * (index + 1), KEY, sealing_key)
+            node.join_as_hospital(
+                self.task, rows[index] if rows else 10 * (index + 1), TransportKey.generate(), sealing_key
+            )
         for judge in self.judges:
             judge.join_as_voter(self.task)
         return self
@@ -253,7 +255,7 @@ class TaskDriver:
         self.nodes = [self.chain.funded() for _ in self.nodes]
         for node in self.nodes:
             node.stake(Role.HOSPITAL, STAKE)
-            node.join_as_hospital(self.task, 10, KEY)
+            node.join_as_hospital(self.task, 10, TransportKey.generate())
             self.chain.rpc("anvil_setBalance", node.address, "0x0")
         for judge in self.judges:
             judge.join_as_voter(self.task)

@@ -11,7 +11,14 @@ from typing import Any, Literal, get_args
 from consilium_chain.errors import ContractsNotBuilt
 
 ContractName = Literal[
-    "ConsiliumToken", "Staking", "PrevrandaoBeacon", "DrandBeacon", "TaskRegistry", "Tasks", "SponsoredAccount"
+    "ConsiliumToken",
+    "Staking",
+    "PrevrandaoBeacon",
+    "DrandBeacon",
+    "TaskRegistry",
+    "TaskSettlement",
+    "Tasks",
+    "SponsoredAccount",
 ]
 CONTRACT_NAMES: tuple[ContractName, ...] = get_args(ContractName)
 

@@ -45,6 +45,8 @@ def take_stock(ledger: Ledger, minted: int, accounts: Iterable[str]) -> Books:
         positions.add((event.values["delegator"], event.values["node"], Role(event.values["role"])))
     for event in ledger.staking_events("StakeSlashed", block):
         burnt += event.values["amount"] + event.values["forfeited"]
+    tasks = range(1, ledger.task_count(block) + 1)
+    burnt += sum(event.values["burnt"] for task in tasks for event in ledger.task_events("TaskEnded", task))
     nodes = {(node, role) for _, node, role in positions}
     rewards = sum(ledger.unvested(node, role, block) for node, role in nodes)
     rewards += sum(ledger.claimable(delegator, node, role, block) for delegator, node, role in positions)
@@ -56,7 +58,7 @@ def take_stock(ledger: Ledger, minted: int, accounts: Iterable[str]) -> Books:
         staked=staked,
         rewards=rewards,
         rounding=beyond if 0 <= beyond <= 2 * (len(nodes) + len(positions)) else 0,
-        pools=sum(ledger.state(task, block).pool_left for task in range(1, ledger.task_count(block) + 1)),
+        pools=sum(ledger.state(task, block).pool_left for task in tasks),
         refunds=ledger.total_refundable(block),
         burnt=burnt,
     )

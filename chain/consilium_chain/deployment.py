@@ -93,7 +93,8 @@ def deploy(
     else:
         beacon = connection.deploy(kind, drand.genesis, drand.period, drand.public_key, drand_lookahead)
     registry = connection.deploy("TaskRegistry", token, staking, beacon, guardian)
-    tasks = connection.deploy("Tasks", token, staking, beacon, registry)
+    settlement = connection.deploy("TaskSettlement", token, staking, beacon)
+    tasks = connection.deploy("Tasks", token, staking, beacon, registry, settlement)
     connection.send(connection.contract("Staking", staking).functions.setTasks(tasks))
     sponsored_account = connection.deploy("SponsoredAccount")
     return Deployment(connection.chain_id, first_block, token, staking, beacon, tasks, sponsored_account, kind)

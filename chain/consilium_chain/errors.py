@@ -41,6 +41,7 @@ ChainError
 ├── BlobsUnavailable        a task wants blobs on a chain without
 ├── SpecInvalid             a task file is malformed, or its values do not fit together
 ├── SpecMismatch            a task file is not the one that the chain names
+├── TransportKeyMalformed   a node key is not one of P-256
 ├── SettlementInvalid       a round's record is not one that a chain could hold
 ├── ConfigInvalid           a node's configuration file is missing, malformed or incomplete
 └── KeystoreError           a key file is missing, readable by others, or does not open with the password
@@ -337,6 +338,12 @@ class SpecInvalid(ChainError):
 
 class SpecMismatch(ChainError):
     pass
+
+
+class TransportKeyMalformed(ChainError):
+    def __init__(self, found: str) -> None:
+        self.found = found
+        super().__init__(f"not an ECDSA P-256 key: {found}; make one with `ssh-keygen -t ecdsa -b 256 -N ''`")
 
 
 class SettlementInvalid(ChainError):

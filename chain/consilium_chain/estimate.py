@@ -2,9 +2,8 @@
 
 Pure. Gas figures are measured ones of whole transactions: `chain/contracts/snapshots/*.json`, and for calls that have
 no snapshot the largest that `bench/results/gas.json` has. They are of a task in which everybody takes part, with as
-many hospitals and voters as may join; hospitals sign their commits and the aggregator sends them. What settling takes
-is the contract's own bound (`task_spec.settle_gas`). Estimates are meant to lie above what is paid, and below its
-double (tests/chain/test_estimate.py).
+many hospitals and voters as may join; hospitals sign their commits and the aggregator sends them. Estimates are meant
+to lie above what is paid, and below its double (tests/chain/test_estimate.py).
 """
 
 from __future__ import annotations
@@ -17,19 +16,20 @@ from enum import StrEnum
 from consilium_zk.constants import BYTES_PER_BLOB
 from consilium_zk.dealing import dealing_bytes
 
-from consilium_chain.payouts import budget, portion
-from consilium_chain.task_spec import TOKEN, TaskSpec, settle_gas
+from consilium_chain.payouts import portion, round_part
+from consilium_chain.task_spec import TOKEN, TaskSpec
 
 # Once, of every node: approving, `register` with a stake; in the end `releaseBond` and `claim`.
 _APPROVE, _REGISTER, _RELEASE, _CLAIM = 46_500, 163_600, 42_500, 86_700
 _NODE = _APPROVE + _REGISTER + _RELEASE + _CLAIM
 _PROPOSE, _REFUND = 327_000, 60_000
-_JOIN_HOSPITAL, _JOIN_VOTER, _JOIN_AGGREGATOR = 193_400, 277_900, 123_300
+_JOIN_HOSPITAL, _JOIN_VOTER, _JOIN_AGGREGATOR = 250_000, 295_000, 140_000
 _VOTER_KEY, _HELD_OUT = 180_900, 23_900
 # `commitUpdate`, one blob and sixteen, with what the last of a phase pays for its end; `commitUpdates`, of 16 and 220
 # hospitals, and of four with sixteen blobs.
 _COMMIT_ALONE, _COMMIT_ALONE_PER_BLOB, _GAS_PER_DEALT_BYTE = 102_100, 35_800, 50
 _RELAY, _RELAY_PER_UPDATE, _RELAY_PER_BLOB, _RELAYED_AT_MOST = 175_000, 35_500, 34_000, 16_000_000
+_SETTLE_PER_NODE, _SETTLE_PER_SCORE = 55_000, 6_000
 _FORM, _FORM_PER_HOSPITAL, _DRAW, _DRAND = 130_000, 22_000, 134_700, 101_500
 # `fixSurvivors`, `setCanaries`; `publish` of one blob; `sumCommitments` and `openCanaries` of a blob and its points.
 _BEGIN, _CANARIES, _PUBLISH = 73_700, 52_700, 59_600
@@ -179,7 +179,7 @@ def estimate(spec: TaskSpec, chain: ChainTerms | None = None) -> Estimate:
 
 def _pay(spec: TaskSpec, share_bps: int, parties: int) -> Pay:
     pool = spec.money.pool * TOKEN
-    role = portion(budget(pool, spec.rounds.rounds, pool), share_bps)
+    role = portion(round_part(pool, spec.rounds.rounds, pool), share_bps)
     return Pay(role, role // parties)
 
 
@@ -198,14 +198,14 @@ def _aggregator(spec: TaskSpec, chain: ChainTerms | None) -> Gas:
         shown += _CANARIES
         added += sums * spec.update_blobs * _PER_RETREAT_POINT
     scores = rounds.cohorts * judging.seats * (1 + judging.canaries)
-    settled = settle_gas(hospitals + judging.seats, scores)
+    settled = (hospitals + judging.seats) * _SETTLE_PER_NODE + scores * _SETTLE_PER_SCORE
     drawn = _DRAW + drand
     training = _relayed(hospitals, spec.update_blobs) + _FORM + _FORM_PER_HOSPITAL * hospitals + _BEGIN + shown
     training += added + drawn + settled
     statistics = _relayed(hospitals, spec.statistics_blobs) + _BEGIN + drand
     statistics += spec.statistics_blobs * (_SUM + _PUBLISH + _PER_POINT * hospitals)
     if _statistics_judged(spec):
-        statistics += drawn + settle_gas(0, judging.seats) + _DRAW
+        statistics += drawn + judging.seats * _SETTLE_PER_NODE + _DRAW
     return Gas(_NODE + _JOIN_AGGREGATOR, statistics + rounds.rounds * training)
 
 

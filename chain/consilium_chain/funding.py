@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from consilium_chain.payouts import BASIS_POINTS, budget, portion
+from consilium_chain.payouts import BASIS_POINTS, portion, round_part
 from consilium_chain.task_spec import SLASH_PER_FEE
 from consilium_chain.views import TaskParams
 
@@ -20,7 +20,7 @@ class RoundPay:
 
 def round_pay(params: TaskParams, pool: int) -> RoundPay:
     """Of a task of these terms with this pool."""
-    payable = budget(pool, params.rounds, pool)
+    payable = round_part(pool, params.rounds, pool)
     shares = params.hospital_share_bps, params.voter_share_bps, params.aggregator_share_bps
     return RoundPay(*(portion(payable, share) for share in shares))
 

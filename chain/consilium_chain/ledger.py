@@ -36,6 +36,7 @@ from consilium_chain.relaying import NO_DEALING, SignedUpdate, relayed_gas, sign
 from consilium_chain.relays import QUICKNET_RELAYS
 from consilium_chain.sponsoring import Call, NamedCall
 from consilium_chain.statements import SignedStatement, StatementSigning
+from consilium_chain.transport_keys import TransportKey, transport_message
 from consilium_chain.views import (
     Event,
     Hospital,
@@ -213,9 +214,17 @@ class Ledger:
         names = [component["name"] for component in function.abi["outputs"][0]["components"]]
         return dict(zip(names, self.connection.call(function, block), strict=True))
 
-    def ticket_message(self, task: int, round_: int, seat_seed: bytes) -> bytes:
-        """What a ticket signs, computed here: a node must not sign what another says that it signs."""
-        return ticket_message(self.connection.chain_id, _bytes20(self.deployment.tasks), task, round_, seat_seed)
+    def ticket_message(self, task: int, round_: int, seat_seed: bytes, voter: str | None = None) -> bytes:
+        """What a ticket signs, computed here: a node must not sign what another says that it signs. `voter`: by default
+        this account.
+        """
+        contract, account = _bytes20(self.deployment.tasks), _bytes20(voter or self.address)
+        return ticket_message(self.connection.chain_id, contract, task, round_, seat_seed, account)
+
+    def transport_message(self, task: int, key: bytes) -> bytes:
+        """What a hospital's node key signs so that this account joins by it."""
+        contract = _bytes20(self.deployment.tasks)
+        return transport_message(self.connection.chain_id, contract, task, _bytes20(self.address), key)
 
     def challenge(self, task: int, round_: int, hospital: str, commitments: Sequence[Commitment]) -> Challenge:
         contract = _bytes20(self.deployment.tasks)
@@ -522,11 +531,12 @@ class Ledger:
         raise AssertionError("the last try ends it")
 
     def join_as_hospital(
-        self, task: int, rows: int, transport_key: bytes, sealing_key: bytes = NO_KEY, stake: int | None = None
+        self, task: int, rows: int, key: TransportKey, sealing_key: bytes = NO_KEY, stake: int | None = None
     ) -> Receipt:
-        """Joins, with free stake brought up to `stake` before: both or neither where a sponsor pays."""
+        """Joins by a node key, with free stake brought up to `stake` before: both or neither where a sponsor pays."""
         calls = [] if stake is None else self._staking_calls(Role.HOSPITAL, stake)
-        calls.append(self._tasks.functions.joinAsHospital(task, rows, transport_key, sealing_key))
+        proof = key.sign(self.transport_message(task, key.public))
+        calls.append(self._tasks.functions.joinAsHospital(task, rows, key.public, proof, sealing_key))
         return self.connection.send_all(calls)[-1]
 
     def register_voter_key(self, key: SecretKey) -> Receipt:

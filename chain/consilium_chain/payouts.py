@@ -20,8 +20,8 @@ def penalty(bond: int, basis_points: int, left: int) -> int:
     return min(portion(bond, basis_points), left)
 
 
-def budget(pool: int, rounds: int, left: int) -> int:
-    """What a round may pay: an even part of the pool, as far as what is `left` of it reaches."""
+def round_part(pool: int, rounds: int, left: int) -> int:
+    """What a played round may pay: an even part of the pool, as far as what is `left` of it reaches."""
     return min(pool // rounds, left)
 
 

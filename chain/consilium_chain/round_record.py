@@ -55,7 +55,8 @@ class Terms:
 class RoundRecord:
     """A training round that has been scored. Sets of hospitals, voters and cohorts are bit maps over their indices.
 
-    Bonds are what was left of them before the round took anything: withheld uploads are slashed before it is settled.
+    Money is what was left before the round. `forfeited` is the part of `pool_left` that earlier rounds could have paid
+    and did not: it is burnt in the end.
     """
 
     pool_left: int
@@ -74,6 +75,8 @@ class RoundRecord:
     scores: tuple[tuple[int, ...] | None, ...]
     dropped: int = 0  # cohorts that the aggregator dropped, or accused, once their survivors were fixed
     named: int = 0  # hospitals whose doing it is, as the aggregator says, that a cohort was dropped
+    forfeited: int = 0
+    late: bool = False  # the aggregator acted in a grace period
 
     def __post_init__(self) -> None:
         """Raises SettlementInvalid where no round on chain could look like this."""
@@ -83,6 +86,8 @@ class RoundRecord:
             raise SettlementInvalid(f"scores of {len(self.scores)} voters, but bonds of {len(self.voter_bonds)}")
         if self.revealed & ~self.seated:
             raise SettlementInvalid(f"voters {list(members(self.revealed & ~self.seated))} revealed without a seat")
+        if self.forfeited > self.pool_left:
+            raise SettlementInvalid(f"{self.forfeited} are forfeited of a pool of which {self.pool_left} are left")
         if not self.viable and not self.named:
             raise SettlementInvalid("no cohort has a sum: the round was void before it was scored")
         dealt = 0

@@ -107,6 +107,8 @@ def next_step(view: View, awaited: int, arrived: int, refused: bool, unmasked: b
             return Step.OPEN if opens and not refused else Step.SETTLE
         case Phase.OPENING if round_state.summed_cohorts == round_state.viable_cohorts:
             return Step.SETTLE
+        case Phase.SETTLING:
+            return Step.SETTLE
         case Phase.OPENING if not over and not refused:
             return Step.OPEN
         case _:

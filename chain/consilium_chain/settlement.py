@@ -2,7 +2,7 @@
 
 Pure: no I/O, no clock, no randomness. A reference for `phases/Settling.sol` and `libraries/Verdicts.sol`, held to the
 same vectors (`tests/vectors/settlement_rounds.jsonl`). Amounts in the token's smallest unit, scores in millionths, sets
-of hospitals, voters and cohorts as bit maps over their indices. What is not paid stays in the pool.
+of hospitals, voters and cohorts as bit maps over their indices. What a round does not pay is burnt in the end.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from consilium_chain.errors import SettlementInvalid
-from consilium_chain.payouts import budget, counts, gain, is_near, lower_median, penalty, portion, reach, share
+from consilium_chain.payouts import counts, gain, is_near, lower_median, penalty, portion, reach, round_part, share
 from consilium_chain.round_record import RoundRecord, Terms
 from consilium_chain.task_spec import MICRO, TOKEN
 from consilium_chain.views import PayoutReason, Role, VoidReason, members
@@ -39,6 +39,7 @@ class Reason(StrEnum):
     UNTESTED = "no cohort's medians tell its sum from the canary, so no voter is paid"
     FAILED_CANARY = "rated a canary no worse than the sum"
     FAR = "a score is too far from the median"
+    LATE = "fixed survivors, published or opened in a grace period"
 
     @property
     def code(self) -> PayoutReason:
@@ -63,7 +64,8 @@ class Account:
 
 @dataclass(frozen=True)
 class Settlement:
-    """The round's end. Conserved: `pool_left` after plus `paid` is what was in the pool; `burnt` leaves bonds."""
+    """The round's end. Conserved: `pool_left` after plus `paid` is what was in the pool; `burnt` leaves bonds. Of
+    `pool_left`, `forfeited` is what this round and earlier ones could have paid."""
 
     void: VoidReason
     medians: tuple[int, ...]  # per cohort, of its sum, 0 for one that was not judged; empty in a void round
@@ -74,6 +76,7 @@ class Settlement:
     guilty: int  # bit map of hospitals because of which a cohort has no sum, as the committee agreed
     accounts: tuple[Account, ...]  # hospitals, voters, the aggregator
     pool_left: int
+    forfeited: int
 
     @property
     def paid(self) -> int:
@@ -94,21 +97,22 @@ class Settlement:
 def settle(terms: Terms, record: RoundRecord) -> Settlement:
     """Judges, pays and slashes as `Settling.sol` does; O((hospitals + voters) × cohorts).
 
-    What withheld uploads were slashed for before is in its accounts, too. Raises SettlementInvalid where no round with
-    these terms could have left this record.
+    Raises SettlementInvalid where no round with these terms could have left this record.
     """
     record.require_fits(terms)
+    payable = round_part(terms.pool, terms.rounds, record.pool_left - record.forfeited)
     void = _void_reason(terms, record)
     if void is not VoidReason.NONE:
-        return Settlement(void, (), (), 0, 0, 0, 0, tuple(_void_accounts(terms, record, void)), record.pool_left)
+        void_accounts = tuple(_void_accounts(terms, record, void))
+        return Settlement(void, (), (), 0, 0, 0, 0, void_accounts, record.pool_left, record.forfeited + payable)
 
     judged = _Judged(terms, record)
-    payable = budget(terms.pool, terms.rounds, record.pool_left)
     accounts = (
         *_hospitals(judged, portion(payable, terms.hospital_share_bps)),
         *_voters(judged, portion(payable, terms.voter_share_bps)),
         _aggregator(record, portion(payable, terms.aggregator_share_bps)),
     )
+    paid = sum(account.reward for account in accounts)
     return Settlement(
         void=void,
         medians=judged.medians,
@@ -118,7 +122,8 @@ def settle(terms: Terms, record: RoundRecord) -> Settlement:
         harmful=judged.harmful,
         guilty=record.named,
         accounts=accounts,
-        pool_left=record.pool_left - sum(account.reward for account in accounts),
+        pool_left=record.pool_left - paid,
+        forfeited=record.forfeited + payable - paid,
     )
 
 
@@ -232,7 +237,7 @@ def _hospital(judged: _Judged, index: int, base: int, part: int, whole: int) -> 
 
 
 def _withheld(terms: Terms, record: RoundRecord, index: int, base: int) -> Account | None:
-    """A hospital that was slashed when the survivors were fixed, however the round ended."""
+    """A hospital that was left out when the survivors were fixed, however the round ended."""
     if not record.withheld >> index & 1:
         return None
     slash = min(terms.withheld_slash, record.hospital_bonds[index])
@@ -289,9 +294,11 @@ def _far(judged: _Judged, voter: int) -> str:
 
 
 def _aggregator(record: RoundRecord, base: int) -> Account:
-    """Paid by how much of the committed weight made it into the sums."""
+    """Paid by how much of the committed weight made it into the sums, if each step came in its time."""
     part, whole = (sum(record.weights[i] for i in members(of)) for of in (record.summed, record.committed))
     detail = f"brought weight {part} of {whole} into the sums"
+    if record.late:
+        return Account(Role.AGGREGATOR, 0, base, part, whole, 0, 0, Reason.LATE, detail)
     return Account(Role.AGGREGATOR, 0, base, part, whole, share(base, part, whole), 0, Reason.PAID, detail)
 
 

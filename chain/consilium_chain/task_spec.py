@@ -26,7 +26,9 @@ MAX_BLOBS = 128
 MIN_MASKED = 3  # hospitals of a cohort whose updates are masked
 SLASH_PER_FEE, SLASHES_PER_BOND = 2, 2  # an aggregator's slash, in fees of a round; its bond, in slashes
 TICKS_PER_ROUND, BOUNTIES_BPS = 4, 100  # all bounties that a task can come to pay, in basis points of its pool
-MAX_SETTLE_GAS, SETTLE_GAS_PER_NODE, SETTLE_GAS_PER_SCORE = 15_000_000, 55_000, 6_000
+GRACE_BPS = 5_000  # by how much of its window the aggregator may overrun a phase, without its fee
+# Settling goes by pages, which end by what their steps cost at most (`Settling.sol`).
+PAGE_GAS, GAS_PER_NODE, GAS_PER_SCORE = 9_000_000, 90_000, 4_000
 STATISTICS_BITS = 40  # round 0 sums counts and squares exactly enough for standardisation
 STATISTICS_RANGE = 65_536.0  # rows per hospital that round 0 can carry
 MAX_EPSILON = 100.0  # beyond, it promises nothing
@@ -37,8 +39,15 @@ UINT32 = 2**32 - 1
 
 
 def settle_gas(nodes: int, scores: int) -> int:
-    """The most that settling a round costs for its hospitals and voters, and for the scores on their ballots."""
-    return nodes * SETTLE_GAS_PER_NODE + scores * SETTLE_GAS_PER_SCORE
+    """The most that settling a round costs for its hospitals and voters, and for the scores on their ballots, which are
+    read to judge cohorts and again to pay voters.
+    """
+    return nodes * GAS_PER_NODE + 2 * scores * GAS_PER_SCORE
+
+
+def grace(window: int) -> int:
+    """Seconds by which the aggregator may overrun a phase of this window."""
+    return window * GRACE_BPS // 10_000
 
 
 Tokens = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
@@ -228,12 +237,6 @@ class TaskSpec(Section):
             raise ValueError(f"min_reveals {j.min_reveals} is above the {j.seats} seats: lower min_reveals")
         if j.harmful_below > j.accept_floor:
             raise ValueError("harmful_below is above accept_floor: a cohort could be accepted and slashed at once")
-        nodes, scores = r.max_hospitals + j.max_voters, r.cohorts * j.max_voters * (1 + j.canaries)
-        if settle_gas(nodes, scores) > MAX_SETTLE_GAS:
-            raise ValueError(
-                f"{nodes} hospitals and voters with {scores} scores a round are more than one transaction can settle:"
-                " lower max_hospitals, max_voters or cohorts"
-            )
         if j.canaries and self.update.bits == MAX_BITS:
             raise ValueError(f"canaries need one bit more than the update's {MAX_BITS}: lower bits to {MAX_BITS - 1}")
         if j.canaries and round(j.canary_margin * MICRO) < 1:

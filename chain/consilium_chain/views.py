@@ -20,7 +20,8 @@ class Phase(IntEnum):
     SCORING = 8
     REVEALING = 9
     OPENING = 10
-    ENDED = 11
+    SETTLING = 11
+    ENDED = 12
 
 
 class Outcome(IntEnum):
@@ -72,7 +73,8 @@ class PayoutReason(IntEnum):
     UNTESTED = 17
     FAILED_CANARY = 18
     FAR = 19
-    PAID = 20
+    LATE = 20
+    PAID = 21
 
 
 class Role(IntEnum):
@@ -137,6 +139,7 @@ class TaskParams(_FromChain):
     masked: bool
     update_bits: int
     lane_bits: int
+    publish_window: int
     pool: int
     hospital_bond: int
     voter_bond: int
@@ -171,7 +174,6 @@ class TaskParams(_FromChain):
     join_window: int
     commit_window: int
     upload_window: int
-    publish_window: int
     score_window: int
     reveal_window: int
 
@@ -192,6 +194,7 @@ class TaskState(_FromChain):
     pool_left: int
     aggregator_joined: bool
     stopping: bool
+    forfeited: int
     active_hospitals: int
     active_voters: int
 
@@ -235,6 +238,8 @@ class RoundState(_FromChain):
     mismatched: int
     seat_weight: int
     accepted_cohorts: int
+    budget: int
+    late: bool
     medians: tuple[int, ...]
 
 

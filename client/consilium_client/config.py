@@ -23,7 +23,7 @@ class FlowerSettings(BaseModel):
 
     superlink: Annotated[Address, Field(description="host:port of the aggregator's SuperLink")]
     ca_certificate: Annotated[Path, Field(description="certificate that signed the SuperLink's")]
-    transport_key: Annotated[Path, Field(description="this hospital's Flower node key (ECDSA P-384, OpenSSH format)")]
+    transport_key: Annotated[Path, Field(description="this hospital's Flower node key (ECDSA P-256, OpenSSH format)")]
 
 
 class SponsoredSettings(BaseModel):

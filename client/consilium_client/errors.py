@@ -895,8 +895,9 @@ class CertificateInvalid(ConsentError):
 
 
 class TransportKeyInvalid(NodeError):
-    def __init__(self, path: str) -> None:
-        super().__init__(f"{path} is no ECDSA P-384 key in OpenSSH format; make one with `ssh-keygen -t ecdsa -b 384`")
+    def __init__(self, path: Path, why: Exception) -> None:
+        self.path = path
+        super().__init__(f"the node key {path} cannot be used: {why}")
 
 
 class AuditError(ClientError):

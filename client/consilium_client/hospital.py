@@ -66,7 +66,7 @@ from consilium_client.split import LEAST_SALT, split
 from consilium_client.standardise import public_sums, sums_of
 from consilium_client.task import JoinedTask, load_task
 from consilium_client.training import require_device, train
-from consilium_client.transport_key import transport_public_key
+from consilium_client.transport_key import read_transport_key, transport_public_key
 from consilium_client.turns import ROUND_ERRORS, SettledRounds
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ class HospitalNode:
         if self.ledger.address not in [h.node for h in self.ledger.hospitals(self.task.number)]:
             if self.private:
                 self.private.require_affordable()
-            key = transport_public_key(self.settings.flower.transport_key)
+            key = read_transport_key(self.settings.flower.transport_key)
             bond = self.task.params.hospital_bond
             sealing_key = self.masking.sealing_key if self.masking else NO_KEY
             self.ledger.join_as_hospital(self.task.number, self.examples.rows, key, sealing_key, stake=bond)

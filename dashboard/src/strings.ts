@@ -46,6 +46,7 @@ export const say = {
     scoring: 'Scoring',
     revealing: 'Revealing',
     opening: 'Opening canaries',
+    settling: 'Settling',
     ended: 'Ended',
   },
   phaseMeans: {
@@ -60,6 +61,7 @@ export const say = {
     scoring: 'The committee evaluates the sums on held-out data, and commits to scores.',
     revealing: 'The committee reveals its scores.',
     opening: 'The aggregator shows which sums it had turned to try the committee.',
+    settling: 'Rewards and slashes are worked off, page by page.',
     ended: 'Nothing more happens; what was left of the pool is the operator’s again.',
   },
   outcome: { pending: 'Running', settled: 'Settled', void: 'Void' },
@@ -146,6 +148,7 @@ export const say = {
     bounties: 'Out: bounties for moving it on',
     refund: 'Out: refunded',
     left: 'Left in the pool',
+    burnt: 'Burnt: rounds did not pay it',
     slashed: 'Slashed from bonds, and burnt',
     privacy: 'Privacy',
     epsilon: 'ε of the whole task, at most',

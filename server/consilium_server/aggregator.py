@@ -19,6 +19,7 @@ from consilium_chain.errors import (
     Refused,
     SpecMismatch,
     TransactionRejected,
+    TransportKeyMalformed,
 )
 from consilium_chain.journal import emit
 from consilium_chain.ledger import Ledger
@@ -36,7 +37,7 @@ from consilium_chain.publishing import (
 from consilium_chain.relaying import SignedUpdate
 from consilium_chain.rounds import Step, View, deadline_passed, expected_uploads, last_round, next_step
 from consilium_chain.sums import PublishedSums
-from consilium_chain.task_spec import parse_task_spec, settle_gas
+from consilium_chain.task_spec import PAGE_GAS, grace, parse_task_spec, settle_gas
 from consilium_chain.views import STATISTICS_ROUND, Phase, Role, RoundState, TaskState, ballot_size, members
 from consilium_zk.curve import to_eip2537
 from consilium_zk.errors import DealingInvalid, EvidenceMalformed
@@ -172,11 +173,27 @@ class Aggregator:
                 server_app(self, nodes)(grid, context)
 
     def _registered(self) -> dict[int, int]:
-        """Flower node ids by hospitals' indices. Raises SuperLinkFailed."""
+        """Flower node ids by hospitals' indices. Raises SuperLinkFailed.
+
+        A hospital by whose key nobody can be reached is absent, and the others take part.
+        """
         order = self._hospitals()
         keys = self.ledger.transport_keys(self.number)
         self._order = order if len(keys) == len(order) else None  # where blocks were taken back between the two
-        return {index: self._register(key) for index, key in keys.items()} if self._register else {}
+        register, nodes = self._register, dict[int, int]()
+        if register is None:
+            return nodes
+        for index, key in sorted(keys.items()):
+            try:
+                node = register(key)
+            except TransportKeyMalformed as error:
+                emit("transport-key-unusable", hospital=index, why=str(error))
+                continue
+            if node in nodes.values():
+                emit("transport-key-repeated", hospital=index)
+                continue
+            nodes[index] = node
+        return nodes
 
     def _hospitals(self) -> list[str]:
         return [hospital.node for hospital in self.ledger.hospitals(self.number)]
@@ -256,8 +273,9 @@ class Aggregator:
             now=self.ledger.connection.now(),
             beacon_ready=waits and self.ledger.beacon_ready(round_state.beacon_request),
             beacon_expired=waits and self.ledger.beacon_expired(round_state.beacon_request),
-            upload_margin=self.params.upload_window // part,
-            answer_margin=self.params.publish_window // part,
+            # Before the grace period, which costs the fee.
+            upload_margin=self.params.upload_window // part + grace(self.params.upload_window),
+            answer_margin=self.params.publish_window // part + grace(self.params.publish_window),
             masked=self.params.masked,
             publish_window=self.params.publish_window,
             has_canaries=self.params.has_canaries(state.round),
@@ -608,10 +626,10 @@ class Aggregator:
         emit("opened", round=state.round, gas=sum(receipt.gas_used for receipt in receipts))
 
     def _settle_gas(self, hospitals: int) -> int:
-        """More than settling a round can cost."""
+        """More than settling a round, or its first page, can cost."""
         voters = self.params.max_voters
         scores = voters * ballot_size(self.params, STATISTICS_ROUND + 1, self.params.cohorts)
-        return SETTLE_GAS + settle_gas(hospitals + voters, scores)
+        return SETTLE_GAS + min(PAGE_GAS, settle_gas(hospitals + voters, scores))
 
     def forces(self, round_: int) -> bool:
         """Whether to send the publication, and what opens it, without a dry run."""

@@ -23,6 +23,7 @@ from consilium_chain.errors import LocalNodeError
 from consilium_chain.keystore import write_private_file
 from consilium_chain.localnode import child_environment, require_free_port
 from consilium_chain.task_spec import MAX_BLOBS, MAX_PARTICIPANTS
+from consilium_chain.transport_keys import pem_of
 from consilium_zk.constants import BYTES_PER_BLOB
 from flwr.app import Array, Context, Error, Message, Metadata, RecordDict
 from flwr.app.message import make_message
@@ -297,18 +298,19 @@ class SuperLink:
         raise SuperLinkFailed(f"the SuperLink did not answer within {START_TIMEOUT:.0f} s")
 
     def register(self, transport_key: bytes) -> int:
-        """Admits a hospital's node key (PEM), unless the database has it; returns its Flower node id.
+        """Admits a hospital's node key (64 bytes, as on chain), unless the database has it; returns its Flower node id.
 
-        Raises SuperLinkFailed.
+        Raises SuperLinkFailed, TransportKeyMalformed.
         """
+        key = pem_of(transport_key)
         with self._control() as control:
             if self._node_ids is None:
                 nodes = control.ListNodes(ListNodesRequest()).nodes_info
                 self._node_ids = {bytes(node.public_key): int(node.node_id) for node in nodes}
-            if transport_key not in self._node_ids:
-                answer = control.RegisterNode(RegisterNodeRequest(public_key=transport_key))
-                self._node_ids[transport_key] = int(answer.node_id)
-            return self._node_ids[transport_key]
+            if key not in self._node_ids:
+                answer = control.RegisterNode(RegisterNodeRequest(public_key=key))
+                self._node_ids[key] = int(answer.node_id)
+            return self._node_ids[key]
 
     @contextmanager
     def _control(self) -> Iterator[ControlHttpClient]:

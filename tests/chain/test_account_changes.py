@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from chain_driver import BOND, KEY, LocalChain, TaskDriver, refused
+from chain_driver import BOND, LocalChain, TaskDriver, refused
 from consilium_chain.deployment import LOCAL_UNBONDING
 from consilium_chain.errors import Refused
 from consilium_chain.keystore import voter_key
 from consilium_chain.ledger import Ledger
+from consilium_chain.transport_keys import TransportKey
 from consilium_chain.views import Phase, Role
 
 pytestmark = pytest.mark.deep
@@ -43,7 +44,7 @@ def task_with(chain: LocalChain, role: Role, account: Ledger) -> TaskDriver:
 def join(ledger: Ledger, role: Role, task: int) -> None:
     match role:
         case Role.HOSPITAL:
-            ledger.join_as_hospital(task, 10, KEY)
+            ledger.join_as_hospital(task, 10, TransportKey.generate())
         case Role.VOTER:
             ledger.join_as_voter(task)
         case Role.AGGREGATOR:

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 from chain_driver import BOND, SHARED_WINDOWS, LocalChain, TaskDriver, refused, task_params
 from consilium_chain.funding import RoundPay, room_in_pool, round_pay
-from consilium_chain.payouts import budget, portion
+from consilium_chain.payouts import portion, round_part
 from consilium_chain.proposal import keeps
 from consilium_chain.task_spec import SLASH_PER_FEE, TOKEN
+from consilium_chain.transport_keys import TransportKey
 from consilium_chain.views import Phase, TaskParams
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +21,7 @@ TERMS = {"pool": POOL, "rounds": 2} | SHARED_WINDOWS
 
 def outweighs(terms: TaskParams, pool: int) -> bool:
     """The contract's rule (`TaskRules.sol`)."""
-    fee = portion(budget(pool, terms.rounds, pool), terms.aggregator_share_bps)
+    fee = portion(round_part(pool, terms.rounds, pool), terms.aggregator_share_bps)
     return portion(terms.aggregator_bond, terms.not_published_slash_bps) >= SLASH_PER_FEE * fee
 
 
@@ -29,7 +30,7 @@ def test_what_is_added_is_paid_out_by_all_rounds_and_the_rest_comes_home(local_c
     operator, held = task.operator, task.operator.balance(task.operator.address)
     task.aggregator.join_as_aggregator(task.task)
     operator.fund(task.task, 600)
-    task.nodes[0].join_as_hospital(task.task, 10, b"key")
+    task.nodes[0].join_as_hospital(task.task, 10, TransportKey.generate())
     operator.fund(task.task, 6)
     assert operator.balance(operator.address) == held - 606
     assert operator.params(task.task) == replace(task.params, pool=POOL + 606)
@@ -39,7 +40,7 @@ def test_what_is_added_is_paid_out_by_all_rounds_and_the_rest_comes_home(local_c
     ]  # fmt: skip
     assert local_chain.unaccounted() == 0
 
-    task.nodes[1].join_as_hospital(task.task, 10, b"key")
+    task.nodes[1].join_as_hospital(task.task, 10, TransportKey.generate())
     task.judges[0].join_as_voter(task.task)
     task.first_round().form().commit_all().publish()
     task.draw().judge([[50_000]])

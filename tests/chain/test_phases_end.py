@@ -11,6 +11,7 @@ from chain_driver import BOND, SHARED_WINDOWS, LocalChain, TaskDriver, refused, 
 from consilium_chain.deployment import LOCAL_UNBONDING
 from consilium_chain.publishing import CohortsFate
 from consilium_chain.rounds import last_round
+from consilium_chain.transport_keys import TransportKey
 from consilium_chain.views import Outcome, Phase, Role, SlashReason, VoidReason
 
 
@@ -65,12 +66,12 @@ def test_tick_ends_task_with_too_few(local_chain: LocalChain, missing: str) -> N
     if missing != "aggregator":
         task.aggregator.join_as_aggregator(task.task)
     for node in task.nodes[: 1 if missing == "hospitals" else 2]:
-        node.join_as_hospital(task.task, 10, b"key")
+        node.join_as_hospital(task.task, 10, TransportKey.generate())
     if missing != "voters":
         task.judges[0].join_as_voter(task.task)
     task.pass_deadline()
     with refused("PhaseOver"):
-        local_chain.staked(Role.HOSPITAL, 3)[2].join_as_hospital(task.task, 10, b"key")
+        local_chain.staked(Role.HOSPITAL, 3)[2].join_as_hospital(task.task, 10, TransportKey.generate())
     task.tick()
     ended_with_refund(task, 10_001)
     assert task.operator.release_bond(task.task, task.nodes[0].address)
@@ -105,7 +106,7 @@ def test_unbonding_refuses_what_a_task_holds(local_chain: LocalChain) -> None:
     node = local_chain.funded()
     node.stake(Role.HOSPITAL, BOND)
     task = TaskDriver(local_chain)
-    node.join_as_hospital(task.task, 10, b"key")
+    node.join_as_hospital(task.task, 10, TransportKey.generate())
     start = node.connection.send(node._staking.functions.startUnbonding(node.address, Role.HOSPITAL, 1))
     assert start.gas_used
     local_chain.pass_time(LOCAL_UNBONDING)
@@ -355,7 +356,7 @@ def test_claim_refuses_an_account_with_nothing(local_chain: LocalChain) -> None:
 def test_joining_twice_is_refused(local_chain: LocalChain, role: Role) -> None:
     task = TaskDriver(local_chain)
     join = {
-        Role.HOSPITAL: lambda: task.nodes[0].join_as_hospital(task.task, 10, b"key"),
+        Role.HOSPITAL: lambda: task.nodes[0].join_as_hospital(task.task, 10, TransportKey.generate()),
         Role.VOTER: lambda: task.judges[0].join_as_voter(task.task),
         Role.AGGREGATOR: lambda: task.aggregator.join_as_aggregator(task.task),
     }[role]
@@ -383,12 +384,12 @@ def test_joining_is_refused_without_bond_without_rows_and_when_full(local_chain:
     task = TaskDriver(local_chain)
     poor = local_chain.funded()
     with refused("StakeInsufficient", node=poor.address, free=0, wanted=BOND):
-        poor.join_as_hospital(task.task, 10, b"key")
+        poor.join_as_hospital(task.task, 10, TransportKey.generate())
     with refused("RowsAreZero"):
-        task.nodes[0].join_as_hospital(task.task, 0, b"key")
+        task.nodes[0].join_as_hospital(task.task, 0, TransportKey.generate())
     with refused("NotAggregator", caller=poor.address):
         poor.join_as_aggregator(task.task)
     for node in task.nodes:
-        node.join_as_hospital(task.task, 10, b"key")
+        node.join_as_hospital(task.task, 10, TransportKey.generate())
     with refused("TaskFull", taskId=task.task):
-        local_chain.staked(Role.HOSPITAL, 3)[2].join_as_hospital(task.task, 10, b"key")
+        local_chain.staked(Role.HOSPITAL, 3)[2].join_as_hospital(task.task, 10, TransportKey.generate())

@@ -12,6 +12,7 @@ from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.localnode import free_port
 from consilium_chain.public_record import artifacts_of, shown_uploads
 from consilium_chain.task_spec import TOKEN
+from consilium_chain.transport_keys import TransportKey
 from consilium_chain.views import Role
 from consilium_cli.main import app
 from file_server import FileServer
@@ -26,7 +27,7 @@ def published(local_chain: LocalChain, tmp_path_factory: pytest.TempPathFactory)
     (voter,) = local_chain.staked(Role.VOTER, 1, 10_000 * TOKEN)
     voter.join_as_voter(task.task)
     task.aggregator.join_as_aggregator(task.task)
-    task.nodes[0].join_as_hospital(task.task, 8, bytes(97))
+    task.nodes[0].join_as_hospital(task.task, 8, TransportKey.generate())
     return task.to_drawing()
 
 

@@ -25,7 +25,7 @@ from consilium_chain.localnode import LocalNode, child_environment, free_port
 from consilium_cli.doctor import asking, probes
 from consilium_cli.main import app
 from consilium_client.home import Approval, HospitalHome, VoterHome
-from consilium_client.transport_key import make_transport_key, transport_public_key
+from consilium_client.transport_key import make_transport_key, read_transport_key
 from consilium_server.certificates import ensure_certificates
 from consilium_server.database.engine import connect, open_database, writing
 from consilium_server.database.tables import Source
@@ -597,7 +597,7 @@ def test_a_hospitals_node_key_is_the_one_that_it_announced(stand: Stand) -> None
         return found.levels("node-key")
 
     assert look() == ["warning"]
-    node.join_as_hospital(driver.task, 10, transport_public_key(stand.home / "transport.key"))
+    node.join_as_hospital(driver.task, 10, read_transport_key(stand.home / "transport.key"))
     assert look() == ["ok"]
     make_transport_key(stand.home / "transport.key")
     assert look() == ["fault"]

@@ -11,6 +11,7 @@ from chain_driver import LocalChain, TaskDriver
 from consilium_chain.connection import Connection
 from consilium_chain.errors import Refused
 from consilium_chain.ledger import Ledger
+from consilium_chain.transport_keys import TransportKey
 from consilium_chain.views import Phase, Role, RoundState
 from consilium_client.errors import NotDealt, NotInTask
 from consilium_client.home import VoterHome
@@ -48,7 +49,7 @@ def test_a_voter_joins_votes_and_reveals_again(chain: LocalChain, tmp_path: Path
     assert node.ledger.held_out_root(task.task, node.ledger.address) is not None
 
     task.aggregator.join_as_aggregator(task.task)
-    task.nodes[0].join_as_hospital(task.task, 8, bytes(97))
+    task.nodes[0].join_as_hospital(task.task, 8, TransportKey.generate())
     task.to_drawing().draw()
     for _ in range(2):
         node.turn()
@@ -74,7 +75,7 @@ def test_a_voter_gives_up_what_fails_while_the_chain_stands(
     node = node_of(*voter_home(chain, tmp_path / "voter"), task)
     node.join()
     task.aggregator.join_as_aggregator(task.task)
-    task.nodes[0].join_as_hospital(task.task, 8, bytes(97))
+    task.nodes[0].join_as_hospital(task.task, 8, TransportKey.generate())
     task.to_drawing().draw()
 
     def failing(round_: int, _: RoundState) -> tuple[int, ...]:
@@ -186,7 +187,7 @@ def test_a_hospital_whose_place_another_took_does_nothing(
     last = committing.node(1)
     take_back(chain, 3)
     seen = committing.aggregator.state(committing.task)
-    other.join_as_hospital(committing.task, 8, bytes(97))
+    other.join_as_hospital(committing.task, 8, TransportKey.generate())
     committing.set_ether(last, 10**18)
     assert (seen.phase, committing.aggregator.state(committing.task).phase) == (Phase.JOINING, Phase.COMMITTING)
     assert not last._keeps_place(seen)

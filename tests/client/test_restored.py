@@ -13,6 +13,7 @@ from chain_driver import LocalChain
 from consilium_chain.errors import KeystoreError
 from consilium_chain.keystore import LIGHT_SCRYPT_N, open_keystore, write_keystore, write_private_file
 from consilium_chain.messages import Part, ReplyCode
+from consilium_chain.transport_keys import TransportKey
 from consilium_chain.views import Phase, RoundState, SlashReason
 from consilium_client.audit import AUDIT_FILE, AuditLog, Export, export, parse_export, read_log, require_extends
 from consilium_client.errors import AuditRewritten, EpsilonLedgerInvalid, PendingUpdateLost, SealingKeyLost
@@ -175,7 +176,7 @@ def test_a_voter_reveals_from_its_copy_and_loses_what_an_older_one_does_not_have
 
     node()
     task.aggregator.join_as_aggregator(task.task)
-    task.nodes[0].join_as_hospital(task.task, 8, bytes(97))
+    task.nodes[0].join_as_hospital(task.task, 8, TransportKey.generate())
     task.to_drawing().draw()
     node().turn()  # commits
     copy = copy_of(home.folder)
@@ -213,7 +214,7 @@ def test_a_disk_that_takes_and_gives_nothing_for_a_while_costs_no_vote_and_no_bo
     node = Counting(home.node_settings(task.task, account.place(task.task)), account)
     node.join()
     task.aggregator.join_as_aggregator(task.task)
-    task.nodes[0].join_as_hospital(task.task, 8, bytes(97))
+    task.nodes[0].join_as_hospital(task.task, 8, TransportKey.generate())
     task.to_drawing().draw()
     capsys.readouterr()
 

@@ -16,6 +16,7 @@ import pytest
 from chain_driver import LocalChain
 from consilium_chain.journal import told_to
 from consilium_chain.task_spec import TOKEN
+from consilium_chain.transport_keys import TransportKey
 from consilium_chain.views import PayoutReason, Phase, Role, RoundState
 from consilium_client import judging
 from consilium_client.errors import AlreadyRunning, NotAllowed, NotRegistered, StakeTooSmall, TooManyTasks
@@ -57,7 +58,7 @@ def own_chain() -> Iterator[LocalChain]:
 def begin(task: FiledTask) -> None:
     """What the voter's joining does not do; its statistics round begins."""
     task.aggregator.join_as_aggregator(task.task)
-    task.nodes[0].join_as_hospital(task.task, 8, bytes(97))
+    task.nodes[0].join_as_hospital(task.task, 8, TransportKey.generate())
     wait_until(lambda: task.phase is Phase.COMMITTING)
 
 

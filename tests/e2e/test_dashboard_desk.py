@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 from browser_driver import Wallet, Watched, context_of
-from chain_driver import BOND, KEY, LocalChain, TaskDriver
+from chain_driver import BOND, LocalChain, TaskDriver
 from consilium_chain.connection import Connection
 from consilium_chain.keystore import voter_key
 from consilium_chain.ledger import NO_KEY, Ledger
 from consilium_chain.task_spec import TOKEN
+from consilium_chain.transport_keys import TransportKey
 from consilium_chain.units import tokens
 from consilium_chain.views import Phase, Role
 from dashboard_driver import HELD, NEEDED, Place, connect, open_page, violations
@@ -186,7 +187,7 @@ def test_no_pool_grows_once_all_have_joined(place: Place, watched: Watched, task
 def test_the_bond_of_a_task_that_has_ended_is_released(place: Place, watched: Watched) -> None:
     task = TaskDriver(Network(place), terms={"pool": 400 * TOKEN})
     page, mine = watched.page, task.nodes[0]
-    mine.join_as_hospital(task.task, 10, KEY, NO_KEY)
+    mine.join_as_hospital(task.task, 10, TransportKey.generate(), NO_KEY)
     task.operator.stop(task.task)
     assert (task.phase, mine.hospitals(task.task)[0].bond, free(mine)) == (Phase.ENDED, BOND, 0)
     desk(place, page, wallet_of(place, mine))

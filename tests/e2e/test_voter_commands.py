@@ -14,6 +14,7 @@ from consilium_chain.deployment import LOCAL_UNBONDING
 from consilium_chain.keystore import LIGHT_SCRYPT_N, voter_key, write_keystore, write_private_file
 from consilium_chain.ledger import Ledger
 from consilium_chain.task_spec import TOKEN
+from consilium_chain.transport_keys import TransportKey
 from consilium_chain.views import Role
 from consilium_client.home import VoterHome
 from consilium_client.voter import VoterNode
@@ -98,7 +99,7 @@ def test_from_nothing_to_a_rounds_reward(world: World) -> None:
     done(world.say("status"), "ok money", "node does not run", "no task was joined yet", "free 1,000.00")
 
     task.aggregator.join_as_aggregator(task.task)
-    task.nodes[0].join_as_hospital(task.task, 8, bytes(97))
+    task.nodes[0].join_as_hospital(task.task, 8, TransportKey.generate())
     world.judge(task, 0)
     done(world.say("status"), "round 1, forming", "200.00", "statistics")
     done(world.say("tasks"), "judges it")
@@ -115,7 +116,7 @@ def test_where_a_round_stands_is_told_by_seat_and_ballot(world: World) -> None:
     done(world.init())
     done(world.say("register", "--stake", "500", "--yes"))
     task.aggregator.join_as_aggregator(task.task)
-    task.nodes[0].join_as_hospital(task.task, 8, bytes(97))
+    task.nodes[0].join_as_hospital(task.task, 8, TransportKey.generate())
     home = VoterHome.open(world.home)
     node = VoterNode(home.node_settings(task.task, world.voter.place(task.task)), world.voter)
     node.join()

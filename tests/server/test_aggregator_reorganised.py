@@ -12,13 +12,14 @@ from chain_driver import LocalChain
 from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.publishing import CohortsFate
 from consilium_chain.rounds import Step
+from consilium_chain.transport_keys import TransportKey
 from consilium_chain.views import Phase, Role
 from consilium_server.aggregator import Aggregator
 from index_driver import changeable_chain
 from test_canaries_kept import aggregator_of, attempt, give_uploads, party
 from voter_driver import TASK, FiledTask
 
-KEYS = bytes(97), bytes(range(97))
+KEYS = [TransportKey.generate() for _ in range(2)]
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chain_driver import BOND, GAS_MONEY, KEY, SEALING_KEY, TOKENS, LocalChain, TaskDriver, refused
+from chain_driver import BOND, GAS_MONEY, SEALING_KEY, TOKENS, LocalChain, TaskDriver, refused
 from consilium_chain.deployment import LOCAL_UNBONDING, LOCAL_VESTING
 from consilium_chain.errors import SponsorFailed
 from consilium_chain.ledger import NO_KEY, Ledger
@@ -27,6 +27,7 @@ from consilium_chain.sponsoring import (
     sign_batch,
 )
 from consilium_chain.task_spec import TOKEN
+from consilium_chain.transport_keys import TransportKey
 from consilium_chain.views import Phase, Role
 from consilium_server.certificates import ensure_certificates
 from consilium_server.sponsor import LARGEST_BODY, service
@@ -69,7 +70,7 @@ class Sponsored:
 
     def join(self, hospital: Ledger, stake: int = BOND) -> Ledger:
         sealing_key = SEALING_KEY if self.task.params.masked else NO_KEY
-        hospital.join_as_hospital(self.task.task, 10, KEY, sealing_key, stake=stake)
+        hospital.join_as_hospital(self.task.task, 10, TransportKey.generate(), sealing_key, stake=stake)
         return hospital
 
     def everybody_joins(self) -> TaskDriver:
@@ -205,6 +206,12 @@ def test_joining_is_all_or_nothing_and_refusals_keep_their_names(scene: Sponsore
         scene.join(scene.chain.accounts[member])
 
 
+def node_key(hospital: Ledger, task: int) -> tuple[bytes, bytes]:
+    """A node key, and the proof by which the hospital joins with it."""
+    key = TransportKey.generate()
+    return key.public, key.sign(hospital.transport_message(task, key.public))
+
+
 # What a sponsor does not pay for
 
 
@@ -212,7 +219,7 @@ def foreign_calls(scene: Sponsored, hospital: Ledger) -> dict[str, tuple[list[Ca
     """By name, calls that no sponsor of this task pays for, and words of why."""
     task, staking = scene.task.task, scene.chain.deployment.staking
     other = scene.chain.treasury.address
-    join = call_of(hospital, "tasks", "joinAsHospital", task, 10, KEY, NO_KEY)
+    join = call_of(hospital, "tasks", "joinAsHospital", task, 10, *node_key(hospital, task), NO_KEY)
     return {
         "sends tokens": ([join, call_of(hospital, "token", "transfer", other, 1)], "token.transfer"),
         "approves another": (
@@ -220,7 +227,7 @@ def foreign_calls(scene: Sponsored, hospital: Ledger) -> dict[str, tuple[list[Ca
             "approve is not of its own staking",
         ),
         "another task": (
-            [call_of(hospital, "tasks", "joinAsHospital", task + 1, 10, KEY, NO_KEY)],
+            [call_of(hospital, "tasks", "joinAsHospital", task + 1, 10, *node_key(hospital, task + 1), NO_KEY)],
             "not of its own task",
         ),
         "another role": ([join, call_of(hospital, "staking", "register", Role.VOTER, 0, 1)], "not of its own role"),
@@ -256,11 +263,11 @@ def test_all_foreign_calls_are_tried(scene: Sponsored) -> None:
 
 
 def joining(scene: Sponsored, hospital: Ledger) -> list[Call]:
-    deployment = scene.chain.deployment
+    deployment, number = scene.chain.deployment, scene.task.task
     return [
         call_of(hospital, "token", "approve", deployment.staking, BOND),
         call_of(hospital, "staking", "register", Role.HOSPITAL, 0, BOND),
-        call_of(hospital, "tasks", "joinAsHospital", scene.task.task, 10, KEY, NO_KEY),
+        call_of(hospital, "tasks", "joinAsHospital", number, 10, *node_key(hospital, number), NO_KEY),
     ]
 
 
@@ -321,7 +328,9 @@ def test_batch_that_was_changed_or_sent_again_is_refused_and_costs_nothing(scene
     scene.task.aggregator.join_as_aggregator(scene.task.task)
     hospital = scene.hospital()
     batch = scene.batch(hospital, *joining(scene, hospital))
-    other = call_of(hospital, "tasks", "joinAsHospital", scene.task.task, 11, KEY, NO_KEY)
+    other = call_of(
+        hospital, "tasks", "joinAsHospital", scene.task.task, 11, *node_key(hospital, scene.task.task), NO_KEY
+    )
     changed = [
         (batch.model_copy(update={"calls": (*batch.calls[:2], other)}), "BatchSignatureInvalid"),
         (batch.model_copy(update={"deadline": FAR - 1}), "BatchSignatureInvalid"),

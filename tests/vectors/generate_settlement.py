@@ -18,13 +18,13 @@ from typing import Any
 
 from consilium_chain.payouts import (
     BASIS_POINTS,
-    budget,
     counts,
     gain,
     is_near,
     lower_median,
     penalty,
     portion,
+    round_part,
     share,
 )
 from consilium_chain.round_record import RoundRecord, Terms
@@ -80,7 +80,7 @@ def functions(source: random.Random) -> dict[str, Any]:
     return {
         "portion": table(portion, {"amount": amounts, "basis_points": basis_points}),
         "penalty": table(penalty, {"bond": amounts, "basis_points": basis_points, "left": uints(UINT128)}),
-        "budget": table(budget, {"pool": amounts, "rounds": uints(UINT16, 1), "left": uints(UINT128)}),
+        "round_part": table(round_part, {"pool": amounts, "rounds": uints(UINT16, 1), "left": uints(UINT128)}),
         "gain": table(gain, {"weight": uints(UINT32), "median": scores()}),
         "share": table(share, {"amount": amounts, "part": uints(2**95), "whole": uints(2**103)}),
         "is_near": table(is_near, near),
@@ -151,8 +151,11 @@ def any_record(source: random.Random, terms: Terms) -> RoundRecord:
     revealed = [source.random() < 0.9 and seated >> i & 1 for i in range(voters)]
     asked = terms.canaries or terms.digests or named != 0
     scores = ballots(source, terms, turned, count, asked, revealed)
+    pool_left = min(terms.pool, any_uint(source, 10**24))
     record = RoundRecord(
-        pool_left=min(terms.pool, any_uint(source, 10**24)),
+        pool_left=pool_left,
+        forfeited=min(pool_left, any_uint(source, 10**24)),
+        late=source.random() < 0.2,
         weights=tuple(source.randint(1, source.choice((8, UINT32))) for _ in range(hospitals)),
         hospital_bonds=tuple(part_of(source, terms.hospital_bond) for _ in range(hospitals)),
         voter_bonds=tuple(part_of(source, terms.voter_bond) for _ in range(voters)),
@@ -230,6 +233,7 @@ def answer(settlement: Settlement) -> dict[str, Any]:
         "reasons": [account.reason.name for account in accounts],
         "codes": [int(account.reason.code) for account in accounts],
         "pool_left": str(settlement.pool_left),
+        "forfeited": str(settlement.forfeited),
     }
 
 

@@ -82,10 +82,11 @@ def parse_ticket(raw: bytes) -> Ticket:
     return Ticket(bytes(raw))
 
 
-def ticket_message(chain_id: int, contract: bytes, task: int, round: int, seed: bytes) -> bytes:
-    """What a ticket signs: abi.encode(chain id, contract, task, round, seed), 160 bytes, as ITasks.ticketMessage.
+def ticket_message(chain_id: int, contract: bytes, task: int, round: int, seed: bytes, voter: bytes) -> bytes:
+    """What a ticket signs: abi.encode(chain id, contract, task, round, seed, voter), 192 bytes.
 
-    contract: 20 bytes; seed: 32 bytes. Raises ArgumentInvalid, ShapeWrong.
+    It names the account, so that accounts draw independently. contract, voter: 20 bytes; seed: 32 bytes. Raises
+    ArgumentInvalid, ShapeWrong.
     """
     return b"".join(
         [
@@ -94,6 +95,7 @@ def ticket_message(chain_id: int, contract: bytes, task: int, round: int, seed: 
             uint256("task", task),
             uint256("round", round),
             bytes32("seed", seed),
+            address("voter", voter),
         ]
     )
 

@@ -25,7 +25,7 @@ STAND_IN = to_checksum_address("0x" + "ff" * 20)  # for an address that is not k
 def contracts_of(network: Network) -> tuple[ContractName, ...]:
     """In the order in which they need one another's addresses."""
     token: tuple[ContractName, ...] = () if network.token.address else ("ConsiliumToken",)
-    return (*token, "Staking", network.beacon.contract, "TaskRegistry", "Tasks", "SponsoredAccount")
+    return (*token, "Staking", network.beacon.contract, "TaskRegistry", "TaskSettlement", "Tasks", "SponsoredAccount")
 
 
 def constructor_arguments(
@@ -34,6 +34,7 @@ def constructor_arguments(
     """`at` are the addresses of the contracts before it; the supply of tokens goes to `deployer`."""
     token = network.token.address or at.get("ConsiliumToken", STAND_IN)
     staking, registry = at.get("Staking", STAND_IN), at.get("TaskRegistry", STAND_IN)
+    settlement = at.get("TaskSettlement", STAND_IN)
     beacon = at.get(network.beacon.contract, STAND_IN)
     terms = network.beacon
     arguments: dict[ContractName, tuple[Any, ...]] = {
@@ -41,7 +42,8 @@ def constructor_arguments(
         "Staking": (token, network.unbonding, network.vesting),
         "PrevrandaoBeacon": (terms.lookahead,),
         "TaskRegistry": (token, staking, beacon, network.guardian),
-        "Tasks": (token, staking, beacon, registry),
+        "TaskSettlement": (token, staking, beacon),
+        "Tasks": (token, staking, beacon, registry, settlement),
         "SponsoredAccount": (),
     }
     if not isinstance(terms, PrevrandaoTerms):

@@ -130,7 +130,9 @@ class Deploying:
             self.network.beacon.contract,
             self.network.blobs,
         )
-        verify_wiring(self.node, self.network, deployment, self.addresses["TaskRegistry"])
+        verify_wiring(
+            self.node, self.network, deployment, self.addresses["TaskRegistry"], self.addresses["TaskSettlement"]
+        )
         deployment.write(self.book)
         return deployment
 

@@ -31,12 +31,12 @@ def verify_code(node: DeployNode, name: ContractName, address: str, creation: by
         raise CodeMismatch(name, address, "no contract is there")
     if not same_but(found, compiled, artifact.immutables):
         raise CodeMismatch(name, address, "its code is not the compiled one")
-    # These keep their own address (EIP-712), which a trial run of their constructors cannot know.
-    if name not in ("ConsiliumToken", "SponsoredAccount") and found != node.runtime_of(creation):
+    # These keep their own address, which a trial run of their constructors cannot know.
+    if name not in ("ConsiliumToken", "TaskRegistry", "SponsoredAccount") and found != node.runtime_of(creation):
         raise CodeMismatch(name, address, "it was constructed with other arguments")
 
 
-def verify_wiring(node: DeployNode, network: Network, deployment: Deployment, registry: str) -> None:
+def verify_wiring(node: DeployNode, network: Network, deployment: Deployment, registry: str, settlement: str) -> None:
     """Raises WiringWrong for the first value that is not what the deployment says."""
     token, staking, beacon, tasks = deployment.token, deployment.staking, deployment.beacon, deployment.tasks
     kind = deployment.beacon_kind
@@ -47,9 +47,10 @@ def verify_wiring(node: DeployNode, network: Network, deployment: Deployment, re
         ("Staking", staking, "vestingPeriod", network.vesting),
         (kind, beacon, "lookahead", network.beacon.lookahead),
         ("Tasks", tasks, "registry", registry),
+        ("Tasks", tasks, "settlement", settlement),
         ("Tasks", tasks, "guardian", network.guardian),
     ]
-    for name, address in (("TaskRegistry", registry), ("Tasks", tasks)):
+    for name, address in (("TaskRegistry", registry), ("TaskSettlement", settlement), ("Tasks", tasks)):
         pairs = (("token", token), ("staking", staking), ("beacon", beacon))
         expected += [(name, address, what, value) for what, value in pairs]  # type: ignore[misc]
     if not isinstance(network.beacon, PrevrandaoTerms):
@@ -74,7 +75,7 @@ class Code(StrEnum):
 
 
 def codes_at(node: DeployNode, deployment: Deployment) -> dict[ContractName, Code]:
-    """What is at the addresses of an address book, and at the registry's that its Tasks names, immutables aside.
+    """What is at the addresses of an address book, and at those of its Tasks' further code, immutables aside.
 
     Raises ChainUnreachable, ContractsNotBuilt.
     """
@@ -87,7 +88,9 @@ def codes_at(node: DeployNode, deployment: Deployment) -> dict[ContractName, Cod
     }
     found = {name: _code_at(node, name, address) for name, address in places.items()}
     if found["Tasks"] is Code.SAME:
-        found["TaskRegistry"] = _code_at(node, "TaskRegistry", str(node.read("Tasks", deployment.tasks, "registry")))
+        further: dict[ContractName, str] = {"TaskRegistry": "registry", "TaskSettlement": "settlement"}
+        for name, what in further.items():
+            found[name] = _code_at(node, name, str(node.read("Tasks", deployment.tasks, what)))
     return found
 
 

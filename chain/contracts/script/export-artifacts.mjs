@@ -4,9 +4,9 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-const CONTRACTS = ['ConsiliumToken', 'Staking', 'PrevrandaoBeacon', 'DrandBeacon', 'TaskRegistry', 'Tasks', 'SponsoredAccount']
-// A contract that delegates to another answers for both: callers need the one interface.
-const DELEGATES = { Tasks: 'TaskRegistry' }
+const CONTRACTS = ['ConsiliumToken', 'Staking', 'PrevrandaoBeacon', 'DrandBeacon', 'TaskRegistry', 'TaskSettlement', 'Tasks', 'SponsoredAccount']
+// A contract that delegates to another answers for all: callers need the one interface.
+const DELEGATES = { Tasks: ['TaskRegistry', 'TaskSettlement'] }
 const LARGEST = 24_576 // bytes of runtime code, EIP-170
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
@@ -19,8 +19,11 @@ function interfaceOf(name) {
   const own = compiled(name).abi.filter(({ type }) => type !== 'fallback')
   if (!(name in DELEGATES)) return own
   const known = new Set(own.map((entry) => JSON.stringify(entry)))
-  const added = compiled(DELEGATES[name]).abi.filter((entry) => entry.type !== 'constructor' && !known.has(JSON.stringify(entry)))
-  return [...own, ...added]
+  const isNew = (entry) => {
+    const text = JSON.stringify(entry)
+    return entry.type !== 'constructor' && !known.has(text) && known.add(text)
+  }
+  return [...own, ...DELEGATES[name].flatMap((code) => compiled(code).abi.filter(isNew))]
 }
 
 // What the compiler itself says that it was given, without `compilationTarget`, which is no part of an input.

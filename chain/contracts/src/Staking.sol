@@ -117,6 +117,7 @@ contract Staking is VoterKeys {
         Position memory position = _settled(pool, node, role, msg.sender);
         if (position.shares < shares) revert SharesInsufficient(node, role, position.shares, shares);
         position.shares -= uint112(shares);
+        if (msg.sender == node) _requireOwn(pool, position, node, role);
         pool.unbondingShares += uint112(shares);
         position.store(_positions[node][role][msg.sender]);
         pool.store(_pools[node][role]);
@@ -251,6 +252,12 @@ contract Staking is VoterKeys {
     }
 
     // Shared steps.
+
+    function _requireOwn(Pool memory pool, Position memory position, address node, Role role) private pure {
+        uint256 own = pool.worth(position.shares);
+        uint256 wanted = Payouts.portion(pool.locked, Pools.OWN_BPS);
+        if (own < wanted) revert OwnStakeInsufficient(node, role, own, wanted);
+    }
 
     /// @dev The caller stores it.
     function _accrued(address node, Role role) private returns (Pool memory pool) {

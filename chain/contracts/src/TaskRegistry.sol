@@ -5,15 +5,14 @@ import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {IBeacon} from "./interfaces/IBeacon.sol";
 import {IStaking} from "./interfaces/IStaking.sol";
 import {ITaskRegistry} from "./interfaces/ITaskRegistry.sol";
-import {Explaining} from "./phases/Explaining.sol";
-import {Opening} from "./phases/Opening.sol";
+import {Joining} from "./phases/Joining.sol";
 import {Proposing} from "./phases/Proposing.sol";
 import {TaskBase} from "./phases/TaskBase.sol";
 import {HospitalEntry, Keys, Round, Task, VoterEntry} from "./types/Task.sol";
 
-/// @title The part of `Tasks` around its rounds: proposals, how a round ends, and what can be read.
+/// @title The part of `Tasks` around its rounds: proposals, coming and going, and what can be read.
 /// @notice Code alone: it runs in the storage of `Tasks`, and has nothing of its own.
-contract TaskRegistry is Proposing, Opening, Explaining {
+contract TaskRegistry is Proposing, Joining {
     /// @param guardian_ Who may stop proposals; zero for nobody.
     constructor(IERC20 token_, IStaking staking_, IBeacon beacon_, address guardian_)
         TaskBase(token_, staking_, beacon_)
@@ -67,6 +66,8 @@ contract TaskRegistry is Proposing, Opening, Explaining {
             mismatched: round.mismatched,
             seatWeight: round.seatWeight,
             acceptedCohorts: round.acceptedCohorts,
+            budget: round.budget,
+            late: round.late,
             medians: round.medians
         });
     }

@@ -6,11 +6,12 @@ import {Multicall} from "@openzeppelin/contracts/utils/Multicall.sol";
 import {IBeacon} from "./interfaces/IBeacon.sol";
 import {IStaking} from "./interfaces/IStaking.sol";
 import {ITaskRounds} from "./interfaces/ITaskRounds.sol";
+import {ITaskSettlement} from "./interfaces/ITaskSettlement.sol";
 import {Kzg} from "./libraries/Kzg.sol";
 import {Scores} from "./libraries/Scores.sol";
 import {Signatures} from "./libraries/Signatures.sol";
 import {Tickets} from "./libraries/Tickets.sol";
-import {Joining} from "./phases/Joining.sol";
+import {Verdicts} from "./libraries/Verdicts.sol";
 import {Judging} from "./phases/Judging.sol";
 import {Publishing} from "./phases/Publishing.sol";
 import {Relaying} from "./phases/Relaying.sol";
@@ -21,28 +22,30 @@ import {Task} from "./types/Task.sol";
 /// @notice Every phase has a deadline after which anyone may `tick`, or waits for the beacon and can ask it anew: no
 ///         task gets stuck. Calls can be batched with `multicall`, so that one blob transaction fixes survivors, adds
 ///         up commitments and publishes.
-/// @dev The code of one contract does not hold all of it (EIP-170). `ITaskRegistry`, proposals, the end of a round and
-///      what can be read, is the code of `registry`, fixed for good, and runs here by delegatecall. Both have the one storage of `TaskBase`.
-contract Tasks is Joining, Relaying, Publishing, Judging, Multicall {
+/// @dev The code of one contract does not hold all of it (EIP-170). `ITaskSettlement` is the code of `settlement`, and
+///      `ITaskRegistry` that of `registry`, both fixed for good. They run here by delegatecall, in the one storage of `TaskBase`.
+contract Tasks is Relaying, Publishing, Judging, Multicall {
     address public immutable registry;
+    address public immutable settlement;
 
-    constructor(IERC20 token_, IStaking staking_, IBeacon beacon_, address registry_)
+    constructor(IERC20 token_, IStaking staking_, IBeacon beacon_, address registry_, address settlement_)
         TaskBase(token_, staking_, beacon_)
     {
-        registry = registry_;
+        (registry, settlement) = (registry_, settlement_);
         // Staking draws on it for the rewards that this contract names, and for nothing else.
         token_.approve(address(staking_), type(uint256).max);
     }
 
-    /// @dev The registry's code, here. Delegates as OpenZeppelin's `Proxy` does, but takes no ether; and behind allocated
+    /// @dev The other contracts' code, here. Delegates as OpenZeppelin's `Proxy` does, but takes no ether; and behind allocated
     ///      memory, for assembly that is not memory-safe keeps the compiler from moving variables off the stack, in all of
     ///      the contract: 1.6 kB of code, and gas in every call.
     fallback() external {
-        _delegate();
+        bool isEnd = msg.sig == ITaskSettlement.settle.selector || msg.sig == ITaskSettlement.openCanaries.selector
+            || msg.sig == ITaskSettlement.explain.selector;
+        _delegate(isEnd ? settlement : registry);
     }
 
-    function _delegate() private {
-        address code = registry;
+    function _delegate(address code) private {
         assembly ("memory-safe") {
             let free := mload(0x40)
             calldatacopy(free, 0, calldatasize())
@@ -59,7 +62,8 @@ contract Tasks is Joining, Relaying, Publishing, Judging, Multicall {
         Task storage task = _known(taskId);
         Phase phase = task.state.phase;
         if (phase == Phase.Forming || phase == Phase.Drawing) return _askAnew(taskId, task, phase);
-        if (phase == Phase.Revealing || phase == Phase.Opening) _delegate(); // does not return
+        bool isLate = phase == Phase.Revealing || phase == Phase.Opening || phase == Phase.Settling;
+        if (isLate) _delegate(settlement); // does not return
 
         _requireOver(taskId, task);
         _payBounty(taskId, task);
@@ -89,8 +93,8 @@ contract Tasks is Joining, Relaying, Publishing, Judging, Multicall {
     }
 
     /// @inheritdoc ITaskRounds
-    function ticketMessage(uint256 taskId, uint256 round) external view returns (bytes memory) {
-        return Tickets.message(taskId, round, _known(taskId).rounds[round].seatSeed);
+    function ticketMessage(uint256 taskId, uint256 round, address voter) external view returns (bytes memory) {
+        return Tickets.message(taskId, round, _known(taskId).rounds[round].seatSeed, voter);
     }
 
     /// @inheritdoc ITaskRounds
@@ -108,6 +112,12 @@ contract Tasks is Joining, Relaying, Publishing, Judging, Multicall {
         uint256 request = task.rounds[task.state.round].beaconRequest;
         if (request == 0 || !beacon.expired(request)) revert PhaseNotOver(taskId, 0);
         _awaitBeacon(taskId, task, phase);
+    }
+
+    /// @dev Of a round that ends here, without scores, hospitals that withheld an upload are all that there is to slash.
+    function _close(uint256 taskId, Task storage task) internal override {
+        if (Verdicts.withheld(task, task.state.round) != 0) _startPhase(taskId, task, Phase.Settling, 0);
+        else _finish(taskId, task);
     }
 
     function _notPublished(uint256 taskId, Task storage task, VoidReason reason) private {

@@ -177,7 +177,7 @@ contract AttacksTest is Fixture {
     function test_commitScores_refusesForgedTickets() public {
         _toScoring();
         bytes memory key = Signer.publicKey(_secret(0));
-        bytes memory message = tasks.ticketMessage(id, 1);
+        bytes memory message = tasks.ticketMessage(id, 1, _voter(0));
         _ticketRefused(key, Signer.sign(_secret(1), message, Tickets.TICKET_DOMAIN));
         _ticketRefused(key, Signer.sign(_secret(0), message, Tickets.POSSESSION_DOMAIN));
         _ticketRefused(key, abi.encode(Points.negated(abi.decode(_ticket(0), (G1)))));

@@ -7,6 +7,7 @@ import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
 import {Bits} from "../src/libraries/Bits.sol";
 import {Scores} from "../src/libraries/Scores.sol";
 import {Fixture} from "./utils/Fixture.sol";
+import {Log} from "./utils/Vm.sol";
 
 /// @notice Whatever nodes do or fail to do: every task ends, money is conserved at every step, and in the end
 ///         everybody can take home what is theirs, to the last unit.
@@ -31,9 +32,10 @@ contract ConservationTest is Fixture {
         }
         _propose(params);
         _joinAll();
-        // A round has eight phases, and nothing here waits for a phase in vain.
+        vm.recordLogs();
+        // A round has nine phases, and nothing here waits for a phase in vain.
         for (uint256 steps = 0; tasks.state(id).phase != ITaskTypes.Phase.Ended; ++steps) {
-            vm.assertLe(steps, 8 * 4);
+            vm.assertLe(steps, 9 * 4);
             _step(tasks.state(id).phase);
             _assertConserved();
         }
@@ -50,6 +52,7 @@ contract ConservationTest is Fixture {
         else if (phase == ITaskTypes.Phase.Uploading) _fixSome();
         else if (phase == ITaskTypes.Phase.Publishing) _publishPerhaps();
         else if (phase == ITaskTypes.Phase.Blaming) _blamePerhaps();
+        else if (phase == ITaskTypes.Phase.Settling) tasks.settle(id, _round());
         else if (phase == ITaskTypes.Phase.Scoring) _scoreSome();
         else _revealSome();
         if (tasks.state(id).phase != phase) return;
@@ -139,7 +142,7 @@ contract ConservationTest is Fixture {
     }
 
     /// @dev What `explain` says of all rounds, added up: every unit that left the pool or a bond, and no other.
-    function _assertExplained(ITaskTypes.TaskParams memory params) private view {
+    function _assertExplained(ITaskTypes.TaskParams memory params) private {
         uint256 paid;
         for (uint256 i = 0; i < HOSPITALS; ++i) {
             paid += _explained(_hospital(i), IStaking.Role.Hospital, params.hospitalBond);
@@ -148,7 +151,17 @@ contract ConservationTest is Fixture {
             paid += _explained(_voter(i), IStaking.Role.Voter, params.voterBond);
         }
         paid += _explained(AGGREGATOR, IStaking.Role.Aggregator, params.aggregatorBond);
-        vm.assertEq(paid + tasks.claimable(OPERATOR) + tasks.claimable(STRANGER), params.pool);
+        vm.assertEq(paid + tasks.claimable(OPERATOR) + tasks.claimable(STRANGER) + _burnt(), params.pool);
+    }
+
+    /// @dev Of the pool, when the task ended.
+    function _burnt() private returns (uint256 burnt) {
+        Log[] memory logs = vm.getRecordedLogs();
+        for (uint256 i = 0; i < logs.length; ++i) {
+            if (logs[i].topics[0] == ITaskTypes.TaskEnded.selector) {
+                (, burnt) = abi.decode(logs[i].data, (uint256, uint256));
+            }
+        }
     }
 
     function _explained(address node, IStaking.Role role, uint256 bond) private view returns (uint256 paid) {

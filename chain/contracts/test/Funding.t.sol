@@ -2,7 +2,6 @@
 pragma solidity ^0.8.28;
 
 import {ITaskRegistry} from "../src/interfaces/ITaskRegistry.sol";
-import {ITaskRounds} from "../src/interfaces/ITaskRounds.sol";
 import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
 import {Fixture} from "./utils/Fixture.sol";
 
@@ -131,7 +130,7 @@ contract FundingTest is Fixture {
         vm.prank(OPERATOR);
         (bool isProposed, bytes memory answer) = address(tasks).call(abi.encodeCall(ITaskRegistry.propose, (params)));
         vm.prank(OPERATOR);
-        (bool isFunded, bytes memory other) = address(tasks).call(abi.encodeCall(ITaskRounds.fund, (id, params.pool)));
+        (bool isFunded, bytes memory other) = address(tasks).call(abi.encodeCall(ITaskRegistry.fund, (id, params.pool)));
         vm.assertTrue(isProposed == isFunded);
         if (!isProposed) vm.assertEq(answer, other);
         _assertConserved();

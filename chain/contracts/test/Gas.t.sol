@@ -2,7 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {IStaking} from "../src/interfaces/IStaking.sol";
-import {ITaskRegistry} from "../src/interfaces/ITaskRegistry.sol";
+import {ITaskSettlement} from "../src/interfaces/ITaskSettlement.sol";
 import {ITaskRounds} from "../src/interfaces/ITaskRounds.sol";
 import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
 import {Signer} from "./utils/Crypto.sol";
@@ -117,7 +117,7 @@ contract ScoreGasTest is GasFixture {
     function setUp() public override {
         super.setUp();
         _toScoring();
-        (_key, _ticketOf, _message) = (Signer.publicKey(_secret(0)), _ticket(0), tasks.ticketMessage(id, 1));
+        (_key, _ticketOf, _message) = (Signer.publicKey(_secret(0)), _ticket(0), tasks.ticketMessage(id, 1, _voter(0)));
         _data = abi.encodeCall(ITaskRounds.commitScores, (id, 1, _key, _ticketOf, bytes32(uint256(1))));
     }
 
@@ -145,7 +145,7 @@ contract SettleGasTest is GasFixture {
         super.setUp();
         _toScoring();
         _scoreAll(1_000);
-        _data = abi.encodeCall(ITaskRegistry.settle, (id, 1));
+        _data = abi.encodeCall(ITaskSettlement.settle, (id, 1));
     }
 
     function test_settle_costsLessThan460kForFourHospitalsAndThreeVoters() public {

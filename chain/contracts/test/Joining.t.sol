@@ -49,9 +49,6 @@ contract JoiningTest is Fixture {
         p.maxVoters = 257;
         _refused(p, "maxVoters");
         p = _params();
-        (p.maxHospitals, p.maxVoters, p.cohorts) = (160, 160, 6);
-        _refused(p, "maxVoters");
-        p = _params();
         p.minVoters = 4;
         _refused(p, "minVoters");
     }
@@ -66,9 +63,6 @@ contract JoiningTest is Fixture {
         p = _params();
         (p.maxHospitals, p.cohorts) = (256, 65);
         _refused(p, "cohorts");
-        p = _params();
-        (p.maxHospitals, p.cohorts, p.maxVoters) = (256, 16, 64);
-        _refused(p, "maxVoters");
         p = _params();
         p.seats = 0;
         _refused(p, "seats");
@@ -98,6 +92,12 @@ contract JoiningTest is Fixture {
     function test_propose_refusesEachRateAndWindowOutOfRange() public {
         ITaskTypes.TaskParams memory p = _params();
         p.harmfulBelow = 1;
+        _refused(p, "harmfulBelow");
+        p = _params();
+        p.harmfulBelow = -9_999; // a round's noise
+        _refused(p, "harmfulBelow");
+        p = _params();
+        (p.acceptFloor, p.harmfulBelow) = (-20_000, -19_999);
         _refused(p, "harmfulBelow");
         p = _params();
         p.hospitalShareBps = 7_001;
@@ -144,7 +144,7 @@ contract JoiningTest is Fixture {
     function test_joinAsHospital_locksBondAndFixesWeight() public {
         _propose(_params());
         vm.expectEmit(address(tasks));
-        emit ITaskTypes.HospitalJoined(id, _hospital(2), 0, 3, "transport key", keccak256("sealing key"));
+        emit ITaskTypes.HospitalJoined(id, _hospital(2), 0, 3, _transportKey(_hospital(2)), keccak256("sealing key"));
         _joinHospital(2);
         ITaskTypes.Hospital memory hospital = tasks.hospitals(id)[0];
         vm.assertEq(hospital.node, _hospital(2));
@@ -158,7 +158,7 @@ contract JoiningTest is Fixture {
         bytes memory refusal = abi.encodeWithSelector(ITaskTypes.AlreadyJoined.selector, id, _hospital(0));
         vm.startPrank(_hospital(0));
         vm.expectRevert(refusal);
-        tasks.joinAsHospital(id, 1, "", 0);
+        tasks.joinAsHospital(id, 1, "", "", 0);
         vm.expectRevert(refusal);
         tasks.joinAsVoter(id);
         vm.stopPrank();
@@ -170,18 +170,20 @@ contract JoiningTest is Fixture {
         _propose(_params());
         vm.startPrank(STRANGER);
         vm.expectRevert(ITaskTypes.RowsAreZero.selector);
-        tasks.joinAsHospital(id, 0, "", 0);
+        tasks.joinAsHospital(id, 0, "", "", 0);
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.VoterKeyMissing.selector, STRANGER));
         tasks.joinAsVoter(id);
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.NotAggregator.selector, STRANGER));
         tasks.joinAsAggregator(id);
+        bytes memory key = _transportKey(STRANGER);
+        bytes memory proof = _transportProof(STRANGER, STRANGER);
         vm.expectRevert(
             abi.encodeWithSelector(IStaking.StakeInsufficient.selector, STRANGER, IStaking.Role.Hospital, 0, 100e18)
         );
-        tasks.joinAsHospital(id, 1, "", 0);
+        tasks.joinAsHospital(id, 1, key, proof, 0);
         _pass();
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.PhaseOver.selector, id, tasks.state(id).deadline));
-        tasks.joinAsHospital(id, 1, "", 0);
+        tasks.joinAsHospital(id, 1, "", "", 0);
         vm.stopPrank();
     }
 
@@ -196,7 +198,7 @@ contract JoiningTest is Fixture {
         _register(STRANGER, 7);
         vm.startPrank(STRANGER);
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.TaskFull.selector, id));
-        tasks.joinAsHospital(id, 1, "", 0);
+        tasks.joinAsHospital(id, 1, "", "", 0);
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.TaskFull.selector, id));
         tasks.joinAsVoter(id);
         vm.stopPrank();

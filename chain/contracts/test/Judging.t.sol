@@ -16,7 +16,8 @@ contract JudgingTest is Fixture {
         _draw();
         vm.assertEq(_roundState().seatSeed, _seedOf(number));
         vm.assertEq(_roundState().seatWeight, 150e18);
-        vm.assertEq(tasks.ticketMessage(id, 1), abi.encode(block.chainid, address(tasks), id, 1, _seedOf(number)));
+        bytes memory message = abi.encode(block.chainid, address(tasks), id, 1, _seedOf(number), _voter(0));
+        vm.assertEq(tasks.ticketMessage(id, 1, _voter(0)), message);
     }
 
     function test_commitScores_refusals() public {
@@ -48,7 +49,7 @@ contract JudgingTest is Fixture {
         _toScoring();
         _register(_voter(0), 4242);
         bytes memory key = Signer.publicKey(4242);
-        bytes memory ticket = Signer.sign(4242, tasks.ticketMessage(id, 1), Tickets.TICKET_DOMAIN);
+        bytes memory ticket = Signer.sign(4242, tasks.ticketMessage(id, 1, _voter(0)), Tickets.TICKET_DOMAIN);
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.VoterKeyMismatch.selector, _voter(0)));
         vm.prank(_voter(0));
         tasks.commitScores(id, 1, key, ticket, SEALED);

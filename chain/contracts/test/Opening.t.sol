@@ -2,7 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {IStaking} from "../src/interfaces/IStaking.sol";
-import {ITaskRegistry} from "../src/interfaces/ITaskRegistry.sol";
+import {ITaskSettlement} from "../src/interfaces/ITaskSettlement.sol";
 import {ITaskRounds} from "../src/interfaces/ITaskRounds.sol";
 import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
 import {Bits} from "../src/libraries/Bits.sol";
@@ -44,10 +44,10 @@ contract OpeningTest is CanaryFixture {
         bytes[] memory calls = new bytes[](3);
         for (uint256 cohort = 0; cohort < 2; ++cohort) {
             calls[cohort] = abi.encodeCall(
-                ITaskRegistry.openCanaries, (id, 1, cohort, 0, _seed, _retreat(1), _one(_opened(cohort, 0)))
+                ITaskSettlement.openCanaries, (id, 1, cohort, 0, _seed, _retreat(1), _one(_opened(cohort, 0)))
             );
         }
-        calls[2] = abi.encodeCall(ITaskRegistry.settle, (id, 1));
+        calls[2] = abi.encodeCall(ITaskSettlement.settle, (id, 1));
         vm.prank(STRANGER);
         tasks.multicall(calls);
         vm.assertEq(uint256(tasks.roundState(id, 1).outcome), uint256(ITaskTypes.Outcome.Settled));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {ITaskRegistry} from "../src/interfaces/ITaskRegistry.sol";
+import {ITaskSettlement} from "../src/interfaces/ITaskSettlement.sol";
 import {ITaskRounds} from "../src/interfaces/ITaskRounds.sol";
 import {CanaryFixture} from "./utils/CanaryFixture.sol";
 import {GasMeter} from "./utils/GasMeter.sol";
@@ -19,7 +19,7 @@ abstract contract OpeningGasFixture is CanaryFixture, GasMeter {
         _toCanaryScoring(turned);
         _judge(_honest());
         tasks.settle(id, 1);
-        _data = abi.encodeCall(ITaskRegistry.openCanaries, (id, 1, 0, 0, _seed, _retreat(1), _one(_opened(0, 0))));
+        _data = abi.encodeCall(ITaskSettlement.openCanaries, (id, 1, 0, 0, _seed, _retreat(1), _one(_opened(0, 0))));
     }
 }
 
@@ -71,7 +71,7 @@ contract SettleCanariesGasTest is OpeningGasFixture {
         _judge(_honest());
         tasks.settle(id, 1);
         _openAll();
-        _data = abi.encodeCall(ITaskRegistry.settle, (id, 1));
+        _data = abi.encodeCall(ITaskSettlement.settle, (id, 1));
     }
 
     function test_settle_costsLessThan460kWithCanaries() public {

@@ -4,15 +4,15 @@ pragma solidity ^0.8.28;
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {IBeacon} from "../src/interfaces/IBeacon.sol";
 import {IStaking} from "../src/interfaces/IStaking.sol";
-import {ITaskRegistry} from "../src/interfaces/ITaskRegistry.sol";
+import {ITasks} from "../src/interfaces/ITasks.sol";
 import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
 import {TaskRegistry} from "../src/TaskRegistry.sol";
+import {TaskSettlement} from "../src/TaskSettlement.sol";
 import {Tasks} from "../src/Tasks.sol";
 import {Bits} from "../src/libraries/Bits.sol";
 import {Medians} from "../src/libraries/Medians.sol";
 import {Payouts} from "../src/libraries/Payouts.sol";
 import {Scores} from "../src/libraries/Scores.sol";
-import {Verdicts} from "../src/libraries/Verdicts.sol";
 import {Bond, HospitalEntry, Keys, Membership, Round, Task, VoterEntry} from "../src/types/Task.sol";
 import {Test} from "./utils/Vm.sol";
 
@@ -20,6 +20,8 @@ import {Test} from "./utils/Vm.sol";
 ///      anything. A voter that did not reveal has no scores.
 struct Record {
     uint128 poolLeft;
+    uint96 forfeited;
+    bool late;
     uint256[] weights;
     uint256[] hospitalBonds;
     uint256[] voterBonds;
@@ -40,6 +42,11 @@ struct Record {
 ///      what is paid is noted.
 contract Neighbours {
     mapping(address node => uint256) public paid;
+    uint256 public burnt;
+
+    function burn(uint256 amount) external {
+        burnt += amount;
+    }
 
     function reward(IStaking.Reward[] calldata rewards) external {
         for (uint256 i = 0; i < rewards.length; ++i) {
@@ -64,8 +71,10 @@ contract Neighbours {
 contract PlantedTasks is Tasks {
     using Bits for uint256;
 
-    constructor(address neighbours, address registry_)
-        Tasks(IERC20(neighbours), IStaking(neighbours), IBeacon(neighbours), registry_)
+    uint256 private _burntBefore;
+
+    constructor(address neighbours, address registry_, address settlement_)
+        Tasks(IERC20(neighbours), IStaking(neighbours), IBeacon(neighbours), registry_, settlement_)
     {}
 
     function plant(TaskParams calldata params_, Record calldata record) external returns (uint256 taskId) {
@@ -76,12 +85,12 @@ contract PlantedTasks is Tasks {
         task.state.phase = Phase.Revealing;
         task.state.deadline = 1;
         task.state.round = 1;
-        task.state.poolLeft = record.poolLeft;
+        (task.state.poolLeft, task.state.forfeited) = (record.poolLeft, record.forfeited);
+        _burntBefore = Neighbours(address(staking)).burnt();
         task.state.activeHospitals = Bits.below(record.weights.length);
         task.state.activeVoters = Bits.below(record.voterBonds.length);
         _plantNodes(taskId, task, record);
         _plantRound(task, record);
-        _slashAll(taskId, task, SlashReason.WithheldUpload, Verdicts.withheld(task, 1)); // as `fixSurvivors` does
         for (uint256 i = 0; i < record.scores.length; ++i) {
             if (record.scores[i].length != 0) this.save(taskId, i, record.scores[i]);
         }
@@ -113,9 +122,17 @@ contract PlantedTasks is Tasks {
         return _tasks[taskId].aggregatorBond.left;
     }
 
-    /// @dev A task that ended gave what was left to its operator.
+    /// @dev A task that ended gave what was left to its operator, and burnt its forfeited.
     function left(uint256 taskId) external view returns (uint256) {
-        return _tasks[taskId].state.poolLeft + paid(operator(taskId));
+        return _tasks[taskId].state.poolLeft + paid(operator(taskId)) + _burnt();
+    }
+
+    function forfeited(uint256 taskId) external view returns (uint256) {
+        return _tasks[taskId].state.forfeited + _burnt();
+    }
+
+    function _burnt() private view returns (uint256) {
+        return Neighbours(address(staking)).burnt() - _burntBefore;
     }
 
     function paid(address account) public view returns (uint256) {
@@ -165,6 +182,7 @@ contract PlantedTasks is Tasks {
         // Without canaries the sums are known since their publication, with them since their opening.
         if (record.opened || !task.params.canaries) round.summedCohorts = record.viable;
         round.turnedCohorts = record.turned;
+        round.late = record.late;
     }
 }
 
@@ -178,15 +196,16 @@ contract SettlementTest is Test {
     uint256 private constant CASES = 120;
 
     PlantedTasks private _planted;
-    ITaskRegistry private _registry; // the same
+    ITasks private _registry; // the same
     string private _json; // what is read: the vectors of the arithmetic, or one round
 
     function setUp() public {
         address neighbours = address(new Neighbours());
         IERC20 token = IERC20(neighbours);
         address registry = address(new TaskRegistry(token, IStaking(neighbours), IBeacon(neighbours), address(0)));
-        _planted = new PlantedTasks(neighbours, registry);
-        _registry = ITaskRegistry(address(_planted));
+        address settlement = address(new TaskSettlement(token, IStaking(neighbours), IBeacon(neighbours)));
+        _planted = new PlantedTasks(neighbours, registry, settlement);
+        _registry = ITasks(address(_planted));
         _json = vm.readFile(VECTORS);
         vm.warp(1_000);
     }
@@ -211,12 +230,12 @@ contract SettlementTest is Test {
         }
     }
 
-    function test_budget_agreesWithReference() public view {
-        string memory key = ".functions.budget.";
+    function test_roundPart_agreesWithReference() public view {
+        string memory key = ".functions.round_part.";
         (uint256[] memory pool, uint256[] memory rounds) = (_uints(key, "pool"), _uints(key, "rounds"));
         (uint256[] memory left, uint256[] memory result) = (_uints(key, "left"), _results(key));
         for (uint256 i = 0; i < QUESTIONS; ++i) {
-            vm.assertEq(Payouts.budget(pool[i], rounds[i], left[i]), result[i]);
+            vm.assertEq(Payouts.roundPart(pool[i], rounds[i], left[i]), result[i]);
         }
     }
 
@@ -266,12 +285,12 @@ contract SettlementTest is Test {
         vm.assertGt((portion + 1) * 10_000, uint256(amount) * bps);
     }
 
-    function test_budget_ofAllRoundsStaysWithinPool(uint128 pool, uint16 rounds, uint128 left) public pure {
+    function test_roundPart_ofAllRoundsStaysWithinPool(uint128 pool, uint16 rounds, uint128 left) public pure {
         vm.assume(rounds > 0);
-        uint256 budget = Payouts.budget(pool, rounds, left);
-        vm.assertLe(budget, left);
-        vm.assertLe(budget * rounds, pool);
-        vm.assertTrue(budget == left || (budget + 1) * rounds > pool);
+        uint256 part = Payouts.roundPart(pool, rounds, left);
+        vm.assertLe(part, left);
+        vm.assertLe(part * rounds, pool);
+        vm.assertTrue(part == left || (part + 1) * rounds > pool);
     }
 
     // Whole rounds.
@@ -318,6 +337,7 @@ contract SettlementTest is Test {
         vm.assertEq(accepted, _uint(key, "accepted"));
         vm.assertEq(guilty, _uint(key, "guilty"));
         vm.assertEq(_planted.left(id), _uint(key, "pool_left"));
+        vm.assertEq(_planted.forfeited(id), _uint(key, "forfeited"));
     }
 
     function _compareAccounts(uint256 id) private view {
@@ -408,6 +428,8 @@ contract SettlementTest is Test {
 
     function _record(string memory key) private view returns (Record memory r) {
         r.poolLeft = uint128(_uint(key, "pool_left"));
+        r.forfeited = uint96(_uint(key, "forfeited"));
+        r.late = _uint(key, "late") == 1;
         r.weights = _uints(key, "weights");
         r.hospitalBonds = _uints(key, "hospital_bonds");
         r.voterBonds = _uints(key, "voter_bonds");

@@ -35,12 +35,12 @@ contract WithholdingTest is Fixture {
     function test_fixSurvivors_slashesWhoIsMissingFromACohortThatStays() public {
         _toUploadingOf(1, 300);
         uint256 missing = _memberOf(0);
-        vm.expectEmit(address(tasks));
-        emit ITaskTypes.Slashed(id, 1, _hospital(missing), 3e18, ITaskTypes.SlashReason.WithheldUpload);
         _fix(uint256(15).without(missing));
         _publishAll();
         _draw();
         _scoreAll(1_000);
+        vm.expectEmit(address(tasks));
+        emit ITaskTypes.Slashed(id, 1, _hospital(missing), 3e18, ITaskTypes.SlashReason.WithheldUpload);
         tasks.settle(id, 1);
         _says(missing, ITaskTypes.PayoutReason.Withheld, 3e18);
         // The aggregator loses the fee for its weight: 50 tokens for 10 in all.
@@ -53,6 +53,10 @@ contract WithholdingTest is Fixture {
         _toUploadingOf(1, 10_000);
         uint256 missing = _memberOf(1);
         _fix(uint256(15).without(missing));
+        _publishAll();
+        _draw();
+        _scoreAll(1_000);
+        tasks.settle(id, 1);
         vm.assertEq(_locked(_hospital(missing), IStaking.Role.Hospital), 100e18 - 12.5e18);
     }
 
@@ -75,6 +79,9 @@ contract WithholdingTest is Fixture {
         _fix(uint256(15).without(missing));
         _pass();
         tasks.tick(id);
+        _assertPhase(ITaskTypes.Phase.Settling);
+        vm.prank(STRANGER);
+        tasks.settle(id, 1);
         _assertVoid(1, ITaskTypes.VoidReason.NotPublished);
         _says(missing, ITaskTypes.PayoutReason.Withheld, 3e18);
         _says(_memberOf(1), ITaskTypes.PayoutReason.Void, 0);
@@ -89,6 +96,9 @@ contract WithholdingTest is Fixture {
         _commitAll();
         _fix(7);
         _publishAll();
+        _assertPhase(ITaskTypes.Phase.Settling);
+        vm.assertEq(uint256(tasks.explain(id, 0, _hospital(3)).reason), uint256(ITaskTypes.PayoutReason.NotSettled));
+        tasks.settle(id, 0);
         ITaskTypes.Payout memory payout = tasks.explain(id, 0, _hospital(3));
         vm.assertEq(uint256(payout.reason), uint256(ITaskTypes.PayoutReason.Withheld));
         vm.assertEq(payout.slash, 3e18);

@@ -25,6 +25,7 @@ PHASES = {
     Phase.SCORING: "the committee evaluates and commits to scores",
     Phase.REVEALING: "the committee reveals",
     Phase.OPENING: "the aggregator shows which sums were turned",
+    Phase.SETTLING: "rewards and slashes, page by page",
 }
 STYLE: dict[str, Any] = {"title_justify": "left", "box": box.SIMPLE_HEAD, "title_style": "bold"}
 

@@ -31,7 +31,7 @@ from consilium_cli.nodes.live import Fields, Waiting, Words, chain_unreachable
 
 LONGEST_FIELD = 32  # bytes: commitments, dealings and testimonies are in the chain's own events
 LONGEST_SPAN = 50_000  # blocks asked for at once; providers refuse more, and some of them fewer
-AMOUNTS = ("amount", "pool", "refund", "seatWeight")
+AMOUNTS = ("amount", "pool", "refund", "burnt", "seatWeight")
 
 
 def reader(rpc: str, address_book: Path) -> Ledger:
@@ -149,7 +149,8 @@ def _phase(f: Fields) -> str:
         "UPLOADING": "hospitals hand over their updates", "PUBLISHING": "the aggregator publishes the sums",
         "BLAMING": "hospitals testify why a cohort has no sum", "DRAWING": "the beacon draws the seats",
         "SCORING": "the committee judges", "REVEALING": "the committee reveals",
-        "OPENING": "the aggregator shows which sums were turned", "ENDED": "over",
+        "OPENING": "the aggregator shows which sums were turned", "SETTLING": "rewards and slashes are settled",
+        "ENDED": "over",
     }  # fmt: skip
     said = words.get(f["phase"], f["phase"].lower())
     return said if f["phase"] in ("JOINING", "ENDED") else f"[bold]round {f['round']}[/bold]: {said}"
@@ -236,7 +237,8 @@ EVENTS: Words = {
     "bounty-paid": lambda f: f"round {f['round']}: {f['account']} moved it on, for {tokens(int(f['amount']))} tokens",
     "task-stopped": lambda f: f"its operator stopped it in round {f['round']}: no further one begins",
     "task-ended": lambda f: (
-        f"[bold]the task has ended[/bold]; {tokens(int(f['refund']))} tokens go back to its operator"
+        f"[bold]the task has ended[/bold]; {tokens(int(f['refund']))} tokens go back to its operator,"
+        f" {tokens(int(f['burnt']))} that rounds did not pay are burnt"
     ),
     "bond-released": lambda f: f"the bond of {f['account']} is free",
     "chain-unreachable": chain_unreachable,

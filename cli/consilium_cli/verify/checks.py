@@ -364,8 +364,9 @@ def _record(params: TaskParams, round_: int, state: RoundState, books: Books) ->
     spent += [event for event in books.bounties if ends and (event.block, event.index) < ends[0]]
     scores = {e.values["voter"]: tuple(e.values["scores"]) for e in books.revealed if e.values["round"] == round_}
     is_opened = params.canaries and state.outcome is Outcome.SETTLED
+    pool_left = params.pool - sum(event.values["amount"] for event in spent)
     return RoundRecord(
-        pool_left=params.pool - sum(event.values["amount"] for event in spent),
+        pool_left=pool_left,
         weights=tuple(hospital.weight for hospital in books.hospitals),
         hospital_bonds=tuple(params.hospital_bond - taken[hospital.node] for hospital in books.hospitals),
         voter_bonds=tuple(params.voter_bond - taken[voter.node] for voter in books.voters),
@@ -379,6 +380,8 @@ def _record(params: TaskParams, round_: int, state: RoundState, books: Books) ->
         scores=tuple(scores.get(voter.node) for voter in books.voters),
         dropped=state.dropped_cohorts,
         named=state.named,
+        forfeited=pool_left - state.budget,
+        late=state.late,
     )
 
 

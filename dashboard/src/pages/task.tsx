@@ -168,6 +168,7 @@ function Money({ task }: { task: Schemas['Task'] }) {
           [words.bounties, <Tokens key="bounties" of={money.bounties} />],
           [words.refund, <Tokens key="refund" of={money.refund} />],
           [words.left, <Tokens key="left" of={money.left} />],
+          [words.burnt, <Tokens key="burnt" of={money.burnt} />],
           [words.slashed, <Tokens key="slashed" of={money.slashed} />],
         ]}
       />

@@ -184,8 +184,8 @@ class Member(Said):
 
 
 class Money(Said):
-    """`pool` went in, at the proposal and while others joined; rewards, bounties and the refund came out. What is
-    slashed comes from bonds, and is burnt.
+    """`pool` went in, at the proposal and while others joined; rewards, bounties and the refund came out. What rounds
+    did not pay is burnt as the task ends. What is slashed comes from bonds, and is burnt.
     """
 
     pool: Amount
@@ -193,6 +193,7 @@ class Money(Said):
     bounties: Amount
     refund: Amount
     left: Amount
+    burnt: Amount
     slashed: Amount
 
 

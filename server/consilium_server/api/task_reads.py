@@ -156,6 +156,7 @@ def one_task(at: At, task: int) -> schemas.Task:
     kinds = ("reward", "bounty", "refund", "slash")
     reward, bounty, refund, slash = (sum(v for (_, k), v in sums.items() if k == kind) for kind in kinds)
     pool = row.pool
+    unpaid, has_ended = pool - reward - bounty - refund, row.phase == Phase.ENDED
     released = set(
         at.db.scalars(select(EventRow.account).where(EventRow.task == task, EventRow.name == "BondReleased"))
     )
@@ -172,7 +173,7 @@ def one_task(at: At, task: int) -> schemas.Task:
         spec_fault=fault,
         money=schemas.Money(
             pool=str(pool), rewards=str(reward), bounties=str(bounty), refund=str(refund),
-            left=str(pool - reward - bounty - refund), slashed=str(slash),
+            left=str(0 if has_ended else unpaid), burnt=str(unpaid if has_ended else 0), slashed=str(slash),
         ),
         participants=[
             schemas.Member(
@@ -222,7 +223,7 @@ def list_rounds(at: At, task: int, asked: Asked) -> schemas.Page[schemas.RoundSu
     current = task_row(at, task)
     numbers = (
         select(PhaseStart.round)
-        .where(PhaseStart.task == task, PhaseStart.phase.between(Phase.FORMING, Phase.OPENING))
+        .where(PhaseStart.task == task, PhaseStart.phase.between(Phase.FORMING, Phase.SETTLING))
         .where(*behind([PhaseStart.round], asked.start(), descending=True))
         .group_by(PhaseStart.round)
         .order_by(PhaseStart.round.desc())

@@ -11,13 +11,14 @@ from consilium_chain.views import Phase, RoundState, TaskState
 
 from consilium_server.jobs.looking import OpenTask
 
-BEACON_PATIENCE = 60  # seconds for which a phase that waits for the beacon alone is left to the task's aggregator
-_WAITING = (Phase.FORMING, Phase.DRAWING)
+PATIENCE = 60  # seconds for which a phase without a deadline is left to the task's aggregator
+_WAITING = (Phase.FORMING, Phase.DRAWING)  # for the beacon
+_WITHOUT_DEADLINE = (*_WAITING, Phase.SETTLING)
 
 
 def is_overdue(task: OpenTask, now: int, precedence: float) -> bool:
     """Whether others, its aggregator first, have had their time; `now` is the chain's."""
-    until = task.deadline if task.phase not in _WAITING else task.began + BEACON_PATIENCE
+    until = task.began + PATIENCE if task.phase in _WITHOUT_DEADLINE else task.deadline
     return until != 0 and now > until + precedence
 
 

@@ -133,6 +133,12 @@ interface IStaking {
     error VoterKeyMalformed(uint256 length);
     /// @notice The proof of possession does not verify, or the key is the identity or outside the subgroup.
     error ProofOfPossessionInvalid(address voter);
+    /// @notice Another voter has this key, or had it: make one of your own.
+    error VoterKeyTaken(address voter);
+    /// @notice A node's owner holds at least a tenth of what its bonds lock (`Pools.OWN_BPS`), for as long as they do: who
+    ///         can have others' stake locked has its own in it.
+    /// @param own what the owner's shares that are not unbonding are worth, or would be.
+    error OwnStakeInsufficient(address node, Role role, uint256 own, uint256 wanted);
 
     // Owners.
 
@@ -162,7 +168,7 @@ interface IStaking {
     ) external;
 
     /// @notice Starts to unbond shares, at once without rewards and without backing new bonds. Any number of requests
-    ///         may be under way.
+    ///         may be under way. An owner keeps its part of what bonds lock, until they are released.
     /// @dev In shares, which no slash on the way can change. Their worth is in `positionOf`.
     function startUnbonding(address node, Role role, uint256 shares) external returns (uint256 requestId);
 

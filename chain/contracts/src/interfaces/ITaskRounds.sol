@@ -3,26 +3,8 @@ pragma solidity ^0.8.28;
 
 import {ITaskTypes} from "./ITaskTypes.sol";
 
-/// @title Coming and going, and the steps of a round up to the reveals: train, commit, publish, judge.
+/// @title The steps of a round up to the reveals: train, commit, publish, judge.
 interface ITaskRounds is ITaskTypes {
-    function joinAsAggregator(uint256 taskId) external;
-    /// @notice Locks the hospital's bond, and says by which keys it is reached. See `HospitalJoined`.
-    function joinAsHospital(uint256 taskId, uint256 rows, bytes calldata transportKey, bytes32 sealingKey) external;
-    function joinAsVoter(uint256 taskId) external;
-    /// @notice A hospital that was absent takes part again from the next round on. Between the start of a round's
-    ///         commitments and the end of its publication.
-    function resume(uint256 taskId) external;
-    /// @notice Adds to the pool while others join: every round pays more by an even part of it. The operator alone, to whom
-    ///         what is left goes back in the end. The aggregator's bond must outweigh its larger fee, too (`ParamsInvalid`).
-    function fund(uint256 taskId, uint128 amount) external;
-    /// @notice No further round. The operator alone, once. While others join it ends the task; later the round under way is
-    ///         played and paid as ever, and what is left of the pool goes back. Statistics alone are not to be had: after
-    ///         their round one more is played.
-    function stop(uint256 taskId) external;
-    function claim() external returns (uint256 amount);
-    /// @notice Unlocks an account's bonds of an ended task; anyone may call for anyone.
-    function releaseBond(uint256 taskId, address account) external;
-
     /// @notice Deals the cohorts with the beacon's value; anyone may call.
     function formCohorts(uint256 taskId, bytes calldata beaconProof) external;
     /// @notice A hospital of the round commits to its update and shows that it knows what it commits to.
@@ -99,8 +81,8 @@ interface ITaskRounds is ITaskTypes {
         external
         view
         returns (bytes32);
-    /// @notice What a ticket of this round signs.
-    function ticketMessage(uint256 taskId, uint256 round) external view returns (bytes memory);
+    /// @notice What a voter's ticket of this round signs.
+    function ticketMessage(uint256 taskId, uint256 round, address voter) external view returns (bytes memory);
     function scoreCommitment(uint256 taskId, uint256 round, address voter, int64[] calldata scores, bytes32 salt)
         external
         view

@@ -22,6 +22,7 @@ interface ITaskTypes {
         Scoring, // seated voters commit to scores
         Revealing, // and reveal them
         Opening, // the aggregator shows which sums were turned, and that they are the sums
+        Settling, // only where one transaction cannot hold it: the round's rewards and slashes, page by page
         Ended
     }
 
@@ -76,18 +77,20 @@ interface ITaskTypes {
         Untested, // no canary of the round could tell who looked: no voter is paid
         FailedCanary, // the voter rated a canary as high as the sum it was made of
         Far, // a score of the voter is too far from the median; or it says, alone, that nothing matches
+        Late, // the aggregator fixed survivors, published or opened in a grace period
         Paid
     }
 
     /// @notice Fixed when the task is proposed; but the pool can grow while others join.
     struct TaskParams {
         bytes32 specHash; // keccak256 of the task file
-        address aggregator; // in one storage slot with the next five, which publishing reads
+        address aggregator; // in one storage slot with the next six, which publishing reads
         bool digests; // sums may be published by their hash alone: for chains without blobs
         bool canaries; // training rounds' sums are published as they are or turned, and voters must tell
         bool masked; // updates travel masked, and the aggregator learns a cohort's sum alone
         uint8 updateBits; // of an update's values, 2 to 40; of use with canaries only
         uint8 laneBits; // of a lane of a scalar, wide enough for what is published; of use with canaries only
+        uint32 publishWindow; // of the aggregator, which may take half as long again without its fee; as `uploadWindow`
         uint128 pool; // rewards, paid in by the operator at proposal and by `fund`
         uint128 hospitalBond;
         uint128 voterBond;
@@ -99,7 +102,7 @@ interface ITaskTypes {
         uint16 minHospitals;
         uint16 maxHospitals; // <= 256
         uint16 minVoters;
-        uint16 maxVoters; // <= 256; and no more than one transaction can settle (`TaskRules`)
+        uint16 maxVoters; // <= 256
         uint16 seats; // expected committee size, <= maxVoters
         uint16 minReveals; // >= 1, <= seats
         uint16 statisticsBlobs; // blobs per hospital in round 0, 1 to 128
@@ -107,7 +110,7 @@ interface ITaskTypes {
         uint32 rowsPerWeight; // weight = clamp(ceil(rows / rowsPerWeight), 1, maxWeight)
         uint32 maxWeight;
         int64 acceptFloor; // a cohort whose median score is at least this is accepted
-        int64 harmfulBelow; // a cohort whose median score is below this is slashed; <= acceptFloor
+        int64 harmfulBelow; // a cohort whose median score is below this is slashed; <= acceptFloor, and <= -10,000
         uint64 toleranceAbs; // a voter is paid if |score - median| <= toleranceAbs + |median| * toleranceBps / 10,000
         uint16 toleranceBps;
         uint64 canaryMargin; // a pair counts if the medians of sum and canary part by at least this; > 0 with canaries
@@ -119,10 +122,9 @@ interface ITaskTypes {
         uint16 notRevealedSlashBps;
         uint16 failedCanarySlashBps;
         uint16 notPublishedSlashBps; // also for sums not opened, or mismatched
-        uint32 joinWindow;
+        uint32 joinWindow; // all windows together, at their longest in every round, take at most 180 days
         uint32 commitWindow;
         uint32 uploadWindow;
-        uint32 publishWindow;
         uint32 scoreWindow;
         uint32 revealWindow;
     }
@@ -131,10 +133,11 @@ interface ITaskTypes {
         address operator;
         Phase phase;
         uint16 round; // current round
-        uint64 deadline; // when anyone may `tick`; 0 in Forming and Drawing, which wait for the beacon only
+        uint64 deadline; // when anyone may `tick`; 0 in Forming and Drawing, which wait for the beacon only, and in Settling
         uint128 poolLeft;
         bool aggregatorJoined;
         bool stopping; // the operator asked for no further round
+        uint96 forfeited; // of what is left of the pool: what played rounds did not pay, to be burnt in the end
         uint256 activeHospitals; // bit map: joined, with bond left, not absent
         uint256 activeVoters; // bit map
     }
@@ -175,6 +178,8 @@ interface ITaskTypes {
         uint256 mismatched; // of these, who say that what is published does not match
         uint256 seatWeight; // sum of the active voters' bonds when the seats were drawn
         uint256 acceptedCohorts; // bit map; in round 0 the one cohort, unjudged
+        uint256 budget; // what the round may pay, or could have paid, once that is known
+        bool late; // the aggregator acted in a grace period
         int64[] medians; // per cohort, 0 for one that was not judged
     }
 
@@ -219,7 +224,7 @@ interface ITaskTypes {
     event TaskProposed(uint256 indexed taskId, address indexed operator, bytes32 specHash, uint256 pool);
     /// @param pool with the amount.
     event TaskFunded(uint256 indexed taskId, address indexed operator, uint256 amount, uint256 pool);
-    /// @param transportKey the hospital's Flower node key, uncompressed P-384 point as Flower registers it.
+    /// @param transportKey the hospital's Flower node key, a point of P-256, its coordinates in 64 bytes.
     /// @param sealingKey X25519 (RFC 7748): what others of its cohort seal for it. 0 where the task is not masked.
     event HospitalJoined(
         uint256 indexed taskId,
@@ -283,10 +288,14 @@ interface ITaskTypes {
     event ProposalsEnded(address indexed guardian);
     /// @param round the current one. It goes on to its end; if it is the statistics round, so does the first after it.
     event TaskStopped(uint256 indexed taskId, uint256 indexed round);
-    event TaskEnded(uint256 indexed taskId, uint256 refund);
+    /// @param refund of rounds that were not played, to the operator.
+    /// @param burnt of rounds that were played: what they did not pay.
+    event TaskEnded(uint256 indexed taskId, uint256 refund, uint256 burnt);
     event BondReleased(uint256 indexed taskId, address indexed account, uint256 amount);
     event Claimed(address indexed account, uint256 amount);
 
+    /// @notice This address holds code for `Tasks`, and nothing else: call `Tasks`.
+    error OnlyDelegated();
     /// @notice The guardian stopped proposals for good: use a newer deployment.
     error ProposalsStopped();
     error NotGuardian(address caller);
@@ -304,6 +313,12 @@ interface ITaskTypes {
     error AlreadyJoined(uint256 taskId, address account);
     error TaskFull(uint256 taskId);
     error RowsAreZero();
+    /// @notice Not a point of P-256 with this account's signature by it (`transportMessage`).
+    error TransportKeyInvalid(address hospital);
+    /// @notice Another hospital of the task has it: make a new one.
+    error TransportKeyTaken(address hospital);
+    /// @notice A masked task's hospitals need one.
+    error SealingKeyMissing(address hospital);
     error VoterKeyMissing(address voter);
     error NotAMember(uint256 taskId, address account);
     error AlreadyCommitted(uint256 taskId, address account);

@@ -3,6 +3,7 @@ pragma solidity ^0.8.28;
 
 import {ITaskRegistry} from "./ITaskRegistry.sol";
 import {ITaskRounds} from "./ITaskRounds.sol";
+import {ITaskSettlement} from "./ITaskSettlement.sol";
 
-/// @title Tasks and their rounds, as everybody sees them: one address, whose code is two contracts (see `Tasks`).
-interface ITasks is ITaskRounds, ITaskRegistry {}
+/// @title Tasks and their rounds, as everybody sees them: one address, whose code is three contracts (see `Tasks`).
+interface ITasks is ITaskRounds, ITaskRegistry, ITaskSettlement {}

@@ -16,8 +16,8 @@ library Payouts {
         return Math.min(portion(bond, basisPoints), left);
     }
 
-    /// @notice What a round may pay: an even part of the pool.
-    function budget(uint256 pool, uint256 rounds, uint256 left) internal pure returns (uint256) {
+    /// @notice What a played round may pay: an even part of the pool.
+    function roundPart(uint256 pool, uint256 rounds, uint256 left) internal pure returns (uint256) {
         return Math.min(pool / rounds, left);
     }
 

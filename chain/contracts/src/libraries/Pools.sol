@@ -15,6 +15,8 @@ import {Payouts} from "./Payouts.sol";
 ///      Blockchain" (2018).
 library Pools {
     uint256 internal constant FRACTION_BITS = 48;
+    /// @dev Of what bonds lock, the owner's own: who can have others' stake locked has its own in it.
+    uint256 internal constant OWN_BPS = 1_000;
 
     // Stake.
 

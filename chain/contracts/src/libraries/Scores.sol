@@ -32,19 +32,12 @@ library Scores {
         }
     }
 
-    /// @notice All scores of a voter that revealed.
-    /// @param size how many the ballots of this round hold.
-    function ballot(mapping(bytes32 key => uint256) storage words, uint256 round, uint256 voter, uint256 size)
+    /// @notice One score of a voter that revealed.
+    function scoreAt(mapping(bytes32 key => uint256) storage words, uint256 round, uint256 voter, uint256 place)
         internal
         view
-        returns (int64[] memory scores)
+        returns (int64)
     {
-        scores = new int64[](size);
-        for (uint256 first = 0; first < size; first += PER_WORD) {
-            uint256 word = words[Keys.entry(round, voter, first / PER_WORD)];
-            for (uint256 i = first; i < size && i < first + PER_WORD; ++i) {
-                scores[i] = int64(uint64(word >> (i - first) * 64));
-            }
-        }
+        return int64(uint64(words[Keys.entry(round, voter, place / PER_WORD)] >> (place % PER_WORD) * 64));
     }
 }

@@ -34,8 +34,20 @@ library Slashes {
     ///      loses the fee for the hospital's weight; the hospital loses no more than that of an average one. So neither
     ///      can hurt the other this way for less.
     function _withheld(ITaskTypes.TaskParams storage p) private view returns (uint256) {
-        uint256 fee = Payouts.portion(Payouts.budget(p.pool, p.rounds, p.pool), p.aggregatorShareBps);
+        uint256 fee = Payouts.portion(Payouts.roundPart(p.pool, p.rounds, p.pool), p.aggregatorShareBps);
         return Math.min(Payouts.portion(p.hospitalBond, p.withheldSlashBps), fee / p.maxHospitals);
+    }
+
+    /// @notice The fault behind a reason, where it is one.
+    function fault(ITaskTypes.PayoutReason reason) internal pure returns (bool isOne, ITaskTypes.SlashReason) {
+        if (reason == ITaskTypes.PayoutReason.Harmful) return (true, ITaskTypes.SlashReason.HarmfulCohort);
+        if (reason == ITaskTypes.PayoutReason.Withheld) return (true, ITaskTypes.SlashReason.WithheldUpload);
+        if (reason == ITaskTypes.PayoutReason.FalseUpload) return (true, ITaskTypes.SlashReason.FalseUpload);
+        if (reason == ITaskTypes.PayoutReason.NotRevealed) return (true, ITaskTypes.SlashReason.NotRevealed);
+        if (reason == ITaskTypes.PayoutReason.FailedCanary) return (true, ITaskTypes.SlashReason.FailedCanary);
+        if (reason == ITaskTypes.PayoutReason.NotPublished) return (true, ITaskTypes.SlashReason.NotPublished);
+        if (reason == ITaskTypes.PayoutReason.NotOpened) return (true, ITaskTypes.SlashReason.NotOpened);
+        return (reason == ITaskTypes.PayoutReason.Mismatched, ITaskTypes.SlashReason.Mismatched);
     }
 
     function note(Bond storage bond, uint256 burnt, uint256 round) internal {

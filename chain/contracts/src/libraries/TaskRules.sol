@@ -21,11 +21,13 @@ library TaskRules {
     ///      counted in; a tick at another deadline, one more at most, makes the round void. Together they take at most 1 % of the pool.
     uint256 internal constant TICKS_PER_ROUND = 4;
     uint256 internal constant BOUNTIES_BPS = 100;
-    /// @dev A round that no transaction can settle would be stuck for good, and a transaction has 16.7 million gas.
-    ///      What settling costs is mostly for whom it pays and for the scores it sorts; both figures are measured.
-    uint256 internal constant MAX_SETTLE_GAS = 15_000_000;
-    uint256 internal constant SETTLE_GAS_PER_NODE = 55_000;
-    uint256 internal constant SETTLE_GAS_PER_SCORE = 6_000;
+    /// @dev No task keeps stake, and with it delegators, for longer, whatever its nodes do.
+    uint256 internal constant MAX_DURATION = 180 days;
+    /// @dev Honest updates do harm now and then, by chance: a hundredth of the metric's unit is the least that is one's fault.
+    int64 internal constant MAX_HARMFUL_BELOW = -10_000;
+    /// @dev By how much of its window the aggregator may overrun a phase, without its fee.
+    uint256 internal constant GRACE_BPS = 5_000;
+    uint256 internal constant BLAMING_STEPS = 3; // each as long as publishing
 
     /// @dev Reverts with `ParamsInvalid` and the name of the first field that does not fit.
     function validate(ITaskTypes.TaskParams calldata p) internal pure {
@@ -41,8 +43,6 @@ library TaskRules {
         _require(p.minVoters <= p.maxVoters, "minVoters");
         _require(p.cohorts > 0 && p.cohorts <= MAX_COHORTS, "cohorts");
         _require(uint256(p.cohorts) * p.minCohortSize <= p.maxHospitals, "cohorts");
-        uint256 ballot = p.canaries ? 2 * uint256(p.cohorts) : p.cohorts;
-        _require(_settleGas(p.maxHospitals, p.maxVoters, ballot) <= MAX_SETTLE_GAS, "maxVoters");
         _require(p.seats > 0 && p.seats <= p.maxVoters, "seats");
         _require(p.minReveals > 0 && p.minReveals <= p.seats, "minReveals");
         _require(p.statisticsBlobs > 0 && p.statisticsBlobs <= MAX_BLOBS, "statisticsBlobs");
@@ -50,7 +50,7 @@ library TaskRules {
         _require(p.rowsPerWeight > 0, "rowsPerWeight");
         _require(p.maxWeight > 0, "maxWeight");
         if (p.canaries) _validateCanaries(p);
-        _require(p.harmfulBelow <= p.acceptFloor, "harmfulBelow");
+        _require(p.harmfulBelow <= p.acceptFloor && p.harmfulBelow <= MAX_HARMFUL_BELOW, "harmfulBelow");
         _require(
             uint256(p.hospitalShareBps) + p.voterShareBps + p.aggregatorShareBps == Payouts.BASIS_POINTS, "shareBps"
         );
@@ -70,6 +70,17 @@ library TaskRules {
         _require(p.publishWindow > 0, "publishWindow");
         _require(p.scoreWindow > 0, "scoreWindow");
         _require(p.revealWindow > 0, "revealWindow");
+        _require(_longest(p) <= MAX_DURATION, "duration");
+    }
+
+    /// @notice How long the aggregator may overrun a phase of this window.
+    function grace(uint256 window) internal pure returns (uint256) {
+        return Payouts.portion(window, GRACE_BPS);
+    }
+
+    /// @notice The window with its grace period.
+    function graced(uint256 window) internal pure returns (uint256) {
+        return window + grace(window);
     }
 
     /// @dev The aggregator's slash must be worth more to it than the most that rounds pay it for letting them go by.
@@ -77,7 +88,7 @@ library TaskRules {
         internal
         pure
     {
-        uint256 fee = Payouts.portion(Payouts.budget(pool, rounds, pool), shareBps);
+        uint256 fee = Payouts.portion(Payouts.roundPart(pool, rounds, pool), shareBps);
         _require(Payouts.portion(bond, slashBps) >= SLASH_PER_FEE * fee, "aggregatorBond");
     }
 
@@ -95,11 +106,12 @@ library TaskRules {
         _require(p.canaryMargin > 0 && p.canaryMargin <= uint64(type(int64).max), "canaryMargin");
     }
 
-    function _settleGas(uint256 hospitals, uint256 voters, uint256 ballot) private pure returns (uint256) {
-        unchecked {
-            // Of 16-bit numbers.
-            return (hospitals + voters) * SETTLE_GAS_PER_NODE + voters * ballot * SETTLE_GAS_PER_SCORE;
-        }
+    /// @dev Seconds, where every phase of every round lasts until its deadline. Waits for the beacon come on top.
+    function _longest(ITaskTypes.TaskParams calldata p) private pure returns (uint256) {
+        // Publishing, opening, and the steps of blaming in between.
+        uint256 published = 2 * graced(p.publishWindow) + BLAMING_STEPS * p.publishWindow;
+        uint256 round = p.commitWindow + graced(p.uploadWindow) + published + p.scoreWindow + p.revealWindow;
+        return p.joinWindow + (uint256(p.rounds) + 1) * round;
     }
 
     function _require(bool holds, bytes32 field) private pure {

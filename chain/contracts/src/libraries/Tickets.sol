@@ -23,9 +23,9 @@ library Tickets {
         return Bls12381.signs(point, Bls12381.hashToG1(signed, domain), publicKey);
     }
 
-    /// @notice What a ticket signs.
-    function message(uint256 taskId, uint256 round, bytes32 seed) internal view returns (bytes memory) {
-        return abi.encode(block.chainid, address(this), taskId, round, seed);
+    /// @notice What a voter's ticket signs. It names the account, so that accounts draw independently whatever keys they have.
+    function message(uint256 taskId, uint256 round, bytes32 seed, address voter) internal view returns (bytes memory) {
+        return abi.encode(block.chainid, address(this), taskId, round, seed, voter);
     }
 
     /// @notice The draw that a ticket stands for: uniform, and known to nobody but the voter before it is shown.

@@ -3,71 +3,83 @@ pragma solidity ^0.8.28;
 
 import {IStaking} from "../interfaces/IStaking.sol";
 import {ITaskTypes} from "../interfaces/ITaskTypes.sol";
-import {Keys, Round, Task} from "../types/Task.sol";
+import {Keys, Membership, Round, Task} from "../types/Task.sol";
 import {Bits} from "./Bits.sol";
 import {Medians} from "./Medians.sol";
 import {Payouts} from "./Payouts.sol";
 import {Scores} from "./Scores.sol";
 
-/// @title What a judged round comes to, account by account. Settling pays by it, and `explain` repeats it later.
-/// @dev Reads only what no later round changes: the round, the scores, the weights and the terms; and is given the budget,
-///      which the round keeps. The plain reference is `consilium_chain/settlement.py`.
+/// @title What a round comes to, account by account. Settling pays and slashes by it, and `explain` repeats it later.
+/// @notice Two steps: cohorts are judged, and what that gives is kept in the round; then each account's part follows from
+///         the round alone, whichever page of settling, or later call, asks for it.
+/// @dev Reads only what no later round changes. The plain reference is `consilium_chain/settlement.py`.
 library Verdicts {
     using Bits for uint256;
 
+    /// @notice What all accounts' parts have in common.
     struct Verdict {
         uint256 number; // of the round
+        bool isPaid; // neither void nor the statistics round
         int64[] medians; // per cohort, of the sum's scores
-        uint256 accepted; // cohorts
-        uint256 tests; // cohorts whose canary is told from the sum by the committee: bit map
-        uint256 failed; // voters that passed a canary of these as good: bit map
-        uint256 summed; // hospitals whose updates are in published sums
+        uint256[] sums; // per cohort: the hospitals in its published sum, as a bit map; 0 without one
+        uint256 summed; // all of them
         uint256 withheld; // hospitals that committed and are missing from their cohorts' sums
-        uint256 rejected; // hospitals in the sums of cohorts that are not accepted
-        uint256 harmful; // of these, hospitals in the sums of harmful cohorts
-        int64[][] ballots; // per voter: its scores, if it revealed
-        int64[][] scored; // of these, all that do not say that nothing matches
-        uint256[] gains; // per hospital: its claim on the hospitals' part
-        uint256 totalGain;
         uint256 seats;
-        uint256 hospitalBase;
-        uint256 voterBase;
-        uint256 aggregatorBase;
     }
 
-    /// @param budget what the round may pay in all.
-    function judge(Task storage task, uint256 number, uint256 budget) internal view returns (Verdict memory verdict) {
+    /// @notice Votes on one cohort, and what they come to.
+    struct Judgement {
+        int64 median; // of the sum's scores
+        bool isAccepted;
+        bool isTest; // its canary is told from the sum by the committee
+        uint256 gain; // what its hospitals claim together
+    }
+
+    /// @param raters voters that revealed, and do not say that nothing matches: bit map.
+    function judge(Task storage task, uint256 number, uint256 cohort, uint256 raters)
+        internal
+        view
+        returns (Judgement memory judgement)
+    {
         ITaskTypes.TaskParams storage p = task.params;
         Round storage round = task.rounds[number];
+        judgement.median = _median(task, number, _place(round, cohort), raters);
+        judgement.isAccepted = judgement.median >= p.acceptFloor;
+        if (!judgement.isAccepted) return judgement;
+        judgement.gain = Payouts.gain(_weight(task, _summed(task, number, cohort)), judgement.median);
+        if (!p.canaries) return judgement;
+        // Two numbers of 64 bits.
+        int256 canary = _median(task, number, _canaryPlace(round, cohort), raters);
+        judgement.isTest = judgement.median - canary >= int256(uint256(p.canaryMargin));
+    }
+
+    /// @notice Of a round whose cohorts are judged, or which is void, or without judgement.
+    function read(Task storage task, uint256 number) internal view returns (Verdict memory verdict) {
+        Round storage round = task.rounds[number];
         verdict.number = number;
-        verdict.medians = new int64[](round.cohorts);
-        _readBallots(task, round, verdict);
-        verdict.gains = new uint256[](task.hospitals.length);
-        verdict.seats = round.seated.count();
+        verdict.isPaid = number != 0 && round.voidReason == ITaskTypes.VoidReason.None;
         verdict.withheld = withheld(task, number);
-        verdict.hospitalBase = Payouts.portion(budget, p.hospitalShareBps);
-        verdict.voterBase = Payouts.portion(budget, p.voterShareBps);
-        verdict.aggregatorBase = Payouts.portion(budget, p.aggregatorShareBps);
+        verdict.seats = round.seated.count();
+        if (!verdict.isPaid) return verdict;
+        verdict.medians = round.medians;
+        verdict.sums = new uint256[](round.cohorts);
         uint256 viable = round.viableCohorts;
         for (uint256 cohort = 0; viable >> cohort != 0; ++cohort) {
             if (!viable.has(cohort)) continue;
-            int64 median = _median(verdict.scored, _place(round, cohort));
-            verdict.medians[cohort] = median;
-            uint256 members = task.cohorts[Keys.entry(number, cohort)].members & round.survivors;
-            verdict.summed |= members;
-            if (median < p.harmfulBelow) verdict.harmful |= members;
-            if (median < p.acceptFloor) {
-                verdict.rejected |= members;
-            } else {
-                verdict.accepted = verdict.accepted.with(cohort);
-                _addGains(task, verdict, members, median);
-                if (!p.canaries) continue;
-                // Two numbers of 64 bits.
-                int256 canary = _median(verdict.scored, _canaryPlace(round, cohort));
-                if (median - canary >= int256(uint256(p.canaryMargin))) verdict.tests = verdict.tests.with(cohort);
-            }
+            verdict.sums[cohort] = _summed(task, number, cohort);
+            verdict.summed |= verdict.sums[cohort];
         }
-        if (verdict.tests != 0) verdict.failed = _failed(round, verdict);
+    }
+
+    /// @notice All of a payout but what was slashed.
+    function ofMember(Task storage task, Verdict memory verdict, Membership memory member)
+        internal
+        view
+        returns (ITaskTypes.Payout memory payout)
+    {
+        if (member.role == IStaking.Role.Hospital) return ofHospital(task, verdict, member.index);
+        if (member.role == IStaking.Role.Voter) return ofVoter(task, verdict, member.index);
+        return ofAggregator(task, verdict);
     }
 
     /// @notice By weight and by what its cohort improved.
@@ -76,12 +88,18 @@ library Verdicts {
         view
         returns (ITaskTypes.Payout memory payout)
     {
+        Round storage round = task.rounds[verdict.number];
         payout.role = IStaking.Role.Hospital;
-        payout.base = verdict.hospitalBase;
-        payout.reason = _hospitalReason(task.rounds[verdict.number], verdict, index);
+        if (!verdict.isPaid) {
+            payout.reason = _hospitalUnpaid(round, verdict, index);
+            return payout;
+        }
+        payout.base = Payouts.portion(round.budget, task.params.hospitalShareBps);
+        (ITaskTypes.PayoutReason reason, uint256 gain) = _hospitalReason(task, round, verdict, index);
+        payout.reason = reason;
         if (payout.reason < ITaskTypes.PayoutReason.Harmful) return payout;
-        payout.whole = verdict.totalGain;
-        payout.part = verdict.gains[index];
+        payout.whole = round.totalGain;
+        payout.part = gain;
         payout.reward = Payouts.share(payout.base, payout.part, payout.whole);
     }
 
@@ -91,17 +109,18 @@ library Verdicts {
         view
         returns (ITaskTypes.Payout memory payout)
     {
-        payout = silent(task.rounds[verdict.number], index, ITaskTypes.PayoutReason.Paid);
-        payout.base = verdict.voterBase;
-        if (payout.reason != ITaskTypes.PayoutReason.Paid) return payout;
-        payout.whole = verdict.seats;
-        payout.reason = _voterReason(task, verdict, index);
+        Round storage round = task.rounds[verdict.number];
+        payout.role = IStaking.Role.Voter;
+        payout.base = verdict.isPaid ? Payouts.portion(round.budget, task.params.voterShareBps) : 0;
+        payout.reason = _voterReason(task, round, verdict, index);
+        bool isSeated = payout.reason > ITaskTypes.PayoutReason.NoSeat;
+        if (isSeated) payout.whole = verdict.seats;
         if (payout.reason != ITaskTypes.PayoutReason.Paid) return payout;
         payout.part = 1;
         payout.reward = Payouts.share(payout.base, 1, payout.whole);
     }
 
-    /// @notice By how much of what was committed made it into the sums.
+    /// @notice By how much of what was committed made it into the sums, if each step came in its time.
     function ofAggregator(Task storage task, Verdict memory verdict)
         internal
         view
@@ -109,44 +128,15 @@ library Verdicts {
     {
         Round storage round = task.rounds[verdict.number];
         payout.role = IStaking.Role.Aggregator;
-        payout.reason = ITaskTypes.PayoutReason.Paid;
-        payout.base = verdict.aggregatorBase;
+        if (!verdict.isPaid) {
+            payout.reason = _aggregatorUnpaid(round.voidReason);
+            return payout;
+        }
+        payout.base = Payouts.portion(round.budget, task.params.aggregatorShareBps);
         payout.part = _weight(task, verdict.summed);
         payout.whole = _weight(task, round.committed());
-        payout.reward = Payouts.share(payout.base, payout.part, payout.whole);
-    }
-
-    /// @notice A voter that took no seat, or took one and did not reveal; `otherwise` for one that revealed.
-    function silent(Round storage round, uint256 index, ITaskTypes.PayoutReason otherwise)
-        internal
-        view
-        returns (ITaskTypes.Payout memory payout)
-    {
-        uint256 seated = round.seated;
-        payout.role = IStaking.Role.Voter;
-        payout.reason = otherwise;
-        if (!seated.has(index)) {
-            payout.reason = ITaskTypes.PayoutReason.NoSeat;
-        } else if (!round.revealed.has(index)) {
-            payout.reason = ITaskTypes.PayoutReason.NotRevealed;
-            payout.whole = seated.count();
-        }
-    }
-
-    function _hospitalReason(Round storage round, Verdict memory verdict, uint256 index)
-        private
-        view
-        returns (ITaskTypes.PayoutReason)
-    {
-        if (!round.members.has(index)) return ITaskTypes.PayoutReason.SatOut;
-        if (round.pending.has(index)) return ITaskTypes.PayoutReason.NotCommitted;
-        if (round.guilty.has(index)) return ITaskTypes.PayoutReason.FalseUpload;
-        if (!verdict.summed.has(index)) {
-            return verdict.withheld.has(index) ? ITaskTypes.PayoutReason.Withheld : ITaskTypes.PayoutReason.NotInSum;
-        }
-        if (verdict.harmful.has(index)) return ITaskTypes.PayoutReason.Harmful;
-        if (verdict.rejected.has(index)) return ITaskTypes.PayoutReason.Rejected;
-        return verdict.gains[index] == 0 ? ITaskTypes.PayoutReason.NoImprovement : ITaskTypes.PayoutReason.Paid;
+        payout.reason = round.late ? ITaskTypes.PayoutReason.Late : ITaskTypes.PayoutReason.Paid;
+        if (!round.late) payout.reward = Payouts.share(payout.base, payout.part, payout.whole);
     }
 
     /// @notice Hospitals left out of the sum of a cohort that stayed when the survivors were fixed.
@@ -154,10 +144,17 @@ library Verdicts {
         Round storage round = task.rounds[number];
         (uint256 viable, uint256 survivors) = (round.viableCohorts | round.droppedCohorts, round.survivors);
         if (survivors == 0) return 0; // not fixed
+        missing = round.committed() & ~survivors;
+        if (missing == 0) return 0;
+        uint256 members;
         for (uint256 cohort = 0; viable >> cohort != 0; ++cohort) {
-            if (viable.has(cohort)) missing |= task.cohorts[Keys.entry(number, cohort)].members;
+            if (viable.has(cohort)) members |= task.cohorts[Keys.entry(number, cohort)].members;
         }
-        missing &= round.committed() & ~survivors;
+        missing &= members;
+    }
+
+    function _summed(Task storage task, uint256 number, uint256 cohort) private view returns (uint256) {
+        return task.cohorts[Keys.entry(number, cohort)].members & task.rounds[number].survivors;
     }
 
     /// @dev The place in a ballot of a sum's score; its canary's is the other of the cohort's two.
@@ -169,78 +166,96 @@ library Verdicts {
         return uint256(round.turnedCohorts).has(cohort) ? cohort : round.cohorts + cohort;
     }
 
-    function _readBallots(Task storage task, Round storage round, Verdict memory verdict) private view {
-        (uint256 revealed, uint256 mismatched) = (round.revealed, round.mismatched);
-        uint256 size = task.params.canaries ? 2 * uint256(round.cohorts) : round.cohorts;
-        verdict.ballots = new int64[][](task.voters.length);
-        verdict.scored = new int64[][]((revealed & ~mismatched).count());
-        uint256 next;
-        for (uint256 i = 0; revealed >> i != 0; ++i) {
-            if (!revealed.has(i)) continue;
-            int64[] memory ballot = Scores.ballot(task.scores, verdict.number, i, size);
-            verdict.ballots[i] = ballot;
-            if (!mismatched.has(i)) verdict.scored[next++] = ballot;
-        }
-    }
-
     /// @dev The lower median at one place of the ballots.
-    function _median(int64[][] memory ballots, uint256 place) private pure returns (int64) {
-        int64[] memory scores = new int64[](ballots.length);
-        for (uint256 i = 0; i < scores.length; ++i) {
-            scores[i] = ballots[i][place];
+    function _median(Task storage task, uint256 number, uint256 place, uint256 raters) private view returns (int64) {
+        int64[] memory scores = new int64[](raters.count());
+        uint256 next;
+        for (uint256 i = 0; raters >> i != 0; ++i) {
+            if (raters.has(i)) scores[next++] = Scores.scoreAt(task.scores, number, i, place);
         }
         return Medians.lower(scores);
     }
 
-    /// @dev Who rated a canary at least as high as its sum, ties included. Who says that nothing matches rated nothing: it
-    ///      goes unpaid, and no more, or an honest accuser among the lazy would answer for their silence.
-    function _failed(Round storage round, Verdict memory verdict) private view returns (uint256 failed) {
-        (uint256 tests, uint256 scored) = (verdict.tests, round.revealed & ~round.mismatched);
-        for (uint256 cohort = 0; tests >> cohort != 0; ++cohort) {
-            if (!tests.has(cohort)) continue;
-            (uint256 place, uint256 canaryPlace) = (_place(round, cohort), _canaryPlace(round, cohort));
-            for (uint256 i = 0; scored >> i != 0; ++i) {
-                if (!scored.has(i)) continue;
-                int64[] memory ballot = verdict.ballots[i];
-                if (ballot[place] <= ballot[canaryPlace]) failed = failed.with(i);
-            }
-        }
-    }
-
-    /// @dev Of a voter that revealed.
-    function _voterReason(Task storage task, Verdict memory verdict, uint256 index)
+    function _hospitalUnpaid(Round storage round, Verdict memory verdict, uint256 index)
         private
         view
         returns (ITaskTypes.PayoutReason)
     {
-        Round storage round = task.rounds[verdict.number];
+        if (round.guilty.has(index)) return ITaskTypes.PayoutReason.FalseUpload;
+        if (verdict.withheld.has(index)) return ITaskTypes.PayoutReason.Withheld;
+        return _unpaid(round);
+    }
+
+    function _hospitalReason(Task storage task, Round storage round, Verdict memory verdict, uint256 index)
+        private
+        view
+        returns (ITaskTypes.PayoutReason, uint256 gain)
+    {
+        if (!round.members.has(index)) return (ITaskTypes.PayoutReason.SatOut, 0);
+        if (round.pending.has(index)) return (ITaskTypes.PayoutReason.NotCommitted, 0);
+        if (round.guilty.has(index)) return (ITaskTypes.PayoutReason.FalseUpload, 0);
+        if (verdict.withheld.has(index)) return (ITaskTypes.PayoutReason.Withheld, 0);
+        if (!verdict.summed.has(index)) return (ITaskTypes.PayoutReason.NotInSum, 0);
+        uint256 cohort;
+        while (!verdict.sums[cohort].has(index)) ++cohort;
+        int64 median = verdict.medians[cohort];
+        if (median < task.params.harmfulBelow) return (ITaskTypes.PayoutReason.Harmful, 0);
+        if (!uint256(round.acceptedCohorts).has(cohort)) return (ITaskTypes.PayoutReason.Rejected, 0);
+        gain = Payouts.gain(task.hospitals[index].weight, median);
+        return (gain == 0 ? ITaskTypes.PayoutReason.NoImprovement : ITaskTypes.PayoutReason.Paid, gain);
+    }
+
+    /// @dev Who kept silent is slashed in void rounds, too, if there were seats enough to reveal.
+    function _voterReason(Task storage task, Round storage round, Verdict memory verdict, uint256 index)
+        private
+        view
+        returns (ITaskTypes.PayoutReason)
+    {
+        if (!verdict.isPaid && verdict.seats < task.params.minReveals) return _unpaid(round);
+        if (!round.seated.has(index)) return ITaskTypes.PayoutReason.NoSeat;
+        if (!round.revealed.has(index)) return ITaskTypes.PayoutReason.NotRevealed;
+        if (!verdict.isPaid) return _unpaid(round);
         // With nothing to score there is nothing to test by: the committee judged who is named, and would not for nothing.
-        bool isTested = verdict.tests != 0 || round.viableCohorts == 0;
+        bool isTested = round.tests != 0 || round.viableCohorts == 0;
         if (task.params.canaries && !isTested) return ITaskTypes.PayoutReason.Untested;
+        // Who says that nothing matches rated nothing: it goes unpaid, and no more, or an honest accuser among the lazy would
+        // answer for their silence.
         if (round.mismatched.has(index)) return ITaskTypes.PayoutReason.Far;
-        if (verdict.failed.has(index)) return ITaskTypes.PayoutReason.FailedCanary;
-        return _isNear(task, verdict, index) ? ITaskTypes.PayoutReason.Paid : ITaskTypes.PayoutReason.Far;
+        return _ballotReason(task, round, verdict, index);
     }
 
-    function _addGains(Task storage task, Verdict memory verdict, uint256 members, int64 median) private view {
-        for (uint256 i = 0; members >> i != 0; ++i) {
-            if (!members.has(i)) continue;
-            uint256 gain = Payouts.gain(task.hospitals[i].weight, median);
-            verdict.gains[i] = gain;
-            verdict.totalGain += gain;
-        }
-    }
-
-    function _isNear(Task storage task, Verdict memory verdict, uint256 voter) private view returns (bool) {
-        Round storage round = task.rounds[verdict.number];
-        uint256 viable = round.viableCohorts;
+    /// @dev Of a voter that rated: it fails by a canary rated at least as high as its sum, ties included.
+    function _ballotReason(Task storage task, Round storage round, Verdict memory verdict, uint256 index)
+        private
+        view
+        returns (ITaskTypes.PayoutReason reason)
+    {
         ITaskTypes.TaskParams storage p = task.params;
+        reason = ITaskTypes.PayoutReason.Paid;
+        (uint256 viable, uint256 tests) = (round.viableCohorts, round.tests);
         for (uint256 cohort = 0; viable >> cohort != 0; ++cohort) {
             if (!viable.has(cohort)) continue;
-            int64 score = verdict.ballots[voter][_place(round, cohort)];
-            if (!Payouts.isNear(score, verdict.medians[cohort], p.toleranceAbs, p.toleranceBps)) return false;
+            int64 score = Scores.scoreAt(task.scores, verdict.number, index, _place(round, cohort));
+            bool fails = tests.has(cohort)
+                && score <= Scores.scoreAt(task.scores, verdict.number, index, _canaryPlace(round, cohort));
+            if (fails) return ITaskTypes.PayoutReason.FailedCanary;
+            bool isNear = Payouts.isNear(score, verdict.medians[cohort], p.toleranceAbs, p.toleranceBps);
+            if (!isNear) reason = ITaskTypes.PayoutReason.Far;
         }
-        return true;
+    }
+
+    function _unpaid(Round storage round) private view returns (ITaskTypes.PayoutReason) {
+        bool isVoid = round.voidReason != ITaskTypes.VoidReason.None;
+        return isVoid ? ITaskTypes.PayoutReason.Void : ITaskTypes.PayoutReason.Statistics;
+    }
+
+    function _aggregatorUnpaid(ITaskTypes.VoidReason reason) private pure returns (ITaskTypes.PayoutReason) {
+        if (reason == ITaskTypes.VoidReason.None) return ITaskTypes.PayoutReason.Statistics;
+        if (reason == ITaskTypes.VoidReason.NotOpened) return ITaskTypes.PayoutReason.NotOpened;
+        if (reason == ITaskTypes.VoidReason.Mismatched) return ITaskTypes.PayoutReason.Mismatched;
+        bool isMissed =
+            reason == ITaskTypes.VoidReason.SurvivorsNotFixed || reason == ITaskTypes.VoidReason.NotPublished;
+        return isMissed ? ITaskTypes.PayoutReason.NotPublished : ITaskTypes.PayoutReason.Void;
     }
 
     function _weight(Task storage task, uint256 members) private view returns (uint256 total) {

@@ -5,17 +5,15 @@ import {IStaking} from "../interfaces/IStaking.sol";
 import {ITaskRounds} from "../interfaces/ITaskRounds.sol";
 import {Bits} from "../libraries/Bits.sol";
 import {Round, Task} from "../types/Task.sol";
-import {TaskBase} from "./TaskBase.sol";
+import {Concluding} from "./Concluding.sol";
 
 /// @title Whose doing it is that a masked cohort has no sum.
 /// @notice Expanding masks is more than a contract can afford. It keeps the time in which hospitals testify, so that
 ///         nobody can be said to have been silent who was not, and has the committee recompute who is named.
 /// @dev The phase has three steps, each as long as the publishing phase: so that nobody answers, by testifying last,
 ///      what the others have no time to answer in turn.
-abstract contract Blaming is TaskBase, ITaskRounds {
+abstract contract Blaming is Concluding, ITaskRounds {
     using Bits for uint256;
-
-    uint256 internal constant STEPS = 3;
 
     /// @inheritdoc ITaskRounds
     function testify(uint256 taskId, uint256 number, uint256 step, bytes calldata testimony) external {

@@ -4,18 +4,21 @@ pragma solidity ^0.8.28;
 import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {IStaking} from "../interfaces/IStaking.sol";
-import {ITaskRounds} from "../interfaces/ITaskRounds.sol";
+import {ITaskRegistry} from "../interfaces/ITaskRegistry.sol";
 import {Bits} from "../libraries/Bits.sol";
+import {Payouts} from "../libraries/Payouts.sol";
+import {Pools} from "../libraries/Pools.sol";
 import {TaskRules} from "../libraries/TaskRules.sol";
+import {TransportKeys} from "../libraries/TransportKeys.sol";
 import {Bond, HospitalEntry, Membership, Task, VoterEntry} from "../types/Task.sol";
 import {TaskBase} from "./TaskBase.sol";
 
 /// @title Coming and going: bonds, what is added to a pool, and what is paid out.
-abstract contract Joining is TaskBase, ITaskRounds {
+abstract contract Joining is TaskBase, ITaskRegistry {
     using Bits for uint256;
     using SafeERC20 for IERC20;
 
-    /// @inheritdoc ITaskRounds
+    /// @inheritdoc ITaskRegistry
     function joinAsAggregator(uint256 taskId) external {
         Task storage task = _joinable(taskId);
         _requireAggregator(task);
@@ -26,12 +29,20 @@ abstract contract Joining is TaskBase, ITaskRounds {
         _join(taskId, task, IStaking.Role.Aggregator, 0, bond);
     }
 
-    /// @inheritdoc ITaskRounds
-    function joinAsHospital(uint256 taskId, uint256 rows, bytes calldata transportKey, bytes32 sealingKey) external {
+    /// @inheritdoc ITaskRegistry
+    function joinAsHospital(
+        uint256 taskId,
+        uint256 rows,
+        bytes calldata transportKey,
+        bytes calldata transportProof,
+        bytes32 sealingKey
+    ) external {
         Task storage task = _joinable(taskId);
         if (rows == 0) revert RowsAreZero();
+        if (sealingKey == 0 && task.params.masked) revert SealingKeyMissing(msg.sender);
         uint256 index = task.hospitals.length;
         if (index == task.params.maxHospitals) revert TaskFull(taskId);
+        _takeTransportKey(taskId, task, transportKey, transportProof);
         uint128 bond = task.params.hospitalBond;
         uint32 weight = TaskRules.weight(rows, task.params.rowsPerWeight, task.params.maxWeight);
         task.hospitals.push(HospitalEntry({node: msg.sender, weight: weight, bond: Bond(bond, 0, 0)}));
@@ -40,7 +51,7 @@ abstract contract Joining is TaskBase, ITaskRounds {
         _join(taskId, task, IStaking.Role.Hospital, index, bond);
     }
 
-    /// @inheritdoc ITaskRounds
+    /// @inheritdoc ITaskRegistry
     function joinAsVoter(uint256 taskId) external {
         Task storage task = _joinable(taskId);
         bytes32 keyHash = staking.voterKeyHash(msg.sender);
@@ -54,7 +65,7 @@ abstract contract Joining is TaskBase, ITaskRounds {
         _join(taskId, task, IStaking.Role.Voter, index, bond);
     }
 
-    /// @inheritdoc ITaskRounds
+    /// @inheritdoc ITaskRegistry
     function fund(uint256 taskId, uint128 amount) external {
         Task storage task = _in(taskId, Phase.Joining);
         _requireOperator(task);
@@ -69,7 +80,7 @@ abstract contract Joining is TaskBase, ITaskRounds {
         token.safeTransferFrom(msg.sender, address(this), amount);
     }
 
-    /// @inheritdoc ITaskRounds
+    /// @inheritdoc ITaskRegistry
     function stop(uint256 taskId) external {
         Task storage task = _known(taskId);
         _requireOperator(task);
@@ -79,7 +90,7 @@ abstract contract Joining is TaskBase, ITaskRounds {
         if (task.state.phase == Phase.Joining) _end(taskId, task);
     }
 
-    /// @inheritdoc ITaskRounds
+    /// @inheritdoc ITaskRegistry
     /// @dev Not while the seed of the next dealing is on its way or known: who knows it could choose the cohorts by
     ///      choosing whether to be among them.
     function resume(uint256 taskId) external {
@@ -94,7 +105,7 @@ abstract contract Joining is TaskBase, ITaskRounds {
         emit HospitalResumed(taskId, msg.sender);
     }
 
-    /// @inheritdoc ITaskRounds
+    /// @inheritdoc ITaskRegistry
     function claim() external returns (uint256 amount) {
         amount = _claimable[msg.sender];
         if (amount == 0) revert NothingToClaim(msg.sender);
@@ -104,13 +115,30 @@ abstract contract Joining is TaskBase, ITaskRounds {
         token.safeTransfer(msg.sender, amount);
     }
 
-    /// @inheritdoc ITaskRounds
+    /// @inheritdoc ITaskRegistry
     function releaseBond(uint256 taskId, address account) external {
         Task storage task = _in(taskId, Phase.Ended);
         (IStaking.Role role, uint128 bond) = _takeBond(task, account);
         if (bond == 0) revert NothingToRelease(taskId, account);
         emit BondReleased(taskId, account, bond);
         staking.unlock(account, role, bond);
+    }
+
+    /// @inheritdoc ITaskRegistry
+    function transportMessage(uint256 taskId, address hospital, bytes calldata transportKey)
+        external
+        view
+        returns (bytes memory)
+    {
+        return TransportKeys.message(taskId, hospital, transportKey);
+    }
+
+    /// @dev Keys of one task differ, so that a node known by a key is one hospital.
+    function _takeTransportKey(uint256 taskId, Task storage task, bytes calldata key, bytes calldata proof) private {
+        if (!TransportKeys.isHeldBy(taskId, msg.sender, key, proof)) revert TransportKeyInvalid(msg.sender);
+        bytes32 hash = keccak256(key);
+        if (task.transportKeys[hash]) revert TransportKeyTaken(msg.sender);
+        task.transportKeys[hash] = true;
     }
 
     function _requireOperator(Task storage task) private view {
@@ -127,9 +155,17 @@ abstract contract Joining is TaskBase, ITaskRounds {
     function _join(uint256 taskId, Task storage task, IStaking.Role role, uint256 index, uint256 bond) private {
         task.memberships[msg.sender] = Membership({joined: true, role: role, index: uint8(index)});
         staking.lock(msg.sender, role, bond);
+        _requireOwnStake(role);
         bool complete = task.state.aggregatorJoined && task.hospitals.length == task.params.maxHospitals
             && task.voters.length == task.params.maxVoters;
         if (complete) _startStatistics(taskId, task);
+    }
+
+    /// @dev Unbonding keeps it so.
+    function _requireOwnStake(IStaking.Role role) private view {
+        (, uint256 own,) = staking.positionOf(msg.sender, msg.sender, role);
+        uint256 wanted = Payouts.portion(staking.stakeOf(msg.sender, role).locked, Pools.OWN_BPS);
+        if (own < wanted) revert IStaking.OwnStakeInsufficient(msg.sender, role, own, wanted);
     }
 
     /// @dev The record of slashes stays.

@@ -7,12 +7,12 @@ import {Bits} from "../libraries/Bits.sol";
 import {Scores} from "../libraries/Scores.sol";
 import {Tickets} from "../libraries/Tickets.sol";
 import {Keys, Round, Task} from "../types/Task.sol";
-import {TaskBase} from "./TaskBase.sol";
+import {Concluding} from "./Concluding.sol";
 
 /// @title Voters' part of a round: seats, scores under seal, scores revealed.
 /// @notice Seats are drawn after the sums are public and by a seed from after that, so whom to bribe is known to
 ///         nobody before there is something to judge.
-abstract contract Judging is TaskBase, ITaskRounds {
+abstract contract Judging is Concluding, ITaskRounds {
     using Bits for uint256;
 
     /// @inheritdoc ITaskRounds
@@ -27,7 +27,7 @@ abstract contract Judging is TaskBase, ITaskRounds {
             if (active.has(i)) weight += task.voters[i].bond.left;
         }
         round.seatSeed = seed;
-        round.seatWeight = weight;
+        round.seatWeight = uint128(weight);
         emit SeatsDrawn(taskId, number, seed, weight);
         _startPhase(taskId, task, Phase.Scoring, task.params.scoreWindow);
     }
@@ -42,7 +42,7 @@ abstract contract Judging is TaskBase, ITaskRounds {
     ) external {
         (Task storage task, Round storage round, uint256 index) = _scoring(taskId, number);
         if (keccak256(publicKey) != task.voters[index].keyHash) revert VoterKeyMismatch(msg.sender);
-        bytes memory message = Tickets.message(taskId, number, round.seatSeed);
+        bytes memory message = Tickets.message(taskId, number, round.seatSeed, msg.sender);
         if (!staking.verifyTicket(publicKey, ticket, message)) revert TicketInvalid(msg.sender);
         _requireWon(ticket, Tickets.threshold(task.params.seats, task.voters[index].bond.left, round.seatWeight));
 
@@ -83,7 +83,7 @@ abstract contract Judging is TaskBase, ITaskRounds {
     function _closeScoring(uint256 taskId, Task storage task) internal {
         bool enough = task.rounds[task.state.round].seated.count() >= task.params.minReveals;
         if (enough) _startPhase(taskId, task, Phase.Revealing, task.params.revealWindow);
-        else _void(taskId, task, VoidReason.TooFewScores);
+        else _conclude(taskId, task, VoidReason.TooFewScores);
     }
 
     function _scoring(uint256 taskId, uint256 number)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {ITaskRegistry} from "../interfaces/ITaskRegistry.sol";
+import {ITaskSettlement} from "../interfaces/ITaskSettlement.sol";
 import {Bits} from "../libraries/Bits.sol";
 import {Bls12381, G1} from "../libraries/Bls12381.sol";
 import {Canaries, Shown} from "../libraries/Canaries.sol";
@@ -15,7 +15,7 @@ import {Summing} from "./Summing.sol";
 abstract contract Opening is Summing, Settling {
     using Bits for uint256;
 
-    /// @inheritdoc ITaskRegistry
+    /// @inheritdoc ITaskSettlement
     function openCanaries(
         uint256 taskId,
         uint256 number,
@@ -26,7 +26,7 @@ abstract contract Opening is Summing, Settling {
         Opened[] calldata opened
     ) external {
         if (_known(taskId).state.phase == Phase.Revealing) settle(taskId, number); // which starts this phase
-        (, Round storage round) = _open(taskId, Phase.Opening, number);
+        (Task storage task, Round storage round) = _open(taskId, Phase.Opening, number);
         if (Canaries.commitment(Canaries.seedCommitment(seed), keccak256(retreat)) != round.canaries) {
             revert CanariesMismatch(taskId, number);
         }
@@ -43,6 +43,7 @@ abstract contract Opening is Summing, Settling {
             _openBlob(taskId, cohort, blob, shown, opened[i]);
         }
         if (!uint256(round.summedCohorts).has(cohort)) return;
+        if (round.summedCohorts == round.viableCohorts) _noteLate(task, round, task.params.publishWindow);
         if (shown.isTurned) round.turnedCohorts = uint64(uint256(round.turnedCohorts).with(cohort));
         emit CohortOpened(taskId, number, cohort, shown.isTurned);
     }

@@ -14,9 +14,11 @@ abstract contract Proposing is TaskBase, ITaskRegistry {
 
     /// @inheritdoc ITaskRegistry
     address public immutable guardian;
+    address private immutable _code;
 
     constructor(address guardian_) {
         guardian = guardian_;
+        _code = address(this);
     }
 
     /// @inheritdoc ITaskRegistry
@@ -28,7 +30,9 @@ abstract contract Proposing is TaskBase, ITaskRegistry {
     }
 
     /// @inheritdoc ITaskRegistry
+    /// @dev At this code's own address a pool would be in storage that nothing else reads.
     function propose(TaskParams calldata params_) external returns (uint256 taskId) {
+        if (address(this) == _code) revert OnlyDelegated();
         if (_proposalsStopped) revert ProposalsStopped();
         TaskRules.validate(params_);
         taskId = ++_taskCount;

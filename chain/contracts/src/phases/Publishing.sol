@@ -6,6 +6,7 @@ import {Bits} from "../libraries/Bits.sol";
 import {Bls12381} from "../libraries/Bls12381.sol";
 import {Canaries} from "../libraries/Canaries.sol";
 import {Kzg} from "../libraries/Kzg.sol";
+import {TaskRules} from "../libraries/TaskRules.sol";
 import {Cohort, Keys, Round, Task} from "../types/Task.sol";
 import {Blaming} from "./Blaming.sol";
 import {Summing} from "./Summing.sol";
@@ -143,13 +144,14 @@ abstract contract Publishing is Summing, Blaming {
     function _closePublishing(uint256 taskId, Task storage task, Round storage round) private {
         uint256 published = round.publishedCohorts;
         if (published != round.viableCohorts) return;
+        _noteLate(task, round, task.params.publishWindow);
         bool isWhole = published == Bits.below(round.cohorts); // in the same slot, which spares the common case a read
         if (!isWhole && round.accused != 0) {
-            return _startPhase(taskId, task, Phase.Blaming, STEPS * task.params.publishWindow);
+            return _startPhase(taskId, task, Phase.Blaming, TaskRules.BLAMING_STEPS * task.params.publishWindow);
         }
-        if (published == 0) return _void(taskId, task, VoidReason.NoSums);
+        if (published == 0) return _conclude(taskId, task, VoidReason.NoSums);
         bool isJudged = task.state.round != 0 || task.params.digests;
         if (isJudged) _awaitBeacon(taskId, task, Phase.Drawing);
-        else _settled(taskId, task, new int64[](0), published);
+        else _conclude(taskId, task, VoidReason.None);
     }
 }

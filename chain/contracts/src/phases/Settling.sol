@@ -1,87 +1,83 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
+import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {IStaking} from "../interfaces/IStaking.sol";
-import {ITaskRegistry} from "../interfaces/ITaskRegistry.sol";
+import {ITaskSettlement} from "../interfaces/ITaskSettlement.sol";
 import {Bits} from "../libraries/Bits.sol";
-import {Payouts} from "../libraries/Payouts.sol";
+import {Slashes} from "../libraries/Slashes.sol";
 import {Verdicts} from "../libraries/Verdicts.sol";
-import {Round, Task} from "../types/Task.sol";
-import {TaskBase} from "./TaskBase.sol";
+import {Round, SettlingStage, Task} from "../types/Task.sol";
+import {Concluding} from "./Concluding.sol";
 
 /// @title The end of a round: judgement, rewards and slashes.
-/// @notice What a round may pay is an even part of the pool. What it does not pay stays in the pool.
-abstract contract Settling is TaskBase, ITaskRegistry {
+/// @notice In pages, so that no number of hospitals, voters or cohorts makes a round that no transaction can settle. Most
+///         rounds take one page, in the transaction that settles them; what is left over waits in phase `Settling` for
+///         anybody's next call. All pages go by what the round was when it was decided, in whatever order they come.
+abstract contract Settling is Concluding, ITaskSettlement {
     using Bits for uint256;
 
-    /// @dev What a round pays: handed over to Staking, where it vests, in one call.
-    struct Payroll {
+    /// @dev A transaction has 16.7 million gas (EIP-7825). Pages end by what their steps cost at most, as measured with
+    ///      wiped pools and vesting rewards, and not by the gas left: or whoever estimates gas finds the smallest page.
+    uint256 private constant PAGE_GAS = 9_000_000;
+    uint256 private constant GAS_PER_NODE = 90_000; // to slash or pay one
+    uint256 private constant GAS_PER_SCORE = 4_000; // to read and sort one
+    uint256 private constant SCORES_PER_COHORT = 2; // of a sum and its canary
+
+    /// @dev What a page pays: handed over to Staking, where it vests, in one call.
+    struct Page {
+        uint256 gasUsed; // at most
         IStaking.Reward[] entries; // the first `count` of them
         uint256 count;
         uint256 total;
     }
 
-    /// @inheritdoc ITaskRegistry
+    /// @dev Cohorts so far.
+    struct Judged {
+        int64[] medians;
+        uint256 accepted;
+        uint256 tests;
+        uint256 gain;
+    }
+
+    /// @inheritdoc ITaskSettlement
     function settle(uint256 taskId, uint256 number) public {
         Phase phase = _known(taskId).state.phase;
-        if (phase != Phase.Opening) phase = Phase.Revealing;
+        if (phase != Phase.Opening && phase != Phase.Settling) phase = Phase.Revealing;
         (Task storage task, Round storage round) = _in(taskId, phase, number);
+        if (phase == Phase.Settling) return _close(taskId, task);
         if (phase == Phase.Opening) {
             if (!_isSummed(round)) revert CohortsNotOpened(round.summedCohorts, round.viableCohorts);
         } else if (round.revealed != round.seated) {
             _requireOver(taskId, task);
         }
-        _settle(taskId, task);
-    }
-
-    function _settle(uint256 taskId, Task storage task) internal {
-        uint256 number = task.state.round;
-        Round storage round = task.rounds[number];
-        (uint256 revealed, uint256 mismatched) = (round.revealed.count(), round.mismatched.count());
-        bool matches = revealed < task.params.minReveals || 2 * mismatched <= revealed;
-        bool enough = revealed - mismatched >= task.params.minReveals;
-        if (matches && enough && !_isSummed(round)) {
-            return _startPhase(taskId, task, Phase.Opening, task.params.publishWindow);
-        }
-        _slashSilent(taskId, task, round);
-        if (!matches) return _blame(taskId, task, SlashReason.Mismatched, VoidReason.Mismatched);
-        if (!enough) return _void(taskId, task, VoidReason.TooFewScores);
-        if (round.named != 0) {
-            round.guilty = round.named;
-            _slashAll(taskId, task, SlashReason.FalseUpload, round.named);
-            if (number == 0) return _void(taskId, task, VoidReason.NoSums); // its one cohort has none
-        }
-        // Of the statistics nothing but that they match was asked.
-        if (number == 0) return _settled(taskId, task, new int64[](0), round.publishedCohorts);
-
-        uint256 left = task.state.poolLeft;
-        uint256 budget = Payouts.budget(task.params.pool, task.params.rounds, left);
-        Verdicts.Verdict memory verdict = Verdicts.judge(task, number, budget);
-        _slashAll(taskId, task, SlashReason.HarmfulCohort, verdict.harmful);
-        _slashAll(taskId, task, SlashReason.FailedCanary, verdict.failed);
-        task.state.poolLeft = uint128(left - _pay(taskId, task, round, verdict));
-        round.budget = uint128(budget);
-        _settled(taskId, task, verdict.medians, verdict.accepted);
+        _decide(taskId, task, round);
     }
 
     /// @notice The end of the late phases: `Tasks.tick` comes here with them.
     function tick(uint256 taskId) external {
         Task storage task = _known(taskId);
+        if (task.state.phase == Phase.Settling) return _close(taskId, task);
         _requireOver(taskId, task);
         _payBounty(taskId, task);
-        bool isLate = task.state.phase == Phase.Opening && !_isSummed(task.rounds[task.state.round]);
-        if (isLate) _notOpened(taskId, task);
-        else _settle(taskId, task);
+        Round storage round = task.rounds[task.state.round];
+        bool isLate = task.state.phase == Phase.Opening && !_isSummed(round);
+        if (isLate) _blame(taskId, task, SlashReason.NotOpened, VoidReason.NotOpened);
+        else _decide(taskId, task, round);
     }
 
-    /// @dev The aggregator let the opening phase pass.
-    function _notOpened(uint256 taskId, Task storage task) private {
-        _slashSilent(taskId, task, task.rounds[task.state.round]);
-        _blame(taskId, task, SlashReason.NotOpened, VoidReason.NotOpened);
-    }
-
-    function _slashSilent(uint256 taskId, Task storage task, Round storage round) private {
-        _slashAll(taskId, task, SlashReason.NotRevealed, round.seated & ~round.revealed);
+    function _decide(uint256 taskId, Task storage task, Round storage round) private {
+        (uint256 revealed, uint256 mismatched) = (round.revealed.count(), round.mismatched.count());
+        uint256 wanted = task.params.minReveals;
+        if (revealed >= wanted && 2 * mismatched > revealed) {
+            return _blame(taskId, task, SlashReason.Mismatched, VoidReason.Mismatched);
+        }
+        if (revealed - mismatched < wanted) return _conclude(taskId, task, VoidReason.TooFewScores);
+        if (!_isSummed(round)) return _startGracedPhase(taskId, task, Phase.Opening, task.params.publishWindow);
+        round.guilty = round.named;
+        // The statistics round has one cohort: with somebody to name for it, it has no sum.
+        bool isLost = task.state.round == 0 && round.named != 0;
+        _conclude(taskId, task, isLost ? VoidReason.NoSums : VoidReason.None);
     }
 
     /// @dev Whether every sum is known to be what was published: without canaries since the publication.
@@ -89,43 +85,146 @@ abstract contract Settling is TaskBase, ITaskRegistry {
         return round.summedCohorts == round.viableCohorts;
     }
 
-    function _pay(uint256 taskId, Task storage task, Round storage round, Verdicts.Verdict memory verdict)
+    /// @dev One page.
+    function _close(uint256 taskId, Task storage task) internal override {
+        uint256 number = task.state.round;
+        Round storage round = task.rounds[number];
+        bool isPaid = number != 0 && round.voidReason == VoidReason.None;
+        (SettlingStage stage, uint256 next) = (round.stage, round.next);
+        Page memory page;
+        if (stage == SettlingStage.Cohorts) {
+            if (isPaid) next = _judge(task, round, number, next, page);
+            if (!isPaid || next == round.cohorts) (stage, next) = (SettlingStage.Hospitals, 0);
+        }
+        if (stage != SettlingStage.Cohorts) (stage, next) = _payPage(taskId, task, stage, next, page);
+        if (stage == SettlingStage.Done) return _finish(taskId, task);
+        (round.stage, round.next) = (stage, uint16(next));
+        if (task.state.phase != Phase.Settling) _startPhase(taskId, task, Phase.Settling, 0);
+    }
+
+    /// @dev True where the page has room for one more step. The first step of a page always has.
+    function _fits(Page memory page, uint256 gasNeeded) private pure returns (bool) {
+        if (page.gasUsed > 0 && page.gasUsed + gasNeeded > PAGE_GAS) return false;
+        page.gasUsed += gasNeeded;
+        return true;
+    }
+
+    /// @dev Judges cohorts from `next` on. @return the first that is not judged yet.
+    function _judge(Task storage task, Round storage round, uint256 number, uint256 next, Page memory page)
         private
         returns (uint256)
     {
-        Payroll memory payroll;
-        payroll.entries = new IStaking.Reward[](task.hospitals.length + task.voters.length + 1);
-        uint256 survivors = round.survivors;
-        for (uint256 i = 0; survivors >> i != 0; ++i) {
-            if (!survivors.has(i)) continue;
-            _reward(taskId, payroll, verdict.number, task.hospitals[i].node, Verdicts.ofHospital(task, verdict, i));
+        Judged memory judged = _judged(round, next);
+        uint256 raters = round.revealed & ~round.mismatched;
+        uint256 gasNeeded = raters.count() * SCORES_PER_COHORT * GAS_PER_SCORE;
+        for (; next < judged.medians.length; ++next) {
+            if (!uint256(round.viableCohorts).has(next)) continue;
+            if (!_fits(page, gasNeeded)) break;
+            Verdicts.Judgement memory judgement = Verdicts.judge(task, number, next, raters);
+            judged.medians[next] = judgement.median;
+            if (judgement.isAccepted) judged.accepted = judged.accepted.with(next);
+            if (judgement.isTest) judged.tests = judged.tests.with(next);
+            judged.gain += judgement.gain;
         }
-        uint256 revealed = round.revealed;
-        for (uint256 i = 0; revealed >> i != 0; ++i) {
-            if (!revealed.has(i)) continue;
-            _reward(taskId, payroll, verdict.number, task.voters[i].node, Verdicts.ofVoter(task, verdict, i));
-        }
-        _reward(taskId, payroll, verdict.number, task.params.aggregator, Verdicts.ofAggregator(task, verdict));
-        _handOver(payroll);
-        return payroll.total;
+        round.medians = judged.medians;
+        (round.acceptedCohorts, round.tests) = (uint64(judged.accepted), uint64(judged.tests));
+        round.totalGain = uint128(judged.gain);
+        return next;
     }
 
-    function _reward(uint256 taskId, Payroll memory payroll, uint256 number, address node, Payout memory payout)
+    /// @dev What earlier pages judged.
+    function _judged(Round storage round, uint256 next) private view returns (Judged memory judged) {
+        judged.medians = next == 0 ? new int64[](round.cohorts) : round.medians;
+        (judged.accepted, judged.tests, judged.gain) = (round.acceptedCohorts, round.tests, round.totalGain);
+    }
+
+    /// @dev Pays and slashes from `next` of `stage` on.
+    function _payPage(uint256 taskId, Task storage task, SettlingStage stage, uint256 next, Page memory page)
         private
+        returns (SettlingStage, uint256)
     {
+        uint256 number = task.state.round;
+        Round storage round = task.rounds[number];
+        Verdicts.Verdict memory verdict = Verdicts.read(task, number);
+        page.entries =
+            new IStaking.Reward[](Math.min(round.survivors.count() + verdict.seats, PAGE_GAS / GAS_PER_NODE) + 1);
+        if (stage == SettlingStage.Hospitals) {
+            uint256 dealtWith = (verdict.isPaid ? round.survivors : round.guilty) | verdict.withheld;
+            next = _settleHospitals(taskId, task, verdict, dealtWith, next, page);
+            if (dealtWith >> next == 0) (stage, next) = (SettlingStage.Voters, 0);
+        }
+        if (stage == SettlingStage.Voters) {
+            next = _settleVoters(taskId, task, verdict, round.seated, next, page);
+            if (round.seated >> next == 0) stage = SettlingStage.Done;
+        }
+        if (stage == SettlingStage.Done) {
+            _apply(taskId, task, page, task.params.aggregator, 0, Verdicts.ofAggregator(task, verdict));
+        }
+        _handOver(task, page);
+        return (stage, next);
+    }
+
+    function _settleHospitals(
+        uint256 taskId,
+        Task storage task,
+        Verdicts.Verdict memory verdict,
+        uint256 among,
+        uint256 next,
+        Page memory page
+    ) private returns (uint256) {
+        for (; among >> next != 0; ++next) {
+            if (!among.has(next)) continue;
+            if (!_fits(page, GAS_PER_NODE)) break;
+            Payout memory payout = Verdicts.ofHospital(task, verdict, next);
+            _apply(taskId, task, page, task.hospitals[next].node, next, payout);
+        }
+        return next;
+    }
+
+    function _settleVoters(
+        uint256 taskId,
+        Task storage task,
+        Verdicts.Verdict memory verdict,
+        uint256 among,
+        uint256 next,
+        Page memory page
+    ) private returns (uint256) {
+        uint256 gasNeeded = GAS_PER_NODE + SCORES_PER_COHORT * GAS_PER_SCORE * verdict.medians.length;
+        for (; among >> next != 0; ++next) {
+            if (!among.has(next)) continue;
+            if (!_fits(page, gasNeeded)) break;
+            Payout memory payout = Verdicts.ofVoter(task, verdict, next);
+            _apply(taskId, task, page, task.voters[next].node, next, payout);
+        }
+        return next;
+    }
+
+    /// @dev The aggregator's slash is its own: it came when it was due.
+    function _apply(
+        uint256 taskId,
+        Task storage task,
+        Page memory page,
+        address node,
+        uint256 index,
+        Payout memory payout
+    ) private {
+        (bool isFault, SlashReason fault) = Slashes.fault(payout.reason);
+        if (isFault && payout.role != IStaking.Role.Aggregator) _slash(taskId, task, fault, index);
         if (payout.reward == 0) return;
         // No amount exceeds the pool, which is of the token's supply, which Staking counts in 96 bits.
-        payroll.entries[payroll.count++] = IStaking.Reward(node, payout.role, uint96(payout.reward));
-        payroll.total += payout.reward;
-        emit Rewarded(taskId, number, node, payout.reward);
+        page.entries[page.count++] = IStaking.Reward(node, payout.role, uint96(payout.reward));
+        page.total += payout.reward;
+        emit Rewarded(taskId, task.state.round, node, payout.reward);
     }
 
-    function _handOver(Payroll memory payroll) private {
-        if (payroll.count == 0) return;
-        (IStaking.Reward[] memory entries, uint256 count) = (payroll.entries, payroll.count);
+    function _handOver(Task storage task, Page memory page) private {
+        if (page.count == 0) return;
+        (IStaking.Reward[] memory entries, uint256 count) = (page.entries, page.count);
         assembly ("memory-safe") {
             mstore(entries, count)
         }
+        task.state.poolLeft -= uint128(page.total);
+        task.state.forfeited -= uint96(page.total);
         staking.reward(entries);
     }
 }

@@ -4,10 +4,10 @@ pragma solidity ^0.8.28;
 import {Bits} from "../libraries/Bits.sol";
 import {Bls12381, G1} from "../libraries/Bls12381.sol";
 import {Cohort, Keys, Round, Task} from "../types/Task.sol";
-import {TaskBase} from "./TaskBase.sol";
+import {Concluding} from "./Concluding.sol";
 
 /// @title Adding up a cohort's commitments.
-abstract contract Summing is TaskBase {
+abstract contract Summing is Concluding {
     using Bits for uint256;
 
     function _summed(Round storage round, Cohort storage sums, uint256 cohort, uint256 blob) internal {

@@ -3,20 +3,16 @@ pragma solidity ^0.8.28;
 
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
+import {ConsiliumToken} from "../ConsiliumToken.sol";
 import {IBeacon} from "../interfaces/IBeacon.sol";
 import {IStaking} from "../interfaces/IStaking.sol";
 import {ITaskTypes} from "../interfaces/ITaskTypes.sol";
 import {Bits} from "../libraries/Bits.sol";
-import {Slashes} from "../libraries/Slashes.sol";
 import {Bond, Keys, Membership, Round, Task} from "../types/Task.sol";
 
-/// @title What all phases share: storage, guards, the passage from phase to phase and round to round, and money.
-/// @notice A void round pays nobody and the task goes on with the next. A task ends after its last round, when its
-///         operator stops it, when fewer hospitals are active than one cohort takes, or when its statistics round is
-///         void, since without statistics nothing can be standardised.
+/// @title What all phases share: storage, guards, the passage from phase to phase, and money.
 abstract contract TaskBase is ITaskTypes {
     using Bits for uint256;
-    using Slashes for Bond;
 
     IERC20 public immutable token;
     IStaking public immutable staking;
@@ -124,7 +120,7 @@ abstract contract TaskBase is ITaskTypes {
 
     /// @dev Forming and Drawing last until the beacon's value is proven.
     function _awaitBeacon(uint256 taskId, Task storage task, Phase phase) internal {
-        task.rounds[task.state.round].beaconRequest = beacon.request();
+        task.rounds[task.state.round].beaconRequest = uint128(beacon.request());
         _startPhase(taskId, task, phase, 0);
     }
 
@@ -143,44 +139,14 @@ abstract contract TaskBase is ITaskTypes {
         _startPhase(taskId, task, Phase.Committing, task.params.commitWindow);
     }
 
-    function _settled(uint256 taskId, Task storage task, int64[] memory medians, uint256 accepted) internal {
-        uint256 number = task.state.round;
-        Round storage round = task.rounds[number];
-        round.outcome = Outcome.Settled;
-        round.medians = medians;
-        round.acceptedCohorts = uint64(accepted);
-        emit RoundSettled(taskId, number, medians, accepted);
-        _nextRound(taskId, task);
-    }
-
-    function _void(uint256 taskId, Task storage task, VoidReason reason) internal {
-        uint256 number = task.state.round;
-        Round storage round = task.rounds[number];
-        round.outcome = Outcome.Void;
-        round.voidReason = reason;
-        emit RoundVoided(taskId, number, reason);
-        if (number == 0) _end(taskId, task);
-        else _nextRound(taskId, task);
-    }
-
-    function _nextRound(uint256 taskId, Task storage task) private {
-        // Who stops after the statistics has had them for nothing: one round is paid for.
-        bool isLast = task.state.round == task.params.rounds || (task.state.stopping && task.state.round > 0);
-        if (isLast || task.state.activeHospitals.count() < task.params.minCohortSize) return _end(taskId, task);
-        bool isDealt = task.rounds[task.state.round].seatSeed != 0;
-        ++task.state.round;
-        // The value that drew the last round's seats deals these cohorts, too: it was asked for when nobody could change
-        // any more who is active. A round that ended before its seats were drawn leaves none.
-        if (isDealt) _startPhase(taskId, task, Phase.Forming, 0);
-        else _awaitBeacon(taskId, task, Phase.Forming);
-    }
-
     function _end(uint256 taskId, Task storage task) internal {
-        uint256 refund = task.state.poolLeft;
-        task.state.poolLeft = 0;
+        uint256 burnt = task.state.forfeited;
+        uint256 refund = task.state.poolLeft - burnt;
+        (task.state.poolLeft, task.state.forfeited) = (0, 0);
         _startPhase(taskId, task, Phase.Ended, 0);
-        emit TaskEnded(taskId, refund);
+        emit TaskEnded(taskId, refund, burnt);
         _credit(task.state.operator, refund);
+        if (burnt > 0) ConsiliumToken(address(token)).burn(burnt);
     }
 
     /// @dev An absent hospital sits out until it resumes.
@@ -197,41 +163,16 @@ abstract contract TaskBase is ITaskTypes {
     /// @dev Before the task moves on: what is left of the pool may go back to the operator then.
     function _payBounty(uint256 taskId, Task storage task) internal {
         uint128 left = task.state.poolLeft;
-        uint128 amount = uint128(Math.min(task.params.tickBounty, left));
+        uint128 amount = uint128(Math.min(task.params.tickBounty, left - task.state.forfeited));
         if (amount == 0) return;
         task.state.poolLeft = left - amount;
         emit BountyPaid(taskId, task.state.round, msg.sender, amount);
         _credit(msg.sender, amount);
     }
 
-    function _blame(uint256 taskId, Task storage task, SlashReason fault, VoidReason reason) internal {
-        _slash(taskId, task, fault, 0);
-        _void(taskId, task, reason);
-    }
-
     function _credit(address account, uint256 amount) internal {
         _claimable[account] += amount;
         _totalClaimable += amount;
-    }
-
-    function _slashAll(uint256 taskId, Task storage task, SlashReason reason, uint256 guilty) internal {
-        for (uint256 i = 0; guilty >> i != 0; ++i) {
-            if (guilty.has(i)) _slash(taskId, task, reason, i);
-        }
-    }
-
-    /// @param index among those of the role that the fault is of; 0 for the aggregator.
-    function _slash(uint256 taskId, Task storage task, SlashReason reason, uint256 index) internal {
-        (IStaking.Role role, uint256 full) = Slashes.rule(task.params, reason);
-        (address node, Bond storage bond) = _bondOf(task, role, index);
-        uint256 amount = Math.min(full, bond.left);
-        if (amount == 0) return;
-        uint256 burnt = staking.slash(node, role, amount);
-        bond.note(burnt, task.state.round);
-        emit Slashed(taskId, task.state.round, node, burnt, reason);
-        if (bond.left > 0) return;
-        if (role == IStaking.Role.Hospital) task.state.activeHospitals = task.state.activeHospitals.without(index);
-        else if (role == IStaking.Role.Voter) task.state.activeVoters = task.state.activeVoters.without(index);
     }
 
     function _bondOf(Task storage task, IStaking.Role role, uint256 index)

@@ -9,10 +9,10 @@ import {Bls12381, G1} from "../libraries/Bls12381.sol";
 import {Cohorts} from "../libraries/Cohorts.sol";
 import {Kzg} from "../libraries/Kzg.sol";
 import {Keys, Round, Task} from "../types/Task.sol";
-import {TaskBase} from "./TaskBase.sol";
+import {Concluding} from "./Concluding.sol";
 
 /// @title Hospitals' part of a round: cohorts, commitments, and who is in the sums.
-abstract contract Training is TaskBase, ITaskRounds {
+abstract contract Training is Concluding, ITaskRounds {
     using Bits for uint256;
 
     /// @inheritdoc ITaskRounds
@@ -56,20 +56,19 @@ abstract contract Training is TaskBase, ITaskRounds {
 
     /// @inheritdoc ITaskRounds
     /// @dev A cohort that falls below its minimum leaves the round, and of its hospitals nobody can tell on chain
-    ///      who withheld an upload: absent, and slashed, are only those left out of a cohort that stays.
+    ///      who withheld an upload: absent, and slashed in the end, are only those left out of a cohort that stays.
     function fixSurvivors(uint256 taskId, uint256 number, uint256 survivors) external {
         (Task storage task, Round storage round) = _open(taskId, Phase.Uploading, number);
         _requireAggregator(task);
         (uint256 viable, uint256 members) = _viable(task, round, number, survivors);
         if (!members.contains(survivors) || !round.committed().contains(survivors)) revert SurvivorsInvalid(survivors);
+        _noteLate(task, round, task.params.uploadWindow);
         round.viableCohorts = uint64(viable);
         round.survivors = survivors;
         emit SurvivorsFixed(taskId, number, survivors);
-        uint256 withheld = members & ~round.pending & ~survivors;
-        _markAbsent(taskId, task, withheld);
-        _slashAll(taskId, task, SlashReason.WithheldUpload, withheld);
-        if (viable == 0) _void(taskId, task, VoidReason.TooFewHospitals);
-        else _startPhase(taskId, task, Phase.Publishing, task.params.publishWindow);
+        _markAbsent(taskId, task, members & ~round.pending & ~survivors);
+        if (viable == 0) _conclude(taskId, task, VoidReason.TooFewHospitals);
+        else _startGracedPhase(taskId, task, Phase.Publishing, task.params.publishWindow);
     }
 
     function _dealt(uint256 taskId, uint256 number, bytes calldata dealing) private returns (bytes32) {
@@ -86,8 +85,8 @@ abstract contract Training is TaskBase, ITaskRounds {
         round.viableCohorts = uint64(Bits.below(round.cohorts));
         (uint256 viable,) = _viable(task, round, number, round.committed());
         round.viableCohorts = uint64(viable);
-        if (viable == 0) _void(taskId, task, VoidReason.TooFewHospitals);
-        else _startPhase(taskId, task, Phase.Uploading, task.params.uploadWindow);
+        if (viable == 0) _conclude(taskId, task, VoidReason.TooFewHospitals);
+        else _startGracedPhase(taskId, task, Phase.Uploading, task.params.uploadWindow);
     }
 
     /// @dev Of the cohorts viable so far, those with enough hospitals in `present`; and all their members.

@@ -9,6 +9,7 @@ import {Tickets} from "../libraries/Tickets.sol";
 abstract contract VoterKeys is IStaking {
     /// @inheritdoc IStaking
     mapping(address voter => bytes32) public voterKeyHash;
+    mapping(bytes32 keyHash => address voter) private _voterOf;
 
     /// @inheritdoc IStaking
     /// @dev The message names the sender, so that nobody can register another's key with a copied proof.
@@ -18,7 +19,11 @@ abstract contract VoterKeys is IStaking {
         if (!Tickets.verify(publicKey, proofOfPossession, message, Tickets.POSSESSION_DOMAIN)) {
             revert ProofOfPossessionInvalid(msg.sender);
         }
-        voterKeyHash[msg.sender] = keccak256(publicKey);
+        bytes32 hash = keccak256(publicKey);
+        address voter = _voterOf[hash];
+        if (voter != address(0) && voter != msg.sender) revert VoterKeyTaken(msg.sender);
+        _voterOf[hash] = msg.sender;
+        voterKeyHash[msg.sender] = hash;
         emit VoterKeyRegistered(msg.sender, publicKey);
     }
 

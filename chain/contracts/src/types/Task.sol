@@ -30,6 +30,14 @@ struct VoterEntry {
     bytes32 keyHash;
 }
 
+/// @dev What settling has to do for a round, in this order.
+enum SettlingStage {
+    Cohorts, // to judge
+    Hospitals, // to pay and slash
+    Voters,
+    Done
+}
+
 /// @dev Everything that a commitment or a publication touches, but for the maps of hospitals, is in the first slot.
 struct Round {
     ITaskTypes.Outcome outcome;
@@ -39,7 +47,11 @@ struct Round {
     uint64 viableCohorts;
     uint64 summedCohorts;
     uint64 publishedCohorts;
-    uint256 beaconRequest;
+    bool late; // the aggregator acted in a grace period
+    SettlingStage stage; // of settling, and from where in it the next page goes on
+    uint16 next;
+    uint128 beaconRequest; // a block's number, or a drand round's
+    uint128 totalGain; // all claims on the hospitals' part; here, and `tests` below, where it costs no slot of its own
     uint256 members;
     uint256 pending; // members that have not committed: zero only once all have, so writing it stays cheap
     uint256 survivors;
@@ -47,13 +59,14 @@ struct Round {
     uint256 stoodDown;
     uint256 revealed;
     uint256 mismatched; // of these, who say that what is published does not match
-    uint256 seatWeight;
+    uint128 seatWeight; // stake is counted in 96 bits
+    uint64 tests; // cohorts whose canary is told from the sum by the committee
     bytes32 cohortSeed;
     bytes32 seatSeed;
     bytes32 canaries; // `Canaries.commitment` of what the aggregator keeps secret until the reveals
     uint64 acceptedCohorts;
     uint64 turnedCohorts;
-    uint128 budget; // what the round might pay, once settled
+    uint128 budget; // what the round might pay, once it is concluded
     uint64 droppedCohorts; // viable when the survivors were fixed
     uint256 accused; // survivors of cohorts whose sum does not hold, as the aggregator says
     uint256 named; // of these, whose doing it is, as the aggregator says
@@ -75,6 +88,7 @@ struct Task {
     HospitalEntry[] hospitals;
     VoterEntry[] voters;
     mapping(address account => Membership) memberships;
+    mapping(bytes32 keyHash => bool) transportKeys; // taken
     mapping(uint256 round => Round) rounds;
     mapping(bytes32 roundAndCohort => Cohort) cohorts;
     mapping(bytes32 roundHospitalBlob => bytes32) commitments; // keccak256 of the compressed point
@@ -95,7 +109,14 @@ library Keys {
         return entry(round, index, 0);
     }
 
-    function entry(uint256 round, uint256 index, uint256 item) internal pure returns (bytes32) {
-        return keccak256(abi.encode(round, index, item));
+    function entry(uint256 round, uint256 index, uint256 item) internal pure returns (bytes32 key) {
+        // Behind allocated memory, which `abi.encode` would take more of for each of thousands of keys.
+        assembly ("memory-safe") {
+            let free := mload(0x40)
+            mstore(free, round)
+            mstore(add(free, 32), index)
+            mstore(add(free, 64), item)
+            key := keccak256(free, 96)
+        }
     }
 }

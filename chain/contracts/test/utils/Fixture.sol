@@ -47,7 +47,8 @@ abstract contract Fixture is Test {
         beacon = IBeacon(_deploy("PrevrandaoBeacon", abi.encode(LOOKAHEAD)));
         vm.etch(address(staking), _deploy("Staking", abi.encode(token, UNBONDING, VESTING)).code);
         address registry = _deploy("TaskRegistry", abi.encode(token, staking, beacon, GUARDIAN));
-        vm.etch(address(tasks), _deploy("Tasks", abi.encode(token, staking, beacon, registry)).code);
+        address settlement = _deploy("TaskSettlement", abi.encode(token, staking, beacon));
+        vm.etch(address(tasks), _deploy("Tasks", abi.encode(token, staking, beacon, registry, settlement)).code);
         staking.setTasks(address(tasks));
         vm.prank(address(tasks)); // whose constructor ran at another address
         token.approve(address(staking), type(uint256).max);
@@ -135,7 +136,7 @@ abstract contract Fixture is Test {
             rowsPerWeight: 100,
             maxWeight: 8,
             acceptFloor: 0,
-            harmfulBelow: -1_000,
+            harmfulBelow: -10_000,
             toleranceAbs: 500,
             toleranceBps: 1_000,
             canaryMargin: 0,
@@ -168,8 +169,31 @@ abstract contract Fixture is Test {
 
     /// @dev Hospital i has weight i + 1.
     function _joinHospital(uint256 i) internal {
-        vm.prank(_hospital(i));
-        tasks.joinAsHospital(id, 100 * i + 50, "transport key", keccak256("sealing key"));
+        _joinAs(_hospital(i), 100 * i + 50);
+    }
+
+    function _joinAs(address hospital, uint256 rows) internal {
+        bytes memory key = _transportKey(hospital);
+        bytes memory proof = _transportProof(hospital, hospital);
+        vm.prank(hospital);
+        tasks.joinAsHospital(id, rows, key, proof, keccak256("sealing key"));
+    }
+
+    /// @dev Every account's own.
+    function _transportSecret(address holder) internal pure returns (uint256) {
+        return uint256(keccak256(abi.encode("transport", holder))) >> 1;
+    }
+
+    function _transportKey(address holder) internal pure returns (bytes memory) {
+        (uint256 x, uint256 y) = vm.publicKeyP256(_transportSecret(holder));
+        return abi.encode(x, y);
+    }
+
+    /// @dev That `hospital` joins by the key of `holder`.
+    function _transportProof(address holder, address hospital) internal view returns (bytes memory) {
+        bytes memory message = tasks.transportMessage(id, hospital, _transportKey(holder));
+        (bytes32 r, bytes32 s) = vm.signP256(_transportSecret(holder), sha256(message));
+        return abi.encode(r, s);
     }
 
     function _joinVoter(uint256 i) internal {
@@ -351,7 +375,7 @@ abstract contract Fixture is Test {
     // Judging.
 
     function _ticket(uint256 voter) internal view returns (bytes memory) {
-        return Signer.sign(_secret(voter), tasks.ticketMessage(id, _round()), Tickets.TICKET_DOMAIN);
+        return Signer.sign(_secret(voter), tasks.ticketMessage(id, _round(), _voter(voter)), Tickets.TICKET_DOMAIN);
     }
 
     /// @dev Who was slashed has a smaller chance than the others.

@@ -26,8 +26,7 @@ abstract contract RelayFixture is Fixture {
         for (uint256 i = 0; i < count; ++i) {
             address signer = _signer(i);
             if (staking.stakeOf(signer, IStaking.Role.Hospital).active == 0) _stake(signer, IStaking.Role.Hospital);
-            vm.prank(signer);
-            tasks.joinAsHospital(id, 100, "transport key", 0);
+            _joinAs(signer, 100);
         }
         for (uint256 i = 0; i < VOTERS; ++i) {
             _joinVoter(i);

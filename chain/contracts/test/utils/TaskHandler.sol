@@ -104,6 +104,8 @@ contract TaskHandler is CanaryFixture {
             tasks.settle(id, state.round);
         } else if (state.phase == ITaskTypes.Phase.Opening && round.summedCohorts == round.viableCohorts) {
             tasks.settle(id, state.round);
+        } else if (state.phase == ITaskTypes.Phase.Settling) {
+            tasks.settle(id, state.round);
         }
     }
 
@@ -139,7 +141,7 @@ contract TaskHandler is CanaryFixture {
     /// @dev With nobody but strangers left to tick and to deliver the beacon's values, a task ends: bounded by the
     ///      deadlines of all rounds and two waits for the beacon in each.
     function checkEnds() external {
-        uint256 most = 7 * (uint256(tasks.params(id).rounds) + 1);
+        uint256 most = 8 * (uint256(tasks.params(id).rounds) + 1);
         for (uint256 steps = 0; tasks.state(id).phase != ITaskTypes.Phase.Ended; ++steps) {
             vm.assertLe(steps, most);
             ITaskTypes.Phase phase = tasks.state(id).phase;
@@ -148,7 +150,7 @@ contract TaskHandler is CanaryFixture {
             } else if (phase == ITaskTypes.Phase.Drawing) {
                 _draw();
             } else {
-                _pass();
+                if (phase != ITaskTypes.Phase.Settling) _pass();
                 tasks.tick(id);
             }
         }

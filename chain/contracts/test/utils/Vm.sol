@@ -68,6 +68,8 @@ interface Vm {
     function roll(uint256 number) external;
     function setBlockhash(uint256 number, bytes32 hash) external;
     function sign(uint256 secret, bytes32 digest) external pure returns (uint8 v, bytes32 r, bytes32 s);
+    function signP256(uint256 secret, bytes32 digest) external pure returns (bytes32 r, bytes32 s);
+    function publicKeyP256(uint256 secret) external pure returns (uint256 x, uint256 y);
     function snapshotState() external returns (uint256 id);
     function snapshotValue(string calldata group, string calldata name, uint256 value) external;
     function startPrank(address sender) external;

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.28;
+
+import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {IBeacon} from "./interfaces/IBeacon.sol";
+import {IStaking} from "./interfaces/IStaking.sol";
+import {Explaining} from "./phases/Explaining.sol";
+import {Opening} from "./phases/Opening.sol";
+import {TaskBase} from "./phases/TaskBase.sol";
+
+/// @title The part of `Tasks` at the end of its rounds: sums shown, rewards, slashes, and what they were for.
+/// @notice Code alone: it runs in the storage of `Tasks`, and has nothing of its own.
+contract TaskSettlement is Opening, Explaining {
+    constructor(IERC20 token_, IStaking staking_, IBeacon beacon_) TaskBase(token_, staking_, beacon_) {}
+}
