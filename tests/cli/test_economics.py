@@ -27,23 +27,28 @@ from consilium_cli.economics.closed_form import (
     split_pay,
 )
 from consilium_cli.economics.errors import MoneyLost, RulesInvalid
-from consilium_cli.economics.findings import closed_crossing, zero_of
+from consilium_cli.economics.findings import captures, closed_crossing, honest_below, zero_of
 from consilium_cli.economics.measure import measure
+from consilium_cli.economics.operators import REJECTIONS, Operator, Trick, When
 from consilium_cli.economics.options import EconomicsOptions, Scenario
 from consilium_cli.economics.payoffs import lower_medians, settle_rounds
 from consilium_cli.economics.players import Cast, Played, Vote, ballots_of, holds_median, play
-from consilium_cli.economics.rules import DEMO, PLAIN, RECOMMENDED, Rules
+from consilium_cli.economics.rules import DEMO, PLAIN, RECOMMENDED, ROUNDS_PER_TASK, Rules, Unpaid
 from consilium_cli.economics.scenarios import (
+    MONEY,
+    OPERATOR_SHARES,
     SHARES,
     SPLITS,
     SYBIL_STAKE,
     TERMS,
     VOTES,
+    OperatorRow,
     Setting,
     clique_row,
     everybody_honest,
     first,
     hospital_row,
+    operator_rows,
     rows_of,
     sybil_payoffs,
     voter_row,
@@ -153,6 +158,19 @@ def _trained(world: World, played: Played, conduct: Conduct) -> int:
     return int(world.rounds * (world.rules.hospitals - idle))
 
 
+def test_settle_rounds_pays_nobody_for_a_round_that_the_aggregator_lost(bank: Bank) -> None:
+    world = draw(DEMO, bank, 10, seed=5)
+    found = world.evaluations(Conduct.HONEST, np.zeros(DEMO.hospitals, dtype=bool))
+    blamed, budget = np.arange(10) % 2 == 0, np.full(10, 3 * DEMO.budget)
+    settled = settle_rounds(DEMO, found, world.tested, world.seated, world.seated, world.cohort_of, budget, blamed)
+    assert (settled.left[blamed] == 3 * DEMO.budget).all()
+    assert (settled.aggregator_slashes == blamed * DEMO.aggregator_bond // 2).all()
+    assert not settled.voter_slashes.any()
+    plain = settle_rounds(DEMO, found, world.tested, world.seated, world.seated, world.cohort_of)
+    ratio = settled.hospital_rewards[~blamed].sum() / plain.hospital_rewards[~blamed].sum()
+    assert ratio == pytest.approx(3, rel=1e-6)
+
+
 def test_settle_rounds_names_the_round_that_loses_money() -> None:
     greedy = replace(DEMO, hospital_share_bps=12_000)
     votes = np.full((3, greedy.cohorts, 4), 1_000)
@@ -260,6 +278,89 @@ def test_framing_hurts_the_honest_and_the_clique_itself(setting: Setting) -> Non
     assert row.honest_mean < row.if_honest / 2
 
 
+# --- the operator -------------------------------------------------------------------------------------------------
+
+
+def best_rejections(share: float, terms: str, party: str, setting: Setting, **money: Any) -> list[OperatorRow]:
+    """By trick, in those rounds of a task in which it pays most."""
+    rows = list(operator_rows(share, replace(TERMS[terms], **money), terms, party, setting))
+    of = {trick: [row for row in rows if row.trick == trick] for trick in REJECTIONS}
+    return [max(played, key=lambda row: row.gain) for played in of.values() if played]
+
+
+@pytest.mark.parametrize("terms", TERMS)
+@pytest.mark.parametrize("share", OPERATOR_SHARES)
+@pytest.mark.parametrize("party", ["voters", "voters, aggregator"])
+def test_no_rejection_pays_an_operator(setting: Setting, terms: str, share: float, party: str) -> None:
+    """By voters and an aggregator of its own; fails where unpaid money is refunded, and where it is carried on."""
+    rows = best_rejections(share, terms, party, setting)
+    assert len(rows) == 5 + ("aggregator" in party)
+    assert [row.trick for row in rows if row.gain > 0] == []
+
+
+@pytest.mark.parametrize("terms", TERMS)
+@pytest.mark.parametrize("unpaid", [Unpaid.REFUNDED, Unpaid.CARRIED])
+def test_rejections_pay_where_unpaid_money_is_not_burnt(setting: Setting, terms: str, unpaid: Unpaid) -> None:
+    """Refunds pay for every void round; a purse for denying others' pay, of which it gives the operator a share."""
+    rows = best_rejections(0.45, terms, "voters, aggregator", setting, unpaid=unpaid)
+    paying = {row.trick for row in rows if row.gain > 3 * row.gain_se}
+    assert {Trick.REJECT_ALL, Trick.REJECT_BUT_ONE} <= paying
+    assert (Trick.NOT_OPENED in paying) == (unpaid is Unpaid.REFUNDED)
+
+
+@pytest.mark.parametrize("terms", TERMS)
+@pytest.mark.parametrize("share", OPERATOR_SHARES)
+@pytest.mark.parametrize("party", ["voters, hospitals", "voters, hospitals, aggregator"])
+def test_no_rejection_pays_an_operator_with_hospitals_if_rejected_cohorts_forfeit(
+    setting: Setting, terms: str, share: float, party: str
+) -> None:
+    """But for one that knows all medians, which gains less than a half per cent of what honesty earns it."""
+    for row in best_rejections(share, terms, party, setting, forfeits=True):
+        assert row.gain <= (0.005 * row.if_honest if row.trick == Trick.PICK else 3 * row.gain_se), row.trick
+
+
+@pytest.mark.parametrize("terms", TERMS)
+def test_hospitals_pay_an_operator_that_holds_the_median(setting: Setting, terms: str) -> None:
+    """By rejections unless rejected cohorts forfeit, by ratings whatever the rule; docs/economics.md says so openly."""
+    for forfeits in (False, True):
+        rules = replace(TERMS[terms], forfeits=forfeits)
+        rows = list(operator_rows(0.45, rules, terms, "voters, hospitals", setting))
+        gains = {row.trick: row.gain / row.if_honest for row in rows if row.when == When.ALL}
+        assert gains[Trick.RATE] > 0.2
+        assert (gains[Trick.PICK] > 0.2) == (not forfeits)
+
+
+@pytest.mark.parametrize("money", MONEY)
+def test_income_of_an_operator_that_owns_all_is_the_pool_and_its_costs(bank: Bank, money: str) -> None:
+    """Nothing comes out of nothing: the pool less what was burnt, whatever the rule."""
+    rules = replace(DEMO, evaluation_cost=0, training_cost=0, **MONEY[money])
+    world = draw(rules, bank, 100, seed=3)
+    everything = Operator(world, first(world.voters, 1), first(rules.hospitals, 1), True)
+    incomes = [everything.income(everything.moves(trick, When.ALL)) for trick in Trick]
+    assert max(income.max() for income in incomes) <= rules.budget / MICRO
+    if rules.unpaid is Unpaid.REFUNDED:
+        assert everything.income(everything.honest) == pytest.approx(np.full(100 // ROUNDS_PER_TASK, 2_000.0))
+
+
+def test_captures_says_what_one_key_for_many_accounts_would_give() -> None:
+    """Keys of their own are the binomials; one key makes all accounts win or none."""
+    found = {(row["voters"], row["seats"], row["share"]): row for row in captures()}
+    recommended = found[40, 15, 0.3]
+    assert recommended["more_than_half"] == pytest.approx(0.015, abs=0.0005)
+    assert recommended["more_than_half"] < recommended["half"] < 0.035
+    assert recommended["more_than_half_by_one_key"] == pytest.approx(0.246, abs=0.0005)
+    crowd = found[236, 15, 0.1]
+    assert crowd["more_than_half_by_one_key"] > 1_000 * crowd["more_than_half"]
+
+
+def test_honest_cohorts_are_harmless_at_the_bound_and_not_at_zero(setting: Setting) -> None:
+    below = {(row["cohort_size"], row["late"]): row["below"] for row in honest_below(setting)}
+    assert below[1, True]["0"] > 0.2
+    assert below[2, True]["0"] > 5 * below[2, True]["-0.01"]
+    assert below[4, True]["-0.01"] < 0.005
+    assert below[4, True]["-0.04"] == 0
+
+
 def test_split_stake_gains_nothing(setting: Setting) -> None:
     """Below the cap of one seat: 9 seats, a tenth of the stake. Many rounds, since seats differ from split to split."""
     long = replace(setting, rounds=20_000)
@@ -320,6 +421,16 @@ def test_poison_costs_its_author_more_than_its_neighbours(setting: Setting, scen
 def test_aggregator_pay_of_the_demo_and_of_the_rule() -> None:
     assert 2 * aggregator_pay(fee=500, slash=250, cheated=0.5) == 250  # the demo's two rounds, one of them cheated
     assert aggregator_pay(fee=500, slash=500, cheated=0.5) == 0
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.floats(2, 10))
+def test_aggregator_never_gains_by_lateness_and_loses_more_by_absence(one: float, other: float, slashes: float) -> None:
+    """With a slash of two fees or more, in shares of the rounds."""
+    missed, late = sorted((one, other))[0], abs(one - other)
+    pay = aggregator_pay(1, slashes, missed, late)
+    assert pay <= 1
+    assert pay <= aggregator_pay(1, slashes, 0, missed + late) <= aggregator_pay(1, slashes, 0)
+    assert pay <= 1 - 3 * missed + 1e-9
 
 
 def test_honest_from_rate_knows_its_limits() -> None:
@@ -386,7 +497,7 @@ def test_simulate_economics_writes_rows_and_pictures(simulate: Callable[..., Any
     rows = json.loads(output.read_text(encoding="utf-8"))["rows"]
     assert {"scenario", "share", "honest_mean", "deviant_mean", "canary_rate"} <= set(rows[0])
     assert sorted(path.name for path in plots.iterdir()) == [
-        "economics-canaries.svg", "economics-collusion.svg", "economics-payoffs.svg",
+        "economics-canaries.svg", "economics-collusion.svg", "economics-payoffs.svg", "economics-rejections.svg",
     ]  # fmt: skip
 
 

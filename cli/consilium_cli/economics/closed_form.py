@@ -32,19 +32,26 @@ def seats_of(voters: int, chance: float) -> Reals:
     return distribution
 
 
-def capture_chance(voters: int, colluders: int, seats: int, min_reveals: int) -> float:
-    """Chance that colluders alone set the lower median upwards in a round: they are more than half of the committee.
+def capture_chance(
+    voters: int, colluders: int, seats: int, min_reveals: int, downwards: bool = False, one_key: bool = False
+) -> float:
+    """Chance that colluders alone set the lower median in a round: they are more than half of the committee, or to set
+    it `downwards` half of it.
 
-    Voters have one bond each. A void round counts as not captured.
+    Voters have one bond each. A void round counts as not captured. With `one_key` a single draw seats all colluders or
+    none, as if their accounts had one ticket.
     """
     chance = min(1.0, seats / voters)
     theirs, others = seats_of(colluders, chance), seats_of(voters - colluders, chance)
+    if one_key:
+        theirs = np.zeros(colluders + 1)
+        theirs[[0, colluders]] = 1 - chance, chance
     return float(
         sum(
             theirs[a] * others[b]
-            for a in range(len(theirs))
+            for a in range(1, len(theirs))
             for b in range(len(others))
-            if a + b >= max(min_reveals, 1) and a >= (a + b) // 2 + 1
+            if a + b >= max(min_reveals, 1) and (2 * a >= a + b if downwards else 2 * a > a + b)
         )
     )
 
@@ -59,6 +66,8 @@ def split_pay(others: int, seats: int, stake: float, parts: int) -> float:
     return float(sum(own[x] * rest[y] * x / (x + y) for x in range(1, len(own)) for y in range(len(rest))))
 
 
-def aggregator_pay(fee: float, slash: float, cheated: float) -> float:
-    """Mean per round of an aggregator that lets a share `cheated` of the rounds go unpublished."""
-    return (1 - cheated) * fee - cheated * slash
+def aggregator_pay(fee: float, slash: float, cheated: float, late: float = 0.0) -> float:
+    """Mean per round of an aggregator that lets a share `cheated` of the rounds go by, and acts in the grace of a share
+    `late`, which costs it the fee and no slash.
+    """
+    return (1 - cheated - late) * fee - cheated * slash

@@ -15,6 +15,7 @@ from consilium_cli.economics.players import play
 from consilium_cli.economics.rules import DEMO, RECOMMENDED
 from consilium_cli.economics.scenarios import (
     CLIQUES,
+    COHORT_SIZES,
     COMMITTEES,
     CURVES,
     VOTES,
@@ -25,6 +26,9 @@ from consilium_cli.economics.scenarios import (
 )
 
 NOTICEABLE = 0.05  # of the honest income
+ELECTORATES = ((40, 9), (40, 15), (40, 25), (100, 15), (100, 25), (236, 15), (236, 25))  # voters, seats
+CLIQUE_SHARES = (0.1, 0.2, 0.3, 0.4, 0.45)
+HARMFUL_BELOW = (0, -10_000, -20_000, -40_000)  # millionths
 # The chance to pass a round with canaries, by its number of cohorts; only of players who are the same in every round.
 BY_HAND: Mapping[Scenario, Callable[[int], float]] = {
     Scenario.LAZY: lambda cohorts: 0.0,
@@ -132,4 +136,35 @@ def break_evens(rows: Sequence[Row]) -> list[dict[str, Any]]:
                         ),
                     }
                 )
+    return found
+
+
+def captures() -> list[dict[str, Any]]:
+    """How often a clique holds a committee of which more than half must reveal, its voters drawing each for itself; and
+    how often it would if all its accounts had one key, and so one ticket.
+    """
+    found = []
+    for voters, seats in ELECTORATES:
+        for share in CLIQUE_SHARES:
+            clique = voters, round(voters * share), seats, seats // 2 + 1
+            chances = {
+                "more_than_half": capture_chance(*clique),
+                "half": capture_chance(*clique, downwards=True),
+                "more_than_half_by_one_key": capture_chance(*clique, one_key=True),
+            }
+            rounded = {name: round(chance, 6) for name, chance in chances.items()}
+            found.append({"voters": voters, "seats": seats, "share": share, **rounded})
+    return found
+
+
+def honest_below(setting: Setting) -> list[dict[str, Any]]:
+    """The share of honest cohorts whose median an honest committee puts below a threshold for harm."""
+    found = []
+    for size in COHORT_SIZES:
+        for late in (False, True):
+            world = setting.world(replace(DEMO, cohort_size=size, late=late))
+            settled = play(world, everybody_honest(world)).settled
+            medians = settled.medians[~settled.void]
+            shares = {f"{below / MICRO:g}": round(float((medians < below).mean()), 5) for below in HARMFUL_BELOW}
+            found.append({"cohort_size": size, "late": late, "seats": DEMO.seats, "below": shares})
     return found

@@ -26,7 +26,7 @@ class Scenario(StrEnum):
     OPPORTUNIST = "opportunist"
     SHADING = "shading"
     FRAMING = "framing"
-    STINGY_OPERATOR = "stingy-operator"
+    OPERATOR = "operator"
     SYBIL = "sybil"
     FREE_RIDER = "free-rider"
     FREE_RIDER_NOISE = "free-rider-noise"

@@ -34,19 +34,24 @@ class Settled:
     voter_rewards: Integers  # (R, V)
     voter_slashes: Integers  # for not revealing, or failing
     aggregator_rewards: Integers  # (R,)
-    left: Integers  # (R,)
+    aggregator_slashes: Integers  # (R,)
+    left: Integers  # (R,) of the budget, unpaid
 
 
 def settle_rounds(
-    rules: Rules, ballots: Ballots, tested: Flags, seated: Flags, revealed: Flags, cohort_of: Integers
-) -> Settled:
+    rules: Rules, ballots: Ballots, tested: Flags, seated: Flags, revealed: Flags, cohort_of: Integers,
+    budget: Integers | None = None, blamed: Flags | None = None,
+) -> Settled:  # fmt: skip
     """Scores are below 2^31 in size so that no product leaves 64 bits. `tested` (R,) are the rounds with canaries.
+    `budget` (R,) is what each round may pay, the rules' if not given. `blamed` (R,) are void by the aggregator's fault.
 
     All hospitals commit, survive and weigh 1; all cohorts are viable; what was turned is opened. Raises MoneyLost if
     the money does not add up.
     """
     counts = revealed.sum(axis=1)
-    void = counts < rules.min_reveals
+    budget = np.full(len(counts), rules.budget) if budget is None else budget
+    blamed = np.zeros(len(counts), dtype=bool) if blamed is None else blamed
+    void = (counts < rules.min_reveals) | blamed
     judged = ~void[:, None]
     medians = np.where(judged, lower_medians(ballots.sums, revealed), 0)
     accepted = (medians >= rules.accept_floor) & judged
@@ -59,10 +64,16 @@ def settle_rounds(
 
     gains = np.take_along_axis(np.where(accepted, np.maximum(medians, 0), 0), cohort_of, axis=1)
     whole = gains.sum(axis=1, keepdims=True)
-    hospital_rewards = portion(rules.budget, rules.hospital_share_bps) * gains // np.maximum(whole, 1)
+    hospital_part, voter_part, aggregator_part = (
+        budget * bps // BASIS_POINTS
+        for bps in (rules.hospital_share_bps, rules.voter_share_bps, rules.aggregator_share_bps)
+    )
+    if rules.forfeits:
+        hospital_part = hospital_part * (accepted & (medians > 0)).sum(axis=1) // rules.cohorts
+    hospital_rewards = hospital_part[:, None] * gains // np.maximum(whole, 1)
     seats = np.maximum(seated.sum(axis=1, keepdims=True), 1)
-    voter_rewards = np.where(earned, rules.voter_part // seats, 0)
-    aggregator_rewards = np.where(void, 0, portion(rules.budget, rules.aggregator_share_bps))
+    voter_rewards = np.where(earned, voter_part[:, None] // seats, 0)
+    aggregator_rewards = np.where(void, 0, aggregator_part)
     paid = hospital_rewards.sum(axis=1) + voter_rewards.sum(axis=1) + aggregator_rewards
     settled = Settled(
         medians=medians,
@@ -78,7 +89,8 @@ def settle_rounds(
         voter_rewards=voter_rewards,
         voter_slashes=(seated & ~revealed) * rules.silence_slash + failed * rules.canary_slash,
         aggregator_rewards=aggregator_rewards,
-        left=rules.budget - paid,
+        aggregator_slashes=blamed * portion(rules.aggregator_bond, rules.not_published_slash_bps),
+        left=budget - paid,
     )
     _require_conserved(settled)
     return settled

@@ -30,7 +30,6 @@ class Vote(StrEnum):
     COLLUDING = "colluding"  # own hospitals' cohorts far up, the others down to rejection
     OPPORTUNIST = "opportunist"  # the same, but only in rounds whose median the clique holds; honest in all others
     SHADING = "shading"  # evaluates, then bends as far as the tolerance lets it
-    STINGY = "stingy"  # every cohort far down, so that the pool goes back to the operator
 
 
 CARELESS = {Vote.LAZY, Vote.FORECAST, Vote.COPYING, Vote.COIN, Vote.DODGING}  # who never evaluate
@@ -111,15 +110,13 @@ def ballots_of(world: World, cast: Cast, found: Ballots, revealed: Flags) -> Bal
         case Vote.COMPARING:
             works = _evaluates(world, cast.vote)[:, None, None]
             return Ballots(np.where(works, found.sums, forecast), np.where(works, found.canaries, -LOUD))
-        case Vote.STINGY:
-            return _told(np.full_like(found.sums, -LOUD), found)
         case Vote.COLLUDING | Vote.OPPORTUNIST:
-            loud = np.where(_favoured(world, cast.own)[..., None], LOUD, world.rules.harmful_below)  # rejects only
+            loud = np.where(favoured(world, cast.own)[..., None], LOUD, world.rules.harmful_below)  # rejects only
             plays = holds_median(revealed, cast.voters) | (cast.vote is Vote.COLLUDING)
-            return _told(np.where(plays[:, None, None], loud, found.sums), found)
+            return told(np.where(plays[:, None, None], loud, found.sums), found)
         case Vote.SHADING:
             bend = int(SHADE * world.rules.tolerance_abs)
-            return _told(found.sums + np.where(_favoured(world, cast.own)[..., None], bend, -bend), found)
+            return told(found.sums + np.where(favoured(world, cast.own)[..., None], bend, -bend), found)
         case Vote.HONEST | Vote.SILENT:
             return found
 
@@ -129,7 +126,7 @@ def _alike(scores: Integers) -> Ballots:
     return Ballots(scores, scores)
 
 
-def _told(sums: Integers, found: Ballots) -> Ballots:
+def told(sums: Integers, found: Ballots) -> Ballots:
     """Of a liar about sums that knows the canaries, and rates each below its sum so as not to fail."""
     return Ballots(sums, np.minimum(found.canaries, sums - 1))
 
@@ -141,7 +138,7 @@ def holds_median(revealed: Flags, clique: Flags) -> Flags:
     return np.asarray((revealed & clique).sum(axis=1) > revealed.sum(axis=1) // 2)
 
 
-def _favoured(world: World, own: Flags) -> Flags:
+def favoured(world: World, own: Flags) -> Flags:
     """(R, K) the cohorts that hold more of the colluders' hospitals than an even dealing would give them."""
     return np.asarray(world.deviants_in(own) > world.rules.cohort_size * own.mean())
 

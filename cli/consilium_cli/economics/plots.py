@@ -14,13 +14,25 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from consilium_cli.economics.findings import clique_curve, rate_curve
+from consilium_cli.economics.operators import REJECTIONS
 from consilium_cli.economics.options import Scenario
 from consilium_cli.economics.rules import RECOMMENDED
-from consilium_cli.economics.scenarios import CLIQUES, COMMITTEES, CURVES, HOSPITALS, VOTES, Row
+from consilium_cli.economics.scenarios import (
+    CLIQUES,
+    COMMITTEES,
+    CURVES,
+    HOSPITALS,
+    MONEY,
+    OPERATOR_SHARES,
+    VOTES,
+    OperatorRow,
+    Row,
+)
 
 HONEST, DEVIANT, IDLE = "#2f6f9f", "#b1588c", "#8a8f98"
 WAYS = ("#d9a441", "#b1588c", "#1f9e89", "#2f6f9f", "#c0392b")  # of not looking
 SHADES = ("#d9a441", "#b1588c", "#1f9e89", "#2f6f9f", "#20344a")
+RULES = ("#c0392b", "#d9a441", "#2f6f9f", "#1f9e89")  # for unpaid money
 SHARE = 0.2  # of the bars
 
 
@@ -32,6 +44,7 @@ def draw_plots(rows: Sequence[Row], crossings: Sequence[dict[str, Any]], folder:
         ("economics-payoffs", payoffs(rows)),
         ("economics-canaries", canaries(rows, crossings)),
         ("economics-collusion", collusion(rows)),
+        ("economics-rejections", rejections(rows)),
     ):
         if drawn is not None:
             path = folder / f"{name}.svg"
@@ -154,6 +167,39 @@ def collusion(rows: Sequence[Row]) -> Figure | None:
         " (solid: most seats must reveal, dotted: one reveal is enough; bars: two standard errors)",
         x=0.01, ha="left",
     )  # fmt: skip
+    return drawn
+
+
+def rejections(rows: Sequence[Row]) -> Figure | None:
+    """The operator's gain by its best rejection against what it owns, one line per rule for unpaid money."""
+    found = [row for row in rows if isinstance(row, OperatorRow) and row.trick in REJECTIONS]
+    if not found:
+        return None
+    drawn, axes = _figure(12, 4.2, 3)
+    titles = {
+        "voters": "its own voters",
+        "voters, aggregator": "its own voters and aggregator",
+        "voters, hospitals": "its own voters, and the same share of hospitals",
+    }
+    for axis, (party, title) in zip(axes, titles.items(), strict=True):
+        for money, colour in zip(MONEY, RULES, strict=True):
+            for terms, style in (("demo", "-"), ("recommended", ":")):
+                curve = [row for row in found if (row.party, row.money, row.terms) == (party, money, terms)]
+                shares, gains = [row.share * 100 for row in curve], [row.gain for row in curve]
+                label = f"unpaid: {money}" if style == "-" else None
+                axis.plot(shares, gains, style, color=colour, marker="o", markersize=3, label=label)
+        axis.axhline(0, color="black", linewidth=0.8)
+        axis.set_yscale("symlog", linthresh=1)
+        axis.set(xlabel="share of the voters, %", ylim=(-0.5, 2_000))
+        axis.set_yticks((0, 1, 10, 100, 1000), ("0", "1", "10", "100", "1,000"))
+        axis.set_xticks([share * 100 for share in OPERATOR_SHARES])
+        axis.set_title(title, loc="left", fontsize=10)
+    axes[0].set_ylabel("operator's gain, tokens per round of 2,000")
+    handles, labels = axes[0].get_legend_handles_labels()
+    drawn.legend(handles, labels, frameon=False, ncols=len(labels), loc="outside lower center")
+    drawn.suptitle(
+        "What the operator gains by its best rejection (solid: demo's terms, dotted: recommended)", x=0.01, ha="left"
+    )
     return drawn
 
 

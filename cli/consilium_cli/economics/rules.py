@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from consilium_chain.payouts import portion
 from consilium_chain.round_record import Terms
@@ -11,6 +12,14 @@ from consilium_chain.task_spec import MICRO
 from consilium_cli.economics.errors import RulesInvalid
 
 ROUNDS_PER_TASK = 5  # as measured: improvement falls from round to round, then the next task begins
+
+
+class Unpaid(StrEnum):
+    """Where the money goes that a played round does not pay."""
+
+    REFUNDED = "refunded"  # to the operator when the task ends: the contract's rule before 2026-11-24
+    CARRIED = "carried"  # into the task's next round; what the last round leaves is burnt
+    BURNT = "burnt"  # out of the world, with the round
 
 
 @dataclass(frozen=True)
@@ -45,6 +54,8 @@ class Rules:
     training_cost: int = 10 * MICRO  # to a hospital, per round
     aggregator_bond: int = 1_000 * MICRO
     not_published_slash_bps: int = 5_000
+    unpaid: Unpaid = Unpaid.BURNT
+    forfeits: bool = False  # the hospitals' part shrinks with every cohort that is rejected or improves nothing
 
     def __post_init__(self) -> None:
         """Raises RulesInvalid."""

@@ -13,11 +13,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from consilium_cli.economics.bank import Bank
-from consilium_cli.economics.findings import break_evens, crossings
+from consilium_cli.economics.findings import break_evens, captures, crossings, honest_below
 from consilium_cli.economics.measure import TASKS, measure
 from consilium_cli.economics.options import EconomicsOptions
-from consilium_cli.economics.rules import RECOMMENDED
-from consilium_cli.economics.scenarios import VOTERS_TERMS, Row, Setting, rows_of
+from consilium_cli.economics.rules import RECOMMENDED, Unpaid
+from consilium_cli.economics.scenarios import VOTERS_TERMS, OperatorRow, Row, Setting, rows_of
 
 SHOWN_SHARE = 0.2
 
@@ -59,6 +59,8 @@ def as_report(options: EconomicsOptions, setting: Setting, rows: Sequence[Row]) 
         "measured": measured(setting.bank),
         "crossings": crossings(rows, setting),
         "break_evens": break_evens(rows),
+        "captures": captures(),
+        "honest_below": honest_below(setting),
         "rows": [row.as_json() for row in rows],
     }
 
@@ -84,6 +86,8 @@ def table(rows: Sequence[Row]) -> Table:
     shown = Table("scenario", "terms", "honest", "deviant", "if honest", "gain", "per", box=None, pad_edge=False)
     usual: dict[tuple[str, str], Row] = {}
     for row in rows:
+        if isinstance(row, OperatorRow) and row.money != Unpaid.BURNT:
+            continue
         key = (row.scenario, row.terms)
         closer = key not in usual or abs(row.share - SHOWN_SHARE) < abs(usual[key].share - SHOWN_SHARE)
         if closer and row.terms in VOTERS_TERMS and row.cohort_size == RECOMMENDED.cohort_size and not row.late:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -12,9 +13,10 @@ from consilium_chain.task_spec import MICRO
 
 from consilium_cli.economics.bank import Bank, Conduct
 from consilium_cli.economics.closed_form import aggregator_pay
+from consilium_cli.economics.operators import REJECTIONS, Operator, Trick, When
 from consilium_cli.economics.options import Scenario
 from consilium_cli.economics.players import Cast, Played, Vote, holds_median, play
-from consilium_cli.economics.rules import DEMO, PLAIN, RECOMMENDED, Rules
+from consilium_cli.economics.rules import DEMO, PLAIN, RECOMMENDED, Rules, Unpaid
 from consilium_cli.economics.world import Flags, Reals, World, draw
 
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.45)
@@ -26,8 +28,21 @@ HOSPITAL_SHARES = (0.05, 0.1, 0.2, 0.3, 0.45)
 COHORT_SIZES = (1, 2, 4)
 SPLITS = (1, 2, 4, 8, 16)
 SYBIL_STAKE = 4  # bonds, a tenth of all
+OPERATOR_SHARES = (0.05, 0.15, 0.3, 0.45)
 TERMS = {"demo": DEMO, "recommended": RECOMMENDED}
 VOTERS_TERMS = {"without canaries": PLAIN, **TERMS}
+MONEY: dict[str, dict[str, Any]] = {
+    "refunded": {"unpaid": Unpaid.REFUNDED},
+    "carried": {"unpaid": Unpaid.CARRIED},
+    "burnt": {"unpaid": Unpaid.BURNT},
+    "burnt, rejected cohorts' part too": {"unpaid": Unpaid.BURNT, "forfeits": True},
+}
+PARTIES = {  # which the operator owns a share of, besides the same share of the voters
+    "voters": (False, False),
+    "voters, aggregator": (False, True),
+    "voters, hospitals": (True, False),
+    "voters, hospitals, aggregator": (True, True),
+}
 
 VOTES = {
     Scenario.LAZY: Vote.LAZY,
@@ -77,6 +92,16 @@ class Row:
     def as_json(self) -> dict[str, Any]:
         rounded = {k: round(v, 4) if isinstance(v, float) else v for k, v in asdict(self).items()}
         return {**rounded, "scenario": str(self.scenario)}
+
+
+@dataclass(frozen=True)
+class OperatorRow(Row):
+    """Of the operator and all that it owns: the trick that earns it most, where unpaid money goes as `money` says."""
+
+    money: str = ""
+    party: str = ""
+    trick: str = ""
+    when: str = ""
 
 
 @dataclass(frozen=True)
@@ -216,19 +241,31 @@ def _party(played: Played, voters: Flags, hospitals: Flags) -> Reals:
     return np.asarray(total / (voters.sum() + hospitals.sum()))
 
 
-def _stingy(scenario: Scenario, setting: Setting) -> Iterator[Row]:
-    """Voters in league with the operator, whom everything goes back to that a round does not pay."""
-    for terms, rules in TERMS.items():
-        for share in SHARES:
-            world = setting.world(rules)
-            voters = first(world.voters, share)
-            honest = play(world, everybody_honest(world))
-            played = play(world, replace(everybody_honest(world), vote=Vote.STINGY, voters=voters))
-            own, if_honest = (
-                (p.voters[:, voters].sum(axis=1) + p.settled.left / MICRO) / voters.sum() for p in (played, honest)
-            )
-            others = played.voters[:, ~voters].mean(axis=1)
-            yield _row(scenario, share, rules, terms, "voter of the operator's", others, own, if_honest)
+# --- the operator --------------------------------------------------------------------------------------------------
+
+
+def _operators(scenario: Scenario, setting: Setting) -> Iterator[Row]:
+    """Where unpaid money goes, what the operator owns, and its best trick: of rejections, and of ratings."""
+    for (money, fields), (terms, rules), party, share in itertools.product(
+        MONEY.items(), TERMS.items(), PARTIES, OPERATOR_SHARES
+    ):
+        rows = list(operator_rows(share, replace(rules, **fields), terms, party, setting))
+        for tricks in (REJECTIONS, (Trick.RATE,)):
+            if played := [row for row in rows if row.trick in tricks]:
+                yield replace(max(played, key=lambda row: row.gain), money=money)
+
+
+def operator_rows(share: float, rules: Rules, terms: str, party: str, setting: Setting) -> Iterator[OperatorRow]:
+    """One for each trick that such a party can play, and each choice of rounds."""
+    world = setting.world(rules)
+    hospitals, aggregator = PARTIES[party]
+    owned = first(world.voters, share), first(rules.hospitals, share if hospitals else 0)
+    operator = Operator(world, *owned, aggregator)
+    honest = operator.income(operator.honest)
+    for trick, when in itertools.product(filter(operator.can, Trick), When):
+        tricky = operator.income(operator.moves(trick, when))
+        row = _row(Scenario.OPERATOR, share, rules, terms, "operator", honest, tricky, honest)
+        yield OperatorRow(**vars(row), party=party, trick=str(trick), when=str(when))
 
 
 # --- one stake, many names ---------------------------------------------------------------------------------------
@@ -291,7 +328,7 @@ _SCENARIOS: dict[Scenario, Callable[[Scenario, Setting], Iterator[Row]]] = {
     **dict.fromkeys(VOTES, _voters),
     **dict.fromkeys(CLIQUES, _cliques),
     Scenario.FRAMING: _framing,
-    Scenario.STINGY_OPERATOR: _stingy,
+    Scenario.OPERATOR: _operators,
     Scenario.SYBIL: _sybils,
     **dict.fromkeys(HOSPITALS, _hospitals),
     Scenario.AGGREGATOR: _aggregator,
