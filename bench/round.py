@@ -109,7 +109,7 @@ SIZES = (
     (10, 10_000_000, 3, (Variant(3, 0.05, "digests"),)),
 )
 QUICK = ((3, 100_000, 2, ()),)
-WINDOWS = dict.fromkeys(("join", "commit", "upload", "publish", "score", "reveal"), 100_000)  # no deadline is measured
+WINDOWS = dict.fromkeys(("join", "commit", "upload", "publish", "score", "reveal"), 20_000)  # no deadline is measured
 PATIENCE = 6 * 3600.0  # seconds for one side's rounds
 
 

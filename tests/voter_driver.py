@@ -36,7 +36,7 @@ from task_files import DATA
 
 ROWS = "age,sick\n20,0\n30,0\n40,1\n50,0\n60,1\n70,1\n80,1\n90,1\n"
 POLICY: dict[str, Any] = {"operators": "any", "models": "any", "metrics": "any"}
-WINDOW = 100_000  # seconds of chain time: none passes but by `pass_deadline`
+WINDOW = 20_000  # seconds of chain time: none passes but by `pass_deadline`
 # By digest, so that the statistics round is judged, too.
 TASK = f"""
 name = "who will fall ill"

@@ -108,7 +108,7 @@ SLASHED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["portion", "penalty", "budget", "gain", "share", "is_near", "counts"])
+@pytest.mark.parametrize("name", ["portion", "penalty", "round_part", "gain", "share", "is_near", "counts"])
 def test_function_answers_its_vectors(name: str) -> None:
     columns = [[int(value) for value in column] for column in FUNCTIONS[name].values()]
     assert len(columns[0]) == generate_settlement.QUESTIONS
@@ -369,7 +369,7 @@ def test_settle_conserves_and_never_pays_whom_it_slashes(seed: int) -> None:
     record = generate_settlement.any_record(source, terms)
     settled = settle(terms, record)
     assert settled.pool_left + settled.paid == record.pool_left
-    assert settled.paid <= payouts.budget(terms.pool, terms.rounds, record.pool_left)
+    assert settled.paid <= payouts.round_part(terms.pool, terms.rounds, record.pool_left)
     assert all(not (account.reward and account.slash) for account in settled.accounts)
     assert len(settled.accounts) == len(record.weights) + len(record.voter_bonds) + 1
     for account in settled.accounts:

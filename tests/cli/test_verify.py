@@ -56,7 +56,7 @@ from task_files import DATA
 from typer.testing import CliRunner
 
 GOOD, BAD = [60_000, 40_000], [-80_000, -90_000]
-WINDOWS = "\n".join(f"{name} = 100000" for name in ("join", "commit", "upload", "publish", "score", "reveal"))
+WINDOWS = "\n".join(f"{name} = 20000" for name in ("join", "commit", "upload", "publish", "score", "reveal"))
 
 
 def task_file(canaries: bool, masked: bool = False) -> bytes:

@@ -23,7 +23,7 @@ from consilium_zk.kzg import commit
 from consilium_zk.packing import pack
 from task_files import DATA
 
-WINDOWS = "\n".join(f"{name} = 100000" for name in ("join", "commit", "upload", "publish", "score", "reveal"))
+WINDOWS = "\n".join(f"{name} = 20000" for name in ("join", "commit", "upload", "publish", "score", "reveal"))
 TASK = f"""
 name = "replayed"
 {DATA}

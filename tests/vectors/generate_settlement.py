@@ -152,10 +152,11 @@ def any_record(source: random.Random, terms: Terms) -> RoundRecord:
     asked = terms.canaries or terms.digests or named != 0
     scores = ballots(source, terms, turned, count, asked, revealed)
     pool_left = min(terms.pool, any_uint(source, 10**24))
+    apart = random.Random(str(terms))  # so that the other questions stay as they are
     record = RoundRecord(
         pool_left=pool_left,
-        forfeited=min(pool_left, any_uint(source, 10**24)),
-        late=source.random() < 0.2,
+        forfeited=min(pool_left, any_uint(apart, 10**24)),
+        late=apart.random() < 0.2,
         weights=tuple(source.randint(1, source.choice((8, UINT32))) for _ in range(hospitals)),
         hospital_bonds=tuple(part_of(source, terms.hospital_bond) for _ in range(hospitals)),
         voter_bonds=tuple(part_of(source, terms.voter_bond) for _ in range(voters)),

@@ -117,7 +117,6 @@ contract Staking is VoterKeys {
         Position memory position = _settled(pool, node, role, msg.sender);
         if (position.shares < shares) revert SharesInsufficient(node, role, position.shares, shares);
         position.shares -= uint112(shares);
-        if (msg.sender == node) _requireOwn(pool, position, node, role);
         pool.unbondingShares += uint112(shares);
         position.store(_positions[node][role][msg.sender]);
         pool.store(_pools[node][role]);
@@ -253,8 +252,9 @@ contract Staking is VoterKeys {
 
     // Shared steps.
 
-    function _requireOwn(Pool memory pool, Position memory position, address node, Role role) private pure {
-        uint256 own = pool.worth(position.shares);
+    /// @dev What an owner keeps while bonds are locked. What it started to unbond besides does not count.
+    function _requireOwn(Pool memory pool, address node, Role role) private view {
+        uint256 own = pool.worth(_settled(pool, node, role, node).shares);
         uint256 wanted = Payouts.portion(pool.locked, Pools.OWN_BPS);
         if (own < wanted) revert OwnStakeInsufficient(node, role, own, wanted);
     }
@@ -310,6 +310,7 @@ contract Staking is VoterKeys {
         if (request.generation == pool.generation) {
             amount = pool.exit(request.shares);
             if (pool.assets < pool.locked) revert StillBacking(node, role, pool.locked, pool.assets);
+            if (msg.sender == node) _requireOwn(pool, node, role);
             pool.store(_pools[node][role]);
         }
         emit Unbonded(node, role, msg.sender, requestId, request.shares, amount, pool.assets, pool.shares);

@@ -57,14 +57,14 @@ contract ExplainingTest is Fixture {
             _runTraining();
             _draw();
             for (uint256 i = round == 1 ? 0 : 1; i < VOTERS; ++i) {
-                _score(i, _scores(-2_000));
+                _score(i, _scores(-20_000));
             }
             if (round > 1) {
                 _pass();
                 tasks.tick(id);
             }
             for (uint256 i = 1; i < VOTERS; ++i) {
-                _reveal(i, _scores(-2_000));
+                _reveal(i, _scores(-20_000));
             }
             _pass();
             tasks.settle(id, round);

@@ -75,29 +75,28 @@ contract LockInTest is Fixture {
         tasks.joinAsHospital(id, 1, key, proof, keccak256("sealing key"));
     }
 
-    function test_startUnbonding_keepsTheOwnersPart() public {
-        _node(DELEGATED / 10);
-        _trap(uint32(WINDOW));
+    function test_withdraw_keepsTheOwnersPart() public {
+        _node(DELEGATED / 5);
+        _trap(uint32(UNBONDING + 2 * WINDOW));
         _joinAs(OWNER, 1);
         vm.startPrank(OWNER);
-        vm.expectRevert(
-            abi.encodeWithSelector(
-                IStaking.OwnStakeInsufficient.selector,
-                OWNER,
-                IStaking.Role.Hospital,
-                DELEGATED / 10 - 1,
-                DELEGATED / 10
-            )
+        uint256 half = staking.startUnbonding(OWNER, IStaking.Role.Hospital, DELEGATED / 10);
+        uint256 rest = staking.startUnbonding(OWNER, IStaking.Role.Hospital, DELEGATED / 10);
+        vm.warp(block.timestamp + UNBONDING);
+        bytes memory refusal = abi.encodeWithSelector(
+            IStaking.OwnStakeInsufficient.selector, OWNER, IStaking.Role.Hospital, 0, DELEGATED / 10
         );
-        staking.startUnbonding(OWNER, IStaking.Role.Hospital, 1);
+        vm.expectRevert(refusal);
+        staking.withdraw(half);
+        vm.expectRevert(refusal);
+        staking.redelegate(rest, OWNER, IStaking.Role.Hospital);
         vm.stopPrank();
-        vm.prank(DELEGATOR); // whom no rule keeps from starting
-        staking.startUnbonding(OWNER, IStaking.Role.Hospital, DELEGATED);
         _pass();
         tasks.tick(id);
         tasks.releaseBond(id, OWNER);
-        vm.prank(OWNER);
-        staking.startUnbonding(OWNER, IStaking.Role.Hospital, DELEGATED / 10);
+        vm.startPrank(OWNER);
+        vm.assertEq(staking.withdraw(half) + staking.withdraw(rest), DELEGATED / 5);
+        vm.stopPrank();
     }
 
     /// @dev At the longest, with an owner that never does anything.

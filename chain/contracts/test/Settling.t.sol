@@ -27,11 +27,11 @@ contract SettlingTest is Fixture {
 
     function test_settle_paysAcceptedAndSlashesHarmful() public {
         _toScoring();
-        _judge([[int64(3_000), -2_000], [int64(3_100), -2_100], [int64(2_900), type(int64).min]]);
+        _judge([[int64(3_000), -20_000], [int64(3_100), -21_000], [int64(2_900), type(int64).min]]);
         tasks.settle(id, 1);
         ITaskTypes.RoundState memory round = tasks.roundState(id, 1);
         vm.assertEq(round.medians[0], 3_000);
-        vm.assertEq(round.medians[1], -2_100);
+        vm.assertEq(round.medians[1], -21_000);
         vm.assertEq(round.acceptedCohorts, 1);
 
         uint256 accepted = tasks.cohortMembers(id, 1, 0);
@@ -123,7 +123,7 @@ contract SettlingTest is Fixture {
         _form();
         _runTraining();
         _draw();
-        _judge([[int64(3_000), -2_000], [int64(3_000), -2_000], [int64(3_000), -2_000]]);
+        _judge([[int64(3_000), -20_000], [int64(3_000), -20_000], [int64(3_000), -20_000]]);
         tasks.settle(id, 1);
         uint256 good = tasks.cohortMembers(id, 1, 0);
         vm.assertEq(tasks.state(id).activeHospitals, good);

@@ -168,11 +168,12 @@ interface IStaking {
     ) external;
 
     /// @notice Starts to unbond shares, at once without rewards and without backing new bonds. Any number of requests
-    ///         may be under way. An owner keeps its part of what bonds lock, until they are released.
+    ///         may be under way.
     /// @dev In shares, which no slash on the way can change. Their worth is in `positionOf`.
     function startUnbonding(address node, Role role, uint256 shares) external returns (uint256 requestId);
 
-    /// @notice Pays a matured request of the sender's out. Refused only while what stays is less than the bonds.
+    /// @notice Pays a matured request of the sender's out. Refused only while what stays is less than the bonds; to an
+    ///         owner, also while its shares that stay and are not unbonding are less than a tenth of them.
     function withdraw(uint256 requestId) external returns (uint256 amount);
 
     /// @notice Delegates a matured request to a node instead, without leaving the contract. It has served its time:
