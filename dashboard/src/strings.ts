@@ -151,7 +151,17 @@ export const say = {
     epsilon: 'ε of the whole task, at most',
     delta: 'δ',
     spent: (done: number, all: number) => `${done} of ${all} training rounds have spent their part`,
-    noPrivacy: 'Updates are not made differentially private by this task: its masking and sums hide them.',
+    noPrivacy:
+      'This task adds no noise. Masks hide a single update, not who was in a sum: nothing bounds what sums say of a row.',
+    membership: 'Who was there',
+    membershipMeans: (isNoisy: boolean) =>
+      `How well an attacker who knows candidate rows tells a hospital’s from others by all that is published: AUC, where 0.5 is a guess and 1 is certain. Measured on breast-cancer data, in the nearest setting to this task${isNoisy ? '; ε bounds every other attacker, too.' : ': one training step a round, where least is hidden.'}`,
+    membershipColumns: {
+      rows: 'Rows of the hospital',
+      together: (n: number) => (n === 1 ? 'Not masked' : `In a sum of ${n} hospitals`),
+      alone: 'If the others conspire',
+    },
+    membershipFound: (auc: string, found: string) => `${auc}, finds ${found}`,
     participants: 'Who takes part',
     nobody: 'Nobody has joined yet.',
     terms: 'Terms',
@@ -704,6 +714,8 @@ export const say = {
     delta: (delta: number) => `δ ${delta}`,
     noPrivacy: 'not private',
     noPrivacyMeans: 'nothing bounds what the model says of a row',
+    withoutPrivacy:
+      'Propose it without privacy: hospitals are shown how well their rows are told from others.',
     pool: 'Pool',
     poolOf: (rounds: number) => (rounds === 1 ? 'for one round' : `for ${rounds} rounds`),
     pays: 'What a round pays at most',

@@ -101,12 +101,16 @@ def test_from_nothing_to_a_task_and_out_of_it(world: World) -> None:
     done(
         world.say("show", str(world.task)),
         "logistic, 2 parameters", "age; label sick (no or yes)", "masked", "500 tokens", "policy allows it",
+        "Of 2 rows like yours", "Without [privacy]",
     )  # fmt: skip
     refused(world.say("run", str(world.task)), f"consilium hospital join {world.task}")
     refused(world.join(), "answer y, or pass --yes")
     assert world.index() is None
     assert HospitalHome.open(world.home).approved_tasks() == []
-    done(world.join("--yes"), "data fit: 2 rows", "joined as hospital", f"consilium hospital run {world.task}")
+    done(
+        world.join("--yes"), "data fit: 2 rows", "Of 2 rows like yours", "joined as hospital",
+        f"consilium hospital run {world.task}",
+    )  # fmt: skip
     assert world.index() is not None
     done(world.say("status"), "joining", "does not run", "500.00", "free 0.00")
     done(world.say("pause"), "not slashed")
