@@ -230,7 +230,7 @@ def whole_table(found: list[Measured]) -> str:
 
 
 def short_table(found: list[Measured]) -> str:
-    """For docs/hospital.md: the worse of both models, of three hospitals' sum, and where the two others conspire."""
+    """For docs/hospital.md: of the model that gives more away, for three hospitals' sum, and where the two others conspire."""
     lines = ["| training | rows of yours | a sum of three | the two others conspire |", "|---|---|---|---|"]
     for training in TRAININGS:
         for rows in ROWS:

@@ -158,10 +158,11 @@ export const say = {
       `How well an attacker who knows candidate rows tells a hospital’s from others by all that is published: AUC, where 0.5 is a guess and 1 is certain. Measured on breast-cancer data, in the nearest setting to this task${isNoisy ? '; ε bounds every other attacker, too.' : ': one training step a round, where least is hidden.'}`,
     membershipColumns: {
       rows: 'Rows of the hospital',
-      together: (n: number) => (n === 1 ? 'Not masked' : `In a sum of ${n} hospitals`),
+      together: 'If no other conspires',
       alone: 'If the others conspire',
     },
-    membershipFound: (auc: string, found: string) => `${auc}, finds ${found}`,
+    membershipFound: (auc: string, found: string, n: number) =>
+      `${auc}, finds ${found}, ${n === 1 ? 'of its own update' : `in a sum of ${n}`}`,
     participants: 'Who takes part',
     nobody: 'Nobody has joined yet.',
     terms: 'Terms',

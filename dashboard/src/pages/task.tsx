@@ -203,8 +203,8 @@ function Membership(of: { model: string; epsilon: number | null; terms: Schemas[
   const hospitals = of.terms.masked ? of.terms.min_cohort_size : 1
   const told = membership(of.model, of.epsilon, hospitals)
   const columns = words.membershipColumns
-  const figures = ({ auc, found }: Told['alone']) =>
-    words.membershipFound(auc.toFixed(2), `${Math.round(100 * found)} %`)
+  const figures = ({ auc, found, hospitals: n }: Told['alone']) =>
+    words.membershipFound(auc.toFixed(2), `${Math.round(100 * found)} %`, n)
   return (
     <>
       <h3>{words.membership}</h3>
@@ -218,11 +218,7 @@ function Membership(of: { model: string; epsilon: number | null; terms: Schemas[
         empty=""
         columns={[
           { name: columns.rows, number: true, cell: (one) => one.rows },
-          {
-            name: columns.together(told[0]?.together.hospitals ?? 1),
-            number: true,
-            cell: (one) => figures(one.together),
-          },
+          { name: columns.together, number: true, cell: (one) => figures(one.together) },
           { name: columns.alone, number: true, cell: (one) => figures(one.alone) },
         ]}
       />
