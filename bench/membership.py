@@ -1,4 +1,4 @@
-"""Whether a row was in a sum: two attackers on what a task publishes, by rows, hospitals in the sum, and noise.
+"""Membership inference on a task's published sums: two attackers, by rows, hospitals in the sum, and noise.
 
 Hospitals of the breast-cancer data play the demo's five rounds in this process, by the nodes' own training, clipping,
 quantising and adding up, standardised by the schema. An attacker sees each round's base and mean update, knows the task
@@ -7,7 +7,8 @@ file, and has candidate rows: all members and as many others. It gives each a sc
 projection  how far the mean update goes along a step on the candidate alone
 regression  the candidate's part where the mean update is explained by steps on all candidates (ridge regression)
 
-`bench/membership.py` writes what packages and docs show of the results; a test holds all three together.
+`python bench/membership.py` writes the package's data file and the tables of the docs from the results; a test compares
+all three.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Setting:
 
 
 def settings() -> Iterator[Setting]:
-    """Where the data has others to hold the members against."""
+    """All settings for which the data has nearly as many other rows as members."""
     for model in MODELS:
         for training in TRAININGS:
             for rows in ROWS:
@@ -86,7 +87,7 @@ def spec_of(data: DemoData, setting: Setting) -> TaskSpec:
 
 
 class Attackers:
-    """What both make of the rounds, one after another. `scores`: by attack, of each candidate."""
+    """Both attackers. `rounds`: by attack, each candidate's score in each round that was read."""
 
     def __init__(self, spec: TaskSpec, inputs: Inputs, labels: NDArray[np.int64]) -> None:
         self._spec, self._inputs, self._labels = spec, inputs, labels
@@ -128,8 +129,10 @@ def _standard(scores: Reals) -> Reals:
 
 
 def judged(trials: list[Reals], members: int) -> dict[str, float]:
-    """Of each trial's scores, of which the first `members` are members'. One bar for all trials lets `FALSE_ALARMS` of
-    all others pass: of one trial's few others none that is so high could be told."""
+    """AUC and share found. Each trial's scores begin with its `members` members'.
+
+    All trials share one threshold: a single trial has too few non-members for a 5 % quantile.
+    """
     areas = [_area(scores, members) for scores in trials]
     bar = np.quantile(np.concatenate([scores[members:] for scores in trials]), 1 - FALSE_ALARMS, method="higher")
     return {
@@ -141,12 +144,12 @@ def judged(trials: list[Reals], members: int) -> dict[str, float]:
 def _area(scores: Reals, members: int) -> float:
     found = auc((np.arange(len(scores)) < members).astype(np.int64), np.stack([-scores, scores], axis=1))
     if found is None:
-        raise ValueError("there is nobody to tell the members from")
+        raise ValueError("there are no non-members")
     return found
 
 
 def attacked(data: DemoData, everyone: Table, setting: Setting, trial: int) -> list[dict[str, Reals]]:
-    """One draw of members: candidates' scores by attack, after the first round and after all. Members come first."""
+    """One trial: candidates' scores by attack, after the first round and after all rounds. Members come first."""
     spec, members = spec_of(data, setting), setting.rows * setting.hospitals
     order = np.random.default_rng([trial, setting.hospitals, setting.rows]).permutation(everyone.rows)
     candidates = _rows(everyone, order[: 2 * members])
@@ -190,11 +193,11 @@ def measure(quick: bool) -> dict[str, Any]:
     }
 
 
-# --- what is shown of it --------------------------------------------------------------------------------------------
+# --- tables, plot and package data ------------------------------------------------------------------------------------
 
 
 def shown(result: Mapping[str, Any]) -> list[Measured]:
-    """Of each setting, in the order measured, what the better of both attackers makes of all rounds."""
+    """The better attacker's figures over all rounds, for each setting, in the order measured."""
     best: dict[tuple[Any, ...], Measured] = {}
     for row in result["rows"]:
         key = row["model"], row["training"], row["rows"], row["hospitals"]
@@ -230,7 +233,7 @@ def whole_table(found: list[Measured]) -> str:
 
 
 def short_table(found: list[Measured]) -> str:
-    """For docs/hospital.md: of the model that gives more away, for three hospitals' sum, and where the two others conspire."""
+    """For docs/hospital.md: the higher AUC of both models, for a sum of three, and if the two others conspire."""
     lines = ["| training | rows of yours | a sum of three | the two others conspire |", "|---|---|---|---|"]
     for training in TRAININGS:
         for rows in ROWS:

@@ -11,7 +11,7 @@ network   a round of 176 hospitals, 236 voters and 1,178 delegators, hospitals i
 thousand  a round of a thousand hospitals in four tasks, likewise
 load      200 readers of the HTTP API with live events, while rounds are played
 learning  what four hospitals learn: together, alone, federated and privately
-membership whether a row was in a sum, by two attackers, with and without noise
+membership membership inference on published sums by two attackers, with and without noise
 soak      two hours of rounds on the small internet: memory, handles, disks; as root
 """
 

@@ -1,7 +1,7 @@
-"""How well an attacker who knows candidate rows tells members from others by a task's published sums.
+"""Membership inference on a task's published sums: the measured figures nearest to a task.
 
-Figures are `bench/membership.py`'s. Of the settings that it measured, a task is shown the nearest: the same noise or
-less, as many rows and hospitals or fewer.
+`bench/membership.py` measured them. The nearest setting has the same noise as the task or less, and as many rows and
+hospitals or fewer.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def nearest(spec: TaskSpec, rows: int, hospitals: int) -> Measured:
 
 
 def training_of(spec: TaskSpec, rows: int) -> str:
-    """By the least epsilon that was measured and is no smaller than the task's, or, above all, as without noise."""
+    """Label of the least measured epsilon that is not below the task's; above all of them, the label without noise."""
     if spec.privacy is not None:
         for epsilon in EPSILONS:
             if spec.privacy.epsilon <= epsilon:
@@ -65,9 +65,7 @@ def training_of(spec: TaskSpec, rows: int) -> str:
 
 
 def in_words(spec: TaskSpec, rows: int) -> str:
-    """Sentences for a hospital with `rows` (≥ 1) rows: how well its rows are told from others, and on what that was
-    measured.
-    """
+    """The nearest figures as sentences for a hospital with `rows` (≥ 1) rows."""
     together = nearest(spec, rows, spec.rounds.min_cohort_size if spec.update.masked else 1)
     alone = nearest(spec, rows, 1)
     things = {"table": "rows", "text": "texts", "images": "images"}[spec.data.kind]

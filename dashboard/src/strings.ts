@@ -153,9 +153,9 @@ export const say = {
     spent: (done: number, all: number) => `${done} of ${all} training rounds have spent their part`,
     noPrivacy:
       'This task adds no noise. Masks hide a single update, not who was in a sum: nothing bounds what sums say of a row.',
-    membership: 'Who was there',
+    membership: 'Membership inference',
     membershipMeans: (isNoisy: boolean) =>
-      `How well an attacker who knows candidate rows tells a hospital’s from others by all that is published: AUC, where 0.5 is a guess and 1 is certain. Measured on breast-cancer data, in the nearest setting to this task${isNoisy ? '; ε bounds every other attacker, too.' : ': one training step a round, where least is hidden.'}`,
+      `An attacker who knows candidate rows tells a hospital’s rows from others by the published sums with this AUC: 0.5 is a guess, 1 is certain. It finds this share at 5 % false alarms. Measured on breast-cancer data in the nearest setting. ${isNoisy ? 'ε bounds every other attacker, too.' : 'The setting is one training step a round, which hides least.'}`,
     membershipColumns: {
       rows: 'Rows of the hospital',
       together: 'If no other conspires',

@@ -717,7 +717,7 @@ AREAS: dict[str, list[Case]] = {
         Case("the aggregator is no account", proposing(LOGISTIC, "--aggregator", "me")),
         Case(
             "the aggregator's account is mistyped", proposing(LOGISTIC, "--aggregator", MISTYPED)),
-        Case("the task is not private, and nobody said that it may be", proposed_without_privacy),
+        Case("the task file has no privacy, and `--not-private` is missing", proposed_without_privacy),
         Case("nobody is there to say yes to a proposal", proposing(yes=False)),
         Case("the account has no tokens for the pool", proposing(who="poor")),
         Case("the account has no ether for gas", proposing(who="dry")),

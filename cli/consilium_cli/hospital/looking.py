@@ -27,7 +27,7 @@ from rich.table import Table
 from consilium_cli.nodes.answers import Result, show_answers, try_connections
 from consilium_cli.nodes.looking import UNREADABLE, HomeVisit, money_of, said, stand
 
-UNREAD_ROWS = 30  # shown where a hospital's own rows cannot be counted
+ASSUMED_ROWS = 30  # if the hospital's own rows cannot be counted
 
 
 @dataclass(frozen=True)
@@ -94,22 +94,22 @@ def _print_membership_here(console: Console, settings: HospitalHomeSettings, tas
         rows = read_examples(settings.data, task.spec.data, settings.mapping).rows
     except DataError:
         console.print(
-            f"\n[yellow]This home's data do not fit it (`consilium hospital check-data {task.number}` says why), so for"
-            f" {UNREAD_ROWS} of them:[/yellow]"
+            f"\n[yellow]This home's data do not fit the task: `consilium hospital check-data {task.number}` says why."
+            f" These figures are for {ASSUMED_ROWS} rows:[/yellow]"
         )
-        print_membership(console, task.spec, UNREAD_ROWS)
+        print_membership(console, task.spec, ASSUMED_ROWS)
         return
     print_membership(console, task.spec, kept_rows(settings, rows))
 
 
 def kept_rows(settings: HospitalHomeSettings, rows: int) -> int:
-    """About as many as are trained on, at least one."""
+    """About the number of rows that are trained on, at least one."""
     return max(1, rows - round(rows * settings.held_out))
 
 
 def print_membership(console: Console, spec: TaskSpec, rows: int) -> None:
-    """What a hospital with so many rows should know before it says yes."""
-    console.print(f"\n[bold]Who was there:[/bold] {escape(in_words(spec, rows))}")
+    """The measured risk that an attacker finds this hospital's rows in the sums."""
+    console.print(f"\n[bold]Membership:[/bold] {escape(in_words(spec, rows))}")
 
 
 def print_verdict(console: Console, policy: Policy, spec: TaskSpec, operator: str) -> None:

@@ -53,7 +53,10 @@ def propose(
     ] = False,
     yes: YesOption = False,
     not_private: Annotated[
-        bool, typer.Option("--not-private", help="although without [privacy] nothing bounds what sums say of a row")
+        bool,
+        typer.Option(
+            "--not-private", help="propose a task without [privacy]: nothing bounds what its sums say of a row"
+        ),
     ] = False,
     again: Annotated[
         bool, typer.Option("--again", help="although an open task of this account is by the very same file")

@@ -3,7 +3,7 @@
 OperatorError
 ├── AlreadyProposed      an open task of this operator's is by the very same file
 ├── AggregatorMissing    a proposal names no aggregator
-├── PrivacyMissing       a proposal's file has no [privacy], and nobody said that it may
+├── PrivacyMissing       the task file has no [privacy], and --not-private was not passed
 ├── BondOutweighed       a pool would be too large for the aggregator's bond
 ├── ProposalNotConfirmed nobody said yes
 ├── NotVerified          a round's checks fail, so that no model is written
@@ -47,8 +47,8 @@ class AggregatorMissing(OperatorError):
 class PrivacyMissing(OperatorError):
     def __init__(self) -> None:
         super().__init__(
-            "nothing was sent, for the task file has no [privacy], so that nothing bounds what sums say of a row: add"
-            " `[privacy]` with `epsilon = 8` and `max_grad_norm = 1.0` (docs/operator.md has training that learns with"
+            "nothing was sent: the task file has no [privacy], and without it nothing bounds what sums say of a row;"
+            " add [privacy] with epsilon = 8 and max_grad_norm = 1.0 (docs/operator.md has training that learns with"
             " it), or pass --not-private"
         )
 
