@@ -122,6 +122,16 @@ def test_from_nothing_to_a_task_and_out_of_it(world: World) -> None:
     done(world.say("status"), "left", "500.00")
 
 
+def test_show_counts_rows_that_are_trained_on_and_assumes_some_where_data_do_not_fit(world: World) -> None:
+    done(world.init())
+    (world.folder / "rows.csv").write_text("age,sick\n" + "50,0\n60,1\n" * 50)
+    node = world.home / "node.toml"
+    node.write_text(node.read_text() + "held_out = 0.2\n")
+    done(world.say("show", str(world.task)), "Of 80 rows like yours")
+    (world.folder / "rows.csv").write_text("years,sick\n50,0\n")
+    done(world.say("show", str(world.task)), "do not fit the task", "Of 30 rows like yours")
+
+
 def test_stake_goes_home_on_record(world: World) -> None:
     done(world.init())
     world.hospital.stake(Role.HOSPITAL, 40 * TOKEN)
