@@ -155,14 +155,14 @@ export const say = {
       'This task adds no noise. Masks hide a single update, not who was in a sum: nothing bounds what sums say of a row.',
     membership: 'Membership inference',
     membershipMeans: (isNoisy: boolean) =>
-      `An attacker who knows candidate rows tells a hospital’s rows from others by the published sums with this AUC: 0.5 is a guess, 1 is certain. It finds this share at 5 % false alarms. Measured on breast-cancer data in the nearest setting. ${isNoisy ? 'ε bounds every other attacker, too.' : 'The setting is one training step a round, which hides least.'}`,
+      `An attacker who knows candidate rows tells a hospital’s rows from others by the published sums with this AUC: 0.5 is a guess, 1 is certain. In brackets: the share found at 5 % false alarms. Measured on breast-cancer data in the nearest setting. ${isNoisy ? 'ε bounds every other attacker, too.' : 'The setting is one training step a round, which hides least.'}`,
     membershipColumns: {
-      rows: 'Rows of the hospital',
-      together: 'If no other conspires',
+      rows: 'Rows',
+      together: 'In a sum',
       alone: 'If the others conspire',
     },
-    membershipFound: (auc: string, found: string, n: number) =>
-      `${auc}, finds ${found}, ${n === 1 ? 'of its own update' : `in a sum of ${n}`}`,
+    membershipFound: (auc: string, found: string) => `${auc} (${found})`,
+    membershipSum: (figures: string, n: number) => `${figures}, of ${n}`,
     participants: 'Who takes part',
     nobody: 'Nobody has joined yet.',
     terms: 'Terms',

@@ -203,8 +203,8 @@ function Membership(of: { model: string; epsilon: number | null; terms: Schemas[
   const hospitals = of.terms.masked ? of.terms.min_cohort_size : 1
   const told = membership(of.model, of.epsilon, hospitals)
   const columns = words.membershipColumns
-  const figures = ({ auc, found, hospitals: n }: Told['alone']) =>
-    words.membershipFound(auc.toFixed(2), `${Math.round(100 * found)} %`, n)
+  const figures = ({ auc, found }: Told['alone']) =>
+    words.membershipFound(auc.toFixed(2), `${Math.round(100 * found)} %`)
   return (
     <>
       <h3>{words.membership}</h3>
@@ -218,7 +218,11 @@ function Membership(of: { model: string; epsilon: number | null; terms: Schemas[
         empty=""
         columns={[
           { name: columns.rows, number: true, cell: (one) => one.rows },
-          { name: columns.together, number: true, cell: (one) => figures(one.together) },
+          {
+            name: columns.together,
+            number: true,
+            cell: (one) => words.membershipSum(figures(one.together), one.together.hospitals),
+          },
           { name: columns.alone, number: true, cell: (one) => figures(one.alone) },
         ]}
       />
