@@ -20,11 +20,18 @@ POOLED, ALONE, FEDAVG, ROUNDS = "pooled", "alone", "fedavg", "consilium"
 PRIVATE = "consilium, private"
 Reals = NDArray[np.float64]
 Train = Callable[[int, Vector, Inputs, NDArray[np.int64], int], Vector]
+Published = Callable[[Vector, Reals], None]
 
 
-def play(spec: TaskSpec, parts: Sequence[Examples], sums: Reals, seed: int, trained: Train) -> Vector:
+def unread(base: Vector, mean: Reals) -> None:
+    pass
+
+
+def play(
+    spec: TaskSpec, parts: Sequence[Examples], sums: Reals, seed: int, trained: Train, published: Published = unread
+) -> Vector:
     """All rounds as nodes play them: the model that they end with. `trained` is given a hospital's number and its base,
-    inputs and labels, and the round; `sums` are round 0's."""
+    inputs and labels, and the round; `sums` are round 0's; `published` is told each round's base and mean update."""
     model = model_of(spec)
     inputs = [model.inputs(part, sums) for part in parts]
     weights = [row_weight(part.rows, spec) for part in parts]
@@ -36,7 +43,9 @@ def play(spec: TaskSpec, parts: Sequence[Examples], sums: Reals, seed: int, trai
             update = np.subtract(trained(index, base, own, part.labels, round_), base, dtype=np.float64)
             clipped = clip_norm(update, spec.update.clip_norm)
             total += np.uint64(weight) * quantiser.quantise(clipped, noise.random(len(base)))
-        base = base + quantiser.dequantise_mean(total, sum(weights)).astype(np.float32)
+        mean = quantiser.dequantise_mean(total, sum(weights))
+        published(base, mean)
+        base = base + mean.astype(np.float32)
     return base
 
 

@@ -21,6 +21,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 LIBRARIES = ("ckzg", "numpy", "torch", "opacus", "flwr", "web3", "py-arkworks-bls12381", "py-ecc", "cryptography")
+LONGEST_ROW = 240
 COLOURS = {
     "plain": "#8a8f98",
     "joining": "#d9d9d9",
@@ -81,8 +82,22 @@ def write_result(folder: Path, name: str, result: Mapping[str, Any]) -> None:
     """Whole or not at all, whatever stops it: some are written again and again while they grow."""
     folder.mkdir(parents=True, exist_ok=True)
     unfinished = folder / f".{name}.json"
-    unfinished.write_text(json.dumps(result, indent=2) + "\n")
+    unfinished.write_text(laid_out(result) + "\n")
     unfinished.replace(folder / f"{name}.json")
+
+
+def laid_out(value: Any, indent: str = "") -> str:
+    """JSON with a line for each row that fits, where `indent=2` takes a line for each number."""
+    flat = json.dumps(value)
+    if len(flat) <= LONGEST_ROW or not isinstance(value, (dict, list)):
+        return flat
+    deeper = f"{indent}  "
+    if isinstance(value, dict):
+        parts = [f"{json.dumps(key)}: {laid_out(one, deeper)}" for key, one in value.items()]
+    else:
+        parts = [laid_out(one, deeper) for one in value]
+    first, last = flat[0], flat[-1]
+    return f"{first}\n{deeper}" + f",\n{deeper}".join(parts) + f"\n{indent}{last}"
 
 
 def figure(width: float, height: float, columns: int = 1, rows: int = 1) -> tuple[Figure, list[Axes]]:

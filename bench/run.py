@@ -11,6 +11,7 @@ network   a round of 176 hospitals, 236 voters and 1,178 delegators, hospitals i
 thousand  a round of a thousand hospitals in four tasks, likewise
 load      200 readers of the HTTP API with live events, while rounds are played
 learning  what four hospitals learn: together, alone, federated and privately
+membership membership inference on published sums by two attackers, with and without noise
 soak      two hours of rounds on the small internet: memory, handles, disks; as root
 """
 
@@ -30,8 +31,8 @@ from rich.console import Console
 from rich.table import Table
 
 PARTS = (
-    "commit", "streaming", "gas", "round", "demo", "canaries", "learning", "indexing", "load", "network", "thousand",
-    "soak",
+    "commit", "streaming", "gas", "round", "demo", "canaries", "learning", "membership", "indexing", "load", "network",
+    "thousand", "soak",
 )  # fmt: skip
 RESULTS = Path(__file__).resolve().parent / "results"
 

@@ -8,6 +8,7 @@ import pytest
 from consilium_chain.task_spec import parse_task_spec
 from consilium_cli.main import app
 from consilium_client.errors import EpsilonUnreachable
+from consilium_client.membership import in_words
 from consilium_client.privacy import plan
 from task_files import DATA
 from typer.testing import CliRunner
@@ -33,6 +34,12 @@ def said(folder: Path, text: str) -> str:
 
 def test_check_says_that_a_task_is_not_private(tmp_path: Path) -> None:
     assert "not private" in said(tmp_path, PLAIN)
+
+
+@pytest.mark.parametrize("more", ["", "[privacy]\nepsilon = 8\nmax_grad_norm = 1.0\n"])
+def test_check_says_what_hospitals_are_shown_of_members_found(more: str, tmp_path: Path) -> None:
+    text = PLAIN + more
+    assert f"hospitals are shown: {in_words(parse_task_spec(text.encode()), 30)}" in said(tmp_path, text)
 
 
 def test_check_says_what_a_private_task_costs_a_row_and_with_how_much_noise(tmp_path: Path) -> None:

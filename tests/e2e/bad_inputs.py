@@ -277,7 +277,7 @@ def proposing(text: str = LOGISTIC, *more: object, who: str = "rich", yes: bool 
 
     def break_(world: World) -> list[str]:
         task = world.write("task.toml", f'name = "{who} asks"\n{text}')
-        given = ["--artifacts", world.folder / "artifacts", "--aggregator", "0x" + "77" * 20, *more]
+        given = ["--artifacts", world.folder / "artifacts", "--aggregator", "0x" + "77" * 20, "--not-private", *more]
         return world.operator("propose", task, *given, *(["--yes"] if yes else []), who=who)
 
     return break_
@@ -288,8 +288,13 @@ def proposed_already(world: World) -> list[str]:
     store, ledger = ArtifactStore(world.folder / "artifacts"), world.stage.rich
     ledger.propose(task_params(parse_task_spec(text.encode()), store.put_file(text.encode()), ledger.address))
     task = world.write("task.toml", text)
-    more = ("--artifacts", world.folder / "artifacts", "--aggregator", "0x" + "77" * 20, "--yes")
+    more = ("--artifacts", world.folder / "artifacts", "--aggregator", "0x" + "77" * 20, "--not-private", "--yes")
     return world.operator("propose", task, *more)
+
+
+def proposed_without_privacy(world: World) -> list[str]:
+    task = world.write("task.toml", f'name = "in the open"\n{LOGISTIC}')
+    return world.operator("propose", task, "--artifacts", world.folder / "artifacts", "--yes")
 
 
 def stopping(task: str | int = "table", *more: object) -> Callable[[World], list[str]]:
@@ -707,11 +712,12 @@ AREAS: dict[str, list[Case]] = {
     "Operators": [
         Case("the task file does not hold", proposing(f'{DATA}\n[model]\nname = "forest"')),
         Case("no aggregator is named", lambda w: w.operator(
-            "propose", w.write("task.toml", TASKS["table"]), "--artifacts", w.folder / "artifacts", "--yes"
+            "propose", w.write("task.toml", TASKS["private"]), "--artifacts", w.folder / "artifacts", "--yes"
         )),
         Case("the aggregator is no account", proposing(LOGISTIC, "--aggregator", "me")),
         Case(
             "the aggregator's account is mistyped", proposing(LOGISTIC, "--aggregator", MISTYPED)),
+        Case("the task file has no privacy, and `--not-private` is missing", proposed_without_privacy),
         Case("nobody is there to say yes to a proposal", proposing(yes=False)),
         Case("the account has no tokens for the pool", proposing(who="poor")),
         Case("the account has no ether for gas", proposing(who="dry")),

@@ -99,13 +99,17 @@ def test_a_task_is_proposed_in_steps(place: Place, watched: Watched) -> None:
     page.get_by_label(f"Choose {aggregator}").check()
     connect(page)
 
+    store = page.get_by_role("button", name="Sign in, and store the file")
+    expect(store).to_be_disabled()
+    page.get_by_label("Propose it without privacy").check()
+    expect(store).to_be_enabled()
     pay = page.get_by_role("button", name="Approve, and propose")
     expect(pay).to_be_disabled()
     wallet.declines = True
-    page.get_by_role("button", name="Sign in, and store the file").click()
+    store.click()
     expect(page.get_by_role("alert").filter(has_text="You declined it")).to_be_visible()
     wallet.declines = False
-    page.get_by_role("button", name="Sign in, and store the file").click()
+    store.click()
     expect(page.get_by_text("The server has the file.")).to_be_visible()
     raw = text.encode()
     stored = httpx.get(f"{place.url}/v1/artifacts/files/0x{spec_hash(raw).hex()}", timeout=20)

@@ -101,12 +101,16 @@ def test_from_nothing_to_a_task_and_out_of_it(world: World) -> None:
     done(
         world.say("show", str(world.task)),
         "logistic, 2 parameters", "age; label sick (no or yes)", "masked", "500 tokens", "policy allows it",
+        "Of 2 rows like yours", "Without [privacy]",
     )  # fmt: skip
     refused(world.say("run", str(world.task)), f"consilium hospital join {world.task}")
     refused(world.join(), "answer y, or pass --yes")
     assert world.index() is None
     assert HospitalHome.open(world.home).approved_tasks() == []
-    done(world.join("--yes"), "data fit: 2 rows", "joined as hospital", f"consilium hospital run {world.task}")
+    done(
+        world.join("--yes"), "data fit: 2 rows", "Of 2 rows like yours", "joined as hospital",
+        f"consilium hospital run {world.task}",
+    )  # fmt: skip
     assert world.index() is not None
     done(world.say("status"), "joining", "does not run", "500.00", "free 0.00")
     done(world.say("pause"), "not slashed")
@@ -116,6 +120,16 @@ def test_from_nothing_to_a_task_and_out_of_it(world: World) -> None:
     done(world.say("leave", str(world.task), "--yes"), "brings the bond back")
     refused(world.say("run", str(world.task)), "is not approved here")
     done(world.say("status"), "left", "500.00")
+
+
+def test_show_counts_rows_that_are_trained_on_and_assumes_some_where_data_do_not_fit(world: World) -> None:
+    done(world.init())
+    (world.folder / "rows.csv").write_text("age,sick\n" + "50,0\n60,1\n" * 50)
+    node = world.home / "node.toml"
+    node.write_text(node.read_text() + "held_out = 0.2\n")
+    done(world.say("show", str(world.task)), "Of 80 rows like yours")
+    (world.folder / "rows.csv").write_text("years,sick\n50,0\n")
+    done(world.say("show", str(world.task)), "do not fit the task", "Of 30 rows like yours")
 
 
 def test_stake_goes_home_on_record(world: World) -> None:

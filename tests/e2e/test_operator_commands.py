@@ -66,12 +66,12 @@ class Desk:
     operator: Ledger
     consilium: Consilium
 
-    def propose(self, *more: str, aggregator: str = AGGREGATOR) -> tuple[int, str]:
+    def propose(self, *more: str, aggregator: str = AGGREGATOR, private: bool = False) -> tuple[int, str]:
         return self.consilium(
             "operator", "propose", str(self.folder / "task.toml"), "--artifacts", str(self.folder / "artifacts"),
             "--rpc", self.chain.node.url, "--address-book", str(self.folder / "book.json"),
             "--keystore", str(self.folder / "key.json"), "--password-file", str(self.folder / "password"),
-            *(["--aggregator", aggregator] if aggregator else []), *more,
+            *(["--aggregator", aggregator] if aggregator else []), *([] if private else ["--not-private"]), *more,
         )  # fmt: skip
 
     def say(self, command: str, *more: str) -> tuple[int, str]:
@@ -190,11 +190,20 @@ def test_the_local_chain_needs_no_key_file_and_half_of_one_is_none(desk: Desk) -
     given = [
         "operator", "propose", str(desk.folder / "task.toml"), "--artifacts", str(desk.folder / "artifacts"),
         "--rpc", desk.chain.node.url, "--address-book", str(desk.folder / "book.json"), "--aggregator", AGGREGATOR,
-        "--yes",
+        "--not-private", "--yes",
     ]  # fmt: skip
     refused(desk.consilium(*given, "--keystore", str(desk.folder / "key.json")), "KeystoreError", "--password-file")
     (desk.folder / "task.toml").write_text(TEXT.replace("fall", "pay"))
     done(desk.consilium(*given), "is proposed", desk.chain.treasury.address)
+
+
+def test_a_task_without_privacy_is_proposed_by_a_word_of_its_own_alone(desk: Desk) -> None:
+    refused(desk.propose("--yes", private=True), "PrivacyMissing", "epsilon = 8", "--not-private")
+    assert desk.proposed == []
+    assert not list((desk.folder / "artifacts").iterdir())
+    done(desk.propose("--dry-run", private=True), "warning (no privacy)", "a dry run: nothing was sent")
+    (desk.folder / "task.toml").write_text(TEXT + "[privacy]\nepsilon = 8\nmax_grad_norm = 1.0\n")
+    done(desk.propose("--yes", private=True), "is proposed")
 
 
 def test_what_is_missing_is_said_before_anything_is_sent(desk: Desk) -> None:

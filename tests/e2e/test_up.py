@@ -39,7 +39,7 @@ def test_network_stays_plays_what_is_proposed_and_replaces_a_lost_worker(tmp_pat
         assert running.wait_for("process-ended", process="worker")["code"] == -signal.SIGKILL
         proposed = consilium(
             running, "operator", "propose", str(running.home / "task.toml"), "--aggregator", where["aggregator"],
-            *artifacts, "--yes", "--again",
+            *artifacts, "--yes", "--again", "--not-private",
         )  # fmt: skip
         assert "task 2 is proposed" in proposed
         running.wait_for("joining", task=2)

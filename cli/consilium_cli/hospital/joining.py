@@ -22,7 +22,7 @@ from cryptography import x509
 from rich.console import Console
 from rich.markup import escape
 
-from consilium_cli.hospital.looking import Visit, print_task, print_verdict
+from consilium_cli.hospital.looking import Visit, kept_rows, print_membership, print_task, print_verdict
 from consilium_cli.nodes.answers import reader
 from consilium_cli.nodes.live import sentence
 
@@ -53,6 +53,7 @@ def join(folder: Path, number: int, place: Place, agreed: bool) -> None:
     mapping = place.mapping or visit.settings.mapping
     rows = read_examples(place.data or visit.settings.data, task.spec.data, mapping).rows
     console.print(f"[green]This hospital's data fit: {rows} rows.[/green]")
+    print_membership(console, task.spec, kept_rows(visit.settings, rows))
     authority = _certificate(place.ca_certificate)
     if why := why_shut_out(*link, place.ca_certificate):
         console.print(f"[yellow]The SuperLink {escape(place.superlink)} lets no node in yet: {escape(why)}.[/yellow]")

@@ -13,7 +13,10 @@ from consilium_chain.units import tokens
 from consilium_chain.views import Hospital, Phase, Role, TaskState
 from consilium_client.config import HospitalHomeSettings
 from consilium_client.consent import Policy
+from consilium_client.errors import DataError
+from consilium_client.examples import read_examples
 from consilium_client.home import HospitalHome, is_running
+from consilium_client.membership import in_words
 from consilium_client.task import JoinedTask
 from consilium_zk.constants import BYTES_PER_BLOB
 from rich import box
@@ -23,6 +26,8 @@ from rich.table import Table
 
 from consilium_cli.nodes.answers import Result, show_answers, try_connections
 from consilium_cli.nodes.looking import UNREADABLE, HomeVisit, money_of, said, stand
+
+ASSUMED_ROWS = 30  # if the hospital's own rows cannot be counted
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,31 @@ def show_task(visit: Visit, number: int) -> None:
     task, state = visit.task(number), visit.ledger.state(number)
     console = Console(highlight=False)
     print_task(console, task, state)
+    _print_membership_here(console, visit.settings, task)
     print_verdict(console, visit.home.policy(), task.spec, state.operator)
+
+
+def _print_membership_here(console: Console, settings: HospitalHomeSettings, task: JoinedTask) -> None:
+    try:
+        rows = read_examples(settings.data, task.spec.data, settings.mapping).rows
+    except DataError:
+        console.print(
+            f"\n[yellow]This home's data do not fit the task: `consilium hospital check-data {task.number}` says why."
+            f" These figures are for {ASSUMED_ROWS} rows:[/yellow]"
+        )
+        print_membership(console, task.spec, ASSUMED_ROWS)
+        return
+    print_membership(console, task.spec, kept_rows(settings, rows))
+
+
+def kept_rows(settings: HospitalHomeSettings, rows: int) -> int:
+    """About the number of rows that are trained on, at least one."""
+    return max(1, rows - round(rows * settings.held_out))
+
+
+def print_membership(console: Console, spec: TaskSpec, rows: int) -> None:
+    """The measured risk that an attacker finds this hospital's rows in the sums."""
+    console.print(f"\n[bold]Membership:[/bold] {escape(in_words(spec, rows))}")
 
 
 def print_verdict(console: Console, policy: Policy, spec: TaskSpec, operator: str) -> None:

@@ -10,12 +10,14 @@ from consilium_chain.errors import SpecInvalid
 from consilium_chain.estimate import ChainTerms, Estimate, estimate
 from consilium_chain.task_spec import TaskSpec, parse_task_spec, spec_hash
 from consilium_chain.units import ether, tokens
+from consilium_client.membership import in_words
 from consilium_zk.constants import BYTES_PER_BLOB
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 TYPICAL_ROWS = (100, 1_000)
+SHOWN_ROWS = 30
 
 
 def read_task(path: Path) -> tuple[bytes, TaskSpec]:
@@ -32,6 +34,7 @@ def show(raw: bytes, spec: TaskSpec, chain: ChainTerms | None = None) -> Estimat
     found = estimate(spec, chain)
     _show_model(raw, spec, found)
     _show_privacy(spec)
+    typer.echo(f"  hospitals are shown: {in_words(spec, SHOWN_ROWS)}")
     _show_money(spec, found)
     _show_gas(spec, found, chain)
     if chain is not None and found.expected is not None and found.longest is not None:

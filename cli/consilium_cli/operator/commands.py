@@ -52,6 +52,12 @@ def propose(
         bool, typer.Option("--dry-run", help="show what it would be and cost, and send nothing")
     ] = False,
     yes: YesOption = False,
+    not_private: Annotated[
+        bool,
+        typer.Option(
+            "--not-private", help="propose a task without [privacy]: nothing bounds what its sums say of a row"
+        ),
+    ] = False,
     again: Annotated[
         bool, typer.Option("--again", help="although an open task of this account is by the very same file")
     ] = False,
@@ -60,7 +66,8 @@ def propose(
     from consilium_cli.operator import proposing
 
     account = proposing.Payer(keystore, password_file)
-    proposing.propose(task, artifacts, rpc, address_book, account, aggregator, proposing.Said(dry_run, yes, again))
+    said = proposing.Said(dry_run, yes, again, not_private)
+    proposing.propose(task, artifacts, rpc, address_book, account, aggregator, said)
 
 
 @app.command("fund")

@@ -3,6 +3,7 @@
 OperatorError
 ├── AlreadyProposed      an open task of this operator's is by the very same file
 ├── AggregatorMissing    a proposal names no aggregator
+├── PrivacyMissing       the task file has no [privacy], and --not-private was not passed
 ├── BondOutweighed       a pool would be too large for the aggregator's bond
 ├── ProposalNotConfirmed nobody said yes
 ├── NotVerified          a round's checks fail, so that no model is written
@@ -40,6 +41,15 @@ class AggregatorMissing(OperatorError):
         super().__init__(
             "a task is proposed with its aggregator's account: pass --aggregator 0x…, which has to hold the"
             " aggregator's bond, or --dry-run to look only"
+        )
+
+
+class PrivacyMissing(OperatorError):
+    def __init__(self) -> None:
+        super().__init__(
+            "nothing was sent: the task file has no [privacy], and without it nothing bounds what sums say of a row;"
+            " add [privacy] with epsilon = 8 and max_grad_norm = 1.0 (docs/operator.md has training that learns with"
+            " it), or pass --not-private"
         )
 
 

@@ -33,7 +33,13 @@ from eth_utils.address import (
 
 from consilium_cli.artifacts import open_artifacts
 from consilium_cli.operator import checking
-from consilium_cli.operator.errors import AggregatorMissing, AlreadyProposed, BondOutweighed, ProposalNotConfirmed
+from consilium_cli.operator.errors import (
+    AggregatorMissing,
+    AlreadyProposed,
+    BondOutweighed,
+    PrivacyMissing,
+    ProposalNotConfirmed,
+)
 
 # Of approving and proposing, and of approving and adding, as they are sent: an account must hold what that would cost.
 GAS_LIMIT = 1_300_000
@@ -62,12 +68,15 @@ class Said:
     dry_run: bool
     yes: bool
     again: bool
+    not_private: bool
 
 
 def propose(
     path: Path, artifacts: Sequence[str], rpc: str, address_book: Path, payer: Payer, aggregator: str | None, said: Said
 ) -> None:
-    """Raises SpecInvalid, BlobsUnavailable, AlreadyProposed, Unfunded, ProposalNotConfirmed: nothing is sent then."""
+    """Raises SpecInvalid, PrivacyMissing, BlobsUnavailable, AlreadyProposed, Unfunded, ProposalNotConfirmed: nothing
+    is sent then.
+    """
     raw, spec = checking.read_task(path)
     deployment = Deployment.read(address_book)
     ledger = Ledger(Connection(rpc), deployment)
@@ -75,6 +84,8 @@ def propose(
     if said.dry_run:
         typer.echo("\na dry run: nothing was sent")
         return
+    if spec.privacy is None and not said.not_private:
+        raise PrivacyMissing
     params = task_params(spec, spec_hash(raw), _checked(aggregator))
     if not deployment.blobs and not params.digests:
         raise BlobsUnavailable(deployment.chain_id)

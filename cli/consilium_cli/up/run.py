@@ -205,7 +205,7 @@ def _show(console: Console, network: StandingNetwork, first: int | None) -> None
         f"curl {api}/v1/network",
         *(of_first if first else []),
         f"consilium operator propose {_near(network.task_file)} --aggregator {network.aggregator} \\\n"
-        f"      {store}{rpc}{book}{again}",
+        f"      {store}{rpc}{book} --not-private{again}",
         f"consilium server jobs --config {_near(network.server / 'worker.toml')}",
     ]
     count = f"{len(network.hospitals)} hospitals, {len(network.voters)} voters, an aggregator"

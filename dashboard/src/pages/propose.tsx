@@ -36,7 +36,12 @@ export default function Propose() {
         {held && aggregator ? (
           <Suspense fallback={<Loading />}>
             <Sign
-              of={{ text: held.text, terms: held.task.terms, aggregator: aggregator.node as Address }}
+              of={{
+                text: held.text,
+                terms: held.task.terms,
+                aggregator: aggregator.node as Address,
+                isPrivate: held.task.spec.privacy !== null,
+              }}
               isCurrent={held.text === text}
             />
           </Suspense>

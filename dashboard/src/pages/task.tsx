@@ -25,6 +25,7 @@ import {
 import { Model } from '../parts/model'
 import { Table } from '../parts/table'
 import { formatScore } from '../lib/amounts'
+import { membership, type Told } from '../lib/membership'
 import { progressOf } from '../lib/progress'
 import { say } from '../strings'
 import Missing from './missing'
@@ -194,7 +195,39 @@ function Privacy({ task }: { task: Schemas['Task'] }) {
       ) : (
         <p className="soft">{words.noPrivacy}</p>
       )}
+      <Membership model={task.spec.model} epsilon={privacy?.epsilon ?? null} terms={task.terms} />
     </Card>
+  )
+}
+
+function Membership(of: { model: string; epsilon: number | null; terms: Schemas['Terms'] }) {
+  const hospitals = of.terms.masked ? of.terms.min_cohort_size : 1
+  const told = membership(of.model, of.epsilon, hospitals)
+  const columns = words.membershipColumns
+  const figures = ({ auc, found }: Told['alone']) =>
+    words.membershipFound(auc.toFixed(2), `${Math.round(100 * found)} %`)
+  return (
+    <>
+      <h3>{words.membership}</h3>
+      <p className="soft small">
+        {words.membershipMeans(told[0]?.alone.training.startsWith('epsilon') ?? false)}
+      </p>
+      <Table
+        caption={words.membership}
+        rows={told}
+        name={(one) => one.rows}
+        empty=""
+        columns={[
+          { name: columns.rows, number: true, cell: (one) => one.rows },
+          {
+            name: columns.together,
+            number: true,
+            cell: (one) => words.membershipSum(figures(one.together), one.together.hospitals),
+          },
+          { name: columns.alone, number: true, cell: (one) => figures(one.alone) },
+        ]}
+      />
+    </>
   )
 }
 

@@ -22,6 +22,7 @@ interface Ready {
   text: string
   terms: Schemas['Terms']
   aggregator: Address
+  isPrivate: boolean
 }
 
 /** `isCurrent`: the file that held is the one that is shown. What was begun with it is told to its end all the same. */
@@ -40,6 +41,7 @@ function Steps({ account, of, isCurrent }: { account: Address; of: Ready; isCurr
   const { storing, store } = useStoring(account)
   const { sending, send } = useSending()
   const [proposed, setProposed] = useState<{ task: number; by: string } | null>(null)
+  const [isMeant, setIsMeant] = useState(false)
   const { data: balance } = useReadContract({
     address: place.token,
     abi: tokenAbi,
@@ -56,7 +58,9 @@ function Steps({ account, of, isCurrent }: { account: Address; of: Ready; isCurr
   const isStored = storing.state === 'stored' && storing.hash === hash
   const busy = isBusy(sending) || storing.state === 'signing' || storing.state === 'storing'
   const isDone = proposed?.by === hash
-  const canGo = isCurrent && balance !== undefined && lacks <= 0n && !lacksBlobs && !busy && !isDone
+  const isAllowed = of.isPrivate || isMeant
+  const canGo =
+    isCurrent && isAllowed && balance !== undefined && lacks <= 0n && !lacksBlobs && !busy && !isDone
 
   async function go() {
     const receipt = await send(
@@ -96,6 +100,12 @@ function Steps({ account, of, isCurrent }: { account: Address; of: Ready; isCurr
         </p>
       )}
       {already && !isDone && <p className="notice wait">{words.already(already.task)}</p>}
+      {!of.isPrivate && !isDone && (
+        <label className="notice wait">
+          <input type="checkbox" checked={isMeant} onChange={(event) => setIsMeant(event.target.checked)} />
+          {words.withoutPrivacy}
+        </label>
+      )}
       <ol className="steps acts">
         <li data-state={isStored ? 'holds' : 'waits'}>
           <span className="mark" aria-hidden="true">

@@ -1,0 +1,28 @@
+/** How well a hospital's rows are told from others by a task's published sums, as `bench/membership.py` measured it. */
+import measured from '../../../client/consilium_client/membership.json'
+
+type Measured = (typeof measured.rows)[number]
+
+export interface Told {
+  rows: number
+  /** Where no other hospital of the cohort conspires, and where all do. */
+  together: Measured
+  alone: Measured
+}
+
+const EPSILONS = [3, 8]
+const WITHOUT_NOISE = 'one step a round'
+
+/** The nearest setting that was measured: with the same noise or less, and as many hospitals in the sum or fewer. */
+export function membership(model: string, epsilon: number | null, hospitals: number): Told[] {
+  const bound = EPSILONS.find((one) => epsilon !== null && epsilon <= one)
+  const training = bound === undefined ? WITHOUT_NOISE : `epsilon ${bound}`
+  const family = model === 'logistic' ? model : 'mlp'
+  const alike = measured.rows.filter((one) => one.model === family && one.training === training)
+  return [...new Set(alike.map((one) => one.rows))].flatMap((rows) => {
+    const sums = alike.filter((one) => one.rows === rows).sort((a, b) => a.hospitals - b.hospitals)
+    const [alone] = sums
+    const together = sums.findLast((one) => one.hospitals <= hospitals) ?? alone
+    return alone && together ? [{ rows, together, alone }] : []
+  })
+}
