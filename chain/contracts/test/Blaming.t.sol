@@ -701,6 +701,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         else if (phase == ITaskTypes.Phase.Blaming) _blameSome();
         else if (phase == ITaskTypes.Phase.Scoring) _scoreSome();
         else if (phase == ITaskTypes.Phase.Revealing) _revealSome();
+        else if (phase == ITaskTypes.Phase.Settling) tasks.settle(id, round);
         else if (_choose(8) > 0) _openAll();
         if (tasks.state(id).phase != phase || _round() != round) return;
         if (phase == ITaskTypes.Phase.Opening && _roundState().summedCohorts == _roundState().viableCohorts) {
@@ -788,8 +789,13 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
 
     function _assertExplained(ITaskTypes.TaskParams memory params) private {
         Log[] memory logs = vm.getRecordedLogs();
+        uint256 paid;
         for (uint256 i = 0; i < logs.length; ++i) {
-            if (logs[i].emitter != address(tasks) || logs[i].topics.length != 4) continue;
+            if (logs[i].emitter != address(tasks)) continue;
+            if (logs[i].topics[0] == ITaskTypes.TaskEnded.selector) {
+                (, paid) = abi.decode(logs[i].data, (uint256, uint256)); // to nobody
+            }
+            if (logs[i].topics.length != 4) continue;
             Taken storage taken = _taken[uint256(logs[i].topics[2])][address(uint160(uint256(logs[i].topics[3])))];
             if (logs[i].topics[0] == ITaskTypes.Rewarded.selector) {
                 taken.rewards += abi.decode(logs[i].data, (uint256));
@@ -799,7 +805,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
                 ++taken.slashes;
             }
         }
-        uint256 paid = _explained(AGGREGATOR, IStaking.Role.Aggregator, params.aggregatorBond);
+        paid += _explained(AGGREGATOR, IStaking.Role.Aggregator, params.aggregatorBond);
         for (uint256 i = 0; i < MEMBERS; ++i) {
             paid += _explained(_hospital(i), IStaking.Role.Hospital, params.hospitalBond);
         }

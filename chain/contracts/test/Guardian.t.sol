@@ -65,8 +65,6 @@ contract GuardianTest is Fixture {
         tasks.releaseBond(id, AGGREGATOR);
         if (when == 5) _stop();
         vm.assertEq(_locked(AGGREGATOR, IStaking.Role.Aggregator), 0);
-        vm.prank(OPERATOR);
-        tasks.claim();
         vm.warp(block.timestamp + VESTING);
         vm.prank(AGGREGATOR);
         vm.assertGt(staking.claim(AGGREGATOR, IStaking.Role.Aggregator), 99e18);
