@@ -175,6 +175,7 @@ def main() -> None:
         sys.exit(130)
     except Exception as error:
         from consilium_chain.errors import DISK_FAULTS
+        from consilium_chain.visible_text import shown_lines
         from consilium_client.errors import FAILED, ClientError
 
         name, said = type(error).__name__, str(error)
@@ -183,7 +184,7 @@ def main() -> None:
             said = f"{error.filename or 'a file'} could not be written ({error.strerror}): make room, and run it again"
         elif not _is_ours(error):
             raise
-        typer.secho(f"error ({name}): {said}", fg=typer.colors.RED, err=True)
+        typer.secho(f"error ({name}): {shown_lines(said)}", fg=typer.colors.RED, err=True)
         sys.exit(error.exit_code if isinstance(error, ClientError) else FAILED)
 
 
