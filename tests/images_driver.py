@@ -66,8 +66,8 @@ def build(stage: str, root: Path, made: Mapping[str, Path] = MappingProxyType({}
                 values[name] = value
             elif instruction == "RUN":
                 line = re.sub(r'--index-url "\$\{TORCH_INDEX\}" ', "", rest).replace(PREFIX, str(below(root, PREFIX)))
-                line = re.sub(r"(^|&& |then )python ", rf"\g<1>{sys.executable} ", line)
-                line = re.sub(r"(^|&& |then )pip ", rf"\g<1>{sys.executable} -m pip ", line)
+                line = re.sub(r"(^|&& |then |do )python ", rf"\g<1>{sys.executable} ", line)
+                line = re.sub(r"(^|&& |then |do )pip ", rf"\g<1>{sys.executable} -m pip ", line)
                 run = subprocess.run(
                     ["sh", "-euc", line], cwd=below(root, workdir), env=environment() | values, capture_output=True,
                     text=True,

@@ -18,6 +18,7 @@ from consilium_chain.data_schemas import DataSchema
 from consilium_chain.errors import SpecInvalid
 from consilium_chain.model_specs import ModelSpec
 from consilium_chain.typed_toml import Section, parse_toml
+from consilium_chain.visible_text import Name
 
 MAX_PARTICIPANTS = 256  # one bit map word on chain
 # The contract's own limits (`TaskRules.sol`), repeated so that a file is refused before anybody pays for it.
@@ -166,7 +167,7 @@ class WindowsSpec(Section):
 
 
 class TaskSpec(Section):
-    name: str
+    name: Name
     data: DataSchema
     model: ModelSpec
     training: TrainingSpec = TrainingSpec()

@@ -9,10 +9,13 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from consilium_chain.visible_text import shown
+
 Tree = TypeVar("Tree", bound=BaseModel)
 
 MOST_BYTES = 1 << 20  # ten thousand columns of a table take half of it
 MOST_PARTS = 32  # of a dotted key
+MOST_OF_A_FAULT = 500  # characters
 # tomllib looks at each part of a dotted key once for each other part, and keeps all beginnings of the key: one of 60 kB
 # takes gigabytes and minutes. Possessive, so that no text makes the search slow.
 _LONG_KEY = re.compile(
@@ -38,7 +41,7 @@ def parse_toml(raw: bytes, kind: type[Tree], what: str, refusal: Callable[[str],
     except UnicodeDecodeError as error:
         raise refusal(f"{what} is not UTF-8: {error}") from error
     except (ValueError, RecursionError) as error:  # beside TOMLDecodeError: too long an integer, too deep a nesting
-        raise refusal(f"{what} is not TOML: {error}") from error
+        raise refusal(f"{what} is not TOML: {shown(str(error), MOST_OF_A_FAULT)}") from error
     try:
         return kind.model_validate(tree)
     except ValidationError as error:
@@ -46,6 +49,6 @@ def parse_toml(raw: bytes, kind: type[Tree], what: str, refusal: Callable[[str],
 
 
 def _faults(error: ValidationError) -> str:
-    """A fault of several values together stands at no one place."""
+    """A fault of several values together stands at no one place. Keys and values of a stranger's are told visibly."""
     places = [(".".join(map(str, fault["loc"])), fault["msg"]) for fault in error.errors()]
-    return "; ".join(f"{place}: {message}" if place else message for place, message in places)
+    return "; ".join(shown(f"{place}: {message}" if place else message, MOST_OF_A_FAULT) for place, message in places)

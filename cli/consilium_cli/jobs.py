@@ -38,6 +38,7 @@ def jobs_command(
 
 
 def _table(rows: list[JobRow], now: float) -> object:
+    from consilium_chain.visible_text import shown
     from consilium_server.jobs.keeping import state_of
     from rich import box
     from rich.markup import escape
@@ -53,7 +54,7 @@ def _table(rows: list[JobRow], now: float) -> object:
             row.job, row.subject or "–", f"[{colour}]{state}[/{colour}]", _ago(row.begun_at, now),
             _ago(row.succeeded_at, now), str(row.failures) if row.failures else "–",
             f"in {row.not_before - now:.0f} s" if row.not_before > now else "–",
-            escape(f"{row.error}: {row.why}") if row.error else "",
+            escape(shown(f"{row.error}: {row.why}")) if row.error else "",
         )  # fmt: skip
     return table
 

@@ -163,8 +163,8 @@ def chain_local(
 
 
 def main() -> None:
-    """Runs the command line; known errors end it with exit code 1, their name, by which the guides list them, and one
-    message, without a trace.
+    """Runs the command line; known errors end it with exit code 1, or 3 for what a node's owner has not allowed, their
+    name, by which the guides list them, and one message, without a trace.
     """
     # As exceptions, so that children are ended; explicitly, for a shell's background jobs start with SIGINT ignored.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
@@ -175,6 +175,8 @@ def main() -> None:
         sys.exit(130)
     except Exception as error:
         from consilium_chain.errors import DISK_FAULTS
+        from consilium_chain.visible_text import shown_lines
+        from consilium_client.errors import FAILED, ClientError
 
         name, said = type(error).__name__, str(error)
         if isinstance(error, OSError) and error.errno in DISK_FAULTS:
@@ -182,8 +184,8 @@ def main() -> None:
             said = f"{error.filename or 'a file'} could not be written ({error.strerror}): make room, and run it again"
         elif not _is_ours(error):
             raise
-        typer.secho(f"error ({name}): {said}", fg=typer.colors.RED, err=True)
-        sys.exit(1)
+        typer.secho(f"error ({name}): {shown_lines(said)}", fg=typer.colors.RED, err=True)
+        sys.exit(error.exit_code if isinstance(error, ClientError) else FAILED)
 
 
 def _is_ours(error: Exception) -> bool:

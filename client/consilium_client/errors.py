@@ -107,6 +107,9 @@ ClientError
     ├── UpdateNotFinite         parameters, or what a model makes of them, hold nan or inf
     └── ShapeMismatch           an array has another shape than the task gives it
 
+PolicyInvalid, NotAllowed, NotApproved, ApprovalInvalid, ApprovalStale, BudgetExceeded and EpsilonUnreachable are also
+OwnersRefusal.
+
 No message repeats a cell of anybody's table, a text or a pixel: messages end up in logs, and logs travel. They say
 line (of a Parquet file: row) and column, both counted from 1, or a file's name. For the same reason parsers here never
 chain the error of `float`, which quotes what it could not read.
@@ -121,10 +124,19 @@ from typing import ClassVar, Literal
 from consilium_chain.units import ether, tokens
 
 NAMES_SHOWN = 10  # of columns, in one message
+FAILED, REFUSED = 1, 3  # exit codes of commands
 
 
 class ClientError(Exception):
-    """Root of this room's errors."""
+    """Root of this room's errors. `exit_code`: of a command that it ends."""
+
+    exit_code: ClassVar[int] = FAILED
+
+
+class OwnersRefusal(ClientError):
+    """The node's owner has not allowed this. A later start is refused, too, so no supervisor should try one."""
+
+    exit_code = REFUSED
 
 
 class DataError(ClientError):
@@ -494,7 +506,7 @@ class PrivacyError(ClientError):
     """A task's, or this hospital's own, bound on what a row may cost."""
 
 
-class EpsilonUnreachable(PrivacyError):
+class EpsilonUnreachable(PrivacyError, OwnersRefusal):
     def __init__(self, epsilon: float, delta: float, steps: int) -> None:
         self.epsilon, self.delta, self.steps = epsilon, delta, steps
         super().__init__(
@@ -503,7 +515,7 @@ class EpsilonUnreachable(PrivacyError):
         )
 
 
-class BudgetExceeded(PrivacyError):
+class BudgetExceeded(PrivacyError, OwnersRefusal):
     """`spent` and `would_be`, with the round in question, are epsilons at `delta`; `whose` budget says of what."""
 
     def __init__(self, whose: str, spent: float, would_be: float, allowed: float, delta: float) -> None:
@@ -794,11 +806,11 @@ class SameContracts(ConsentError):
         )
 
 
-class PolicyInvalid(ConsentError):
+class PolicyInvalid(ConsentError, OwnersRefusal):
     pass
 
 
-class NotAllowed(ConsentError):
+class NotAllowed(ConsentError, OwnersRefusal):
     """`objections`: in words, one for each rule of the policy that the task does not keep."""
 
     def __init__(self, task: str, objections: Sequence[str]) -> None:
@@ -809,7 +821,7 @@ class NotAllowed(ConsentError):
         )
 
 
-class NotApproved(ConsentError):
+class NotApproved(ConsentError, OwnersRefusal):
     def __init__(self, task: int) -> None:
         self.task = task
         super().__init__(
@@ -817,11 +829,11 @@ class NotApproved(ConsentError):
         )
 
 
-class ApprovalInvalid(ConsentError):
+class ApprovalInvalid(ConsentError, OwnersRefusal):
     pass
 
 
-class ApprovalStale(ConsentError):
+class ApprovalStale(ConsentError, OwnersRefusal):
     def __init__(self, task: int, why: str) -> None:
         self.task = task
         super().__init__(

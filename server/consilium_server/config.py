@@ -194,5 +194,7 @@ class ApiSettings(IndexSettings):
     ] = None
     poll_seconds: Annotated[float, Field(gt=0, description="between looks for events")] = 0.2
     heartbeat_seconds: Annotated[float, Field(gt=0, description="between signs of life on a stream")] = 15.0
-    stalled_seconds: Annotated[float, Field(gt=0, description="a stream's reader that takes longer is let go")] = 20.0
+    stalled_seconds: Annotated[
+        float, Field(gt=0, description="a client that takes nothing of its answer for longer is let go")
+    ] = 20.0
     limits: ApiLimits = ApiLimits()

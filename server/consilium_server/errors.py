@@ -12,6 +12,8 @@ ServerError
 ├── SignInRefused         a message that is for another site, chain or time, or that its account did not sign
 ├── SecretExposed         the file of the server's secret is not one that it alone can read
 ├── CursorInvalid         a cursor that this server did not give for this question
+├── ClientStalled         a client takes no more of its answer
+├── ExportReorganised     the chain took back what a page of an export has already told
 ├── AggregatorEnded       a task's aggregator ended before its task
 ├── BrokerUrlInvalid      what should name the broker is no URL of one
 ├── BrokerUnreachable     the broker does not take messages
@@ -103,6 +105,22 @@ class SecretExposed(ServerError):
 class CursorInvalid(ServerError):
     def __init__(self) -> None:
         super().__init__("this cursor is not one given for this question: begin again without a cursor")
+
+
+class ClientStalled(ServerError):
+    """`seconds`: for which it took nothing."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__(f"the client took nothing of its answer for {seconds:g} s: its connection is closed")
+
+
+class ExportReorganised(ServerError):
+    """The answer has begun, so it can only be broken off: its client sees that the end is missing."""
+
+    def __init__(self, account: str) -> None:
+        self.account = account
+        super().__init__(f"the chain was reorganised while the history of {account} was sent: ask for it again")
 
 
 class AggregatorEnded(ServerError):

@@ -13,10 +13,13 @@ ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT / "audit"))
 
 from dependencies import (  # noqa: E402  (programs, no package)
+    HASHED,
+    LAYERED,
     LOCKS,
     PINS,
     Dependency,
     Rules,
+    hashed_pins,
     installed,
     is_allowed,
     locked,
@@ -87,6 +90,47 @@ def test_every_installed_version_is_pinned() -> None:
     strays = {one.name: (one.version, wanted.get(one.name)) for one in installed(RULES)
               if one.version.partition("+")[0] != wanted.get(one.name)}  # fmt: skip
     assert strays == {}
+
+
+# Only files of an installer that is told to check hashes are checked: Makefile and container file have these alone.
+INSTALLING = (ROOT / "Makefile", ROOT / "deploy" / "containers" / "Containerfile")
+UNHASHED = ("torch", "--no-build-isolation -e .", "wheels/*.whl")  # torch's build is the machine's own; this project
+
+
+@pytest.mark.parametrize("path", HASHED, ids=lambda path: path.name)
+def test_every_pin_that_is_installed_has_hashes(path: Path) -> None:
+    found = hashed_pins(path)
+    assert found
+    assert [name for name, (_, hashes) in found.items() if not hashes] == []
+
+
+def test_a_pin_without_a_hash_is_found(tmp_path: Path) -> None:
+    digest = "--hash=sha256:" + "0" * 64
+    file = tmp_path / "requirements.txt"
+    file.write_text(f"# why\na==1 ; python_version < '3.12' \\\n    {digest} \\\n    {digest}\nb.C==2\n")
+    assert hashed_pins(file) == {"a": ("1", 2), "b-c": ("2", 0)}
+    file.write_text("--extra-index-url https://example.org\na==1\n")
+    with pytest.raises(ValueError, match="extra-index-url"):
+        hashed_pins(file)
+
+
+def test_hashed_releases_are_those_of_the_constraints() -> None:
+    wanted = pins(ROOT / "constraints.txt")
+    found = {name: version for path in LAYERED for name, version in pins(path).items()}
+    assert len(found) > 150
+    assert found == {name: version for name, version in wanted.items() if name != "torch"}
+
+
+@pytest.mark.parametrize("path", INSTALLING, ids=lambda path: path.name)
+def test_nothing_is_installed_unhashed_but_torch_and_this_project(path: Path) -> None:
+    text = path.read_text().replace("\\\n", " ")
+    commands = re.findall(r"pip (?:--python \S+ )?install .*?(?= && |; |$)", text, re.MULTILINE)
+    commands += re.findall(r"\$\(PIP_HASHED\).*", text)
+    assert len(commands) > 5
+    strays = [one for one in commands if "--require-hashes" not in one and "$(PIP_HASHED)" not in one
+              and not any(word in one for word in UNHASHED)]  # fmt: skip
+    assert strays == []
+    assert all("--no-deps" in one for one in commands if "--require-hashes" in one)
 
 
 def test_slither_is_pinned_with_all_that_it_needs() -> None:

@@ -505,6 +505,11 @@ def task_of(model: str, data: str = DATA) -> Callable[[World], list[str]]:
     return lambda world: world.operator_check(f'name = "a task"\n{data}\n{model}\n')
 
 
+def named(name: str) -> Callable[[World], list[str]]:
+    """`name`: as TOML has it between quotation marks."""
+    return lambda world: world.operator_check(f'name = "{name}"\n{DATA}\n{LOGISTIC_MODEL}\n')
+
+
 def changed_key(world: World) -> list[str]:
     write_private_file(world.home / "transport.key", "-----BEGIN OPENSSH PRIVATE KEY-----\n")
     return world.join()
@@ -700,6 +705,8 @@ AREAS: dict[str, list[Case]] = {
         Case(
             "a task file that is not there", lambda w: ["operator", "check", str(w.folder / "none.toml")]),
         Case("one that is not TOML", lambda w: w.operator_check("name = ")),
+        Case("one whose name turns the text round", named(r"who \u202elli llaf lliw")),
+        Case("one whose name is as long as a book", named("x" * 10_000)),
         Case("one with an unknown model", task_of('[model]\nname = "forest"')),
         Case("one with a model for other data", task_of('[model]\nname = "cnn"')),
         Case(

@@ -23,6 +23,7 @@ from consilium_chain.localnode import free_port
 from consilium_chain.proposal import task_params
 from consilium_chain.task_spec import TOKEN, parse_task_spec
 from consilium_chain.views import Role
+from consilium_client.errors import REFUSED
 from consilium_client.home import HospitalHome
 from consilium_client.transport_key import make_transport_key, transport_public_key
 from consilium_server.certificates import ensure_certificates
@@ -103,7 +104,7 @@ def test_from_nothing_to_a_task_and_out_of_it(world: World) -> None:
         "logistic, 2 parameters", "age; label sick (no or yes)", "masked", "500 tokens", "policy allows it",
         "Of 2 rows like yours", "Without [privacy]",
     )  # fmt: skip
-    refused(world.say("run", str(world.task)), f"consilium hospital join {world.task}")
+    refused(world.say("run", str(world.task)), f"consilium hospital join {world.task}", code=REFUSED)
     refused(world.join(), "answer y, or pass --yes")
     assert world.index() is None
     assert HospitalHome.open(world.home).approved_tasks() == []
@@ -118,7 +119,7 @@ def test_from_nothing_to_a_task_and_out_of_it(world: World) -> None:
     done(world.say("resume"), "resumed")
     refused(world.say("leave", str(world.task)), "answer y, or pass --yes")
     done(world.say("leave", str(world.task), "--yes"), "brings the bond back")
-    refused(world.say("run", str(world.task)), "is not approved here")
+    refused(world.say("run", str(world.task)), "is not approved here", code=REFUSED)
     done(world.say("status"), "left", "500.00")
 
 
@@ -176,7 +177,7 @@ def test_a_task_outside_the_policy_gets_no_yes(world: World) -> None:
     done(world.init(operator="0x" + "77" * 20))
     done(world.say("tasks"), "no: its operator")
     done(world.say("show", str(world.task)), "policy does not allow it", "`operators`")
-    refused(world.join("--yes"), "does not allow the task 'who will fall ill'", "change policy.toml")
+    refused(world.join("--yes"), "does not allow the task 'who will fall ill'", "change policy.toml", code=REFUSED)
     assert world.index() is None
 
 
@@ -185,7 +186,7 @@ def test_a_policy_changed_after_the_yes_counts(world: World) -> None:
     done(world.join("--yes"))
     policy = world.home / "policy.toml"
     policy.write_text(policy.read_text().replace('models = "any"', 'models = ["mlp"]'))
-    refused(world.say("run"), "the model logistic is not among `models`")
+    refused(world.say("run"), "the model logistic is not among `models`", code=REFUSED)
 
 
 def test_a_task_file_altered_after_the_yes_does_not_start(world: World) -> None:
@@ -197,7 +198,7 @@ def test_a_task_file_altered_after_the_yes_does_not_start(world: World) -> None:
     file.write_text(TASK)
     approval = world.home / "tasks" / f"{world.task}.toml"
     approval.write_text(re.sub(r'spec_hash = ".{64}"', f'spec_hash = "{"0" * 64}"', approval.read_text()))
-    refused(world.say("run"), "nothing was started", "the chain names")
+    refused(world.say("run"), "nothing was started", "the chain names", code=REFUSED)
 
 
 def test_a_yes_outlasts_a_second_one_that_fails_and_no_first_one_that_does(world: World) -> None:
@@ -271,7 +272,7 @@ def test_init_asks_nobody_where_nobody_is_and_writes_nothing_then(world: World) 
     refused(world.say("init", *book), "--artifacts", "nobody can be asked", code=2)
     refused(world.init("--data", "/nowhere/rows.csv"), "/nowhere/rows.csv does not exist", code=2)
     refused(world.init(artifacts=["https://key:hush@mirror.example"]), "credentials", code=2)
-    refused(world.init("--hours", "at night"), "19:00-07:00")
+    refused(world.init("--hours", "at night"), "19:00-07:00", code=REFUSED)
     refused(world.init("--sponsor-url", "http://sponsor.example"), "https://", code=2)
     refused(world.init("--password-file", str(world.folder / "none")), "none does not exist")
     write_private_file(world.folder / "wrong", "wrong\n")

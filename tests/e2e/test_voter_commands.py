@@ -16,6 +16,7 @@ from consilium_chain.ledger import Ledger
 from consilium_chain.task_spec import TOKEN
 from consilium_chain.transport_keys import TransportKey
 from consilium_chain.views import Role
+from consilium_client.errors import REFUSED
 from consilium_client.home import VoterHome
 from consilium_client.voter import VoterNode
 from consilium_zk.tickets import public_key
@@ -164,7 +165,7 @@ def test_what_is_missing_is_said_before_anything_is_sent(world: World) -> None:
 
 def test_init_writes_nothing_that_does_not_hold(world: World) -> None:
     refused(world.say("init"), "address book .consilium/local.json does not exist")
-    refused(world.init("--metric", "luck"), "the policy would not hold", "metrics")
+    refused(world.init("--metric", "luck"), "the policy would not hold", "metrics", code=REFUSED)
     refused(world.init("--data", "/nowhere/rows.csv"), "/nowhere/rows.csv does not exist", code=2)
     assert not (world.home / "node.toml").exists()
     done(world.init())

@@ -381,9 +381,11 @@ def app_of(network: IndexedNetwork, **changes: Any) -> FastAPI:
 
 
 @contextmanager
-def served(app: FastAPI) -> Iterator[str]:
-    """Its URL, on a free port, until the block ends."""
+def served(app: FastAPI, send_buffer: int | None = None) -> Iterator[str]:
+    """Its URL, on a free port, until the block ends. `send_buffer`: bytes that the system keeps for a client."""
     listening = socket.socket()
+    if send_buffer is not None:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
     listening.bind(("127.0.0.1", 0))
     listening.listen()  # whoever comes before the server is ready waits
     config = uvicorn.Config(app, log_level="critical", access_log=False, ws="none", timeout_graceful_shutdown=1)

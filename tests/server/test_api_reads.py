@@ -300,6 +300,29 @@ def test_a_tasks_money_adds_up(client: TestClient) -> None:
     assert read(client, "/v1/tasks/4")["spec_fault"].startswith("the task file does not hold")
 
 
+@pytest.mark.parametrize("name", ["x" * 10_000, "\\u202eliaf traeh", "\\u200b", " heart", "\\u001b[2J"])
+def test_task_whose_name_is_none_is_served_without_one(empty: IndexedNetwork, name: str) -> None:
+    file = TASK_FILE.replace('"heart failure"', f'"{name}"')
+    with empty.mined():
+        empty.propose(1, file)
+    with TestClient(app_of(empty)) as client:
+        (task,) = read(client, "/v1/tasks")["items"]
+        found = read(client, "/v1/tasks/1")
+        checked = client.post("/v1/tasks/check", json={"text": file}).json()
+    assert (task["name"], found["name"], found["spec"]) == (None, None, None)
+    assert found["spec_fault"].startswith("the task file does not hold: name: Value error, ")
+    assert (checked["holds"], checked["problem"]) == (False, found["spec_fault"])
+    assert len(found["spec_fault"]) < 600
+    assert found["spec_fault"].isprintable()
+
+
+def test_class_names_are_served_visibly(empty: IndexedNetwork) -> None:
+    with empty.mined():
+        empty.propose(1, TASK_FILE.replace('"yes"', '"\\u202esey"'))
+    with TestClient(app_of(empty)) as client:
+        assert read(client, "/v1/tasks/1")["spec"]["classes"] == ["no", "U+202Esey"]
+
+
 def test_what_is_added_to_a_pool_counts_wherever_it_is_told(empty: IndexedNetwork) -> None:
     proposed = 10_000 * TOKEN
 

@@ -95,6 +95,10 @@ class Processes:
         """Exit codes of the children that have ended with an error, or should not have ended at all."""
         return self.ended_badly() | {name: 0 for name in self._servers if self._children[name].poll() == 0}
 
+    def is_server(self, name: str) -> bool:
+        """Whether it does not end by itself."""
+        return name in self._servers
+
     def running(self) -> list[str]:
         return [name for name, child in self._children.items() if child.poll() is None]
 

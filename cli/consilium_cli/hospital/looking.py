@@ -11,6 +11,7 @@ from consilium_chain.data_schemas import DataSchema, ImageSchema, TextSchema
 from consilium_chain.task_spec import MoneySpec, TaskSpec
 from consilium_chain.units import tokens
 from consilium_chain.views import Hospital, Phase, Role, TaskState
+from consilium_chain.visible_text import shown
 from consilium_client.config import HospitalHomeSettings
 from consilium_client.consent import Policy
 from consilium_client.errors import DataError
@@ -66,10 +67,10 @@ def show_tasks(visit: Visit, every: bool) -> None:
         try:
             spec = visit.task(number).spec
         except UNREADABLE as error:
-            table.add_row(str(number), "?", joined, money, escape(f"no: {error}"))
+            table.add_row(str(number), "?", joined, money, escape(shown(f"no: {error}")))
             continue
         objections = policy.objections(spec, state.operator)
-        verdict = escape(f"no: {'; '.join(objections)}") if objections else "[green]allows it[/green]"
+        verdict = escape(shown(f"no: {'; '.join(objections)}")) if objections else "[green]allows it[/green]"
         what = f"{escape(spec.name)}\n{spec.model.name}, {spec.parameters:,}"
         table.add_row(str(number), what, joined, money, verdict)
     if table.row_count:
@@ -119,7 +120,7 @@ def print_verdict(console: Console, policy: Policy, spec: TaskSpec, operator: st
         return
     console.print("\n[bold red]This hospital's policy does not allow it:[/bold red]")
     for objection in objections:
-        console.print(f"  · {escape(objection)}")
+        console.print(f"  · {escape(shown(objection))}")
 
 
 def print_task(console: Console, task: JoinedTask, state: TaskState) -> None:
@@ -130,7 +131,7 @@ def print_task(console: Console, task: JoinedTask, state: TaskState) -> None:
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
     for name, words in _facts(task, state):
-        grid.add_row(name, escape(words))
+        grid.add_row(name, escape(shown(words)))
     console.print(grid)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from consilium_chain.data_schemas import CategoryFeature
 from consilium_chain.kinds import of_kind
+from consilium_chain.visible_text import shown
 from consilium_client.errors import shortened
 from consilium_client.preview import Finding, Preview, Profile
 from consilium_client.profile import ColumnProfile, TableProfile
@@ -48,14 +49,14 @@ def screen(profile: Profile) -> RenderableType:
 
 def _heading(profile: Profile) -> Text:
     text = Text.assemble((str(profile.path), TITLE), f" ({profile.kind}): {profile.rows:,} {profile.things}")
-    shares = ", ".join(f"{count:,} {name} ({_share(count, profile.rows)})" for name, count in profile.classes)
-    of_column = f"label {profile.label}{_called(profile.label, profile.label_source)}"
+    shares = ", ".join(f"{count:,} {shown(name)} ({_share(count, profile.rows)})" for name, count in profile.classes)
+    of_column = f"label {shown(profile.label)}{shown(_called(profile.label, profile.label_source))}"
     text.append(f"\n{of_column if profile.label_source else 'classes'}: {shares}")
     if profile.repeated:
         text.append(f"\n{profile.things} that repeat an earlier one: {profile.repeated:,}")
     if profile.left_aside:
         of = "files, which its list does not name" if profile.kind == "folder" else "of the file's columns"
-        names = f" ({shortened(profile.left_aside_names)})" if profile.left_aside_names else ""
+        names = f" ({shown(shortened(profile.left_aside_names))})" if profile.left_aside_names else ""
         text.append(f"\nleft aside, unread: {profile.left_aside:,} {of}{names}")
     return text
 
@@ -76,8 +77,8 @@ def _columns(profile: TableProfile) -> Table:
         table.add_column(title, justify="right", no_wrap=True)
     for column in profile.columns:
         table.add_row(
-            Text(column.feature.name),
-            Text(column.source if column.source is not None else "absent"),
+            Text(shown(column.feature.name)),
+            Text(shown(column.source) if column.source is not None else "absent"),
             _known(column),
             _counted(column.missing, column.rows),
             _counted(column.outside or column.unknown, column.rows),
@@ -122,8 +123,8 @@ def _findings(profile: Profile) -> RenderableType:
         return Text(f"Nothing seems to be wrong with {'it' if profile.things == 'rows' else 'them'}", style="green")
     grid = Table.grid(padding=(0, 2))
     for finding in profile.findings:
-        words = Text(_said(finding), overflow="fold")
-        grid.add_row("", Text(finding.column or profile.things, "yellow"), words)
+        words = Text(shown(_said(finding)), overflow="fold")
+        grid.add_row("", Text(shown(finding.column or profile.things), "yellow"), words)
     return Group(Text("To look at", TITLE), grid)
 
 
@@ -146,7 +147,7 @@ def _statistics(profile: Profile) -> Table:
     for title in ("rows with a value" if profile.things == "rows" else profile.things, "Σu", "Σu²"):
         table.add_column(title, justify="right", no_wrap=True)
     for one in profile.preview.statistics:
-        table.add_row(Text(one.column), f"{one.known:,.0f}", f"{one.total:,.4f}", f"{one.squares:,.4f}")
+        table.add_row(Text(shown(one.column)), f"{one.known:,.0f}", f"{one.total:,.4f}", f"{one.squares:,.4f}")
     return table
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from click import get_current_context
 from consilium_chain.journal import told_to
 from consilium_chain.units import ether, tokens
+from consilium_chain.visible_text import shown_lines
 from rich.console import Console
 from rich.markup import escape
 
@@ -124,7 +125,7 @@ UNPAID = ("not-committed", "not-resumed", "not-testified", "not-voted", "not-cla
 
 def sentence(event: str, fields: Fields, words: Words = WORDS) -> str:
     """Markup. What is not known here is shown as it is."""
-    fields = {name: escape(value) if isinstance(value, str) else value for name, value in fields.items()}
+    fields = {name: escape(shown_lines(value)) if isinstance(value, str) else value for name, value in fields.items()}
     if "task" in fields:  # of a process that is in several
         return f"task {fields.pop('task')}: {sentence(event, fields, words)}"
     if event in UNPAID:

@@ -8,6 +8,7 @@ import numpy as np
 from consilium_chain.data_schemas import CategoryFeature, DataSchema, ImageSchema, TableSchema
 from consilium_chain.task_spec import MICRO, PrivacySpec, TaskSpec
 from consilium_chain.views import Hospital
+from consilium_chain.visible_text import shown
 from consilium_client.preview import CHANNELS
 from consilium_client.standardise import LEAST_VARIANCE
 from numpy.typing import NDArray
@@ -59,8 +60,8 @@ def _joined(parts: Sequence[str]) -> Iterator[str]:
 
 
 def _line(text: str) -> str:
-    """On one line, and nothing of it markup."""
-    return " ".join(text.replace("|", "/").replace("<", "‹").replace("`", "'").split())
+    """On one line, visible, and nothing of it markup."""
+    return shown(text.replace("|", "/").replace("<", "‹").replace("`", "'"))
 
 
 def _what(index: ModelFile, spec: TaskSpec) -> Iterator[str]:

@@ -22,6 +22,7 @@ from typing import Annotated, Literal
 import numpy as np
 from consilium_chain.errors import SpecInvalid
 from consilium_chain.task_spec import TaskSpec, parse_task_spec, spec_hash
+from consilium_chain.visible_text import Name
 from consilium_client.models import Vector
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
@@ -50,7 +51,7 @@ class ModelFile(_Plain):
 
     format: Literal["consilium-model-1"] = "consilium-model-1"
     task: int
-    name: str
+    name: Name
     chain_id: int
     contract: str
     spec_hash: Digest

@@ -15,6 +15,7 @@ from consilium_chain.ledger import Ledger
 from consilium_chain.localnode import CHAIN_ID, LocalNode, require_free_port
 from consilium_chain.patience import patient_turns
 from consilium_chain.views import Event
+from consilium_client.errors import REFUSED
 from consilium_client.models import model_of
 from consilium_server.api.dashboard import built
 from rich.console import Console
@@ -35,6 +36,8 @@ from consilium_cli.up.tending import Deriving, Tending
 POLL = 0.5
 START_TIMEOUT = 120.0  # seconds until the API answers, while everything else starts, too
 LONGEST_PAUSE = 60.0  # seconds before a process that ended is started again
+LASTING = 600.0  # seconds after which a process that runs is taken to have started well
+MOST_STARTS = 8  # in a row, of what is no server: four minutes of pauses
 LONGEST_PAUSE_OF_CHAIN = 5.0  # seconds before a chain that gave no answer is asked again
 # Of a task's events, those that somebody would look up for.
 SHOWN = {
@@ -49,6 +52,13 @@ WORDS: Words = {
     "no-memory": lambda f: (
         f"[yellow]its hospitals would take {f['needed_mib']} MiB and {f['available_mib']} are free: they start when"
         " there is room[/yellow]"
+    ),
+    "process-refused": lambda f: (
+        f"[yellow]{f['process']} does not run, and is not started again:[/yellow] {f['error']} (all of it: {f['log']})"
+    ),
+    "process-given-up": lambda f: (
+        f"[red]{f['process']} ended with {f['code']}[/red] {f['starts']} times in a row, and is not started again:"
+        f" {f['error']} (all of it: {f['log']})"
     ),
     "process-ended": lambda f: (
         f"[red]{f['process']} ended with {f['code']}[/red], and is started again in {f['again_in_s']:g} s:"
@@ -87,7 +97,7 @@ def run_up(options: UpOptions) -> None:
 
 def _turns(network: StandingNetwork, processes: Processes) -> Callable[[], None]:
     tending, deriving = Tending(network, processes), Deriving(network, processes)
-    news, fallen = News(network.operator, network.names), Fallen(network, processes)
+    news, fallen = News(network.operator, network.names), Fallen(network.options.home / "logs", processes)
 
     def turn() -> None:
         processes.lines()  # they are in the logs
@@ -141,26 +151,44 @@ class News:
 
 
 class Fallen:
-    """Starts again what has ended and should not have, after a pause that doubles each time."""
+    """Starts again what has ended and should not have, one process a turn, after a pause that doubles each time.
 
-    def __init__(self, network: StandingNetwork, processes: Processes) -> None:
-        self._logs, self._processes = network.options.home / "logs", processes
-        self._times: dict[str, int] = {}
+    Not again: a node whose owner has not allowed its task, and what failed too often in a row and is no server.
+    """
+
+    def __init__(self, logs: Path, processes: Processes, clock: Callable[[], float] = time.monotonic) -> None:
+        self._logs, self._processes, self._clock = logs, processes, clock
+        self._times: dict[str, int] = {}  # of failures in a row
+        self._since: dict[str, float] = {}  # when it was started again last
         self._due: dict[str, float] = {}
+        self._given_up: set[str] = set()
 
     def turn(self) -> None:
         for name, code in self._processes.lost().items():
-            if name not in self._due:
-                self._times[name] = self._times.get(name, 0) + 1
-                pause = min(2.0 ** self._times[name], LONGEST_PAUSE)
-                self._due[name] = time.monotonic() + pause
-                emit(
-                    "process-ended", process=name, code=code, again_in_s=pause, error=self._processes.errors_of(name),
-                    log=str(self._logs / f"{name}.err"),
-                )  # fmt: skip
-            elif time.monotonic() >= self._due[name]:
-                del self._due[name]
-                self._processes.again(name)
+            if name not in self._due and name not in self._given_up:
+                self._note(name, code)
+        if due := [name for name, at in self._due.items() if self._clock() >= at]:
+            name = min(due, key=self._due.__getitem__)
+            del self._due[name]
+            self._since[name] = self._clock()
+            self._processes.again(name)
+
+    def _note(self, name: str, code: int) -> None:
+        about = {"process": name, "error": self._processes.errors_of(name), "log": str(self._logs / f"{name}.err")}
+        if code == REFUSED:
+            self._given_up.add(name)
+            emit("process-refused", **about)
+            return
+        if self._clock() - self._since.get(name, self._clock()) >= LASTING:
+            self._times[name] = 0
+        self._times[name] = self._times.get(name, 0) + 1
+        if self._times[name] > MOST_STARTS and not self._processes.is_server(name):
+            self._given_up.add(name)
+            emit("process-given-up", code=code, starts=self._times[name], **about)
+            return
+        pause = min(2.0 ** self._times[name], LONGEST_PAUSE)
+        self._due[name] = self._clock() + pause
+        emit("process-ended", code=code, again_in_s=pause, **about)
 
 
 def _wait_for_api(options: UpOptions, processes: Processes) -> None:

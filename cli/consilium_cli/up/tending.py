@@ -16,6 +16,7 @@ from consilium_chain.journal import emit
 from consilium_chain.settings import read_settings
 from consilium_chain.task_spec import TaskSpec, parse_task_spec
 from consilium_chain.views import STATISTICS_ROUND, Event, Phase
+from consilium_client.errors import NotAllowed, PolicyInvalid
 from consilium_server.api.models import model_folder
 from consilium_server.config import AggregatorSettings
 from consilium_server.jobs.conducting import SETTINGS, task_folder
@@ -59,7 +60,7 @@ class Tending:
             return False
         except SpecInvalid:
             return True
-        if why := self._unfit(spec):
+        if why := self._unfit(spec) or self._refused(spec, ledger.state(task).operator):
             emit("not-joined", task=task, why=why)
             return True
         folder = task_folder(self._network.worker, ledger, task)
@@ -79,6 +80,17 @@ class Tending:
             return f"its model is {spec.model.name}, and these hospitals allow {own.model.name}"
         if own.update.masked and not spec.update.masked:
             return "its updates would not be masked"
+        return None
+
+    def _refused(self, spec: TaskSpec, operator: str) -> str | None:
+        """Why a hospital's own policy does not allow the task: then none is started for it."""
+        for name, home in self._network.hospitals.items():
+            try:
+                home.policy().require(spec, operator)
+            except NotAllowed as error:
+                return f"{name}: {'; '.join(error.objections)}"
+            except PolicyInvalid as error:
+                return f"{name}: {error}"
         return None
 
     def _has_memory(self, task: int) -> bool:

@@ -9,6 +9,7 @@ from typing import Self
 import typer
 from consilium_chain.units import tokens
 from consilium_chain.views import Phase, Role, RoundState, TaskState
+from consilium_chain.visible_text import shown
 from consilium_client.ballots import ballot_path
 from consilium_client.errors import DataError, ModelError
 from consilium_client.examples import read_examples
@@ -64,7 +65,7 @@ def show_tasks(visit: Visit, every: bool) -> None:
         try:
             task = visit.task(number)
         except UNREADABLE as error:
-            table.add_row(str(number), "?", joined, money, escape(f"no: {error}"))
+            table.add_row(str(number), "?", joined, money, escape(shown(f"no: {error}")))
             continue
         what = f"{escape(task.spec.name)}\n{task.spec.model.name}, by {task.spec.judging.metric}"
         table.add_row(str(number), what, joined, money, _verdict(visit, task, state, is_in))
@@ -83,7 +84,7 @@ def _verdict(visit: Visit, task: JoinedTask, state: TaskState, is_in: bool) -> s
     if state.phase is not Phase.JOINING:
         return "too late"
     objections = visit.objections(task, state.operator)
-    return escape(f"no: {'; '.join(objections)}") if objections else "[green]joins it[/green]"
+    return escape(shown(f"no: {'; '.join(objections)}")) if objections else "[green]joins it[/green]"
 
 
 def use_table(visit: Visit, number: int, data: Path, mapping: Path | None) -> None:

@@ -1,5 +1,5 @@
 import { useInfiniteQuery } from '@tanstack/react-query'
-import { lazy, Suspense, useState, type ReactNode } from 'react'
+import { Fragment, lazy, Suspense, useState, type ReactNode } from 'react'
 import { Link, useParams } from 'react-router'
 import type { Schemas } from '../api/client'
 import { BASE } from '../api/client'
@@ -231,6 +231,16 @@ function Membership(of: { model: string; epsilon: number | null; terms: Schemas[
   )
 }
 
+/** Each keeps the direction of its letters to itself. */
+function Names({ of }: { of: readonly string[] }) {
+  return of.map((one, place) => (
+    <Fragment key={one}>
+      {place > 0 && ', '}
+      <bdi>{one}</bdi>
+    </Fragment>
+  ))
+}
+
 function Spec({ task }: { task: Schemas['Task'] }) {
   const { spec } = task
   const facts: (readonly [string, ReactNode])[] = [
@@ -242,7 +252,7 @@ function Spec({ task }: { task: Schemas['Task'] }) {
       [words.model, spec.model],
       [words.parameters, spec.parameters.toLocaleString('en')],
       [words.data, spec.data],
-      [words.classes, spec.classes.join(', ')],
+      [words.classes, <Names key="classes" of={spec.classes} />],
       [words.metric, spec.metric],
       [words.blobs, spec.update_blobs],
       [words.lanes, spec.lanes_per_update.toLocaleString('en')],
@@ -251,7 +261,11 @@ function Spec({ task }: { task: Schemas['Task'] }) {
   return (
     <Card title={words.spec}>
       <Facts of={facts} />
-      {task.spec_fault && <p className="bad">{task.spec_fault}</p>}
+      {task.spec_fault && (
+        <p className="bad">
+          <bdi>{task.spec_fault}</bdi>
+        </p>
+      )}
       {spec ? (
         <p>
           <a href={`${BASE}/v1/artifacts/files/${task.spec_hash}`}>{words.download}</a>{' '}

@@ -22,7 +22,9 @@ export function Page(props: {
       <header className="head">
         {props.crumbs}
         <div className="row">
-          <h1>{props.title}</h1>
+          <h1>
+            <bdi>{props.title}</bdi>
+          </h1>
           {props.beside}
         </div>
         {props.lead && <p className="lead">{props.lead}</p>}

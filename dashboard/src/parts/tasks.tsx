@@ -18,7 +18,7 @@ export function TaskTable({ items, empty }: { items: readonly Schemas['TaskSumma
           name: columns.task,
           cell: (task) => (
             <Link to={`/tasks/${task.task}`}>
-              {task.task}. {task.name ?? say.tasks.unnamed(task.task)}
+              {task.task}. <bdi>{task.name ?? say.tasks.unnamed(task.task)}</bdi>
             </Link>
           ),
         },

@@ -224,7 +224,11 @@ function Tasks({ account, parts, busy, release }: { account: Address; parts: rea
       columns={[
         {
           name: columns.task,
-          cell: ({ task }) => <Link to={`/tasks/${task.task}`}>{nameOf(task)}</Link>,
+          cell: ({ task }) => (
+            <Link to={`/tasks/${task.task}`}>
+              <bdi>{nameOf(task)}</bdi>
+            </Link>
+          ),
         },
         { name: columns.as, cell: (one) => say.role[one.role] },
         { name: columns.phase, cell: ({ task }) => <PhaseBadge phase={task.phase} /> },

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -146,7 +147,28 @@ def run(settings: ApiSettings) -> None:
     app = build(service)
     require_free_port(settings.port, "the API")
     emit("serving", host=settings.host, port=settings.port, origin=settings.origin)
-    uvicorn.run(
-        app, host=settings.host, port=settings.port, log_level="warning", access_log=False, ws="none",
-        server_header=False, proxy_headers=False, timeout_graceful_shutdown=ENDING,
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, ws="none", server_header=False, proxy_headers=False,
+        timeout_graceful_shutdown=ENDING,
     )  # fmt: skip
+    with suppress(KeyboardInterrupt):  # as `uvicorn.run`: Ctrl-C is how it is told to stop
+        uvicorn.Server(config).run(sockets=listening(settings))
+
+
+def listening(settings: ApiSettings) -> list[socket.socket]:
+    """Sockets at all addresses of the host. What is left in the system's buffers for a client that takes nothing is
+    given up after `stalled_seconds`, where the system can (Linux), and its connection with it. Raises OSError.
+    """
+    found = []
+    for family, kind, protocol, _, address in socket.getaddrinfo(
+        settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    ):
+        one = socket.socket(family, kind, protocol)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # accepted connections have it of this one
+            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * settings.stalled_seconds))
+        one.bind(address)
+        found.append(one)
+    return found

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import random
 import re
 import time
 from collections import OrderedDict
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from consilium_chain.errors import ChainError
 from consilium_chain.journal import emit
 from sqlalchemy import select
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 from sse_starlette import ServerSentEvent
 from starlette.concurrency import run_in_threadpool
@@ -29,6 +30,7 @@ from starlette.concurrency import run_in_threadpool
 from consilium_server.api.paging import behind
 from consilium_server.api.reading import Head, head_of, of_this_loop
 from consilium_server.database.tables import Block, EventRow
+from consilium_server.jobs.backoff import Backoff
 
 if TYPE_CHECKING:
     from consilium_server.api.context import Service
@@ -39,6 +41,9 @@ DEPTH = 256  # blocks with events whose hashes are looked at again
 CHAIN_EVERY = 5.0  # seconds
 TERMS_EVERY = 15.0  # seconds between looks for what gas costs
 HASH_DIGITS = 16  # of an id
+RETRY = Backoff(first=0.25, most=5.0)  # of a database that fails: so late may events be once it answers again
+# All that a database can bring about: no connection in time, an error of the driver, a value that is not of its column.
+DATABASE_FAULTS = (SQLAlchemyError, ValueError)
 _EVENT_ID = re.compile(rf"([0-9]{{1,18}})-([0-9]{{1,9}})(?:-([0-9a-f]{{{HASH_DIGITS}}}))?", re.ASCII)
 
 Place = tuple[int, int]  # block and log index
@@ -88,6 +93,7 @@ class Broadcaster:
         self._is_ready = asyncio.Event()
         self._reading: asyncio.Future[Any] | None = None
         self.has_failed = False
+        self.failure: str | None = None  # of the database, while it lasts
 
     # The poller
 
@@ -103,17 +109,25 @@ class Broadcaster:
             logging.getLogger(__name__).exception("the poller of events ended")
 
     async def _follow(self) -> None:
-        last_failure = ""
+        failures = 0
         while True:
             try:
                 while await self._look():
                     pass
-                last_failure = ""
-            except DBAPIError as error:
-                if type(error).__name__ != last_failure:  # once, not twice a second
-                    last_failure = type(error).__name__
-                    emit("index-unreadable", error=last_failure)
+            except DATABASE_FAULTS as error:
+                failures += 1
+                self._note_failure(type(error).__name__)
+                await asyncio.sleep(RETRY.seconds(failures, random.random()))
+                continue
+            if self.failure is not None:
+                emit("index-readable", failures=failures)
+            failures, self.failure = 0, None
             await asyncio.sleep(self._service.settings.poll_seconds)
+
+    def _note_failure(self, name: str) -> None:
+        if name != self.failure:  # once, not at every look
+            self.failure = name
+            emit("index-unreadable", error=name)
 
     async def _look(self) -> bool:
         """Whether there may be more."""

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import islice
 from typing import Any
 
 from consilium_chain.views import Role, SlashReason
 from sqlalchemy import and_, select
+from sqlalchemy.orm import aliased
 
 from consilium_server.api import schemas
 from consilium_server.api.paging import Asked, Place, behind
 from consilium_server.api.reading import At, latest
 from consilium_server.api.schemas import name
 from consilium_server.database.tables import Block, EventRow, Payment, PoolRow, Position, UnbondingRow
+from consilium_server.errors import ExportReorganised
 
 MOVEMENTS = {
     "Delegated": "delegated",
@@ -36,12 +38,12 @@ class PaymentFilter:
     task: int | None = None
 
 
-def _payments() -> Any:
-    """With time and transaction; no two logs of a block have one index."""
+def _payments(of: Any = Payment) -> Any:
+    """With time and transaction; no two logs of a block have one index. `of`: the table, or rows of it."""
     return (
-        select(Payment, Block.time, EventRow.transaction)
-        .join(Block, Block.number == Payment.block)
-        .outerjoin(EventRow, and_(EventRow.block == Payment.block, EventRow.log_index == Payment.log_index))
+        select(of, Block.time, EventRow.transaction)
+        .join(Block, Block.number == of.block)
+        .outerjoin(EventRow, and_(EventRow.block == of.block, EventRow.log_index == of.log_index))
     )
 
 
@@ -91,13 +93,42 @@ def list_history(at: At, account: str, asked: Asked) -> schemas.Page[schemas.Ent
     return schemas.Page(items=[entry for _, entry in cut.rows], next=cut.next)
 
 
-def history_csv(at: At, account: str) -> Iterator[str]:
+@dataclass(frozen=True)
+class CsvPage:
+    """Lines of the export, and behind which place the next page begins, None after the last.
+
+    `anchor`: hash of that place's block. While the block stands, so do all entries behind the place.
+    """
+
+    text: str
+    place: Place | None
+    anchor: bytes | None
+
+
+def first_csv_page(at: At, account: str) -> CsvPage:
     """RFC 4180, with a header; amounts and times as everywhere."""
-    yield _csv([CSV_COLUMNS])
-    place: Place | None = None
-    while rows := _entries(at, account, place, CSV_PAGE):
-        yield _csv([[getattr(entry, column) for column in CSV_COLUMNS] for _, entry in rows])
-        place = rows[-1][0]
+    page = _csv_page(at, account, None)
+    return replace(page, text=_csv([CSV_COLUMNS]) + page.text)
+
+
+def next_csv_page(at: At, account: str, before: CsvPage) -> CsvPage:
+    """Raises ExportReorganised where the page before holds what the chain has taken back."""
+    if before.place is None or _hash_of_block(at, int(before.place[0])) != before.anchor:
+        raise ExportReorganised(account)
+    return _csv_page(at, account, before.place)
+
+
+def _csv_page(at: At, account: str, place: Place | None) -> CsvPage:
+    rows = _entries(at, account, place, CSV_PAGE)
+    text = _csv([[getattr(entry, column) for column in CSV_COLUMNS] for _, entry in rows])
+    if len(rows) < CSV_PAGE:
+        return CsvPage(text, None, None)
+    end = rows[-1][0]
+    return CsvPage(text, end, _hash_of_block(at, int(end[0])))
+
+
+def _hash_of_block(at: At, number: int) -> bytes | None:
+    return at.db.scalar(select(Block.hash).where(Block.number == number))
 
 
 def _csv(rows: Sequence[Sequence[object]]) -> str:
@@ -108,9 +139,11 @@ def _csv(rows: Sequence[Sequence[object]]) -> str:
 
 def _entries(at: At, account: str, place: Place | None, most: int) -> list[tuple[Place, schemas.Entry]]:
     """Payments to the account, and what it did as a delegator, behind a place."""
-    paid = _payments().where(Payment.account == account)
     columns: tuple[Any, ...] = (Payment.block, Payment.log_index, Payment.item)
-    paid = paid.where(*behind(columns, place, True)).order_by(*(c.desc() for c in columns)).limit(most)
+    page = select(Payment).where(Payment.account == account, *behind(columns, place, True))
+    # Cut before it is joined: an account has many more payments than a page.
+    cut = aliased(Payment, page.order_by(*(c.desc() for c in columns)).limit(most).subquery())
+    paid = _payments(cut).order_by(cut.block.desc(), cut.log_index.desc(), cut.item.desc())
     moved = (
         select(EventRow, Block.time)
         .join(Block, Block.number == EventRow.block)

@@ -9,9 +9,9 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from anyio import move_on_after
 from consilium_chain.journal import emit
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from sse_starlette.sse import SendTimeoutError
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -20,6 +20,7 @@ from consilium_server.api.dashboard import connections
 from consilium_server.api.limits import client_of
 from consilium_server.api.problems import Problem, answer
 from consilium_server.database.tables import JobRow
+from consilium_server.errors import ClientStalled, ExportReorganised
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._\-]{1,64}", re.ASCII)
 UNKNOWN_ROUTE = "unknown"
@@ -83,11 +84,12 @@ def client(scope: Scope, service: Service) -> str:
 
 class Edge:
     """Outermost: nothing leaves without an id, safe headers, a line and a count. What fails unforeseen is a 500 with
-    its trace on standard error, by the request's id.
+    its trace on standard error, by the request's id. An answer that its client does not take is broken off.
     """
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app, self._service = app, service
+        self._patience = service.settings.stalled_seconds
         self._page_policy = PAGE_POLICY.format(connections=connections(service.settings.public_chain_url))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -107,15 +109,18 @@ class Edge:
             if message["type"] == "http.response.start":
                 status, until_answer = message["status"], time.perf_counter() - began
                 _add_headers(MutableHeaders(scope=message), request_id, self._page_policy)
-            await send(message)
+            with move_on_after(self._patience) as waiting:
+                await send(message)
+            if waiting.cancelled_caught:
+                raise ClientStalled(self._patience)
 
         try:
             await self._app(scope, receive, sending)
             if not is_complete:  # a stream that ends because the server does
                 await sending({"type": "http.response.body"})
         except Exception as error:
-            if _is_of(error, SendTimeoutError):
-                emit("stream-stalled", request=request_id)
+            if _is_of(error, (ClientStalled, ExportReorganised)):
+                emit("answer-broken-off", request=request_id, error=_first(error).__name__)
                 return
             emit("request-failed", request=request_id, error=type(error).__name__)
             logging.getLogger(__name__).exception("request %s", request_id)
@@ -137,11 +142,15 @@ class Edge:
         )  # fmt: skip
 
 
-def _is_of(error: Exception, kind: type[Exception]) -> bool:
-    """Whether it is that, or a group of nothing else: an event and a sign of life may both be late."""
+def _is_of(error: Exception, kinds: tuple[type[Exception], ...]) -> bool:
+    """Whether it is of these, or a group of nothing else: an event and a sign of life may both be late."""
     if isinstance(error, ExceptionGroup):
-        return all(_is_of(one, kind) for one in error.exceptions)
-    return isinstance(error, kind)
+        return all(_is_of(one, kinds) for one in error.exceptions)
+    return isinstance(error, kinds)
+
+
+def _first(error: Exception) -> type[Exception]:
+    return _first(error.exceptions[0]) if isinstance(error, ExceptionGroup) else type(error)
 
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Query, Request, Response
@@ -29,6 +29,7 @@ from consilium_server.database.tables import Block, Checkpoint, Spec
 
 THREADS = 40  # that answer requests side by side, and so connections
 READING = 4  # of them read the index for answers: more only take turns at Python's interpreter
+EXPORTING = 2  # read pages of exports: many exports at once take turns, and leave everything else to others
 MOST_KEPT = 16 << 20  # bytes of answers
 BLOCK_HEADER = "X-Consilium-Block"
 
@@ -134,13 +135,14 @@ def latest(model: Any, keys: Sequence[Any], *where: Any, first: bool = False) ->
 
 
 Read = Callable[[At], BaseModel]
+Found = TypeVar("Found")
 
 
 class Desk:
     """Where requests of one event loop meet, so that what one reads serves all who wait for it."""
 
     def __init__(self, service: Service) -> None:
-        self._service, self._limit = service, CapacityLimiter(READING)
+        self._service, self._limit, self._exports = service, CapacityLimiter(READING), CapacityLimiter(EXPORTING)
         self._answers = Answers()
         self._underway: dict[str, asyncio.Task[tuple[Head, bytes]]] = {}
         self._asking: asyncio.Task[Head] | None = None
@@ -179,6 +181,14 @@ class Desk:
         if head == expected:
             self._answers.put(head.state, tag, found)
         return head, found
+
+    async def page(self, read: Callable[[At], Found]) -> Found:
+        """A page of an export. Its connection is given back before the page is sent. Raises what `read` raises."""
+        return await to_thread.run_sync(self._at_head, read, limiter=self._exports)
+
+    def _at_head(self, read: Callable[[At], Found]) -> Found:
+        with at_head(self._service) as at:
+            return read(at)
 
     def underway(self) -> list[asyncio.Future[Any]]:
         """What threads still read, for this event loop."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from consilium_chain.errors import SpecInvalid
@@ -22,7 +23,7 @@ from consilium_server.api.events import parse_event_id
 from consilium_server.api.money_reads import PaymentFilter
 from consilium_server.api.observed import client
 from consilium_server.api.problems import Problem, documented
-from consilium_server.api.reading import At, FromReader, Paged, at_head
+from consilium_server.api.reading import At, FromReader, Paged
 from consilium_server.api.routing import NOT_MODIFIED, READ, Shared, limited, media
 from consilium_server.api.schemas import GivenAccount, RoleName, RoundNumber, TaskNumber
 from consilium_server.database.tables import OutcomeRow
@@ -108,10 +109,7 @@ async def stream_events(
     limits = settings.limits
     if open_streams[who] >= limits.streams_per_client or open_streams.total() >= limits.streams:
         raise Problem("too-many-requests", "too many streams are open: close one, or come again", {"Retry-After": "30"})
-    return _Counted(
-        service.broadcaster.stream(task, last_id), open_streams, who,
-        ping=settings.heartbeat_seconds, send_timeout=settings.stalled_seconds,
-    )  # fmt: skip
+    return _Counted(service.broadcaster.stream(task, last_id), open_streams, who, ping=settings.heartbeat_seconds)
 
 
 class _Counted(EventSourceResponse):
@@ -368,15 +366,18 @@ async def list_history(reader: FromReader, asked: Paged, account: GivenAccount) 
     response_class=StreamingResponse,
     responses=media("a header, and a line for each entry", "text/csv", {"type": "string"}) | READ,
 )
-def export_history(reader: FromReader, service: Shared, account: GivenAccount) -> Response:
-    with at_head(service) as at:
-        headers = reader.headers(at.head)
+async def export_history(reader: FromReader, service: Shared, account: GivenAccount) -> Response:
+    desk = service.desk
+    headers, first = await desk.page(lambda at: (reader.headers(at.head), money_reads.first_csv_page(at, account)))
     if reader.is_known(headers):
         return Response(status_code=304, headers=headers)
 
-    def lines() -> Iterator[str]:
-        with at_head(service) as at:
-            yield from money_reads.history_csv(at, account)
+    async def pages() -> AsyncIterator[str]:
+        page = first
+        yield page.text
+        while page.place is not None:
+            page = await desk.page(partial(money_reads.next_csv_page, account=account, before=page))
+            yield page.text
 
     name = f'attachment; filename="consilium-{account}.csv"'
-    return StreamingResponse(lines(), headers=headers | {"Content-Disposition": name}, media_type="text/csv")
+    return StreamingResponse(pages(), headers=headers | {"Content-Disposition": name}, media_type="text/csv")

@@ -189,7 +189,7 @@ async def health() -> schemas.Health:
 @watching.get(
     "/ready",
     operation_id="ready",
-    summary="Whether the database answers, and the index is not too far behind",
+    summary="Whether the database answers, live events flow, and the index is not too far behind",
     responses=documented(503),
 )
 def ready(service: Shared) -> schemas.Index:
@@ -206,6 +206,9 @@ def ready(service: Shared) -> schemas.Index:
         ) from error
     if service.broadcaster.has_failed:
         raise Problem("not-ready", "what follows the index has ended: the server's log says why; start it again")
+    if (failure := service.broadcaster.failure) is not None:
+        told = f"live events wait for the database, which failed last with {failure}: they go on once it answers"
+        raise Problem("not-ready", told)
     if head.number is None:
         raise Problem("not-ready", "nothing is indexed yet: see that the indexer runs")
     chain_head, most = service.chain_head, service.settings.most_behind

@@ -22,6 +22,7 @@ from consilium_chain.views import (
     VoidReason,
     members,
 )
+from consilium_chain.visible_text import shown
 from consilium_zk.errors import ZkError
 from sqlalchemy import Select, func, select
 
@@ -133,7 +134,7 @@ def spec_view(spec: TaskSpec) -> schemas.SpecFile:
     privacy = spec.privacy
     return schemas.SpecFile(
         name=spec.name, model=spec.model.name, parameters=spec.parameters, data=spec.data.kind,
-        classes=list(spec.data.classes), metric=spec.judging.metric, lanes_per_update=spec.lanes,
+        classes=[shown(one) for one in spec.data.classes], metric=spec.judging.metric, lanes_per_update=spec.lanes,
         lane_bits=spec.update_layout.lane_bits, update_blobs=spec.update_blobs, statistics_blobs=spec.statistics_blobs,
         privacy=None if privacy is None else schemas.Privacy(
             epsilon=privacy.epsilon, delta=privacy.delta, max_grad_norm=privacy.max_grad_norm
