@@ -15,7 +15,14 @@ from consilium_zk.agreement import public_key
 from consilium_zk.blobs import Blob, to_scalars
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_BLOB
 from consilium_zk.dealing import Dealing, Entry, Kind, open_entry
-from consilium_zk.errors import AnswerMalformed, DealingInvalid, SealInvalid, SharesTooFew, UnmaskingFailed
+from consilium_zk.errors import (
+    AnswerMalformed,
+    DealingInvalid,
+    MaskingTooSmall,
+    SealInvalid,
+    SharesTooFew,
+    UnmaskingFailed,
+)
 from consilium_zk.masks import without
 from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital, Unmasking, context, threshold
 from hypothesis import given, settings
@@ -86,11 +93,11 @@ class Round:
 @settings(max_examples=25)
 @given(st.integers(3, 9), st.integers(0, 2**32), st.data())
 def test_sum_is_exact_whoever_drops_out_before_and_after_uploading(size: int, seed: int, data: st.DataObject) -> None:
-    least = threshold(size)
+    least = max(threshold(size), 3)
     committed = data.draw(st.lists(st.integers(0, size - 1), min_size=least, max_size=size, unique=True))
     made = Round.of(size, seed, committed)
     survivors = data.draw(st.lists(st.sampled_from(sorted(made.dealings)), min_size=least, unique=True))
-    answering = data.draw(st.lists(st.sampled_from(survivors), min_size=least, unique=True))
+    answering = data.draw(st.lists(st.sampled_from(survivors), min_size=threshold(size), unique=True))
     assert made.total(survivors, answering) == made.expected(survivors)
 
 
@@ -149,7 +156,7 @@ def shares_in(made: Round, answers: Mapping[int, bytes], dealer: int, kind: Kind
 def test_an_answer_holds_one_kind_of_share_of_each(size: int, seed: int, data: st.DataObject) -> None:
     made = Round.of(size, seed)
     indices = sorted(made.dealings)
-    survivors = data.draw(st.lists(st.sampled_from(indices), min_size=made.cohort.threshold, unique=True))
+    survivors = data.draw(st.lists(st.sampled_from(indices), min_size=made.cohort.least, unique=True))
     answers = made.answers(survivors, survivors)
     for dealer in indices:
         others = len(set(survivors) - {dealer})
@@ -185,7 +192,7 @@ def impostor(made: Round, victim: int, index: int) -> None:
     made.dealings[index] = replace(made.dealings[victim], entries=copied)
 
 
-@pytest.mark.parametrize("size", [3, 4, 7])
+@pytest.mark.parametrize("size", [4, 5, 7])
 def test_a_copied_dealing_gives_nobody_shares_of_the_one_that_it_was_copied_from(size: int) -> None:
     """Else the aggregator, calling the impostor dropped and the victim not, had both kinds of the victim's shares."""
     made = Round.of(size, 13)
@@ -220,6 +227,26 @@ def test_no_two_sets_of_survivors_get_as_many_answers_as_are_needed() -> None:
         liars = math.ceil(size / 3) - 1
         assert 2 * (threshold(size) - liars) > size - liars
         assert size / 2 < threshold(size) < size
+
+
+@pytest.mark.parametrize("size", range(3, 13))
+def test_a_hospital_gives_nothing_to_fewer_than_its_cohorts_threshold(size: int) -> None:
+    """Whoever keeps others' commitments back, or calls others dropped: else two of nine read a third one's update."""
+    made = Round.of(size, 20)
+    victim, *others = sorted(made.dealings)
+    hospital, everybody = made.hospitals[victim], made.dealings
+    few = [victim, *others[: made.cohort.least - 2]]
+    with pytest.raises(MaskingTooSmall):
+        hospital.answer(everybody, few)
+    made.dealings = {index: everybody[index] for index in few}
+    for give in (lambda: hospital.seeds(made.dealings), lambda: hospital.answer(made.dealings, few)):
+        with pytest.raises(MaskingTooSmall) as caught:
+            give()
+        assert (caught.value.hospitals, caught.value.size) == (len(few), size)
+    made.dealings = {index: everybody[index] for index in others}
+    if size > 3:
+        with pytest.raises(DealingInvalid, match="has no part in the masking"):
+            hospital.seeds(made.dealings)
 
 
 @pytest.mark.parametrize("size", [3, 4, 8])
@@ -300,13 +327,26 @@ def test_a_hospital_whose_key_is_none_keeps_the_others_from_nothing(size: int) -
     made = Round.of(size, 8)
     outsider, *indices = sorted(made.cohort.sealing_keys)
     made.cohort = MaskedCohort({**made.cohort.sealing_keys, outsider: bytes(32)}, CONTEXT)
-    assert made.cohort.threshold == threshold(size - 1)
+    assert made.cohort.threshold == threshold(size)
     made.hospitals = {i: MaskingHospital(i, bytes([i]) * 32, made.privates[i], made.cohort) for i in indices}
     wires = {i: hospital.dealing().to_wire() for i, hospital in made.hospitals.items()}
     with pytest.raises(DealingInvalid, match="small order"):
         made.cohort.parse(outsider, wires[indices[0]])
     made.dealings = {i: made.cohort.parse(i, wire) for i, wire in wires.items()}
     assert made.total(indices, indices[: made.cohort.threshold]) == made.expected(indices)
+
+
+def test_hospitals_without_a_key_do_not_lower_the_threshold() -> None:
+    """Of nine, four have none: the others are fewer than six, deal as ever, and give nothing."""
+    made = Round.of(9, 21)
+    outside = sorted(made.privates)[:4]
+    made.cohort = MaskedCohort({**made.cohort.sealing_keys, **dict.fromkeys(outside, bytes(32))}, CONTEXT)
+    inside = made.cohort.usable
+    made.hospitals = {i: MaskingHospital(i, bytes([i]) * 32, made.privates[i], made.cohort) for i in inside}
+    made.dealings = {i: made.cohort.parse(i, hospital.dealing().to_wire()) for i, hospital in made.hospitals.items()}
+    for hospital in made.hospitals.values():
+        with pytest.raises(MaskingTooSmall, match="only 5 of the cohort's 9 hospitals take part, and 6 must"):
+            hospital.seeds(made.dealings)
 
 
 def test_a_hospital_deals_the_same_again_after_a_restart() -> None:

@@ -14,6 +14,7 @@
     ├── SharesTooFew        fewer shares of a secret than its threshold
     ├── SharesInconsistent  shares of a secret that are not of one polynomial
     ├── DealingInvalid      shares that are not what their dealer shows
+    ├── MaskingTooSmall     fewer hospitals of a cohort than its threshold
     ├── AnswerMalformed     what a hospital gives back of others' masks is not what it was dealt
     ├── UnmaskingFailed     a cohort's sum cannot be had: some hospital's root is missing
     ├── EvidenceMalformed   what an accuser gives is not what it must
@@ -142,6 +143,17 @@ class DealingInvalid(ZkError):
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(f"the dealer is at fault: {reason}")
+
+
+class MaskingTooSmall(ZkError):
+    """`hospitals` of a cohort of `size` take part where `least` must: the others could read this one's update."""
+
+    def __init__(self, hospitals: int, least: int, size: int) -> None:
+        self.hospitals, self.least, self.size = hospitals, least, size
+        super().__init__(
+            f"only {hospitals} of the cohort's {size} hospitals take part, and {least} must;"
+            " this hospital gives nothing in this round"
+        )
 
 
 class AnswerMalformed(ZkError):

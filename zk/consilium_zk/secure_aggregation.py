@@ -13,7 +13,7 @@ Source: Bonawitz et al., CCS 2017 (see `masks`). Pure, as all of this room.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -23,9 +23,10 @@ from .blobs import Blob, to_scalars
 from .constants import BLS_MODULUS, BYTES_PER_FIELD_ELEMENT
 from .dealing import Dealing, Kind, Roots, deal, is_share, open_entry, parse_dealing, recover_root, root_digest
 from .encoding import address, uint256
-from .errors import AnswerMalformed, DealingInvalid, SealInvalid, UnmaskingFailed, ZkError
+from .errors import AnswerMalformed, DealingInvalid, MaskingTooSmall, SealInvalid, UnmaskingFailed, ZkError
 from .masks import expand, mask, own_seed, pair_seeds, residue
 
+MIN_MASKED: Final = 3  # of two, each knows the other's update by their sum
 _NO_SHARE: Final = b"\xff" * BYTES_PER_FIELD_ELEMENT  # no scalar
 
 
@@ -55,11 +56,32 @@ class MaskedCohort:
 
     @cached_property
     def threshold(self) -> int:
-        return threshold(len(self.usable))
+        """Of all that the chain dealt to the cohort, whether or not they have a key or have committed."""
+        return threshold(len(self.sealing_keys))
+
+    @property
+    def least(self) -> int:
+        """Fewest hospitals that mask, and that survive, where the cohort has a sum."""
+        return max(self.threshold, MIN_MASKED)
+
+    def require_enough(self, hospitals: Collection[int]) -> None:
+        """Raises MaskingTooSmall.
+
+        Without this check, an aggregator that keeps commitments off the chain chooses who masks with whom: fewer than a
+        threshold that are with it would then be all the others of a sum.
+        """
+        if len(hospitals) < self.least:
+            raise MaskingTooSmall(len(hospitals), self.least, len(self.sealing_keys))
 
     @cached_property
     def usable(self) -> dict[int, bytes]:
         return {index: key for index, key in self.sealing_keys.items() if is_usable(key)}
+
+    def require_masking(self, index: int, dealings: Collection[int]) -> None:
+        """Raises MaskingTooSmall; DealingInvalid where hospital `index` itself is not in the masking."""
+        self.require_enough(dealings)
+        if index not in dealings:
+            raise DealingInvalid(f"hospital {index} dealt nothing sound, and has no part in the masking")
 
     def recipients(self, dealer: int) -> dict[int, bytes]:
         """To whom a hospital deals: all others."""
@@ -84,13 +106,17 @@ class MaskingHospital:
         self._roots, self._coefficients = _secrets(seed, cohort.threshold)
 
     def dealing(self) -> Dealing:
-        """Raises ArgumentInvalid where fewer than three hospitals of the cohort have a key."""
+        """The same whenever it is asked; also where so few hospitals have a key that the cohort can have no sum."""
         cohort = self._cohort
         recipients = cohort.recipients(self._index)
         return deal(self._index, self._roots, self._coefficients, self._private, recipients, cohort.context)
 
     def seeds(self, dealings: Mapping[int, Dealing]) -> tuple[bytes, dict[int, bytes]]:
-        """Its own and those that it shares with all others in the masking, of which `mask` makes its masks."""
+        """Its own and those that it shares with all others in the masking, of which `mask` makes its masks.
+
+        Raises as `MaskedCohort.require_masking`.
+        """
+        self._cohort.require_masking(self._index, dealings)
         keys = {index: dealing.key for index, dealing in dealings.items()}
         context = self._cohort.context
         return own_seed(self._roots.own, context), pair_seeds(self._index, self._roots.key, keys, context)
@@ -101,8 +127,13 @@ class MaskingHospital:
         return mask(self._index, own, pairs, blob)
 
     def answer(self, dealings: Mapping[int, Dealing], survivors: Iterable[int]) -> tuple[bytes, dict[int, ZkError]]:
-        """32 bytes for each hospital in the masking; and who dealt this one no sound share, and why."""
-        alive = set(survivors)
+        """32 bytes for each hospital in the masking; and who dealt this one no sound share, and why.
+
+        Raises as `seeds`, MaskingTooSmall also where too few of them survived.
+        """
+        alive = dealings.keys() & set(survivors)
+        self._cohort.require_masking(self._index, dealings)
+        self._cohort.require_enough(alive)
         faults: dict[int, ZkError] = {}
         words = []
         for index in sorted(dealings):
