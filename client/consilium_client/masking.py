@@ -19,7 +19,16 @@ from consilium_chain.keystore import write_private_file
 from consilium_chain.ledger import Ledger
 from consilium_chain.views import members
 from consilium_zk.agreement import BYTES_PER_KEY, public_key
-from consilium_zk.blame import pair_points, parse_points, points_to_wire, seeds_to_wire, shown_seeds, state
+from consilium_zk.blame import (
+    agreements_to_wire,
+    disputed,
+    masking_digest,
+    pair_points,
+    parse_points,
+    points_to_wire,
+    show_pair,
+    state,
+)
 from consilium_zk.blobs import Blob, add
 from consilium_zk.curve import Commitment
 from consilium_zk.dealing import Dealing
@@ -86,7 +95,7 @@ class Masking:
         return (add([blob, hospital.mask(seeds, number)]) for number, blob in enumerate(blobs))
 
     def answer(self, round_: int, cohort: int, survivors: int, index: int, seed: bytes) -> bytes:
-        """What takes the masks from the survivors' sum, `survivors` being those that the chain has fixed.
+        """What takes the masks from the survivors' sum, signed, `survivors` being those that the chain has fixed.
 
         Raises NotASurvivor, MaskingTooSmall, MaskingChanged, ArtifactMissing, ArtifactCorrupt.
         """
@@ -99,17 +108,19 @@ class Masking:
         self._write_down("answered", round_, alive)
         for dealer, error in faults.items():
             emit("dealing-invalid", round=round_, hospital=dealer, error=type(error).__name__)
-        return answer
+        masking = masking_digest(self._cohort(round_, cohort), dealings)
+        return self._ledger.sign_answer(self._task, round_, masking, cohort & survivors, answer).to_wire()
 
-    def statement(self, round_: int, cohort: int, index: int, seed: bytes, masked: Iterable[Blob]) -> bytes:
+    def statement(self, round_: int, cohort: int, index: int, masked: Iterable[Blob]) -> bytes:
         """What this hospital signs with its masked blobs. Raises MaskingTooSmall, ArtifactMissing, ArtifactCorrupt."""
-        return state(masked, self._pairs(round_, cohort, index, seed)).to_wire()
+        dealings = self._dealings(round_, cohort, index)
+        return state(masked, self._cohort(round_, cohort), dealings).to_wire()
 
     def points(self, accused: Accused, index: int, seed: bytes) -> bytes:
         """Testimony on an accused cohort's masks: `consilium_zk.blame.pair_points`, as they travel."""
         return points_to_wire(self._points(accused, index, seed))
 
-    def shown_seeds(self, accused: Accused, index: int, seed: bytes, points: Mapping[int, bytes]) -> bytes:
+    def agreements(self, accused: Accused, index: int, seed: bytes, points: Mapping[int, bytes]) -> bytes:
         """Testimony against whose `points`, as it signed them, are not those of the masks shared with it; or none.
 
         Who gave none that can be read has nothing said about it, and is named for that.
@@ -120,17 +131,22 @@ class Masking:
                 theirs[other] = parse_points(points.get(other, b""), set(members(accused.survivors)) - {other})
             except (ShapeWrong, PointMalformed):
                 continue
-        pairs = self._pairs(accused.round, accused.cohort, index, seed)
-        return seeds_to_wire(shown_seeds(index, pairs, self._points(accused, index, seed), theirs))
+        cohort = self._cohort(accused.round, accused.cohort)
+        dealings = self._dealings(accused.round, accused.cohort, index)
+        private = self._hospital(accused.round, accused.cohort, index, seed).mask_private
+        return agreements_to_wire(
+            {
+                other: show_pair(index, private, other, dealings[other].key, cohort.context, accused.accusation)
+                for other in disputed(index, self._points(accused, index, seed), theirs)
+            }
+        )
 
     def _points(self, accused: Accused, index: int, seed: bytes) -> dict[int, Commitment]:
-        pairs = self._pairs(accused.round, accused.cohort, index, seed)
-        self._cohort(accused.round, accused.cohort).require_enough(list(members(accused.survivors)))
-        return pair_points(index, pairs, list(members(accused.survivors)), accused.accusation, accused.blobs)
-
-    def _pairs(self, round_: int, cohort: int, index: int, seed: bytes) -> dict[int, bytes]:
-        """Seeds that this hospital shares with others in the masking."""
-        return self._hospital(round_, cohort, index, seed).seeds(self._dealings(round_, cohort, index))[1]
+        survivors = list(members(accused.survivors))
+        self._cohort(accused.round, accused.cohort).require_enough(survivors)
+        dealings = self._dealings(accused.round, accused.cohort, index)
+        _, pairs = self._hospital(accused.round, accused.cohort, index, seed).seeds(dealings)
+        return pair_points(index, pairs, survivors, accused.accusation, accused.blobs)
 
     def _hospital(self, round_: int, cohort: int, index: int, seed: bytes) -> MaskingHospital:
         return MaskingHospital(index, seed, self._private, self._cohort(round_, cohort))

@@ -46,7 +46,7 @@ from consilium_zk.secure_aggregation import MaskedCohort
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
-from consilium_server.blaming import Statements, make_accusation
+from consilium_server.blaming import Statements, accuse_withholders, make_accusation
 from consilium_server.canaries import SEED_BYTES, HiddenSums, RoundSecrets, are_kept, keep, kept
 from consilium_server.collection import Carrier, Collection
 from consilium_server.committing import Committer
@@ -425,9 +425,8 @@ class Aggregator:
         survivors = 0
         for cohort in members(round_state.viable_cohorts):
             present = self._members(round_state, state.round)[cohort]
-            masking = set(self._masking(state.round, present, round_state.committed))
-            agreeing = self._statements_of(state.round).agreeing(masking, self._uploads(state.round))
-            uploaded = sum(1 << index for index in agreeing) & arrived & round_state.committed
+            sound = self._sound_statements(state.round, present, round_state.committed)
+            uploaded = sum(1 << index for index in sound) & arrived & round_state.committed
             if uploaded.bit_count() >= self._least(state.round, present):
                 survivors |= uploaded
         return survivors
@@ -462,6 +461,11 @@ class Aggregator:
             masked = self._masked_cohort(round_, cohort)
             found[cohort] = read_dealings(self.ledger, self.store, self.number, round_, masked)
         return found[cohort]
+
+    def _sound_statements(self, round_: int, cohort: int, committed: int) -> set[int]:
+        """Of a cohort, by its members' bit map: who uploaded with a sound statement."""
+        masked, dealings = self._masked_cohort(round_, cohort), self._masking(round_, cohort, committed)
+        return self._statements_of(round_).sound(masked, dealings, self._uploads(round_))
 
     def _statements_of(self, round_: int) -> Statements:
         if self._statements is None or self._statements.round != round_:
@@ -521,7 +525,11 @@ class Aggregator:
                 accused[cohort] = self._accusation(state.round, cohort, round_state)
                 continue
             if summed is None:
-                dropped.append(cohort)
+                answers = self._answers[1].get(cohort)
+                if answers is not None and answers.at_fault():
+                    accused[cohort] = accuse_withholders(self.store, answers.signed)
+                else:
+                    dropped.append(cohort)
                 continue
             parts = [contributions[index] for index in summed.indices]
             shown = self.sum_to_publish(state.round, summed.total, parts)
@@ -590,8 +598,8 @@ class Aggregator:
         statements, roots = self._statements_of(round_), self._answers[1][cohort].roots()
         uploads = self._uploads(round_)
         present = self._members(round_state, round_)[cohort]
-        masking = set(self._masking(round_, present, round_state.committed))
-        statements.agreeing(masking, uploads)  # who fixed the survivors may have been another process
+        # Whoever fixed the survivors may have been another process, which had read the statements.
+        self._sound_statements(round_, present, round_state.committed)
         return make_accusation(self.ledger, self.store, self.number, cohort, round_state, statements, uploads, roots)
 
     def _name(self, state: TaskState, round_state: RoundState) -> None:

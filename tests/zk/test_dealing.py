@@ -17,19 +17,21 @@ from consilium_zk.dealing import (
     Kind,
     Roots,
     deal,
+    is_bad_entry,
     is_share,
     open_entry,
     parse_dealing,
     parse_entry,
     recover_root,
+    show_bad_entry,
 )
-from consilium_zk.errors import DealingInvalid, SealInvalid, ShapeWrong, SharesTooFew
+from consilium_zk.errors import AgreementUnproven, DealingInvalid, SealInvalid, ShapeWrong, SharesTooFew
 from consilium_zk.masks import between, mask, own_seed, pair_seeds, residue, without
 from consilium_zk.sealing import seal
 from eth_utils.crypto import keccak
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from zk_support import field_blob
+from zk_support import BAD_KEYS, field_blob
 
 CONTEXT = b"chain, contract, task, round"
 
@@ -90,9 +92,9 @@ class Cohort:
     def share(self, recipient: int, dealer: int, kind: Kind) -> int:
         """What a recipient gives back of a dealer's root."""
         hospital = self.hospitals[recipient]
-        sealing_key = public_key(self.hospitals[dealer].private)
-        entry = self.dealings[dealer].entries[recipient]
-        return open_entry(entry, hospital.private, dealer, sealing_key, recipient, CONTEXT)[kind]
+        dealing = self.dealings[dealer]
+        entry = dealing.entries[recipient]
+        return open_entry(entry, hospital.private, dealer, dealing.seal_key, recipient, CONTEXT)[kind]
 
     def root(self, dealer: int, kind: Kind, answering: list[int]) -> int:
         """Of who answers and is asked by name, whom an answer names itself, and everybody else's shares."""
@@ -236,6 +238,8 @@ def test_what_is_dealt_is_signed_as_a_whole() -> None:
     index, entry = next(iter(dealing.entries.items()))
     changed = [
         replace(dealing, key=bytes(32)),
+        replace(dealing, seal_key=bytes(32)),
+        replace(dealing, possessions=dealing.possessions[::-1]),
         replace(dealing, own_digest=bytes(32)),
         replace(dealing, entries={k: v for k, v in dealing.entries.items() if k != index}),
         replace(dealing, entries={**dealing.entries, index: replace(entry, sealed=bytes(80))}),
@@ -247,8 +251,8 @@ def test_what_is_dealt_is_signed_as_a_whole() -> None:
 
 def test_a_dealing_that_was_read_has_the_entries_that_were_dealt() -> None:
     cohort = Cohort.of(9, 4, 2)
-    for dealing in cohort.dealings.values():
-        read = parse_dealing(dealing.to_wire(), list(dealing.entries))
+    for index, dealing in cohort.dealings.items():
+        read = parse_dealing(dealing.to_wire(), index, list(dealing.entries), CONTEXT)
         assert (read, read.to_wire(), len(read.entries)) == (dealing, dealing.to_wire(), 3)
         for recipient in range(5):
             own = read.to(recipient)
@@ -256,6 +260,49 @@ def test_a_dealing_that_was_read_has_the_entries_that_were_dealt() -> None:
             assert own.entries == {k: v for k, v in dealing.entries.items() if k == recipient}
         with pytest.raises(KeyError):
             read.entries[4]
+
+
+def test_a_dealing_shows_that_its_dealer_knows_its_private_keys() -> None:
+    """Else a key could be made of another's, and what is agreed with it would tell what is agreed with that one."""
+    cohort = Cohort.of(10, 4, 2)
+    (index, dealing), (_, other), *_ = cohort.dealings.items()
+    recipients = list(dealing.entries)
+    for changed, named in (
+        (replace(dealing, key=other.key), "mask"),
+        (replace(dealing, key=other.key, possessions=(other.possessions[0], dealing.possessions[1])), "mask"),
+        (replace(dealing, seal_key=other.seal_key), "seal"),
+        (replace(dealing, seal_key=other.seal_key, possessions=(dealing.possessions[0], other.possessions[1])), "seal"),
+        *((replace(dealing, key=key), "mask") for key in BAD_KEYS.values()),
+        *((replace(dealing, seal_key=key), "seal") for key in BAD_KEYS.values()),
+    ):
+        with pytest.raises(DealingInvalid, match=f"private key to its {named} key"):
+            parse_dealing(changed.to_wire(), index, recipients, CONTEXT)
+    for place in ((index + 1, recipients, CONTEXT), (index, recipients, b"another round")):
+        with pytest.raises(DealingInvalid, match="private key to its mask key"):
+            parse_dealing(dealing.to_wire(), *place)
+
+
+def test_a_recipient_shows_that_it_was_dealt_nothing_sound_and_no_more() -> None:
+    cohort = Cohort.of(11, 5, 3)
+    dealer, recipient, third, *_ = cohort.hospitals
+    dealing, private = cohort.dealings[dealer], cohort.hospitals[recipient].private
+    entry, key = dealing.entries[recipient], dealing.seal_key
+    shown = show_bad_entry(private, dealer, key, recipient, CONTEXT)
+    place = shown, dealer, key, recipient, public_key(private), CONTEXT
+    assert not is_bad_entry(entry, *place)  # an honest dealer's can be opened
+    elsewhere = dealing.entries[third]
+    for bad in (replace(entry, sealed=bytes(80)), replace(entry, digests=elsewhere.digests), elsewhere):
+        assert is_bad_entry(bad, *place)
+    wrong = show_bad_entry(cohort.hospitals[third].private, dealer, key, recipient, CONTEXT)
+    for claim in (
+        (wrong, *place[1:]),
+        (shown, dealer, key, third, *place[4:]),
+        (shown, third, *place[2:]),
+        (*place[:5], b"another round"),
+        (b"", *place[1:]),
+    ):
+        with pytest.raises(AgreementUnproven):
+            is_bad_entry(entry, *claim)
 
 
 def test_entries_have_one_wire_form() -> None:

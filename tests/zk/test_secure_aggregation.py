@@ -27,7 +27,7 @@ from consilium_zk.masks import without
 from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital, Unmasking, context, threshold
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from zk_support import field_blob, is_uniform
+from zk_support import BAD_KEYS, field_blob, is_uniform
 
 CONTEXT = context(31_337, bytes(range(20)), 7, 3)
 BLOBS = 2
@@ -145,7 +145,7 @@ def shares_in(made: Round, answers: Mapping[int, bytes], dealer: int, kind: Kind
     for recipient, answer in answers.items():
         if recipient != dealer:
             word = int.from_bytes(answer[32 * place : 32 * place + 32], "big")
-            entry, key = made.dealings[dealer].entries[recipient], made.cohort.sealing_keys[dealer]
+            entry, key = made.dealings[dealer].entries[recipient], made.dealings[dealer].seal_key
             dealt = open_entry(entry, made.privates[recipient], dealer, key, recipient, CONTEXT)
             count += word == dealt[kind]
     return count
@@ -315,25 +315,143 @@ def test_dealings_that_are_none_are_refused() -> None:
     index = min(made.dealings)
     wire = made.dealings[index].to_wire()
     assert made.cohort.parse(index, wire) == made.dealings[index]
+    other = max(made.dealings)
+    with pytest.raises(DealingInvalid, match="private key to its mask key"):
+        made.cohort.parse(other, wire)
     for raw in (b"", wire[:-1], wire + b"\0", wire[:-144]):
         with pytest.raises(DealingInvalid, match="bytes instead of"):
             made.cohort.parse(index, raw)
-    with pytest.raises(DealingInvalid, match="small order"):
+    with pytest.raises(DealingInvalid, match="private key to its mask key"):
         made.cohort.parse(index, bytes(32) + wire[32:])
 
 
-@pytest.mark.parametrize("size", [4, 5, 7])
-def test_a_hospital_whose_key_is_none_keeps_the_others_from_nothing(size: int) -> None:
+@pytest.mark.parametrize("key", BAD_KEYS.values(), ids=BAD_KEYS)
+@pytest.mark.parametrize("size", [4, 5])
+def test_a_hospital_whose_key_is_none_keeps_the_others_from_nothing(size: int, key: bytes) -> None:
     made = Round.of(size, 8)
     outsider, *indices = sorted(made.cohort.sealing_keys)
-    made.cohort = MaskedCohort({**made.cohort.sealing_keys, outsider: bytes(32)}, CONTEXT)
+    made.cohort = MaskedCohort({**made.cohort.sealing_keys, outsider: key}, CONTEXT)
     assert made.cohort.threshold == threshold(size)
     made.hospitals = {i: MaskingHospital(i, bytes([i]) * 32, made.privates[i], made.cohort) for i in indices}
     wires = {i: hospital.dealing().to_wire() for i, hospital in made.hospitals.items()}
-    with pytest.raises(DealingInvalid, match="small order"):
+    with pytest.raises(DealingInvalid, match="no point of the prime-order group"):
         made.cohort.parse(outsider, wires[indices[0]])
     made.dealings = {i: made.cohort.parse(i, wire) for i, wire in wires.items()}
     assert made.total(indices, indices[: made.cohort.threshold]) == made.expected(indices)
+
+
+@pytest.mark.parametrize("place", [0, 2, 3])
+def test_a_copied_sealing_key_costs_nobody_else_anything(place: int) -> None:
+    """Hospital `place` announced the key of another, to which it has no private one: it can open nothing."""
+    made = Round.of(4, 22)
+    indices = sorted(made.privates)
+    copier = indices.pop(place)
+    made.cohort = MaskedCohort({**made.cohort.sealing_keys, copier: made.cohort.sealing_keys[indices[0]]}, CONTEXT)
+    made.hospitals = {i: MaskingHospital(i, bytes([i]) * 32, made.privates[i], made.cohort) for i in made.privates}
+    made.dealings = {i: made.cohort.parse(i, hospital.dealing().to_wire()) for i, hospital in made.hospitals.items()}
+    everybody = sorted(made.privates)
+    assert made.total(everybody, indices) == made.expected(everybody)
+    assert made.total(indices, indices) == made.expected(indices)
+    unmasking = Unmasking(made.cohort, made.dealings, everybody)
+    wrong, faults = made.hospitals[copier].answer(made.dealings, everybody)
+    assert {dealer: type(fault) for dealer, fault in faults.items()} == dict.fromkeys(indices, SealInvalid)
+    assert {type(fault) for fault in unmasking.take(copier, wrong).values()} == {AnswerMalformed}
+    unmasking.take(indices[0], made.answers(everybody, indices)[indices[0]])
+    unmasking.take(indices[1], made.answers(everybody, indices)[indices[1]])
+    assert unmasking.at_fault().keys() == {copier}  # three have answered, and the third one's root is missing
+
+
+def test_two_hospitals_of_one_owner_with_one_sealing_key_are_two_hospitals() -> None:
+    made = Round.of(5, 23)
+    indices = sorted(made.privates)
+    one, twin, *_ = indices
+    made.privates[twin] = made.privates[one]
+    made.cohort = MaskedCohort({i: public_key(private) for i, private in made.privates.items()}, CONTEXT)
+    made.hospitals = {i: MaskingHospital(i, bytes([i]) * 32, made.privates[i], made.cohort) for i in indices}
+    made.dealings = {i: made.cohort.parse(i, hospital.dealing().to_wire()) for i, hospital in made.hospitals.items()}
+    assert made.total(indices, indices[:4]) == made.expected(indices)
+    assert made.total(indices[1:], indices[1:]) == made.expected(indices[1:])
+
+
+# Who is at fault that roots are missing
+
+
+def sealing_nothing(dealing: Dealing, recipients: Iterable[int]) -> Dealing:
+    bad = {index: replace(dealing.entries[index], sealed=bytes(80)) for index in recipients}
+    return replace(dealing, entries={**dealing.entries, **bad})
+
+
+@pytest.mark.parametrize("size", range(4, 9))
+def test_a_dealer_whose_shares_cannot_be_opened_is_at_fault(size: int) -> None:
+    """It is silent afterwards, and has cost its cohort the sum: by its own dealing, which the others show."""
+    made = Round.of(size, 24)
+    liar, *others = survivors = sorted(made.dealings)
+    made.dealings[liar] = sealing_nothing(made.dealings[liar], others)
+    unmasking = Unmasking(made.cohort, made.dealings, survivors)
+    for index in others:
+        faults = unmasking.take(index, made.hospitals[index].answer(made.dealings, survivors)[0])
+        assert {dealer: type(fault) for dealer, fault in faults.items()} == {liar: DealingInvalid}
+    found = unmasking.at_fault()
+    assert {index: type(fault) for index, fault in found.items()} == {liar: DealingInvalid}
+
+
+def test_a_hospital_that_says_it_was_dealt_nothing_must_show_it() -> None:
+    made = Round.of(4, 25)
+    silent, liar, *others = survivors = sorted(made.dealings)
+    right = made.answers(survivors, [liar, *others])
+    place = 32 * survivors.index(silent)
+    shown = {
+        "nothing": bytes(96),
+        "another's": MaskingHospital(others[0], bytes(32), made.privates[others[0]], made.cohort),
+        "its own, which can be opened": MaskingHospital(liar, bytes(32), made.privates[liar], made.cohort),
+    }
+    bad = {**made.dealings, silent: sealing_nothing(made.dealings[silent], [liar, *others])}
+    for claim in shown.values():
+        proof = claim if isinstance(claim, bytes) else claim.answer(bad, survivors)[0][-96:]
+        word = right[liar][:place] + b"\xff" * 32 + right[liar][place + 32 :]
+        unmasking = made.unmasking(survivors, {index: right[index] for index in others})
+        assert {type(fault) for fault in unmasking.take(liar, word + proof).values()} == {AnswerMalformed}
+        assert unmasking.at_fault().keys() == {liar}
+        for wrong in (word, word + proof[:-1], word + proof + proof):
+            with pytest.raises(AnswerMalformed, match="bytes instead of"):
+                unmasking.take(liar, wrong)
+
+
+@settings(max_examples=15)
+@given(st.integers(4, 9), st.integers(0, 2**32), st.data())
+def test_with_a_threshold_of_answers_the_sum_is_had_or_a_liar_is_at_fault(
+    size: int, seed: int, data: st.DataObject
+) -> None:
+    made = Round.of(size, seed)
+    source, survivors = random.Random(seed), sorted(made.dealings)
+    liars = data.draw(st.lists(st.sampled_from(survivors), min_size=1, max_size=size // 2, unique=True))
+    for liar in liars:
+        match data.draw(st.sampled_from(["seals nothing", "mixes", "deals"])):
+            case "seals nothing":
+                victims = source.sample([i for i in survivors if i != liar], source.randint(1, size - 1))
+                made.dealings[liar] = sealing_nothing(made.dealings[liar], victims)
+            case "mixes":
+                twin = MaskingHospital(liar, bytes(32), made.privates[liar], made.cohort).dealing()
+                mixed = {i: (twin if source.random() < 0.5 else made.dealings[liar]).entries[i] for i in twin.entries}
+                made.dealings[liar] = replace(made.dealings[liar], entries=mixed)
+    silent = source.sample(survivors, data.draw(st.integers(0, size - made.cohort.threshold)))
+    unmasking = Unmasking(made.cohort, made.dealings, survivors)
+    for index in survivors:
+        if index in silent:
+            continue
+        answer = bytearray(made.hospitals[index].answer(made.dealings, survivors)[0])
+        if index in liars:
+            place = source.randrange(size)
+            answer[32 * place + 1] ^= source.randint(0, 1)
+        try:
+            unmasking.take(index, bytes(answer))
+        except AnswerMalformed:
+            silent.append(index)
+    found = unmasking.at_fault()
+    assert found.keys() <= set(liars)
+    if found or size - len(silent) < made.cohort.threshold:
+        return
+    assert made.without_masks(survivors, unmasking) == made.expected(survivors)
 
 
 def test_hospitals_without_a_key_do_not_lower_the_threshold() -> None:

@@ -11,6 +11,7 @@
     ├── OpeningInvalid      a KZG opening that does not verify or does not parse
     ├── ChallengeOnDomain   an opening there would reveal one of the blob's scalars
     ├── KeyMalformed        a key that is malformed, the identity, zero or of small order
+    ├── AgreementUnproven   bytes that do not show what two keys agree on
     ├── SharesTooFew        fewer shares of a secret than its threshold
     ├── SharesInconsistent  shares of a secret that are not of one polynomial
     ├── DealingInvalid      shares that are not what their dealer shows
@@ -119,6 +120,14 @@ class KeyMalformed(ZkError):
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(f"key refused: {reason}")
+
+
+class AgreementUnproven(ZkError):
+    """Bytes are no agreed point with its proof, for these two keys in this context."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"they do not show what the two keys agree on: {reason}")
 
 
 class SharesTooFew(ZkError):

@@ -6,7 +6,12 @@ survived as well. Whoever has committed with a sound dealing is in the masking (
 are some of these. A hospital's answer has a word for each of them, in order: at its own place its own root, else its
 share of the other's own root if that one survived and of its key root if not. Never both: who learns both kinds of one
 hospital reads its update, so that survivors must be fixed once, and a hospital that answered for some must never answer
-for others.
+for others. Where it was dealt no sound share, its word says so, and behind the words it shows that (`show_bad_entry`).
+
+So with a threshold of answers the sum can be had, or somebody is at fault for a root that is missing
+(`Unmasking.at_fault`), and never an honest hospital. A dealer's root is known if the dealer gives its own root, or if a
+threshold of others give shares that it shows, unless these are not of the root: the dealer's fault. And who answers
+without such a share shows that the dealer sealed none, or is at fault itself.
 
 Source: Bonawitz et al., CCS 2017 (see `masks`). Pure, as all of this room.
 """
@@ -18,16 +23,38 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from .agreement import is_usable
+from .agreement import BYTES_PER_KEY, BYTES_PER_SHOWN, derived, is_usable
 from .blobs import Blob, to_scalars
 from .constants import BLS_MODULUS, BYTES_PER_FIELD_ELEMENT
-from .dealing import Dealing, Kind, Roots, deal, is_share, open_entry, parse_dealing, recover_root, root_digest
+from .dealing import (
+    Dealing,
+    Kind,
+    Roots,
+    deal,
+    is_bad_entry,
+    is_share,
+    open_entry,
+    parse_dealing,
+    recover_root,
+    root_digest,
+    show_bad_entry,
+)
 from .encoding import address, uint256
-from .errors import AnswerMalformed, DealingInvalid, MaskingTooSmall, SealInvalid, UnmaskingFailed, ZkError
-from .masks import expand, mask, own_seed, pair_seeds, residue
+from .errors import (
+    AgreementUnproven,
+    AnswerMalformed,
+    DealingInvalid,
+    MaskingTooSmall,
+    SealInvalid,
+    SharesTooFew,
+    UnmaskingFailed,
+    ZkError,
+)
+from .masks import expand, mask, mask_private, own_seed, pair_seeds, residue
 
 MIN_MASKED: Final = 3  # of two, each knows the other's update by their sum
 _NO_SHARE: Final = b"\xff" * BYTES_PER_FIELD_ELEMENT  # no scalar
+_SEAL_TAG: Final = b"CONSILIUM-V1-SEAL-KEY"
 
 
 def threshold(size: int) -> int:
@@ -48,7 +75,7 @@ def context(chain_id: int, contract: bytes, task: int, round: int) -> bytes:
 class MaskedCohort:
     """A cohort of a round, as the chain dealt it: its hospitals' sealing keys by index, and the round's context.
 
-    Whose key is none, because everybody can tell what is agreed with it, has no part in the masking.
+    A hospital whose key is no point of the group has no part in the masking.
     """
 
     sealing_keys: Mapping[int, bytes]
@@ -90,26 +117,27 @@ class MaskedCohort:
     def parse(self, dealer: int, raw: bytes) -> Dealing:
         """A dealing from its bytes, which are as the dealer signed them. Raises DealingInvalid."""
         if dealer not in self.usable:
-            raise DealingInvalid("its sealing key is of small order")
-        return parse_dealing(raw, self.recipients(dealer))
+            raise DealingInvalid("its sealing key is no point of the prime-order group")
+        return parse_dealing(raw, dealer, self.recipients(dealer), self.context)
 
 
 class MaskingHospital:
     """One hospital in one masked round.
 
     seed: 32 uniform bytes of this round alone, of which all its secrets are made: after a restart it deals the same.
-    private: the private key (X25519) to its sealing key.
+    private: the private key to its sealing key.
     """
 
     def __init__(self, index: int, seed: bytes, private: bytes, cohort: MaskedCohort) -> None:
         self._index, self._private, self._cohort = index, private, cohort
         self._roots, self._coefficients = _secrets(seed, cohort.threshold)
+        self._seal_private = derived(seed, _SEAL_TAG, cohort.context, BYTES_PER_KEY)
 
     def dealing(self) -> Dealing:
         """The same whenever it is asked; also where so few hospitals have a key that the cohort can have no sum."""
         cohort = self._cohort
         recipients = cohort.recipients(self._index)
-        return deal(self._index, self._roots, self._coefficients, self._private, recipients, cohort.context)
+        return deal(self._index, self._roots, self._coefficients, self._seal_private, recipients, cohort.context)
 
     def seeds(self, dealings: Mapping[int, Dealing]) -> tuple[bytes, dict[int, bytes]]:
         """Its own and those that it shares with all others in the masking, of which `mask` makes its masks.
@@ -126,8 +154,14 @@ class MaskingHospital:
         own, pairs = seeds
         return mask(self._index, own, pairs, blob)
 
+    @property
+    def mask_private(self) -> bytes:
+        """The private key to its mask key of this round."""
+        return mask_private(self._roots.key)
+
     def answer(self, dealings: Mapping[int, Dealing], survivors: Iterable[int]) -> tuple[bytes, dict[int, ZkError]]:
-        """32 bytes for each hospital in the masking; and who dealt this one no sound share, and why.
+        """32 bytes for each hospital in the masking, and 96 for each that dealt this one no sound share; who did, and
+        why.
 
         Raises as `seeds`, MaskingTooSmall also where too few of them survived.
         """
@@ -135,7 +169,7 @@ class MaskingHospital:
         self._cohort.require_masking(self._index, dealings)
         self._cohort.require_enough(alive)
         faults: dict[int, ZkError] = {}
-        words = []
+        words, shown = [], []
         for index in sorted(dealings):
             if index == self._index:
                 words.append(self._roots.own.to_bytes(BYTES_PER_FIELD_ELEMENT, "big"))
@@ -146,10 +180,12 @@ class MaskingHospital:
             except (SealInvalid, DealingInvalid) as error:
                 faults[index] = error
                 words.append(_NO_SHARE)
-        return b"".join(words), faults
+                key, context = dealings[index].seal_key, self._cohort.context
+                shown.append(show_bad_entry(self._private, index, key, self._index, context))
+        return b"".join(words + shown), faults
 
     def _share(self, dealer: int, dealing: Dealing, kind: Kind) -> int:
-        entry, key = dealing.entries[self._index], self._cohort.sealing_keys[dealer]
+        entry, key = dealing.entries[self._index], dealing.seal_key
         return open_entry(entry, self._private, dealer, key, self._index, self._cohort.context)[kind]
 
 
@@ -160,30 +196,77 @@ class Unmasking:
         self._cohort, self._dealings, self._survivors = cohort, dealings, frozenset(survivors)
         self._own: dict[int, int] = {}
         self._shares: dict[int, dict[int, int]] = {index: {} for index in dealings}
+        self._at_fault: dict[int, dict[int, ZkError]] = {index: {} for index in dealings}  # that its root is missing
 
     def take(self, hospital: int, answer: bytes) -> dict[int, ZkError]:
-        """A survivor's answer; returns of whom it gave no share that the dealer shows, and why.
+        """A survivor's answer; returns of whom it gave no share, and why: DealingInvalid is the dealer's fault,
+        AnswerMalformed that of who answers.
 
         Raises AnswerMalformed.
         """
-        size = BYTES_PER_FIELD_ELEMENT
         if hospital not in self._survivors:
             raise AnswerMalformed(f"hospital {hospital} is no survivor")
-        if len(answer) != size * len(self._dealings):
-            raise AnswerMalformed(f"{len(answer)} bytes instead of {size * len(self._dealings)}")
         faults: dict[int, ZkError] = {}
-        for place, index in enumerate(sorted(self._dealings)):
-            word = int.from_bytes(answer[place * size : (place + 1) * size], "big")
-            if index == hospital:
-                if word < BLS_MODULUS and root_digest(word, self._cohort.context) == self._dealings[index].own_digest:
-                    self._own[index] = word
-                else:
-                    faults[index] = DealingInvalid("its own root is not the one that it shows")
-            elif is_share(self._dealings[index], hospital, self._kind(index), word):
-                self._shares[index][hospital] = word
-            else:
-                faults[index] = AnswerMalformed("not the share that the dealer shows")
+        for index, (word, shown) in self._words(answer).items():
+            try:
+                self._take(hospital, index, word, shown)
+            except AnswerMalformed as error:
+                faults[index] = error
+                self._at_fault[index][hospital] = error
+            except DealingInvalid as error:
+                faults[index] = error
+                self._at_fault[index][index] = error
         return faults
+
+    def at_fault(self) -> dict[int, ZkError]:
+        """Whose doing it is that roots are missing, by what was answered so far: DealingInvalid, AnswerMalformed.
+
+        Nobody, where the roots are known; never an honest hospital; and somebody, where they are not known though a
+        threshold have answered.
+        """
+        try:
+            self.roots()
+        except UnmaskingFailed as error:
+            return {
+                liar: lie
+                for index, fault in error.faults.items()
+                for liar, lie in (self._at_fault[index] if isinstance(fault, SharesTooFew) else {index: fault}).items()
+            }
+        return {}
+
+    def _words(self, answer: bytes) -> dict[int, tuple[bytes, bytes]]:
+        """An answer's words by hospital in the masking, and what is shown with each. Raises AnswerMalformed."""
+        size, indices = BYTES_PER_FIELD_ELEMENT, sorted(self._dealings)
+        words = [answer[start : start + size] for start in range(0, size * len(indices), size)]
+        without = words.count(_NO_SHARE)
+        wanted = size * len(indices) + BYTES_PER_SHOWN * without
+        if len(answer) != wanted:
+            raise AnswerMalformed(f"{len(answer)} bytes instead of {wanted}")
+        behind = iter(range(size * len(indices), wanted, BYTES_PER_SHOWN))
+        starts = [next(behind) if word == _NO_SHARE else wanted for word in words]
+        shown = [answer[start : start + BYTES_PER_SHOWN] for start in starts]
+        return dict(zip(indices, zip(words, shown, strict=True), strict=True))
+
+    def _take(self, hospital: int, index: int, word: bytes, shown: bytes) -> None:
+        """Raises DealingInvalid, AnswerMalformed."""
+        dealing, context, value = self._dealings[index], self._cohort.context, int.from_bytes(word, "big")
+        if index == hospital:
+            if value >= BLS_MODULUS or root_digest(value, context) != dealing.own_digest:
+                raise DealingInvalid("its own root is not the one that it shows")
+            self._own[index] = value
+        elif is_share(dealing, hospital, self._kind(index), value):
+            self._shares[index][hospital] = value
+        elif word != _NO_SHARE:
+            raise AnswerMalformed("not the share that the dealer shows")
+        else:
+            entry, key = dealing.entries[hospital], self._cohort.sealing_keys[hospital]
+            try:
+                bad = is_bad_entry(entry, shown, index, dealing.seal_key, hospital, key, context)
+            except AgreementUnproven as error:
+                raise AnswerMalformed("neither a share nor a proof that none was dealt") from error
+            if not bad:
+                raise AnswerMalformed("what it was dealt can be opened")
+            raise DealingInvalid(f"what it sealed for hospital {hospital} is not the shares that it shows")
 
     def residue(self, seeds: tuple[list[bytes], dict[int, dict[int, bytes]]], blob: int) -> Blob:
         """What is to be taken from the sum of the survivors' blobs of this number."""
