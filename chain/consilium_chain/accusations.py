@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from consilium_zk.blame import Case, Evidence, Reason, culprits, masking_digest, parse_agreements, withholders
+from consilium_zk.blame import Case, Evidence, Reason, culprits, parse_agreements, withholders
 from consilium_zk.constants import BYTES_PER_FIELD_ELEMENT
 from consilium_zk.errors import EvidenceMalformed, ShapeWrong
 
@@ -29,15 +29,15 @@ _BYTES_PER_DIGEST = 32
 class Shown:
     """What an accuser shows of a cohort, by hospital index.
 
-    Where roots are missing though a threshold have answered, the answers with signatures and nothing else. Else, of a
-    sum that does not hold: statements: of the survivors, with signatures. uploads: the survivors' blobs, by the
+    Where roots are missing though a threshold have answered, the answers and nothing else. Else, of a sum that does not
+    hold: statements: of the survivors, with signatures. uploads: the survivors' blobs, by the
     keccak256 of each. roots: of all in the masking, own roots of survivors and key roots of the rest.
     """
 
     statements: Mapping[int, SignedStatement] = field(default_factory=dict)
     uploads: Mapping[int, Sequence[bytes]] = field(default_factory=dict)
     roots: Mapping[int, int] = field(default_factory=dict)
-    answers: Mapping[int, SignedStatement] = field(default_factory=dict)
+    answers: Mapping[int, bytes] = field(default_factory=dict)
 
     def to_file(self) -> bytes:
         return json.dumps(
@@ -48,7 +48,7 @@ class Shown:
                     str(index): root.to_bytes(BYTES_PER_FIELD_ELEMENT, "big").hex()
                     for index, root in self.roots.items()
                 },
-                "answers": {str(index): signed.to_wire().hex() for index, signed in self.answers.items()},
+                "answers": {str(index): answer.hex() for index, answer in self.answers.items()},
             }
         ).encode()
 
@@ -58,18 +58,13 @@ def parse_shown(raw: bytes) -> Shown:
     try:
         file: dict[str, dict[str, Any]] = json.loads(raw)
         return Shown(
-            _signed(file["statements"]),
+            {int(index): parse_signed_statement(bytes.fromhex(wire)) for index, wire in file["statements"].items()},
             {int(index): [_digest(text) for text in blobs] for index, blobs in file["uploads"].items()},
             {int(index): int.from_bytes(bytes.fromhex(root), "big") for index, root in file["roots"].items()},
-            _signed(file["answers"]),
+            {int(index): bytes.fromhex(answer) for index, answer in file["answers"].items()},
         )
     except (StatementMalformed, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise EvidenceMalformed(f"its file is not as it must be ({type(error).__name__})") from error
-
-
-def _signed(file: dict[str, str]) -> dict[int, SignedStatement]:
-    """Raises StatementMalformed, ValueError."""
-    return {int(index): parse_signed_statement(bytes.fromhex(wire)) for index, wire in file.items()}
 
 
 def _digest(text: str) -> bytes:
@@ -111,23 +106,12 @@ def find_culprits(
         case = read_case(ledger, store, task, round_, cohort, round_state)
         shown = parse_shown(store.get_file(accused.evidence))
         if shown.answers:
-            reasons = withholders(case, _answers(ledger, (task, round_), case, shown))
+            reasons = withholders(case, shown.answers)
         else:
             evidence = _evidence(ledger, store, (task, round_), case, shown, testimonies)
             reasons = culprits(case, accused.accusation, evidence)
         found |= {index: reason for index, reason in reasons.items() if index in case.commitments}
     return found
-
-
-def _answers(ledger: Ledger, place: tuple[int, int], case: Case, shown: Shown) -> dict[int, bytes]:
-    """Survivors' answers, for these survivors and this masking. Raises EvidenceMalformed."""
-    hospitals = ledger.hospitals(place[0])
-    survivors = sum(1 << index for index in case.survivors)
-    signing = ledger.answer_signing(*place, masking_digest(case.cohort, case.dealings), survivors)
-    for index, signed in shown.answers.items():
-        if index not in case.commitments or not signing.is_by(hospitals[index].node, signed):
-            raise EvidenceMalformed(f"the answer of hospital {index} is not what it signed")
-    return {index: signed.statement for index, signed in shown.answers.items()}
 
 
 def _evidence(

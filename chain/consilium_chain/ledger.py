@@ -35,7 +35,7 @@ from consilium_chain.publishing import (
 from consilium_chain.relaying import NO_DEALING, SignedUpdate, relayed_gas, sign_update, update_batches
 from consilium_chain.relays import QUICKNET_RELAYS
 from consilium_chain.sponsoring import Call, NamedCall
-from consilium_chain.statements import AnswerSigning, SignedStatement, StatementSigning
+from consilium_chain.statements import SignedStatement, StatementSigning
 from consilium_chain.views import (
     Event,
     Hospital,
@@ -574,13 +574,6 @@ class Ledger:
     def statement_signing(self, task: int, round_: int) -> StatementSigning:
         """Where hospitals' statements on their uploads are of (`consilium_chain.statements`)."""
         return StatementSigning(self.connection.chain_id, self.deployment.tasks, task, round_)
-
-    def answer_signing(self, task: int, round_: int, masking: bytes, survivors: int) -> AnswerSigning:
-        """Where hospitals' answers are of, for one masking and its survivors (`consilium_chain.statements`)."""
-        return AnswerSigning(self.connection.chain_id, self.deployment.tasks, task, round_, masking, survivors)
-
-    def sign_answer(self, task: int, round_: int, masking: bytes, survivors: int, answer: bytes) -> SignedStatement:
-        return self.answer_signing(task, round_, masking, survivors).sign(self.connection.signer, answer)
 
     def sign_statement(self, task: int, round_: int, statement: bytes) -> SignedStatement:
         return self.statement_signing(task, round_).sign(self.connection.signer, statement)

@@ -1,14 +1,11 @@
-"""What a hospital signs with its masked upload and with its answer, so that it answers for these bytes.
+"""What a hospital signs with its masked upload, so that it answers for these bytes (`consilium_zk.blame.Statement`).
 
-EIP-712, as the update itself: UploadStatement(uint256 taskId,uint256 round,bytes statement), whose statement is
-`consilium_zk.blame.Statement`, and UnmaskingAnswer(uint256 taskId,uint256 round,bytes32 masking,uint256 survivors,
-bytes answer), whose masking is `consilium_zk.blame.masking_digest`. No contract reads them; they are evidence for those
-who judge why a cohort has no sum.
+EIP-712, as the update itself: UploadStatement(uint256 taskId,uint256 round,bytes statement). No contract reads it; it
+is evidence, for whoever judges why a cohort has no sum.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from eth_account import Account
@@ -24,7 +21,7 @@ BYTES_PER_SIGNATURE = 65  # r, s, v
 
 @dataclass(frozen=True)
 class SignedStatement:
-    """The bytes of a statement or answer, and its hospital's signature."""
+    """A statement's bytes, and its hospital's signature."""
 
     statement: bytes
     signature: bytes
@@ -41,8 +38,8 @@ def parse_signed_statement(raw: bytes) -> SignedStatement:
 
 
 @dataclass(frozen=True)
-class Signing(ABC):
-    """Where what is signed is of: a round of a task on one chain."""
+class StatementSigning:
+    """Where statements are of: a round of a task on one chain."""
 
     chain_id: int
     contract: str
@@ -61,33 +58,7 @@ class Signing(ABC):
         except (BadSignature, ValueError):
             return False
 
-    @abstractmethod
-    def _message(self, statement: bytes) -> dict[str, object]:
-        """As EIP-712 has it."""
-
-
-class StatementSigning(Signing):
-    """Of statements on uploads."""
-
     def _message(self, statement: bytes) -> dict[str, object]:
         fields = {"taskId": "uint256", "round": "uint256", "statement": "bytes"}
         values = {"taskId": self.task, "round": self.round, "statement": statement}
         return typed_data(self.chain_id, self.contract, "UploadStatement", fields, values)
-
-
-@dataclass(frozen=True)
-class AnswerSigning(Signing):
-    """Of answers, for one masking and one bit map of its survivors: after a reorganisation they are of no others."""
-
-    masking: bytes
-    survivors: int
-
-    def _message(self, statement: bytes) -> dict[str, object]:
-        fields = {
-            "taskId": "uint256", "round": "uint256", "masking": "bytes32", "survivors": "uint256", "answer": "bytes",
-        }  # fmt: skip
-        values = {
-            "taskId": self.task, "round": self.round, "masking": self.masking, "survivors": self.survivors,
-            "answer": statement,
-        }  # fmt: skip
-        return typed_data(self.chain_id, self.contract, "UnmaskingAnswer", fields, values)

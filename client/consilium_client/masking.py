@@ -22,7 +22,6 @@ from consilium_zk.agreement import BYTES_PER_KEY, public_key
 from consilium_zk.blame import (
     agreements_to_wire,
     disputed,
-    masking_digest,
     pair_points,
     parse_points,
     points_to_wire,
@@ -95,7 +94,7 @@ class Masking:
         return (add([blob, hospital.mask(seeds, number)]) for number, blob in enumerate(blobs))
 
     def answer(self, round_: int, cohort: int, survivors: int, index: int, seed: bytes) -> bytes:
-        """What takes the masks from the survivors' sum, signed, `survivors` being those that the chain has fixed.
+        """What takes the masks from the survivors' sum, `survivors` being those that the chain has fixed.
 
         Raises NotASurvivor, MaskingTooSmall, MaskingChanged, ArtifactMissing, ArtifactCorrupt.
         """
@@ -108,8 +107,7 @@ class Masking:
         self._write_down("answered", round_, alive)
         for dealer, error in faults.items():
             emit("dealing-invalid", round=round_, hospital=dealer, error=type(error).__name__)
-        masking = masking_digest(self._cohort(round_, cohort), dealings)
-        return self._ledger.sign_answer(self._task, round_, masking, cohort & survivors, answer).to_wire()
+        return answer
 
     def statement(self, round_: int, cohort: int, index: int, masked: Iterable[Blob]) -> bytes:
         """What this hospital signs with its masked blobs. Raises MaskingTooSmall, ArtifactMissing, ArtifactCorrupt."""
@@ -136,7 +134,7 @@ class Masking:
         private = self._hospital(accused.round, accused.cohort, index, seed).mask_private
         return agreements_to_wire(
             {
-                other: show_pair(index, private, other, dealings[other].key, cohort.context, accused.accusation)
+                other: show_pair(index, private, other, dealings[other], cohort.context, accused.accusation)
                 for other in disputed(index, self._points(accused, index, seed), theirs)
             }
         )

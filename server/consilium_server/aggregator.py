@@ -527,7 +527,7 @@ class Aggregator:
             if summed is None:
                 answers = self._answers[1].get(cohort)
                 if answers is not None and answers.at_fault():
-                    accused[cohort] = accuse_withholders(self.store, answers.signed)
+                    accused[cohort] = accuse_withholders(self.store, answers.sound)
                 else:
                     dropped.append(cohort)
                 continue

@@ -12,10 +12,10 @@ from consilium_chain.ledger import Ledger
 from consilium_chain.publishing import Accusation
 from consilium_chain.statements import SignedStatement, parse_signed_statement
 from consilium_chain.views import RoundState
-from consilium_zk.blame import masking_digest, parse_statement, upload_digest
+from consilium_zk.blame import parse_statement, upload_digest
 from consilium_zk.dealing import Dealing
 from consilium_zk.errors import ShapeWrong
-from consilium_zk.secure_aggregation import MaskedCohort
+from consilium_zk.secure_aggregation import MaskedCohort, masking_digest
 
 from consilium_server.uploads import Upload
 
@@ -77,7 +77,7 @@ def make_accusation(
     return Accusation(case.accusation({index: one.statement for index, one in signed.items()}), evidence)
 
 
-def accuse_withholders(store: ArtifactStore, answers: Mapping[int, SignedStatement]) -> Accusation:
+def accuse_withholders(store: ArtifactStore, answers: Mapping[int, bytes]) -> Accusation:
     """Stores what judges need of a cohort whose roots are missing though a threshold have answered.
 
     answers: by index, of survivors. Nothing is combined by factors here, so that the accusation is the evidence's name.

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.dealings import masked_cohort, read_dealings
-from consilium_chain.errors import StatementMalformed
 from consilium_chain.journal import emit
 from consilium_chain.ledger import Ledger
-from consilium_chain.statements import AnswerSigning, SignedStatement, parse_signed_statement
 from consilium_chain.views import RoundState, members
-from consilium_zk.blame import masking_digest
 from consilium_zk.blobs import Blob
-from consilium_zk.errors import AnswerMalformed, UnmaskingFailed, ZkError
+from consilium_zk.errors import AnswerMalformed, UnmaskingFailed
 from consilium_zk.secure_aggregation import Unmasking
 
 from consilium_server.uploads import Answer
 
 
 class CohortAnswers:
-    """One cohort's survivors, and what they have answered so far.
+    """One cohort's survivors, and what they have answered so far."""
 
-    addresses: of the task's hospitals, by index. signing: what survivors' signatures are of.
-    """
-
-    def __init__(
-        self, survivors: int, threshold: int, unmasking: Unmasking, signing: AnswerSigning, addresses: Sequence[str]
-    ) -> None:
-        self._survivors, self._threshold, self._unmasking = survivors, threshold, unmasking
-        self._round, self._signing, self._addresses = signing.round, signing, addresses
-        self.signed: dict[int, SignedStatement] = {}
+    def __init__(self, round_: int, survivors: int, threshold: int, unmasking: Unmasking) -> None:
+        self._round, self._survivors, self._threshold, self._unmasking = round_, survivors, threshold, unmasking
+        self.sound: dict[int, bytes] = {}  # answers that their hospitals signed, by index
         self._taken = 0
         self._tried = 0
         self._residue: Callable[[int], Blob] | None = None
@@ -42,25 +33,17 @@ class CohortAnswers:
                 continue
             self._taken |= 1 << index
             try:
-                faults = self._take(index, answers[index])
-            except (StatementMalformed, AnswerMalformed) as error:
+                faults = self._unmasking.take(index, answers[index].words)
+            except AnswerMalformed as error:
                 emit("answer-refused", round=self._round, hospital=index, error=str(error))
                 continue
+            self.sound[index] = answers[index].words
             for dealer, fault in faults.items():
                 emit("share-missing", round=self._round, hospital=index, dealer=dealer, error=str(fault))
 
-    def _take(self, index: int, answer: Answer) -> dict[int, ZkError]:
-        """Raises StatementMalformed, AnswerMalformed."""
-        signed = parse_signed_statement(answer.words)
-        if not self._signing.is_by(self._addresses[index], signed):
-            raise StatementMalformed("another's signature")
-        faults = self._unmasking.take(index, signed.statement)
-        self.signed[index] = signed
-        return faults
-
     def at_fault(self) -> set[int]:
         """Survivors whose doing it is that roots are missing though a threshold have answered."""
-        if len(self.signed) < self._threshold:
+        if len(self.sound) < self._threshold:
             return set()
         return set(members(self._survivors)) & self._unmasking.at_fault().keys()
 
@@ -74,7 +57,7 @@ class CohortAnswers:
 
     def residue(self) -> Callable[[int], Blob] | None:
         """What masks the survivors' sum, by number of blob; None as long as the answers do not give it."""
-        if self._residue is None and self._taken != self._tried and len(self.signed) >= self._threshold:
+        if self._residue is None and self._taken != self._tried and len(self.sound) >= self._threshold:
             self._tried = self._taken
             try:
                 seeds = self._unmasking.seeds()
@@ -93,7 +76,4 @@ def cohort_answers(
     masked = masked_cohort(ledger, task, round_, cohort)
     dealings = read_dealings(ledger, store, task, round_, masked)
     survivors = cohort & round_state.survivors
-    signing = ledger.answer_signing(task, round_, masking_digest(masked, dealings), survivors)
-    addresses = [hospital.node for hospital in ledger.hospitals(task)]
-    unmasking = Unmasking(masked, dealings, members(survivors))
-    return CohortAnswers(survivors, masked.threshold, unmasking, signing, addresses)
+    return CohortAnswers(round_, survivors, masked.threshold, Unmasking(masked, dealings, members(survivors)))

@@ -44,7 +44,7 @@ class Upload:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a survivor gives to unmask its cohort's sum, signed, unchecked (`unmasking.CohortAnswers`)."""
+    """What a survivor gives to unmask its cohort's sum, unchecked (`secure_aggregation.Unmasking`)."""
 
     words: bytes
 

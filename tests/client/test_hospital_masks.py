@@ -405,9 +405,9 @@ def test_an_answer_that_another_signed_or_for_other_survivors_is_none(make: Make
     assert round_.chain.rpc("evm_revert", before)
     answers = fix(round_, [0, 1, 2, 3])
     answers.take({0: earlier, 1: Answer(b""), 2: answer(round_, nodes[3])})
-    assert answers.signed == {}
+    assert answers.sound == {}
     answers.take({3: answer(round_, nodes[3])})
-    assert answers.signed.keys() == {3}
+    assert answers.sound.keys() == {3}
 
 
 def test_a_hospital_without_the_key_that_it_announced_says_so(make: Make) -> None:

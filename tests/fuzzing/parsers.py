@@ -457,7 +457,7 @@ def read_statement(raw: bytes, _: Path) -> object:
 
 def evidence() -> bytes:
     signed = {0: parse_signed_statement(statement())}
-    return Shown(signed, {0: [bytes(32), bytes(32)]}, {0: 5, 1: 6}, signed).to_file()
+    return Shown(signed, {0: [bytes(32), bytes(32)]}, {0: 5, 1: 6}, {0: bytes(96)}).to_file()
 
 
 @cache

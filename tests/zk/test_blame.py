@@ -38,7 +38,7 @@ from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital, conte
 from eth_utils.crypto import keccak
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from zk_support import field_blob, is_uniform
+from zk_support import field_blob, is_uniform, signed_answer
 
 CONTEXT = context(31_337, bytes(range(20)), 7, 3)
 BLOBS = 2
@@ -71,9 +71,11 @@ class Hospitals:
 
     def root(self, dealer: int, kind: Kind) -> int:
         """As the aggregator recovers it, of what others have been dealt."""
-        dealing = self.dealings[dealer]
+        dealing, keys = self.dealings[dealer], self.cohort.sealing_keys
         shares = {
-            index: open_entry(entry, self.privates[index], dealer, dealing.seal_key, index, CONTEXT)[kind]
+            index: open_entry(entry, (self.privates[index], keys[index]), dealer, dealing.seal_key, index, CONTEXT)[
+                kind
+            ]
             for index, entry in dealing.entries.items()
         }
         return recover_root(dealing, kind, shares, self.cohort.threshold, CONTEXT)
@@ -188,8 +190,8 @@ class Play:
         return made
 
     def agreement(self, index: int, other: int, accusation: bytes) -> bytes:
-        private, key = self.base.hospitals[index].mask_private, self.base.dealings[other].key
-        return show_pair(index, private, other, key, CONTEXT, accusation)
+        private, dealing = self.base.hospitals[index].mask_private, self.base.dealings[other]
+        return show_pair(index, private, other, dealing, CONTEXT, accusation)
 
     def evidence(self, *, asked: bool = True) -> tuple[Case, bytes, Evidence]:
         """asked: whether hospitals were asked for points and agreements."""
@@ -424,6 +426,18 @@ def test_an_agreement_is_shown_for_one_accusation_and_one_pair() -> None:
     assert culprits(case, accusation, replace(evidence, agreements={(liar, honest): right})).keys() == {liar, honest}
 
 
+def test_nothing_is_shown_to_a_dealer_that_has_not_proven_its_keys() -> None:
+    """It could have made its mask key of a third hospital's; in a dispute it is named without."""
+    play = Play.of(4, [0])
+    (liar,), (honest, *_) = play.liars, play.indices[1:]
+    lie(play, "match", liar, honest, random.Random(5))
+    unproven = replace(play.base.dealings[liar], possessions=(bytes(64), bytes(64)))
+    play.base = replace(play.base, dealings={**play.base.dealings, liar: unproven})
+    case, accusation, evidence = play.evidence()
+    assert evidence.agreements[honest, liar] == bytes(96)
+    assert culprits(case, accusation, evidence) == {liar: Reason.FALSE_DEALING}
+
+
 @pytest.fixture(scope="module")
 def accused() -> tuple[Case, bytes, Evidence]:
     """One liar and one that dropped out, of four."""
@@ -490,7 +504,8 @@ def test_withholders_are_named_by_what_they_answered() -> None:
     answers = {i: base.hospitals[i].answer(case.dealings, case.survivors)[0] for i in play.indices if i != dealer}
     assert withholders(case, answers) == {dealer: Reason.FALSE_DEALING}
     place = 32 * play.indices.index(dealer)
-    answers[liar] = answers[liar][:place] + bytes(32) + answers[liar][place + 32 : -96]
+    body = answers[liar][:place] + bytes(32) + answers[liar][place + 32 : -160]
+    answers[liar] = signed_answer(base.hospitals[liar], case.dealings, case.survivors, body)
     assert withholders(case, answers) == {dealer: Reason.FALSE_DEALING, liar: Reason.FALSE_ANSWER}
 
     right = {i: base.hospitals[i].answer(play.case.dealings, case.survivors)[0] for i in play.indices}

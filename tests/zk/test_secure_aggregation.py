@@ -27,7 +27,7 @@ from consilium_zk.masks import without
 from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital, Unmasking, context, threshold
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from zk_support import BAD_KEYS, field_blob, is_uniform
+from zk_support import BAD_KEYS, field_blob, is_uniform, signed_answer
 
 CONTEXT = context(31_337, bytes(range(20)), 7, 3)
 BLOBS = 2
@@ -64,6 +64,9 @@ class Round:
         hospital = self.hospitals[index]
         seeds = hospital.seeds(self.dealings)
         return [blobs.add([blob, hospital.mask(seeds, n)]) for n, blob in enumerate(self.updates[index])]
+
+    def signed(self, index: int, survivors: Iterable[int], body: bytes) -> bytes:
+        return signed_answer(self.hospitals[index], self.dealings, survivors, body)
 
     def answers(self, survivors: Iterable[int], answering: Iterable[int]) -> dict[int, bytes]:
         return {index: self.hospitals[index].answer(self.dealings, survivors)[0] for index in answering}
@@ -146,7 +149,8 @@ def shares_in(made: Round, answers: Mapping[int, bytes], dealer: int, kind: Kind
         if recipient != dealer:
             word = int.from_bytes(answer[32 * place : 32 * place + 32], "big")
             entry, key = made.dealings[dealer].entries[recipient], made.dealings[dealer].seal_key
-            dealt = open_entry(entry, made.privates[recipient], dealer, key, recipient, CONTEXT)
+            own = made.privates[recipient], made.cohort.sealing_keys[recipient]
+            dealt = open_entry(entry, own, dealer, key, recipient, CONTEXT)
             count += word == dealt[kind]
     return count
 
@@ -202,8 +206,13 @@ def test_a_copied_dealing_gives_nobody_shares_of_the_one_that_it_was_copied_from
     for index in others:
         answer, faults = made.hospitals[index].answer(made.dealings, survivors)
         assert {dealer: type(fault) for dealer, fault in faults.items()} == {liar: SealInvalid}
+        assert answer[-160:-64] == bytes(96)  # nothing is shown to a dealer that has not proven its keys
         for dealer in (victim, liar):
             assert shares_in(made, {index: answer}, victim, Kind.KEY, sorted(made.dealings).index(dealer)) == 0
+        unmasking = Unmasking(made.cohort, made.dealings, survivors)
+        assert {dealer: type(fault) for dealer, fault in unmasking.take(index, answer).items()} == {
+            liar: DealingInvalid
+        }
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
@@ -249,13 +258,19 @@ def test_a_hospital_gives_nothing_to_fewer_than_its_cohorts_threshold(size: int)
             hospital.seeds(made.dealings)
 
 
+def mixed(made: Round, liar: int, victims: Iterable[int]) -> Dealing:
+    """A dealing that opens everywhere, and to the victims with shares of other polynomials."""
+    twin = MaskingHospital(liar, bytes(32), made.privates[liar], made.cohort)
+    twin._seal_private = made.hospitals[liar]._seal_private
+    dealing, other = made.dealings[liar], twin.dealing()
+    return replace(dealing, entries={**dealing.entries, **{index: other.entries[index] for index in victims}})
+
+
 @pytest.mark.parametrize("size", [3, 4, 8])
 def test_a_hospital_that_deals_inconsistent_shares_is_named(size: int) -> None:
     made = Round.of(size, 4)
     liar, *others = sorted(made.dealings)
-    twins = [MaskingHospital(liar, bytes([n]) * 32, made.privates[liar], made.cohort).dealing() for n in (1, 2)]
-    mixed = {i: twins[place % 2].entries[i] for place, i in enumerate(others)}
-    made.dealings[liar] = replace(twins[0], entries=mixed)
+    made.dealings[liar] = mixed(made, liar, others[1::2])
     if size == 3:  # of two recipients each has a share of another polynomial
         survivors, answering = [liar, *others], others
     else:
@@ -290,9 +305,9 @@ def test_a_changed_answer_is_named_and_the_sum_had_without_it(seed: int, word: i
     survivors = sorted(made.dealings)
     liar = survivors[2]
     unmasking = Unmasking(made.cohort, made.dealings, survivors)
-    changed = bytearray(made.answers(survivors, [liar])[liar])
+    changed = bytearray(made.answers(survivors, [liar])[liar][:-64])
     changed[32 * word + bit // 8] ^= 1 << bit % 8
-    assert unmasking.take(liar, bytes(changed)).keys() == {survivors[word]}
+    assert unmasking.take(liar, made.signed(liar, survivors, bytes(changed))).keys() == {survivors[word]}
     for index in survivors:
         if index != liar:
             unmasking.take(index, made.answers(survivors, [index])[index])
@@ -307,7 +322,14 @@ def test_answers_of_another_shape_or_of_no_survivor_are_refused() -> None:
         unmasking.take(gone, bytes(128))
     for size in (0, 127, 160):
         with pytest.raises(AnswerMalformed, match=f"{size} bytes instead of 128"):
-            unmasking.take(survivors[0], bytes(size))
+            unmasking.take(survivors[0], made.signed(survivors[0], survivors, bytes(size)))
+    right = made.answers(survivors, [survivors[0]])[survivors[0]]
+    everybody = made.answers(sorted(made.dealings), [survivors[0]])[survivors[0]]
+    for wrong in (right[:-1], bytes(64) + right[64:], right[:-64] + bytes(64), everybody, b""):
+        with pytest.raises(AnswerMalformed, match="not signed by this hospital for these survivors"):
+            unmasking.take(survivors[0], wrong)
+    with pytest.raises(AnswerMalformed, match="not signed"):
+        unmasking.take(survivors[1], right)
 
 
 def test_dealings_that_are_none_are_refused() -> None:
@@ -315,13 +337,10 @@ def test_dealings_that_are_none_are_refused() -> None:
     index = min(made.dealings)
     wire = made.dealings[index].to_wire()
     assert made.cohort.parse(index, wire) == made.dealings[index]
-    other = max(made.dealings)
-    with pytest.raises(DealingInvalid, match="private key to its mask key"):
-        made.cohort.parse(other, wire)
     for raw in (b"", wire[:-1], wire + b"\0", wire[:-144]):
         with pytest.raises(DealingInvalid, match="bytes instead of"):
             made.cohort.parse(index, raw)
-    with pytest.raises(DealingInvalid, match="private key to its mask key"):
+    with pytest.raises(DealingInvalid, match="no point of the prime-order group"):
         made.cohort.parse(index, bytes(32) + wire[32:])
 
 
@@ -407,14 +426,15 @@ def test_a_hospital_that_says_it_was_dealt_nothing_must_show_it() -> None:
     }
     bad = {**made.dealings, silent: sealing_nothing(made.dealings[silent], [liar, *others])}
     for claim in shown.values():
-        proof = claim if isinstance(claim, bytes) else claim.answer(bad, survivors)[0][-96:]
-        word = right[liar][:place] + b"\xff" * 32 + right[liar][place + 32 :]
+        proof = claim if isinstance(claim, bytes) else claim.answer(bad, survivors)[0][-160:-64]
+        word = right[liar][:place] + b"\xff" * 32 + right[liar][place + 32 : -64]
         unmasking = made.unmasking(survivors, {index: right[index] for index in others})
-        assert {type(fault) for fault in unmasking.take(liar, word + proof).values()} == {AnswerMalformed}
+        signed = made.signed(liar, survivors, word + proof)
+        assert {type(fault) for fault in unmasking.take(liar, signed).values()} == {AnswerMalformed}
         assert unmasking.at_fault().keys() == {liar}
         for wrong in (word, word + proof[:-1], word + proof + proof):
             with pytest.raises(AnswerMalformed, match="bytes instead of"):
-                unmasking.take(liar, wrong)
+                unmasking.take(liar, made.signed(liar, survivors, wrong))
 
 
 @settings(max_examples=15)
@@ -431,20 +451,19 @@ def test_with_a_threshold_of_answers_the_sum_is_had_or_a_liar_is_at_fault(
                 victims = source.sample([i for i in survivors if i != liar], source.randint(1, size - 1))
                 made.dealings[liar] = sealing_nothing(made.dealings[liar], victims)
             case "mixes":
-                twin = MaskingHospital(liar, bytes(32), made.privates[liar], made.cohort).dealing()
-                mixed = {i: (twin if source.random() < 0.5 else made.dealings[liar]).entries[i] for i in twin.entries}
-                made.dealings[liar] = replace(made.dealings[liar], entries=mixed)
+                victims = source.sample([i for i in survivors if i != liar], source.randint(1, size - 1))
+                made.dealings[liar] = mixed(made, liar, victims)
     silent = source.sample(survivors, data.draw(st.integers(0, size - made.cohort.threshold)))
     unmasking = Unmasking(made.cohort, made.dealings, survivors)
     for index in survivors:
         if index in silent:
             continue
-        answer = bytearray(made.hospitals[index].answer(made.dealings, survivors)[0])
+        answer = bytearray(made.hospitals[index].answer(made.dealings, survivors)[0][:-64])
         if index in liars:
             place = source.randrange(size)
             answer[32 * place + 1] ^= source.randint(0, 1)
         try:
-            unmasking.take(index, bytes(answer))
+            unmasking.take(index, made.signed(index, survivors, bytes(answer)))
         except AnswerMalformed:
             silent.append(index)
     found = unmasking.at_fault()

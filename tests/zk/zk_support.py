@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from consilium_zk import blobs
-from consilium_zk.agreement import public_key
+from consilium_zk.agreement import public_key, sign
 from consilium_zk.constants import BLS_MODULUS, FIELD_ELEMENTS_PER_BLOB
+from consilium_zk.dealing import Dealing
+from consilium_zk.secure_aggregation import MaskingHospital, _answered, masking_digest
 from nacl.bindings import crypto_core_ed25519_add
 
 VECTORS = Path(__file__).parents[1] / "vectors"
@@ -44,6 +47,14 @@ def is_uniform(*samples: blobs.Blob) -> bool:
     freedom = parts - 1
     # Wilson and Hilferty's normal approximation.
     return ((statistic / freedom) ** (1 / 3) - (1 - 2 / (9 * freedom))) / math.sqrt(2 / (9 * freedom)) < 4.75
+
+
+def signed_answer(
+    hospital: MaskingHospital, dealings: Mapping[int, Dealing], survivors: Iterable[int], body: bytes
+) -> bytes:
+    """An answer of these bytes, signed as the hospital does."""
+    masking = masking_digest(hospital._cohort, dealings)
+    return body + sign(hospital._seal_private, _answered(hospital._index, masking, survivors, body))
 
 
 _P = 2**255 - 19

@@ -14,7 +14,6 @@ Source: group operations: libsodium. HKDF with SHA-256: RFC 5869.
 from __future__ import annotations
 
 import hashlib
-from functools import lru_cache
 from typing import Final
 
 from cryptography.exceptions import InvalidSignature
@@ -35,7 +34,7 @@ from nacl.exceptions import CryptoError
 from .errors import AgreementUnproven, KeyMalformed
 
 BYTES_PER_KEY: Final = 32
-BYTES_PER_POSSESSION: Final = 64
+BYTES_PER_SIGNATURE: Final = 64
 BYTES_PER_SHOWN: Final = 96
 _BYTES_PER_SCALAR: Final = 32
 _POSSESSION_TAG: Final = b"CONSILIUM-V1-POSSESSION"
@@ -77,20 +76,26 @@ def derived(secret: bytes, tag: bytes, info: bytes, length: int) -> bytes:
 
 
 def prove_possession(private: bytes, context: bytes) -> bytes:
-    """64 bytes that show, in this context alone, that their maker knows the private key: an Ed25519 signature.
-
-    Raises KeyMalformed.
-    """
-    return _private_key(private).sign(_POSSESSION_TAG + context)
+    """64 bytes that show, in this context alone, that their maker knows the private key. Raises KeyMalformed."""
+    return sign(private, _POSSESSION_TAG + context)
 
 
-@lru_cache(maxsize=1 << 12)  # every reader of a dealing asks this of its keys, several times a round
 def is_possessed(public: bytes, possession: bytes, context: bytes) -> bool:
     """Whether the maker of these bytes knew the private key to a usable one."""
+    return has_signed(public, possession, _POSSESSION_TAG + context)
+
+
+def sign(private: bytes, words: bytes) -> bytes:
+    """An Ed25519 signature, 64 bytes, the same whenever it is made. `words` begin with a tag. Raises KeyMalformed."""
+    return _private_key(private).sign(words)
+
+
+def has_signed(public: bytes, signature: bytes, words: bytes) -> bool:
+    """Whether the holder of the private key to a usable one signed these words."""
     if not is_usable(public):
         return False
     try:
-        Ed25519PublicKey.from_public_bytes(public).verify(possession, _POSSESSION_TAG + context)
+        Ed25519PublicKey.from_public_bytes(public).verify(signature, words)
     except InvalidSignature:
         return False
     return True

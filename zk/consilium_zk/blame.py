@@ -16,7 +16,8 @@ each letter means that combination.
 4. Each survivor i signs, with the accusation, M_ij = Com(m_ij) for each other survivor j (`pair_points`). Who gives
    none is named, and so is who contradicts itself: where E_i is not Σ ± M_ij.
 5. Where M_ij is not M_ji, both ends show what their mask keys agree on, with a proof (`show_pair`). By either proof the
-   seed is a fact, and its expansion says whose M is wrong. If neither end proves it, both are named.
+   seed is a fact, and its expansion says whose M is wrong. If neither end proves it, both are named. With an end that
+   has not proven its keys nothing is shown: it is named.
 
 Theorem: no honest hospital is named, and if the sum fails, somebody is.
 An honest i uploads its update under the masks that it derives, states this upload, and proves any agreement that it
@@ -27,17 +28,17 @@ and the proofs are not exact. The combination passes wrong blobs with a chance o
 somebody hashes.
 
 What an honest hospital h shows: its statement; its points; its own root and its masks with D, as every survivor of any
-round; and what its mask key agrees on with the key of who gave another M, a liar. The liar knew that point: it has
-proven with its dealing that it knows the private key to its mask key, so that it could not have made it of a third
-one's. From the point anybody derives the masks between these two in this round, and nothing else. h's masks with honest
+round; and what its mask key agrees on with the key of a hospital that gave another M, a liar. The liar knew that point:
+its dealing proves that it knows the private key to its mask key, so that it could not have made it of a third one's.
+From the point anybody derives the masks between these two in this round, and nothing else. h's masks with honest
 survivors stay secret: to everybody else their uploads and points look the same whichever updates they have, of all with
 these commitments and this sum. For let x and x', by weight, be two such choices. Along a tree that spans the honest
 survivors there are blobs δ with Σ ± δ_hg = x_h − x'_h; these differences commit to zero, and so do the δ, which are
 sums of them. So x' under masks m + δ gives the uploads and points that x gives under m, and these masks are as likely.
 It takes two honest survivors, as hiding in a sum does.
 
-What callers see to: that statements, answers and points are what their hospital signed, points with the accusation;
-that the accusation is the chain's; that who gave no points or proofs is who the chain, not the accuser, says did not;
+What callers see to: that statements and points are what their hospital signed, points with the accusation; that the
+accusation is the chain's; that who gave no points or proofs is who the chain, not the accuser, says did not;
 and, on the hospitals' side, that an agreement is shown only against points that the other end signed, for else anybody
 could ask for it.
 """
@@ -57,7 +58,7 @@ from .agreement import BYTES_PER_SHOWN, show_agreed, shown_point
 from .blobs import combine, parse_blob
 from .constants import BLS_MODULUS, BYTES_PER_COMPRESSED_G1
 from .curve import Commitment, parse_commitment, weighted_sum
-from .dealing import Dealing, root_digest
+from .dealing import Dealing, is_proven, root_digest
 from .encoding import uint256
 from .errors import (
     AgreementUnproven,
@@ -70,9 +71,8 @@ from .errors import (
 )
 from .kzg import commit
 from .masks import between, expand, mask, mask_key, own_seed, pair_seed, pair_seeds, without
-from .secure_aggregation import MaskedCohort, Unmasking
+from .secure_aggregation import MaskedCohort, Unmasking, masking_digest
 
-MASKING_TAG: Final[bytes] = keccak(b"CONSILIUM-V1-MASKING")
 ACCUSATION_TAG: Final[bytes] = keccak(b"CONSILIUM-V1-ACCUSATION")
 _DISPUTE_TAG: Final = b"CONSILIUM-V1-DISPUTE"
 _BYTES_PER_DIGEST: Final = 32
@@ -89,7 +89,7 @@ class Reason(StrEnum):
     CONTRADICTION = "its upload is not what it committed to and the masks that it says it added"
     FALSE_POINT = "its commitment to a mask is not what the two keys agree on"
     NO_PROOF = "its commitment to a mask is not the other end's, and neither end proves what their keys agree on"
-    FALSE_DEALING = "the shares that it dealt cannot be opened, or do not give the root that it shows"
+    FALSE_DEALING = "its dealing does not prove its keys, or its shares do not open, or do not give the root it shows"
     FALSE_ANSWER = "it answered with something else than the share that it was dealt"
 
 
@@ -168,14 +168,6 @@ def upload_digest(blobs: Iterable[bytes]) -> bytes:
     return digest.digest()
 
 
-def masking_digest(cohort: MaskedCohort, dealings: Mapping[int, Dealing]) -> bytes:
-    """32 bytes of who masks with whom, under which keys, in which round."""
-    words = [MASKING_TAG, cohort.context, uint256("masking", len(dealings))]
-    for index, dealing in sorted(dealings.items()):
-        words += [uint256("index", index), dealing.key, dealing.own_digest]
-    return keccak(b"".join(words))
-
-
 def state(blobs: Iterable[bytes], cohort: MaskedCohort, dealings: Mapping[int, Dealing]) -> Statement:
     """A hospital's statement on its masked blobs."""
     return Statement(upload_digest(blobs), masking_digest(cohort, dealings))
@@ -228,13 +220,15 @@ def disputed(index: int, mine: Mapping[int, Commitment], theirs: Mapping[int, Ma
     return [other for other, points in sorted(theirs.items()) if points[index] != mine[other]]
 
 
-def show_pair(index: int, private: bytes, other: int, key: bytes, context: bytes, accusation: bytes) -> bytes:
+def show_pair(index: int, private: bytes, other: int, dealing: Dealing, context: bytes, accusation: bytes) -> bytes:
     """What hospital `index`, by the private key to its mask key, shows in a dispute with `other`: 96 bytes.
 
-    key: the other end's mask key, of a parsed dealing: it has shown that it knows the private key to it. Raises
-    KeyMalformed.
+    dealing: the other's. Zeros where it is not `is_proven`: its dealer could have made its key of a third one's, and is
+    named for it.
     """
-    return show_agreed(private, key, _dispute(index, other, context, accusation))
+    if not is_proven(dealing, other, context):
+        return bytes(BYTES_PER_SHOWN)
+    return show_agreed(private, dealing.key, _dispute(index, other, context, accusation))
 
 
 def agreements_to_wire(shown: Mapping[int, bytes]) -> bytes:
@@ -252,8 +246,8 @@ def parse_agreements(raw: bytes) -> dict[int, bytes]:
 def withholders(case: Case, answers: Mapping[int, bytes]) -> dict[int, Reason]:
     """Who is to blame, by hospital index, that a threshold have answered and roots are missing.
 
-    answers: by survivor, as signed for these survivors and this masking. Raises EvidenceMalformed where fewer have
-    answered, or an answer is none, or nothing is missing: the accuser was wrong.
+    answers: by survivor. Raises EvidenceMalformed where fewer have answered, or a hospital has not answered so, or
+    nothing is missing: the accuser was wrong.
     """
     if len(answers) < case.cohort.threshold:
         raise EvidenceMalformed(f"{len(answers)} answers are shown, and {case.cohort.threshold} are needed")
@@ -344,6 +338,10 @@ def _disputes(
     """Who is wrong where the two ends' points differ."""
     for one, other in combinations(sorted(points), 2):
         if points[one][other] == points[other][one]:
+            continue
+        context = case.cohort.context
+        if unproven := [index for index in (one, other) if not is_proven(case.dealings[index], index, context)]:
+            yield from ((index, Reason.FALSE_DEALING) for index in unproven)
             continue
         shown = [(one, other, agreements.get((one, other), b"")), (other, one, agreements.get((other, one), b""))]
         proven = [seed for pair in shown if (seed := _proven_seed(case, accusation, *pair)) is not None]

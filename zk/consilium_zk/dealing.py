@@ -7,7 +7,8 @@ shown and do not give the root name the dealer.
 
 Shares are sealed with a key of this round alone. A recipient that finds its entry bad shows the point that this key and
 its own agree on, with a proof (`agreement`): anybody can open the entry then, and nothing else. For that the dealing
-proves that the dealer knows the private keys to both of its keys.
+proves that the dealer knows the private keys to both of its keys (`is_proven`). Where it does not, nothing is shown of
+what is agreed with them, and the dealer is at fault in every dispute.
 """
 
 from __future__ import annotations
@@ -19,7 +20,16 @@ from typing import Final
 
 from eth_utils.crypto import keccak
 
-from .agreement import BYTES_PER_POSSESSION, is_possessed, prove_possession, public_key, show_agreed, shown_point
+from .agreement import (
+    BYTES_PER_SHOWN,
+    BYTES_PER_SIGNATURE,
+    is_possessed,
+    is_usable,
+    prove_possession,
+    public_key,
+    show_agreed,
+    shown_point,
+)
 from .constants import BLS_MODULUS, BYTES_PER_FIELD_ELEMENT
 from .errors import DealingInvalid, SealInvalid, ShapeWrong
 from .masks import between, mask_key, mask_private
@@ -30,7 +40,7 @@ DEALT_TAG: Final[bytes] = keccak(b"CONSILIUM-V1-DEALT")
 BYTES_PER_SEALED: Final = 2 * BYTES_PER_FIELD_ELEMENT + SEAL_OVERHEAD
 _BYTES_PER_DIGEST: Final = 32  # and of a key
 BYTES_PER_ENTRY: Final = BYTES_PER_SEALED + 2 * _BYTES_PER_DIGEST
-_BYTES_PER_HEAD: Final = 3 * _BYTES_PER_DIGEST + 2 * BYTES_PER_POSSESSION
+_BYTES_PER_HEAD: Final = 3 * _BYTES_PER_DIGEST + 2 * BYTES_PER_SIGNATURE
 _ENTRY_TAG: Final = b"CONSILIUM-V1-ENTRY"
 
 
@@ -118,14 +128,17 @@ def deal(
     places = [_place(index) for index in recipients]
     by_kind = [split(root, own, places) for root, own in zip((roots.key, roots.own), coefficients, strict=True)]
     entries = {}
+    seal_key = public_key(private)
     for index, key in recipients.items():
         shares = [_scalar(shared[_place(index)]) for shared in by_kind]
         digests = (_share_digest(shares[0]), _share_digest(shares[1]))
-        entries[index] = Entry(seal(b"".join(shares), private, key, context + between(dealer, index)), digests)
+        entries[index] = Entry(
+            seal(b"".join(shares), (private, seal_key), key, context + between(dealer, index)), digests
+        )
     owned = _possession_context(dealer, context)
     possessions = prove_possession(mask_private(roots.key), owned), prove_possession(private, owned)
     digest = root_digest(roots.own, context)
-    return Dealing(mask_key(roots.key), public_key(private), digest, possessions, entries)
+    return Dealing(mask_key(roots.key), seal_key, digest, possessions, entries)
 
 
 def dealing_bytes(recipients: int) -> int:
@@ -133,17 +146,16 @@ def dealing_bytes(recipients: int) -> int:
     return _BYTES_PER_HEAD + BYTES_PER_ENTRY * recipients
 
 
-def parse_dealing(raw: bytes, dealer: int, recipients: Collection[int], context: bytes) -> Dealing:
-    """A dealing of hospital `dealer` to these recipients, from its wire form. Raises DealingInvalid."""
+def parse_dealing(raw: bytes, recipients: Collection[int]) -> Dealing:
+    """A dealing to these recipients, from its wire form. Raises DealingInvalid."""
     size = dealing_bytes(len(recipients))
     if len(raw) != size:
         raise DealingInvalid(f"{len(raw)} bytes instead of {size} for {len(recipients)} recipients")
     key, seal_key, own_digest = (raw[start : start + _BYTES_PER_DIGEST] for start in (0, 32, 64))
     proofs = raw[3 * _BYTES_PER_DIGEST : _BYTES_PER_HEAD]
-    possessions = proofs[:BYTES_PER_POSSESSION], proofs[BYTES_PER_POSSESSION:]
-    for what, public, possession in (("mask", key, possessions[0]), ("seal", seal_key, possessions[1])):
-        if not is_possessed(public, possession, _possession_context(dealer, context)):
-            raise DealingInvalid(f"it does not show that it knows the private key to its {what} key")
+    possessions = proofs[:BYTES_PER_SIGNATURE], proofs[BYTES_PER_SIGNATURE:]
+    if not (is_usable(key) and is_usable(seal_key)):
+        raise DealingInvalid("a key of it is no point of the prime-order group")
     return Dealing(key, seal_key, own_digest, possessions, _Entries(raw, recipients))
 
 
@@ -156,33 +168,50 @@ def parse_entry(raw: bytes) -> Entry:
 
 
 def open_entry(
-    entry: Entry, private: bytes, dealer: int, key: bytes, recipient: int, context: bytes
+    entry: Entry, own: tuple[bytes, bytes], dealer: int, key: bytes, recipient: int, context: bytes
 ) -> dict[Kind, int]:
     """The two shares that hospital `dealer` dealt to this recipient, sealed with its seal key `key`.
+
+    own: the recipient's private key, and its sealing key.
 
     Both indices are sealed in: else a hospital that shows another's dealing as its own would be given shares of the
     other's roots, of either kind. Raises SealInvalid; DealingInvalid where the shares are not those that the dealer
     shows; KeyMalformed.
     """
-    return _shares(entry, unseal(entry.sealed, private, key, context + between(dealer, recipient)))
+    return _shares(entry, unseal(entry.sealed, own, key, context + between(dealer, recipient)))
 
 
-def show_bad_entry(private: bytes, dealer: int, key: bytes, recipient: int, context: bytes) -> bytes:
-    """96 bytes by which a recipient shows everybody that what it was dealt cannot be opened. Raises KeyMalformed.
+def is_proven(dealing: Dealing, dealer: int, context: bytes) -> bool:
+    """Whether this hospital has shown that it knows the private keys to both keys of its dealing.
 
-    It opens this entry alone, and tells the dealer nothing that it does not know.
+    Most rounds have no dispute, and nobody asks.
     """
-    return show_agreed(private, key, _ENTRY_TAG + context + between(dealer, recipient))
+    owned = _possession_context(dealer, context)
+    keys = dealing.key, dealing.seal_key
+    return all(is_possessed(key, proof, owned) for key, proof in zip(keys, dealing.possessions, strict=True))
+
+
+def show_bad_entry(dealing: Dealing, private: bytes, dealer: int, recipient: int, context: bytes) -> bytes:
+    """96 bytes by which a recipient shows everybody that what it was dealt cannot be opened; zeros if not `is_proven`.
+
+    private: to the recipient's sealing key. It opens this entry alone, and tells the dealer nothing that it does not
+    know.
+    """
+    if not is_proven(dealing, dealer, context):
+        return bytes(BYTES_PER_SHOWN)
+    return show_agreed(private, dealing.seal_key, _ENTRY_TAG + context + between(dealer, recipient))
 
 
 def is_bad_entry(
-    entry: Entry, shown: bytes, dealer: int, key: bytes, recipient: int, sealing_key: bytes, context: bytes
+    dealing: Dealing, shown: bytes, dealer: int, recipient: int, sealing_key: bytes, context: bytes
 ) -> bool:
     """Whether a recipient, by its sealing key, showed that what it was dealt cannot be opened: the dealer's fault.
 
     Raises AgreementUnproven where it showed nothing of the kind.
     """
-    ends = between(dealer, recipient)
+    if not is_proven(dealing, dealer, context):
+        return True
+    ends, entry, key = between(dealer, recipient), dealing.entries[recipient], dealing.seal_key
     point = shown_point(sealing_key, key, shown, _ENTRY_TAG + context + ends)
     try:
         _shares(entry, unseal_by(point, entry.sealed, key, sealing_key, context + ends))

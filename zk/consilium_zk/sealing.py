@@ -14,7 +14,7 @@ from typing import Final
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
-from .agreement import agreed_point, derived, public_key
+from .agreement import agreed_point, derived
 from .errors import SealInvalid
 
 SEAL_OVERHEAD: Final = 16
@@ -22,18 +22,23 @@ _TAG: Final = b"CONSILIUM-V1-SEAL"
 _AES_256_SIV: Final = 64
 
 
-def seal(words: bytes, private: bytes, recipient: bytes, context: bytes) -> bytes:
+def seal(words: bytes, own: tuple[bytes, bytes], recipient: bytes, context: bytes) -> bytes:
     """`words`, at least one byte, for the holder of the recipient's key; 16 bytes longer.
 
-    `context` tells chain, contract, task and round, and what this is. Raises KeyMalformed.
+    own: the sender's private key and its public one. context: tells chain, contract, task and round, and what this is.
+    Raises KeyMalformed.
     """
-    cipher = _cipher(agreed_point(private, recipient), public_key(private), recipient, context)
-    return cipher.encrypt(words, None)
+    private, sender = own
+    return _cipher(agreed_point(private, recipient), sender, recipient, context).encrypt(words, None)
 
 
-def unseal(sealed: bytes, private: bytes, sender: bytes, context: bytes) -> bytes:
-    """What the holder of the sender's key sealed for this one. Raises SealInvalid where it did not; KeyMalformed."""
-    return unseal_by(agreed_point(private, sender), sealed, sender, public_key(private), context)
+def unseal(sealed: bytes, own: tuple[bytes, bytes], sender: bytes, context: bytes) -> bytes:
+    """What the holder of the sender's key sealed for this one. Raises SealInvalid where it did not; KeyMalformed.
+
+    own: the recipient's private key and its public one.
+    """
+    private, recipient = own
+    return unseal_by(agreed_point(private, sender), sealed, sender, recipient, context)
 
 
 def unseal_by(point: bytes, sealed: bytes, sender: bytes, recipient: bytes, context: bytes) -> bytes:

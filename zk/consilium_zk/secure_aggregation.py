@@ -7,6 +7,7 @@ are some of these. A hospital's answer has a word for each of them, in order: at
 share of the other's own root if that one survived and of its key root if not. Never both: who learns both kinds of one
 hospital reads its update, so that survivors must be fixed once, and a hospital that answered for some must never answer
 for others. Where it was dealt no sound share, its word says so, and behind the words it shows that (`show_bad_entry`).
+It signs its answer with its seal key, for this masking and these survivors alone: so that it answers for every word.
 
 So with a threshold of answers the sum can be had, or somebody is at fault for a root that is missing
 (`Unmasking.at_fault`), and never an honest hospital. A dealer's root is known if the dealer gives its own root, or if a
@@ -23,7 +24,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from .agreement import BYTES_PER_KEY, BYTES_PER_SHOWN, derived, is_usable
+from eth_utils.crypto import keccak
+
+from .agreement import BYTES_PER_KEY, BYTES_PER_SHOWN, BYTES_PER_SIGNATURE, derived, has_signed, is_usable, sign
 from .blobs import Blob, to_scalars
 from .constants import BLS_MODULUS, BYTES_PER_FIELD_ELEMENT
 from .dealing import (
@@ -50,11 +53,14 @@ from .errors import (
     UnmaskingFailed,
     ZkError,
 )
-from .masks import expand, mask, mask_private, own_seed, pair_seeds, residue
+from .masks import between, expand, mask, mask_private, own_seed, pair_seeds, residue
 
 MIN_MASKED: Final = 3  # of two, each knows the other's update by their sum
 _NO_SHARE: Final = b"\xff" * BYTES_PER_FIELD_ELEMENT  # no scalar
 _SEAL_TAG: Final = b"CONSILIUM-V1-SEAL-KEY"
+_ANSWER_TAG: Final = b"CONSILIUM-V1-ANSWER"
+MASKING_TAG: Final[bytes] = keccak(b"CONSILIUM-V1-MASKING")
+_BYTES_PER_MAP: Final = 32
 
 
 def threshold(size: int) -> int:
@@ -118,7 +124,15 @@ class MaskedCohort:
         """A dealing from its bytes, which are as the dealer signed them. Raises DealingInvalid."""
         if dealer not in self.usable:
             raise DealingInvalid("its sealing key is no point of the prime-order group")
-        return parse_dealing(raw, dealer, self.recipients(dealer), self.context)
+        return parse_dealing(raw, self.recipients(dealer))
+
+
+def masking_digest(cohort: MaskedCohort, dealings: Mapping[int, Dealing]) -> bytes:
+    """32 bytes of who masks with whom, under which keys, in which round."""
+    words = [MASKING_TAG, cohort.context, uint256("masking", len(dealings))]
+    for index, dealing in sorted(dealings.items()):
+        words += [uint256("index", index), dealing.key, dealing.own_digest]
+    return keccak(b"".join(words))
 
 
 class MaskingHospital:
@@ -160,8 +174,8 @@ class MaskingHospital:
         return mask_private(self._roots.key)
 
     def answer(self, dealings: Mapping[int, Dealing], survivors: Iterable[int]) -> tuple[bytes, dict[int, ZkError]]:
-        """32 bytes for each hospital in the masking, and 96 for each that dealt this one no sound share; who did, and
-        why.
+        """32 bytes for each hospital in the masking, 96 for each that dealt this one no sound share, and a signature of
+        64; who dealt none, and why.
 
         Raises as `seeds`, MaskingTooSmall also where too few of them survived.
         """
@@ -180,13 +194,15 @@ class MaskingHospital:
             except (SealInvalid, DealingInvalid) as error:
                 faults[index] = error
                 words.append(_NO_SHARE)
-                key, context = dealings[index].seal_key, self._cohort.context
-                shown.append(show_bad_entry(self._private, index, key, self._index, context))
-        return b"".join(words + shown), faults
+                dealing, context = dealings[index], self._cohort.context
+                shown.append(show_bad_entry(dealing, self._private, index, self._index, context))
+        answer = b"".join(words + shown)
+        masking = masking_digest(self._cohort, dealings)
+        return answer + sign(self._seal_private, _answered(self._index, masking, alive, answer)), faults
 
     def _share(self, dealer: int, dealing: Dealing, kind: Kind) -> int:
-        entry, key = dealing.entries[self._index], dealing.seal_key
-        return open_entry(entry, self._private, dealer, key, self._index, self._cohort.context)[kind]
+        entry, own = dealing.entries[self._index], (self._private, self._cohort.sealing_keys[self._index])
+        return open_entry(entry, own, dealer, dealing.seal_key, self._index, self._cohort.context)[kind]
 
 
 class Unmasking:
@@ -194,6 +210,7 @@ class Unmasking:
 
     def __init__(self, cohort: MaskedCohort, dealings: Mapping[int, Dealing], survivors: Iterable[int]) -> None:
         self._cohort, self._dealings, self._survivors = cohort, dealings, frozenset(survivors)
+        self._masking = masking_digest(cohort, dealings)
         self._own: dict[int, int] = {}
         self._shares: dict[int, dict[int, int]] = {index: {} for index in dealings}
         self._at_fault: dict[int, dict[int, ZkError]] = {index: {} for index in dealings}  # that its root is missing
@@ -204,8 +221,12 @@ class Unmasking:
 
         Raises AnswerMalformed.
         """
-        if hospital not in self._survivors:
+        if hospital not in self._survivors or hospital not in self._dealings:
             raise AnswerMalformed(f"hospital {hospital} is no survivor")
+        answer, signature = answer[:-BYTES_PER_SIGNATURE], answer[-BYTES_PER_SIGNATURE:]
+        signed = _answered(hospital, self._masking, self._survivors, answer)
+        if not has_signed(self._dealings[hospital].seal_key, signature, signed):
+            raise AnswerMalformed("it is not signed by this hospital for these survivors")
         faults: dict[int, ZkError] = {}
         for index, (word, shown) in self._words(answer).items():
             try:
@@ -259,9 +280,8 @@ class Unmasking:
         elif word != _NO_SHARE:
             raise AnswerMalformed("not the share that the dealer shows")
         else:
-            entry, key = dealing.entries[hospital], self._cohort.sealing_keys[hospital]
             try:
-                bad = is_bad_entry(entry, shown, index, dealing.seal_key, hospital, key, context)
+                bad = is_bad_entry(dealing, shown, index, hospital, self._cohort.sealing_keys[hospital], context)
             except AgreementUnproven as error:
                 raise AnswerMalformed("neither a share nor a proof that none was dealt") from error
             if not bad:
@@ -304,6 +324,12 @@ class Unmasking:
 
     def _kind(self, index: int) -> Kind:
         return Kind.OWN if index in self._survivors else Kind.KEY
+
+
+def _answered(hospital: int, masking: bytes, survivors: Iterable[int], answer: bytes) -> bytes:
+    """What a hospital signs with its answer."""
+    alive = sum(1 << index for index in survivors).to_bytes(_BYTES_PER_MAP, "big")
+    return b"".join([_ANSWER_TAG, masking, alive, between(hospital, hospital), answer])
 
 
 def _secrets(seed: bytes, threshold: int) -> tuple[Roots, tuple[list[int], list[int]]]:
