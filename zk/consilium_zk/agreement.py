@@ -1,5 +1,5 @@
 """Keys of which two derive the same point, each from its own private key and the other's public one; a proof of that
-point for others; and a proof that a key's holder knows the private one.
+point for others; a proof that a key's holder knows the private one; and signatures.
 
 Keys are Ed25519's (RFC 8032), and points are of its prime-order subgroup, 32 bytes each, so that a point can be proven:
 X25519 gives one coordinate, and no group to prove in. The proof is Chaum and Pedersen's (CRYPTO 1992) of the equality
