@@ -13,6 +13,7 @@ import pytest
 from chain_driver import LocalChain
 from consilium_chain.accusations import find_culprits
 from consilium_chain.artifacts import CHECK_BITS
+from consilium_chain.dealings import masked_cohort, read_dealings
 from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.views import DOES_NOT_MATCH, Phase, RoundState, TaskState
 from consilium_client.hospital import HospitalNode
@@ -55,13 +56,20 @@ class Covered(FalseUpload):
         return weighted_sum([first, commit(ONE)], [1, -factor]) + said[BYTES_PER_COMPRESSED_G1:]
 
 
+class FalseProof(Covered):
+    """And shows, as what their keys agree on, what they do not."""
+
+    def testimony(self, step: int, round_: int, round_state: RoundState) -> bytes:
+        return super().testimony(step, round_, round_state) if step == 0 else bytes(2) + bytes(range(96))
+
+
 class Silent(FalseUpload):
     def testimony(self, step: int, round_: int, round_state: RoundState) -> bytes:
         return b""
 
 
 class Garbage(FalseUpload):
-    """Says something that is neither points nor seeds."""
+    """Says something that is neither points nor agreements."""
 
     def testimony(self, step: int, round_: int, round_state: RoundState) -> bytes:
         return b"\xff" * 48 * (HOSPITALS - 1)
@@ -146,8 +154,9 @@ def accused(chain: LocalChain, folder: Path, liar: type[HospitalNode]) -> Accuse
         assert reply.code is ReplyCode.OK
         uploads[node.index] = Upload([parse_blob(blob) for blob in reply.blobs], reply.body)
     statements = Statements(aggregator, task, 0)
-    everybody = set(range(HOSPITALS))
-    assert statements.agreeing(everybody, uploads) == everybody
+    cohort = masked_cohort(aggregator, task, 0, (1 << HOSPITALS) - 1)
+    dealings = read_dealings(aggregator, round_.store, task, 0, cohort)
+    assert statements.sound(cohort, dealings, uploads) == set(range(HOSPITALS))
     aggregator.fix_survivors(task, 0, (1 << HOSPITALS) - 1)
 
     answers = cohort_answers(aggregator, round_.store, task, 0, (1 << HOSPITALS) - 1, round_.round_state)

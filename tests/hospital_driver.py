@@ -103,8 +103,10 @@ def node_files(chain: LocalChain, node: Ledger, home: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def start(chain: LocalChain, folder: Path, hospitals: int, masked: bool) -> Committing:
-    """In the statistics round. Hospitals have no ether left."""
+def start(
+    chain: LocalChain, folder: Path, hospitals: int, masked: bool, sealing_keys: dict[int, bytes] | None = None
+) -> Committing:
+    """In the statistics round. Hospitals have no ether left. sealing_keys: what some announce instead of their own."""
     data = deal_wdbc(hospitals, 1, 0)
     windows = dict.fromkeys(("join", "commit", "upload", "publish", "score", "reveal"), WINDOW)
     raw = task_toml(data, TaskSettings(rounds=1, cohorts=1, windows=windows, masked=masked)).encode()
@@ -123,8 +125,10 @@ def start(chain: LocalChain, folder: Path, hospitals: int, masked: bool) -> Comm
         write_csv(frame, folder / f"{index}.csv")
         settings.append(hospital_settings(chain, task, folder / f"h{index}", folder / f"{index}.csv"))
     made = Committing(chain, aggregator, store, task, settings, voter_settings)
-    for own in settings:
+    for index, own in enumerate(settings):
         node = HospitalNode(own)
+        if sealing_keys and index in sealing_keys and node.masking:
+            node.masking.sealing_key = sealing_keys[index]
         node.join()
         made.set_ether(node, 0)
     assert aggregator.state(task).phase is Phase.COMMITTING

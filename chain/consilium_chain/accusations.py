@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from consilium_zk.blame import Case, Evidence, Reason, culprits, parse_seeds
+from consilium_zk.blame import Case, Evidence, Reason, culprits, parse_agreements, withholders
 from consilium_zk.constants import BYTES_PER_FIELD_ELEMENT
 from consilium_zk.errors import EvidenceMalformed, ShapeWrong
 
@@ -29,13 +29,15 @@ _BYTES_PER_DIGEST = 32
 class Shown:
     """What an accuser shows of a cohort, by hospital index.
 
-    statements: of all who uploaded, with signatures. uploads: the survivors' blobs, by the keccak256 of each. roots: of
-    all in the masking, own roots of survivors and key roots of the rest.
+    answers: where roots are missing though a threshold have answered; then it shows nothing else. Of a sum that does not
+    hold, statements: of the survivors, with signatures; uploads: the survivors' blobs, by the keccak256 of each; roots:
+    of all in the masking, own roots of survivors and key roots of the rest.
     """
 
-    statements: Mapping[int, SignedStatement]
-    uploads: Mapping[int, Sequence[bytes]]
-    roots: Mapping[int, int]
+    statements: Mapping[int, SignedStatement] = field(default_factory=dict)
+    uploads: Mapping[int, Sequence[bytes]] = field(default_factory=dict)
+    roots: Mapping[int, int] = field(default_factory=dict)
+    answers: Mapping[int, bytes] = field(default_factory=dict)
 
     def to_file(self) -> bytes:
         return json.dumps(
@@ -46,6 +48,7 @@ class Shown:
                     str(index): root.to_bytes(BYTES_PER_FIELD_ELEMENT, "big").hex()
                     for index, root in self.roots.items()
                 },
+                "answers": {str(index): answer.hex() for index, answer in self.answers.items()},
             }
         ).encode()
 
@@ -58,6 +61,7 @@ def parse_shown(raw: bytes) -> Shown:
             {int(index): parse_signed_statement(bytes.fromhex(wire)) for index, wire in file["statements"].items()},
             {int(index): [_digest(text) for text in blobs] for index, blobs in file["uploads"].items()},
             {int(index): int.from_bytes(bytes.fromhex(root), "big") for index, root in file["roots"].items()},
+            {int(index): bytes.fromhex(answer) for index, answer in file["answers"].items()},
         )
     except (StatementMalformed, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise EvidenceMalformed(f"its file is not as it must be ({type(error).__name__})") from error
@@ -101,8 +105,11 @@ def find_culprits(
     for cohort, accused in ledger.accusations(task, round_).items():
         case = read_case(ledger, store, task, round_, cohort, round_state)
         shown = parse_shown(store.get_file(accused.evidence))
-        evidence = _evidence(ledger, store, (task, round_), case, shown, testimonies)
-        reasons = culprits(case, accused.accusation, evidence)
+        if shown.answers:
+            reasons = withholders(case, shown.answers)
+        else:
+            evidence = _evidence(ledger, store, (task, round_), case, shown, testimonies)
+            reasons = culprits(case, accused.accusation, evidence)
         found |= {index: reason for index, reason in reasons.items() if index in case.commitments}
     return found
 
@@ -117,33 +124,33 @@ def _evidence(
 ) -> Evidence:
     hospitals, statements = ledger.hospitals(place[0]), ledger.statement_signing(*place)
     for index, signed in shown.statements.items():
-        if index not in case.dealings or not statements.is_by(hospitals[index].node, signed):
+        if index not in case.commitments or not statements.is_by(hospitals[index].node, signed):
             raise EvidenceMalformed(f"the statement of hospital {index} is not what it signed")
     # Before any is read: what is not of so many blobs is no survivor's upload, and may be of any number.
     if odd := [index for index, blobs in shown.uploads.items() if len(blobs) != case.blobs]:
         raise EvidenceMalformed(f"the uploads of hospitals {odd} are not of {case.blobs} blobs")
     survivors = set(case.survivors)
-    points, seeds = testimonies
+    points, agreements = testimonies
     return Evidence(
         statements={index: signed.statement for index, signed in shown.statements.items()},
         uploads={index: _Stored(store, blobs) for index, blobs in shown.uploads.items()},
         own_roots={index: root for index, root in shown.roots.items() if index in survivors},
         key_roots={index: root for index, root in shown.roots.items() if index not in survivors},
         points={index: raw for index, raw in points.items() if index in survivors},
-        seeds={
-            (index, other): seed
-            for index, raw in seeds.items()
+        agreements={
+            (index, other): agreement
+            for index, raw in agreements.items()
             if index in survivors
-            for other, seed in _sound_seeds(raw).items()
+            for other, agreement in _sound_agreements(raw).items()
             if other in survivors
         },
     )
 
 
-def _sound_seeds(raw: bytes) -> dict[int, bytes]:
-    """What is no list of seeds shows none: it is a hospital's, and must not stop the case."""
+def _sound_agreements(raw: bytes) -> dict[int, bytes]:
+    """What is no list of agreements shows none: it is a hospital's, and must not stop the case."""
     try:
-        return parse_seeds(raw)
+        return parse_agreements(raw)
     except ShapeWrong:
         return {}
 

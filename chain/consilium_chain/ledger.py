@@ -280,7 +280,7 @@ class Ledger:
         return [(event.values["taskId"], event.values["round"]) for event in committed]
 
     def sealing_keys(self, task: int) -> dict[int, bytes]:
-        """X25519 keys by index of hospital, as the hospitals announced them when they joined."""
+        """By index of hospital, as the hospitals announced them when they joined."""
         return {
             event.values["index"]: bytes(event.values["sealingKey"])
             for event in self._events_of_task("HospitalJoined", taskId=task)

@@ -57,7 +57,6 @@ ClientError
 │   ├── RetreatMismatched       what a round's canaries are said to take back is not what the record gives
 │   ├── PendingUpdateLost       a committed update is no longer on this node's disk
 │   ├── SealingKeyLost          the key to what others seal for this hospital is not the one that it announced
-│   ├── MaskingTooSmall         too few hospitals of the cohort mask with this one
 │   ├── MaskingChanged          the chain names other hospitals than those masked with, or answered for, before
 │   ├── NotASurvivor            this hospital's update is not in the sum that is to be unmasked
 │   ├── BallotLost              a committed ballot is no longer on this node's disk
@@ -726,14 +725,6 @@ class SealingKeyLost(NodeError):
             f"{path} is not the sealing key that this hospital announced when it joined: restore the file from a"
             " backup; without it nothing can be unmasked with this hospital's help"
         )
-
-
-class MaskingTooSmall(NodeError):
-    """With fewer hospitals the sum would say too much about this one's update."""
-
-    def __init__(self, round_: int, hospitals: int) -> None:
-        self.round, self.hospitals = round_, hospitals
-        super().__init__(f"only {hospitals} hospitals of the cohort mask in round {round_}; this one uploads nothing")
 
 
 class MaskingChanged(NodeError):

@@ -415,7 +415,7 @@ class HospitalNode:
             emit("testimony-failed", round=state.round, step=step, error=name_of(error))
 
     def testimony(self, step: int, round_: int, round_state: RoundState) -> bytes:
-        """In the first step points; in the second seeds, or nothing where nobody's points are wrong."""
+        """In the first step points; in the second agreements, or nothing where nobody's points are wrong."""
         update = self._update(round_)
         if update is None or self.masking is None:
             raise PendingUpdateLost(round_)
@@ -429,7 +429,7 @@ class HospitalNode:
         if step == 0:
             return self.masking.points(accused, self.index, update.seed)
         points, _ = self.ledger.testimonies(self.task.number, round_)
-        return self.masking.shown_seeds(accused, self.index, update.seed, points)
+        return self.masking.agreements(accused, self.index, update.seed, points)
 
     def read_ahead(self, state: TaskState) -> None:
         """While a committee judges: what the next base will be made of. What is not there is missed again then."""
@@ -510,8 +510,8 @@ class HospitalNode:
         emit("uploading", round=round_, blobs=len(weighted))
         if self.masking is None:
             return RoundReply(ReplyCode.OK, weighted)
-        place = round_, self._cohort(round_), self.index, update.seed
-        masked = self.uploaded(round_, list(self.masking.masked(*place, weighted)))
+        place = round_, self._cohort(round_), self.index
+        masked = self.uploaded(round_, list(self.masking.masked(*place, update.seed, weighted)))
         statement = self.masking.statement(*place, masked)
         signed = self.ledger.sign_statement(self.task.number, round_, statement)
         return RoundReply(ReplyCode.OK, masked, signed.to_wire())

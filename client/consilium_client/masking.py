@@ -17,17 +17,24 @@ from consilium_chain.dealings import masked_cohort, read_dealings
 from consilium_chain.journal import emit
 from consilium_chain.keystore import write_private_file
 from consilium_chain.ledger import Ledger
-from consilium_chain.task_spec import MIN_MASKED
 from consilium_chain.views import members
 from consilium_zk.agreement import BYTES_PER_KEY, public_key
-from consilium_zk.blame import pair_points, parse_points, points_to_wire, seeds_to_wire, shown_seeds, state
+from consilium_zk.blame import (
+    agreements_to_wire,
+    disputed,
+    pair_points,
+    parse_points,
+    points_to_wire,
+    show_pair,
+    state,
+)
 from consilium_zk.blobs import Blob, add
 from consilium_zk.curve import Commitment
 from consilium_zk.dealing import Dealing
 from consilium_zk.errors import PointMalformed, ShapeWrong
 from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital
 
-from consilium_client.errors import MaskingChanged, MaskingTooSmall, NotASurvivor, SealingKeyLost
+from consilium_client.errors import MaskingChanged, NotASurvivor, SealingKeyLost
 
 _BYTES_PER_MAP = 32
 
@@ -81,39 +88,37 @@ class Masking:
         Raises MaskingTooSmall, MaskingChanged, ArtifactMissing, ArtifactCorrupt.
         """
         dealings = self._dealings(round_, cohort, index)
-        if len(dealings) < MIN_MASKED or index not in dealings:
-            self._read.clear()  # a chain node that lagged may show others yet
-            raise MaskingTooSmall(round_, len(dealings))
-        self._write_down("masked", round_, dealings)
         hospital = self._hospital(round_, cohort, index, seed)
         seeds = hospital.seeds(dealings)
+        self._write_down("masked", round_, dealings)
         return (add([blob, hospital.mask(seeds, number)]) for number, blob in enumerate(blobs))
 
     def answer(self, round_: int, cohort: int, survivors: int, index: int, seed: bytes) -> bytes:
         """What takes the masks from the survivors' sum, `survivors` being those that the chain has fixed.
 
-        Raises NotASurvivor, MaskingChanged, ArtifactMissing, ArtifactCorrupt.
+        Raises NotASurvivor, MaskingTooSmall, MaskingChanged, ArtifactMissing, ArtifactCorrupt.
         """
         alive = list(members(cohort & survivors))
         if index not in alive:
             raise NotASurvivor(round_)
         dealings = self._dealings(round_, cohort, index)
+        answer, faults = self._hospital(round_, cohort, index, seed).answer(dealings, alive)
         self._write_down("masked", round_, dealings)
         self._write_down("answered", round_, alive)
-        answer, faults = self._hospital(round_, cohort, index, seed).answer(dealings, alive)
         for dealer, error in faults.items():
             emit("dealing-invalid", round=round_, hospital=dealer, error=type(error).__name__)
         return answer
 
-    def statement(self, round_: int, cohort: int, index: int, seed: bytes, masked: Iterable[Blob]) -> bytes:
-        """What this hospital signs with its masked blobs. Raises ArtifactMissing, ArtifactCorrupt."""
-        return state(masked, self._pairs(round_, cohort, index, seed)).to_wire()
+    def statement(self, round_: int, cohort: int, index: int, masked: Iterable[Blob]) -> bytes:
+        """What this hospital signs with its masked blobs. Raises MaskingTooSmall, ArtifactMissing, ArtifactCorrupt."""
+        dealings = self._dealings(round_, cohort, index)
+        return state(masked, self._cohort(round_, cohort), dealings).to_wire()
 
     def points(self, accused: Accused, index: int, seed: bytes) -> bytes:
         """Testimony on an accused cohort's masks: `consilium_zk.blame.pair_points`, as they travel."""
         return points_to_wire(self._points(accused, index, seed))
 
-    def shown_seeds(self, accused: Accused, index: int, seed: bytes, points: Mapping[int, bytes]) -> bytes:
+    def agreements(self, accused: Accused, index: int, seed: bytes, points: Mapping[int, bytes]) -> bytes:
         """Testimony against whose `points`, as it signed them, are not those of the masks shared with it; or none.
 
         Who gave none that can be read has nothing said about it, and is named for that.
@@ -124,16 +129,22 @@ class Masking:
                 theirs[other] = parse_points(points.get(other, b""), set(members(accused.survivors)) - {other})
             except (ShapeWrong, PointMalformed):
                 continue
-        pairs = self._pairs(accused.round, accused.cohort, index, seed)
-        return seeds_to_wire(shown_seeds(index, pairs, self._points(accused, index, seed), theirs))
+        cohort = self._cohort(accused.round, accused.cohort)
+        dealings = self._dealings(accused.round, accused.cohort, index)
+        private = self._hospital(accused.round, accused.cohort, index, seed).mask_private
+        return agreements_to_wire(
+            {
+                other: show_pair(index, private, other, dealings[other], cohort.context, accused.accusation)
+                for other in disputed(index, self._points(accused, index, seed), theirs)
+            }
+        )
 
     def _points(self, accused: Accused, index: int, seed: bytes) -> dict[int, Commitment]:
-        pairs = self._pairs(accused.round, accused.cohort, index, seed)
-        return pair_points(index, pairs, list(members(accused.survivors)), accused.accusation, accused.blobs)
-
-    def _pairs(self, round_: int, cohort: int, index: int, seed: bytes) -> dict[int, bytes]:
-        """Seeds that this hospital shares with others in the masking."""
-        return self._hospital(round_, cohort, index, seed).seeds(self._dealings(round_, cohort, index))[1]
+        survivors = list(members(accused.survivors))
+        self._cohort(accused.round, accused.cohort).require_enough(survivors)
+        dealings = self._dealings(accused.round, accused.cohort, index)
+        _, pairs = self._hospital(accused.round, accused.cohort, index, seed).seeds(dealings)
+        return pair_points(index, pairs, survivors, accused.accusation, accused.blobs)
 
     def _hospital(self, round_: int, cohort: int, index: int, seed: bytes) -> MaskingHospital:
         return MaskingHospital(index, seed, self._private, self._cohort(round_, cohort))
@@ -146,11 +157,13 @@ class Masking:
 
     def _dealings(self, round_: int, cohort: int, index: int) -> dict[int, Dealing]:
         """Read once, when commitments are closed: every look takes all that the cohort dealt to one another. What is
-        for this hospital is kept, which has one index in a task.
+        for this hospital is kept, which has one index in a task. Raises MaskingTooSmall: a chain node that lags may
+        show others yet.
         """
         if (round_, cohort) not in self._read:
             masked = self._cohort(round_, cohort)
             dealings = read_dealings(self._ledger, self._store, self._task, round_, masked, index)
+            masked.require_masking(index, dealings)
             self._read = {(round_, cohort): dealings}
         return self._read[round_, cohort]
 

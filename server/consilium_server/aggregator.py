@@ -40,13 +40,14 @@ from consilium_chain.sums import PublishedSums
 from consilium_chain.task_spec import PAGE_GAS, grace, parse_task_spec, settle_gas
 from consilium_chain.views import STATISTICS_ROUND, Phase, Role, RoundState, TaskState, ballot_size, members
 from consilium_zk.curve import to_eip2537
+from consilium_zk.dealing import Dealing
 from consilium_zk.errors import DealingInvalid, EvidenceMalformed
 from consilium_zk.kzg import setup
 from consilium_zk.secure_aggregation import MaskedCohort
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
-from consilium_server.blaming import Statements, make_accusation
+from consilium_server.blaming import Statements, accuse_withholders, make_accusation
 from consilium_server.canaries import SEED_BYTES, HiddenSums, RoundSecrets, are_kept, keep, kept
 from consilium_server.collection import Carrier, Collection
 from consilium_server.committing import Committer
@@ -109,6 +110,9 @@ class Aggregator:
         self._relayable: dict[int, SignedUpdate] = {}
         self._unsound: set[int] = set()  # hospitals whose dealing is none
         self._masked_cohorts: dict[tuple[int, int], MaskedCohort] = {}  # by round and members
+        # Of which round and commitments, by cohort's members: who masks with whom.
+        self._maskings: tuple[tuple[int, int], dict[int, dict[int, Dealing]]] = (-1, 0), {}
+        self._uploading = (-1, 0), 0  # likewise: bit map of who is asked to upload
         self._answers: tuple[int, dict[int, CohortAnswers]] = -1, {}  # of which round, by cohort
         self._refused: tuple[int, Step] | None = None  # in which round, and what of it
         self._statements: Statements | None = None
@@ -234,6 +238,8 @@ class Aggregator:
         more_to_come = self._collect(grid, nodes, state, round_state)
         arrived, finished = self._uploads_of(state.round)
         awaited = expected_uploads(round_state, self._cohorts(state, round_state)) & ~(finished & ~arrived)
+        if state.phase is Phase.UPLOADING:
+            awaited &= self._uploaders(state.round, round_state)
         view = self._view(state, round_state)
         refused = self._refused in [(state.round, step) for step in PURPOSE.get(state.phase, ())]
         if state.phase is Phase.REVEALING and self._lost_round == state.round:
@@ -291,7 +297,8 @@ class Aggregator:
         committed = round_state.committed
         if state.phase in (Phase.COMMITTING, Phase.UPLOADING):
             collection = self._collection(grid, nodes, state.round)
-            asked = round_state.members if state.phase is Phase.COMMITTING else committed
+            uploads = state.phase is Phase.UPLOADING
+            asked = self._uploaders(state.round, round_state) if uploads else round_state.members
             complete = collection.ask(asked, committed)
             self.sums.prepare(state.round)  # while hospitals train
             collection.receive()
@@ -362,6 +369,7 @@ class Aggregator:
             found = Collection(grid, nodes, addresses, contract, self.number, round_, blobs, masked, kept)
             self._committer = Committer(self.ledger, self.number, round_, addresses)
         self._relayable, self._unsound, self._masked_cohorts = {}, set(), {}
+        self._maskings, self._uploading = ((-1, 0), {}), ((-1, 0), 0)
         self._collected, self._collection_round = found, round_
         return found
 
@@ -435,13 +443,47 @@ class Aggregator:
         survivors = 0
         for cohort in members(round_state.viable_cohorts):
             present = self._members(round_state, state.round)[cohort]
-            masked = self._masked_cohort(state.round, present)
-            dealings = read_dealings(self.ledger, self.store, self.number, state.round, masked)
-            agreeing = self._statements_of(state.round).agreeing(set(dealings), self._uploads(state.round))
-            uploaded = sum(1 << index for index in agreeing) & arrived & round_state.committed
-            if uploaded.bit_count() >= max(self.params.min_cohort_size, masked.threshold):
+            sound = self._sound_statements(state.round, present, round_state.committed)
+            uploaded = sum(1 << index for index in sound) & arrived & round_state.committed
+            if uploaded.bit_count() >= self._least(state.round, present):
                 survivors |= uploaded
         return survivors
+
+    def _uploaders(self, round_: int, round_state: RoundState) -> int:
+        """Bit map of who is asked to upload: all who committed; in a masked task those of them in a masking that is
+        large enough, for others upload nothing, and their cohort can have no sum.
+        """
+        committed = round_state.committed
+        if not self.params.masked:
+            return committed
+        if self._uploading[0] != (round_, committed):
+            uploaders = 0
+            for cohort in members(round_state.viable_cohorts):
+                present = self.ledger.cohort_members(self.number, round_, cohort)
+                masking = self._masking(round_, present, committed)
+                if len(masking) >= self._least(round_, present):
+                    uploaders |= sum(1 << index for index in masking)
+            self._uploading = (round_, committed), uploaders
+        return self._uploading[1]
+
+    def _least(self, round_: int, cohort: int) -> int:
+        """Fewest survivors with which a masked cohort, by its members' bit map, has a sum."""
+        return max(self.params.min_cohort_size, self._masked_cohort(round_, cohort).least)
+
+    def _masking(self, round_: int, cohort: int, committed: int) -> dict[int, Dealing]:
+        """Of a cohort, by its members' bit map: who committed with a sound dealing. Read once for these commitments."""
+        if self._maskings[0] != (round_, committed):
+            self._maskings = (round_, committed), {}
+        found = self._maskings[1]
+        if cohort not in found:
+            masked = self._masked_cohort(round_, cohort)
+            found[cohort] = read_dealings(self.ledger, self.store, self.number, round_, masked)
+        return found[cohort]
+
+    def _sound_statements(self, round_: int, cohort: int, committed: int) -> set[int]:
+        """Of a cohort, by its members' bit map: who uploaded with a sound statement."""
+        masked, dealings = self._masked_cohort(round_, cohort), self._masking(round_, cohort, committed)
+        return self._statements_of(round_).sound(masked, dealings, self._uploads(round_))
 
     def _statements_of(self, round_: int) -> Statements:
         if self._statements is None or self._statements.round != round_:
@@ -501,7 +543,11 @@ class Aggregator:
                 accused[cohort] = self._accusation(state.round, cohort, round_state)
                 continue
             if summed is None:
-                dropped.append(cohort)
+                answers = self._answers[1].get(cohort)
+                if answers is not None and answers.at_fault():
+                    accused[cohort] = accuse_withholders(self.store, answers.sound)
+                else:
+                    dropped.append(cohort)
                 continue
             parts = [contributions[index] for index in summed.indices]
             shown = self.sum_to_publish(state.round, summed.total, parts)
@@ -569,9 +615,9 @@ class Aggregator:
     def _accusation(self, round_: int, cohort: int, round_state: RoundState) -> Accusation:
         statements, roots = self._statements_of(round_), self._answers[1][cohort].roots()
         uploads = self._uploads(round_)
-        members_ = self._members(round_state, round_)[cohort]
-        dealings = read_dealings(self.ledger, self.store, self.number, round_, self._masked_cohort(round_, members_))
-        statements.agreeing(set(dealings), uploads)  # who fixed the survivors may have been another process
+        present = self._members(round_state, round_)[cohort]
+        # Whoever fixed the survivors may have been another process, which had read the statements.
+        self._sound_statements(round_, present, round_state.committed)
         return make_accusation(self.ledger, self.store, self.number, cohort, round_state, statements, uploads, roots)
 
     def _name(self, state: TaskState, round_state: RoundState) -> None:

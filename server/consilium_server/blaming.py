@@ -12,8 +12,10 @@ from consilium_chain.ledger import Ledger
 from consilium_chain.publishing import Accusation
 from consilium_chain.statements import SignedStatement, parse_signed_statement
 from consilium_chain.views import RoundState
-from consilium_zk.blame import Statement, disagreeing, parse_statement, upload_digest
+from consilium_zk.blame import parse_statement, upload_digest
+from consilium_zk.dealing import Dealing
 from consilium_zk.errors import ShapeWrong
+from consilium_zk.secure_aggregation import MaskedCohort, masking_digest
 
 from consilium_server.uploads import Upload
 
@@ -26,32 +28,29 @@ class Statements:
         self._signing, self.round = ledger.statement_signing(task, round_), round_
         self._signed: dict[int, SignedStatement] = {}
 
-    def agreeing(self, masking: set[int], uploads: Mapping[int, Upload]) -> set[int]:
-        """Of a cohort's masking those who uploaded and whose statements, being sound, go with all the others'.
-
-        Without a statement nobody answers for an upload, and of two who say that they share different seeds one
-        masked with another than it should have.
-        """
-        statements = {}
-        for index in masking & uploads.keys():
+    def sound(self, cohort: MaskedCohort, dealings: Mapping[int, Dealing], uploads: Mapping[int, Upload]) -> set[int]:
+        """Of a cohort's masking those who uploaded with a sound statement: else nobody answers for an upload."""
+        masking, found = masking_digest(cohort, dealings), set()
+        for index in dealings.keys() & uploads.keys():
             try:
-                statements[index] = self._take(index, uploads[index], masking - {index})
+                self._take(index, uploads[index], masking)
             except (StatementMalformed, ShapeWrong) as error:
                 emit("statement-refused", round=self.round, hospital=index, error=str(error))
-        apart = disagreeing(statements)
-        for index in sorted(apart):
-            emit("statement-refused", round=self.round, hospital=index, error="others say that they share other seeds")
-        return statements.keys() - apart
+            else:
+                found.add(index)
+        return found
 
-    def _take(self, index: int, upload: Upload, others: set[int]) -> Statement:
+    def _take(self, index: int, upload: Upload, masking: bytes) -> None:
+        """Raises StatementMalformed, ShapeWrong."""
         signed = parse_signed_statement(upload.statement)
-        statement = parse_statement(signed.statement, others)
+        statement = parse_statement(signed.statement)
         if not self._signing.is_by(self._addresses[index], signed):
             raise StatementMalformed("another's signature")
         if statement.upload != upload_digest(upload.blobs):
             raise StatementMalformed("it is on another upload")
+        if statement.masking != masking:
+            raise StatementMalformed("it is of another masking")
         self._signed[index] = signed
-        return statement
 
     def of(self, hospitals: set[int]) -> dict[int, SignedStatement]:
         return {index: signed for index, signed in self._signed.items() if index in hospitals}
@@ -72,7 +71,16 @@ def make_accusation(
     Uploads are masked, and roots given only ever of one kind: who reads the store learns no more than this aggregator.
     """
     case = read_case(ledger, store, task, statements.round, cohort, round_state)
-    signed = statements.of(set(case.dealings))
+    signed = statements.of(set(case.survivors))
     stored = {index: [store.put_file(blob) for blob in uploads[index].blobs] for index in case.survivors}
     evidence = store.put_file(Shown(signed, stored, roots).to_file())
     return Accusation(case.accusation({index: one.statement for index, one in signed.items()}), evidence)
+
+
+def accuse_withholders(store: ArtifactStore, answers: Mapping[int, bytes]) -> Accusation:
+    """Stores what judges need of a cohort whose roots are missing though a threshold have answered.
+
+    answers: by index, of survivors. Nothing is combined by factors here, so that the accusation is the evidence's name.
+    """
+    evidence = store.put_file(Shown(answers=answers).to_file())
+    return Accusation(evidence, evidence)

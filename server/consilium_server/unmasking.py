@@ -21,6 +21,7 @@ class CohortAnswers:
 
     def __init__(self, round_: int, survivors: int, threshold: int, unmasking: Unmasking) -> None:
         self._round, self._survivors, self._threshold, self._unmasking = round_, survivors, threshold, unmasking
+        self.sound: dict[int, bytes] = {}  # answers that their hospitals signed, by index
         self._taken = 0
         self._tried = 0
         self._residue: Callable[[int], Blob] | None = None
@@ -36,8 +37,15 @@ class CohortAnswers:
             except AnswerMalformed as error:
                 emit("answer-refused", round=self._round, hospital=index, error=str(error))
                 continue
+            self.sound[index] = answers[index].words
             for dealer, fault in faults.items():
                 emit("share-missing", round=self._round, hospital=index, dealer=dealer, error=str(fault))
+
+    def at_fault(self) -> set[int]:
+        """Survivors whose doing it is that roots are missing though a threshold have answered."""
+        if len(self.sound) < self._threshold:
+            return set()
+        return set(members(self._survivors)) & self._unmasking.at_fault().keys()
 
     def is_over(self, silent: int) -> bool:
         """Whether nothing is to be waited for: the masks are known, or all others are `silent`, a bit map."""
@@ -49,7 +57,7 @@ class CohortAnswers:
 
     def residue(self) -> Callable[[int], Blob] | None:
         """What masks the survivors' sum, by number of blob; None as long as the answers do not give it."""
-        if self._residue is None and self._taken != self._tried and self._taken.bit_count() >= self._threshold:
+        if self._residue is None and self._taken != self._tried and len(self.sound) >= self._threshold:
             self._tried = self._taken
             try:
                 seeds = self._unmasking.seeds()

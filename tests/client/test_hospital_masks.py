@@ -9,24 +9,31 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from chain_driver import LocalChain
+from consilium_chain.accusations import find_culprits
 from consilium_chain.artifacts import CHECK_BITS
 from consilium_chain.dealings import masked_cohort, read_dealings
 from consilium_chain.errors import ArtifactMissing
 from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.task_spec import STATISTICS_BITS, STATISTICS_RANGE
-from consilium_chain.views import Phase, members
-from consilium_client.errors import MaskingChanged, MaskingTooSmall, SealingKeyLost
+from consilium_chain.views import DOES_NOT_MATCH, Phase, members
+from consilium_client.errors import MaskingChanged, SealingKeyLost
 from consilium_client.hospital import HospitalNode
+from consilium_client.masking import Accused
 from consilium_client.standardise import sums_of
+from consilium_server.aggregator import Aggregator
 from consilium_server.errors import SumMismatch
 from consilium_server.unmasking import CohortAnswers, cohort_answers
 from consilium_server.uploads import Answer, CohortSum, Contribution, Upload, sum_cohort
+from consilium_zk.agreement import public_key
+from consilium_zk.blame import Reason
 from consilium_zk.blobs import parse_blob
-from consilium_zk.dealing import Dealing
+from consilium_zk.dealing import BYTES_PER_ENTRY, Dealing, dealing_bytes
+from consilium_zk.errors import DealingInvalid, MaskingTooSmall
 from consilium_zk.kzg import commit
 from consilium_zk.packing import unpack
 from consilium_zk.quantise import Quantiser
@@ -43,7 +50,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def begun(local_chain: LocalChain, folder: Path) -> dict[int, Committing]:
     """By number of hospitals."""
-    return {number: start(local_chain, folder / str(number), number, masked=True) for number in (3, 4)}
+    return {number: start(local_chain, folder / str(number), number, masked=True) for number in (3, 4, 5)}
 
 
 @pytest.fixture
@@ -224,7 +231,7 @@ def test_who_deals_nothing_sound_is_in_nobodys_masking(make: Make, monkeypatch: 
     cohort = masked_cohort(round_.aggregator, round_.task, 0, 0b1111)
     assert sorted(read_dealings(round_.aggregator, round_.store, round_.task, 0, cohort)) == [0, 1, 2]
     parts = {index: upload(round_, nodes[index]) for index in range(3)}
-    with pytest.raises(MaskingTooSmall):
+    with pytest.raises(DealingInvalid, match="hospital 3 dealt nothing sound"):
         round_.ask(nodes[3], Part.UPLOAD)
     answers = fix(round_, [0, 1, 2])
     answers.take({index: answer(round_, nodes[index]) for index in range(3)})
@@ -239,6 +246,168 @@ def test_nobody_masks_with_fewer_than_two_others(make: Make, monkeypatch: pytest
     for node in nodes:
         with pytest.raises(MaskingTooSmall):
             round_.ask(node, Part.UPLOAD)
+
+
+def isolated(make: Make) -> tuple[Committing, list[HospitalNode]]:
+    """Of five, two commitments never reach the chain."""
+    round_ = make(5)
+    nodes = [round_.node(index) for index in range(5)]
+    signed = [round_.signed(node) for node in nodes]
+    round_.relay(*signed[:3])
+    round_.chain.pass_time(WINDOW + 1)
+    round_.aggregator.tick(round_.task)
+    assert round_.aggregator.state(round_.task).phase is Phase.UPLOADING
+    return round_, nodes
+
+
+def test_a_hospital_gives_nothing_in_a_masking_below_its_cohorts_threshold(make: Make) -> None:
+    """Else an aggregator that keeps commitments off the chain chooses who masks with whom."""
+    round_, nodes = isolated(make)
+    masking, update = nodes[0].masking, nodes[0]._update(0)
+    assert masking is not None
+    assert update is not None
+    place = 0, 0b11111
+    accused = Accused(*place, 0b00111, bytes(32), 1)
+    for give in (
+        lambda: round_.ask(nodes[0], Part.UPLOAD),
+        lambda: masking.masked(*place, 0, update.seed, update.blobs),
+        lambda: masking.answer(*place, 0b00111, 0, update.seed),
+        lambda: masking.statement(*place, 0, update.blobs),
+        lambda: masking.points(accused, 0, update.seed),
+        lambda: masking.agreements(accused, 0, update.seed, {}),
+    ):
+        with pytest.raises(MaskingTooSmall) as caught:
+            give()
+        assert (caught.value.hospitals, caught.value.least, caught.value.size) == (3, 4, 5)
+    assert not list(round_.settings[0].home.rglob("masked-0"))
+
+
+def test_a_hospital_answers_for_no_fewer_survivors_than_its_cohorts_threshold(make: Make) -> None:
+    round_ = make(5)
+    nodes = [round_.node(index) for index in range(5)]
+    uploads(round_, nodes)
+    round_.aggregator.fix_survivors(round_.task, 0, 0b00111)
+    with pytest.raises(MaskingTooSmall):
+        round_.ask(nodes[0], Part.ANSWER)
+    masking, update = nodes[0].masking, nodes[0]._update(0)
+    assert masking is not None
+    assert update is not None
+    with pytest.raises(MaskingTooSmall):
+        masking.points(Accused(0, 0b11111, 0b00111, bytes(32), 1), 0, update.seed)
+    assert not list(round_.settings[0].home.rglob("answered-0"))
+
+
+def aggregator_of(round_: Committing, home: Path) -> Aggregator:
+    settings = SimpleNamespace(
+        connect=lambda: round_.aggregator, artifacts=round_.settings[0].artifacts, task=round_.task, home=home
+    )
+    return Aggregator(settings)  # type: ignore[arg-type]
+
+
+def test_an_aggregator_asks_nobody_of_a_cohort_that_can_have_no_sum(make: Make, tmp_path: Path) -> None:
+    round_, _ = isolated(make)
+    aggregator = aggregator_of(round_, tmp_path)
+    assert round_.round_state.committed == 0b00111
+    assert aggregator._uploaders(0, round_.round_state) == 0
+
+
+def test_an_aggregator_asks_for_uploads_of_those_who_mask(make: Make, tmp_path: Path) -> None:
+    round_ = make(5)
+    nodes = [round_.node(index) for index in range(5)]
+    nodes[4]._dealing = lambda *_: b"no dealing"  # type: ignore[method-assign]
+    round_.relay(*(round_.signed(node) for node in nodes))
+    assert aggregator_of(round_, tmp_path)._uploaders(0, round_.round_state) == 0b01111
+
+
+# Sealing keys at their worst
+
+
+@pytest.mark.parametrize("key", [bytes(32), b"\xff" * 32, (1).to_bytes(32, "little")], ids=["zero", "ones", "identity"])
+def test_a_sealing_key_that_is_none_leaves_out_its_hospital_alone(
+    local_chain: LocalChain, tmp_path: Path, key: bytes
+) -> None:
+    round_ = start(local_chain, tmp_path, 4, masked=True, sealing_keys={3: key})
+    nodes = [round_.node(index) for index in range(4)]
+    signed = [round_.signed(node) for node in nodes]
+    aggregator = aggregator_of(round_, tmp_path / "aggregator")
+    with pytest.raises(DealingInvalid, match="no point of the prime-order group"):
+        aggregator._store_dealing(0, 3, round_.store.get_file(signed[3].dealing), [0b1111])
+    round_.relay(*signed)
+    assert aggregator._uploaders(0, round_.round_state) == 0b0111
+    parts = {index: upload(round_, nodes[index]) for index in range(3)}
+    with pytest.raises(DealingInvalid, match="hospital 3 dealt nothing sound"):
+        round_.ask(nodes[3], Part.UPLOAD)
+    answers = fix(round_, [0, 1, 2])
+    answers.take({index: answer(round_, nodes[index]) for index in range(3)})
+    assert_is_sum_of(summed(round_, parts, answers), nodes[:3])
+    assert find_culprits(round_.aggregator, round_.store, round_.task, 0, round_.round_state) == {}
+
+
+def test_a_sealing_key_that_is_anothers_costs_its_hospital_alone(local_chain: LocalChain, tmp_path: Path) -> None:
+    key = secrets.token_bytes(32)
+    both = dict.fromkeys((0, 3), public_key(key))
+    round_ = start(local_chain, tmp_path, 4, masked=True, sealing_keys=both)
+    (file,) = round_.settings[0].home.rglob("sealing.key")  # only hospital 0 has the private key
+    file.write_bytes(key)
+    nodes = [round_.node(index) for index in range(4)]
+    parts = uploads(round_, nodes)
+    answers = fix(round_, [0, 1, 2, 3])
+    answers.take({index: answer(round_, nodes[index]) for index in (1, 2, 3)})
+    assert answers.residue() is None
+    answers.take({0: answer(round_, nodes[0])})
+    assert_is_sum_of(summed(round_, parts, answers), nodes)
+
+
+# A dealer that cost its cohort the sum
+
+
+def test_a_dealer_whose_shares_cannot_be_opened_is_named_and_slashed(make: Make, tmp_path: Path) -> None:
+    round_ = make(4)
+    nodes = [round_.node(index) for index in range(4)]
+    dealt, size = nodes[3]._dealing, dealing_bytes(0)
+
+    def nothing_sound(*place: Any) -> bytes:
+        raw = dealt(*place)
+        entries = [raw[start : start + BYTES_PER_ENTRY] for start in range(size, len(raw), BYTES_PER_ENTRY)]
+        return raw[:size] + b"".join(bytes(80) + entry[80:] for entry in entries)
+
+    nodes[3]._dealing = nothing_sound  # type: ignore[method-assign]
+    parts = uploads(round_, nodes)
+    ledger, task = round_.aggregator, round_.task
+    aggregator = aggregator_of(round_, tmp_path)
+    ledger.fix_survivors(task, 0, 0b1111)
+    given = {index: answer(round_, nodes[index]) for index in range(3)}  # the dealer is silent
+    collected = SimpleNamespace(uploads=parts, answers=given, arrived=0b1111, finished=0b1111)
+    aggregator._collected, aggregator._collection_round = collected, 0  # type: ignore[assignment]
+    assert aggregator._is_unmasked(ledger.state(task), round_.round_state)
+    aggregator._publish(ledger.state(task), round_.round_state)
+    assert ledger.state(task).phase is Phase.BLAMING
+    assert round_.round_state.accused == 0b1111
+
+    for _ in range(2):
+        round_.chain.pass_time(WINDOW)
+    assert find_culprits(ledger, round_.store, task, 0, round_.round_state) == {3: Reason.FALSE_DEALING}
+    with round_.chain.undone():
+        ledger.name_culprits(task, 0, 0b0001)
+        assert round_.voter_node()._judged(ledger.state(task), round_.round_state) == (DOES_NOT_MATCH,)
+    aggregator._name(ledger.state(task), round_.round_state)
+    assert round_.round_state.named == 0b1000
+    assert round_.voter_node()._judged(ledger.state(task), round_.round_state) == (0,)
+
+
+def test_an_answer_that_another_signed_or_for_other_survivors_is_none(make: Make) -> None:
+    round_ = make(4)
+    nodes = [round_.node(index) for index in range(4)]
+    uploads(round_, nodes)
+    before = round_.chain.rpc("evm_snapshot")
+    fix(round_, [0, 1, 2])
+    earlier = answer(round_, nodes[0])
+    assert round_.chain.rpc("evm_revert", before)
+    answers = fix(round_, [0, 1, 2, 3])
+    answers.take({0: earlier, 1: Answer(b""), 2: answer(round_, nodes[3])})
+    assert answers.sound == {}
+    answers.take({3: answer(round_, nodes[3])})
+    assert answers.sound.keys() == {3}
 
 
 def test_a_hospital_without_the_key_that_it_announced_says_so(make: Make) -> None:

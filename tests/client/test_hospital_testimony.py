@@ -8,14 +8,17 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from accused_driver import HOSPITALS, LIAR, ONE, Accused, Covered, FalseUpload, Garbage, Silent, accused
+from accused_driver import HOSPITALS, LIAR, ONE, Accused, Covered, FalseProof, FalseUpload, Garbage, Silent, accused
 from chain_driver import LocalChain
+from consilium_chain.dealings import masked_cohort, read_dealings
 from consilium_chain.errors import ArtifactMissing
 from consilium_chain.views import DOES_NOT_MATCH, Phase
 from consilium_client.hospital import HospitalNode
 from consilium_server.blaming import Statements
-from consilium_zk.blame import Reason
+from consilium_server.uploads import Upload
+from consilium_zk.blame import Reason, parse_agreements
 from consilium_zk.blobs import add, parse_blob
+from consilium_zk.dealing import Dealing
 from consilium_zk.errors import EvidenceMalformed
 from eth_utils.crypto import keccak
 
@@ -36,6 +39,7 @@ def case(played: Accused) -> Iterator[Accused]:
     [
         (FalseUpload, Reason.CONTRADICTION),
         (Covered, Reason.FALSE_POINT),
+        (FalseProof, Reason.FALSE_POINT),
         (Silent, Reason.NO_POINTS),
         (Garbage, Reason.NO_POINTS),
     ],
@@ -62,13 +66,13 @@ def test_voters_say_that_an_honest_hospital_is_not_to_blame(
     assert '"CulpritsMismatched"' in capsys.readouterr().out
 
 
-def test_a_hospital_shows_nothing_but_the_seed_it_shares_with_a_liar(played: Accused) -> None:
+def test_a_hospital_shows_nothing_but_what_it_agrees_on_with_a_liar(played: Accused) -> None:
     with played.restarted(Covered) as case:
         case.testify()
-        points, seeds = case.round.aggregator.testimonies(case.round.task, 0)
+        points, agreements = case.round.aggregator.testimonies(case.round.task, 0)
     assert sorted(points) == list(range(HOSPITALS))
-    assert {index: len(raw) for index, raw in seeds.items()} == {0: 34}
-    assert int.from_bytes(seeds[0][:2], "big") == LIAR
+    assert {index: len(raw) for index, raw in agreements.items()} == {0: 98}
+    assert parse_agreements(agreements[0]).keys() == {LIAR}
 
 
 def test_a_restarted_hospital_testifies_the_same_and_the_first_word_counts(case: Accused) -> None:
@@ -122,6 +126,7 @@ def test_evidence_that_is_not_what_hospitals_signed_names_nobody(
         file | {"uploads": {"0": file["uploads"]["0"]}},
         file | {"uploads": file["uploads"] | {"0": [256 * "00"]}},  # no name of a file
         file | {"roots": file["roots"] | {"0": file["roots"]["1"]}},
+        file | {"answers": {"0": file["statements"]["0"]}},
         {"statements": file["statements"]},
         [],
     ):
@@ -136,13 +141,18 @@ def test_evidence_that_is_not_what_hospitals_signed_names_nobody(
 def test_an_upload_nobody_answers_for_is_left_out(case: Accused, capsys: pytest.CaptureFixture[str]) -> None:
     round_, uploads, everybody = case.round, case.uploads, set(range(HOSPITALS))
 
-    def agreeing(**changed: bytes) -> set[int]:
-        given = {i: replace(upload, statement=changed.get(f"h{i}", upload.statement)) for i, upload in uploads.items()}
-        return Statements(round_.aggregator, round_.task, 0).agreeing(everybody, given)
+    cohort = masked_cohort(round_.aggregator, round_.task, 0, (1 << HOSPITALS) - 1)
+    dealings = read_dealings(round_.aggregator, round_.store, round_.task, 0, cohort)
 
-    assert agreeing() == everybody
-    assert agreeing(h1=b"") == agreeing(h1=uploads[2].statement) == everybody - {1}
-    assert agreeing(h1=uploads[1].statement[:-1] + b"\x00") == everybody - {1}
-    swapped = uploads | {1: replace(uploads[1], blobs=uploads[2].blobs)}
-    assert Statements(round_.aggregator, round_.task, 0).agreeing(everybody, swapped) == everybody - {1}
+    def sound(given: dict[int, Upload], masking: dict[int, Dealing] = dealings) -> set[int]:
+        return Statements(round_.aggregator, round_.task, 0).sound(cohort, masking, given)
+
+    def stated(one: bytes) -> dict[int, Upload]:
+        return uploads | {1: replace(uploads[1], statement=one)}
+
+    assert sound(uploads) == everybody
+    assert sound(stated(b"")) == sound(stated(uploads[2].statement)) == everybody - {1}
+    assert sound(stated(uploads[1].statement[:-1] + b"\x00")) == everybody - {1}
+    assert sound(uploads | {1: replace(uploads[1], blobs=uploads[2].blobs)}) == everybody - {1}
     assert capsys.readouterr().out.count("statement-refused") == 4
+    assert sound(uploads, {i: dealing for i, dealing in dealings.items() if i != 1}) == set()

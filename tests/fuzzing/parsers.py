@@ -94,9 +94,10 @@ from consilium_server.config import ApiSettings, WorkerSettings
 from consilium_server.errors import CanariesLost, CursorInvalid, SignInMalformed, UploadInvalid
 from consilium_server.uploads import parse_signed
 from consilium_zk.agreement import public_key as sealing_key
+from consilium_zk.agreement import show_agreed, shown_point
 from consilium_zk.blame import (
+    parse_agreements,
     parse_points,
-    parse_seeds,
     parse_statement,
 )
 from consilium_zk.blobs import from_scalars, parse_blob
@@ -106,6 +107,7 @@ from consilium_zk.constants import FIELD_ELEMENTS_PER_BLOB
 from consilium_zk.curve import GENERATOR, from_eip2537, negate, parse_commitment, to_eip2537
 from consilium_zk.drand import QUICKNET
 from consilium_zk.errors import (
+    AgreementUnproven,
     AnswerMalformed,
     ArgumentInvalid,
     BlobMalformed,
@@ -289,11 +291,16 @@ ZK = {
         read_answer,
         (AnswerMalformed,),
     ),
-    "upload's statement": Parser(lambda: [bytes(128)], lambda raw, _: parse_statement(raw, [0, 2, 3]), (ShapeWrong,)),
+    "upload's statement": Parser(lambda: [bytes(64)], lambda raw, _: parse_statement(raw), (ShapeWrong,)),
     "points of a testimony": Parser(
         lambda: [GENERATOR * 3], lambda raw, _: parse_points(raw, [0, 2, 3]), (ShapeWrong, PointMalformed)
     ),
-    "seeds of a testimony": Parser(lambda: [bytes(68)], lambda raw, _: parse_seeds(raw), (ShapeWrong,)),
+    "agreements of a testimony": Parser(lambda: [bytes(196)], lambda raw, _: parse_agreements(raw), (ShapeWrong,)),
+    "agreement that is shown": Parser(
+        lambda: [show_agreed(SECRETS[0], sealing_key(SECRETS[1]), b"pair")],
+        lambda raw, _: shown_point(sealing_key(SECRETS[0]), sealing_key(SECRETS[1]), raw, b"pair"),
+        (AgreementUnproven,),
+    ),
     "path of a Merkle tree": Parser(
         lambda: [(3).to_bytes(8, "big") + (6).to_bytes(8, "big") + bytes(96)],
         read_path,
@@ -449,7 +456,8 @@ def read_statement(raw: bytes, _: Path) -> object:
 
 
 def evidence() -> bytes:
-    return Shown({0: parse_signed_statement(statement())}, {0: [bytes(32), bytes(32)]}, {0: 5, 1: 6}).to_file()
+    signed = {0: parse_signed_statement(statement())}
+    return Shown(signed, {0: [bytes(32), bytes(32)]}, {0: 5, 1: 6}, {0: bytes(96)}).to_file()
 
 
 @cache

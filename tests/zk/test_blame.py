@@ -6,7 +6,6 @@ import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import combinations
 
 import pytest
 from consilium_zk import blobs, kzg
@@ -15,18 +14,19 @@ from consilium_zk.blame import (
     Case,
     Evidence,
     Reason,
-    Statement,
+    _proven_seed,
+    agreements_to_wire,
     culprits,
-    disagreeing,
+    disputed,
     dropped_seeds,
-    false_digests,
     pair_points,
+    parse_agreements,
     parse_points,
     parse_statement,
     points_to_wire,
-    seed_digest,
-    shown_seeds,
+    show_pair,
     state,
+    withholders,
 )
 from consilium_zk.blobs import Blob
 from consilium_zk.constants import BLS_MODULUS
@@ -34,11 +34,11 @@ from consilium_zk.curve import Commitment, weighted_sum
 from consilium_zk.dealing import Dealing, Kind, open_entry, recover_root
 from consilium_zk.errors import EvidenceMalformed, PointMalformed, ShapeWrong
 from consilium_zk.masks import expand, mask, own_seed, residue, without
-from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital, context
+from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital, context, threshold
 from eth_utils.crypto import keccak
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from zk_support import field_blob, is_uniform
+from zk_support import field_blob, is_uniform, signed_answer
 
 CONTEXT = context(31_337, bytes(range(20)), 7, 3)
 BLOBS = 2
@@ -71,9 +71,11 @@ class Hospitals:
 
     def root(self, dealer: int, kind: Kind) -> int:
         """As the aggregator recovers it, of what others have been dealt."""
-        dealing, key = self.dealings[dealer], self.cohort.sealing_keys[dealer]
+        dealing, keys = self.dealings[dealer], self.cohort.sealing_keys
         shares = {
-            index: open_entry(entry, self.privates[index], dealer, key, index, CONTEXT)[kind]
+            index: open_entry(entry, (self.privates[index], keys[index]), dealer, dealing.seal_key, index, CONTEXT)[
+                kind
+            ]
             for index, entry in dealing.entries.items()
         }
         return recover_root(dealing, kind, shares, self.cohort.threshold, CONTEXT)
@@ -95,16 +97,14 @@ def cohort_of(size: int) -> Hospitals:
 
 @dataclass
 class Play:
-    """A round in which some lie: `uploads` and `statements` are what they give, `moved` by what their points are off,
-    blob by blob and other end, and the rest what they hold back or make up.
+    """A round in which some lie: `uploads` are what they give, `moved` by what their points are off, blob by blob and
+    other end, and the rest what they hold back or make up.
     """
 
     base: Hospitals
     liars: set[int]
     absent: set[int] = field(default_factory=set)  # dropped out before they uploaded
     uploads: dict[int, list[bytes]] = field(default_factory=dict)
-    statements: dict[int, Statement] = field(default_factory=dict)
-    cut: set[int] = field(default_factory=set)  # whose statement is too short
     moved: dict[tuple[int, int], list[tuple[int, Blob]]] = field(default_factory=dict)
     silent: set[int] = field(default_factory=set)
     garbage: set[int] = field(default_factory=set)
@@ -122,7 +122,6 @@ class Play:
                 continue
             masks = [base.hospitals[index].mask((base.own[index], base.pairs[index]), n) for n in range(BLOBS)]
             made.uploads[index] = [blobs.add(pair) for pair in zip(made.update(place), masks, strict=True)]
-        made.state()
         return made
 
     def update(self, place: int) -> list[Blob]:
@@ -133,21 +132,8 @@ class Play:
     def indices(self) -> list[int]:
         return sorted(self.base.dealings)
 
-    def state(self) -> None:
-        for index, upload in self.uploads.items():
-            self.statements[index] = state(upload, self.base.pairs[index])
-
     def shift(self, index: int, number: int, by: Blob) -> None:
         self.uploads[index][number] = blobs.add([Blob(self.uploads[index][number]), by])
-        self.restate(index)
-
-    def restate(self, index: int) -> None:
-        """On another upload, with the same digests of seeds."""
-        self.statements[index] = replace(state(self.uploads[index], {}), seeds=self.statements[index].seeds)
-
-    def digest(self, index: int, other: int, digest: bytes) -> None:
-        seeds = {**self.statements[index].seeds, other: digest}
-        self.statements[index] = replace(self.statements[index], seeds=seeds)
 
     def shift_to_match(self, index: int, other: int, number: int, by: Blob) -> None:
         """An upload that is off, and a point of the mask with `other` that is off by as much."""
@@ -156,12 +142,8 @@ class Play:
         self.moved.setdefault((index, other), []).append((number, mask))
 
     @property
-    def left_out(self) -> set[int]:
-        return disagreeing({i: statement for i, statement in self.statements.items() if i not in self.cut})
-
-    @property
     def survivors(self) -> list[int]:
-        return sorted(self.statements.keys() - self.left_out)
+        return sorted(self.uploads)
 
     @property
     def case(self) -> Case:
@@ -169,8 +151,9 @@ class Play:
         commitments = {index: committed(places[index])[1] for index in self.survivors}
         return Case(self.base.cohort, self.base.dealings, commitments, self.base.weights)
 
-    def wires(self) -> dict[int, bytes]:
-        return {i: made.to_wire()[: -1 if i in self.cut else None] for i, made in self.statements.items()}
+    def statements(self) -> dict[int, bytes]:
+        base = self.base
+        return {i: state(upload, base.cohort, base.dealings).to_wire() for i, upload in self.uploads.items()}
 
     def holds(self) -> bool:
         """Whether the survivors' sum is that of their updates: told from the blobs, with no point."""
@@ -180,7 +163,7 @@ class Play:
             columns = list(zip(*uploads, strict=True))
         except ValueError:
             return False
-        if any(len(upload) != BLOBS for upload in uploads) or set(survivors) & self.cut:
+        if any(len(upload) != BLOBS for upload in uploads):
             return False
         base, gone = self.base, set(self.indices) - set(survivors)
         own = [base.own[index] for index in survivors]
@@ -206,37 +189,40 @@ class Play:
                 made[index][other] = weighted_sum([made[index][other], *off], terms)
         return made
 
+    def agreement(self, index: int, other: int, accusation: bytes) -> bytes:
+        private, dealing = self.base.hospitals[index].mask_private, self.base.dealings[other]
+        return show_pair(index, private, other, dealing, CONTEXT, accusation)
+
     def evidence(self, *, asked: bool = True) -> tuple[Case, bytes, Evidence]:
-        """asked: whether hospitals were asked for points and seeds."""
+        """asked: whether hospitals were asked for points and agreements."""
         case, survivors = self.case, self.survivors
-        accusation = case.accusation(self.wires())
+        accusation = case.accusation(self.statements())
         points = self.points(case, accusation) if asked else {}
-        seeds = {}
+        shown = {}
         for index, mine in points.items():
             theirs = {i: given for i, given in points.items() if i != index and i not in self.garbage}
-            shown = shown_seeds(index, self.base.pairs[index], mine, theirs) if index not in self.hiding else {}
-            assert index in self.liars or shown.keys() <= self.liars
-            seeds |= {(index, other): seed for other, seed in shown.items()}
+            against = disputed(index, mine, theirs) if index not in self.hiding else []
+            assert index in self.liars or set(against) <= self.liars
+            shown |= {(index, other): self.agreement(index, other, accusation) for other in against}
         wires = {i: points_to_wire(given) if i not in self.garbage else bytes(48) for i, given in points.items()}
         return (
             case,
             accusation,
             Evidence(
-                statements=self.wires(),
+                statements=self.statements(),
                 uploads={index: self.uploads[index] for index in survivors},
                 own_roots={index: self.base.root(index, Kind.OWN) for index in survivors},
                 key_roots={index: self.base.root(index, Kind.KEY) for index in self.indices if index not in survivors},
                 points=wires,
-                seeds=seeds | {pair: seed for pair, seed in self.made_up.items() if set(pair) <= set(survivors)},
+                agreements=shown | self.made_up,
             ),
         )
 
 
 SOLO = [
-    "upload", "own mask", "pair mask", "digest", "match", "points", "silent", "garbage", "fewer blobs",
-    "scalar", "statement", "seed",
+    "upload", "own mask", "pair mask", "match", "points", "silent", "garbage", "fewer blobs", "scalar", "false proof",
 ]  # fmt: skip
-DUO = ["cancel", "digests agree", "no seed"]
+DUO = ["cancel", "no proof"]
 
 
 def lie(play: Play, kind: str, one: int, other: int, source: random.Random) -> None:
@@ -250,8 +236,6 @@ def lie(play: Play, kind: str, one: int, other: int, source: random.Random) -> N
         case "pair mask":
             pair = play.base.pairs[one][other]
             play.shift(one, number, without(expand(source.randbytes(32), number), expand(pair, number)))
-        case "digest":
-            play.digest(one, other, source.randbytes(32))
         case "match":
             play.shift_to_match(one, other, number, by)
         case "points":
@@ -264,31 +248,24 @@ def lie(play: Play, kind: str, one: int, other: int, source: random.Random) -> N
             play.garbage.add(one)
         case "fewer blobs":
             play.uploads[one] = play.uploads[one][:-1]
-            play.restate(one)
         case "scalar":
             play.uploads[one] = [b"\xff" * 32 + blob[32:] for blob in play.uploads[one]]
-            play.restate(one)
-        case "statement":
-            play.cut.add(one)
-        case "seed":
+        case "false proof":
             play.shift_to_match(one, other, number, by)
             play.hiding.add(one)
-            play.made_up[one, other] = source.randbytes(32)
+            play.made_up[one, other] = source.randbytes(96)
         case "cancel":
             play.shift_to_match(one, other, number, by)
             play.shift_to_match(other, one, number, blobs.negate(by))
-        case "digests agree" | "no seed":  # on the digest of another seed, or of what is none
-            made_up = source.randbytes(32 if kind == "digests agree" else 31)
-            for index, end in ((one, other), (other, one)):
-                play.digest(index, end, seed_digest(made_up))
-                play.hiding.add(index)
+        case "no proof":
+            play.hiding.update((one, other))
             play.shift_to_match(one, other, number, by)
-            play.made_up[one, other] = made_up
+            play.made_up[one, other] = source.randbytes(source.choice([0, 95, 96]))
 
 
 def sound(play: Play, one: int) -> bool:
     """Whether one can lie on: it uploaded blobs, and nobody has broken them."""
-    return one not in play.cut and len(play.uploads[one]) == BLOBS and play.uploads[one][0][:32] != b"\xff" * 32
+    return len(play.uploads[one]) == BLOBS and play.uploads[one][0][:32] != b"\xff" * 32
 
 
 @settings(max_examples=6)
@@ -305,16 +282,10 @@ def test_only_liars_are_named_and_one_is_whenever_the_sum_fails(size: int, seed:
             ends = sorted(index for index in others - {one} if sound(play, index))
             if ends and sound(play, one):
                 lie(play, kind, one, source.choice(ends), source)
-    if not play.survivors:
-        return
-    honest_out = play.left_out - play.liars
-    assert len(honest_out) <= len(play.liars) ** 2
     holds = play.holds()
     named = culprits(*play.evidence(asked=not holds))
     assert named.keys() <= play.liars
-    assert named or (holds and not honest_out)
-    if holds:
-        assert set(named.values()) <= {Reason.FALSE_DIGEST}
+    assert bool(named) is not holds
 
 
 @pytest.mark.parametrize(
@@ -324,12 +295,11 @@ def test_only_liars_are_named_and_one_is_whenever_the_sum_fails(size: int, seed:
         ("own mask", Reason.CONTRADICTION),
         ("pair mask", Reason.CONTRADICTION),
         ("match", Reason.FALSE_POINT),
-        ("seed", Reason.FALSE_POINT),
+        ("false proof", Reason.FALSE_POINT),
         ("silent", Reason.NO_POINTS),
         ("garbage", Reason.NO_POINTS),
         ("fewer blobs", Reason.UPLOAD_MALFORMED),
         ("scalar", Reason.UPLOAD_MALFORMED),
-        ("statement", Reason.STATEMENT_MALFORMED),
     ],
 )
 @pytest.mark.parametrize("absent", [[], [3]])
@@ -344,7 +314,6 @@ def test_a_lone_liar_is_named_with_what_it_did(kind: str, reason: Reason, absent
 def test_a_round_without_a_lie_names_nobody() -> None:
     for absent in ([], [0, 2]):
         play = Play.of(5, absent=absent)
-        assert play.left_out == set()
         assert play.holds()
         for asked in (False, True):
             assert culprits(*play.evidence(asked=asked)) == {}
@@ -357,18 +326,33 @@ def test_liars_whose_lies_cancel_break_nothing_and_are_not_named() -> None:
     assert culprits(*play.evidence()) == {}
 
 
-@pytest.mark.parametrize("kind", ["digests agree", "no seed"])
-def test_liars_that_agree_on_a_seed_that_is_not_theirs_are_named(kind: str) -> None:
+def test_liars_that_prove_nothing_are_named() -> None:
     play = Play.of(4, [0, 2])
     liars = sorted(play.liars)
-    lie(play, kind, *liars, random.Random(3))
-    named = culprits(*play.evidence())
-    if kind == "no seed":
-        assert named == dict.fromkeys(liars, Reason.NO_SEED)
-    else:  # the seed made up is shown, and is neither's mask
-        assert named == dict.fromkeys(liars, Reason.FALSE_POINT)
+    lie(play, "no proof", *liars, random.Random(3))
+    assert culprits(*play.evidence()) == dict.fromkeys(liars, Reason.NO_PROOF)
     play.made_up.clear()
-    assert culprits(*play.evidence()) == dict.fromkeys(liars, Reason.NO_SEED)
+    assert culprits(*play.evidence()) == dict.fromkeys(liars, Reason.NO_PROOF)
+
+
+def test_one_end_that_proves_its_agreement_is_enough() -> None:
+    play = Play.of(4, [0, 2])
+    one, other = sorted(play.liars)
+    lie(play, "no proof", one, other, random.Random(3))
+    play.hiding.remove(other)
+    assert culprits(*play.evidence()) == {one: Reason.FALSE_POINT}
+
+
+@pytest.mark.parametrize("size", [4, 5, 7, LARGEST])
+def test_liars_about_shared_seeds_are_named_and_take_no_honest_hospital_along(size: int) -> None:
+    """As many as may be silent, each of whom masks with another seed than the one that it shares with an honest one."""
+    play = Play.of(size, range(size - threshold(size)))
+    honest = [index for index in play.indices if index not in play.liars]
+    for liar, victim in zip(sorted(play.liars), honest, strict=False):
+        play.hiding.add(liar)
+        play.shift_to_match(liar, victim, 0, field_blob(liar))
+    assert set(honest) < set(play.survivors)
+    assert culprits(*play.evidence()) == dict.fromkeys(sorted(play.liars), Reason.FALSE_POINT)
 
 
 def test_shifts_of_two_blobs_that_cancel_are_a_lie() -> None:
@@ -378,45 +362,6 @@ def test_shifts_of_two_blobs_that_cancel_are_a_lie() -> None:
     play.shift(liar, 0, by)
     play.shift(liar, 1, blobs.negate(by))
     assert culprits(*play.evidence()) == {liar: Reason.CONTRADICTION}
-
-
-@pytest.mark.parametrize("lies", [1, 2, 3])
-def test_who_has_an_honest_hospital_left_out_is_named_though_the_sum_holds(lies: int) -> None:
-    play = Play.of(5, [0])
-    (liar,), honest = play.liars, play.indices[1:]
-    for other in honest[:lies]:
-        play.digest(liar, other, bytes(32))
-    assert play.left_out == ({liar} if lies > 1 else {liar, honest[0]})
-    assert play.holds()
-    case, accusation, evidence = play.evidence(asked=False)
-    assert culprits(case, accusation, evidence) == {liar: Reason.FALSE_DIGEST}
-    assert false_digests(play.statements, dropped_seeds(case, evidence.key_roots)) == {liar}
-
-
-def test_two_liars_that_oust_an_honest_hospital_and_survive_are_named() -> None:
-    play = Play.of(5, [0, 1])
-    victim = play.indices[2]
-    for liar in play.liars:
-        play.digest(liar, victim, bytes(32))
-    assert play.left_out == {victim}
-    assert culprits(*play.evidence(asked=False)) == dict.fromkeys(sorted(play.liars), Reason.FALSE_DIGEST)
-
-
-@settings(max_examples=100)
-@given(st.integers(2, 12), st.data())
-def test_who_stays_agrees_and_few_liars_take_few_honest_hospitals_along(size: int, data: st.DataObject) -> None:
-    liars = data.draw(st.sets(st.integers(0, size - 1), max_size=size))
-    statements = {
-        i: Statement(b"", {j: bytes([min(i, j), max(i, j)]) for j in range(size) if j != i}) for i in range(size)
-    }
-    for liar in liars:
-        targets = data.draw(st.sets(st.sampled_from([i for i in range(size) if i != liar])))
-        seeds = {**statements[liar].seeds, **{other: bytes([liar]) for other in targets}}
-        statements[liar] = replace(statements[liar], seeds=seeds)
-    gone = disagreeing(statements)
-    assert all(statements[i].seeds[j] == statements[j].seeds[i] for i, j in combinations(set(range(size)) - gone, 2))
-    assert len(gone - liars) <= len(liars) ** 2
-    assert disagreeing(dict(reversed(statements.items()))) == gone
 
 
 def test_an_honest_hospital_shows_nothing_of_its_update() -> None:
@@ -432,7 +377,11 @@ def test_an_honest_hospital_shows_nothing_of_its_update() -> None:
     bare = []
     for index in honest:
         own = own_seed(evidence.own_roots[index], CONTEXT)
-        shown = {other: seed for (one, other), seed in evidence.seeds.items() if one == index}
+        shown = {
+            other: _proven_seed(case, accusation, index, other, raw)
+            for (one, other), raw in evidence.agreements.items()
+            if one == index
+        }
         assert shown == {liar: play.base.pairs[index][liar] for liar in play.liars}
         known = shown | {other: seeds[index] for other, seeds in dropped.items()}
         assert known.keys() == set(play.indices) - set(honest)
@@ -446,16 +395,47 @@ def test_an_honest_hospital_shows_nothing_of_its_update() -> None:
         assert blobs.add(left[n] for left in bare) == blobs.add(update[n] for update in updates)
 
 
-def test_a_hospital_shows_seeds_to_none_but_who_contradicts_it() -> None:
+def test_a_hospital_shows_agreements_to_none_but_who_contradicts_it() -> None:
     play = Play.of(4, [3])
     honest = play.indices[0]
-    accusation = play.case.accusation(play.wires())
+    accusation = play.case.accusation(play.statements())
     given = play.points(play.case, accusation)
     theirs = {index: points for index, points in given.items() if index != honest}
-    assert shown_seeds(honest, play.base.pairs[honest], given[honest], theirs) == {}
+    assert disputed(honest, given[honest], theirs) == []
     (liar,) = play.liars
     theirs[liar] = {**theirs[liar], honest: Commitment(given[honest][play.indices[1]])}
-    assert shown_seeds(honest, play.base.pairs[honest], given[honest], theirs) == {liar: play.base.pairs[honest][liar]}
+    assert disputed(honest, given[honest], theirs) == [liar]
+
+
+def test_an_agreement_is_shown_for_one_accusation_and_one_pair() -> None:
+    """One that was shown in another dispute, or by the other end as its own, counts for nothing."""
+    play = Play.of(4, [0])
+    (liar,), (honest, third, *_) = play.liars, play.indices[1:]
+    lie(play, "match", liar, honest, random.Random(5))
+    case, accusation, evidence = play.evidence()
+    assert culprits(case, accusation, evidence) == {liar: Reason.FALSE_POINT}
+    right = evidence.agreements[honest, liar]
+    for wrong in (
+        play.agreement(honest, liar, bytes(32)),
+        play.agreement(honest, third, accusation),
+        play.agreement(third, liar, accusation),
+        right[:64] + bytes(32),
+    ):
+        only = replace(evidence, agreements={(honest, liar): wrong})
+        assert culprits(case, accusation, only) == dict.fromkeys(sorted((liar, honest)), Reason.NO_PROOF)
+    assert culprits(case, accusation, replace(evidence, agreements={(liar, honest): right})).keys() == {liar, honest}
+
+
+def test_nothing_is_shown_to_a_dealer_that_has_not_proven_its_keys() -> None:
+    """It could have made its mask key of a third hospital's; in a dispute it is named without."""
+    play = Play.of(4, [0])
+    (liar,), (honest, *_) = play.liars, play.indices[1:]
+    lie(play, "match", liar, honest, random.Random(5))
+    unproven = replace(play.base.dealings[liar], possessions=(bytes(64), bytes(64)))
+    play.base = replace(play.base, dealings={**play.base.dealings, liar: unproven})
+    case, accusation, evidence = play.evidence()
+    assert evidence.agreements[honest, liar] == bytes(96)
+    assert culprits(case, accusation, evidence) == {liar: Reason.FALSE_DEALING}
 
 
 @pytest.fixture(scope="module")
@@ -487,7 +467,8 @@ def test_an_accuser_that_changes_a_piece_proves_nothing(accused: tuple[Case, byt
         (replace(evidence, uploads={**evidence.uploads, first: []}), "is not what it stated"),
         (replace(evidence, statements=forged), "not those of the accusation"),
         (replace(evidence, points={**evidence.points, gone: b""}), "do not belong here"),
-        (replace(evidence, seeds={(first, gone): bytes(32)}), "do not belong here"),
+        (replace(evidence, agreements={(first, gone): bytes(96)}), "do not belong here"),
+        (replace(evidence, statements={**evidence.statements, gone: bytes(64)}), "do not belong here"),
         (replace(evidence, uploads={**evidence.uploads, gone: upload}), "do not belong here"),
         (replace(evidence, own_roots={**evidence.own_roots, first: 1}), "own root of hospital"),
         (replace(evidence, own_roots={**evidence.own_roots, first: -1}), "own root of hospital"),
@@ -501,17 +482,40 @@ def test_an_accuser_that_changes_a_piece_proves_nothing(accused: tuple[Case, byt
         culprits(case, bytes(32), evidence)
 
 
-def test_an_accuser_that_let_hospitals_that_disagree_survive_proves_nothing(
-    accused: tuple[Case, bytes, Evidence],
+@pytest.mark.parametrize(("changed", "said"), [(bytes(63), "is none"), (bytes(64), "of another masking")])
+def test_an_accuser_that_let_a_hospital_survive_without_a_sound_statement_proves_nothing(
+    accused: tuple[Case, bytes, Evidence], changed: bytes, said: str
 ) -> None:
     case, _, evidence = accused
-    first, second, *_ = case.survivors
-    raw = evidence.statements[first]
-    statement = parse_statement(raw, case.dealings.keys() - {first})
-    seeds = {**statement.seeds, second: bytes(32)}
-    changed = {**evidence.statements, first: replace(statement, seeds=seeds).to_wire()}
-    with pytest.raises(EvidenceMalformed, match="had to be left out"):
-        culprits(case, case.accusation(changed), replace(evidence, statements=changed))
+    statements = {**evidence.statements, case.survivors[0]: changed}
+    with pytest.raises(EvidenceMalformed, match=said):
+        culprits(case, case.accusation(statements), replace(evidence, statements=statements))
+
+
+# Roots that are missing
+
+
+def test_withholders_are_named_by_what_they_answered() -> None:
+    play = Play.of(5)
+    case, base = play.case, play.base
+    dealer, liar, *_ = play.indices
+    entries = {i: replace(entry, sealed=bytes(80)) for i, entry in base.dealings[dealer].entries.items()}
+    case = replace(case, dealings={**case.dealings, dealer: replace(base.dealings[dealer], entries=entries)})
+    answers = {i: base.hospitals[i].answer(case.dealings, case.survivors)[0] for i in play.indices if i != dealer}
+    assert withholders(case, answers) == {dealer: Reason.FALSE_DEALING}
+    place = 32 * play.indices.index(dealer)
+    body = answers[liar][:place] + bytes(32) + answers[liar][place + 32 : -160]
+    answers[liar] = signed_answer(base.hospitals[liar], case.dealings, case.survivors, body)
+    assert withholders(case, answers) == {dealer: Reason.FALSE_DEALING, liar: Reason.FALSE_ANSWER}
+
+    right = {i: base.hospitals[i].answer(play.case.dealings, case.survivors)[0] for i in play.indices}
+    for wrong, said in (
+        (right, "give the sum"),
+        ({i: right[i] for i in play.indices[:3]}, "3 answers are shown, and 4 are needed"),
+        ({**right, liar: b""}, f"hospital {liar} has not answered so"),
+    ):
+        with pytest.raises(EvidenceMalformed, match=said):
+            withholders(play.case, wrong)
 
 
 def test_a_verdict_does_not_depend_on_any_order(accused: tuple[Case, bytes, Evidence]) -> None:
@@ -543,14 +547,18 @@ def test_an_accusation_binds_all_that_decides_whether_the_sum_holds(accused: tup
 def test_statements_and_points_are_what_their_bytes_say(accused: tuple[Case, bytes, Evidence]) -> None:
     case, _, evidence = accused
     first = case.survivors[0]
-    for raw, parse, others in (
-        (evidence.statements[first], parse_statement, case.dealings.keys() - {first}),
-        (evidence.points[first], parse_points, set(case.survivors) - {first}),
+    others = set(case.survivors) - {first}
+    assert parse_statement(evidence.statements[first]).to_wire() == evidence.statements[first]
+    assert points_to_wire(parse_points(evidence.points[first], others)) == evidence.points[first]
+    shown = {2: bytes(range(96)), 258: bytes(96)}
+    assert parse_agreements(agreements_to_wire(shown)) == shown
+    for raw, parse in (
+        (evidence.statements[first], parse_statement),
+        (evidence.points[first], lambda wire: parse_points(wire, others)),
+        (agreements_to_wire(shown), parse_agreements),
     ):
-        made = parse(raw, others)
-        assert (made.to_wire() if isinstance(made, Statement) else points_to_wire(made)) == raw
-        for wrong in (b"", raw[:-1], raw + b"\0"):
+        for wrong in (raw[:-1], raw + b"\0"):
             with pytest.raises(ShapeWrong):
-                parse(wrong, others)
+                parse(wrong)
     with pytest.raises(PointMalformed):
         parse_points(bytes(96), set(case.survivors) - {first})

@@ -17,19 +17,22 @@ from consilium_zk.dealing import (
     Kind,
     Roots,
     deal,
+    is_bad_entry,
+    is_proven,
     is_share,
     open_entry,
     parse_dealing,
     parse_entry,
     recover_root,
+    show_bad_entry,
 )
-from consilium_zk.errors import DealingInvalid, SealInvalid, ShapeWrong, SharesTooFew
+from consilium_zk.errors import AgreementUnproven, DealingInvalid, SealInvalid, ShapeWrong, SharesTooFew
 from consilium_zk.masks import between, mask, own_seed, pair_seeds, residue, without
 from consilium_zk.sealing import seal
 from eth_utils.crypto import keccak
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from zk_support import field_blob
+from zk_support import BAD_KEYS, field_blob
 
 CONTEXT = b"chain, contract, task, round"
 
@@ -90,9 +93,10 @@ class Cohort:
     def share(self, recipient: int, dealer: int, kind: Kind) -> int:
         """What a recipient gives back of a dealer's root."""
         hospital = self.hospitals[recipient]
-        sealing_key = public_key(self.hospitals[dealer].private)
-        entry = self.dealings[dealer].entries[recipient]
-        return open_entry(entry, hospital.private, dealer, sealing_key, recipient, CONTEXT)[kind]
+        dealing = self.dealings[dealer]
+        entry = dealing.entries[recipient]
+        own = hospital.private, public_key(hospital.private)
+        return open_entry(entry, own, dealer, dealing.seal_key, recipient, CONTEXT)[kind]
 
     def root(self, dealer: int, kind: Kind, answering: list[int]) -> int:
         """Of who answers and is asked by name, whom an answer names itself, and everybody else's shares."""
@@ -194,38 +198,38 @@ def test_shares_of_something_else_name_the_dealer(kind: Kind) -> None:
 
 
 def test_a_recipient_sees_at_once_that_it_was_dealt_something_else_than_is_shown() -> None:
-    anna, bert = (bytes([k]) * 32 for k in (1, 2))
-    dealing = deal(2, Roots(5, 6), ([7], [8]), anna, {0: public_key(bert), 1: public_key(bert)}, CONTEXT)
+    anna, bert = ((private, public_key(private)) for private in (bytes([k]) * 32 for k in (1, 2)))
+    dealing = deal(2, Roots(5, 6), ([7], [8]), anna[0], {0: bert[1], 1: bert[1]}, CONTEXT)
     first, second = dealing.entries[0], dealing.entries[1]
-    assert open_entry(first, bert, 2, public_key(anna), 0, CONTEXT) == {Kind.KEY: 5 + 7, Kind.OWN: 6 + 8}
+    assert open_entry(first, bert, 2, anna[1], 0, CONTEXT) == {Kind.KEY: 5 + 7, Kind.OWN: 6 + 8}
     with pytest.raises(SealInvalid):  # for another
-        open_entry(Entry(second.sealed, first.digests), bert, 2, public_key(anna), 0, CONTEXT)
+        open_entry(Entry(second.sealed, first.digests), bert, 2, anna[1], 0, CONTEXT)
     with pytest.raises(SealInvalid):  # by another
-        open_entry(first, bert, 1, public_key(anna), 0, CONTEXT)
+        open_entry(first, bert, 1, anna[1], 0, CONTEXT)
     for entry in (
         Entry(first.sealed, (first.digests[0], second.digests[1])),
         Entry(first.sealed, (first.digests[1], first.digests[0])),
     ):
         with pytest.raises(DealingInvalid, match="not the one that it shows"):
-            open_entry(entry, bert, 2, public_key(anna), 0, CONTEXT)
+            open_entry(entry, bert, 2, anna[1], 0, CONTEXT)
     with pytest.raises(SealInvalid):  # of another round
-        open_entry(first, bert, 2, public_key(anna), 0, b"another round")
+        open_entry(first, bert, 2, anna[1], 0, b"another round")
 
 
 def test_a_share_outside_the_field_names_the_dealer() -> None:
-    anna, bert = (bytes([k]) * 32 for k in (1, 2))
-    honest = deal(2, Roots(5, 6), ([7], [8]), anna, {0: public_key(bert), 1: public_key(bert)}, CONTEXT)
+    anna, bert = ((private, public_key(private)) for private in (bytes([k]) * 32 for k in (1, 2)))
+    honest = deal(2, Roots(5, 6), ([7], [8]), anna[0], {0: bert[1], 1: bert[1]}, CONTEXT)
     tag = keccak(b"CONSILIUM-V1-DEALT")
     words = [(BLS_MODULUS + 12).to_bytes(32, "big"), (14).to_bytes(32, "big")]
     entry = Entry(
-        seal(b"".join(words), anna, public_key(bert), CONTEXT + between(2, 0)),
+        seal(b"".join(words), anna, bert[1], CONTEXT + between(2, 0)),
         (keccak(tag + words[0]), keccak(tag + words[1])),
     )
     with pytest.raises(DealingInvalid, match="outside the field"):
-        open_entry(entry, bert, 2, public_key(anna), 0, CONTEXT)
+        open_entry(entry, bert, 2, anna[1], 0, CONTEXT)
     dealing = replace(honest, entries={**honest.entries, 0: entry})
     assert is_share(dealing, 0, Kind.KEY, BLS_MODULUS + 12)  # it is what was shown, and that is the fault
-    shares = {0: BLS_MODULUS + 12, 1: open_entry(honest.entries[1], bert, 2, public_key(anna), 1, CONTEXT)[Kind.KEY]}
+    shares = {0: BLS_MODULUS + 12, 1: open_entry(honest.entries[1], bert, 2, anna[1], 1, CONTEXT)[Kind.KEY]}
     with pytest.raises(DealingInvalid, match="outside the field"):
         recover_root(dealing, Kind.KEY, shares, 2, CONTEXT)
 
@@ -236,6 +240,8 @@ def test_what_is_dealt_is_signed_as_a_whole() -> None:
     index, entry = next(iter(dealing.entries.items()))
     changed = [
         replace(dealing, key=bytes(32)),
+        replace(dealing, seal_key=bytes(32)),
+        replace(dealing, possessions=dealing.possessions[::-1]),
         replace(dealing, own_digest=bytes(32)),
         replace(dealing, entries={k: v for k, v in dealing.entries.items() if k != index}),
         replace(dealing, entries={**dealing.entries, index: replace(entry, sealed=bytes(80))}),
@@ -256,6 +262,52 @@ def test_a_dealing_that_was_read_has_the_entries_that_were_dealt() -> None:
             assert own.entries == {k: v for k, v in dealing.entries.items() if k == recipient}
         with pytest.raises(KeyError):
             read.entries[4]
+
+
+def test_a_dealing_proves_that_its_dealer_knows_its_private_keys() -> None:
+    """Else a key could be made of another's, and what is agreed with it would tell what is agreed with that one."""
+    cohort = Cohort.of(10, 4, 2)
+    (index, dealing), (_, other), *_ = cohort.dealings.items()
+    assert is_proven(dealing, index, CONTEXT)
+    for changed in (
+        replace(dealing, key=other.key),
+        replace(dealing, key=other.key, possessions=(other.possessions[0], dealing.possessions[1])),
+        replace(dealing, seal_key=other.seal_key),
+        replace(dealing, seal_key=other.seal_key, possessions=(dealing.possessions[0], other.possessions[1])),
+        replace(dealing, possessions=(bytes(64), dealing.possessions[1])),
+        other,
+    ):
+        assert not is_proven(changed, index, CONTEXT)
+        assert show_bad_entry(changed, bytes(32), index, min(dealing.entries), CONTEXT) == bytes(96)
+        assert is_bad_entry(changed, bytes(96), index, min(dealing.entries), other.key, CONTEXT)
+    assert not is_proven(dealing, index + 1, CONTEXT)
+    assert not is_proven(dealing, index, b"another round")
+
+
+@pytest.mark.parametrize("key", BAD_KEYS.values(), ids=BAD_KEYS)
+def test_a_dealing_with_a_key_that_is_none_is_refused(key: bytes) -> None:
+    cohort = Cohort.of(10, 4, 2)
+    dealing = next(iter(cohort.dealings.values()))
+    for changed in (replace(dealing, key=key), replace(dealing, seal_key=key)):
+        with pytest.raises(DealingInvalid, match="no point of the prime-order group"):
+            parse_dealing(changed.to_wire(), list(dealing.entries))
+
+
+def test_a_recipient_shows_that_it_was_dealt_nothing_sound_and_no_more() -> None:
+    cohort = Cohort.of(11, 5, 3)
+    dealer, recipient, third, *_ = cohort.hospitals
+    dealing, private = cohort.dealings[dealer], cohort.hospitals[recipient].private
+    entry = dealing.entries[recipient]
+    shown = show_bad_entry(dealing, private, dealer, recipient, CONTEXT)
+    place = shown, dealer, recipient, public_key(private), CONTEXT
+    assert not is_bad_entry(dealing, *place)  # an honest dealer's can be opened
+    elsewhere = dealing.entries[third]
+    for bad in (replace(entry, sealed=bytes(80)), replace(entry, digests=elsewhere.digests), elsewhere):
+        assert is_bad_entry(replace(dealing, entries={**dealing.entries, recipient: bad}), *place)
+    wrong = show_bad_entry(dealing, cohort.hospitals[third].private, dealer, recipient, CONTEXT)
+    for claim in ((wrong, *place[1:]), (shown, dealer, third, *place[3:]), (b"", *place[1:])):
+        with pytest.raises(AgreementUnproven):
+            is_bad_entry(dealing, *claim)
 
 
 def test_entries_have_one_wire_form() -> None:

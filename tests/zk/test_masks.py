@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from consilium_zk import blobs
-from consilium_zk.agreement import agreed, derived, public_key
 from consilium_zk.blobs import Blob
 from consilium_zk.constants import BLS_MODULUS
 from consilium_zk.errors import ArgumentInvalid, KeyMalformed, ShapeWrong
-from consilium_zk.masks import expand, mask, mask_key, own_seed, pair_seed, pair_seeds, residue, without
+from consilium_zk.masks import expand, mask, mask_key, own_seed, pair_seeds, residue, without
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from zk_support import field_blob
@@ -98,23 +97,12 @@ def test_without_one_root_the_sum_is_not_to_be_had() -> None:
 
 @given(ROOTS, ROOTS, st.binary(max_size=64))
 def test_both_ends_derive_one_seed_for_one_context(first: int, second: int, context: bytes) -> None:
-    seed = pair_seed(first, mask_key(second), context)
-    assert seed == pair_seed(second, mask_key(first), context)
-    assert seed != pair_seed(first, mask_key(second), context + b"\x00")
+    keys = {3: mask_key(first), 8: mask_key(second)}
+    seed = pair_seeds(3, first, keys, context)[8]
+    assert seed == pair_seeds(8, second, keys, context)[3]
+    assert seed != pair_seeds(3, first, keys, context + b"\x00")[8]
+    assert seed != pair_seeds(4, first, keys, context)[8]
     assert len({seed, own_seed(first, context), own_seed(second, context), mask_key(first)}) >= 3
-
-
-def test_agreement_is_x25519_and_hkdf() -> None:
-    # RFC 7748, section 6.1, and RFC 5869, appendix A.1
-    alice = bytes.fromhex("77076d0a7318a57d3c16c17251b26645df4c2f87ebc0992ab177fba51db92c2a")
-    bob = bytes.fromhex("5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb")
-    shared = bytes.fromhex("4a5d9d5ba4ce2de1728e3bf480350f25e07e21c947d19e3376f09b3c1e161742")
-    assert public_key(alice).hex() == "8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a"
-    assert public_key(bob).hex() == "de9edb7d7b7dc1b4d35b61c2ece435373f8343c85b78674dadfc7e146f882b4f"
-    assert agreed(alice, public_key(bob), b"tag", b"info", 64) == derived(shared, b"tag", b"info", 64)
-    assert agreed(bob, public_key(alice), b"tag", b"info", 64) == derived(shared, b"tag", b"info", 64)
-    known = derived(b"\x0b" * 22, bytes(range(13)), bytes(range(0xF0, 0xFA)), 42)
-    assert known.hex() == "3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf34007208d5b887185865"
 
 
 def test_expansion_is_chacha20s_stream_without_what_is_not_below_the_modulus() -> None:
@@ -137,16 +125,9 @@ def test_expansions_of_other_seeds_and_blobs_share_nothing() -> None:
     assert len({scalar for scalars in found for scalar in scalars}) == 8 * 4096
 
 
-@pytest.mark.parametrize("low", [0, 1, 2**255 - 20, 2**255 - 19, 2**255 - 18])
-def test_keys_of_small_order_are_refused(low: int) -> None:
-    # RFC 7748, section 6.1: the shared secret with them is zero, whatever the private key
-    with pytest.raises(KeyMalformed, match="small order"):
-        pair_seed(1, low.to_bytes(32, "little"), CONTEXT)
-
-
 def test_what_is_out_of_range_is_refused_by_name() -> None:
     with pytest.raises(KeyMalformed):
-        pair_seed(1, bytes(31), CONTEXT)
+        pair_seeds(0, 1, {1: bytes(32)}, CONTEXT)
     with pytest.raises(ArgumentInvalid, match="root"):
         mask_key(BLS_MODULUS)
     with pytest.raises(ArgumentInvalid, match="root"):

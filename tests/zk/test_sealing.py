@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 import pytest
-from consilium_zk.agreement import public_key
+from consilium_zk.agreement import agreed_point, public_key
 from consilium_zk.errors import KeyMalformed, SealInvalid
-from consilium_zk.sealing import SEAL_OVERHEAD, seal, unseal
+from consilium_zk.sealing import SEAL_OVERHEAD, seal, unseal, unseal_by
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 from hypothesis import given
 from hypothesis import strategies as st
 
-ANNA, BERT, EVE = (bytes([k]) * 32 for k in (1, 2, 3))
+ANNA, BERT, EVE = ((private, public_key(private)) for private in (bytes([k]) * 32 for k in (1, 2, 3)))
 KEYS = st.binary(min_size=32, max_size=32)
 
 
 @given(st.binary(min_size=1, max_size=200), KEYS, KEYS, st.binary(max_size=50))
 def test_recipient_reads_what_was_sealed(words: bytes, sender: bytes, recipient: bytes, context: bytes) -> None:
-    sealed = seal(words, sender, public_key(recipient), context)
+    one, other = (sender, public_key(sender)), (recipient, public_key(recipient))
+    sealed = seal(words, one, other[1], context)
     assert len(sealed) == len(words) + SEAL_OVERHEAD
-    assert unseal(sealed, recipient, public_key(sender), context) == words
-    assert sealed == seal(words, sender, public_key(recipient), context)
+    assert unseal(sealed, other, one[1], context) == words
+    assert unseal_by(agreed_point(sender, other[1]), sealed, one[1], other[1], context) == words
+    assert sealed == seal(words, one, other[1], context)
 
 
 def test_nobody_else_reads_it_and_nobody_else_has_written_it() -> None:
-    sealed = seal(b"two shares", ANNA, public_key(BERT), b"round 1")
+    sealed = seal(b"two shares", ANNA, BERT[1], b"round 1")
     for attempt in (
-        (sealed, EVE, public_key(ANNA), b"round 1"),  # another recipient
-        (sealed, BERT, public_key(EVE), b"round 1"),  # another sender
-        (sealed, BERT, public_key(ANNA), b"round 2"),  # another round
-        (sealed, ANNA, public_key(BERT), b"round 1"),  # back to its sender
-        (sealed[:-1], BERT, public_key(ANNA), b"round 1"),
-        (b"", BERT, public_key(ANNA), b"round 1"),
+        (sealed, EVE, ANNA[1], b"round 1"),  # another recipient
+        (sealed, BERT, EVE[1], b"round 1"),  # another sender
+        (sealed, BERT, ANNA[1], b"round 2"),  # another round
+        (sealed, ANNA, BERT[1], b"round 1"),  # back to its sender
+        (sealed[:-1], BERT, ANNA[1], b"round 1"),
+        (b"", BERT, ANNA[1], b"round 1"),
     ):
         with pytest.raises(SealInvalid):
             unseal(*attempt)
@@ -38,10 +40,10 @@ def test_nobody_else_reads_it_and_nobody_else_has_written_it() -> None:
 
 @given(st.integers(0, 8 * (10 + SEAL_OVERHEAD) - 1))
 def test_a_changed_bit_is_seen(bit: int) -> None:
-    sealed = bytearray(seal(b"two shares", ANNA, public_key(BERT), b"round 1"))
+    sealed = bytearray(seal(b"two shares", ANNA, BERT[1], b"round 1"))
     sealed[bit // 8] ^= 1 << bit % 8
     with pytest.raises(SealInvalid):
-        unseal(bytes(sealed), BERT, public_key(ANNA), b"round 1")
+        unseal(bytes(sealed), BERT, ANNA[1], b"round 1")
 
 
 def test_keys_that_are_none_are_refused() -> None:
@@ -51,7 +53,7 @@ def test_keys_that_are_none_are_refused() -> None:
         with pytest.raises(KeyMalformed):
             unseal(bytes(40), ANNA, key, b"")
     with pytest.raises(KeyMalformed):
-        seal(b"words", bytes(16), public_key(BERT), b"")
+        seal(b"words", (bytes(16), ANNA[1]), BERT[1], b"")
 
 
 def test_cipher_is_aes_siv() -> None:

@@ -15,12 +15,19 @@ from consilium_zk.agreement import public_key
 from consilium_zk.blobs import Blob, to_scalars
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_BLOB
 from consilium_zk.dealing import Dealing, Entry, Kind, open_entry
-from consilium_zk.errors import AnswerMalformed, DealingInvalid, SealInvalid, SharesTooFew, UnmaskingFailed
+from consilium_zk.errors import (
+    AnswerMalformed,
+    DealingInvalid,
+    MaskingTooSmall,
+    SealInvalid,
+    SharesTooFew,
+    UnmaskingFailed,
+)
 from consilium_zk.masks import without
 from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital, Unmasking, context, threshold
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from zk_support import field_blob, is_uniform
+from zk_support import BAD_KEYS, field_blob, is_uniform, signed_answer
 
 CONTEXT = context(31_337, bytes(range(20)), 7, 3)
 BLOBS = 2
@@ -58,6 +65,9 @@ class Round:
         seeds = hospital.seeds(self.dealings)
         return [blobs.add([blob, hospital.mask(seeds, n)]) for n, blob in enumerate(self.updates[index])]
 
+    def signed(self, index: int, survivors: Iterable[int], body: bytes) -> bytes:
+        return signed_answer(self.hospitals[index], self.dealings, survivors, body)
+
     def answers(self, survivors: Iterable[int], answering: Iterable[int]) -> dict[int, bytes]:
         return {index: self.hospitals[index].answer(self.dealings, survivors)[0] for index in answering}
 
@@ -86,11 +96,11 @@ class Round:
 @settings(max_examples=25)
 @given(st.integers(3, 9), st.integers(0, 2**32), st.data())
 def test_sum_is_exact_whoever_drops_out_before_and_after_uploading(size: int, seed: int, data: st.DataObject) -> None:
-    least = threshold(size)
+    least = max(threshold(size), 3)
     committed = data.draw(st.lists(st.integers(0, size - 1), min_size=least, max_size=size, unique=True))
     made = Round.of(size, seed, committed)
     survivors = data.draw(st.lists(st.sampled_from(sorted(made.dealings)), min_size=least, unique=True))
-    answering = data.draw(st.lists(st.sampled_from(survivors), min_size=least, unique=True))
+    answering = data.draw(st.lists(st.sampled_from(survivors), min_size=threshold(size), unique=True))
     assert made.total(survivors, answering) == made.expected(survivors)
 
 
@@ -138,8 +148,9 @@ def shares_in(made: Round, answers: Mapping[int, bytes], dealer: int, kind: Kind
     for recipient, answer in answers.items():
         if recipient != dealer:
             word = int.from_bytes(answer[32 * place : 32 * place + 32], "big")
-            entry, key = made.dealings[dealer].entries[recipient], made.cohort.sealing_keys[dealer]
-            dealt = open_entry(entry, made.privates[recipient], dealer, key, recipient, CONTEXT)
+            entry, key = made.dealings[dealer].entries[recipient], made.dealings[dealer].seal_key
+            own = made.privates[recipient], made.cohort.sealing_keys[recipient]
+            dealt = open_entry(entry, own, dealer, key, recipient, CONTEXT)
             count += word == dealt[kind]
     return count
 
@@ -149,7 +160,7 @@ def shares_in(made: Round, answers: Mapping[int, bytes], dealer: int, kind: Kind
 def test_an_answer_holds_one_kind_of_share_of_each(size: int, seed: int, data: st.DataObject) -> None:
     made = Round.of(size, seed)
     indices = sorted(made.dealings)
-    survivors = data.draw(st.lists(st.sampled_from(indices), min_size=made.cohort.threshold, unique=True))
+    survivors = data.draw(st.lists(st.sampled_from(indices), min_size=made.cohort.least, unique=True))
     answers = made.answers(survivors, survivors)
     for dealer in indices:
         others = len(set(survivors) - {dealer})
@@ -185,7 +196,7 @@ def impostor(made: Round, victim: int, index: int) -> None:
     made.dealings[index] = replace(made.dealings[victim], entries=copied)
 
 
-@pytest.mark.parametrize("size", [3, 4, 7])
+@pytest.mark.parametrize("size", [4, 5, 7])
 def test_a_copied_dealing_gives_nobody_shares_of_the_one_that_it_was_copied_from(size: int) -> None:
     """Else the aggregator, calling the impostor dropped and the victim not, had both kinds of the victim's shares."""
     made = Round.of(size, 13)
@@ -195,8 +206,13 @@ def test_a_copied_dealing_gives_nobody_shares_of_the_one_that_it_was_copied_from
     for index in others:
         answer, faults = made.hospitals[index].answer(made.dealings, survivors)
         assert {dealer: type(fault) for dealer, fault in faults.items()} == {liar: SealInvalid}
+        assert answer[-160:-64] == bytes(96)  # nothing is shown to a dealer that has not proven its keys
         for dealer in (victim, liar):
             assert shares_in(made, {index: answer}, victim, Kind.KEY, sorted(made.dealings).index(dealer)) == 0
+        unmasking = Unmasking(made.cohort, made.dealings, survivors)
+        assert {dealer: type(fault) for dealer, fault in unmasking.take(index, answer).items()} == {
+            liar: DealingInvalid
+        }
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
@@ -222,13 +238,39 @@ def test_no_two_sets_of_survivors_get_as_many_answers_as_are_needed() -> None:
         assert size / 2 < threshold(size) < size
 
 
+@pytest.mark.parametrize("size", range(3, 13))
+def test_a_hospital_gives_nothing_to_fewer_than_its_cohorts_threshold(size: int) -> None:
+    """Whoever keeps others' commitments back, or calls others dropped: else two of nine read a third one's update."""
+    made = Round.of(size, 20)
+    victim, *others = sorted(made.dealings)
+    hospital, everybody = made.hospitals[victim], made.dealings
+    few = [victim, *others[: made.cohort.least - 2]]
+    with pytest.raises(MaskingTooSmall):
+        hospital.answer(everybody, few)
+    made.dealings = {index: everybody[index] for index in few}
+    for give in (lambda: hospital.seeds(made.dealings), lambda: hospital.answer(made.dealings, few)):
+        with pytest.raises(MaskingTooSmall) as caught:
+            give()
+        assert (caught.value.hospitals, caught.value.size) == (len(few), size)
+    made.dealings = {index: everybody[index] for index in others}
+    if size > 3:
+        with pytest.raises(DealingInvalid, match="has no part in the masking"):
+            hospital.seeds(made.dealings)
+
+
+def mixed(made: Round, liar: int, victims: Iterable[int]) -> Dealing:
+    """A dealing that opens everywhere, and to the victims with shares of other polynomials."""
+    twin = MaskingHospital(liar, bytes(32), made.privates[liar], made.cohort)
+    twin._seal_private = made.hospitals[liar]._seal_private
+    dealing, other = made.dealings[liar], twin.dealing()
+    return replace(dealing, entries={**dealing.entries, **{index: other.entries[index] for index in victims}})
+
+
 @pytest.mark.parametrize("size", [3, 4, 8])
 def test_a_hospital_that_deals_inconsistent_shares_is_named(size: int) -> None:
     made = Round.of(size, 4)
     liar, *others = sorted(made.dealings)
-    twins = [MaskingHospital(liar, bytes([n]) * 32, made.privates[liar], made.cohort).dealing() for n in (1, 2)]
-    mixed = {i: twins[place % 2].entries[i] for place, i in enumerate(others)}
-    made.dealings[liar] = replace(twins[0], entries=mixed)
+    made.dealings[liar] = mixed(made, liar, others[1::2])
     if size == 3:  # of two recipients each has a share of another polynomial
         survivors, answering = [liar, *others], others
     else:
@@ -263,9 +305,9 @@ def test_a_changed_answer_is_named_and_the_sum_had_without_it(seed: int, word: i
     survivors = sorted(made.dealings)
     liar = survivors[2]
     unmasking = Unmasking(made.cohort, made.dealings, survivors)
-    changed = bytearray(made.answers(survivors, [liar])[liar])
+    changed = bytearray(made.answers(survivors, [liar])[liar][:-64])
     changed[32 * word + bit // 8] ^= 1 << bit % 8
-    assert unmasking.take(liar, bytes(changed)).keys() == {survivors[word]}
+    assert unmasking.take(liar, made.signed(liar, survivors, bytes(changed))).keys() == {survivors[word]}
     for index in survivors:
         if index != liar:
             unmasking.take(index, made.answers(survivors, [index])[index])
@@ -280,7 +322,14 @@ def test_answers_of_another_shape_or_of_no_survivor_are_refused() -> None:
         unmasking.take(gone, bytes(128))
     for size in (0, 127, 160):
         with pytest.raises(AnswerMalformed, match=f"{size} bytes instead of 128"):
-            unmasking.take(survivors[0], bytes(size))
+            unmasking.take(survivors[0], made.signed(survivors[0], survivors, bytes(size)))
+    right = made.answers(survivors, [survivors[0]])[survivors[0]]
+    everybody = made.answers(sorted(made.dealings), [survivors[0]])[survivors[0]]
+    for wrong in (right[:-1], bytes(64) + right[64:], right[:-64] + bytes(64), everybody, b""):
+        with pytest.raises(AnswerMalformed, match="not signed by this hospital for these survivors"):
+            unmasking.take(survivors[0], wrong)
+    with pytest.raises(AnswerMalformed, match="not signed"):
+        unmasking.take(survivors[1], right)
 
 
 def test_dealings_that_are_none_are_refused() -> None:
@@ -291,22 +340,150 @@ def test_dealings_that_are_none_are_refused() -> None:
     for raw in (b"", wire[:-1], wire + b"\0", wire[:-144]):
         with pytest.raises(DealingInvalid, match="bytes instead of"):
             made.cohort.parse(index, raw)
-    with pytest.raises(DealingInvalid, match="small order"):
+    with pytest.raises(DealingInvalid, match="no point of the prime-order group"):
         made.cohort.parse(index, bytes(32) + wire[32:])
 
 
-@pytest.mark.parametrize("size", [4, 5, 7])
-def test_a_hospital_whose_key_is_none_keeps_the_others_from_nothing(size: int) -> None:
+@pytest.mark.parametrize("key", BAD_KEYS.values(), ids=BAD_KEYS)
+@pytest.mark.parametrize("size", [4, 5])
+def test_a_hospital_whose_key_is_none_keeps_the_others_from_nothing(size: int, key: bytes) -> None:
     made = Round.of(size, 8)
     outsider, *indices = sorted(made.cohort.sealing_keys)
-    made.cohort = MaskedCohort({**made.cohort.sealing_keys, outsider: bytes(32)}, CONTEXT)
-    assert made.cohort.threshold == threshold(size - 1)
+    made.cohort = MaskedCohort({**made.cohort.sealing_keys, outsider: key}, CONTEXT)
+    assert made.cohort.threshold == threshold(size)
     made.hospitals = {i: MaskingHospital(i, bytes([i]) * 32, made.privates[i], made.cohort) for i in indices}
     wires = {i: hospital.dealing().to_wire() for i, hospital in made.hospitals.items()}
-    with pytest.raises(DealingInvalid, match="small order"):
+    with pytest.raises(DealingInvalid, match="no point of the prime-order group"):
         made.cohort.parse(outsider, wires[indices[0]])
     made.dealings = {i: made.cohort.parse(i, wire) for i, wire in wires.items()}
     assert made.total(indices, indices[: made.cohort.threshold]) == made.expected(indices)
+
+
+@pytest.mark.parametrize("place", [0, 2, 3])
+def test_a_copied_sealing_key_costs_nobody_else_anything(place: int) -> None:
+    """Hospital `place` announced the key of another, to which it has no private one: it can open nothing."""
+    made = Round.of(4, 22)
+    indices = sorted(made.privates)
+    copier = indices.pop(place)
+    made.cohort = MaskedCohort({**made.cohort.sealing_keys, copier: made.cohort.sealing_keys[indices[0]]}, CONTEXT)
+    made.hospitals = {i: MaskingHospital(i, bytes([i]) * 32, made.privates[i], made.cohort) for i in made.privates}
+    made.dealings = {i: made.cohort.parse(i, hospital.dealing().to_wire()) for i, hospital in made.hospitals.items()}
+    everybody = sorted(made.privates)
+    assert made.total(everybody, indices) == made.expected(everybody)
+    assert made.total(indices, indices) == made.expected(indices)
+    unmasking = Unmasking(made.cohort, made.dealings, everybody)
+    wrong, faults = made.hospitals[copier].answer(made.dealings, everybody)
+    assert {dealer: type(fault) for dealer, fault in faults.items()} == dict.fromkeys(indices, SealInvalid)
+    assert {type(fault) for fault in unmasking.take(copier, wrong).values()} == {AnswerMalformed}
+    unmasking.take(indices[0], made.answers(everybody, indices)[indices[0]])
+    unmasking.take(indices[1], made.answers(everybody, indices)[indices[1]])
+    assert unmasking.at_fault().keys() == {copier}  # three have answered, and the third one's root is missing
+
+
+def test_two_hospitals_of_one_owner_with_one_sealing_key_are_two_hospitals() -> None:
+    made = Round.of(5, 23)
+    indices = sorted(made.privates)
+    one, twin, *_ = indices
+    made.privates[twin] = made.privates[one]
+    made.cohort = MaskedCohort({i: public_key(private) for i, private in made.privates.items()}, CONTEXT)
+    made.hospitals = {i: MaskingHospital(i, bytes([i]) * 32, made.privates[i], made.cohort) for i in indices}
+    made.dealings = {i: made.cohort.parse(i, hospital.dealing().to_wire()) for i, hospital in made.hospitals.items()}
+    assert made.total(indices, indices[:4]) == made.expected(indices)
+    assert made.total(indices[1:], indices[1:]) == made.expected(indices[1:])
+
+
+# Who is at fault that roots are missing
+
+
+def sealing_nothing(dealing: Dealing, recipients: Iterable[int]) -> Dealing:
+    bad = {index: replace(dealing.entries[index], sealed=bytes(80)) for index in recipients}
+    return replace(dealing, entries={**dealing.entries, **bad})
+
+
+@pytest.mark.parametrize("size", range(4, 9))
+def test_a_dealer_whose_shares_cannot_be_opened_is_at_fault(size: int) -> None:
+    """It is silent afterwards, and has cost its cohort the sum: by its own dealing, which the others show."""
+    made = Round.of(size, 24)
+    liar, *others = survivors = sorted(made.dealings)
+    made.dealings[liar] = sealing_nothing(made.dealings[liar], others)
+    unmasking = Unmasking(made.cohort, made.dealings, survivors)
+    for index in others:
+        faults = unmasking.take(index, made.hospitals[index].answer(made.dealings, survivors)[0])
+        assert {dealer: type(fault) for dealer, fault in faults.items()} == {liar: DealingInvalid}
+    found = unmasking.at_fault()
+    assert {index: type(fault) for index, fault in found.items()} == {liar: DealingInvalid}
+
+
+def test_a_hospital_that_says_it_was_dealt_nothing_must_show_it() -> None:
+    made = Round.of(4, 25)
+    silent, liar, *others = survivors = sorted(made.dealings)
+    right = made.answers(survivors, [liar, *others])
+    place = 32 * survivors.index(silent)
+    shown = {
+        "nothing": bytes(96),
+        "another's": MaskingHospital(others[0], bytes(32), made.privates[others[0]], made.cohort),
+        "its own, which can be opened": MaskingHospital(liar, bytes(32), made.privates[liar], made.cohort),
+    }
+    bad = {**made.dealings, silent: sealing_nothing(made.dealings[silent], [liar, *others])}
+    for claim in shown.values():
+        proof = claim if isinstance(claim, bytes) else claim.answer(bad, survivors)[0][-160:-64]
+        word = right[liar][:place] + b"\xff" * 32 + right[liar][place + 32 : -64]
+        unmasking = made.unmasking(survivors, {index: right[index] for index in others})
+        signed = made.signed(liar, survivors, word + proof)
+        assert {type(fault) for fault in unmasking.take(liar, signed).values()} == {AnswerMalformed}
+        assert unmasking.at_fault().keys() == {liar}
+        for wrong in (word, word + proof[:-1], word + proof + proof):
+            with pytest.raises(AnswerMalformed, match="bytes instead of"):
+                unmasking.take(liar, made.signed(liar, survivors, wrong))
+
+
+@settings(max_examples=15)
+@given(st.integers(4, 9), st.integers(0, 2**32), st.data())
+def test_with_a_threshold_of_answers_the_sum_is_had_or_a_liar_is_at_fault(
+    size: int, seed: int, data: st.DataObject
+) -> None:
+    made = Round.of(size, seed)
+    source, survivors = random.Random(seed), sorted(made.dealings)
+    liars = data.draw(st.lists(st.sampled_from(survivors), min_size=1, max_size=size // 2, unique=True))
+    for liar in liars:
+        match data.draw(st.sampled_from(["seals nothing", "mixes", "deals"])):
+            case "seals nothing":
+                victims = source.sample([i for i in survivors if i != liar], source.randint(1, size - 1))
+                made.dealings[liar] = sealing_nothing(made.dealings[liar], victims)
+            case "mixes":
+                victims = source.sample([i for i in survivors if i != liar], source.randint(1, size - 1))
+                made.dealings[liar] = mixed(made, liar, victims)
+    silent = source.sample(survivors, data.draw(st.integers(0, size - made.cohort.threshold)))
+    unmasking = Unmasking(made.cohort, made.dealings, survivors)
+    for index in survivors:
+        if index in silent:
+            continue
+        answer = bytearray(made.hospitals[index].answer(made.dealings, survivors)[0][:-64])
+        if index in liars:
+            place = source.randrange(size)
+            answer[32 * place + 1] ^= source.randint(0, 1)
+        try:
+            unmasking.take(index, made.signed(index, survivors, bytes(answer)))
+        except AnswerMalformed:
+            silent.append(index)
+    found = unmasking.at_fault()
+    assert found.keys() <= set(liars)
+    if found or size - len(silent) < made.cohort.threshold:
+        return
+    assert made.without_masks(survivors, unmasking) == made.expected(survivors)
+
+
+def test_hospitals_without_a_key_do_not_lower_the_threshold() -> None:
+    """Of nine, four have none: the others are fewer than six, deal as ever, and give nothing."""
+    made = Round.of(9, 21)
+    outside = sorted(made.privates)[:4]
+    made.cohort = MaskedCohort({**made.cohort.sealing_keys, **dict.fromkeys(outside, bytes(32))}, CONTEXT)
+    inside = made.cohort.usable
+    made.hospitals = {i: MaskingHospital(i, bytes([i]) * 32, made.privates[i], made.cohort) for i in inside}
+    made.dealings = {i: made.cohort.parse(i, hospital.dealing().to_wire()) for i, hospital in made.hospitals.items()}
+    for hospital in made.hospitals.values():
+        with pytest.raises(MaskingTooSmall, match="only 5 of the cohort's 9 hospitals take part, and 6 must"):
+            hospital.seeds(made.dealings)
 
 
 def test_a_hospital_deals_the_same_again_after_a_restart() -> None:

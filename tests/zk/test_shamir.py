@@ -68,12 +68,15 @@ def test_shares_add_up(first: int, one: list[int], second: int, other: list[int]
     assert recover(both, size + 1) == (first + second) % BLS_MODULUS
 
 
+def test_fewer_places_than_the_threshold_get_shares_that_give_nothing() -> None:
+    with pytest.raises(SharesTooFew):
+        recover(split(1, [1, 2], [1, 2]), 3)
+
+
 def test_what_is_out_of_range_is_refused_by_name() -> None:
     for bad in ([0, 1], [1, 1], [BLS_MODULUS, 1]):
         with pytest.raises(ArgumentInvalid, match="places"):
             split(1, [], bad)
-    with pytest.raises(ArgumentInvalid, match="threshold of 3"):
-        split(1, [1, 2], [1, 2])
     with pytest.raises(ArgumentInvalid, match="polynomial") as caught:
         split(BLS_MODULUS + 12_345, [], [1])
     assert "12345" not in str(caught.value)

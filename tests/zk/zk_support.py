@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from consilium_zk import blobs
+from consilium_zk.agreement import public_key, sign
 from consilium_zk.constants import BLS_MODULUS, FIELD_ELEMENTS_PER_BLOB
+from consilium_zk.dealing import Dealing
+from consilium_zk.secure_aggregation import MaskingHospital, _answered, masking_digest
+from nacl.bindings import crypto_core_ed25519_add
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 
@@ -42,3 +47,27 @@ def is_uniform(*samples: blobs.Blob) -> bool:
     freedom = parts - 1
     # Wilson and Hilferty's normal approximation.
     return ((statistic / freedom) ** (1 / 3) - (1 - 2 / (9 * freedom))) / math.sqrt(2 / (9 * freedom)) < 4.75
+
+
+def signed_answer(
+    hospital: MaskingHospital, dealings: Mapping[int, Dealing], survivors: Iterable[int], body: bytes
+) -> bytes:
+    """An answer of these bytes, signed as the hospital does."""
+    masking = masking_digest(hospital._cohort, dealings)
+    return body + sign(hospital._seal_private, _answered(hospital._index, masking, survivors, body))
+
+
+_P = 2**255 - 19
+BAD_KEYS = {
+    "zero": bytes(32),
+    "identity": (1).to_bytes(32, "little"),
+    "order 2": (_P - 1).to_bytes(32, "little"),
+    "order 4": (1 << 255).to_bytes(32, "little"),
+    "order 8": bytes.fromhex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"),
+    "order 8, negative": bytes.fromhex("c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a"),
+    "identity, not canonical": (_P + 1).to_bytes(32, "little"),
+    "ones": b"\xff" * 32,
+    "no point": (2).to_bytes(32, "little"),
+    "outside the subgroup": crypto_core_ed25519_add(public_key(bytes(32)), (_P - 1).to_bytes(32, "little")),
+}
+"""Of edwards25519, 32 bytes each: of small order, not canonical, or otherwise no key that anybody could have made."""

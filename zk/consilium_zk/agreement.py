@@ -1,20 +1,45 @@
-"""Keys that two derive alike, each from its own private key and the other's public one.
+"""Keys of which two derive the same point, each from its own private key and the other's public one; a proof of that
+point for others; a proof that a key's holder knows the private one; and signatures.
 
-Source: X25519: RFC 7748; HKDF with SHA-256: RFC 5869.
+Keys are Ed25519's (RFC 8032), and points are of its prime-order subgroup, 32 bytes each, so that a point can be proven:
+X25519 gives one coordinate, and no group to prove in. The proof is Chaum and Pedersen's (CRYPTO 1992) of the equality
+of two discrete logarithms, made non-interactive by Fiat and Shamir's transform, with the whole statement hashed.
+
+To show an agreed point is safe only for a key whose holder has proven that it knows the private key. Else it could have
+made its key of a third one's, and what is shown would tell what is agreed with that one. Callers check this first.
+
+Source: group operations: libsodium. HKDF with SHA-256: RFC 5869.
 """
 
 from __future__ import annotations
 
+import hashlib
 from typing import Final
 
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from nacl.bindings import (
+    crypto_core_ed25519_is_valid_point,
+    crypto_core_ed25519_scalar_add,
+    crypto_core_ed25519_scalar_mul,
+    crypto_core_ed25519_scalar_reduce,
+    crypto_core_ed25519_sub,
+    crypto_scalarmult_ed25519_base_noclamp,
+    crypto_scalarmult_ed25519_noclamp,
+)
+from nacl.exceptions import CryptoError
 
-from .errors import KeyMalformed
+from .errors import AgreementUnproven, KeyMalformed
 
 BYTES_PER_KEY: Final = 32
-_ANY: Final = bytes(range(BYTES_PER_KEY))  # a private key like any other
+BYTES_PER_SIGNATURE: Final = 64
+BYTES_PER_SHOWN: Final = 96
+_BYTES_PER_SCALAR: Final = 32
+_POSSESSION_TAG: Final = b"CONSILIUM-V1-POSSESSION"
+_NONCE_TAG: Final = b"CONSILIUM-V1-AGREEMENT-NONCE"
+_CHALLENGE_TAG: Final = b"CONSILIUM-V1-AGREEMENT"
 
 
 def public_key(private: bytes) -> bytes:
@@ -23,26 +48,26 @@ def public_key(private: bytes) -> bytes:
 
 
 def is_usable(public: bytes) -> bool:
-    """False for a key of small order, with which anybody could derive what its holder derives; and for no key."""
+    """False for what is no point of the prime-order subgroup, canonically encoded, or is its identity."""
+    return len(public) == BYTES_PER_KEY and crypto_core_ed25519_is_valid_point(public)
+
+
+def agreed_point(private: bytes, other: bytes) -> bytes:
+    """The 32 bytes that the holders of both private keys derive alike. Raises KeyMalformed, as for `is_usable`."""
+    if len(other) != BYTES_PER_KEY:
+        raise KeyMalformed(f"a public key of {len(other)} bytes instead of {BYTES_PER_KEY}")
     try:
-        agreed(_ANY, public, b"", b"", BYTES_PER_KEY)
-    except KeyMalformed:
-        return False
-    return True
+        return crypto_scalarmult_ed25519_noclamp(_expanded(private)[0], other)
+    except CryptoError as error:
+        raise KeyMalformed("a public key that is no point of the prime-order group") from error
 
 
 def agreed(private: bytes, other: bytes, tag: bytes, info: bytes, length: int) -> bytes:
     """`length` bytes that only the holders of both private keys can derive, for the use that `tag` and `info` name.
 
-    Raises KeyMalformed, also for a key of small order, with which anybody could derive the same.
+    Raises KeyMalformed.
     """
-    if len(other) != BYTES_PER_KEY:
-        raise KeyMalformed(f"a public key of {len(other)} bytes instead of {BYTES_PER_KEY}")
-    try:
-        shared = _private_key(private).exchange(X25519PublicKey.from_public_bytes(other))
-    except ValueError as error:
-        raise KeyMalformed("a public key of small order") from error
-    return derived(shared, tag, info, length)
+    return derived(agreed_point(private, other), tag, info, length)
 
 
 def derived(secret: bytes, tag: bytes, info: bytes, length: int) -> bytes:
@@ -50,7 +75,86 @@ def derived(secret: bytes, tag: bytes, info: bytes, length: int) -> bytes:
     return HKDF(algorithm=SHA256(), length=length, salt=tag, info=info).derive(secret)
 
 
-def _private_key(private: bytes) -> X25519PrivateKey:
+def prove_possession(private: bytes, context: bytes) -> bytes:
+    """64 bytes that show, in this context alone, that their maker knows the private key. Raises KeyMalformed."""
+    return sign(private, _POSSESSION_TAG + context)
+
+
+def is_possessed(public: bytes, possession: bytes, context: bytes) -> bool:
+    """Whether the maker of these bytes knew the private key to a usable one."""
+    return has_signed(public, possession, _POSSESSION_TAG + context)
+
+
+def sign(private: bytes, words: bytes) -> bytes:
+    """An Ed25519 signature, 64 bytes, the same whenever it is made. `words` begin with a tag. Raises KeyMalformed."""
+    return _private_key(private).sign(words)
+
+
+def has_signed(public: bytes, signature: bytes, words: bytes) -> bool:
+    """Whether the holder of the private key to a usable one signed these words."""
+    if not is_usable(public):
+        return False
+    try:
+        Ed25519PublicKey.from_public_bytes(public).verify(signature, words)
+    except InvalidSignature:
+        return False
+    return True
+
+
+def show_agreed(private: bytes, other: bytes, context: bytes) -> bytes:
+    """The point agreed with `other`, and the proof of it for this context: 96 bytes, always the same.
+
+    Only for an `other` that `is_possessed`. Raises KeyMalformed.
+    """
+    scalar, prefix = _expanded(private)
+    own, point = public_key(private), agreed_point(private, other)
+    nonce = _reduced(_NONCE_TAG, prefix, own, other, point, context)
+    bases = crypto_scalarmult_ed25519_base_noclamp(nonce), crypto_scalarmult_ed25519_noclamp(nonce, other)
+    challenge = _challenge(own, other, point, bases, context)
+    response = crypto_core_ed25519_scalar_add(nonce, crypto_core_ed25519_scalar_mul(challenge, scalar))
+    return point + challenge + response
+
+
+def shown_point(public: bytes, other: bytes, shown: bytes, context: bytes) -> bytes:
+    """The point agreed between these two keys, which the holder of `public` showed. Raises AgreementUnproven."""
+    if len(shown) != BYTES_PER_SHOWN:
+        raise AgreementUnproven(f"{len(shown)} bytes instead of {BYTES_PER_SHOWN}")
+    point, challenge, response = (shown[start : start + _BYTES_PER_SCALAR] for start in range(0, BYTES_PER_SHOWN, 32))
+    if crypto_core_ed25519_scalar_reduce(response + bytes(_BYTES_PER_SCALAR)) != response:
+        raise AgreementUnproven("its response is no canonical scalar")
+    try:
+        first = crypto_core_ed25519_sub(
+            crypto_scalarmult_ed25519_base_noclamp(response), crypto_scalarmult_ed25519_noclamp(challenge, public)
+        )
+        second = crypto_core_ed25519_sub(
+            crypto_scalarmult_ed25519_noclamp(response, other), crypto_scalarmult_ed25519_noclamp(challenge, point)
+        )
+    except CryptoError as error:  # a point outside the group, or a scalar that makes it the identity
+        raise AgreementUnproven("not of the prime-order group") from error
+    if _challenge(public, other, point, (first, second), context) != challenge:
+        raise AgreementUnproven("not what these two keys agree on, or of another context")
+    return point
+
+
+def _challenge(public: bytes, other: bytes, point: bytes, commitments: tuple[bytes, bytes], context: bytes) -> bytes:
+    return _reduced(_CHALLENGE_TAG, public, other, point, *commitments, context)
+
+
+def _reduced(*words: bytes) -> bytes:
+    """A scalar of words that are of fixed length but for the last."""
+    return crypto_core_ed25519_scalar_reduce(hashlib.sha512(b"".join(words)).digest())
+
+
+def _expanded(private: bytes) -> tuple[bytes, bytes]:
+    """The scalar of a private key, as RFC 8032 has it, and what else is secret of it."""
     if len(private) != BYTES_PER_KEY:
         raise KeyMalformed(f"a private key of {len(private)} bytes instead of {BYTES_PER_KEY}")
-    return X25519PrivateKey.from_private_bytes(private)
+    digest = hashlib.sha512(private).digest()
+    scalar = int.from_bytes(digest[:_BYTES_PER_SCALAR], "little") & (1 << 254) - 8 | 1 << 254
+    return scalar.to_bytes(_BYTES_PER_SCALAR, "little"), digest[_BYTES_PER_SCALAR:]
+
+
+def _private_key(private: bytes) -> Ed25519PrivateKey:
+    if len(private) != BYTES_PER_KEY:
+        raise KeyMalformed(f"a private key of {len(private)} bytes instead of {BYTES_PER_KEY}")
+    return Ed25519PrivateKey.from_private_bytes(private)

@@ -5,37 +5,42 @@ is + towards higher indices and − towards lower. Com is linear, so an update's
 with factors f_b that nobody knows before uploads and survivors are fixed: one point a mask, however many blobs. Below
 each letter means that combination.
 
-1. With its upload each hospital signs a `Statement`: the upload's digest, and that of each seed that it shares. Two
-   that state other digests of the seed that they share cannot both survive (`disagreeing`). Who signs what is no
-   statement, or the digest of what is not as many blobs as it committed to, is named for that.
-2. Roots are recovered as ever (`Unmasking`, which names who keeps them from being): own roots of S, key roots of D. So
-   the own masks p_i, and all seeds that D shares, are facts. Who stated another digest of such a seed is named.
+1. With its upload each hospital signs a `Statement`: the digests of the upload and of the masking that it is for. Who
+   signs the digest of what is not as many blobs as it committed to is named for that.
+2. Roots are recovered as ever: own roots of S, key roots of D. Where they cannot be, though a threshold have answered,
+   those at fault are named (`withholders`), and nobody else. Else the own masks p_i, and all seeds that D shares, are
+   facts.
 3. The accuser puts 32 bytes on chain (`Case.accusation`), of which the factors come. What is left of i's upload is
    E_i = Com(y_i − p_i − Σ_D ± m_id) − w_i · C_i, for anybody to compute. The sum holds if and only if Σ_S E_i is zero:
-   then nobody else is named, and the accuser was wrong.
+   then nobody is named, and the accuser was wrong.
 4. Each survivor i signs, with the accusation, M_ij = Com(m_ij) for each other survivor j (`pair_points`). Who gives
    none is named, and so is who contradicts itself: where E_i is not Σ ± M_ij.
-5. Where M_ij is not M_ji, both ends show the seed (`shown_seeds`). It counts if it has the digest that both stated, and
-   its expansion says whose M is wrong. If neither end shows it, both are named.
+5. Where M_ij is not M_ji, both ends show what their mask keys agree on, with a proof (`show_pair`). By either proof the
+   seed is a fact, and its expansion says whose M is wrong. If neither end proves it, both are named. With an end that
+   has not proven its keys nothing is shown: it is named.
 
 Theorem: no honest hospital is named, and if the sum fails, somebody is.
-An honest i states what it derives, uploads its update under these masks, and shows any seed that it must. So 2 finds
-nothing, for both ends of a key agreement derive the same; E_i is Σ ± M_ij identically; and in a dispute its seed has
-the digest that both stated, and expands to its M. And if nobody is named, every E_i is Σ ± M_ij and every M_ij is M_ji,
-so that in Σ_S E_i each M stands with either sign once: the sum holds. Of all this only the combination is not exact. It
-passes wrong blobs with a chance of 2^-128 for each accusation that somebody hashes.
+An honest i uploads its update under the masks that it derives, states this upload, and proves any agreement that it
+must. So E_i is Σ ± M_ij identically, and in a dispute the seed that anybody proves is the one that i expanded, for mask
+keys were fixed by the dealings and two keys agree on one point. And if nobody is named, every E_i is Σ ± M_ij and every
+M_ij is M_ji, so that in Σ_S E_i each M stands with either sign once: the sum holds. Of all this only the combination
+and the proofs are not exact. The combination passes wrong blobs with a chance of 2^-128 for each accusation that
+somebody hashes.
 
 What an honest hospital h shows: its statement; its points; its own root and its masks with D, as every survivor of any
-round; and the seeds that it shares with who gave another M of them, a liar, which knew them. Roots and seeds are
-uniform, so that digests hide them. Its masks with honest survivors stay secret: to everybody else their uploads and
-points look the same whichever updates they have, of all with these commitments and this sum. For let x and x', by
-weight, be two such choices. Along a tree that spans the honest survivors there are blobs δ with Σ ± δ_hg = x_h − x'_h;
-these differences commit to zero, and so do the δ, which are sums of them. So x' under masks m + δ gives the uploads and
-points that x gives under m, and these masks are as likely. It takes two honest survivors, as hiding in a sum does.
+round; and what its mask key agrees on with the key of a hospital that gave another M, a liar. The liar knew that point:
+its dealing proves that it knows the private key to its mask key, so that it could not have made it of a third one's.
+From the point anybody derives the masks between these two in this round, and nothing else. h's masks with honest
+survivors stay secret: to everybody else their uploads and points look the same whichever updates they have, of all with
+these commitments and this sum. For let x and x', by weight, be two such choices. Along a tree that spans the honest
+survivors there are blobs δ with Σ ± δ_hg = x_h − x'_h; these differences commit to zero, and so do the δ, which are
+sums of them. So x' under masks m + δ gives the uploads and points that x gives under m, and these masks are as likely.
+It takes two honest survivors, as hiding in a sum does.
 
 What callers see to: that statements and points are what their hospital signed, points with the accusation; that the
-accusation is the chain's; that who gave no points or seeds is who the chain, not the accuser, says did not; and, on the
-hospitals' side, that a seed is shown only against points that the other end signed, for else anybody could ask for it.
+accusation is the chain's; that who gave no points or proofs is who the chain, not the accuser, says did not;
+and, on the hospitals' side, that an agreement is shown only against points that the other end signed, for else anybody
+could ask for it.
 """
 
 from __future__ import annotations
@@ -49,18 +54,27 @@ from typing import Final
 
 from eth_utils.crypto import keccak
 
+from .agreement import BYTES_PER_SHOWN, show_agreed, shown_point
 from .blobs import combine, parse_blob
 from .constants import BLS_MODULUS, BYTES_PER_COMPRESSED_G1
 from .curve import Commitment, parse_commitment, weighted_sum
-from .dealing import Dealing, root_digest
+from .dealing import Dealing, is_proven, root_digest
 from .encoding import uint256
-from .errors import BlobMalformed, EvidenceMalformed, PointMalformed, ShapeWrong
+from .errors import (
+    AgreementUnproven,
+    AnswerMalformed,
+    BlobMalformed,
+    DealingInvalid,
+    EvidenceMalformed,
+    PointMalformed,
+    ShapeWrong,
+)
 from .kzg import commit
-from .masks import BYTES_PER_SEED, expand, mask, mask_key, own_seed, pair_seeds, without
-from .secure_aggregation import MaskedCohort
+from .masks import between, expand, mask, mask_key, own_seed, pair_seed, pair_seeds, without
+from .secure_aggregation import MaskedCohort, Unmasking, masking_digest
 
-SEED_TAG: Final[bytes] = keccak(b"CONSILIUM-V1-SEED")
 ACCUSATION_TAG: Final[bytes] = keccak(b"CONSILIUM-V1-ACCUSATION")
+_DISPUTE_TAG: Final = b"CONSILIUM-V1-DISPUTE"
 _BYTES_PER_DIGEST: Final = 32
 _BYTES_PER_FACTOR: Final = 16
 _BYTES_PER_INDEX: Final = 2
@@ -70,25 +84,25 @@ _ZERO: Final = weighted_sum([], [])
 class Reason(StrEnum):
     """Why a hospital is named."""
 
-    STATEMENT_MALFORMED = "its statement is not a digest of its upload and one for each other in the masking"
-    FALSE_DIGEST = "its statement has another seed than the one that it shares with a hospital that dropped out"
     UPLOAD_MALFORMED = "its upload is not as many blobs as it committed to"
     NO_POINTS = "it gave no commitment to each mask that it shares with another survivor"
     CONTRADICTION = "its upload is not what it committed to and the masks that it says it added"
-    FALSE_POINT = "its commitment to a mask is not what the seed expands to"
-    NO_SEED = "its commitment to a mask is not the other end's, and neither end shows the seed"
+    FALSE_POINT = "its commitment to a mask is not what the two keys agree on"
+    NO_PROOF = "its commitment to a mask is not the other end's, and neither end proves what their keys agree on"
+    FALSE_DEALING = "its dealing does not prove its keys, or its shares do not open, or do not give the root it shows"
+    FALSE_ANSWER = "it answered with something else than the share that it was dealt"
 
 
 @dataclass(frozen=True)
 class Statement:
-    """What a hospital signs with its upload: `upload_digest`, and of each seed that it shares its `seed_digest`."""
+    """What a hospital signs with its upload: `upload_digest`, and the digest of its masking (`masking_digest`)."""
 
     upload: bytes
-    seeds: Mapping[int, bytes]
+    masking: bytes
 
     def to_wire(self) -> bytes:
-        """32 bytes for the upload, then for each other in the masking, by index."""
-        return b"".join([self.upload, *(self.seeds[other] for other in sorted(self.seeds))])
+        """64 bytes: the two digests."""
+        return self.upload + self.masking
 
 
 @dataclass(frozen=True)
@@ -115,13 +129,11 @@ class Case:
     def accusation(self, statements: Mapping[int, bytes]) -> bytes:
         """The 32 bytes of which the factors come: of all that decides whether the sum holds.
 
-        statements: of the survivors at least, as signed. Raises EvidenceMalformed where one's is missing.
+        statements: of the survivors, as signed. Raises EvidenceMalformed where one's is missing.
         """
         if missing := set(self.survivors) - statements.keys():
             raise EvidenceMalformed(f"survivors {sorted(missing)} have no statement")
-        words = [ACCUSATION_TAG, self.cohort.context, uint256("masking", len(self.dealings))]
-        for index, dealing in sorted(self.dealings.items()):
-            words += [uint256("index", index), dealing.key, dealing.own_digest]
+        words = [ACCUSATION_TAG, masking_digest(self.cohort, self.dealings)]
         for index in self.survivors:
             words += [uint256("index", index), uint256("weight", self.weights[index])]
             words += [keccak(b"".join(self.commitments[index])), keccak(statements[index])]
@@ -132,9 +144,9 @@ class Case:
 class Evidence:
     """What a judge needs beyond the chain. An accuser answers for it all, but for what hospitals signed or showed.
 
-    statements: of the survivors as signed; of who uploaded and was left out, if it is to be named for the digests it
-    stated. uploads: blobs by survivor, read one by one and twice. own_roots: of the survivors. key_roots: of the rest.
-    points: of each survivor that gave them, as signed. seeds: by who showed it and with whom it shares it.
+    statements: of the survivors as signed. uploads: blobs by survivor, read one by one and twice. own_roots: of the
+    survivors. key_roots: of the rest. points: of each survivor that gave them, as signed. agreements: by who showed it
+    and with whom it agreed.
     """
 
     statements: Mapping[int, bytes]
@@ -142,7 +154,7 @@ class Evidence:
     own_roots: Mapping[int, int]
     key_roots: Mapping[int, int]
     points: Mapping[int, bytes]
-    seeds: Mapping[tuple[int, int], bytes]
+    agreements: Mapping[tuple[int, int], bytes]
 
 
 def upload_digest(blobs: Iterable[bytes]) -> bytes:
@@ -156,42 +168,14 @@ def upload_digest(blobs: Iterable[bytes]) -> bytes:
     return digest.digest()
 
 
-def seed_digest(seed: bytes) -> bytes:
-    """A seed is uniform, so its digest hides it."""
-    return keccak(SEED_TAG + seed)
+def state(blobs: Iterable[bytes], cohort: MaskedCohort, dealings: Mapping[int, Dealing]) -> Statement:
+    """A hospital's statement on its masked blobs."""
+    return Statement(upload_digest(blobs), masking_digest(cohort, dealings))
 
 
-def state(blobs: Iterable[bytes], pairs: Mapping[int, bytes]) -> Statement:
-    """A hospital's statement on its masked blobs; `pairs` are the seeds that it shares, by the other end."""
-    return Statement(upload_digest(blobs), {other: seed_digest(seed) for other, seed in pairs.items()})
-
-
-def parse_statement(raw: bytes, others: Collection[int]) -> Statement:
-    """A statement from its wire form; `others` are all in the masking but who makes it. Raises ShapeWrong."""
-    digests = _pieces("statement", raw, _BYTES_PER_DIGEST, 1 + len(others))
-    return Statement(digests[0], dict(zip(sorted(others), digests[1:], strict=True)))
-
-
-def disagreeing(statements: Mapping[int, Statement]) -> set[int]:
-    """Whom to leave out so that all others' digests of the seeds that they share are the same.
-
-    Those who disagree with the most others go, all at once, until nobody disagrees. A lone liar is an end of every
-    disagreement there is: with two or more it goes alone, and with one, where the two ends look the same to everybody,
-    it takes the honest end with it. Of k liars none stays that disagrees with more than k by the time an honest
-    hospital goes, so that no more than k² honest ones do. Who made an honest hospital go is named afterwards
-    (FALSE_DIGEST), because the key root of who is left out becomes known, and with it what the seed was.
-    """
-    differing = {index: set[int]() for index in statements}
-    for one, other in combinations(statements, 2):
-        if statements[one].seeds[other] != statements[other].seeds[one]:
-            differing[one].add(other)
-            differing[other].add(one)
-    left_out: set[int] = set()
-    while most := max((len(others) for others in differing.values()), default=0):
-        going = {index for index, others in differing.items() if len(others) == most}
-        differing = {index: others - going for index, others in differing.items() if index not in going}
-        left_out |= going
-    return left_out
+def parse_statement(raw: bytes) -> Statement:
+    """A statement from its wire form. Raises ShapeWrong."""
+    return Statement(*_pieces("statement", raw, _BYTES_PER_DIGEST, 2))
 
 
 def dropped_seeds(case: Case, key_roots: Mapping[int, int]) -> dict[int, dict[int, bytes]]:
@@ -204,20 +188,6 @@ def dropped_seeds(case: Case, key_roots: Mapping[int, int]) -> dict[int, dict[in
         if not 0 <= root < BLS_MODULUS or mask_key(root) != keys[index]:
             raise EvidenceMalformed(f"the key root of hospital {index} is not the one that it shows")
     return {index: pair_seeds(index, root, keys, case.cohort.context) for index, root in key_roots.items()}
-
-
-def false_digests(statements: Mapping[int, Statement], dropped: Mapping[int, Mapping[int, bytes]]) -> set[int]:
-    """Who stated another seed than the one that it shares with a hospital that dropped out, or that did so itself.
-
-    dropped: `dropped_seeds`. Needs no failed sum: it is also how who had an honest hospital left out is found.
-    """
-    return {
-        one
-        for gone, seeds in dropped.items()
-        for other, seed in seeds.items()
-        for one, end in ((gone, other), (other, gone))
-        if one in statements and statements[one].seeds[end] != seed_digest(seed)
-    }
 
 
 def pair_points(
@@ -241,30 +211,59 @@ def parse_points(raw: bytes, others: Collection[int]) -> dict[int, Commitment]:
     return {other: parse_commitment(point) for other, point in zip(sorted(others), points, strict=True)}
 
 
-def shown_seeds(
-    index: int,
-    pairs: Mapping[int, bytes],
-    mine: Mapping[int, Commitment],
-    theirs: Mapping[int, Mapping[int, Commitment]],
-) -> dict[int, bytes]:
-    """The seeds that hospital `index` must show: shared with who says something else of them than it does.
+def disputed(index: int, mine: Mapping[int, Commitment], theirs: Mapping[int, Mapping[int, Commitment]]) -> list[int]:
+    """Against whom hospital `index` must show what their keys agree on: who says something else of their masks.
 
     mine: its own `pair_points`. theirs: points of other survivors under the same accusation, whose signatures the
     caller has checked: no honest hospital has signed other ones.
     """
-    return {other: pairs[other] for other, points in sorted(theirs.items()) if points[index] != mine[other]}
+    return [other for other, points in sorted(theirs.items()) if points[index] != mine[other]]
 
 
-def seeds_to_wire(seeds: Mapping[int, bytes]) -> bytes:
-    """34 bytes for each: the other end's index, big-endian, and the seed."""
-    return b"".join(other.to_bytes(_BYTES_PER_INDEX, "big") + seeds[other] for other in sorted(seeds))
+def show_pair(index: int, private: bytes, other: int, dealing: Dealing, context: bytes, accusation: bytes) -> bytes:
+    """What hospital `index`, by the private key to its mask key, shows in a dispute with `other`: 96 bytes.
+
+    dealing: the other's. Zeros where it is not `is_proven`: its dealer could have made its key of a third one's, and is
+    named for it.
+    """
+    if not is_proven(dealing, other, context):
+        return bytes(BYTES_PER_SHOWN)
+    return show_agreed(private, dealing.key, _dispute(index, other, context, accusation))
 
 
-def parse_seeds(raw: bytes) -> dict[int, bytes]:
-    """Seeds by the other end from their wire form, checked in nothing but its length. Raises ShapeWrong."""
-    size = _BYTES_PER_INDEX + BYTES_PER_SEED
-    pieces = _pieces("seeds", raw, size, len(raw) // size)
+def agreements_to_wire(shown: Mapping[int, bytes]) -> bytes:
+    """98 bytes for each: the other end's index, big-endian, and what is shown of the pair."""
+    return b"".join(other.to_bytes(_BYTES_PER_INDEX, "big") + shown[other] for other in sorted(shown))
+
+
+def parse_agreements(raw: bytes) -> dict[int, bytes]:
+    """What is shown by the other end, from its wire form, checked in nothing but its length. Raises ShapeWrong."""
+    size = _BYTES_PER_INDEX + BYTES_PER_SHOWN
+    pieces = _pieces("agreements", raw, size, len(raw) // size)
     return {int.from_bytes(piece[:_BYTES_PER_INDEX], "big"): piece[_BYTES_PER_INDEX:] for piece in pieces}
+
+
+def withholders(case: Case, answers: Mapping[int, bytes]) -> dict[int, Reason]:
+    """Who is to blame, by hospital index, that a threshold have answered and roots are missing.
+
+    answers: by survivor. Raises EvidenceMalformed where fewer have answered, or a hospital has not answered so, or
+    nothing is missing: the accuser was wrong.
+    """
+    if len(answers) < case.cohort.threshold:
+        raise EvidenceMalformed(f"{len(answers)} answers are shown, and {case.cohort.threshold} are needed")
+    unmasking = Unmasking(case.cohort, case.dealings, case.survivors)
+    for index, answer in answers.items():
+        try:
+            unmasking.take(index, answer)
+        except AnswerMalformed as error:
+            raise EvidenceMalformed(f"hospital {index} has not answered so: {error}") from error
+    found = unmasking.at_fault()
+    if not found:
+        raise EvidenceMalformed("these answers give the sum")
+    return {
+        index: Reason.FALSE_DEALING if isinstance(found[index], DealingInvalid) else Reason.FALSE_ANSWER
+        for index in sorted(found)
+    }
 
 
 def culprits(case: Case, accusation: bytes, evidence: Evidence) -> dict[int, Reason]:
@@ -277,22 +276,14 @@ def culprits(case: Case, accusation: bytes, evidence: Evidence) -> dict[int, Rea
     _require_complete(case, evidence)
     if accusation != case.accusation(evidence.statements):
         raise EvidenceMalformed("the statements are not those of the accusation")
-    statements = {}
-    for index, raw in evidence.statements.items():
-        try:
-            statements[index] = parse_statement(raw, case.dealings.keys() - {index})
-        except ShapeWrong:
-            named[index] = Reason.STATEMENT_MALFORMED
-    surviving = {index: statements[index] for index in case.survivors if index in statements}
-    if disagreeing(surviving):
-        raise EvidenceMalformed(f"of the survivors, {sorted(disagreeing(surviving))} had to be left out")
+    masking = masking_digest(case.cohort, case.dealings)
+    statements = {index: _parsed(index, raw) for index, raw in evidence.statements.items()}
+    if other := [index for index, statement in statements.items() if statement.masking != masking]:
+        raise EvidenceMalformed(f"the statements of hospitals {sorted(other)} are of another masking")
 
     gone = dropped_seeds(case, evidence.key_roots)
-    for index in false_digests(statements, gone):
-        named.setdefault(index, Reason.FALSE_DIGEST)
-
     left = {}
-    for index, statement in surviving.items():
+    for index, statement in statements.items():
         upload = evidence.uploads[index]
         if upload_digest(upload) != statement.upload:
             raise EvidenceMalformed(f"the upload of hospital {index} is not what it stated")
@@ -315,8 +306,7 @@ def culprits(case: Case, accusation: bytes, evidence: Evidence) -> dict[int, Rea
         signs = [1 if index < other else -1 for other in points[index]]
         if weighted_sum(list(points[index].values()), signs) != left[index]:
             named.setdefault(index, Reason.CONTRADICTION)
-    both = {index: points[index] for index in sorted(points.keys() & statements.keys())}
-    for index, reason in _disputes(case, accusation, both, statements, evidence.seeds):
+    for index, reason in _disputes(case, accusation, points, evidence.agreements):
         named.setdefault(index, reason)
     return dict(sorted(named.items()))
 
@@ -324,12 +314,12 @@ def culprits(case: Case, accusation: bytes, evidence: Evidence) -> dict[int, Rea
 def _require_complete(case: Case, evidence: Evidence) -> None:
     survivors, masking = case.commitments.keys(), case.dealings.keys()
     for what, held, least, most in (
-        ("statements", evidence.statements.keys(), survivors, masking),
+        ("statements", evidence.statements.keys(), survivors, survivors),
         ("uploads", evidence.uploads.keys(), survivors, survivors),
         ("own roots", evidence.own_roots.keys(), survivors, survivors),
         ("key roots", evidence.key_roots.keys(), masking - survivors, masking - survivors),
         ("points", evidence.points.keys(), set[int](), survivors),
-        ("seeds", {end for pair in evidence.seeds for end in pair}, set[int](), survivors),
+        ("agreements", {end for pair in evidence.agreements for end in pair}, set[int](), survivors),
     ):
         if wrong := (least - held) | (held - most):
             raise EvidenceMalformed(f"{what} of hospitals {sorted(wrong)} are missing or do not belong here")
@@ -343,20 +333,45 @@ def _disputes(
     case: Case,
     accusation: bytes,
     points: Mapping[int, Mapping[int, Commitment]],
-    statements: Mapping[int, Statement],
-    seeds: Mapping[tuple[int, int], bytes],
+    agreements: Mapping[tuple[int, int], bytes],
 ) -> Iterator[tuple[int, Reason]]:
     """Who is wrong where the two ends' points differ."""
-    for one, other in combinations(points, 2):
+    for one, other in combinations(sorted(points), 2):
         if points[one][other] == points[other][one]:
             continue
-        digest, shown = statements[one].seeds[other], [seeds.get((one, other), b""), seeds.get((other, one), b"")]
-        # Two liars may have stated the digest of bytes that are no seed.
-        sound = [seed for seed in shown if len(seed) == BYTES_PER_SEED and seed_digest(seed) == digest]
-        truth = _point(sound[0], accusation, case.blobs) if sound else None
+        context = case.cohort.context
+        if unproven := [index for index in (one, other) if not is_proven(case.dealings[index], index, context)]:
+            yield from ((index, Reason.FALSE_DEALING) for index in unproven)
+            continue
+        shown = [(one, other, agreements.get((one, other), b"")), (other, one, agreements.get((other, one), b""))]
+        proven = [seed for pair in shown if (seed := _proven_seed(case, accusation, *pair)) is not None]
+        truth = _point(proven[0], accusation, case.blobs) if proven else None
         for index, end in ((one, other), (other, one)):
             if points[index][end] != truth:
-                yield index, Reason.FALSE_POINT if sound else Reason.NO_SEED
+                yield index, Reason.FALSE_POINT if proven else Reason.NO_PROOF
+
+
+def _proven_seed(case: Case, accusation: bytes, index: int, other: int, shown: bytes) -> bytes | None:
+    """The seed of a pair, where hospital `index` showed what the two mask keys agree on."""
+    keys, context = (case.dealings[index].key, case.dealings[other].key), case.cohort.context
+    try:
+        point = shown_point(*keys, shown, _dispute(index, other, context, accusation))
+    except AgreementUnproven:
+        return None
+    return pair_seed(point, (index, other), keys, context)
+
+
+def _dispute(index: int, other: int, context: bytes, accusation: bytes) -> bytes:
+    """What a proof is bound to: chain, contract, task and round; all of the accused cohort's masking; and the pair."""
+    return _DISPUTE_TAG + context + accusation + between(index, other)
+
+
+def _parsed(index: int, raw: bytes) -> Statement:
+    """Raises EvidenceMalformed: a survivor's statement is sound, or it had to be left out."""
+    try:
+        return parse_statement(raw)
+    except ShapeWrong as error:
+        raise EvidenceMalformed(f"the statement of hospital {index} is none") from error
 
 
 def _left(

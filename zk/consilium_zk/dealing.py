@@ -4,6 +4,11 @@ A dealer gives each recipient one share of its key root and one of its own root 
 what it dealt: the digest of each share and of its own root, and its key root's public key. So who gets a share sees at
 once whether it is the one that was shown; a share that is given back wrong names who gave it; and shares that are as
 shown and do not give the root name the dealer.
+
+Shares are sealed with a key of this round alone. A recipient that finds its entry bad shows the point that this key and
+its own agree on, with a proof (`agreement`): anybody can open the entry then, and nothing else. For that the dealing
+proves that the dealer knows the private keys to both of its keys (`is_proven`). Where it does not, nothing is shown of
+what is agreed with them, and the dealer is at fault in every dispute.
 """
 
 from __future__ import annotations
@@ -15,17 +20,28 @@ from typing import Final
 
 from eth_utils.crypto import keccak
 
-from .agreement import is_usable
+from .agreement import (
+    BYTES_PER_SHOWN,
+    BYTES_PER_SIGNATURE,
+    is_possessed,
+    is_usable,
+    prove_possession,
+    public_key,
+    show_agreed,
+    shown_point,
+)
 from .constants import BLS_MODULUS, BYTES_PER_FIELD_ELEMENT
-from .errors import DealingInvalid, ShapeWrong
-from .masks import between, mask_key
-from .sealing import SEAL_OVERHEAD, seal, unseal
+from .errors import DealingInvalid, SealInvalid, ShapeWrong
+from .masks import between, mask_key, mask_private
+from .sealing import SEAL_OVERHEAD, seal, unseal, unseal_by
 from .shamir import recover, split
 
 DEALT_TAG: Final[bytes] = keccak(b"CONSILIUM-V1-DEALT")
 BYTES_PER_SEALED: Final = 2 * BYTES_PER_FIELD_ELEMENT + SEAL_OVERHEAD
 _BYTES_PER_DIGEST: Final = 32  # and of a key
 BYTES_PER_ENTRY: Final = BYTES_PER_SEALED + 2 * _BYTES_PER_DIGEST
+_BYTES_PER_HEAD: Final = 3 * _BYTES_PER_DIGEST + 2 * BYTES_PER_SIGNATURE
+_ENTRY_TAG: Final = b"CONSILIUM-V1-ENTRY"
 
 
 class Kind(IntEnum):
@@ -56,15 +72,22 @@ class Entry:
 
 @dataclass(frozen=True)
 class Dealing:
-    """Of one dealer: the public key of its key root, the digest of its own root, and an entry for each recipient."""
+    """Of one dealer.
+
+    key: the public key of its key root. seal_key: with which entries are sealed. own_digest: of its own root.
+    possessions: that it knows the private keys to `key` and `seal_key`. entries: one for each recipient.
+    """
 
     key: bytes
+    seal_key: bytes
     own_digest: bytes
+    possessions: tuple[bytes, bytes]
     entries: Mapping[int, Entry]
 
     def to_wire(self) -> bytes:
-        """Key, digest of the own root, entries by index. Its keccak256 is what the dealer signs."""
-        return b"".join([self.key, self.own_digest, *(self.entries[index].to_wire() for index in sorted(self.entries))])
+        """Keys, digest of the own root, possessions, entries by index. Its keccak256 is what the dealer signs."""
+        entries = (self.entries[index].to_wire() for index in sorted(self.entries))
+        return b"".join([self.key, self.seal_key, self.own_digest, *self.possessions, *entries])
 
     def to(self, recipient: int) -> Dealing:
         """What one recipient needs of it; of what all deal to all, a cohort's square is left out."""
@@ -98,34 +121,42 @@ def deal(
 ) -> Dealing:
     """Shares for the cohort.
 
-    dealer: its index. coefficients: of both polynomials, see `shamir.split`. private: the dealer's sealing key's.
+    dealer: its index. coefficients: of both polynomials, see `shamir.split`. private: to the seal key of this round.
     recipients: sealing keys by hospital index, the dealer's not among them. context: chain, contract, task, round.
     Raises ArgumentInvalid, KeyMalformed.
     """
     places = [_place(index) for index in recipients]
     by_kind = [split(root, own, places) for root, own in zip((roots.key, roots.own), coefficients, strict=True)]
     entries = {}
+    seal_key = public_key(private)
     for index, key in recipients.items():
         shares = [_scalar(shared[_place(index)]) for shared in by_kind]
         digests = (_share_digest(shares[0]), _share_digest(shares[1]))
-        entries[index] = Entry(seal(b"".join(shares), private, key, context + between(dealer, index)), digests)
-    return Dealing(mask_key(roots.key), root_digest(roots.own, context), entries)
+        entries[index] = Entry(
+            seal(b"".join(shares), (private, seal_key), key, context + between(dealer, index)), digests
+        )
+    owned = _possession_context(dealer, context)
+    possessions = prove_possession(mask_private(roots.key), owned), prove_possession(private, owned)
+    digest = root_digest(roots.own, context)
+    return Dealing(mask_key(roots.key), seal_key, digest, possessions, entries)
 
 
 def dealing_bytes(recipients: int) -> int:
     """Length of a dealing's wire form."""
-    return 2 * _BYTES_PER_DIGEST + BYTES_PER_ENTRY * recipients
+    return _BYTES_PER_HEAD + BYTES_PER_ENTRY * recipients
 
 
 def parse_dealing(raw: bytes, recipients: Collection[int]) -> Dealing:
     """A dealing to these recipients, from its wire form. Raises DealingInvalid."""
-    head, size = dealing_bytes(0), dealing_bytes(len(recipients))
+    size = dealing_bytes(len(recipients))
     if len(raw) != size:
         raise DealingInvalid(f"{len(raw)} bytes instead of {size} for {len(recipients)} recipients")
-    key = raw[:_BYTES_PER_DIGEST]
-    if not is_usable(key):
-        raise DealingInvalid("its mask key is of small order")
-    return Dealing(key, raw[_BYTES_PER_DIGEST:head], _Entries(raw, recipients))
+    key, seal_key, own_digest = (raw[start : start + _BYTES_PER_DIGEST] for start in (0, 32, 64))
+    proofs = raw[3 * _BYTES_PER_DIGEST : _BYTES_PER_HEAD]
+    possessions = proofs[:BYTES_PER_SIGNATURE], proofs[BYTES_PER_SIGNATURE:]
+    if not (is_usable(key) and is_usable(seal_key)):
+        raise DealingInvalid("a key of it is no point of the prime-order group")
+    return Dealing(key, seal_key, own_digest, possessions, _Entries(raw, recipients))
 
 
 def parse_entry(raw: bytes) -> Entry:
@@ -137,15 +168,60 @@ def parse_entry(raw: bytes) -> Entry:
 
 
 def open_entry(
-    entry: Entry, private: bytes, dealer: int, key: bytes, recipient: int, context: bytes
+    entry: Entry, own: tuple[bytes, bytes], dealer: int, key: bytes, recipient: int, context: bytes
 ) -> dict[Kind, int]:
-    """The two shares that the holder of the sealing key `key` dealt as hospital `dealer` to this recipient.
+    """The two shares that hospital `dealer` dealt to this recipient, sealed with its seal key `key`.
 
-    Both indices are sealed in: else who shows another's sealing key and dealing as its own would be given shares of the
+    own: the recipient's private key, and its sealing key.
+
+    Both indices are sealed in: else a hospital that shows another's dealing as its own would be given shares of the
     other's roots, of either kind. Raises SealInvalid; DealingInvalid where the shares are not those that the dealer
     shows; KeyMalformed.
     """
-    words = unseal(entry.sealed, private, key, context + between(dealer, recipient))
+    return _shares(entry, unseal(entry.sealed, own, key, context + between(dealer, recipient)))
+
+
+def is_proven(dealing: Dealing, dealer: int, context: bytes) -> bool:
+    """Whether this hospital has shown that it knows the private keys to both keys of its dealing.
+
+    Most rounds have no dispute, and nobody asks.
+    """
+    owned = _possession_context(dealer, context)
+    keys = dealing.key, dealing.seal_key
+    return all(is_possessed(key, proof, owned) for key, proof in zip(keys, dealing.possessions, strict=True))
+
+
+def show_bad_entry(dealing: Dealing, private: bytes, dealer: int, recipient: int, context: bytes) -> bytes:
+    """96 bytes by which a recipient shows everybody that what it was dealt cannot be opened; zeros if not `is_proven`.
+
+    private: to the recipient's sealing key. It opens this entry alone, and tells the dealer nothing that it does not
+    know.
+    """
+    if not is_proven(dealing, dealer, context):
+        return bytes(BYTES_PER_SHOWN)
+    return show_agreed(private, dealing.seal_key, _ENTRY_TAG + context + between(dealer, recipient))
+
+
+def is_bad_entry(
+    dealing: Dealing, shown: bytes, dealer: int, recipient: int, sealing_key: bytes, context: bytes
+) -> bool:
+    """Whether a recipient, by its sealing key, showed that what it was dealt cannot be opened: the dealer's fault.
+
+    Raises AgreementUnproven where it showed nothing of the kind.
+    """
+    if not is_proven(dealing, dealer, context):
+        return True
+    ends, entry, key = between(dealer, recipient), dealing.entries[recipient], dealing.seal_key
+    point = shown_point(sealing_key, key, shown, _ENTRY_TAG + context + ends)
+    try:
+        _shares(entry, unseal_by(point, entry.sealed, key, sealing_key, context + ends))
+    except (SealInvalid, DealingInvalid):
+        return True
+    return False
+
+
+def _shares(entry: Entry, words: bytes) -> dict[Kind, int]:
+    """Raises DealingInvalid."""
     shares = {Kind.KEY: words[:BYTES_PER_FIELD_ELEMENT], Kind.OWN: words[BYTES_PER_FIELD_ELEMENT:]}
     for kind, share in shares.items():
         if _share_digest(share) != entry.digests[kind]:
@@ -180,6 +256,10 @@ def recover_root(dealing: Dealing, kind: Kind, shares: Mapping[int, int], thresh
 def root_digest(root: int, context: bytes) -> bytes:
     """What tells everybody that an own root is the dealer's, once it is known."""
     return keccak(b"".join([DEALT_TAG, _scalar(root), context]))
+
+
+def _possession_context(dealer: int, context: bytes) -> bytes:
+    return context + between(dealer, dealer)
 
 
 def _place(index: int) -> int:

@@ -11,9 +11,11 @@
     ├── OpeningInvalid      a KZG opening that does not verify or does not parse
     ├── ChallengeOnDomain   an opening there would reveal one of the blob's scalars
     ├── KeyMalformed        a key that is malformed, the identity, zero or of small order
+    ├── AgreementUnproven   bytes that do not show what two keys agree on
     ├── SharesTooFew        fewer shares of a secret than its threshold
     ├── SharesInconsistent  shares of a secret that are not of one polynomial
     ├── DealingInvalid      shares that are not what their dealer shows
+    ├── MaskingTooSmall     fewer hospitals of a cohort than its threshold
     ├── AnswerMalformed     what a hospital gives back of others' masks is not what it was dealt
     ├── UnmaskingFailed     a cohort's sum cannot be had: some hospital's root is missing
     ├── EvidenceMalformed   what an accuser gives is not what it must
@@ -120,6 +122,14 @@ class KeyMalformed(ZkError):
         super().__init__(f"key refused: {reason}")
 
 
+class AgreementUnproven(ZkError):
+    """Bytes are no agreed point with its proof, for these two keys in this context."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"they do not show what the two keys agree on: {reason}")
+
+
 class SharesTooFew(ZkError):
     """`count` shares of a secret that `threshold` give."""
 
@@ -142,6 +152,17 @@ class DealingInvalid(ZkError):
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(f"the dealer is at fault: {reason}")
+
+
+class MaskingTooSmall(ZkError):
+    """`hospitals` of a cohort of `size` take part where `least` must: the others could read this one's update."""
+
+    def __init__(self, hospitals: int, least: int, size: int) -> None:
+        self.hospitals, self.least, self.size = hospitals, least, size
+        super().__init__(
+            f"only {hospitals} of the cohort's {size} hospitals take part, and {least} must;"
+            " this hospital gives nothing in this round"
+        )
 
 
 class AnswerMalformed(ZkError):

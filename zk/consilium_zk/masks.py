@@ -24,7 +24,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 
-from .agreement import BYTES_PER_KEY, agreed, derived, public_key
+from .agreement import BYTES_PER_KEY, agreed_point, derived, public_key
 from .blobs import Blob, add
 from .constants import BLS_MODULUS, BYTES_PER_BLOB, BYTES_PER_FIELD_ELEMENT, FIELD_ELEMENTS_PER_BLOB
 from .errors import ArgumentInvalid, ShapeWrong
@@ -43,27 +43,34 @@ _TOP_WORD: Final = np.uint64(BLS_MODULUS >> 192)
 
 
 def mask_key(root: int) -> bytes:
-    """The public key (X25519, 32 bytes) of a key root, a scalar. Raises ArgumentInvalid."""
-    return public_key(_private(root))
+    """The public key (32 bytes, see `agreement`) of a key root, a scalar. Raises ArgumentInvalid."""
+    return public_key(mask_private(root))
 
 
-def pair_seed(root: int, other: bytes, context: bytes) -> bytes:
-    """The 32 bytes of which the holder of a key root and the holder of `other`'s expand the masks between them.
+def mask_private(root: int) -> bytes:
+    """The private key of a key root. Raises ArgumentInvalid."""
+    return derived(_scalar_bytes(root), _KEY_TAG, b"", BYTES_PER_KEY)
 
-    `context` tells chain, contract, task and round. From both ends the same. Raises ArgumentInvalid, KeyMalformed.
+
+def pair_seed(point: bytes, ends: tuple[int, int], keys: tuple[bytes, bytes], context: bytes) -> bytes:
+    """The 32 bytes of which both ends of a pair expand the masks between them.
+
+    point: what their mask keys agree on. ends: their indices, in the order of `keys`; either order gives the same. A
+    hospital that shows another's key as its own would else share its masks, and could cancel them. context: tells
+    chain, contract, task and round.
     """
-    private = _private(root)
-    return agreed(private, other, _PAIR_TAG, b"".join(sorted((public_key(private), other))) + context, BYTES_PER_SEED)
+    return derived(point, _PAIR_TAG, b"".join(sorted(keys)) + context + between(min(ends), max(ends)), BYTES_PER_SEED)
 
 
 def pair_seeds(index: int, root: int, keys: Mapping[int, bytes], context: bytes) -> dict[int, bytes]:
-    """Of hospital `index`, whose key root this is, the seeds with all others that have keys. Raises as `pair_seed`.
+    """Of hospital `index`, whose key root this is, the seeds with all others that have keys.
 
-    A pair's seed is of its two indices, too: who shows another's key as its own would else share its masks, and could
-    cancel them.
+    Raises ArgumentInvalid, KeyMalformed.
     """
+    private = mask_private(root)
+    own = public_key(private)
     return {
-        other: pair_seed(root, key, context + between(min(index, other), max(index, other)))
+        other: pair_seed(agreed_point(private, key), (index, other), (own, key), context)
         for other, key in keys.items()
         if other != index
     }
@@ -135,10 +142,6 @@ def _below_modulus(stream: bytes) -> np.ndarray:
     for index in np.flatnonzero(tops == _TOP_WORD):  # once in 2^63 pieces the first word leaves it open
         fits[index] = int.from_bytes(pieces[index].tobytes(), "big") < BLS_MODULUS
     return pieces.view(f"V{BYTES_PER_FIELD_ELEMENT}")[:, 0].take(np.flatnonzero(fits))
-
-
-def _private(root: int) -> bytes:
-    return derived(_scalar_bytes(root), _KEY_TAG, b"", BYTES_PER_KEY)
 
 
 def _scalar_bytes(root: int) -> bytes:

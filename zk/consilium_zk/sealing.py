@@ -1,8 +1,8 @@
 """What one hospital tells another through an aggregator that must not read it.
 
-The key is agreed of both hospitals' sealing keys, which the chain carries, for one context. Sealing is deterministic
-and resists misuse: the same words sealed twice are the same bytes, and of others under one key nobody learns but that
-they are others.
+The key is agreed of the sender's seal key, of one round, and of the recipient's sealing key, which the chain carries,
+for one context. Sealing is deterministic and resists misuse: the same words sealed twice are the same bytes, and of
+others under one key nobody learns but that they are others.
 
 Source: AES-SIV: RFC 5297.
 """
@@ -14,7 +14,7 @@ from typing import Final
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
-from .agreement import agreed, public_key
+from .agreement import agreed_point, derived
 from .errors import SealInvalid
 
 SEAL_OVERHEAD: Final = 16
@@ -22,21 +22,32 @@ _TAG: Final = b"CONSILIUM-V1-SEAL"
 _AES_256_SIV: Final = 64
 
 
-def seal(words: bytes, private: bytes, recipient: bytes, context: bytes) -> bytes:
-    """`words`, at least one byte, for the holder of the recipient's key (X25519); 16 bytes longer.
+def seal(words: bytes, own: tuple[bytes, bytes], recipient: bytes, context: bytes) -> bytes:
+    """`words`, at least one byte, for the holder of the recipient's key; 16 bytes longer.
 
-    `context` tells chain, contract, task and round, and what this is. Raises KeyMalformed.
+    own: the sender's private key and its public one. context: tells chain, contract, task and round, and what this is.
+    Raises KeyMalformed.
     """
-    return _cipher(private, recipient, public_key(private), recipient, context).encrypt(words, None)
+    private, sender = own
+    return _cipher(agreed_point(private, recipient), sender, recipient, context).encrypt(words, None)
 
 
-def unseal(sealed: bytes, private: bytes, sender: bytes, context: bytes) -> bytes:
-    """What the holder of the sender's key sealed for this one. Raises SealInvalid where it did not; KeyMalformed."""
+def unseal(sealed: bytes, own: tuple[bytes, bytes], sender: bytes, context: bytes) -> bytes:
+    """What the holder of the sender's key sealed for this one. Raises SealInvalid where it did not; KeyMalformed.
+
+    own: the recipient's private key and its public one.
+    """
+    private, recipient = own
+    return unseal_by(agreed_point(private, sender), sealed, sender, recipient, context)
+
+
+def unseal_by(point: bytes, sealed: bytes, sender: bytes, recipient: bytes, context: bytes) -> bytes:
+    """The same for anybody who was shown the point that the two keys agree on. Raises SealInvalid."""
     try:
-        return _cipher(private, sender, sender, public_key(private), context).decrypt(sealed, None)
+        return _cipher(point, sender, recipient, context).decrypt(sealed, None)
     except InvalidTag as error:
         raise SealInvalid from error
 
 
-def _cipher(private: bytes, other: bytes, sender: bytes, recipient: bytes, context: bytes) -> AESSIV:
-    return AESSIV(agreed(private, other, _TAG, sender + recipient + context, _AES_256_SIV))
+def _cipher(point: bytes, sender: bytes, recipient: bytes, context: bytes) -> AESSIV:
+    return AESSIV(derived(point, _TAG, sender + recipient + context, _AES_256_SIV))

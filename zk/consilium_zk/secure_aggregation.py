@@ -6,27 +6,61 @@ survived as well. Whoever has committed with a sound dealing is in the masking (
 are some of these. A hospital's answer has a word for each of them, in order: at its own place its own root, else its
 share of the other's own root if that one survived and of its key root if not. Never both: who learns both kinds of one
 hospital reads its update, so that survivors must be fixed once, and a hospital that answered for some must never answer
-for others.
+for others. Where it was dealt no sound share, its word says so, and behind the words it shows that (`show_bad_entry`).
+It signs its answer with its seal key, for this masking and these survivors alone: so that it answers for every word.
+
+So with a threshold of answers the sum can be had, or somebody is at fault for a root that is missing
+(`Unmasking.at_fault`), and never an honest hospital. A dealer's root is known if the dealer gives its own root, or if a
+threshold of others give shares that it shows, unless these are not of the root: the dealer's fault. And who answers
+without such a share shows that the dealer sealed none, or is at fault itself.
 
 Source: Bonawitz et al., CCS 2017 (see `masks`). Pure, as all of this room.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from .agreement import is_usable
+from eth_utils.crypto import keccak
+
+from .agreement import BYTES_PER_KEY, BYTES_PER_SHOWN, BYTES_PER_SIGNATURE, derived, has_signed, is_usable, sign
 from .blobs import Blob, to_scalars
 from .constants import BLS_MODULUS, BYTES_PER_FIELD_ELEMENT
-from .dealing import Dealing, Kind, Roots, deal, is_share, open_entry, parse_dealing, recover_root, root_digest
+from .dealing import (
+    Dealing,
+    Kind,
+    Roots,
+    deal,
+    is_bad_entry,
+    is_share,
+    open_entry,
+    parse_dealing,
+    recover_root,
+    root_digest,
+    show_bad_entry,
+)
 from .encoding import address, uint256
-from .errors import AnswerMalformed, DealingInvalid, SealInvalid, UnmaskingFailed, ZkError
-from .masks import expand, mask, own_seed, pair_seeds, residue
+from .errors import (
+    AgreementUnproven,
+    AnswerMalformed,
+    DealingInvalid,
+    MaskingTooSmall,
+    SealInvalid,
+    SharesTooFew,
+    UnmaskingFailed,
+    ZkError,
+)
+from .masks import between, expand, mask, mask_private, own_seed, pair_seeds, residue
 
+MIN_MASKED: Final = 3  # of two, each knows the other's update by their sum
 _NO_SHARE: Final = b"\xff" * BYTES_PER_FIELD_ELEMENT  # no scalar
+_SEAL_TAG: Final = b"CONSILIUM-V1-SEAL-KEY"
+_ANSWER_TAG: Final = b"CONSILIUM-V1-ANSWER"
+MASKING_TAG: Final[bytes] = keccak(b"CONSILIUM-V1-MASKING")
+_BYTES_PER_MAP: Final = 32
 
 
 def threshold(size: int) -> int:
@@ -47,7 +81,7 @@ def context(chain_id: int, contract: bytes, task: int, round: int) -> bytes:
 class MaskedCohort:
     """A cohort of a round, as the chain dealt it: its hospitals' sealing keys by index, and the round's context.
 
-    Whose key is none, because everybody can tell what is agreed with it, has no part in the masking.
+    A hospital whose key is no point of the group has no part in the masking.
     """
 
     sealing_keys: Mapping[int, bytes]
@@ -55,11 +89,32 @@ class MaskedCohort:
 
     @cached_property
     def threshold(self) -> int:
-        return threshold(len(self.usable))
+        """Of all that the chain dealt to the cohort, whether or not they have a key or have committed."""
+        return threshold(len(self.sealing_keys))
+
+    @property
+    def least(self) -> int:
+        """Fewest hospitals that mask, and that survive, where the cohort has a sum."""
+        return max(self.threshold, MIN_MASKED)
+
+    def require_enough(self, hospitals: Collection[int]) -> None:
+        """Raises MaskingTooSmall.
+
+        Without this check, an aggregator that keeps commitments off the chain chooses who masks with whom: fewer than a
+        threshold that are with it would then be all the others of a sum.
+        """
+        if len(hospitals) < self.least:
+            raise MaskingTooSmall(len(hospitals), self.least, len(self.sealing_keys))
 
     @cached_property
     def usable(self) -> dict[int, bytes]:
         return {index: key for index, key in self.sealing_keys.items() if is_usable(key)}
+
+    def require_masking(self, index: int, dealings: Collection[int]) -> None:
+        """Raises MaskingTooSmall; DealingInvalid where hospital `index` itself is not in the masking."""
+        self.require_enough(dealings)
+        if index not in dealings:
+            raise DealingInvalid(f"hospital {index} dealt nothing sound, and has no part in the masking")
 
     def recipients(self, dealer: int) -> dict[int, bytes]:
         """To whom a hospital deals: all others."""
@@ -68,29 +123,42 @@ class MaskedCohort:
     def parse(self, dealer: int, raw: bytes) -> Dealing:
         """A dealing from its bytes, which are as the dealer signed them. Raises DealingInvalid."""
         if dealer not in self.usable:
-            raise DealingInvalid("its sealing key is of small order")
+            raise DealingInvalid("its sealing key is no point of the prime-order group")
         return parse_dealing(raw, self.recipients(dealer))
+
+
+def masking_digest(cohort: MaskedCohort, dealings: Mapping[int, Dealing]) -> bytes:
+    """32 bytes of who masks with whom, under which keys, in which round."""
+    words = [MASKING_TAG, cohort.context, uint256("masking", len(dealings))]
+    for index, dealing in sorted(dealings.items()):
+        words += [uint256("index", index), dealing.key, dealing.own_digest]
+    return keccak(b"".join(words))
 
 
 class MaskingHospital:
     """One hospital in one masked round.
 
     seed: 32 uniform bytes of this round alone, of which all its secrets are made: after a restart it deals the same.
-    private: the private key (X25519) to its sealing key.
+    private: the private key to its sealing key.
     """
 
     def __init__(self, index: int, seed: bytes, private: bytes, cohort: MaskedCohort) -> None:
         self._index, self._private, self._cohort = index, private, cohort
         self._roots, self._coefficients = _secrets(seed, cohort.threshold)
+        self._seal_private = derived(seed, _SEAL_TAG, cohort.context, BYTES_PER_KEY)
 
     def dealing(self) -> Dealing:
-        """Raises ArgumentInvalid where fewer than three hospitals of the cohort have a key."""
+        """The same whenever it is asked; also where so few hospitals have a key that the cohort can have no sum."""
         cohort = self._cohort
         recipients = cohort.recipients(self._index)
-        return deal(self._index, self._roots, self._coefficients, self._private, recipients, cohort.context)
+        return deal(self._index, self._roots, self._coefficients, self._seal_private, recipients, cohort.context)
 
     def seeds(self, dealings: Mapping[int, Dealing]) -> tuple[bytes, dict[int, bytes]]:
-        """Its own and those that it shares with all others in the masking, of which `mask` makes its masks."""
+        """Its own and those that it shares with all others in the masking, of which `mask` makes its masks.
+
+        Raises as `MaskedCohort.require_masking`.
+        """
+        self._cohort.require_masking(self._index, dealings)
         keys = {index: dealing.key for index, dealing in dealings.items()}
         context = self._cohort.context
         return own_seed(self._roots.own, context), pair_seeds(self._index, self._roots.key, keys, context)
@@ -100,11 +168,22 @@ class MaskingHospital:
         own, pairs = seeds
         return mask(self._index, own, pairs, blob)
 
+    @property
+    def mask_private(self) -> bytes:
+        """The private key to its mask key of this round."""
+        return mask_private(self._roots.key)
+
     def answer(self, dealings: Mapping[int, Dealing], survivors: Iterable[int]) -> tuple[bytes, dict[int, ZkError]]:
-        """32 bytes for each hospital in the masking; and who dealt this one no sound share, and why."""
-        alive = set(survivors)
+        """32 bytes for each hospital in the masking, 96 for each that dealt this one no sound share, and a signature of
+        64; who dealt none, and why.
+
+        Raises as `seeds`, MaskingTooSmall also where too few of them survived.
+        """
+        alive = dealings.keys() & set(survivors)
+        self._cohort.require_masking(self._index, dealings)
+        self._cohort.require_enough(alive)
         faults: dict[int, ZkError] = {}
-        words = []
+        words, shown = [], []
         for index in sorted(dealings):
             if index == self._index:
                 words.append(self._roots.own.to_bytes(BYTES_PER_FIELD_ELEMENT, "big"))
@@ -115,11 +194,15 @@ class MaskingHospital:
             except (SealInvalid, DealingInvalid) as error:
                 faults[index] = error
                 words.append(_NO_SHARE)
-        return b"".join(words), faults
+                dealing, context = dealings[index], self._cohort.context
+                shown.append(show_bad_entry(dealing, self._private, index, self._index, context))
+        answer = b"".join(words + shown)
+        masking = masking_digest(self._cohort, dealings)
+        return answer + sign(self._seal_private, _answered(self._index, masking, alive, answer)), faults
 
     def _share(self, dealer: int, dealing: Dealing, kind: Kind) -> int:
-        entry, key = dealing.entries[self._index], self._cohort.sealing_keys[dealer]
-        return open_entry(entry, self._private, dealer, key, self._index, self._cohort.context)[kind]
+        entry, own = dealing.entries[self._index], (self._private, self._cohort.sealing_keys[self._index])
+        return open_entry(entry, own, dealer, dealing.seal_key, self._index, self._cohort.context)[kind]
 
 
 class Unmasking:
@@ -127,32 +210,83 @@ class Unmasking:
 
     def __init__(self, cohort: MaskedCohort, dealings: Mapping[int, Dealing], survivors: Iterable[int]) -> None:
         self._cohort, self._dealings, self._survivors = cohort, dealings, frozenset(survivors)
+        self._masking = masking_digest(cohort, dealings)
         self._own: dict[int, int] = {}
         self._shares: dict[int, dict[int, int]] = {index: {} for index in dealings}
+        self._at_fault: dict[int, dict[int, ZkError]] = {index: {} for index in dealings}  # that its root is missing
 
     def take(self, hospital: int, answer: bytes) -> dict[int, ZkError]:
-        """A survivor's answer; returns of whom it gave no share that the dealer shows, and why.
+        """A survivor's answer; returns of whom it gave no share, and why: DealingInvalid is the dealer's fault,
+        AnswerMalformed that of who answers.
 
         Raises AnswerMalformed.
         """
-        size = BYTES_PER_FIELD_ELEMENT
-        if hospital not in self._survivors:
+        if hospital not in self._survivors or hospital not in self._dealings:
             raise AnswerMalformed(f"hospital {hospital} is no survivor")
-        if len(answer) != size * len(self._dealings):
-            raise AnswerMalformed(f"{len(answer)} bytes instead of {size * len(self._dealings)}")
+        answer, signature = answer[:-BYTES_PER_SIGNATURE], answer[-BYTES_PER_SIGNATURE:]
+        signed = _answered(hospital, self._masking, self._survivors, answer)
+        if not has_signed(self._dealings[hospital].seal_key, signature, signed):
+            raise AnswerMalformed("it is not signed by this hospital for these survivors")
         faults: dict[int, ZkError] = {}
-        for place, index in enumerate(sorted(self._dealings)):
-            word = int.from_bytes(answer[place * size : (place + 1) * size], "big")
-            if index == hospital:
-                if word < BLS_MODULUS and root_digest(word, self._cohort.context) == self._dealings[index].own_digest:
-                    self._own[index] = word
-                else:
-                    faults[index] = DealingInvalid("its own root is not the one that it shows")
-            elif is_share(self._dealings[index], hospital, self._kind(index), word):
-                self._shares[index][hospital] = word
-            else:
-                faults[index] = AnswerMalformed("not the share that the dealer shows")
+        for index, (word, shown) in self._words(answer).items():
+            try:
+                self._take(hospital, index, word, shown)
+            except AnswerMalformed as error:
+                faults[index] = error
+                self._at_fault[index][hospital] = error
+            except DealingInvalid as error:
+                faults[index] = error
+                self._at_fault[index][index] = error
         return faults
+
+    def at_fault(self) -> dict[int, ZkError]:
+        """Whose doing it is that roots are missing, by what was answered so far: DealingInvalid, AnswerMalformed.
+
+        Nobody, where the roots are known; never an honest hospital; and somebody, where they are not known though a
+        threshold have answered.
+        """
+        try:
+            self.roots()
+        except UnmaskingFailed as error:
+            return {
+                liar: lie
+                for index, fault in error.faults.items()
+                for liar, lie in (self._at_fault[index] if isinstance(fault, SharesTooFew) else {index: fault}).items()
+            }
+        return {}
+
+    def _words(self, answer: bytes) -> dict[int, tuple[bytes, bytes]]:
+        """An answer's words by hospital in the masking, and what is shown with each. Raises AnswerMalformed."""
+        size, indices = BYTES_PER_FIELD_ELEMENT, sorted(self._dealings)
+        words = [answer[start : start + size] for start in range(0, size * len(indices), size)]
+        without = words.count(_NO_SHARE)
+        wanted = size * len(indices) + BYTES_PER_SHOWN * without
+        if len(answer) != wanted:
+            raise AnswerMalformed(f"{len(answer)} bytes instead of {wanted}")
+        behind = iter(range(size * len(indices), wanted, BYTES_PER_SHOWN))
+        starts = [next(behind) if word == _NO_SHARE else wanted for word in words]
+        shown = [answer[start : start + BYTES_PER_SHOWN] for start in starts]
+        return dict(zip(indices, zip(words, shown, strict=True), strict=True))
+
+    def _take(self, hospital: int, index: int, word: bytes, shown: bytes) -> None:
+        """Raises DealingInvalid, AnswerMalformed."""
+        dealing, context, value = self._dealings[index], self._cohort.context, int.from_bytes(word, "big")
+        if index == hospital:
+            if value >= BLS_MODULUS or root_digest(value, context) != dealing.own_digest:
+                raise DealingInvalid("its own root is not the one that it shows")
+            self._own[index] = value
+        elif is_share(dealing, hospital, self._kind(index), value):
+            self._shares[index][hospital] = value
+        elif word != _NO_SHARE:
+            raise AnswerMalformed("not the share that the dealer shows")
+        else:
+            try:
+                bad = is_bad_entry(dealing, shown, index, hospital, self._cohort.sealing_keys[hospital], context)
+            except AgreementUnproven as error:
+                raise AnswerMalformed("neither a share nor a proof that none was dealt") from error
+            if not bad:
+                raise AnswerMalformed("what it was dealt can be opened")
+            raise DealingInvalid(f"what it sealed for hospital {hospital} is not the shares that it shows")
 
     def residue(self, seeds: tuple[list[bytes], dict[int, dict[int, bytes]]], blob: int) -> Blob:
         """What is to be taken from the sum of the survivors' blobs of this number."""
@@ -190,6 +324,12 @@ class Unmasking:
 
     def _kind(self, index: int) -> Kind:
         return Kind.OWN if index in self._survivors else Kind.KEY
+
+
+def _answered(hospital: int, masking: bytes, survivors: Iterable[int], answer: bytes) -> bytes:
+    """What a hospital signs with its answer."""
+    alive = sum(1 << index for index in survivors).to_bytes(_BYTES_PER_MAP, "big")
+    return b"".join([_ANSWER_TAG, masking, alive, between(hospital, hospital), answer])
 
 
 def _secrets(seed: bytes, threshold: int) -> tuple[Roots, tuple[list[int], list[int]]]:

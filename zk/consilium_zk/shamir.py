@@ -21,8 +21,6 @@ def split(secret: int, coefficients: Sequence[int], places: Sequence[int]) -> di
     if not all(0 <= value < BLS_MODULUS for value in polynomial):
         raise ArgumentInvalid("polynomial", "outside the field", "in [0, modulus)")  # the values are secret
     _require_places(places)
-    if len(places) < len(polynomial):
-        raise ArgumentInvalid("places", len(places), f"at least the threshold of {len(polynomial)}")
     return {place: _value_at(polynomial, place) for place in places}
 
 
