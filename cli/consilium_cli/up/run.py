@@ -66,8 +66,7 @@ def run_up(options: UpOptions) -> None:
     data = deal(
         DemoOptions(data=options.data, data_dir=options.data_dir, hospitals=options.hospitals, voters=options.voters)
     )
-    limits = windows(2 * (options.hospitals + options.voters))  # whoever tries things may keep the machine busy
-    task = task_toml(data, TaskSettings(options.rounds, windows=limits))
+    task = task_toml(data, TaskSettings(options.rounds, windows=windows(options.hospitals + options.voters)))
     prepare(options.home)
     with ExitStack() as stack:
         with _spinner(console, "starting a local chain, deploying the contracts, funding everybody"):
