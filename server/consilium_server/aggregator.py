@@ -381,7 +381,8 @@ class Aggregator:
                 case Step.OPEN if round_state:
                     self._open(state, round_state)
         except Refused as error:
-            emit("refused", call=error.call, error=error.name, round=state.round)
+            late = {"late_s": self.ledger.connection.now() - state.deadline} if error.name == "PhaseOver" else {}
+            emit("refused", call=error.call, error=error.name, round=state.round, **late)
             if error.name in MOVED:  # what the chain says then is looked at with the next block
                 self._block = self.ledger.connection.next_block(self._block)
             elif (step in FINAL and error.name not in OVERTAKEN) or error.name in UNOPENABLE:

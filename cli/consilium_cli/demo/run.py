@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from consilium_chain.localnode import LocalNode
+from consilium_chain.locks import alone
 from consilium_chain.task_spec import TaskSpec, parse_task_spec
 from consilium_chain.views import Phase
 from consilium_client.models import model_of
@@ -18,7 +19,7 @@ from consilium_cli.demo.capacity import require_memory
 from consilium_cli.demo.chronicle import Chronicle
 from consilium_cli.demo.clock import Clock
 from consilium_cli.demo.datasets import DemoData, deal_heart, deal_medquad, deal_pneumonia, deal_wdbc
-from consilium_cli.demo.errors import DemoFailed
+from consilium_cli.demo.errors import DemoFailed, FolderInUse
 from consilium_cli.demo.network import Network, Role, build, prepare_output, start, start_party
 from consilium_cli.demo.options import DataSet, DemoOptions
 from consilium_cli.demo.page import write_page
@@ -27,6 +28,7 @@ from consilium_cli.demo.screen import Screen, show_tables
 from consilium_cli.demo.tally import report
 from consilium_cli.demo.task_file import TaskSettings, task_toml
 
+LOCK_FILE = "in-use.lock"
 POLL = 0.15
 FAREWELL = 30.0  # seconds for the nodes to collect their money and leave
 WINDOW = 600  # seconds of each phase, which ends as soon as all have acted: enough on a machine ten times slower
@@ -36,8 +38,13 @@ PHASES = ("join", "commit", "upload", "publish", "score", "reveal")
 
 def run_demo(options: DemoOptions) -> int:
     """Runs the demo; returns the exit code. Raises DemoError and the rooms' own errors."""
-    started = time.monotonic()
     require_memory(options.hospital_count, options.voters, options.data is DataSet.MEDQUAD)
+    with alone(options.output / LOCK_FILE, FolderInUse(options.output, "--output")):
+        return _run(options)
+
+
+def _run(options: DemoOptions) -> int:
+    started = time.monotonic()
     console = Console()
     data = deal(options)
     limits = windows(options.hospital_count + options.voters)
