@@ -1,4 +1,7 @@
-"""When a demo may put its chain's clock forward: only where no honest party has anything left to do in a phase."""
+"""When a demo may put its chain's clock forward: only where no honest party has anything left to do in a phase.
+
+And what it says of a deadline that was missed.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,16 @@ from typing import Any
 
 import pytest
 from consilium_chain.connection import Connection
+from consilium_chain.deadlines import Missed
 from consilium_chain.localnode import LocalNode
 from consilium_chain.proposal import task_params
 from consilium_chain.rounds import margin
 from consilium_chain.views import Outcome, Phase, RoundState, TaskParams, TaskState, VoidReason
 from consilium_cli.demo.clock import Leap, Scene, leap
 from consilium_cli.demo.datasets import deal_wdbc
+from consilium_cli.demo.processes import Line
 from consilium_cli.demo.run import WINDOW, windows
+from consilium_cli.demo.tally import late_parties
 from consilium_cli.demo.task_file import TaskSettings, task_spec
 
 NOW, DEADLINE = 1_000, 1_500
@@ -117,3 +123,14 @@ def test_put_forward_moves_every_block_from_the_next_one_on(node: LocalNode) -> 
     while connection.block_number() < block + 4 and time.monotonic() < end:
         time.sleep(0.1)
     assert 599 <= connection.now() - before < 599 + 25
+
+
+def test_late_party_is_named_with_its_phase_and_by_how_much() -> None:
+    missed = Missed(0, Phase.PUBLISHING, 20, 3, ("0xA",), 0, None)
+    tried = {"event": "refused", "call": "publish", "error": "PhaseOver", "round": 0, "late_s": 39}
+    others = [Line("aggregator", {**tried, "round": 1}), Line("voter-1", tried)]
+    (said,) = late_parties([missed], [Line("aggregator", tried), *others], {"0xA": "aggregator"}.__getitem__)
+    assert said == (
+        "round 0, publishing: aggregator did not act within 20 s; the phase was ended 3 s later;"
+        " aggregator tried publish 39 s late"
+    )
