@@ -30,7 +30,7 @@ from consilium_cli.demo.task_file import TaskSettings, task_toml
 
 LOCK_FILE = "in-use.lock"
 POLL = 0.15
-FAREWELL = 30.0  # seconds for the nodes to collect their money and leave
+FAREWELL = 120.0  # at most, seconds for the nodes to collect their money and leave
 WINDOW = 600  # seconds of each phase, which ends as soon as all have acted: enough on a machine ten times slower
 WINDOW_HOLDS_FOR = 32  # parties: all processes share the machine
 PHASES = ("join", "commit", "upload", "publish", "score", "reveal")
