@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from consilium_chain.rounds import blaming_step, margin
 from consilium_chain.views import Phase, RoundState, TaskParams, TaskState, members
@@ -18,6 +19,9 @@ from consilium_cli.demo.chronicle import Chronicle
 from consilium_cli.demo.network import Network, Role
 from consilium_cli.demo.screen import Screen
 
+LEAPS = (
+    Phase.COMMITTING, Phase.UPLOADING, Phase.PUBLISHING, Phase.BLAMING, Phase.REVEALING, Phase.OPENING,
+)  # fmt: skip
 GIVEN_UP = ("refused", "silent")  # what a cheat's journal says when it does nothing more in a phase
 
 
@@ -106,9 +110,10 @@ class Clock:
 
     def turn(self) -> None:
         """Puts the clock forward if it is time to, at most once for each reason in a phase."""
-        if not (self._cheats or self._killed):
+        state = self._network.treasury.state(self._network.task)
+        if state.phase not in LEAPS or not (self._cheats or self._killed):
             return
-        scene = self._scene()
+        scene = self._scene(state)
         found = leap(scene)
         if found is None or found.until <= scene.now:
             return
@@ -118,13 +123,11 @@ class Clock:
             self._network.node.put_forward(found.until - scene.now)
             self._screen.say(f"  [dim]the chain's clock goes on by {found.until - scene.now} s: {found.why}[/dim]")
 
-    def _scene(self) -> Scene:
+    def _scene(self, state: TaskState) -> Scene:
         ledger, task = self._network.treasury, self._network.task
-        state = ledger.state(task)
         number = state.round
         round_state, params, now = ledger.round_state(task, number), ledger.params(task), ledger.connection.now()
-        hospitals = self._names(hospital.node for hospital in ledger.hospitals(task))
-        voters = self._names(voter.node for voter in ledger.voters(task))
+        hospitals, voters = self._joined
         viable = sum(ledger.cohort_members(task, number, cohort) for cohort in members(round_state.viable_cohorts))
         idle = self._killed | {name for event in GIVEN_UP for name in self._told(event, number) & self._cheats}
         step = blaming_step(state, params.publish_window, now)
@@ -138,6 +141,13 @@ class Clock:
             aggregator_refused=self._is_refused(number, state.phase),
             aggregator_ignores=bool(self._told("ignored", number)),
         )  # fmt: skip
+
+    @cached_property
+    def _joined(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Names of hospitals and of voters, by index, once joining is over."""
+        ledger, task = self._network.treasury, self._network.task
+        hospitals = self._names(hospital.node for hospital in ledger.hospitals(task))
+        return hospitals, self._names(voter.node for voter in ledger.voters(task))
 
     def _names(self, addresses: Iterable[str]) -> tuple[str, ...]:
         found = [(address, self._network.party(address)) for address in addresses]
