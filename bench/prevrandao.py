@@ -7,9 +7,9 @@ within an hour, does one of two things:
 
 - know it. All slots from the one that asks to the last before the value are its own. It is then the only one to reveal
   anything, and asks for another value where it does not like this one.
-- choose it. The last k slots before the value are its own. By withholding it chooses among 2^k values. Up to two epochs
-  ahead the proposers are known (MIN_SEED_LOOKAHEAD = 1), so it asks just so many blocks before k slots of its own that
-  come within the hour. Farther ahead it takes what comes.
+- choose it. The last k slots before the value are its own. By withholding some it chooses among 2^k values at most (k
+  bits of influence, EIP-4399). Up to two epochs ahead the proposers are known (MIN_SEED_LOOKAHEAD = 1), so it asks just
+  so many blocks before k slots of its own that come within the hour. Farther ahead it takes what comes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def chance_to_know(share: float, lookahead: int) -> float:
 
 
 def chance_to_choose(share: float, lookahead: int, last: int) -> float:
-    """Among 2^last values."""
+    """Among 2^last values at most."""
     return chance_of_run(share, last, SLOTS_OF_AN_HOUR) if lookahead <= KNOWN_AHEAD else share**last
 
 
@@ -50,7 +50,7 @@ def percent(chance: float) -> str:
 
 def table() -> str:
     shares = [f"{100 * share:g} %" for share in SHARES]
-    heads = [f"{words}, by {share}" for words in ("knows it", "chooses among four") for share in shares]
+    heads = [f"{words}, by {share}" for words in ("knows it", "chooses among up to four") for share in shares]
     rows = [["look-ahead", "its wait", *heads], ["---"] * (2 + len(heads))]
     for ahead in LOOKAHEADS:
         known = [percent(chance_to_know(share, ahead)) for share in SHARES]
