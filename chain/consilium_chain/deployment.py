@@ -14,7 +14,8 @@ from consilium_chain.connection import Connection
 from consilium_chain.errors import DeploymentInvalid
 
 SUPPLY = 1_000_000_000 * 10**18
-BEACON_LOOKAHEAD = 2  # blocks between a request and the block whose randomness answers it
+# Blocks between a request and the block whose randomness answers it, on a local chain: a public one takes 128 or more.
+BEACON_LOOKAHEAD = 2
 # Seconds between a request and its drand round: two slots of Ethereum, in which their proposers may hold back the block
 # that asks, and two rounds for drand nodes whose clocks run ahead.
 DRAND_LOOKAHEAD = 30

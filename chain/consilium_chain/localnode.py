@@ -19,7 +19,8 @@ from consilium_chain.errors import LocalNodeError
 CHAIN_ID = 31_337
 # Development accounts of anvil's public mnemonic: worth nothing anywhere.
 FAUCET_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
-START_TIMEOUT = 20.0
+START_TIMEOUT = 60.0  # seconds; a busy machine takes some to load it
+ANSWER_TIMEOUT = 30.0
 # Of how many blocks. anvil would write those of all others to disk: gigabytes, which it leaves there when killed.
 KEPT_STATES = 128
 
@@ -99,6 +100,16 @@ class LocalNode:
                 time.sleep(0.05)
         self.stop()
         raise LocalNodeError(f"anvil did not answer within {START_TIMEOUT:.0f} s")
+
+    def put_forward(self, seconds: int) -> None:
+        """Moves the chain's clock on: blocks from the next one on are so much later. Raises LocalNodeError."""
+        request = {"jsonrpc": "2.0", "id": 1, "method": "evm_increaseTime", "params": [seconds]}
+        try:
+            httpx.post(self.url, json=request, timeout=ANSWER_TIMEOUT).raise_for_status()
+        except httpx.HTTPError as error:
+            raise LocalNodeError(
+                f"the local chain (anvil) did not put its clock forward: {type(error).__name__}; start anew"
+            ) from error
 
     def require_running(self) -> None:
         """Raises LocalNodeError once it has ended."""

@@ -48,6 +48,14 @@ def last_round(state: TaskState, rounds: int) -> int:
     return min(max(state.round, 1), rounds) if state.stopping else rounds
 
 
+def margin(window: int) -> int:
+    """Seconds before the end of a window of so many from which the aggregator waits for no hospital any more.
+
+    A quarter: hospitals have the other three, and the aggregator has time to fix survivors, or to publish.
+    """
+    return window // 4
+
+
 def deadline_passed(state: TaskState, now: int) -> bool:
     """Forming and Drawing wait for the beacon alone and have no deadline (0)."""
     return state.deadline != 0 and now > state.deadline

@@ -408,6 +408,8 @@ class HospitalNode:
             if testimony:
                 receipt = self.ledger.testify(self.task.number, state.round, step, testimony)
                 emit("testified", round=state.round, step=step, bytes=len(testimony), gas=receipt.gas_used)
+            else:
+                emit("nothing-to-show", round=state.round, step=step)
             self._testified.add((state.round, step))
         except TransactionRejected as error:  # as what follows, tried again with each block: silence is slashed
             self._tell_unpaid("not-testified", error, round=state.round, step=step)

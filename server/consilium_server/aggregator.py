@@ -35,7 +35,7 @@ from consilium_chain.publishing import (
     PublishedCohort,
 )
 from consilium_chain.relaying import SignedUpdate
-from consilium_chain.rounds import Step, View, deadline_passed, expected_uploads, last_round, next_step
+from consilium_chain.rounds import Step, View, deadline_passed, expected_uploads, last_round, margin, next_step
 from consilium_chain.sums import PublishedSums
 from consilium_chain.task_spec import PAGE_GAS, grace, parse_task_spec, settle_gas
 from consilium_chain.views import STATISTICS_ROUND, Phase, Role, RoundState, TaskState, ballot_size, members
@@ -117,7 +117,6 @@ class Aggregator:
         self._refused: tuple[int, Step] | None = None  # in which round, and what of it
         self._statements: Statements | None = None
         self._lost_round = -1
-        self._resumed: int | None = None  # the round, if any, whose uploads another process began to gather
         self._block, self._poll = 0, POLL
         self._order: list[str] | None = None  # hospitals', as their nodes were registered
         self._register: Callable[[bytes], int] | None = None
@@ -221,7 +220,7 @@ class Aggregator:
 
     def conduct(self, grid: Carrier, nodes: dict[int, int]) -> None:
         """Drives the task from where it is to its end; returns when it has ended."""
-        self._collected, self._collection_round, self._resumed = None, -1, None
+        self._collected, self._collection_round = None, -1
         block_seconds = self._patient(self.ledger.connection.block_seconds)
         self._poll = min(max(POLL, block_seconds / POLLS_OF_A_BLOCK), SLOWEST_POLL)
         while self._patient(self._turn, grid, nodes):
@@ -233,8 +232,6 @@ class Aggregator:
         if state.round == STATISTICS_ROUND and state.phase is not Phase.ENDED:
             self._follow_joining(state, nodes)
         round_state = self.ledger.round_state(self.number, state.round)
-        if self._resumed is None:
-            self._resumed = state.round if state.phase in (Phase.UPLOADING, Phase.PUBLISHING) else -1
         more_to_come = self._collect(grid, nodes, state, round_state)
         arrived, finished = self._uploads_of(state.round)
         awaited = expected_uploads(round_state, self._cohorts(state, round_state)) & ~(finished & ~arrived)
@@ -271,8 +268,6 @@ class Aggregator:
 
     def _view(self, state: TaskState, round_state: RoundState) -> View:
         waits = state.phase in (Phase.FORMING, Phase.DRAWING)
-        # Who comes late, and has to ask anew, gives hospitals more of what time is left.
-        part = 4 if self._resumed == state.round else 2
         return View(
             state=state,
             round=round_state,
@@ -280,8 +275,8 @@ class Aggregator:
             beacon_ready=waits and self.ledger.beacon_ready(round_state.beacon_request),
             beacon_expired=waits and self.ledger.beacon_expired(round_state.beacon_request),
             # Before the grace period, which costs the fee.
-            upload_margin=self.params.upload_window // part + grace(self.params.upload_window),
-            answer_margin=self.params.publish_window // part + grace(self.params.publish_window),
+            upload_margin=margin(self.params.upload_window) + grace(self.params.upload_window),
+            answer_margin=margin(self.params.publish_window) + grace(self.params.publish_window),
             masked=self.params.masked,
             publish_window=self.params.publish_window,
             has_canaries=self.params.has_canaries(state.round),
@@ -412,7 +407,8 @@ class Aggregator:
                 case Step.OPEN if round_state:
                     self._open(state, round_state)
         except Refused as error:
-            emit("refused", call=error.call, error=error.name, round=state.round)
+            late = {"late_s": self.ledger.connection.now() - state.deadline} if error.name == "PhaseOver" else {}
+            emit("refused", call=error.call, error=error.name, round=state.round, **late)
             if error.name in MOVED:  # what the chain says then is looked at with the next block
                 self._block = self.ledger.connection.next_block(self._block)
             elif (step in FINAL and error.name not in OVERTAKEN) or error.name in UNOPENABLE:

@@ -178,6 +178,7 @@ class Collection:
             case Answer():
                 if self.answers.setdefault(index, reply) != reply:
                     raise SecondReply("answer")
+                emit("answered", round=self.round, hospital=index)
 
     def _keep(self, index: int, reply: Signed | Upload) -> None:
         if self._kept is not None:

@@ -21,7 +21,7 @@ blobs = true
 confirmations = 1
 unbonding = 20
 vesting = 10
-beacon = { kind = "prevrandao", lookahead = 2 }
+beacon = { kind = "prevrandao", lookahead = 128 }
 token = { supply = 1 }
 """
 
@@ -61,10 +61,15 @@ FAULTS = {
     "unknown key": ("blobs = true", "blobs = true\nprivate_key = 1", "some.private_key"),
     "blobs as text": ("blobs = true", 'blobs = "yes"', "some.blobs"),
     "unknown beacon": ('"prevrandao"', '"dice"', "some.beacon"),
-    "no lookahead": ("lookahead = 2", "lookahead = 0", "some.beacon.prevrandao.lookahead"),
-    "drand without key": ('{ kind = "prevrandao", lookahead = 2 }', '{ kind = "drand", lookahead = 2 }', "public_key"),
+    "no lookahead": ("lookahead = 128", "lookahead = 0", "some.beacon.prevrandao.lookahead"),
+    "lookahead within two epochs": ("lookahead = 128", "lookahead = 127", r"lookahead \(127 blocks\).* quicknet"),
+    "drand without key": (
+        '{ kind = "prevrandao", lookahead = 128 }',
+        '{ kind = "drand", lookahead = 2 }',
+        "public_key",
+    ),
     "drand with no key": (
-        '{ kind = "prevrandao", lookahead = 2 }',
+        '{ kind = "prevrandao", lookahead = 128 }',
         f'{{ kind = "drand", lookahead = 2, genesis = 1, period = 3, public_key = "{"ab" * 96}" }}',
         "public_key is no key",
     ),
@@ -94,10 +99,21 @@ def test_another_drand_chain_is_named_by_its_terms(tmp_path: Path) -> None:
     key = "83cf0f2896adee7eb8b5f01fcad3912212c437e0073e911fb90022d3e760183c8c4b450b6a0a6c3ac6a5776a2d106451"
     key += "0d1fec758c921cc22b0e17e63aaf4bcb5ed66304de9cf809bd274ca73bab4af5a6e9c76a4bc09e76eae8991ef5ece45a"
     terms = f'{{ kind = "drand", lookahead = 30, genesis = 1692803367, period = 3, public_key = "{key}" }}'
-    path.write_text(NETWORK.replace('{ kind = "prevrandao", lookahead = 2 }', terms))
+    path.write_text(NETWORK.replace('{ kind = "prevrandao", lookahead = 128 }', terms))
     beacon = read_networks(path).networks["some"].beacon
     assert isinstance(beacon, DrandTerms)
     assert (beacon.contract, beacon.chain) == ("DrandBeacon", QUICKNET)
+
+
+def test_prevrandao_is_asked_for_four_epochs_ahead_on_public_chains_and_two_blocks_on_the_local_one(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "networks.toml"
+    path.write_text(NETWORK.replace(", lookahead = 128", ""))
+    assert read_networks(path).networks["some"].beacon.lookahead == 4 * 32
+    shipped = read_networks(None).networks
+    assert shipped["local"].beacon.lookahead == 2
+    assert {network.beacon.kind for name, network in shipped.items() if name != "local"} == {"quicknet"}
 
 
 @pytest.mark.parametrize(

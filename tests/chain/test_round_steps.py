@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from consilium_chain.rounds import Step, View, blaming_step, deadline_passed, expected_uploads, is_judged, next_step
+from consilium_chain.rounds import (
+    Step,
+    View,
+    blaming_step,
+    deadline_passed,
+    expected_uploads,
+    is_judged,
+    margin,
+    next_step,
+)
 from consilium_chain.views import Outcome, Phase, RoundState, TaskState, VoidReason, members
 from hypothesis import given
 from hypothesis import strategies as st
@@ -208,3 +217,14 @@ def test_deadline_zero_never_passes() -> None:
     assert not deadline_passed(STATE, 10**12)
     assert not deadline_passed(replace(STATE, deadline=7), 7)
     assert deadline_passed(replace(STATE, deadline=7), 8)
+
+
+@given(st.integers(8, 100_000))
+def test_aggregator_waits_for_a_slow_hospital_until_a_quarter_of_the_window_is_left(window: int) -> None:
+    """A hospital that uploads in the third quarter is in the sum, and not slashed."""
+    round_ = replace(ROUND, members=0b11, committed=0b11, viable_cohorts=1)
+    state = replace(STATE, phase=Phase.UPLOADING, deadline=window)
+    slow = View(state, round_, window * 3 // 4 - 1, False, False, masked=True, upload_margin=margin(window))
+    assert step(slow, awaited=0b11, arrived=0b01) is Step.WAIT
+    assert step(slow, awaited=0b11, arrived=0b11) is Step.FIX_SURVIVORS
+    assert step(replace(slow, now=window - margin(window)), awaited=0b11, arrived=0b01) is Step.FIX_SURVIVORS

@@ -1,15 +1,19 @@
-"""A demo that this machine cannot carry is refused before anything is started; a crowded one gets more time."""
+"""A demo that cannot run is refused before anything is started, and before anything is deleted."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import psutil
 import pytest
+from consilium_chain.locks import alone
 from consilium_cli.demo.capacity import needed_mib, require_memory
-from consilium_cli.demo.errors import DemoTooLarge
-from consilium_cli.demo.options import DemoOptions
-from consilium_cli.demo.run import WINDOWS, run_demo, windows
+from consilium_cli.demo.errors import DemoTooLarge, FolderInUse
+from consilium_cli.demo.options import DataSet, DemoOptions
+from consilium_cli.demo.run import LOCK_FILE, run_demo
+from consilium_cli.up.options import UpOptions
+from consilium_cli.up.run import run_up
 
 GIB = 2**30
 
@@ -35,10 +39,14 @@ def test_require_memory_takes_exactly_what_fits(monkeypatch: pytest.MonkeyPatch)
         require_memory(4, 5)
 
 
-@pytest.mark.parametrize("parties", [3, 9, 10, 32, 128])
-def test_windows_grow_with_the_parties_and_never_below_the_default_demo(parties: int) -> None:
-    found = windows(parties)
-    assert found.keys() == WINDOWS.keys()
-    for name, seconds in WINDOWS.items():
-        assert found[name] >= seconds
-        assert 0 <= found[name] - seconds * max(parties, 9) / 9 < 1
+def test_second_run_in_a_folder_is_refused_and_the_first_keeps_its_files(tmp_path: Path) -> None:
+    journal = tmp_path / "logs" / "aggregator.jsonl"
+    journal.parent.mkdir()
+    journal.write_text("the first one's")
+    up = UpOptions(tmp_path, tmp_path / "book.json", DataSet.WDBC, None, 3, 1, 1, False, 1, 1, None, None)
+    with alone(tmp_path / LOCK_FILE, AssertionError()):
+        with pytest.raises(FolderInUse, match=r"is in use by another run; .* another folder by --output"):
+            run_demo(DemoOptions(output=tmp_path))
+        with pytest.raises(FolderInUse, match="by --home"):
+            run_up(up)
+    assert journal.read_text() == "the first one's"

@@ -22,6 +22,8 @@ TOKEN = 10**18
 LARGEST_SUPPLY = (2**96 - 1) // TOKEN  # whole tokens: Staking counts in uint96
 UINT32 = 2**32 - 1
 SHIPPED = "networks.toml"
+# Blocks: four epochs of 32 slots, as EIP-4399 advises. The proposers of two epochs are known when a value is asked for.
+LEAST_PUBLIC_LOOKAHEAD = 128
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"  # no URL written there by mistake, which errors would then show
 
 
@@ -39,7 +41,9 @@ class PrevrandaoTerms(_Table):
     """Randomness of a later block."""
 
     kind: Literal["prevrandao"]
-    lookahead: Annotated[int, Field(ge=1, le=8191, description="blocks; EIP-2935 keeps the hashes of 8191")]
+    lookahead: Annotated[int, Field(ge=1, le=8191, description="blocks; EIP-2935 keeps the hashes of 8191")] = (
+        LEAST_PUBLIC_LOOKAHEAD
+    )
 
     @property
     def contract(self) -> BeaconKind:
@@ -120,6 +124,12 @@ class Network(_Table):
     def _fits(self) -> Network:
         if (self.url is None) == (self.url_env is None):
             raise ValueError("name either url or url_env")
+        beacon = self.beacon
+        if isinstance(beacon, PrevrandaoTerms) and beacon.lookahead < LEAST_PUBLIC_LOOKAHEAD and not self.is_local:
+            raise ValueError(
+                f"beacon.lookahead ({beacon.lookahead} blocks): on a public chain proposers may know or choose"
+                f" what is so near; take at least {LEAST_PUBLIC_LOOKAHEAD} blocks, or drand (kind = quicknet)"
+            )
         if self.unbonding < self.vesting:
             raise ValueError(f"unbonding ({self.unbonding} s) must be at least vesting ({self.vesting} s)")
         return self

@@ -19,7 +19,7 @@ from consilium_chain.errors import Refused
 from consilium_chain.journal import emit
 from consilium_chain.ledger import CommittedUpdate
 from consilium_chain.settings import read_settings
-from consilium_chain.views import STATISTICS_ROUND, RoundState, ballot_size
+from consilium_chain.views import STATISTICS_ROUND, RoundState, ballot_size, members
 from consilium_client.ballots import Ballot
 from consilium_client.examples import Examples
 from consilium_client.home import VoterHome
@@ -125,10 +125,14 @@ class CheatingAggregator(Aggregator):
 
     cheat = Cheat.CHANGE_BLOB
     cheat_round = 0
+    _ignored = False  # all that hospitals signed for that round
 
     def commit_for_hospitals(self, collection: Collection, round_state: RoundState) -> None:
         if self.cheat is not Cheat.IGNORE_COMMITMENTS or collection.round != self.cheat_round:
             super().commit_for_hospitals(collection, round_state)
+        elif not self._ignored and collection.signed.keys() >= set(members(round_state.members)):
+            self._ignored = True
+            emit("ignored", round=collection.round, updates=len(collection.signed))
 
     def forces(self, round_: int) -> bool:
         return round_ == self.cheat_round and self.cheat is not Cheat.IGNORE_COMMITMENTS

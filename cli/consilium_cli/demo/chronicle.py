@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
+from consilium_chain.deadlines import Deadlines, Missed
 from consilium_chain.ledger import Ledger
 from consilium_chain.views import Event, Phase
 
@@ -27,11 +28,13 @@ class Chronicle:
     task: int
     started: float
     seen: list[Seen] = field(default_factory=list)
+    missed: list[Missed] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
     _next_block: int = 0
 
     def __post_init__(self) -> None:
         self._next_block = self.ledger.deployment.first_block
+        self._deadlines = Deadlines(self.ledger.params(self.task))
 
     def update(self, lines: list[Line]) -> list[Seen]:
         """Takes in journal lines and new events; returns the latter."""
@@ -40,10 +43,14 @@ class Chronicle:
         if latest < self._next_block:
             return []
         found = list(self.ledger.events(self._next_block, latest))
+        own = [event for event in found if event.values.get("taskId") == self.task]
+        times = {block: self.ledger.connection.time_of(block) for block in {event.block for event in own}}
         self._next_block = latest + 1
         now = time.monotonic() - self.started
         new = [Seen(event, now) for event in found]
         self.seen += new
+        missed = (self._deadlines.take(event, times[event.block]) for event in own)
+        self.missed += [one for one in missed if one is not None]
         return new
 
     def of_round(self, round_: int, name: str | None = None) -> list[Event]:

@@ -5,6 +5,7 @@ DemoError
 ├── DemoDataMalformed    a line of the raw data is not what the data set's description says
 ├── DemoTooManyParties   more hospitals or voters than the data set has rows for
 ├── DemoTooLarge         more hospitals and voters than this machine has memory for
+├── FolderInUse          another demo, or another network, runs in the same folder
 └── DemoFailed           a process of the demo ended with an error
 """
 
@@ -48,6 +49,16 @@ class DemoTooLarge(DemoError):
         super().__init__(
             f"{hospitals} hospitals and {voters} voters, each a process of its own, need about {needed / 1024:.1f} GiB"
             f" of memory; {available / 1024:.1f} GiB are free: lower --hospitals and --voters, or end other programs"
+        )
+
+
+class FolderInUse(DemoError):
+    """`option` names another folder."""
+
+    def __init__(self, folder: Path, option: str) -> None:
+        self.folder = folder
+        super().__init__(
+            f"{folder} is in use by another run; wait until it has ended, or name another folder by {option}"
         )
 
 

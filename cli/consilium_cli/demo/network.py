@@ -17,7 +17,7 @@ from consilium_chain.connection import Connection
 from consilium_chain.deployment import Deployment, deploy
 from consilium_chain.keystore import write_private_file
 from consilium_chain.ledger import Ledger
-from consilium_chain.localnode import FAUCET_KEY, LocalNode, free_port
+from consilium_chain.localnode import FAUCET_KEY, LocalNode, free_ports
 from consilium_chain.proposal import task_params
 from consilium_chain.task_spec import TOKEN, TaskSpec, parse_task_spec
 from consilium_client.registration import register
@@ -73,8 +73,12 @@ class Network:
     task_file: bytes
     sponsor: Party
     task: int = 0
-    superlink_port: int = field(default_factory=free_port)
-    sponsor_port: int = field(default_factory=free_port)
+    # Below the ports that systems hand out: what listens there starts later, and other demos connect meanwhile.
+    superlink_port: int = field(default_factory=lambda: free_ports(2))
+
+    @property
+    def sponsor_port(self) -> int:
+        return self.superlink_port + 1
 
     def of(self, role: Role) -> list[Party]:
         return [party for party in self.parties if party.role is role]

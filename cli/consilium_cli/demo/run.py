@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from consilium_chain.localnode import LocalNode
+from consilium_chain.locks import alone
 from consilium_chain.task_spec import TaskSpec, parse_task_spec
 from consilium_chain.views import Phase
 from consilium_client.models import model_of
@@ -16,8 +17,9 @@ from rich.console import Console
 
 from consilium_cli.demo.capacity import require_memory
 from consilium_cli.demo.chronicle import Chronicle
+from consilium_cli.demo.clock import Clock
 from consilium_cli.demo.datasets import DemoData, deal_heart, deal_medquad, deal_pneumonia, deal_wdbc
-from consilium_cli.demo.errors import DemoFailed
+from consilium_cli.demo.errors import DemoFailed, FolderInUse
 from consilium_cli.demo.network import Network, Role, build, prepare_output, start, start_party
 from consilium_cli.demo.options import DataSet, DemoOptions
 from consilium_cli.demo.page import write_page
@@ -26,17 +28,23 @@ from consilium_cli.demo.screen import Screen, show_tables
 from consilium_cli.demo.tally import report
 from consilium_cli.demo.task_file import TaskSettings, task_toml
 
+LOCK_FILE = "in-use.lock"
 POLL = 0.15
-FAREWELL = 30.0  # seconds for the nodes to collect their money and leave
-# Seconds that suffice for the default demo's nine parties on two cores; all processes share the machine.
-WINDOWS = {"join": 132, "commit": 60, "upload": 40, "publish": 20, "score": 30, "reveal": 12}
-WINDOWS_HOLD_FOR = 9
+FAREWELL = 120.0  # at most, seconds for the nodes to collect their money and leave
+WINDOW = 600  # seconds of each phase, which ends as soon as all have acted: enough on a machine ten times slower
+WINDOW_HOLDS_FOR = 32  # parties: all processes share the machine
+PHASES = ("join", "commit", "upload", "publish", "score", "reveal")
 
 
 def run_demo(options: DemoOptions) -> int:
     """Runs the demo; returns the exit code. Raises DemoError and the rooms' own errors."""
-    started = time.monotonic()
     require_memory(options.hospital_count, options.voters, options.data is DataSet.MEDQUAD)
+    with alone(options.output / LOCK_FILE, FolderInUse(options.output, "--output")):
+        return _run(options)
+
+
+def _run(options: DemoOptions) -> int:
+    started = time.monotonic()
     console = Console()
     data = deal(options)
     limits = windows(options.hospital_count + options.voters)
@@ -80,8 +88,8 @@ def run_demo(options: DemoOptions) -> int:
 
 
 def windows(parties: int) -> dict[str, int]:
-    """Longest duration of each phase in seconds, in proportion to the parties; a phase ends early when all are done."""
-    return {name: -(-seconds * max(parties, WINDOWS_HOLD_FOR) // WINDOWS_HOLD_FOR) for name, seconds in WINDOWS.items()}
+    """Longest duration of each phase in seconds; a phase ends early when all are done."""
+    return dict.fromkeys(PHASES, -(-WINDOW * max(parties, WINDOW_HOLDS_FOR) // WINDOW_HOLDS_FOR))
 
 
 def deal(options: DemoOptions) -> DemoData:
@@ -104,7 +112,8 @@ def references(data: DemoData, spec: TaskSpec, seed: int) -> dict[str, dict[str,
 
 def follow(network: Network, processes: Processes, chronicle: Chronicle, screen: Screen) -> None:
     """Shows what happens until the task ends. Raises DemoFailed if a process ends with an error before."""
-    killer = _killer(network, processes, screen)
+    clock = Clock(network, chronicle, screen)
+    killer = _killer(network, processes, screen, clock)
     while True:
         lines = processes.lines()
         for line in lines:
@@ -118,10 +127,13 @@ def follow(network: Network, processes: Processes, chronicle: Chronicle, screen:
             return
         for name, code in processes.ended_badly().items():
             raise DemoFailed(name, code, processes.errors_of(name), network.options.output / "logs")
+        clock.turn()
         time.sleep(POLL)
 
 
-def _killer(network: Network, processes: Processes, screen: Screen) -> Callable[[str, dict[str, Any]], None]:
+def _killer(
+    network: Network, processes: Processes, screen: Screen, clock: Clock
+) -> Callable[[str, dict[str, Any]], None]:
     """Kills the first hospital's processes in the chosen round, right after it committed; the aggregator in its round
     as soon as commitments are closed, and starts it again.
     """
@@ -133,6 +145,7 @@ def _killer(network: Network, processes: Processes, screen: Screen) -> Callable[
         if name == "UpdateCommitted" and values["round"] in pending and values["hospital"] == victim.address:
             pending.clear()
             processes.forget(victim.name)
+            clock.killed(victim.name)
             screen.say(f"  [yellow]killed[/yellow] {victim.name} in round {values['round']}, after its commitment")
         elif name == "PhaseStarted" and values["round"] in closing and values["phase"] == Phase.UPLOADING:
             closing.clear()

@@ -149,12 +149,14 @@ def show_tables(console: Console, report: dict[str, Any], network: Network, chro
         f" and slashes burnt ({tokens(int(report['conservation']['burnt']))}): [bold]{difference}[/bold]",
         highlight=False,
     )
+    for words in report["missed"]:
+        console.print(f"[yellow]Late[/yellow]: {words}", highlight=False)
     final = report["final_metric"]
     console.print(
         f"Model: accuracy on everybody's held-out rows [bold]{final:.3f}[/bold]"
         f" (pooled training {report['pooled_metric']:.3f}, hospitals alone {report['local_only_metric']:.3f})"
         if final is not None
-        else "Model: none, the task ended before its first round: too few came in time; with fewer parties more do",
+        else f"Model: none. {report['why_no_model']}",
         highlight=False,
     )
     console.print(report["privacy"], highlight=False)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from consilium_chain.accounting import take_stock, worth
+from consilium_chain.deadlines import Missed, fields_of, in_words
 from consilium_chain.deployment import SUPPLY
 from consilium_chain.task_spec import TaskSpec
 from consilium_chain.views import (
@@ -27,6 +28,7 @@ from consilium_client.task import load_task
 from consilium_cli.demo.chronicle import Chronicle
 from consilium_cli.demo.datasets import examples_of
 from consilium_cli.demo.network import Network, Role
+from consilium_cli.demo.processes import Line
 
 METRIC = "accuracy"
 MASKED = (
@@ -79,6 +81,7 @@ def report(
     statistics_settled = network.treasury.round_state(network.task, STATISTICS_ROUND).outcome is Outcome.SETTLED
     by_round = {r: evaluator.metrics(r) for r in range(1, last + 2)} if statistics_settled else {}
     final = by_round.get(last + 1, {"accuracy": None, "auc": None, "log_loss": None})
+    late = late_parties(chronicle.missed, chronicle.lines_of("refused"), lambda account: _name(network, account))
     return {
         "data": network.options.data,
         "hospitals": len(network.of(Role.HOSPITAL)),
@@ -96,9 +99,36 @@ def report(
         "privacy": privacy_in_words(network.spec),
         "conservation": conservation(network),
         "balances": balances(network),
+        "missed": late,
+        "why_no_model": why_no_model(network, late) if final[METRIC] is None else None,
         "rounds": [_round(network, chronicle, round_, by_round.get(max(round_, 1), {})) for round_ in range(last + 1)],
         "setup_s": round(chronicle.seen[0].at, 3) if chronicle.seen else None,
     }
+
+
+def late_parties(missed: Sequence[Missed], refused: Sequence[Line], name: Callable[[str], str]) -> list[str]:
+    """Missed deadlines in words: by whom and by how much, as the chain's events say and the journals of those refused.
+
+    `name` of an account.
+    """
+    found = []
+    for one in missed:
+        names = [name(account) for account in one.missing]
+        late = [
+            f"{line.process} tried {line.fields['call']} {line.fields['late_s']} s late"
+            for line in refused
+            if line.process in names and line.fields.get("round") == one.round and "late_s" in line.fields
+        ]
+        found.append("; ".join([in_words({**fields_of(one), "missing": names}), *late]))
+    return found
+
+
+def why_no_model(network: Network, late: Sequence[str]) -> str:
+    """In words, of a task whose statistics round did not settle."""
+    if late:
+        return late[-1]
+    reason = network.treasury.round_state(network.task, STATISTICS_ROUND).void_reason
+    return f"round {STATISTICS_ROUND} is void: {reason.name.lower().replace('_', ' ')}"
 
 
 def conservation(network: Network) -> dict[str, str]:

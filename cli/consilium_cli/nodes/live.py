@@ -95,6 +95,9 @@ WORDS: Words = {
     "resumed": lambda f: f"round {f['round']}: back in the task",
     "sits-out": lambda f: f"round {f['round']}: sits out ({f['why']})",
     "testified": lambda f: f"round {f['round']}: a sum failed in this cohort; testified, {f['bytes']} bytes",
+    "nothing-to-show": lambda f: (
+        f"round {f['round']}: its cohort's sum failed; has nothing to add to what was testified"
+    ),
     "chain-unreachable": chain_unreachable,
     "superlink-unreachable": lambda f: f"[yellow]the aggregator's SuperLink {f['superlink']}: {f['why']}[/yellow]",
     "superlink-reached": lambda f: f"the aggregator's SuperLink {f['superlink']} answers again",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from consilium_chain.connection import Connection
+from consilium_chain.deadlines import Deadlines, fields_of, in_words
 from consilium_chain.deployment import Deployment
 from consilium_chain.errors import ChainUnreachable
 from consilium_chain.journal import emit
@@ -31,6 +32,7 @@ from consilium_cli.nodes.live import Fields, Waiting, Words, chain_unreachable
 
 LONGEST_FIELD = 32  # bytes: commitments, dealings and testimonies are in the chain's own events
 LONGEST_SPAN = 50_000  # blocks asked for at once; providers refuse more, and some of them fewer
+DEADLINE_MISSED = "deadline-missed"
 AMOUNTS = ("amount", "pool", "refund", "burnt", "seatWeight")
 
 
@@ -47,7 +49,7 @@ class Watcher:
         self._ledger, self._task = ledger, task
         self._next_block = ledger.deployment.first_block
         self._span = LONGEST_SPAN
-        ledger.params(task)
+        self._deadlines = Deadlines(ledger.params(task))
 
     def run(self) -> None:
         """Until the task has ended."""
@@ -75,7 +77,10 @@ class Watcher:
         times = {block: self._ledger.connection.time_of(block) for block in {event.block for event in own}}
         self._next_block = last + 1
         for event in own:
-            emit(told_as(event.name), block=event.block, block_time=times[event.block], **plain(event))
+            place = {"block": event.block, "block_time": times[event.block]}
+            if missed := self._deadlines.take(event, times[event.block]):
+                emit(DEADLINE_MISSED, **place, **fields_of(missed))
+            emit(told_as(event.name), **place, **plain(event))
         return any(event.name == "TaskEnded" for event in own)
 
     def tell_status(self) -> None:
@@ -206,6 +211,7 @@ EVENTS: Words = {
     "hospital-absent": _of("{hospital} did not take part"),
     "hospital-resumed": lambda f: f"{f['hospital']} is back",
     "phase-started": _phase,
+    DEADLINE_MISSED: lambda f: f"[yellow]late[/yellow]: {in_words(f)}",
     "cohorts-formed": lambda f: (
         f"round {f['round']}: {len(f['members'])} cohort(s): "
         + "; ".join(f"{k} of hospitals {', '.join(map(str, cohort))}" for k, cohort in enumerate(f["members"]))

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import httpx
+from consilium_chain.deadlines import Deadlines, Missed, fields_of
 from consilium_chain.journal import emit
 from consilium_chain.ledger import Ledger
 from consilium_chain.localnode import CHAIN_ID, LocalNode, require_free_port
+from consilium_chain.locks import alone
 from consilium_chain.patience import patient_turns
 from consilium_chain.views import Event
 from consilium_client.errors import REFUSED
@@ -21,12 +23,13 @@ from consilium_server.api.dashboard import built
 from rich.console import Console
 
 from consilium_cli.demo.capacity import require_memory
+from consilium_cli.demo.errors import FolderInUse
 from consilium_cli.demo.options import DataSet, DemoOptions
 from consilium_cli.demo.processes import Processes
-from consilium_cli.demo.run import deal, windows
+from consilium_cli.demo.run import LOCK_FILE, deal, windows
 from consilium_cli.demo.task_file import TaskSettings, task_toml
 from consilium_cli.nodes.live import Waiting, Words, told
-from consilium_cli.operator.watching import EVENTS, plain, told_as
+from consilium_cli.operator.watching import DEADLINE_MISSED, EVENTS, plain, told_as
 from consilium_cli.options import LOCAL_ADDRESS_BOOK
 from consilium_cli.up.errors import NetworkNotUp
 from consilium_cli.up.network import StandingNetwork, build, prepare
@@ -76,10 +79,10 @@ def run_up(options: UpOptions) -> None:
     data = deal(
         DemoOptions(data=options.data, data_dir=options.data_dir, hospitals=options.hospitals, voters=options.voters)
     )
-    limits = windows(2 * (options.hospitals + options.voters))  # whoever tries things may keep the machine busy
-    task = task_toml(data, TaskSettings(options.rounds, windows=limits))
-    prepare(options.home)
+    task = task_toml(data, TaskSettings(options.rounds, windows=windows(options.hospitals + options.voters)))
     with ExitStack() as stack:
+        stack.enter_context(alone(options.home / LOCK_FILE, FolderInUse(options.home, "--home")))
+        prepare(options.home)
         with _spinner(console, "starting a local chain, deploying the contracts, funding everybody"):
             log = stack.enter_context((options.home / "chain.log").open("wb"))
             node = stack.enter_context(LocalNode(options.chain_port, log))
@@ -128,6 +131,7 @@ class News:
     def __init__(self, ledger: Ledger, names: Mapping[str, str]) -> None:
         self._ledger, self._names = ledger, names
         self._next_block = ledger.deployment.first_block
+        self._deadlines: dict[int, Deadlines] = {}
 
     def tell(self) -> list[Event]:
         """All that has happened since the last time, told or not. Of a chain that was taken back to before that, what
@@ -136,18 +140,33 @@ class News:
         latest = self._ledger.connection.block_number()
         if latest < self._next_block:
             self._next_block = latest + 1
+            self._deadlines.clear()
             return []
         events = list(self._ledger.events(self._next_block, latest))
+        times = {block: self._ledger.connection.time_of(block) for block in {event.block for event in events}}
         for event in events:
+            if missed := self._missed(event, times[event.block]):
+                emit(DEADLINE_MISSED, task=event.values["taskId"], **self._named(fields_of(missed)))
             if event.name in SHOWN:
                 emit(told_as(event.name), task=event.values["taskId"], **self._named(plain(event)))
         self._next_block = latest + 1
         return events
 
+    def _missed(self, event: Event, time_: int) -> Missed | None:
+        task = event.values.get("taskId")
+        if task is None:
+            return None
+        if task not in self._deadlines:
+            self._deadlines[task] = Deadlines(self._ledger.params(task))
+        return self._deadlines[task].take(event, time_)
+
     def _named(self, fields: Mapping[str, object]) -> dict[str, Any]:
-        return {
-            key: self._names.get(value, value) if isinstance(value, str) else value for key, value in fields.items()
-        }
+        return {key: self._name(value) for key, value in fields.items()}
+
+    def _name(self, value: object) -> object:
+        if isinstance(value, list):
+            return [self._name(one) for one in value]
+        return self._names.get(value, value) if isinstance(value, str) else value
 
 
 class Fallen:
