@@ -18,6 +18,7 @@ from typing import Any
 VECTORS = Path(__file__).parents[1] / "vectors" / "staking_pools.json"
 ONE = 1 << 48  # fractions of a wei
 BASIS_POINTS = 10_000
+OWN_PART = 10  # of what bonds lock, the owner's own: one in so many
 UNBONDING = 604_800
 VESTING = 86_400
 SUPPLY = 2**96 - 1
@@ -198,6 +199,8 @@ class Staking:
         if is_current:
             pool.assets -= amount
             pool.leaving -= request.shares
+            if actor == pool.owner and pool.worth(pool.holdings[actor]) < pool.locked // OWN_PART:
+                raise ValueError("less than the owner's part")
         self.requests[actor][number] = None
         return amount
 
@@ -257,7 +260,11 @@ class Scenario:
                 continue
             pool = self.staking.nodes[request.node]
             worth = pool.worth(request.shares) if request.generation == pool.generation else 0
-            if pool.assets - worth >= pool.locked and (worth or not needs_worth):
+            if worth or not needs_worth:
+                try:
+                    deepcopy(self.staking)._exit(self._now, actor, number)
+                except ValueError:
+                    continue
                 return number
         return None
 

@@ -227,7 +227,8 @@ contract StakingHandler is Test {
         Pool memory pool = staking.poolOf(request.node, ROLE);
         if (request.generation != pool.generation) vm.assertEq(worth, 0);
         uint256 left = pool.assets - worth;
-        if (left >= pool.locked) return (true, id, worth);
+        if (left >= pool.locked && _keepsOwn(delegator, request, pool, worth)) return (true, id, worth);
+        if (left >= pool.locked) return (false, id, worth);
         vm.prank(delegator);
         vm.expectRevert(abi.encodeWithSelector(IStaking.StillBacking.selector, request.node, ROLE, pool.locked, left));
         staking.withdraw(id);
@@ -236,5 +237,18 @@ contract StakingHandler is Test {
     /// @dev Every magnitude as likely as every other.
     function _amount(uint256 word, uint256 least, uint256 most) private pure returns (uint256) {
         return least + (word >> 16) % (((most - least) >> (word % 70)) + 1);
+    }
+
+    /// @dev Whether an owner that leaves with a request keeps its part of what bonds lock.
+    function _keepsOwn(address delegator, IStaking.Request memory request, Pool memory pool, uint256 worth)
+        private
+        view
+        returns (bool)
+    {
+        if (delegator != request.node || request.generation != pool.generation) return true;
+        (uint256 shares,,) = staking.positionOf(delegator, request.node, ROLE);
+        uint256 left = pool.shares - request.shares;
+        uint256 own = left == 0 ? 0 : shares * (pool.assets - worth) / left;
+        return own >= uint256(pool.locked) / 10;
     }
 }
