@@ -52,7 +52,7 @@ def test_commit_scores_takes_py_ecc_tickets_and_py_ecc_takes_ours(scoring: TaskD
     task, judge = scoring, scoring.judges[0]
     key = voter_key(judge.connection.account)
     message = judge.ticket_message(task.task, 1, task.round_state.seat_seed)
-    onchain = judge.connection.call(judge._tasks.functions.ticketMessage(task.task, 1))
+    onchain = judge.connection.call(judge._tasks.functions.ticketMessage(task.task, 1, judge.address))
     assert bytes(onchain) == message
     independent = py_ecc_ticket(key.reveal(), message)
     assert task.ticket(0) == independent
@@ -94,6 +94,16 @@ def test_commit_scores_refuses_another_key_with_its_own_ticket(scoring: TaskDriv
     message = judge.ticket_message(task.task, 1, task.round_state.seat_seed)
     with refused("VoterKeyMismatch", voter=judge.address):
         judge.commit_scores(task.task, 1, tickets.public_key(late), tickets.sign_ticket(late, message), bytes(32))
+
+
+def test_commit_scores_refuses_a_ticket_that_names_another_account(scoring: TaskDriver) -> None:
+    """Accounts with one key would all win a seat, or none, were the message the same for all."""
+    task, judge = scoring, scoring.judges[0]
+    key, seed = voter_key(judge.connection.account), task.round_state.seat_seed
+    other = judge.ticket_message(task.task, 1, seed, voter=scoring.judges[1].address)
+    assert other != judge.ticket_message(task.task, 1, seed)
+    with refused("TicketInvalid", voter=judge.address):
+        task.score(0, [0], ticket=tickets.sign_ticket(key, other))
 
 
 def test_register_voter_key_refuses_another_voters_proof(local_chain: LocalChain) -> None:

@@ -12,7 +12,7 @@ from chain_driver import LocalChain
 from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.publishing import CohortsFate
 from consilium_chain.rounds import Step
-from consilium_chain.transport_keys import TransportKey
+from consilium_chain.transport_keys import TransportKey, pem_of
 from consilium_chain.views import Phase, Role
 from consilium_server.aggregator import Aggregator
 from index_driver import changeable_chain
@@ -125,3 +125,18 @@ def test_what_hospitals_sent_is_there_where_the_round_before_comes_back(
     assert aggregator._collection(grid, {}, 1) is second
     aggregator._collection(grid, {}, 2)
     assert not kept.exists()
+
+
+def test_one_unusable_key_makes_its_hospital_absent_and_nobody_else(
+    task: FiledTask, aggregator: Aggregator, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The contract takes no such key. Should one ever stand there, the others take part all the same."""
+    keys = {0: KEYS[0].public, 1: b"", 2: KEYS[0].public, 3: KEYS[1].public}
+    monkeypatch.setattr(aggregator.ledger, "transport_keys", lambda _: keys)
+    known: dict[bytes, int] = {}
+    register: Any = lambda key: known.setdefault(pem_of(key), 100 + len(known))  # noqa: E731
+    monkeypatch.setattr(aggregator, "_register", register)
+    assert aggregator._registered() == {0: 100, 3: 101}
+    told = capsys.readouterr().out
+    assert "transport-key-unusable" in told
+    assert "transport-key-repeated" in told
