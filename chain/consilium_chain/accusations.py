@@ -29,9 +29,9 @@ _BYTES_PER_DIGEST = 32
 class Shown:
     """What an accuser shows of a cohort, by hospital index.
 
-    answers: where roots are missing though a threshold have answered; then it shows nothing else. Of a sum that does not
-    hold, statements: of the survivors, with signatures; uploads: the survivors' blobs, by the keccak256 of each; roots:
-    of all in the masking, own roots of survivors and key roots of the rest.
+    answers: where roots are missing though a threshold have answered; then it shows nothing else. Of a sum that does
+    not hold, statements: of the survivors, with signatures; uploads: the survivors' blobs, by the keccak256 of each;
+    roots: of all in the masking, own roots of survivors and key roots of the rest.
     """
 
     statements: Mapping[int, SignedStatement] = field(default_factory=dict)
