@@ -81,7 +81,7 @@ def world(consilium: Consilium, local_chain: LocalChain, tmp_path: Path) -> Worl
     assert isinstance(account, LocalAccount)
     write_private_file(tmp_path / "password", "secret\n")
     write_keystore(tmp_path / "key.json", account, "secret", LIGHT_SCRYPT_N)
-    (tmp_path / "rows.csv").write_text("age,sick\n50,0\n60,1\n")
+    (tmp_path / "rows.csv").write_text("age,sick\n" + "50,0\n60,1\n" * 30)
     ensure_certificates(tmp_path / "tls")
     return World(local_chain, tmp_path, number, hospital, consilium)
 
@@ -106,7 +106,7 @@ def test_from_nothing_to_a_task_and_out_of_it(world: World) -> None:
     refused(world.join(), "answer y, or pass --yes")
     assert world.index() is None
     assert HospitalHome.open(world.home).approved_tasks() == []
-    done(world.join("--yes"), "data fit: 2 rows", "joined as hospital", f"consilium hospital run {world.task}")
+    done(world.join("--yes"), "data fit: 60 rows", "joined as hospital", f"consilium hospital run {world.task}")
     assert world.index() is not None
     done(world.say("status"), "joining", "does not run", "500.00", "free 0.00")
     done(world.say("pause"), "not slashed")
