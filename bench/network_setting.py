@@ -212,9 +212,7 @@ class Network:
             file = write_rows(rows, data.schema, party.home / "data")
             make_transport_key(party.home / "transport.key")
             own = policy | {"columns": spec.data.used, "masked_only": True}
-            HospitalHome.create(party.home, settings | {"data": file.name, "seed": SEED}, own).approve(
-                number, approval, authority
-            )
+            HospitalHome.create(party.home, settings | {"data": file.name}, own).approve(number, approval, authority)
         for party, rows in zip(voters, data.held_out, strict=True):
             _write_key(party)
             file = write_rows(rows, data.schema, party.home / "data")

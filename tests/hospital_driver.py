@@ -79,10 +79,10 @@ class Committing:
         self.chain.rpc("anvil_setBalance", node.ledger.address, hex(wei))
 
 
-def hospital_settings(chain: LocalChain, task: int, home: Path, data: Path) -> HospitalSettings:
+def hospital_settings(chain: LocalChain, task: int, home: Path, data: Path, **policy: Any) -> HospitalSettings:
     make_transport_key(home / "transport.key")
     flower = FlowerSettings(superlink="127.0.0.1:1", ca_certificate=home / "none", transport_key=home / "transport.key")
-    (home / "policy.toml").write_text(tomli_w.dumps(OPEN_POLICY))
+    (home / "policy.toml").write_text(tomli_w.dumps(OPEN_POLICY | policy))
     approved = chain.treasury.params(task).spec_hash.hex()
     return HospitalSettings(
         **node_files(chain, chain.funded(), home), task=task, data=data, flower=flower, policy=home / "policy.toml",
@@ -104,12 +104,19 @@ def node_files(chain: LocalChain, node: Ledger, home: Path) -> dict[str, Any]:
 
 
 def start(
-    chain: LocalChain, folder: Path, hospitals: int, masked: bool, sealing_keys: dict[int, bytes] | None = None
+    chain: LocalChain,
+    folder: Path,
+    hospitals: int,
+    masked: bool,
+    exact: bool = False,
+    sealing_keys: dict[int, bytes] | None = None,
 ) -> Committing:
     """In the statistics round. Hospitals have no ether left. sealing_keys: what some announce instead of their own."""
     data = deal_wdbc(hospitals, 1, 0)
     windows = dict.fromkeys(("join", "commit", "upload", "publish", "score", "reveal"), WINDOW)
     raw = task_toml(data, TaskSettings(rounds=1, cohorts=1, windows=windows, masked=masked)).encode()
+    if exact:
+        raw = raw.replace(b'statistics = "schema"', b'statistics = "exact"')
     store = ArtifactStore(folder / "artifacts")
     spec = parse_task_spec(raw)
     (aggregator,) = chain.staked(Role.AGGREGATOR, 1, spec.money.aggregator_bond * TOKEN)
@@ -123,7 +130,9 @@ def start(
     settings = []
     for index, frame in enumerate(data.hospitals):
         write_csv(frame, folder / f"{index}.csv")
-        settings.append(hospital_settings(chain, task, folder / f"h{index}", folder / f"{index}.csv"))
+        settings.append(
+            hospital_settings(chain, task, folder / f"h{index}", folder / f"{index}.csv", exact_statistics=exact)
+        )
     made = Committing(chain, aggregator, store, task, settings, voter_settings)
     for index, own in enumerate(settings):
         node = HospitalNode(own)

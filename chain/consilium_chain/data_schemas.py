@@ -14,6 +14,7 @@ from consilium_chain.typed_toml import Section
 
 MAX_CLASSES = 256
 MAX_SIDE = 512  # of an image, in pixels
+LEAST_DEVIATION = 0.001  # of a feature's range
 
 # A class is a folder's name, too, where examples are files; cells come without the blanks around them.
 ClassName = Annotated[
@@ -22,17 +23,32 @@ ClassName = Annotated[
 
 
 class NumericFeature(Section):
-    """A column of numbers, clamped to [min, max]: the range, being public, may not come from anybody's rows."""
+    """A column of numbers, clamped to [min, max].
+
+    Range, mean and deviation are public: they come from the literature, never from anybody's rows.
+    """
 
     kind: Literal["numeric"] = "numeric"
     name: str
     min: float
     max: float
+    mean: float | None = Field(default=None, description="typical value; without, the middle of the range")
+    deviation: float | None = Field(
+        default=None, description="typical standard deviation; without, a sixth of the range"
+    )
 
     @model_validator(mode="after")
     def _ordered(self) -> NumericFeature:
         if not self.min < self.max:
             raise ValueError(f"feature {self.name}: min must be below max")
+        if self.mean is not None and not self.min <= self.mean <= self.max:
+            raise ValueError(f"feature {self.name}: the mean {self.mean:g} must lie between min and max")
+        width = self.max - self.min
+        if self.deviation is not None and not LEAST_DEVIATION * width <= self.deviation <= width / 2:
+            raise ValueError(
+                f"feature {self.name}: the deviation {self.deviation:g} must lie between a thousandth and a half of the"
+                f" range, {LEAST_DEVIATION * width:g} and {width / 2:g}"
+            )
         return self
 
 

@@ -98,6 +98,8 @@ class Rule(StrEnum):
     NO_POOL = "no pool"
     BONDS_ABOVE_PAY = "bonds above pay"
     HARM_FREE = "harm costs nothing"
+    HARM_NEAR_NOISE = "harm near noise"
+    NOTHING_ACCEPTED = "nothing accepted"
     SILENCE_FREE = "silence costs nothing"
     SHORT_WINDOW = "short window"
 
@@ -316,6 +318,19 @@ def _of_committees(spec: TaskSpec) -> Iterator[Concern]:
             Rule.WIDE_TOLERANCE,
             f"a score may lie {judging.tolerance:g} from the median and be paid, more than from accepted to harmful,"
             f" and {judging.seats} seat(s) have nobody to outvote it",
+        )
+    if judging.accept_floor >= 0:
+        yield Concern(
+            Rule.NOTHING_ACCEPTED,
+            "accept_floor is not below 0: once the model has learnt what it can, half of all honest cohorts score below"
+            " 0 by chance, are rejected and earn nothing",
+        )
+    elif judging.harmful_below > 2 * judging.accept_floor:
+        yield Concern(
+            Rule.HARM_NEAR_NOISE,
+            f"harmful_below {judging.harmful_below:g} is nearer to 0 than twice accept_floor"
+            f" {judging.accept_floor:g}, which says how low chance alone may bring an honest cohort: in a round of more"
+            " noise than usual honest hospitals lose their bonds",
         )
     if money.not_revealed_slash_bps == 0:
         yield Concern(

@@ -37,6 +37,10 @@ MICRO = 1_000_000  # scores are integers in millionths
 TOKEN = 10**18  # smallest units in one token
 MOST_TOKENS = (2**96 - 1) // TOKEN  # Staking counts in uint96
 UINT32 = 2**32 - 1
+DAY = 86_400  # seconds
+# The contract's own limits again.
+MAX_DAYS = 180  # that a task may last at worst
+LEAST_HARM = 0.01  # how far below zero `harmful_below` lies at least
 
 
 def settle_gas(nodes: int, scores: int) -> int:
@@ -165,9 +169,23 @@ class WindowsSpec(Section):
     score: Seconds = 60
     reveal: Seconds = 30
 
+    def longest(self, rounds: int) -> int:
+        """Seconds that a task of so many training rounds lasts at worst, as the contract counts them.
+
+        Each round lasts all of its windows: half of an upload or publication again where it comes late, three
+        publications for blame, one and a half for opening canaries.
+        """
+        halves = 2 * (self.commit + self.score + self.reveal) + 3 * self.upload + 12 * self.publish
+        return self.join + -(-(rounds + 1) * halves // 2)
+
 
 class TaskSpec(Section):
     name: Name
+    statistics: Literal["schema", "exact"] = Field(
+        default="schema",
+        description="features are standardised by the schema's public constants, or exactly: by sums over all"
+        " hospitals' rows, which become public in round 0",
+    )
     data: DataSchema
     model: ModelSpec
     training: TrainingSpec = TrainingSpec()
@@ -203,7 +221,7 @@ class TaskSpec(Section):
 
     @property
     def statistics_values(self) -> int:
-        """Length of round 0's vector."""
+        """Length of round 0's vector, whether or not it holds anything of anybody's rows."""
         return self.data.statistics_values
 
     @property
@@ -238,6 +256,22 @@ class TaskSpec(Section):
             raise ValueError(f"min_reveals {j.min_reveals} is above the {j.seats} seats: lower min_reveals")
         if j.harmful_below > j.accept_floor:
             raise ValueError("harmful_below is above accept_floor: a cohort could be accepted and slashed at once")
+        if round(j.harmful_below * MICRO) > -round(LEAST_HARM * MICRO):
+            raise ValueError(
+                f"harmful_below {j.harmful_below:g} is so near to zero that chance alone slashes honest hospitals:"
+                f" make it {-LEAST_HARM:g} or less"
+            )
+        if self.privacy is not None and self.statistics == "exact":
+            raise ValueError(
+                "exact statistics are sums without noise, which the task's epsilon does not bound: set statistics ="
+                ' "schema", or leave [privacy] out'
+            )
+        longest = self.windows.longest(r.rounds)
+        if longest > MAX_DAYS * DAY:
+            raise ValueError(
+                f"the task lasts {longest / DAY:,.1f} days at worst, above the {MAX_DAYS} for which a task may lock"
+                " bonds: lower rounds or windows"
+            )
         if j.canaries and self.update.bits == MAX_BITS:
             raise ValueError(f"canaries need one bit more than the update's {MAX_BITS}: lower bits to {MAX_BITS - 1}")
         if j.canaries and round(j.canary_margin * MICRO) < 1:

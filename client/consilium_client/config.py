@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from consilium_client.reaching import Address
 
 LEDGER_FILE = "privacy.jsonl"
+STATISTICS_FILE = "statistics.jsonl"
 
 
 class FlowerSettings(BaseModel):
@@ -42,7 +43,6 @@ class HospitalAccountSettings(NodeSettings):
     mapping: Annotated[
         Path | None, Field(description="how the file's columns become the schema's; see docs/data.md")
     ] = None
-    seed: Annotated[int, Field(ge=0, description="seed of batch orders")] = 0
     held_out: Annotated[
         float,
         Field(
@@ -64,6 +64,13 @@ class HospitalAccountSettings(NodeSettings):
         Path | None,
         Field(description="what the rows have cost; homes with the same rows share one. Without, a file in `home`"),
     ] = None
+    statistics_ledger: Annotated[
+        Path | None,
+        Field(
+            description="for which rows exact statistics were given, its key beside it; homes with the same rows share"
+            " one. Without, a file in `home`"
+        ),
+    ] = None
     earlier_deployments: Annotated[
         tuple[Path, ...],
         Field(description="address books of contracts under which these rows were trained on before, on this chain"),
@@ -76,6 +83,10 @@ class HospitalAccountSettings(NodeSettings):
     @property
     def ledger_file(self) -> Path:
         return self.privacy_ledger or self.home / LEDGER_FILE
+
+    @property
+    def statistics_file(self) -> Path:
+        return self.statistics_ledger or self.home / STATISTICS_FILE
 
     def connection(self, account: LocalAccount, deployment: Deployment) -> Connection:
         """Raises ChainUnreachable, SponsorFailed."""

@@ -1,24 +1,19 @@
 """What a hospital's rows have cost so far, on its own disk: across rounds, restarts and tasks.
 
-One JSON object a line, appended and never changed. A round is charged before it is trained, and on disk before that
-returns: what crashes forgets no charge, at worst it keeps one whose round never came. What a crash left of a last line
-was never charged, and goes with the next one. Processes that share the file take turns.
+A round is charged before it is trained, and on disk before that returns: what crashes forgets no charge, at worst it
+keeps one whose round never came. What a crash left of a last line was never charged.
 """
 
 from __future__ import annotations
 
-import errno
-import fcntl
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
-from consilium_chain.keystore import sync_folder
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
+from consilium_client.append_only import AppendOnly
 from consilium_client.errors import BudgetExceeded, ChargeChanged, EpsilonLedgerInvalid, RoundPassed
 from consilium_client.privacy import Mechanism, epsilon
 
@@ -67,13 +62,12 @@ class EpsilonLedger:
     """All methods raise OSError, and EpsilonLedgerInvalid where the file holds anything but charges."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._file = AppendOnly(path, Charge, EpsilonLedgerInvalid)
 
     def charges(self) -> list[Charge]:
         """In the order in which they were made."""
-        with self._locked() as file:
-            return list(self._read(file)[0].values())
+        with self._file.open() as opened:
+            return list(self._by_round(opened.lines).values())
 
     def charge(self, new: Charge, task_epsilon: float, own: Budget | None = None) -> float:
         """What the task has cost with `new` in it, which is on disk now.
@@ -83,18 +77,17 @@ class EpsilonLedger:
         the charge's delta, or all tasks together more than the hospital's `own` budget; ChargeChanged where the round
         was charged otherwise; RoundPassed where a later one was charged since. Then nothing was written.
         """
-        with self._locked() as file:
-            charges, size = self._read(file)
+        with self._file.open() as opened:
+            charges = self._by_round(opened.lines)
             known = charges.get(new.key)
             if known is None:
                 require_affordable(charges, [new], task_epsilon, own)
-                os.ftruncate(file, size)
-                self._append(file, new)
+                opened.append(new)
             elif known != new:
                 raise ChargeChanged(new.task, new.round, known.terms, new.terms)
             elif any(one.task == new.task and one.round > new.round for one in charges.values()):
                 raise RoundPassed(new.task, new.round)
-            self._sync(file)
+            opened.sync()
             return _cost({**charges, new.key: new}, new.delta, new.task)
 
     def make_up(self, spent: Sequence[Charge]) -> list[Charge]:
@@ -102,53 +95,26 @@ class EpsilonLedger:
 
         What was charged is left as it is.
         """
-        with self._locked() as file:
-            charges, size = self._read(file)
+        with self._file.open() as opened:
+            charges = self._by_round(opened.lines)
             missing = [one for one in spent if one.key not in charges]
-            os.ftruncate(file, size)
             for one in missing:
-                self._append(file, one)
-            self._sync(file)
+                opened.append(one)
+            opened.sync()
             return missing
 
     def require_affordable(self, planned: list[Charge], task_epsilon: float, own: Budget | None = None) -> None:
         """Raises BudgetExceeded where what is planned, beside what is charged, would cost more than is allowed."""
-        with self._locked() as file:
-            require_affordable(self._read(file)[0], planned, task_epsilon, own)
+        with self._file.open() as opened:
+            require_affordable(self._by_round(opened.lines), planned, task_epsilon, own)
 
-    @contextmanager
-    def _locked(self) -> Iterator[int]:
-        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX)  # until it is closed, or its process is gone
-            yield file
-        finally:
-            os.close(file)
-
-    def _append(self, file: int, charge: Charge) -> None:
-        line = charge.model_dump_json().encode() + b"\n"
-        if (written := os.write(file, line)) != len(line):
-            raise OSError(errno.ENOSPC, f"it took {written} of {len(line)} bytes", str(self._path))
-
-    def _sync(self, file: int) -> None:
-        """Also what another process wrote and did not live to see on disk."""
-        os.fsync(file)
-        sync_folder(self._path.parent)
-
-    def _read(self, file: int) -> tuple[dict[tuple[str, int], Charge], int]:
-        """All charges, and the size in bytes of their lines."""
-        raw = os.pread(file, os.fstat(file).st_size, 0)
-        size = raw.rfind(b"\n") + 1
+    def _by_round(self, lines: Sequence[Charge]) -> dict[tuple[str, int], Charge]:
         charges: dict[tuple[str, int], Charge] = {}
-        for number, line in enumerate(raw[:size].splitlines(), start=1):
-            try:
-                charge = Charge.model_validate_json(line)
-            except ValidationError:  # unchained: it quotes the line
-                raise EpsilonLedgerInvalid(self._path, number) from None
+        for number, charge in enumerate(lines, start=1):
             if charge.key in charges:
-                raise EpsilonLedgerInvalid(self._path, number)
+                raise EpsilonLedgerInvalid(self._file.path, number)
             charges[charge.key] = charge
-        return charges, size
+        return charges
 
 
 def require_affordable(charges: Charges, planned: list[Charge], task_epsilon: float, own: Budget | None) -> None:

@@ -95,6 +95,12 @@ ClientError
 │   ├── RoundPassed             a round was charged before, and a later one since
 │   ├── ChargesUnknown          the chain has rounds that the ledger has not, and nothing says what they cost
 │   └── EpsilonLedgerInvalid    the file of what was spent cannot be read
+├── ExactStatisticsError        sums over this hospital's rows must not leave, or nothing shows that they may
+│   ├── StatisticsOverlap       nearly the same rows were counted exactly before
+│   ├── StatisticsUncomparable  rows were counted exactly before, under another schema
+│   ├── StatisticsUnknown       the chain has exact statistics that the list has not
+│   ├── StatisticsKeyLost       the list's key is gone
+│   └── StatisticsLedgerInvalid the list cannot be read
 ├── StatisticsOutOfRange        a hospital brought round 0 what cannot be counted
 ├── StatisticsInvalid           the summed statistics of round 0 are no numbers
 ├── OpeningMalformed            a file is not what `consilium voter open-evaluation` writes
@@ -563,6 +569,56 @@ class EpsilonLedgerInvalid(PrivacyError):
         super().__init__(
             f"{path}, line {line}, is no charge: restore the file from a backup that knows all private rounds;"
             " without it nobody can say what the rows have cost"
+        )
+
+
+class ExactStatisticsError(ClientError):
+    """Of the list of rows that exact statistics were given for."""
+
+
+class StatisticsOverlap(ExactStatisticsError):
+    """`differing`: rows that only one of the two sets has; 0 where the same rows have slightly other values."""
+
+    def __init__(self, task: str, shared: int, differing: int) -> None:
+        self.task, self.shared, self.differing = task, shared, differing
+        apart = f"{differing:,} row(s) are in one set alone" if differing else "some have slightly other values"
+        super().__init__(
+            f"exact statistics were given in {task} for {shared:,} of these rows, and {apart}: the difference of both"
+            ' sums would show the rows that differ. Join tasks with statistics = "schema", or bring the same rows'
+            " again, as they were"
+        )
+
+
+class StatisticsUncomparable(ExactStatisticsError):
+    def __init__(self, task: str) -> None:
+        self.task = task
+        super().__init__(
+            f"exact statistics were given in {task} under another schema, so that nothing shows whether these are"
+            ' other rows. Join tasks with statistics = "schema"; if the rows are other patients\', make a home for them'
+        )
+
+
+class StatisticsUnknown(ExactStatisticsError):
+    def __init__(self, path: Path, task: str) -> None:
+        self.path, self.task = path, task
+        super().__init__(
+            f"this account gave exact statistics in {task}, and {path} does not have their rows: restore the file and"
+            ' its key from the latest backup, or join tasks with statistics = "schema"'
+        )
+
+
+class StatisticsKeyLost(ExactStatisticsError):
+    def __init__(self, key: Path, path: Path) -> None:
+        self.key, self.path = key, path
+        super().__init__(f"{key} is gone, without which nothing in {path} can be compared: restore it from a backup")
+
+
+class StatisticsLedgerInvalid(ExactStatisticsError):
+    def __init__(self, path: Path, line: int) -> None:
+        self.path, self.line = path, line
+        super().__init__(
+            f"{path}, line {line}, is no set of rows: restore the file from the latest backup; without it nothing shows"
+            " for which rows exact statistics were given"
         )
 
 

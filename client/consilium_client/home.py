@@ -9,7 +9,8 @@ A hospital's has besides:
 tasks/N.toml       the approval of task N                transport.key        the Flower node key
 tasks/N.left       it was taken back, the bond is locked still
 audit.jsonl        what has left (`audit`)               privacy.jsonl        what rows have cost (`epsilon_ledger`)
-split.salt         which rows are kept from training
+split.salt         which rows are kept from training     statistics.jsonl   which rows were counted exactly
+                                                         statistics.key     (`statistics_ledger`), and its key
 
 A home is for the contracts of one address book. For others its owner makes another, which goes on with the first one's
 account, policy and ledger where these are (`Home.create_like`).
@@ -47,7 +48,7 @@ from consilium_client.config import (
     VoterSettings,
     runtime_folder,
 )
-from consilium_client.consent import Policy, TaskPolicy, VoterPolicy, read_policy
+from consilium_client.consent import Policy, TaskPolicy, VoterPolicy, policy_toml, read_policy
 from consilium_client.errors import (
     AlreadyRunning,
     ApprovalInvalid,
@@ -117,7 +118,7 @@ class Home(Generic[SettingsType, PolicyType]):
     def create(cls, folder: Path, settings: dict[str, Any], policy: dict[str, Any]) -> Self:
         """Writes both files, the first of them last: a home without it is none. Raises HomeTaken."""
         folder = _new_folder(folder)
-        write_private_file(folder / "policy.toml", tomli_w.dumps(policy))
+        write_private_file(folder / "policy.toml", policy_toml(policy, cls.policy_kind))
         write_private_file(folder / SETTINGS_FILE, tomli_w.dumps(settings))
         return cls.open(folder)
 
@@ -174,8 +175,9 @@ class HospitalHome(Home[HospitalHomeSettings, Policy]):
         return self.settings.earlier_deployments
 
     def share(self, folder: Path, settings: dict[str, Any]) -> None:
-        """One ledger, and the same rows kept from training."""
+        """The same ledgers, and the same rows kept from training."""
         settings["privacy_ledger"] = str(self.settings.ledger_file)
+        settings["statistics_ledger"] = str(self.settings.statistics_file)
         settings["earlier_deployments"] = [str(one) for one in (self.settings.deployment, *self.earlier_deployments)]
         if (self.folder / SALT_FILE).exists():
             write_private_file(folder / SALT_FILE, read_private_file(self.folder / SALT_FILE))

@@ -63,7 +63,8 @@ from consilium_client.relay.processes import RelayProcesses
 from consilium_client.relay.wire import RoundReply, RoundRequest
 from consilium_client.replay import PublicRecord
 from consilium_client.split import LEAST_SALT, split
-from consilium_client.standardise import public_sums, sums_of
+from consilium_client.standardise import round_0_values
+from consilium_client.statistics_ledger import StatisticsLedger
 from consilium_client.task import JoinedTask, load_task
 from consilium_client.training import require_device, train
 from consilium_client.transport_key import read_transport_key, transport_public_key
@@ -81,6 +82,7 @@ WHEN = {
 }
 JUDGED = (Phase.DRAWING, Phase.SCORING, Phase.REVEALING)
 PLACE_LOOKS = 5  # blocks
+SEED_BITS = 128  # of the operating system's randomness
 LINK_LOOKS = 20.0  # seconds between two looks at a SuperLink that asks for nothing
 RESUMABLE = (Phase.COMMITTING, Phase.UPLOADING, Phase.PUBLISHING)
 
@@ -115,6 +117,7 @@ class HospitalNode:
         self.task: JoinedTask = load_task(self.ledger, self.store, settings.task)
         self.policy: Policy = self.consent()
         self.examples, self.own_test = self._split(self.read_data())
+        self.policy.require_rows(self.task.spec, self.examples.rows)
         self.model: Model = model_of(self.task.spec)
         self.model.require_installed()
         require_device(settings.device)
@@ -124,6 +127,7 @@ class HospitalNode:
         if self.task.params.masked:
             self.masking = Masking(settings.home / "masking" / name, self.ledger, self.store, settings.task)
         self.private = self._private_rounds()
+        self.given = StatisticsLedger(settings.statistics_file) if self.task.spec.statistics == "exact" else None
         self._inputs: Inputs | None = None
         self._round = _Round(-1)
         self._testified: set[tuple[int, int]] = set()  # in which rounds and steps
@@ -182,6 +186,12 @@ class HospitalNode:
             found.make_up(ledger, self.store)
         return found
 
+    def _require_givable(self, given: StatisticsLedger) -> None:
+        """Raises ExactStatisticsError where no exact statistics of these rows may leave; DeploymentInvalid."""
+        for ledger in (self.ledger, *self._earlier_contracts()):
+            given.require_complete(ledger, self.store)
+        given.require_givable(self.ledger.place(self.task.number), self.examples, self.task.spec.data)
+
     def _earlier_contracts(self) -> Iterator[Ledger]:
         """Of those that are on this chain. Raises DeploymentInvalid."""
         for book in map(Deployment.read, self.settings.earlier_deployments):
@@ -195,6 +205,8 @@ class HospitalNode:
         if self.ledger.address not in [h.node for h in self.ledger.hospitals(self.task.number)]:
             if self.private:
                 self.private.require_affordable()
+            if self.given:
+                self._require_givable(self.given)
             key = read_transport_key(self.settings.flower.transport_key)
             bond = self.task.params.hospital_bond
             sealing_key = self.masking.sealing_key if self.masking else NO_KEY
@@ -591,8 +603,11 @@ class HospitalNode:
     def _packed(self, round_: int) -> list[Blob]:
         spec = self.task.spec
         if round_ == STATISTICS_ROUND:
-            sums = sums_of(self.examples, spec.data) if self.private is None else public_sums(spec.data)
-            lanes = Quantiser(STATISTICS_BITS, STATISTICS_RANGE).quantise(sums, None)
+            if self.given:  # on disk before anything of it is signed
+                self._require_givable(self.given)
+                self.given.give(self.ledger.place(self.task.number), self.examples, spec.data)
+            values = round_0_values(self.examples, spec)
+            lanes = Quantiser(STATISTICS_BITS, STATISTICS_RANGE).quantise(values, None)
             return pack(lanes, spec.statistics_layout)
         update = clip_norm(self.local_update(round_, self.record.base(round_)), spec.update.clip_norm)
         return list(packed(self._lanes(update), spec.update_layout))
@@ -602,21 +617,23 @@ class HospitalNode:
         spec = self.task.spec
         size = spec.update_layout.lanes_per_blob
         quantiser = Quantiser(spec.update.bits, spec.update.value_range)
-        noise = np.random.default_rng(secrets.randbits(128))
+        noise = np.random.default_rng(secrets.randbits(SEED_BITS))
         for start in range(0, spec.lanes, size):
             part = update[start : start + size]
             part = np.pad(part, (0, size - len(part)))
             yield quantiser.quantise(part, noise.random(size))
 
     def local_update(self, round_: int, base: Vector) -> NDArray[np.float64]:
-        """Trains from `base`; the difference to it, float64 (p,)."""
+        """Trains from `base`; the difference to it, float64 (p,). Never the same twice: what two tasks show of the same
+        rows must not differ by what differs in the rows alone.
+        """
         given = base, self.inputs(), self.examples.labels
 
         def seen(done: int, steps: int, loss: float) -> None:
             hint("training", step=done, of=steps, loss=loss)
 
         if self.private is None:
-            trained = train(self.task.spec, *given, self.settings.seed * 1_000_003 + round_, seen, self.settings.device)
+            trained = train(self.task.spec, *given, secrets.randbits(SEED_BITS), seen, self.settings.device)
         else:
             trained = self.private.train(round_, *given, seen, self.settings.device)
         return np.subtract(trained, base, dtype=np.float64)

@@ -56,8 +56,8 @@ class Statistic:
 class Preview:
     """What is computed from the examples and leaves the hospital: round 0's statistics, then an update in each round.
 
-    `statistics` are rounded to multiples of `step`; there are none of texts, where round 0 sums their number, and none
-    in a private task, whose round 0 is the schema's. An update is `parameters` values, clipped to the norm `clip_norm`
+    `statistics` are rounded to multiples of `step`; there are none where round 0 is the schema's, and none of texts, of
+    which exact statistics sum the number. An update is `parameters` values, clipped to the norm `clip_norm`
     and rounded to `bits` bits in ± `value_range`. Both travel in blobs; `masked` ones nobody can read alone.
     """
 
@@ -71,6 +71,7 @@ class Preview:
     clip_norm: float
     update_blobs: int
     masked: bool
+    exact: bool = False
     privacy: PrivacySpec | None = None
 
     @property
@@ -123,7 +124,8 @@ def repeats(contents: Iterable[Hashable], labels: NDArray[np.int64]) -> tuple[in
 def preview_of(examples: Examples, spec: TaskSpec) -> Preview:
     names = encoded_columns(spec.data)
     statistics: tuple[Statistic, ...] = ()
-    if spec.privacy is None and names:
+    exact = spec.statistics == "exact"
+    if exact and names:
         sums = sums_of(examples, spec.data).reshape(3, -1)
         statistics = tuple(Statistic(name, *map(float, column)) for name, column in zip(names, sums.T, strict=True))
     return Preview(
@@ -137,6 +139,7 @@ def preview_of(examples: Examples, spec: TaskSpec) -> Preview:
         clip_norm=spec.update.clip_norm,
         update_blobs=spec.update_blobs,
         masked=spec.update.masked,
+        exact=exact,
         privacy=spec.privacy,
     )
 

@@ -41,11 +41,11 @@ class PublicRecord:
         self._bases: dict[int, Vector] = {FIRST_ROUND: first}
 
     def statistics(self) -> NDArray[np.float64]:
-        """Sums over all hospitals of round 0: float64 (statistics_values,). Raises StatisticsOutOfRange.
+        """What everybody standardises by: float64 (statistics_values,). Raises StatisticsOutOfRange.
 
-        A private task's are the schema's, whatever round 0 brought.
+        By the schema, whatever round 0 brought; in a task with exact statistics, round 0's sums over all hospitals.
         """
-        if self._task.spec.privacy is not None:
+        if self._task.spec.statistics == "schema":
             return public_sums(self._task.spec.data)
         state = self._ledger.round_state(self._task.number, STATISTICS_ROUND)
         if state.outcome is not Outcome.SETTLED:

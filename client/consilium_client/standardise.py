@@ -1,9 +1,10 @@
-"""Shared standardisation: every hospital's sums, added in round 0, give one mean and deviation for all.
+"""Shared standardisation: everybody scales by one mean and deviation, which sums in round 0 give.
 
-Sums are of u in [0, 1] (the schema's public range; of an image, each channel's mean and mean square), so no hospital's
-sum can exceed its row count. A missing value does not count towards its column, and becomes 0 after standardising,
-which is the mean. Texts have nothing to scale: their sum is the number of rows. In a private task nobody's rows have a
-part in it: mean and deviation are those of the schema itself.
+By the schema (`public_sums`), every hospital brings the same public vector, and nobody's rows have a part in it. In a
+task with exact statistics, each brings the sums of its own rows. Sums are of u in [0, 1] (the schema's public range; of
+an image, each channel's mean and mean square), so no hospital's sum can exceed its row count. A missing value does not
+count towards its column, and becomes 0 after standardising, which is the mean. Texts have nothing to scale: their sum
+is the number of rows.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from consilium_chain.data_schemas import CategoryFeature, DataSchema, ImageSchema, TableSchema
-from consilium_chain.task_spec import STATISTICS_RANGE
+from consilium_chain.data_schemas import CategoryFeature, DataSchema, ImageSchema, NumericFeature, TableSchema
+from consilium_chain.task_spec import STATISTICS_RANGE, TaskSpec
 from numpy.typing import NDArray
 
 from consilium_client.errors import ShapeMismatch, StatisticsInvalid, TooManyRows
@@ -24,10 +25,17 @@ from consilium_client.tables import Table
 # variance by less than 2e-7; below twice that a column counts as constant, and is switched off rather than blown up.
 LEAST_VARIANCE = 4e-7
 WHITE = 255.0
+# Of u, where the schema states none; docs/decisions.md measures others.
+TYPICAL_MEAN, TYPICAL_DEVIATION = 1 / 2, 1 / 6
+
+
+def round_0_values(examples: Examples, spec: TaskSpec) -> NDArray[np.float64]:
+    """What a hospital brings to round 0: float64 (spec.statistics_values,). Raises as `sums_of` does."""
+    return sums_of(examples, spec.data) if spec.statistics == "exact" else public_sums(spec.data)
 
 
 def sums_of(examples: Examples, schema: DataSchema) -> NDArray[np.float64]:
-    """What a hospital brings to round 0: float64 (schema.statistics_values,).
+    """Sums over one hospital's rows, exactly: float64 (schema.statistics_values,).
 
     Of a table and of images counts, then all Σu, then all Σu². Raises TooManyRows, or ShapeMismatch if the examples
     were read by another schema.
@@ -62,8 +70,12 @@ def _image_sums(images: ImageSet) -> NDArray[np.float64]:
 
 
 def public_sums(schema: DataSchema) -> NDArray[np.float64]:
-    """What `sums_of` has of a row on average, were every value that the schema allows as likely."""
-    totals, squares = [], []
+    """What `sums_of` has of a row on average, by the schema alone: float64 (schema.statistics_values,).
+
+    Of numbers by their stated or usual mean and deviation; codes and shades are all as likely.
+    """
+    totals: list[float] = []
+    squares: list[float] = []
     if isinstance(schema, TableSchema):
         for feature in schema.features:
             if isinstance(feature, CategoryFeature):  # 0 or 1, which is its own square
@@ -71,13 +83,21 @@ def public_sums(schema: DataSchema) -> NDArray[np.float64]:
                 totals += share
                 squares += share
             else:
-                totals.append(1 / 2)
-                squares.append(1 / 3)
+                mean, deviation = _typical(feature)
+                totals.append(mean)
+                squares.append(mean**2 + deviation**2)
     elif isinstance(schema, ImageSchema):
         totals, squares = [1 / 2] * schema.channels, [1 / 3] * schema.channels
     else:
         return np.ones(1)
     return np.array([*np.ones(len(totals)), *totals, *squares])
+
+
+def _typical(feature: NumericFeature) -> tuple[float, float]:
+    """Mean and deviation of u."""
+    width = feature.max - feature.min
+    mean = TYPICAL_MEAN if feature.mean is None else (feature.mean - feature.min) / width
+    return mean, TYPICAL_DEVIATION if feature.deviation is None else feature.deviation / width
 
 
 @dataclass(frozen=True)

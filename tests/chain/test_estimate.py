@@ -184,6 +184,7 @@ def test_without_a_chain_there_is_no_time() -> None:
 
 def test_nothing_is_said_of_a_quiet_task() -> None:
     assert rules(spec_of()) == set()
+    assert rules(spec_of(judging={"accept_floor": -0.03, "harmful_below": -0.06})) == set()
 
 
 ALONE = {"cohorts": 2, "min_cohort_size": 1, "min_hospitals": 2}
@@ -199,6 +200,8 @@ BROKEN: list[tuple[Rule, dict[str, Any]]] = [
     (Rule.SMALL_COMMITTEE, {"judging": {"seats": 2, "min_reveals": 2, "tolerance": 0.01}}),
     (Rule.FEW_REVEALS, {"judging": {"min_reveals": 2}}),
     (Rule.NO_TOLERANCE, {"judging": {"tolerance": 0, "tolerance_bps": 0}}),
+    (Rule.NOTHING_ACCEPTED, {"judging": {"accept_floor": 0.0}}),
+    (Rule.HARM_NEAR_NOISE, {"judging": {"accept_floor": -0.03, "harmful_below": -0.059}}),
     (Rule.NO_POOL, {"money": {"pool": 0}}),
     (Rule.BONDS_ABOVE_PAY, {"money": {"hospital_bond": 10_000}}),
     (Rule.BONDS_ABOVE_PAY, {"money": {"voter_bond": 5_000}}),

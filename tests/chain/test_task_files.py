@@ -10,7 +10,7 @@ import pytest
 from chain_driver import LocalChain, refused, task_params
 from consilium_chain import proposal
 from consilium_chain.errors import SpecInvalid
-from consilium_chain.task_spec import MICRO, TOKEN, MoneySpec, parse_task_spec, spec_hash
+from consilium_chain.task_spec import MICRO, TOKEN, MoneySpec, WindowsSpec, parse_task_spec, spec_hash
 from consilium_chain.views import TaskParams
 from consilium_zk.errors import ZkError
 from eth_utils.crypto import keccak
@@ -134,6 +134,25 @@ CASES = {
         "max_voters = 5\naccept_floor = -0.1\nharmful_below = 0.0",
         "accepted and slashed at once",
     ),
+    "harm near zero": (
+        "max_voters = 5",
+        "max_voters = 5\naccept_floor = 0.0\nharmful_below = -0.009",
+        "harmful_below -0.009 is so near to zero that chance alone slashes honest hospitals: make it -0.01 or less",
+    ),
+    "exact statistics in a private task": (
+        'name = "a task"\n',
+        'name = "a task"\nstatistics = "exact"\nprivacy = { epsilon = 1.0, max_grad_norm = 1.0 }\n',
+        "exact statistics are sums without noise, which the task's epsilon does not bound",
+    ),
+    "unknown statistics": ('name = "a task"\n', 'name = "a task"\nstatistics = "own"\n', "statistics: Input should be"),
+    "longer than half a year": (
+        "commit = 60",
+        "commit = 2600000",
+        "lasts 180.6 days at worst, above the 180 for which a task may lock bonds: lower rounds or windows",
+    ),
+    "a mean out of range": ("max = 120.0", "max = 120.0\nmean = 121.0", "the mean 121 must lie between min and max"),
+    "a deviation of nothing": ("max = 120.0", "max = 120.0\ndeviation = 0.1", "between a thousandth and a half of the"),
+    "a deviation of all": ("max = 120.0", "max = 120.0\ndeviation = 61.0", "deviation 61 must lie between"),
     "unknown key": ("commit = 60", "commit = 60\ncomit = 60", "windows.comit: Extra inputs"),
     "unknown section": ("[windows]", "[code]\nrun = 'x'\n[windows]", "code: Extra inputs"),
     "window zero": ("commit = 60", "commit = 0", "windows.commit"),
@@ -220,6 +239,14 @@ def test_task_file_reports_every_fault_at_once() -> None:
     text = TASK.replace("bits = 24", "bits = 99").replace("commit = 60", "commit = -1")
     with pytest.raises(SpecInvalid, match=r"update\.bits.*windows\.commit"):
         parse_task_spec(text.encode())
+
+
+def test_a_task_at_the_limits_of_time_and_harm_holds() -> None:
+    edge = "max_voters = 5\nharmful_below = -0.01\naccept_floor = -0.01"
+    assert parse_task_spec(edited("max_voters = 5", edge)).judging.harmful_below == -0.01
+    windows = parse_task_spec(edited("commit = 60", "commit = 2591000")).windows
+    assert windows.longest(5) == 120 + 6 * (2_591_000 + 90 + 6 * 30 + 60 + 30)
+    assert WindowsSpec(upload=1).longest(2) == 120 + (3 * (2 * 150 + 3 + 12 * 30) + 1) // 2  # half a second, rounded up
 
 
 def test_task_params_are_exact_integers() -> None:

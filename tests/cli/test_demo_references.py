@@ -13,7 +13,7 @@ from consilium_cli.demo.references import local_only, over_the_wire, pooled, row
 from consilium_cli.demo.task_file import task_spec
 from consilium_client.metrics import log_loss
 from consilium_client.models import model_of
-from consilium_client.standardise import sums_of
+from consilium_client.standardise import public_sums
 from consilium_client.training import train
 
 HEART = Path(__file__).resolve().parents[3] / "shared" / "data" / "heart"
@@ -37,7 +37,7 @@ def test_simulate_fedavg_on_wdbc_is_near_pooled_and_above_local(seed: int) -> No
     spec = task_spec(data)
     together, alone, run = pooled(data, spec, seed), local_only(data, spec, seed), simulate_fedavg(data, spec, seed)
     assert len(run.history) == spec.rounds.rounds + 1
-    assert abs(run.history[-1]["accuracy"] - together["accuracy"]) <= 0.01
+    assert abs(run.history[-1]["accuracy"] - together["accuracy"]) <= 0.02
     assert run.history[-1]["accuracy"] > alone["accuracy"]
     assert run.history[-1]["log_loss"] < alone["log_loss"]
 
@@ -66,7 +66,7 @@ def test_defaults_leave_room_for_honest_updates(deal: Callable[[int], DemoData])
 
 
 @both
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(5))
 def test_thresholds_part_honest_from_harmful(deal: Callable[[int], DemoData], seed: int, tmp_path: Path) -> None:
     """Cohorts of one, every round: honest medians reach the floor; flipped labels and updates times -10 are slashed."""
     data = deal(seed)
@@ -74,7 +74,7 @@ def test_thresholds_part_honest_from_harmful(deal: Callable[[int], DemoData], se
 
     hospitals, voters = (examples_of(frames, data.schema) for frames in (data.hospitals, data.held_out))
     model = model_of(spec)
-    sums = np.sum([sums_of(hospital, data.schema) for hospital in hospitals], axis=0)
+    sums = public_sums(data.schema)
     base = model.initial(seed)
 
     def improvement(update: np.ndarray) -> float:

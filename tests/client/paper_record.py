@@ -74,7 +74,7 @@ class PaperRecord:
         policy = self.folder / "policy.toml"
         policy.write_text('operators = "any"\nmodels = "any"\ncolumns = "any"\nmasked_only = false\n')
         return SimpleNamespace(
-            connect=lambda: self, artifacts=self.folder, task=NUMBER, data=data, mapping=None, home=self.folder, seed=0,
+            connect=lambda: self, artifacts=self.folder, task=NUMBER, data=data, mapping=None, home=self.folder,
             policy=policy, approved=self.terms.spec_hash.hex(), held_out=0, device="cpu",
         )  # fmt: skip
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import tomli_w
 from consilium_chain.task_spec import TaskSpec, parse_task_spec
-from consilium_client.consent import Hours, Policy, read_policy
+from consilium_chain.typed_toml import parse_toml
+from consilium_client.consent import NEW_HOSPITAL, NEW_VOTER, Hours, Policy, VoterPolicy, policy_toml, read_policy
 from consilium_client.errors import NotAllowed, PolicyInvalid
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,8 +21,14 @@ OPERATOR, OTHER = "0x" + "aB" * 20, "0x" + "Cd" * 20
 EXACT: dict[str, Any] = {"operators": [OPERATOR], "models": ["logistic"], "columns": ["age", "sick"]}
 
 
+# Six rounds of 3640 s to commit, 60 and a half to upload, six times 30 to publish, 60 to score, 30 to reveal: 4000.
+DAYS = "[windows]\njoin = {}\ncommit = 3640\n"
+
+
 def task(more: str = "") -> TaskSpec:
-    return parse_task_spec(f'name = "a task"\n{DATA}\n[model]\nname = "logistic"\n{more}'.encode())
+    """`more`: sections, or what stands before them."""
+    before, after = (more, "") if more.startswith("statistics") else ("", more)
+    return parse_task_spec(f'name = "a task"\n{before}{DATA}\n[model]\nname = "logistic"\n{after}'.encode())
 
 
 @dataclass
@@ -50,6 +57,18 @@ CASES = {
     "a limit, and a task without one": Case({"max_epsilon": 8.0}, said=("not private", "8")),
     "a limit, and a private task": Case({"max_epsilon": 8.0}, task="[privacy]\nepsilon = 3.0\nmax_grad_norm = 1.0\n"),
     "as large a bond": Case({"max_bond": 500}),
+    "exact statistics": Case(task='statistics = "exact"\n', said=("`exact_statistics` is false",)),
+    "the same, allowed by the policy": Case({"exact_statistics": True}, task='statistics = "exact"\n'),
+    "cohorts as large": Case({"min_cohort": 3}),
+    "smaller cohorts": Case({"min_cohort": 4}, said=("3 hospital(s)", "`min_cohort` 4")),
+    "as much harm": Case({"min_harm": 0.05}),
+    "slashes nearer to zero": Case({"min_harm": 0.06}, said=("-0.05", "`min_harm` 0.06")),
+    "as long": Case({"max_days": 2}, task=DAYS.format(2 * 86_400 - 24_000)),
+    "a second longer": Case({"max_days": 2}, task=DAYS.format(2 * 86_400 - 23_999), said=("2.0 days", "`max_days` 2")),
+    "as large a slash": Case({"max_slash_percent": 20}),
+    "a larger slash": Case(
+        {"max_slash_percent": 1.5}, said=("a harmful update costs 20 %", "is not handed over costs 2 %", "1.5")
+    ),
     "a larger bond": Case({"max_bond": 499}, said=("500 tokens", "499")),
 }
 
@@ -70,9 +89,64 @@ def test_a_policy_allows_what_it_names_and_objects_to_the_rest(name: str) -> Non
 
 
 def test_every_objection_is_told_at_once() -> None:
-    nothing = {"operators": [], "models": [], "columns": [], "max_rounds": 1, "max_bond": 0, "max_epsilon": 1.0}
+    nothing = {
+        "operators": [], "models": [], "columns": [], "max_rounds": 1, "max_bond": 0, "max_epsilon": 1.0,
+        "max_slash_percent": 0, "min_cohort": 9, "min_harm": 1.0,
+    }  # fmt: skip
     policy = Policy.model_validate(nothing)
-    assert len(policy.objections(task("[update]\nmasked = false\n"), OPERATOR)) == 7
+    assert len(policy.objections(task("[update]\nmasked = false\n"), OPERATOR)) == 11
+
+
+STEPS = "[training]\nepochs = 2\nbatch_size = 16\n"
+
+
+@pytest.mark.parametrize(
+    ("rules", "more", "rows", "said"),
+    [
+        ({}, "", 1, ()),
+        ({"min_rows": 50}, "", 50, ()),
+        ({"min_rows": 50}, "", 49, ("49 of this hospital's rows", "`min_rows` 50")),
+        ({"min_steps": 8}, STEPS, 49, ()),
+        ({"min_steps": 8}, STEPS, 48, ("6 step(s) of training on 48 rows", "`min_steps` 8")),
+        ({"min_steps": 8}, STEPS + "[privacy]\nepsilon = 3.0\nmax_grad_norm = 1.0\n", 48, ()),
+    ],
+)
+def test_a_policy_objects_to_few_rows_and_few_steps(
+    rules: dict[str, int], more: str, rows: int, said: tuple[str, ...]
+) -> None:
+    policy, spec = Policy.model_validate(EXACT | rules), task(more)
+    objections = policy.objections_to_rows(spec, rows)
+    assert bool(objections) == bool(said)
+    assert [word for word in said if word not in " ".join(objections)] == []
+    if said:
+        with pytest.raises(NotAllowed):
+            policy.require_rows(spec, rows)
+    else:
+        policy.require_rows(spec, rows)
+
+
+def test_a_voters_policy_objects_to_what_its_bond_could_lose_and_how_long_it_is_locked() -> None:
+    names: dict[str, Any] = {"operators": "any", "models": "any", "metrics": "any"}
+    policy = VoterPolicy.model_validate(names | {"max_slash_percent": 9, "max_days": 1})
+    slow = task("[windows]\njoin = 86400\n")
+    told = policy.objections(slow, OPERATOR)
+    words = ("1.0 days", "not revealed costs 10 %", "canary costs 50 %")
+    assert all(word in one for word, one in zip(words, told, strict=True))
+    assert VoterPolicy.model_validate(names | NEW_VOTER).objections(task(), OPERATOR) == []
+
+
+def test_a_new_homes_policy_says_in_words_what_each_rule_means_and_holds_for_a_usual_task() -> None:
+    text = policy_toml(EXACT | NEW_HOSPITAL, Policy)
+    policy = parse_toml(text.encode(), Policy, "it", PolicyInvalid)
+    assert policy == Policy.model_validate(EXACT | NEW_HOSPITAL)
+    blocks = text.strip().split("\n\n")
+    assert len(blocks) == len(EXACT | NEW_HOSPITAL)
+    assert all(block.startswith("# ") and len(block.splitlines()) >= 2 for block in blocks)
+    assert "nearly the same rows" in " ".join(text.replace("\n# ", " ").split())
+    assert max(map(len, text.splitlines())) <= 120
+    assert policy.objections(task(), OPERATOR) == policy.objections_to_rows(task(), 50) == []
+    assert policy.objections_to_rows(task(), 49) != []
+    assert not policy.exact_statistics
 
 
 times = st.times().map(lambda time: time.replace(second=0, microsecond=0))

@@ -9,16 +9,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import tomli_w
 from chain_driver import LocalChain
 from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.views import Phase
-from consilium_client.errors import PendingUpdateLost
+from consilium_client.errors import NotAllowed, PendingUpdateLost
 from consilium_client.relay.wire import RoundReply, RoundRequest
 from consilium_zk.blobs import parse_blob
 from consilium_zk.curve import to_eip2537
 from consilium_zk.kzg import commit
-from hospital_driver import WINDOW, Committing, start
+from hospital_driver import OPEN_POLICY, WINDOW, Committing, start
 
 HOSPITALS = 2
 
@@ -128,6 +130,24 @@ def test_hospital_that_nobody_relays_and_without_ether_says_so_once_and_lives(
     committing.relay(update)  # late is not too late
     committing.look(node)
     assert [(line["event"], line["by"]) for line in told()] == [("committed", "relay")]
+
+
+def test_training_on_the_same_rows_from_the_same_base_gives_another_update(committing: Committing) -> None:
+    """Else two tasks' updates would differ by a row that is in one of them alone."""
+    node = committing.node(0)
+    base = node.record.base(1)
+    first, again = (node.local_update(1, base) for _ in range(2))
+    assert not np.array_equal(first, again)
+    assert np.linalg.norm(first - again) < np.linalg.norm(first)
+
+
+def test_a_node_does_not_start_on_fewer_rows_than_its_policy_wants(committing: Committing) -> None:
+    settings = committing.settings[0]
+    rows = committing.node(0).examples.rows
+    settings.policy.write_text(tomli_w.dumps(OPEN_POLICY | {"min_rows": rows}))
+    committing.node(0)
+    with pytest.raises(NotAllowed, match=f"below `min_rows` {rows}"):
+        committing.node(0, held_out=0.5)
 
 
 def test_hospital_that_commits_on_its_own_waits_for_nobody(committing: Committing, told: Told) -> None:

@@ -50,7 +50,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def begun(local_chain: LocalChain, folder: Path) -> dict[int, Committing]:
     """By number of hospitals."""
-    return {number: start(local_chain, folder / str(number), number, masked=True) for number in (3, 4, 5)}
+    return {number: start(local_chain, folder / str(number), number, masked=True, exact=True) for number in (3, 4, 5)}
 
 
 @pytest.fixture

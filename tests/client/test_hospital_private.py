@@ -22,7 +22,7 @@ from consilium_chain.ledger import CommittedUpdate, Ledger
 from consilium_chain.proposal import task_params
 from consilium_chain.publishing import PublishedCohort
 from consilium_chain.task_spec import TaskSpec, parse_task_spec
-from consilium_chain.views import Role
+from consilium_chain.views import Outcome, Role
 from consilium_cli.verify.audit import audit
 from consilium_cli.verify.report import Name, Result
 from consilium_client.config import HospitalSettings
@@ -218,6 +218,23 @@ def test_a_round_that_a_crash_undid_is_trained_again_and_charged_once(
     assert first.blobs != again.blobs
     assert len(task.spent(0).charges()) == 1
     assert len({line["epsilon"] for line in events(capsys, "privacy")}) == 1
+
+
+def test_a_training_rounds_update_outlasts_a_restart_though_training_is_never_the_same_twice(
+    local_chain: LocalChain, tmp_path: Path
+) -> None:
+    task = propose(local_chain, tmp_path, privacy="")
+    task.start(0), task.start(1)
+    task.join(rows=ROWS).first_round().form()
+    first = task.made(0)
+    assert first is not None
+    base = task.running[0].record.base(1)
+    trained = task.running[0].local_update(1, base)
+    task.start(0)
+    assert task.made(0) == first
+    assert not np.array_equal(task.running[0].local_update(1, base), trained)
+    task.play_round()
+    assert task.operator.round_state(task.task, 1).outcome is Outcome.SETTLED
 
 
 def test_a_hospital_that_has_spent_its_limit_sits_out_lives_and_does_not_come_back(

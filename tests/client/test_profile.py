@@ -23,6 +23,7 @@ HEART = Path(__file__).resolve().parents[3] / "shared" / "data" / "heart"
 SPEC = parse_task_spec(
     b"""
 name = "heart"
+statistics = "exact"
 [data]
 label = "ill"
 classes = ["healthy", "ill"]
@@ -145,15 +146,17 @@ def test_preview_counts_what_an_update_takes(tmp_path: Path) -> None:
     assert preview.step == pytest.approx(65_536 / 2**39)
 
 
-def test_a_private_task_is_shown_to_take_nothing_of_the_rows_in_round_0(tmp_path: Path) -> None:
-    privacy = {"epsilon": 3.0, "delta": 1e-6, "max_grad_norm": 1.0}
-    private = TaskSpec.model_validate(SPEC.model_dump() | {"privacy": privacy})
-    found = read(tmp_path, HEAD + GOOD, spec=private)
+@pytest.mark.parametrize("privacy", [None, {"epsilon": 3.0, "delta": 1e-6, "max_grad_norm": 1.0}])
+def test_a_task_that_scales_by_its_schema_is_shown_to_take_nothing_of_the_rows_in_round_0(
+    tmp_path: Path, privacy: dict[str, float] | None
+) -> None:
+    spec = TaskSpec.model_validate(SPEC.model_dump() | {"statistics": "schema", "privacy": privacy})
+    found = read(tmp_path, HEAD + GOOD, spec=spec)
     assert found.preview.statistics == ()
     shown = " ".join(said(found).split())
     assert "Σu" not in shown
     assert "round 0 nothing of these rows" in shown
-    assert "epsilon 3 at delta 1e-06" in shown
+    assert ("epsilon 3 at delta 1e-06" in shown) == (privacy is not None)
     assert "epsilon" not in said(read(tmp_path, HEAD + GOOD))
 
 

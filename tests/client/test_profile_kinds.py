@@ -25,6 +25,7 @@ from rich.console import Console
 TEXTS = parse_task_spec(
     b"""
 name = "notes"
+statistics = "exact"
 [data]
 kind = "text"
 label = "found"
@@ -39,6 +40,7 @@ rounds = 7
 IMAGES = parse_task_spec(
     b"""
 name = "x-rays"
+statistics = "exact"
 [data]
 kind = "images"
 classes = ["normal", "ill"]
@@ -138,7 +140,7 @@ def test_screen_of_texts_shows_lengths_and_what_leaves_and_no_text() -> None:
     assert "Mustermann" not in text
     assert "Σu" not in text
     assert [value for value in ("3002", "('healthy', 11)") if value in repr(found)] == []
-    private = TaskSpec.model_validate(TEXTS.model_dump() | {"privacy": PRIVATE})
+    private = TaskSpec.model_validate(TEXTS.model_dump() | {"privacy": PRIVATE, "statistics": "schema"})
     assert "round 0 nothing of these texts" in said(of_texts(texts, [0, 1, 2] * 7, private))
 
 
@@ -207,7 +209,7 @@ def test_screen_of_images_shows_sizes_and_what_leaves() -> None:
     ):
         assert words in text
     assert "2000" not in repr(found)
-    private = TaskSpec.model_validate(IMAGES.model_dump() | {"privacy": PRIVATE})
+    private = TaskSpec.model_validate(IMAGES.model_dump() | {"privacy": PRIVATE, "statistics": "schema"})
     shown = said(of_images(images, [0, 1, 1, 1, 0], spec=private))
     assert "round 0 nothing of these images" in shown
     assert "cost an image epsilon 3" in shown

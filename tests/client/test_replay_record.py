@@ -18,6 +18,7 @@ from consilium_chain.task_spec import TaskSpec, parse_task_spec
 from consilium_chain.views import Role, members
 from consilium_client.models import model_of
 from consilium_client.replay import PublicRecord
+from consilium_client.standardise import public_sums
 from consilium_client.task import load_task
 from consilium_zk.kzg import commit
 from consilium_zk.packing import pack
@@ -26,6 +27,7 @@ from task_files import DATA
 WINDOWS = "\n".join(f"{name} = 20000" for name in ("join", "commit", "upload", "publish", "score", "reveal"))
 TASK = f"""
 name = "replayed"
+statistics = "exact"
 {DATA}
 [model]
 name = "mlp"
@@ -52,10 +54,10 @@ pool = 1000
 """.encode()
 
 
-def driver(chain: LocalChain, spec: TaskSpec, store: ArtifactStore) -> TaskDriver:
+def driver(chain: LocalChain, spec: TaskSpec, store: ArtifactStore, raw: bytes = TASK) -> TaskDriver:
     """A task on chain whose terms are those of its file."""
     (aggregator,) = chain.staked(Role.AGGREGATOR, 1)
-    params = task_params(spec, store.put_file(TASK), aggregator.address)
+    params = task_params(spec, store.put_file(raw), aggregator.address)
     statistics = (spec.statistics_layout, spec.statistics_values)
     return TaskDriver(
         chain,
@@ -168,6 +170,17 @@ def test_public_record_takes_lanes_out_of_range_for_no_model(local_chain: LocalC
     # Even if bribed voters accept it, it does not enter the model.
     task.draw().judge([[1, 1]])
     np.testing.assert_array_equal(record.base(2), good)
+
+
+def test_public_record_standardises_by_the_schema_whatever_round_0_brought(
+    local_chain: LocalChain, tmp_path: Path
+) -> None:
+    store = ArtifactStore(tmp_path)
+    raw = TASK.replace(b'statistics = "exact"', b"")
+    spec = parse_task_spec(raw)
+    task = driver(local_chain, spec, store, raw).join().commit_all()
+    publish(task, store)
+    np.testing.assert_array_equal(fresh(task, store).statistics(), public_sums(spec.data))
 
 
 def test_public_record_refuses_missing_and_changed_artifacts(local_chain: LocalChain, tmp_path: Path) -> None:

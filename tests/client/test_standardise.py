@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from consilium_chain.data_schemas import CategoryFeature, NumericFeature, TableSchema
-from consilium_chain.task_spec import STATISTICS_BITS, STATISTICS_RANGE
+from consilium_chain.task_spec import STATISTICS_BITS, STATISTICS_RANGE, parse_task_spec
 from consilium_client.errors import ShapeMismatch, StatisticsInvalid, TooManyRows
-from consilium_client.standardise import Standardiser, public_sums, sums_of
+from consilium_client.standardise import Standardiser, public_sums, round_0_values, sums_of
 from consilium_client.tables import Table
 from consilium_zk.quantise import Quantiser
 from hypothesis import given
@@ -87,16 +87,36 @@ def test_sums_of_refuses_more_rows_than_round_zero_counts() -> None:
         sums_of(Table(np.zeros((rows, 3)), np.zeros(rows, dtype=np.int64)), SCHEMA)
 
 
-def test_public_sums_are_those_of_a_table_with_every_value_alike() -> None:
+@pytest.mark.parametrize(
+    ("stated", "mean", "deviation"),
+    [
+        ({}, 55, 70 / 6), ({"mean": 40}, 40, 70 / 6), ({"deviation": 7}, 55, 7), ({"mean": 40, "deviation": 7}, 40, 7),
+    ],
+)  # fmt: skip
+def test_public_sums_are_those_of_values_that_vary_as_the_schema_says(
+    stated: dict[str, float], mean: float, deviation: float
+) -> None:
     schema = TableSchema(
-        features=[SCHEMA.features[0], CategoryFeature(kind="category", name="pain", values=[1, 2, 3, 4])],
+        features=[
+            NumericFeature(name="age", min=20, max=90, **stated),
+            CategoryFeature(kind="category", name="pain", values=[1, 2, 3, 4]),
+        ],
         label="ill",
         classes=["healthy", "ill"],
     )
-    units, codes = np.meshgrid((np.arange(1000) + 0.5) / 1000, np.arange(4))
+    ages, codes = np.meshgrid([mean - deviation, mean + deviation], np.arange(4))
     one_hot = codes.reshape(-1, 1) == np.arange(1, 4)
-    table = _table(np.hstack([units.reshape(-1, 1), one_hot]))
-    np.testing.assert_allclose(public_sums(schema), sums_of(table, schema) / table.rows, atol=1e-6)
+    table = _table(np.hstack([(ages.reshape(-1, 1) - 20) / 70, one_hot]))
+    np.testing.assert_allclose(public_sums(schema), sums_of(table, schema) / table.rows, atol=1e-12)
     standard = Standardiser.from_sums(public_sums(schema)).transform(table).astype(np.float64)
     np.testing.assert_allclose(standard.mean(axis=0), 0, atol=1e-5)
     np.testing.assert_allclose(standard.std(axis=0), 1, atol=1e-5)
+
+
+def test_round_0_holds_the_schemas_constants_or_the_exact_sums() -> None:
+    table = _table(np.full((5, 3), 0.25))
+    text = 'name = "t"\n{}[model]\nname = "logistic"\n[data]\nlabel = "ill"\nclasses = ["no", "yes"]\nfeatures = [{}]\n'
+    features = ", ".join(f'{{name = "x{at}", min = 0, max = 1}}' for at in range(3))
+    schema, exact = (parse_task_spec(text.format(said, features).encode()) for said in ("", 'statistics = "exact"\n'))
+    np.testing.assert_array_equal(round_0_values(table, schema), public_sums(schema.data))
+    np.testing.assert_array_equal(round_0_values(table, exact), sums_of(table, exact.data))

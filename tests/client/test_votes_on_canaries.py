@@ -36,6 +36,7 @@ ROUNDS = 4
 WINDOW = 100
 TASK = f"""
 name = "canaries"
+statistics = "exact"
 {DATA}
 [model]
 name = "mlp"

@@ -23,6 +23,7 @@ import pyarrow.parquet
 import tomli_w
 from chain_driver import LocalChain
 from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.data_schemas import TableSchema
 from consilium_chain.deployment import Deployment
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
 from consilium_chain.localnode import free_port
@@ -32,9 +33,10 @@ from consilium_chain.views import Role
 from consilium_cli.operator.model_folder import CARD, INDEX, MODEL
 from consilium_cli.operator.serving import LARGEST_BODY
 from consilium_client import registration
-from consilium_client.config import LEDGER_FILE
+from consilium_client.config import LEDGER_FILE, STATISTICS_FILE
 from consilium_client.home import Approval, HospitalHome, VoterHome, running_alone
-from consilium_client.tables import MOST_ROWS
+from consilium_client.statistics_ledger import StatisticsLedger
+from consilium_client.tables import MOST_ROWS, read_table
 from consilium_client.transport_key import make_transport_key
 from consilium_server.certificates import ensure_certificates
 from eth_account.signers.local import LocalAccount
@@ -49,6 +51,7 @@ TASKS = {
     "table": f'name = "who will fall ill"\n{LOGISTIC}',
     "private": f'name = "in private"\n{LOGISTIC}[privacy]\nepsilon = 3.0\nmax_grad_norm = 1.0\n',
     "strict": f'name = "next to nothing"\n{LOGISTIC}[privacy]\nepsilon = 1e-6\nmax_grad_norm = 1.0\n',
+    "exact": f'name = "to the last digit"\nstatistics = "exact"\n{LOGISTIC}',
     "unmasked": f'name = "in the open"\n{LOGISTIC}[update]\nmasked = false\n',
     "text": 'name = "notes"\n[data]\nkind = "text"\ntext = "note"\nlabel = "found"\nclasses = ["healthy", "ill"]\n'
     f'[model]\nname = "lora"\n{WINDOWS}',
@@ -414,6 +417,38 @@ def torn_ledger(world: World) -> list[str]:
     return world.join("private")
 
 
+def counted(rows: str, old: str = "", new: str = "") -> Callable[[World], list[str]]:
+    """These rows were counted exactly in another task, with a part of its file changed."""
+
+    def break_(world: World) -> list[str]:
+        schema = parse_task_spec(TASKS["exact"].replace(old, new).encode()).data
+        assert isinstance(schema, TableSchema)
+        earlier = read_table(world.write("earlier.csv", f"age,sick\n{rows}"), schema, allow_one_class=True)
+        StatisticsLedger(world.home / STATISTICS_FILE).give("1-0x0-1", earlier, schema)
+        world.set(exact_statistics=True)
+        return world.join("exact")
+
+    return break_
+
+
+def torn_list(world: World) -> list[str]:
+    write_private_file(world.home / STATISTICS_FILE, '{"task": "x"}\n')
+    world.set(exact_statistics=True)
+    return world.join("exact")
+
+
+def keyless_list(world: World) -> list[str]:
+    command = counted(ROWS.removeprefix("age,sick\n"))(world)
+    (world.home / STATISTICS_FILE).with_suffix(".key").unlink()
+    return command
+
+
+def broken_key(world: World) -> list[str]:
+    command = counted(ROWS.removeprefix("age,sick\n"))(world)
+    write_private_file((world.home / STATISTICS_FILE).with_suffix(".key"), "key")
+    return command
+
+
 def approved(*more: str, **values: str) -> Callable[[World], list[str]]:
     def break_(world: World) -> list[str]:
         world.approve("table", **values)
@@ -649,6 +684,13 @@ AREAS: dict[str, list[Case]] = {
         Case("the aggregator would see single updates", policy("unmasked")),
         Case("the bond is too high", policy(max_bond=100)),
         Case("the task has too many rounds", policy(max_rounds=2)),
+        Case("the task may last too long", policy(max_days=30)),
+        Case("one fault costs too much of the bond", policy(max_slash_percent=10)),
+        Case("cohorts are slashed that are hardly harmful", policy(min_harm=0.1)),
+        Case("its cohorts may be too small", policy(min_cohort=5)),
+        Case("this hospital has too few rows", policy(min_rows=50)),
+        Case("a round is too few steps of training", policy(min_steps=4)),
+        Case("exact statistics are not allowed", policy("exact")),
         Case("it was narrowed after the yes", policy_changed(models=["mlp"])),
     ],
     "Privacy budget": [
@@ -657,6 +699,13 @@ AREAS: dict[str, list[Case]] = {
         Case("it is spent on other tasks", spent),
         Case("the task's is so small that no noise is enough", lambda w: w.join("strict")),
         Case("the ledger of what was spent is damaged", torn_ledger),
+    ],
+    "Exact statistics": [
+        Case("nearly the same rows were counted before", counted("50,0\n")),
+        Case("rows were counted before under another schema", counted("50,0\n", "max = 120.0", "max = 121.0")),
+        Case("the list of counted rows is damaged", torn_list),
+        Case("its key is gone", keyless_list),
+        Case("its key is damaged", broken_key),
     ],
     "The yes to a task": [
         Case("nobody said yes", lambda w: w.hospital("run", w.stage.tasks["table"])),

@@ -82,7 +82,7 @@ def world(consilium: Consilium, local_chain: LocalChain, tmp_path: Path) -> Worl
     assert isinstance(account, LocalAccount)
     write_private_file(tmp_path / "password", "secret\n")
     write_keystore(tmp_path / "key.json", account, "secret", LIGHT_SCRYPT_N)
-    (tmp_path / "rows.csv").write_text("age,sick\n50,0\n60,1\n")
+    (tmp_path / "rows.csv").write_text("age,sick\n" + "50,0\n60,1\n" * 30)
     ensure_certificates(tmp_path / "tls")
     return World(local_chain, tmp_path, number, hospital, consilium)
 
@@ -109,7 +109,7 @@ def test_from_nothing_to_a_task_and_out_of_it(world: World) -> None:
     assert world.index() is None
     assert HospitalHome.open(world.home).approved_tasks() == []
     done(
-        world.join("--yes"), "data fit: 2 rows", "Of 2 rows like yours", "joined as hospital",
+        world.join("--yes"), "data fit: 60 rows", "Of 60 rows like yours", "joined as hospital",
         f"consilium hospital run {world.task}",
     )  # fmt: skip
     assert world.index() is not None

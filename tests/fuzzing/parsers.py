@@ -73,6 +73,7 @@ from consilium_client.errors import (
     OpeningMalformed,
     PendingUpdateLost,
     PolicyInvalid,
+    StatisticsLedgerInvalid,
 )
 from consilium_client.fingerprints import deviation, fingerprint
 from consilium_client.folders import labelled_files
@@ -82,6 +83,7 @@ from consilium_client.mapping import parse_mapping
 from consilium_client.openings import OpenedBatch, Opening
 from consilium_client.pending import PendingUpdate, PendingUpdates
 from consilium_client.relay.wire import RoundReply, RoundRequest, receive_reply
+from consilium_client.statistics_ledger import Given, StatisticsLedger
 from consilium_client.tables import read_table
 from consilium_client.texts import read_texts
 from consilium_server import canaries, kept_replies
@@ -354,7 +356,6 @@ chain_url = "http://127.0.0.1:8545"
 artifacts = ["store", "https://mirror.example.org/artifacts"]
 data = "rows.csv"
 drand_relays = ["https://api.drand.sh/{round}"]
-seed = 3
 held_out = 0.1
 [sponsor]
 url = "https://sponsor.example.org"
@@ -698,6 +699,11 @@ def charges() -> bytes:
     return b"".join(one.model_dump_json().encode() + b"\n" for one in lines)
 
 
+def counted_rows() -> bytes:
+    lines = [Given(task=task, encoding="ab" * 32, whole="cd" * 32, rows=("ef" * 16, "01" * 16)) for task in ("a", "b")]
+    return b"".join(one.model_dump_json().encode() + b"\n" for one in lines)
+
+
 ACTIVATIONS = np.linspace(-1, 1, 64).reshape(16, 4)
 
 
@@ -909,6 +915,11 @@ CLIENT = {
         lambda: [charges()],
         json_file("privacy.jsonl", lambda path: EpsilonLedger(path).charges()),
         (EpsilonLedgerInvalid,),
+    ),
+    "list of counted rows": Parser(
+        lambda: [counted_rows()],
+        json_file("statistics.jsonl", lambda path: StatisticsLedger(path).tasks()),
+        (StatisticsLedgerInvalid,),
     ),
     "pending update": Parser(lambda: [pending()], read_pending, (PendingUpdateLost,)),
     "fingerprint": Parser(

@@ -88,6 +88,9 @@ WDBC_WORST_RANGES = {
     "concavity": 1.5, "concave_points": 0.4, "symmetry": 0.8, "fractal_dimension": 0.25,
 }  # fmt: skip
 
+# By kind, where in such a generous range a usual value lies and how much it varies: not computed from these rows.
+WDBC_TYPICAL = {"mean": (0.33, 0.12), "error": (0.12, 0.08), "worst": (0.33, 0.12)}
+
 
 def deal_wdbc(hospitals: int, voters: int, seed: int) -> DemoData:
     """Wisconsin Diagnostic Breast Cancer (569 rows, 30 measurements of cell nuclei), from scikit-learn's copy.
@@ -98,18 +101,17 @@ def deal_wdbc(hospitals: int, voters: int, seed: int) -> DemoData:
     from sklearn.datasets import load_breast_cancer  # takes a second to import
 
     source = load_breast_cancer()
-    ranges = {
-        f"{kind}_{name}": upper
-        for kind, table in (("mean", WDBC_MEAN_RANGES), ("error", WDBC_ERROR_RANGES), ("worst", WDBC_WORST_RANGES))
-        for name, upper in table.items()
-    }
-    frame = pd.DataFrame(source.data, columns=list(ranges))  # same order as scikit-learn's
+    tables = {"mean": WDBC_MEAN_RANGES, "error": WDBC_ERROR_RANGES, "worst": WDBC_WORST_RANGES}
+    features = [
+        NumericFeature(
+            name=f"{kind}_{name}", min=0.0, max=upper,
+            mean=WDBC_TYPICAL[kind][0] * upper, deviation=WDBC_TYPICAL[kind][1] * upper,
+        )
+        for kind, table in tables.items() for name, upper in table.items()
+    ]  # fmt: skip
+    frame = pd.DataFrame(source.data, columns=[one.name for one in features])  # same order as scikit-learn's
     frame["malignant"] = 1 - source.target  # scikit-learn calls benign 1
-    schema = TableSchema(
-        features=[NumericFeature(name=name, min=0.0, max=upper) for name, upper in ranges.items()],
-        label="malignant",
-        classes=["benign", "malignant"],
-    )
+    schema = TableSchema(features=[*features], label="malignant", classes=["benign", "malignant"])
     generator = np.random.default_rng(seed)
     labels = frame["malignant"].to_numpy()
     held_out, training = _hold_out(labels, WDBC_HELD_OUT, generator)
@@ -135,18 +137,19 @@ HEART_COLUMNS = (
 HEART_UNUSED = ("slope", "ca", "thal", "num")  # the first three are nearly all missing outside Cleveland
 HEART_HELD_OUT = 1 / 3
 HEART_MOST_NUM = 4
+# Means and deviations are round figures for adults who are examined for chest pain; of yes and no, as likely as not.
 HEART_SCHEMA = TableSchema(
     features=[
-        NumericFeature(name="age", min=20, max=90),
-        NumericFeature(name="sex", min=0, max=1),
+        NumericFeature(name="age", min=20, max=90, mean=55, deviation=10),
+        NumericFeature(name="sex", min=0, max=1, mean=0.5, deviation=0.5),
         CategoryFeature(kind="category", name="cp", values=[1, 2, 3, 4]),
-        NumericFeature(name="trestbps", min=60, max=220),
-        NumericFeature(name="chol", min=0, max=650),
-        NumericFeature(name="fbs", min=0, max=1),
+        NumericFeature(name="trestbps", min=60, max=220, mean=130, deviation=18),
+        NumericFeature(name="chol", min=0, max=650, mean=220, deviation=50),
+        NumericFeature(name="fbs", min=0, max=1, mean=0.5, deviation=0.5),
         CategoryFeature(kind="category", name="restecg", values=[0, 1, 2]),
-        NumericFeature(name="thalach", min=50, max=220),
-        NumericFeature(name="exang", min=0, max=1),
-        NumericFeature(name="oldpeak", min=-3, max=7),
+        NumericFeature(name="thalach", min=50, max=220, mean=140, deviation=25),
+        NumericFeature(name="exang", min=0, max=1, mean=0.5, deviation=0.5),
+        NumericFeature(name="oldpeak", min=-3, max=7, mean=1, deviation=1),
     ],
     label="disease",
     classes=["healthy", "disease"],

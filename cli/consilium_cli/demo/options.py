@@ -149,7 +149,9 @@ def demo_command(
     seats: Annotated[
         int | None, typer.Option(min=1, max=64, help="expected size of the committee  [default: voters - 1]")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="seed of the dealing of rows and of batch orders")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="seed of the dealing of rows, and of the training that the run is held against")
+    ] = 0,
     attack: Annotated[
         list[str] | None,
         typer.Option(

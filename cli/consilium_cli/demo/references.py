@@ -17,7 +17,7 @@ from consilium_chain.task_spec import TaskSpec
 from consilium_client.examples import Examples, joined
 from consilium_client.metrics import accuracy, auc, log_loss
 from consilium_client.models import Vector, model_of
-from consilium_client.standardise import sums_of
+from consilium_client.standardise import public_sums, sums_of
 from consilium_client.training import train
 from consilium_zk.quantise import Quantiser, clip_norm
 from numpy.typing import NDArray
@@ -39,7 +39,10 @@ class FedavgRun:
 
 
 def pooled(data: DemoData, spec: TaskSpec, seed: int) -> Metrics:
-    """One model on all hospitals' rows, for rounds × epochs epochs: what sharing the data would give."""
+    """One model on all hospitals' rows, for rounds × epochs epochs: what sharing the data would give.
+
+    With exact statistics, whatever the task says: one owner of all rows would have them.
+    """
     parts, held_out = _examples(data)
     sums = _summed(parts, data.schema)
     return _evaluate(spec, _train_alone(spec, joined(parts), sums, seed), sums, held_out)
@@ -63,7 +66,8 @@ def simulate_fedavg(
     No cohorts, masks, votes or chain: what a run of the platform in which every cohort is accepted should match.
     """
     parts, held_out = _examples(data)
-    sums, model = _summed(parts, data.schema), model_of(spec)
+    model = model_of(spec)
+    sums = _summed(parts, data.schema) if spec.statistics == "exact" else public_sums(data.schema)
     inputs = [model.inputs(part, sums) for part in parts]
     weights = [row_weight(part.rows, spec) for part in parts]
     base = model.initial(seed)

@@ -19,15 +19,15 @@ from consilium_cli.demo.datasets import DemoData
 DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "wdbc": {
         "model": {"name": "logistic"},
-        "training": {"epochs": 12, "batch_size": 32, "learning_rate": 0.2},
-        "update": {"bits": 16, "value_range": 1.0, "clip_norm": 3.0},
+        "training": {"epochs": 12, "batch_size": 64, "learning_rate": 0.2},
+        "update": {"bits": 16, "value_range": 1.1, "clip_norm": 2.5},
         "rounds": {"rounds": 5, "rows_per_weight": 10, "max_weight": 32},
         "judging": {"accept_floor": -0.02, "harmful_below": -0.04, "tolerance": 0.05, "tolerance_bps": 5_000},
     },
     "heart": {
         "model": {"name": "logistic"},
-        "training": {"epochs": 1, "batch_size": 16, "learning_rate": 0.1},
-        "update": {"bits": 16, "value_range": 0.75, "clip_norm": 1.2},
+        "training": {"epochs": 1, "batch_size": 32, "learning_rate": 0.1},
+        "update": {"bits": 16, "value_range": 0.7, "clip_norm": 0.8},
         "rounds": {"rounds": 6, "rows_per_weight": 10, "max_weight": 32},
         "judging": {"accept_floor": -0.02, "harmful_below": -0.04, "tolerance": 0.03, "tolerance_bps": 5_000},
     },

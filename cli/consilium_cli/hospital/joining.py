@@ -52,6 +52,7 @@ def join(folder: Path, number: int, place: Place, agreed: bool) -> None:
     model_of(task.spec).require_installed()
     mapping = place.mapping or visit.settings.mapping
     rows = read_examples(place.data or visit.settings.data, task.spec.data, mapping).rows
+    policy.require_rows(task.spec, rows)
     console.print(f"[green]This hospital's data fit: {rows} rows.[/green]")
     print_membership(console, task.spec, kept_rows(visit.settings, rows))
     authority = _certificate(place.ca_certificate)

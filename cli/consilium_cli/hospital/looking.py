@@ -157,9 +157,8 @@ def _data_in_words(data: DataSchema) -> str:
 
 
 def _work(spec: TaskSpec) -> list[tuple[str, str]]:
-    rounds, training, windows = spec.rounds, spec.training, spec.windows
-    longest = windows.commit + windows.upload + 2 * windows.publish + windows.score + windows.reveal
-    most = datetime.timedelta(seconds=longest * (rounds.rounds + 1))
+    rounds, training = spec.rounds, spec.training
+    most = datetime.timedelta(seconds=spec.windows.longest(rounds.rounds))
     return [
         (
             "what runs",
@@ -176,7 +175,7 @@ def _work(spec: TaskSpec) -> list[tuple[str, str]]:
             f"{rounds.min_hospitals} to {rounds.max_hospitals} hospitals, in cohorts of at least"
             f" {rounds.min_cohort_size}",
         ),
-        ("takes", f"at most {most} after joining, most of it waiting; whoever sits a round out loses nothing"),
+        ("takes", f"at most {most}, joining included, most of it waiting; whoever sits a round out loses nothing"),
     ]
 
 
@@ -190,9 +189,14 @@ def _leaving(spec: TaskSpec) -> list[tuple[str, str]]:
     seen = (
         "masked, so that only the sum over a cohort is seen" if update.masked else "NOT masked: the aggregator sees it"
     )
-    statistics = f"{_scaling(spec.data)}, {seen}" if spec.privacy is None else f"the number of {things}"
+    once = f"the number of {things}, in public"
+    if spec.statistics == "exact":
+        once += (
+            f"; and exactly, without noise: {_scaling(spec.data)}, {seen}. Beside another task's, on nearly the same"
+            f" {things}, they can give single {things} away"
+        )
     return [
-        ("leaves once", statistics),
+        ("leaves once", once),
         ("leaves each round", f"the update in {update.bits} bits a parameter, {size:,} bytes, {seen}"),
         ("privacy", privacy),
         ("stays here", f"{things}, labels, and the model as trained here"),

@@ -24,8 +24,8 @@ NEVER = {
 }
 ONE = {"rows": "a row", "texts": "a text", "images": "an image"}
 UNSCALED = {
-    "rows": "the task scales by its schema's ranges",
-    "texts": "the task scales nothing",
+    "rows": "the task scales by constants of its schema",
+    "texts": "texts are not scaled",
     "images": "the task scales as if all shades were as likely",
 }
 COUNTED = {"rows": "encoded column", "images": "channel"}
@@ -178,7 +178,7 @@ def _leaves(profile: Profile) -> Table:
 
 
 def _leaves_in_round_0(preview: Preview, things: str, count: str, seen: str) -> str:
-    if preview.privacy is not None:
+    if not preview.exact:
         return f"nothing of these {things}: {UNSCALED[things]}"
     if preview.statistics:
         count = f"the {3 * len(preview.statistics)} sums above, rounded to multiples of {preview.step:.2g}"

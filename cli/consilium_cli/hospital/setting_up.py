@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 from consilium_client.config import SponsoredSettings
-from consilium_client.consent import ANY, Policy
+from consilium_client.consent import ANY, NEW_HOSPITAL, Policy
 from consilium_client.home import HospitalHome
 from consilium_client.transport_key import make_transport_key
 from pydantic import ValidationError
@@ -65,7 +65,7 @@ def _policy(given: Given) -> dict[str, Any]:
         "operators": ask(given.operators, "Operators whose tasks may be joined (addresses, or any)", "--operator"),
         "models": ask(given.models, "Model families that may be trained (names, or any)", "--model", ANY),
         "columns": ask(given.columns, "Columns that may be used (the task's names, or any)", "--column", ANY),
-        "masked_only": True,
+        **NEW_HOSPITAL,
     }
     if given.hours is not None:
         policy["hours"] = given.hours

@@ -33,7 +33,7 @@ def model_card(index: ModelFile, spec: TaskSpec, proof: Proof, hospitals: Sequen
         "## What it cost the rows",
         *_privacy(spec.privacy, spec),
         "## Standardisation",
-        *_statistics(spec.data, np.array(index.statistics), spec.privacy),
+        *_statistics(spec, np.array(index.statistics)),
         "## What was checked",
         *_checks(proof.rounds),
         "## What is not proven, and limits",
@@ -125,13 +125,14 @@ def _privacy(privacy: PrivacySpec | None, spec: TaskSpec) -> Iterator[str]:
         )
 
 
-def _statistics(data: DataSchema, sums: NDArray[np.float64], privacy: PrivacySpec | None) -> Iterator[str]:
+def _statistics(spec: TaskSpec, sums: NDArray[np.float64]) -> Iterator[str]:
+    data, exact = spec.data, spec.statistics == "exact"
     if not isinstance(data, TableSchema | ImageSchema):
-        yield f"Texts have none; they are counted: {sums[0]:,.0f} in round 0."
+        yield f"Texts have none; they are counted: {sums[0]:,.0f} in round 0." if exact else "Texts have none."
         return
     counts, totals, squares = np.split(sums, 3)
-    if privacy is not None:
-        yield "The schema's own, for the task is private: of values that are all as likely."
+    if not exact:
+        yield "By the schema: these are public constants of the task file, and no hospital's rows have a part in them."
     yield "| column | values | mean | deviation |"
     yield "|---|---|---|---|"
     for name, count, total, square in zip(_columns(data), counts, totals, squares, strict=True):
@@ -139,7 +140,7 @@ def _statistics(data: DataSchema, sums: NDArray[np.float64], privacy: PrivacySpe
         mean = total / known
         variance = square / known - mean**2
         deviation = f"{variance**0.5:.6f}" if variance >= LEAST_VARIANCE else "0 (switched off)"
-        yield f"| {_line(name)} | {'–' if privacy else f'{round(count):,}'} | {mean:.6f} | {deviation} |"
+        yield f"| {_line(name)} | {f'{round(count):,}' if exact else '–'} | {mean:.6f} | {deviation} |"
     yield "In units of each column's public range, from 0 to 1."
 
 

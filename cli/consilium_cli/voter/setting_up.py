@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from consilium_client.consent import ANY, VoterPolicy
+from consilium_client.consent import ANY, NEW_VOTER, VoterPolicy
 from consilium_client.home import VoterHome
 
 from consilium_cli.nodes import making
@@ -45,6 +45,7 @@ def _policy(given: Given) -> dict[str, Any]:
         "operators": ask(given.operators, "Operators whose tasks may be joined (addresses, or any)", "--operator"),
         "models": ask(given.models, "Model families that may be judged (names, or any)", "--model", ANY),
         "metrics": ask(given.metrics, "Metrics that may be judged by (names, or any)", "--metric", ANY),
+        **NEW_VOTER,
     }
     limits = {"max_bond": given.max_bond, "max_tasks": given.max_tasks}
     return making.checked_policy(policy | {k: v for k, v in limits.items() if v is not None}, VoterPolicy)

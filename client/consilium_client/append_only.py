@@ -1,0 +1,74 @@
+"""Append-only files of JSON objects, one a line, that processes share and a crash does not damage.
+
+Lines are never changed. What a crash left of a last line was never there, and goes with the next one. Processes that
+share a file take turns.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from consilium_chain.keystore import sync_folder
+from pydantic import BaseModel, ValidationError
+
+Line = TypeVar("Line", bound=BaseModel)
+
+
+@dataclass
+class OpenLines(Generic[Line]):
+    """A file's whole lines, while no other process has it. `end`: where in it they end, in bytes."""
+
+    path: Path
+    file: int
+    lines: list[Line]
+    end: int
+
+    def append(self, line: Line) -> None:
+        """On disk once `sync` returns. Raises OSError."""
+        raw = line.model_dump_json().encode() + b"\n"
+        os.ftruncate(self.file, self.end)
+        if (written := os.write(self.file, raw)) != len(raw):
+            raise OSError(errno.ENOSPC, f"it took {written} of {len(raw)} bytes", str(self.path))
+        self.lines.append(line)
+        self.end += len(raw)
+
+    def sync(self) -> None:
+        """Also what another process wrote and did not live to see on disk. Raises OSError."""
+        os.fsync(self.file)
+        sync_folder(self.path.parent)
+
+
+class AppendOnly(Generic[Line]):
+    """A file of lines of one `kind`, readable by its owner alone. `malformed`: the error of a line by its number."""
+
+    def __init__(self, path: Path, kind: type[Line], malformed: Callable[[Path, int], Exception]) -> None:
+        self.path, self._kind, self._malformed = path, kind, malformed
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    @contextmanager
+    def open(self) -> Iterator[OpenLines[Line]]:
+        """Raises OSError, or `malformed`."""
+        file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)  # until it is closed, or its process is gone
+            yield self._read(file)
+        finally:
+            os.close(file)
+
+    def _read(self, file: int) -> OpenLines[Line]:
+        raw = os.pread(file, os.fstat(file).st_size, 0)
+        end = raw.rfind(b"\n") + 1
+        lines: list[Line] = []
+        for number, line in enumerate(raw[:end].splitlines(), start=1):
+            try:
+                lines.append(self._kind.model_validate_json(line))
+            except ValidationError:  # unchained: it quotes the line
+                raise self._malformed(self.path, number) from None
+        return OpenLines(self.path, file, lines, end)
