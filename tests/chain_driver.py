@@ -43,7 +43,7 @@ BOND = 1_000 * TOKEN
 WINDOW = 2_000  # seconds of chain time: no test lets one pass but by `pass_deadline`
 # Of tasks that several tests share: what else passes on this chain ends none of their phases.
 SHARED_WINDOWS = {
-    f"{phase}_window": 100 * WINDOW for phase in ("join", "commit", "upload", "publish", "score", "reveal")
+    f"{phase}_window": 50 * WINDOW for phase in ("join", "commit", "upload", "publish", "score", "reveal")
 }
 LAYOUT = LaneLayout(bits=16, total_weight=256)
 SEALING_KEY = bytes(range(32))  # stands for an X25519 key

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from consilium_chain.task_spec import grace
 from consilium_chain.views import Phase, RoundState, TaskState, members
 
 
@@ -49,11 +50,12 @@ def last_round(state: TaskState, rounds: int) -> int:
 
 
 def margin(window: int) -> int:
-    """Seconds before the end of a window of so many from which the aggregator waits for no hospital any more.
+    """Seconds before the deadline of the aggregator's phase from which it waits for no hospital any more.
 
-    A quarter: hospitals have the other three, and the aggregator has time to fix survivors, or to publish.
+    A quarter of the window, before the grace period that costs it the fee: hospitals have the other three, and the
+    aggregator has time to fix survivors, or to publish.
     """
-    return window // 4
+    return window // 4 + grace(window)
 
 
 def deadline_passed(state: TaskState, now: int) -> bool:

@@ -37,7 +37,7 @@ from consilium_chain.publishing import (
 from consilium_chain.relaying import SignedUpdate
 from consilium_chain.rounds import Step, View, deadline_passed, expected_uploads, last_round, margin, next_step
 from consilium_chain.sums import PublishedSums
-from consilium_chain.task_spec import PAGE_GAS, grace, parse_task_spec, settle_gas
+from consilium_chain.task_spec import PAGE_GAS, parse_task_spec, settle_gas
 from consilium_chain.views import STATISTICS_ROUND, Phase, Role, RoundState, TaskState, ballot_size, members
 from consilium_zk.curve import to_eip2537
 from consilium_zk.dealing import Dealing
@@ -274,9 +274,8 @@ class Aggregator:
             now=self.ledger.connection.now(),
             beacon_ready=waits and self.ledger.beacon_ready(round_state.beacon_request),
             beacon_expired=waits and self.ledger.beacon_expired(round_state.beacon_request),
-            # Before the grace period, which costs the fee.
-            upload_margin=margin(self.params.upload_window) + grace(self.params.upload_window),
-            answer_margin=margin(self.params.publish_window) + grace(self.params.publish_window),
+            upload_margin=margin(self.params.upload_window),
+            answer_margin=margin(self.params.publish_window),
             masked=self.params.masked,
             publish_window=self.params.publish_window,
             has_canaries=self.params.has_canaries(state.round),

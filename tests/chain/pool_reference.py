@@ -187,6 +187,16 @@ class Staking:
         pool.holdings[actor] += minted
         return minted
 
+    def _own(self, node: int, left_out: int) -> int:
+        """The owner's shares, unbonding ones too, but for one request's."""
+        pool = self.nodes[node]
+        unbonding = sum(
+            request.shares
+            for number, request in enumerate(self.requests[pool.owner])
+            if request and number != left_out and (request.node, request.generation) == (node, pool.generation)
+        )
+        return pool.holdings[pool.owner] + unbonding
+
     def _exit(self, now: int, actor: int, number: int) -> int:
         request = self.requests[actor][number]
         if request is None or now < request.matures_at:
@@ -199,7 +209,7 @@ class Staking:
         if is_current:
             pool.assets -= amount
             pool.leaving -= request.shares
-            if actor == pool.owner and pool.worth(pool.holdings[actor]) < pool.locked // OWN_PART:
+            if actor == pool.owner and pool.worth(self._own(request.node, number)) < pool.locked // OWN_PART:
                 raise ValueError("less than the owner's part")
         self.requests[actor][number] = None
         return amount

@@ -34,7 +34,7 @@ def unhexed(text: str) -> bytes:
 @pytest.fixture(scope="module")
 def drand_chain() -> Iterator[LocalChain]:
     """Its clock stands a while before the round, and moves with transactions alone."""
-    with LocalChain(genesis=QUICKNET.start(ROUND) - 20_000, drand=QUICKNET) as chain:
+    with LocalChain(genesis=QUICKNET.start(ROUND) - 1_000, drand=QUICKNET) as chain:
         chain.rpc("evm_setAutomine", True)
         yield chain
 

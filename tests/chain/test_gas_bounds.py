@@ -173,6 +173,7 @@ def test_slashes_of_who_withheld_are_bounded(many: Wide) -> None:
     many.watch().commit_relayed()
     require_bounded(many.aggregator)
     many.show([3])
+    many.draw().judge([[0]])
     require_bounded(many.aggregator)
     assert len(many.events("Slashed")) == MANY - 1
 
@@ -184,7 +185,7 @@ def test_blobs_of_many_hospitals_are_sent_with_gas_enough(local_chain: LocalChai
     task.commit_relayed()
     (receipt,) = task.show(range(20))
     assert receipt.gas_used > 2_000_000
-    assert task.phase is Phase.FORMING
+    assert task.phase is Phase.SETTLING
     limit = int(local_chain.rpc("eth_getTransactionByHash", receipt.transaction)["gas"], 16)
     assert receipt.gas_used < limit <= TRANSACTION_GAS_LIMIT
 

@@ -194,7 +194,8 @@ def test_round_void_when_all_voters_stand_down(local_chain: LocalChain) -> None:
     task = TaskDriver(local_chain, voters=1, terms={"rounds": 1}).to_scoring()
     task.judges[0].stand_down(task.task, 1)
     assert task.operator.round_state(task.task, 1).void_reason is VoidReason.TOO_FEW_SCORES
-    ended_with_refund(task, 10_001)
+    assert [e["burnt"] for e in task.events("TaskEnded")] == [10_001]  # the round was played
+    ended_with_refund(task, 0)
 
 
 def test_too_few_hospitals_void_the_round_and_end_the_task(local_chain: LocalChain) -> None:

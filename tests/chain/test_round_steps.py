@@ -224,7 +224,7 @@ def test_aggregator_waits_for_a_slow_hospital_until_a_quarter_of_the_window_is_l
     """A hospital that uploads in the third quarter is in the sum, and not slashed."""
     round_ = replace(ROUND, members=0b11, committed=0b11, viable_cohorts=1)
     state = replace(STATE, phase=Phase.UPLOADING, deadline=window)
-    slow = View(state, round_, window * 3 // 4 - 1, False, False, masked=True, upload_margin=margin(window))
+    slow = View(state, round_, window - margin(window) - 1, False, False, masked=True, upload_margin=margin(window))
     assert step(slow, awaited=0b11, arrived=0b01) is Step.WAIT
     assert step(slow, awaited=0b11, arrived=0b11) is Step.FIX_SURVIVORS
     assert step(replace(slow, now=window - margin(window)), awaited=0b11, arrived=0b01) is Step.FIX_SURVIVORS

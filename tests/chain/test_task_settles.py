@@ -41,13 +41,14 @@ def test_whole_task_publishes_exact_sums_and_pays_out_everything(local_chain: Lo
     assert task.phase is Phase.ENDED
     state = task.operator.round_state(task.task, 1)
     assert (state.outcome, state.medians, state.accepted_cohorts) == (Outcome.SETTLED, (20_000, 10_000), 0b11)
-    # Hospitals share 7000 of 10001 by weight times improvement; every share is rounded down, the rest is refunded.
+    # Hospitals share 7000 of 10001 by weight times improvement; every share is rounded down, the rest is burnt.
     gains = {i: task.weight(i, 1) * state.medians[c] for c in range(2) for i in task.cohort(c)}
     owed = {task.nodes[i].address: 7_000 * gain // sum(gains.values()) for i, gain in gains.items()}
     owed |= {judge.address: 2_000 // 2 for judge in task.judges} | {task.aggregator.address: 1_000}
-    owed[task.operator.address] = 10_001 - sum(owed.values())
+    (ended,) = task.events("TaskEnded")
+    assert (ended["refund"], ended["burnt"]) == (0, 10_001 - sum(owed.values()))
     paid = {event["account"]: event["amount"] for event in task.events("Rewarded")}
-    assert paid == {who: amount for who, amount in owed.items() if who != task.operator.address}
+    assert paid == owed
     after = {address: earned(task, address) for address in local_chain.accounts}
     # What is read while it vests loses less than a unit to rounding, in each of the two places where it is counted.
     assert all(owed[who] - 2 <= after[who] - before[who] <= owed[who] + 2 for who in owed), (before, after, owed)

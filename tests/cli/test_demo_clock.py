@@ -71,7 +71,7 @@ def test_leap_leaves_the_aggregator_its_margin_where_an_upload_or_an_answer_will
     answer = leap(scene(params, Phase.PUBLISHING, answered=0b110, **idle))
     assert upload is not None
     assert answer is not None
-    assert upload.until == answer.until == DEADLINE - margin(WINDOW) == DEADLINE - 150
+    assert upload.until == answer.until == DEADLINE - margin(WINDOW) == DEADLINE - 450
 
 
 def test_leap_does_not_wait_for_a_hospital_whose_cohort_has_fallen(params: TaskParams) -> None:

@@ -33,6 +33,7 @@ contract Staking is VoterKeys {
     mapping(address node => mapping(Role role => mapping(address delegator => Position))) private _positions;
     mapping(address node => mapping(Role role => mapping(uint256 generation => uint256))) private _lastIndexX48;
     mapping(address delegator => Request[]) private _requests;
+    mapping(address owner => mapping(Role role => mapping(uint256 generation => uint256 shares))) private _ownUnbonding;
 
     /// @param unbondingPeriod_ Seconds, at least `vestingPeriod_`: stake can be slashed for as long as rewards can.
     /// @param vestingPeriod_ Seconds; the time within which a settled round can be challenged.
@@ -118,6 +119,7 @@ contract Staking is VoterKeys {
         if (position.shares < shares) revert SharesInsufficient(node, role, position.shares, shares);
         position.shares -= uint112(shares);
         pool.unbondingShares += uint112(shares);
+        if (msg.sender == node) _ownUnbonding[node][role][pool.generation] += shares;
         position.store(_positions[node][role][msg.sender]);
         pool.store(_pools[node][role]);
         requestId = _requests[msg.sender].length;
@@ -252,9 +254,11 @@ contract Staking is VoterKeys {
 
     // Shared steps.
 
-    /// @dev What an owner keeps while bonds are locked. What it started to unbond besides does not count.
-    function _requireOwn(Pool memory pool, address node, Role role) private view {
-        uint256 own = pool.worth(_settled(pool, node, role, node).shares);
+    /// @dev An owner that leaves with `leaving` shares keeps its part of what bonds lock: what is unbonding answers for them, too.
+    function _requireOwn(Pool memory pool, address node, Role role, uint256 leaving) private {
+        uint256 unbonding = _ownUnbonding[node][role][pool.generation] - leaving;
+        _ownUnbonding[node][role][pool.generation] = unbonding;
+        uint256 own = pool.worth(_settled(pool, node, role, node).shares + unbonding);
         uint256 wanted = Payouts.portion(pool.locked, Pools.OWN_BPS);
         if (own < wanted) revert OwnStakeInsufficient(node, role, own, wanted);
     }
@@ -310,7 +314,7 @@ contract Staking is VoterKeys {
         if (request.generation == pool.generation) {
             amount = pool.exit(request.shares);
             if (pool.assets < pool.locked) revert StillBacking(node, role, pool.locked, pool.assets);
-            if (msg.sender == node) _requireOwn(pool, node, role);
+            if (msg.sender == node) _requireOwn(pool, node, role, request.shares);
             pool.store(_pools[node][role]);
         }
         emit Unbonded(node, role, msg.sender, requestId, request.shares, amount, pool.assets, pool.shares);

@@ -137,7 +137,7 @@ interface IStaking {
     error VoterKeyTaken(address voter);
     /// @notice A node's owner holds at least a tenth of what its bonds lock (`Pools.OWN_BPS`), for as long as they do: who
     ///         can have others' stake locked has its own in it.
-    /// @param own what the owner's shares that are not unbonding are worth, or would be.
+    /// @param own what the owner's shares are worth, or would be: at joining those that are not unbonding.
     error OwnStakeInsufficient(address node, Role role, uint256 own, uint256 wanted);
 
     // Owners.
@@ -173,7 +173,7 @@ interface IStaking {
     function startUnbonding(address node, Role role, uint256 shares) external returns (uint256 requestId);
 
     /// @notice Pays a matured request of the sender's out. Refused only while what stays is less than the bonds; to an
-    ///         owner, also while its shares that stay and are not unbonding are less than a tenth of them.
+    ///         owner, also while what stays of its own is less than a tenth of them.
     function withdraw(uint256 requestId) external returns (uint256 amount);
 
     /// @notice Delegates a matured request to a node instead, without leaving the contract. It has served its time:

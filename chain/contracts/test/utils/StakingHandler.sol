@@ -247,6 +247,11 @@ contract StakingHandler is Test {
     {
         if (delegator != request.node || request.generation != pool.generation) return true;
         (uint256 shares,,) = staking.positionOf(delegator, request.node, ROLE);
+        for (uint256 id = 0; id < staking.requestCount(delegator); ++id) {
+            (IStaking.Request memory other,) = staking.requestOf(delegator, id);
+            if (other.node == request.node && other.generation == pool.generation) shares += other.shares;
+        }
+        shares -= request.shares;
         uint256 left = pool.shares - request.shares;
         uint256 own = left == 0 ? 0 : shares * (pool.assets - worth) / left;
         return own >= uint256(pool.locked) / 10;
