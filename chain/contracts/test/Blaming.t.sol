@@ -724,8 +724,10 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         uint256 survivors;
         for (uint256 cohort = 0; cohort < round.cohorts; ++cohort) {
             if (!round.viableCohorts.has(cohort)) continue;
-            uint256 present = tasks.cohortMembers(id, _round(), cohort) & round.committed;
-            survivors |= present.count() > 3 && _choose(3) == 0 ? present.without(_first(present)) : present;
+            uint256 members = tasks.cohortMembers(id, _round(), cohort);
+            uint256 present = members & round.committed;
+            bool spares = present.count() > 3 && 3 * (present.count() - 1) >= 2 * members.count();
+            survivors |= spares && _choose(3) == 0 ? present.without(_first(present)) : present;
         }
         _fix(survivors);
     }

@@ -135,7 +135,20 @@ contract MaskingTest is MaskingFixture, RelayFixture {
         }
     }
 
-    /// @dev The slash was taken when the survivors were fixed: it must stay explained.
+    /// @dev Of seven at least five: with four, though more than the task's minimum, nobody can take the masks off, and who gives
+    ///      nothing then must not be slashed for it.
+    function test_fixSurvivors_wantsTwoThirdsOfAMaskedCohort() public {
+        _propose(_masked(_params()));
+        _joinMembers();
+        _commitMembers();
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.SurvivorsInvalid.selector, Bits.below(4)));
+        vm.prank(AGGREGATOR);
+        tasks.fixSurvivors(id, 0, Bits.below(4));
+        _fix(Bits.below(5));
+        _assertPhase(ITaskTypes.Phase.Publishing);
+    }
+
+    /// @dev What was slashed for a withheld upload stays explained.
     function test_explain_namesWhoWasLeftOutOfADroppedCohort() public {
         _toUploadingOf(_masked(_params()));
         uint256 four = tasks.cohortMembers(id, 1, 0).count() == 4 ? 0 : 1;

@@ -96,9 +96,10 @@ contract UnbondGasTest is StakingGasFixture {
         _wait(UNBONDING);
     }
 
-    function test_startUnbonding_costsLessThan160kForTheFirst() public {
+    /// @dev Of an owner it is also noted how much of its own is leaving: 22,100 gas once.
+    function test_startUnbonding_costsLessThan180kForTheFirst() public {
         bytes memory data = abi.encodeCall(IStaking.startUnbonding, (OWNER, ROLE, 100e18));
-        vm.assertLe(_meter("startUnbonding, first of a delegator", OWNER, data), 160_000);
+        vm.assertLe(_meter("startUnbonding, first of an owner", OWNER, data), 180_000);
     }
 
     function test_withdraw_costsLessThan90k() public {

@@ -96,14 +96,20 @@ abstract contract Training is Concluding, ITaskRounds {
         returns (uint256 viable, uint256 members)
     {
         uint256 before = round.viableCohorts;
-        uint256 minimum = task.params.minCohortSize;
         for (uint256 cohort = 0; before >> cohort != 0; ++cohort) {
             if (!before.has(cohort)) continue;
             uint256 cohortMembers_ = task.cohorts[Keys.entry(number, cohort)].members;
-            if ((cohortMembers_ & present).count() < minimum) continue;
+            if ((cohortMembers_ & present).count() < _least(task, cohortMembers_.count())) continue;
             viable = viable.with(cohort);
             members |= cohortMembers_;
         }
+    }
+
+    /// @dev Of a cohort of this size, how many hospitals make a sum. Where updates are masked two thirds: with fewer nobody can
+    ///      take the masks off, and a hospital rightly gives nothing (docs/secure-aggregation.md).
+    function _least(Task storage task, uint256 size) private view returns (uint256) {
+        uint256 minimum = task.params.minCohortSize;
+        return task.params.masked ? Math.max(minimum, Math.ceilDiv(2 * size, 3)) : minimum;
     }
 
     /// @dev Keeps what a hospital commits to; whether it knows what that is, the caller finds out.

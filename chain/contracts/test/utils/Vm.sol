@@ -46,6 +46,7 @@ interface Vm {
     function expectRevert(bytes calldata data) external;
     function expectRevert(bytes4 selector) external;
     function getCode(string calldata path) external view returns (bytes memory);
+    function getDeployedCode(string calldata path) external view returns (bytes memory);
     function getRecordedLogs() external returns (Log[] memory logs);
     function isContext(Context context) external view returns (bool);
     function keyExistsJson(string calldata json, string calldata key) external view returns (bool);
