@@ -17,7 +17,7 @@ from consilium_zk.constants import BYTES_PER_BLOB
 from consilium_zk.dealing import dealing_bytes
 
 from consilium_chain.payouts import portion, round_part
-from consilium_chain.task_spec import TOKEN, TaskSpec
+from consilium_chain.task_spec import TOKEN, TaskSpec, grace
 
 # Once, of every node: approving, `register` with a stake; in the end `releaseBond` and `claim`.
 _APPROVE, _REGISTER, _RELEASE, _CLAIM = 46_500, 163_600, 42_500, 86_700
@@ -232,9 +232,10 @@ def _commits_alone(spec: TaskSpec) -> int:
 
 def _longest(spec: TaskSpec, chain: ChainTerms) -> float:
     w, training = spec.windows, spec.rounds.rounds
-    round_ = w.commit + w.upload + w.publish + (3 * w.publish if spec.update.masked else 0)
+    late = grace(w.upload) + grace(w.publish)
+    round_ = w.commit + w.upload + w.publish + late + (3 * w.publish if spec.update.masked else 0)
     judging = chain.beacon_seconds + w.score + w.reveal
-    opening = w.publish if spec.judging.canaries else 0
+    opening = w.publish + grace(w.publish) if spec.judging.canaries else 0
     judged = training + _statistics_judged(spec)
     return w.join + (training + 1) * round_ + judged * judging + training * opening + chain.beacon_seconds
 

@@ -36,6 +36,7 @@ def test_delegator_shares_rewards_and_slashes_pro_rata(local_chain: LocalChain) 
     task = TaskDriver(local_chain, hospitals=2, voters=2, terms={"rounds": 1, "cohorts": 2, "pool": 1_000 * TOKEN})
     backer = local_chain.funded()
     good, bad = task.nodes
+    local_chain.pass_time(LOCAL_VESTING)  # what the nodes earned before is theirs
     for node in (good, bad):
         delegate(backer, node, Role.HOSPITAL, BACKING)
     stakes = {node.address: node.stake_of(node.address, Role.HOSPITAL).active for node in (good, bad)}

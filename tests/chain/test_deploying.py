@@ -50,7 +50,7 @@ from eth_account import Account
 from hypothesis import given
 from hypothesis import strategies as st
 
-STEPS = 7
+STEPS = 8
 LOCAL = read_networks(None).networks["local"]
 QUICKNET_TERMS = read_networks(None).networks["sepolia"].beacon
 
@@ -260,7 +260,7 @@ def test_step_whose_nonce_was_spent_elsewhere_is_sent_anew(site: Site) -> None:
     site.cut(2, after_sending=False)
     site.node().send_ether(Account.create().address, 1)
     site.deploy()
-    assert [step["nonce"] for step in site.steps().values()] == [0, 1, 3, 4, 5, 6, 7]
+    assert [step["nonce"] for step in site.steps().values()] == [0, 1, 3, 4, 5, 6, 7, 8]
 
 
 def test_step_that_nobody_mines_is_waited_for(own_chain: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -161,12 +161,6 @@ CASES = {
     "unknown publication": ("bits = 24", 'bits = 24\npublication = "ipfs"', "update.publication"),
     "margin below nothing": ("max_voters = 5", "max_voters = 5\ncanary_margin = -0.1", "judging.canary_margin"),
     "no margin": ("max_voters = 5", "max_voters = 5\ncanary_margin = 4e-7", "a canary_margin of a millionth at least"),
-    "two scores for each cohort": (
-        "bits = 24\n[rounds]\nmax_hospitals = 4\n[judging]\nmax_voters = 5",
-        "bits = 24\nmasked = false\n[rounds]\nmax_hospitals = 32\ncohorts = 32\nmin_cohort_size = 1\n"
-        "[judging]\nmax_voters = 32",
-        "2048 scores a round are more than one transaction can settle",
-    ),
     "one bit": ("bits = 24", "bits = 1", "update.bits"),
     "range": ("bits = 24", "bits = 24\nvalue_range = 0.0", "update.value_range"),
     "unknown model": ('name = "logistic"', 'name = "pickle"', "model: Input tag 'pickle'"),

@@ -30,7 +30,7 @@ def test_watch_and_up_name_the_aggregator_that_published_too_late(
         News(local_chain.treasury, {task.aggregator.address: "the aggregator"}).tell()
         (by_up,) = [line for line in told(capsys) if line["task"] == task.task]
     assert (by_watch["round"], by_watch["phase"], by_watch["missing"]) == (0, "UPLOADING", [task.aggregator.address])
-    assert by_up == {**by_up, "missing": ["the aggregator"], "window_s": SHARED_WINDOWS["upload_window"]}
+    assert by_up == {**by_up, "missing": ["the aggregator"], "window_s": SHARED_WINDOWS["upload_window"] * 3 // 2}
     words = Text.from_markup(sentence("deadline-missed", by_watch, EVENTS)).plain
     assert words.startswith(f"late: round 0, uploading: {task.aggregator.address} did not act within ")
     words = Text.from_markup(sentence("deadline-missed", by_up, WORDS)).plain

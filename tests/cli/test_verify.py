@@ -713,7 +713,7 @@ def test_aggregator_that_names_nobody_is_slashed_whatever_the_evidence_gives(fou
 
 
 def test_terms_under_which_a_false_upload_costs_nothing_slash_nobody() -> None:
-    state, found = round_state(VoidReason.NONE, {1}, {1}), {1: Reason.NO_SEED}
+    state, found = round_state(VoidReason.NONE, {1}, {1}), {1: Reason.NO_PROOF}
     free = replace(TERMS, harmful_slash_bps=0)
     assert culprits_follow(free, 1, state, slashed_books(set()), found).result is Result.HOLDS
     assert culprits_follow(free, 1, state, slashed_books({1}), found).result is Result.FAILS

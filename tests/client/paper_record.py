@@ -35,7 +35,8 @@ from numpy.typing import NDArray
 NUMBER = 1
 BLOCK_TIME = 10
 NEW_ROUND = RoundState(
-    Outcome.PENDING, VoidReason.NONE, 0, 0, bytes(32), bytes(32), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ()
+    Outcome.PENDING, VoidReason.NONE, 0, 0, bytes(32), bytes(32), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    False, ()
 )  # fmt: skip
 
 
@@ -120,7 +121,7 @@ class PaperRecord:
     def scoring(self, round_: int) -> TaskState:
         """The phase begins now."""
         deadline = self.clock + self.terms.score_window
-        return TaskState("0x" + "22" * 20, Phase.SCORING, round_, deadline, 0, True, False, 0, 0)
+        return TaskState("0x" + "22" * 20, Phase.SCORING, round_, deadline, 0, True, False, 0, 0, 0)
 
     def _put(self, round_: int, sums: Sequence[Sequence[Blob]]) -> None:
         for cohort, blobs in enumerate(sums):

@@ -117,7 +117,7 @@ def test_a_superlink_that_cannot_be_reached_is_told_once_and_again_when_it_can(
     make_transport_key(key)
     assert look(closed, 0.0) == [f"superlink-unreachable {str(key)[:12]}"]  # is not the one announced
     key.unlink()
-    assert look(closed, LINK_LOOKS) == [f"superlink-unreachable {str(key)[:12]}"]  # is no key
+    assert look(closed, LINK_LOOKS) == ["superlink-unreachable the node key"]  # is no key
     key.write_bytes(kept)
     assert look(closed, 2 * LINK_LOOKS) == ["superlink-unreachable nothing list"]
     assert look(closed, 3 * LINK_LOOKS - 1) == []  # not yet again

@@ -33,7 +33,7 @@ blobs = true
 confirmations = 2
 unbonding = 3600
 vesting = 60
-beacon = {{ kind = "prevrandao", lookahead = 2 }}
+beacon = {{ kind = "prevrandao", lookahead = 128 }}
 token = {{ supply = 1_000_000_000 }}
 
 [networks.testnet]
@@ -43,7 +43,7 @@ blobs = true
 confirmations = 1
 unbonding = 3600
 vesting = 60
-beacon = {{ kind = "prevrandao", lookahead = 2 }}
+beacon = {{ kind = "prevrandao", lookahead = 128 }}
 token = {{ supply = 1_000_000_000 }}
 """
 
@@ -99,7 +99,15 @@ def test_deploy_writes_book_and_sources_of_a_working_deployment(deploy, node: Lo
     deployment = Deployment.read(Path(".consilium/local.json"))
     assert Ledger(Connection(node.url, account), deployment).balance(account.address) == 10**27
     index = {entry["name"]: entry for entry in json.loads(Path("sources/contracts.json").read_text())}
-    assert list(index) == ["ConsiliumToken", "Staking", "PrevrandaoBeacon", "TaskRegistry", "Tasks", "SponsoredAccount"]
+    assert list(index) == [
+        "ConsiliumToken",
+        "Staking",
+        "PrevrandaoBeacon",
+        "TaskRegistry",
+        "TaskSettlement",
+        "Tasks",
+        "SponsoredAccount",
+    ]
     tasks = index["Tasks"]
     assert (tasks["address"], tasks["contractIdentifier"]) == (deployment.tasks, "src/Tasks.sol:Tasks")
     words = [tasks["constructorArguments"][i : i + 64] for i in range(0, 256, 64)]

@@ -102,7 +102,7 @@ def test_from_nothing_to_a_task_and_out_of_it(world: World) -> None:
     done(
         world.say("show", str(world.task)),
         "logistic, 2 parameters", "age; label sick (no or yes)", "masked", "500 tokens", "policy allows it",
-        "Of 2 rows like yours", "Without [privacy]",
+        "Of 60 rows like yours", "Without [privacy]",
     )  # fmt: skip
     refused(world.say("run", str(world.task)), f"consilium hospital join {world.task}", code=REFUSED)
     refused(world.join(), "answer y, or pass --yes")

@@ -309,8 +309,8 @@ ZK = {
         (ArgumentInvalid, PathMalformed),
     ),
     "sealed share": Parser(
-        lambda: [seal(bytes(64), SECRETS[0], sealing_key(SECRETS[1]), b"here")],
-        lambda raw, _: unseal(raw, SECRETS[1], sealing_key(SECRETS[0]), b"here"),
+        lambda: [seal(bytes(64), (SECRETS[0], sealing_key(SECRETS[0])), sealing_key(SECRETS[1]), b"here")],
+        lambda raw, _: unseal(raw, (SECRETS[1], sealing_key(SECRETS[1])), sealing_key(SECRETS[0]), b"here"),
         (SealInvalid,),
     ),
 }

@@ -292,7 +292,8 @@ def test_a_tasks_money_adds_up(client: TestClient) -> None:
     money = {key: int(value) for key, value in task["money"].items()}
     assert money["rewards"] == 2 * (3 * 300 + 40) * TOKEN
     assert (money["bounties"], money["refund"], money["slashed"]) == (2 * TOKEN, 7 * TOKEN, 100 * TOKEN)
-    assert money["pool"] == money["rewards"] + money["bounties"] + money["refund"] + money["left"]
+    assert money["pool"] == money["rewards"] + money["bounties"] + money["refund"] + money["burnt"]
+    assert money["left"] == 0
     assert sum(int(one["earned"]) for one in task["participants"]) == money["rewards"]
     for one in task["participants"]:
         assert int(one["bond"]) == int(task["terms"][f"{one['role']}_bond"]) - int(one["slashed"])
@@ -510,4 +511,4 @@ def test_amounts_and_bit_maps_come_back_as_they_went_and_sort_as_numbers(
         above = select(table.c.a).where(table.c.a > values[0][0])
         assert sorted(connection.scalars(above)) == sorted(a for a, _ in values if a > values[0][0])
         connection.rollback()
-    assert Phase.ENDED == 11
+    assert Phase.ENDED == 12

@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 from consilium_chain.localnode import free_port
+from consilium_chain.transport_keys import pem_of
 from consilium_client.transport_key import make_transport_key, transport_public_key
 from consilium_server import flower_internals
 from consilium_server.bounded_superlink import LONGEST_LINE, BoundedLog
@@ -139,7 +140,7 @@ def activated(superlink: SuperLink, folder: Path, run: int) -> Hospital:
             RuntimeVersionHttpInterceptor(component_name="SuperNode"), NodeAuthHttpInterceptor(key, key.public_key())
         ],
     )  # fmt: skip
-    request = ActivateNodeRequest(public_key=public, heartbeat_interval=HEARTBEAT_DEFAULT_INTERVAL)
+    request = ActivateNodeRequest(public_key=pem_of(public), heartbeat_interval=HEARTBEAT_DEFAULT_INTERVAL)
     try:
         return Hospital(client, client.ActivateNode(request).node_id, run)
     except httpx.HTTPStatusError:

@@ -24,7 +24,7 @@ STAKING, VOTER = bytes(range(20)), bytes(range(20, 40))
 KEY = tickets.generate_secret_key(b"voter one".ljust(32, b"\0"))
 OTHER_KEY = tickets.generate_secret_key(b"voter two".ljust(32, b"\0"))
 PUBLIC = tickets.public_key(KEY)
-MESSAGE = tickets.ticket_message(31337, STAKING, 1, 2, bytes(range(32)))
+MESSAGE = tickets.ticket_message(31337, STAKING, 1, 2, bytes(range(32)), VOTER)
 TICKET = tickets.sign_ticket(KEY, MESSAGE)
 
 
@@ -71,11 +71,12 @@ def test_verify_ticket_refuses_other_keys_messages_tags_and_signs() -> None:
     assert not tickets.verify_ticket(tickets.public_key(OTHER_KEY), MESSAGE, TICKET)
     assert not tickets.verify_ticket(PUBLIC, MESSAGE, tickets.sign_ticket(OTHER_KEY, MESSAGE))
     for other in (
-        tickets.ticket_message(1, STAKING, 1, 2, bytes(range(32))),
-        tickets.ticket_message(31337, VOTER, 1, 2, bytes(range(32))),
-        tickets.ticket_message(31337, STAKING, 2, 2, bytes(range(32))),
-        tickets.ticket_message(31337, STAKING, 1, 3, bytes(range(32))),
-        tickets.ticket_message(31337, STAKING, 1, 2, bytes(32)),
+        tickets.ticket_message(1, STAKING, 1, 2, bytes(range(32)), VOTER),
+        tickets.ticket_message(31337, VOTER, 1, 2, bytes(range(32)), VOTER),
+        tickets.ticket_message(31337, STAKING, 2, 2, bytes(range(32)), VOTER),
+        tickets.ticket_message(31337, STAKING, 1, 3, bytes(range(32)), VOTER),
+        tickets.ticket_message(31337, STAKING, 1, 2, bytes(32), VOTER),
+        tickets.ticket_message(31337, STAKING, 1, 2, bytes(range(32)), STAKING),
     ):
         assert not tickets.verify_ticket(PUBLIC, other, TICKET)
     negated = TICKET[:64] + (field_modulus - int.from_bytes(TICKET[64:], "big")).to_bytes(64, "big")
@@ -162,10 +163,14 @@ def test_secret_key_hides_itself() -> None:
     st.integers(0, 2**256 - 1),
     st.integers(0, 2**64),
     st.binary(min_size=32, max_size=32),
+    ADDRESS,
 )
-def test_ticket_message_equals_abi_encoding(chain_id: int, contract: bytes, task: int, round: int, seed: bytes) -> None:
-    expected = encode(["uint256", "address", "uint256", "uint256", "bytes32"], [chain_id, contract, task, round, seed])
-    assert tickets.ticket_message(chain_id, contract, task, round, seed) == expected
+def test_ticket_message_equals_abi_encoding(
+    chain_id: int, contract: bytes, task: int, round: int, seed: bytes, voter: bytes
+) -> None:
+    kinds = ["uint256", "address", "uint256", "uint256", "bytes32", "address"]
+    expected = encode(kinds, [chain_id, contract, task, round, seed, voter])
+    assert tickets.ticket_message(chain_id, contract, task, round, seed, voter) == expected
 
 
 @given(st.integers(0, 2**256 - 1), ADDRESS, ADDRESS, st.one_of(st.just(PUBLIC), st.binary(max_size=300)))
@@ -176,11 +181,11 @@ def test_possession_message_equals_abi_encoding(chain_id: int, staking: bytes, v
 
 def test_messages_refuse_what_does_not_encode() -> None:
     with pytest.raises(ArgumentInvalid):
-        tickets.ticket_message(-1, STAKING, 1, 2, bytes(32))
+        tickets.ticket_message(-1, STAKING, 1, 2, bytes(32), VOTER)
     with pytest.raises(ShapeWrong):
-        tickets.ticket_message(1, STAKING[1:], 1, 2, bytes(32))
+        tickets.ticket_message(1, STAKING[1:], 1, 2, bytes(32), VOTER)
     with pytest.raises(ShapeWrong):
-        tickets.ticket_message(1, STAKING, 1, 2, bytes(33))
+        tickets.ticket_message(1, STAKING, 1, 2, bytes(33), VOTER)
 
 
 def test_possession_proof_verifies_for_its_voter_contract_chain_and_key_only() -> None:
