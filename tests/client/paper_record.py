@@ -73,10 +73,18 @@ class PaperRecord:
     def settings(self, data: Path) -> Any:
         """A node's, whose ledger this is, and which allows everything."""
         policy = self.folder / "policy.toml"
-        policy.write_text('operators = "any"\nmodels = "any"\ncolumns = "any"\nmasked_only = false\n')
+        rules = (
+            'operators = "any"',
+            'models = "any"',
+            'columns = "any"',
+            "masked_only = false",
+            "exact_statistics = true",
+        )
+        policy.write_text("\n".join(rules))
         return SimpleNamespace(
             connect=lambda: self, artifacts=self.folder, task=NUMBER, data=data, mapping=None, home=self.folder,
             policy=policy, approved=self.terms.spec_hash.hex(), held_out=0, device="cpu",
+            statistics_file=self.folder / "statistics.jsonl",
         )  # fmt: skip
 
     def state(self, _: int) -> TaskState:

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from chain_driver import LocalChain
+from chain_driver import LocalChain, refused
 from consilium_chain.accusations import find_culprits
 from consilium_chain.artifacts import CHECK_BITS
 from consilium_chain.dealings import masked_cohort, read_dealings
@@ -248,21 +248,25 @@ def test_nobody_masks_with_fewer_than_two_others(make: Make, monkeypatch: pytest
             round_.ask(node, Part.UPLOAD)
 
 
-def isolated(make: Make) -> tuple[Committing, list[HospitalNode]]:
-    """Of five, two commitments never reach the chain."""
+def isolated(make: Make, monkeypatch: pytest.MonkeyPatch) -> tuple[Committing, list[HospitalNode]]:
+    """Of five, a chain node shows the commitments of three. The contract itself would not go on with them."""
     round_ = make(5)
     nodes = [round_.node(index) for index in range(5)]
-    signed = [round_.signed(node) for node in nodes]
-    round_.relay(*signed[:3])
-    round_.chain.pass_time(WINDOW + 1)
-    round_.aggregator.tick(round_.task)
-    assert round_.aggregator.state(round_.task).phase is Phase.UPLOADING
+    round_.relay(*(round_.signed(node) for node in nodes))
+
+    def shown(*asked: Any) -> dict[int, Dealing]:
+        return {index: dealing for index, dealing in read_dealings(*asked).items() if index < 3}
+
+    monkeypatch.setattr("consilium_client.masking.read_dealings", shown)
+    monkeypatch.setattr("consilium_server.aggregator.read_dealings", shown)
     return round_, nodes
 
 
-def test_a_hospital_gives_nothing_in_a_masking_below_its_cohorts_threshold(make: Make) -> None:
-    """Else an aggregator that keeps commitments off the chain chooses who masks with whom."""
-    round_, nodes = isolated(make)
+def test_a_hospital_gives_nothing_in_a_masking_below_its_cohorts_threshold(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else who keeps commitments from it chooses with whom it masks."""
+    round_, nodes = isolated(make, monkeypatch)
     masking, update = nodes[0].masking, nodes[0]._update(0)
     assert masking is not None
     assert update is not None
@@ -286,12 +290,13 @@ def test_a_hospital_answers_for_no_fewer_survivors_than_its_cohorts_threshold(ma
     round_ = make(5)
     nodes = [round_.node(index) for index in range(5)]
     uploads(round_, nodes)
-    round_.aggregator.fix_survivors(round_.task, 0, 0b00111)
-    with pytest.raises(MaskingTooSmall):
-        round_.ask(nodes[0], Part.ANSWER)
+    with refused("SurvivorsInvalid", survivors=0b00111):
+        round_.aggregator.fix_survivors(round_.task, 0, 0b00111)
     masking, update = nodes[0].masking, nodes[0]._update(0)
     assert masking is not None
     assert update is not None
+    with pytest.raises(MaskingTooSmall):
+        masking.answer(0, 0b11111, 0b00111, 0, update.seed)
     with pytest.raises(MaskingTooSmall):
         masking.points(Accused(0, 0b11111, 0b00111, bytes(32), 1), 0, update.seed)
     assert not list(round_.settings[0].home.rglob("answered-0"))
@@ -304,10 +309,11 @@ def aggregator_of(round_: Committing, home: Path) -> Aggregator:
     return Aggregator(settings)  # type: ignore[arg-type]
 
 
-def test_an_aggregator_asks_nobody_of_a_cohort_that_can_have_no_sum(make: Make, tmp_path: Path) -> None:
-    round_, _ = isolated(make)
+def test_an_aggregator_asks_nobody_of_a_cohort_that_can_have_no_sum(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    round_, _ = isolated(make, monkeypatch)
     aggregator = aggregator_of(round_, tmp_path)
-    assert round_.round_state.committed == 0b00111
     assert aggregator._uploaders(0, round_.round_state) == 0
 
 

@@ -117,7 +117,7 @@ def test_deploy_writes_book_and_sources_of_a_working_deployment(deploy, node: Lo
     code, said = deploy()
     assert code == 0
     assert "to do: 0 gas" in said
-    assert nonce(node, account) == 7
+    assert nonce(node, account) == 8
 
 
 def test_dry_run_shows_the_plan_and_sends_nothing(deploy, node: LocalNode, account: LocalAccount) -> None:  # type: ignore[no-untyped-def]
@@ -153,7 +153,7 @@ def test_other_chains_are_asked_about_first(deploy, node: LocalNode, account: Lo
     assert Deployment.read(Path(".consilium/testnet.json")).chain_id == TEST_CHAIN
 
 
-@pytest.mark.parametrize(("answer", "sent"), [("y\n", 7), ("n\n", 0), ("", 0)])
+@pytest.mark.parametrize(("answer", "sent"), [("y\n", 8), ("n\n", 0), ("", 0)])
 def test_answer_at_a_terminal_decides(
     deploy, node: LocalNode, account: LocalAccount, monkeypatch: pytest.MonkeyPatch, answer: str, sent: int
 ) -> None:  # type: ignore[no-untyped-def]

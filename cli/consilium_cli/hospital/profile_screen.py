@@ -50,7 +50,7 @@ def screen(profile: Profile) -> RenderableType:
 def _heading(profile: Profile) -> Text:
     text = Text.assemble((str(profile.path), TITLE), f" ({profile.kind}): {profile.rows:,} {profile.things}")
     shares = ", ".join(f"{count:,} {shown(name)} ({_share(count, profile.rows)})" for name, count in profile.classes)
-    of_column = f"label {shown(profile.label)}{shown(_called(profile.label, profile.label_source))}"
+    of_column = f"label {shown(profile.label + _called(profile.label, profile.label_source))}"
     text.append(f"\n{of_column if profile.label_source else 'classes'}: {shares}")
     if profile.repeated:
         text.append(f"\n{profile.things} that repeat an earlier one: {profile.repeated:,}")
