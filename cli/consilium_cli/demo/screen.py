@@ -146,7 +146,7 @@ def show_tables(console: Console, report: dict[str, Any], network: Network, chro
     difference = report["conservation"]["difference"]
     console.print(
         f"Money: of {tokens(int(report['conservation']['minted']))} tokens, difference to what all accounts hold"
-        f" and slashes burnt ({tokens(int(report['conservation']['burnt']))}): [bold]{difference}[/bold]",
+        f" and burnt ({tokens(int(report['conservation']['burnt']))}): [bold]{difference}[/bold]",
         highlight=False,
     )
     for words in report["missed"]:
