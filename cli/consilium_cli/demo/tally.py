@@ -132,8 +132,8 @@ def why_no_model(network: Network, late: Sequence[str]) -> str:
 
 
 def conservation(network: Network) -> dict[str, str]:
-    """Every token that was ever minted, found again in the contracts' own accounts, or burnt: by a slash, or at the end of
-    a task, where rounds did not pay it."""
+    """Every token that was ever minted, found again in the contracts' own accounts, or burnt: by a slash, or at the end
+    of a task, where rounds did not pay it."""
     accounts = [network.treasury.address, *(party.address for party in network.parties)]
     books = take_stock(network.treasury, SUPPLY, accounts)
     amounts = asdict(books) | {"held": books.held, "difference": books.difference}
