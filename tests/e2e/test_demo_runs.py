@@ -297,7 +297,7 @@ def test_lazy_voter_and_aggregator_that_changes_a_sum_pay_for_it_and_nobody_else
     assert gain(lazy) < 0 < min(gain(b) for b in run.parties(role="voter", honest=True))
     assert_cheat_in_second_round_is_refused_and_slashed(run)
     assert run.report["final_metric"] == pytest.approx(run.report["rounds"][2]["base_metric"])
-    # Of its fees the aggregator loses, beside half of its bond, half of what had not vested.
+    # Of its fees the aggregator loses, beside half of its bond, half of what had not vested, if anything had not.
     paid, lost = Counter[str](), {}
     for payout in (payout for round_ in run.report["rounds"] for payout in round_["payouts"]):
         paid[payout["who"]] += int(payout["amount"])
@@ -305,7 +305,7 @@ def test_lazy_voter_and_aggregator_that_changes_a_sum_pay_for_it_and_nobody_else
         if party["role"] != "operator":
             lost[party["name"]] = paid[party["name"]] - gain(party)
     (slash,) = run.report["rounds"][2]["slashes"]
-    assert lost[aggregator["name"]] > int(slash["amount"]) >= 2 * paid[aggregator["name"]] > 0
+    assert lost[aggregator["name"]] >= int(slash["amount"]) >= 2 * paid[aggregator["name"]] > 0
     at_fault = lost.pop(aggregator["name"]) + lost.pop(lazy["name"])
     by_slashes = int(run.report["conservation"]["burnt"]) - forfeited(run)
     assert 0 <= at_fault - by_slashes <= 4  # of two, each read rounded down in two parts
