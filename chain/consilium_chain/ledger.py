@@ -222,7 +222,7 @@ class Ledger:
         return ticket_message(self.connection.chain_id, contract, task, round_, seat_seed, account)
 
     def transport_message(self, task: int, key: bytes) -> bytes:
-        """What a hospital's node key signs so that this account joins by it."""
+        """The message that a hospital's node key signs so that this account joins by it."""
         contract = _bytes20(self.deployment.tasks)
         return transport_message(self.connection.chain_id, contract, task, _bytes20(self.address), key)
 

@@ -21,7 +21,7 @@ def penalty(bond: int, basis_points: int, left: int) -> int:
 
 
 def round_part(pool: int, rounds: int, left: int) -> int:
-    """What a played round may pay: an even part of the pool, as far as what is `left` of it reaches."""
+    """The most that a played round pays: an even part of the pool, as far as the rest that is `left` reaches."""
     return min(pool // rounds, left)
 
 

@@ -1,4 +1,5 @@
-"""Hospitals' Flower node keys, ECDSA on P-256: what a SuperLink knows a hospital by, and what a hospital joins by.
+"""Hospitals' Flower node keys, ECDSA on P-256. A SuperLink knows a hospital by its key, and the contract takes it with a
+proof that the account holds it.
 
 On chain a key is its point's coordinates, 64 bytes, and a signature is r and s, 64 bytes: what P256VERIFY (EIP-7951)
 takes. Flower registers a key as PEM.
@@ -74,7 +75,7 @@ class TransportKey:
 
 
 def transport_message(chain_id: int, contract: bytes, task: int, hospital: bytes, key: bytes) -> bytes:
-    """What a key signs for the account that joins by it: ITaskRegistry.transportMessage, 192 bytes.
+    """The message that a key signs for the account that joins by it: ITaskRegistry.transportMessage, 192 bytes.
 
     contract, hospital: 20 bytes; key: 64 bytes. Raises ArgumentInvalid, ShapeWrong.
     """
