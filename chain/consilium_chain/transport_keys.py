@@ -1,4 +1,4 @@
-"""Hospitals' Flower node keys, ECDSA on P-256. A SuperLink knows a hospital by its key, and the contract takes it with a
+"""Hospitals' Flower node keys, ECDSA on P-256. A SuperLink knows a hospital by its key. The contract takes a key with a
 proof that the account holds it.
 
 On chain a key is its point's coordinates, 64 bytes, and a signature is r and s, 64 bytes: what P256VERIFY (EIP-7951)
