@@ -44,7 +44,7 @@ class Pin:
 
 
 def compiled(arguments: Sequence[str], given: str | None = None) -> list[Pin]:
-    """What uv resolves, for all systems. Raises CalledProcessError."""
+    """The packages that uv resolves, for all systems. Raises CalledProcessError."""
     said = ["--quiet", "--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links"]
     asked = ["--generate-hashes", "--universal", f"--python-version={PYTHON}", *arguments]
     said = ["--quiet", "--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links"]

@@ -1,4 +1,4 @@
-"""What a share of Ethereum's validators can do to a value of `PrevrandaoBeacon`, by its look-ahead.
+"""The power of a share of Ethereum's validators over a value of `PrevrandaoBeacon`, by its look-ahead.
 
     python bench/prevrandao.py      # writes the table of docs/protocol.md
 

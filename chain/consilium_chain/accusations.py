@@ -148,7 +148,7 @@ def _evidence(
 
 
 def _sound_agreements(raw: bytes) -> dict[int, bytes]:
-    """What is no list of agreements shows none: it is a hospital's, and must not stop the case."""
+    """Bytes that are no list of agreements show none: they are a hospital's, and must not stop the case."""
     try:
         return parse_agreements(raw)
     except ShapeWrong:

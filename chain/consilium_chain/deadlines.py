@@ -60,7 +60,7 @@ class Deadlines:
         self._slashed: dict[str, int] = {}
 
     def take(self, event: Event, time: int) -> Missed | None:
-        """What this event, in a block of this time, shows to have been missed."""
+        """The deadline that this event, in a block of this time, shows to be missed; None where it shows none."""
         values = event.values
         if event.name == "PhaseStarted":
             missed = self._missed(time, Phase(values["phase"]))

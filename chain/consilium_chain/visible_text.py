@@ -64,7 +64,7 @@ def _shown(text: str, most: int | None) -> str:
 
 
 def _fault(character: str, before: str) -> str | None:
-    """Of a character after those before it: why it may not stand there, and the way out."""
+    """Why a character may not stand after those before it, and the way out."""
     kind = unicodedata.category(character)
     if kind in UNSEEN or character in BLANK_GLYPHS:
         return "is not seen, or changes how others are: leave it out"

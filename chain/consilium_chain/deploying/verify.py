@@ -75,7 +75,7 @@ class Code(StrEnum):
 
 
 def codes_at(node: DeployNode, deployment: Deployment) -> dict[ContractName, Code]:
-    """What is at the addresses of an address book, and at those of its Tasks' further code, immutables aside.
+    """The code at the addresses of an address book, and at those of its Tasks' further code, immutables aside.
 
     Raises ChainUnreachable, ContractsNotBuilt.
     """
