@@ -143,7 +143,7 @@ demo-test: dev contracts services dashboard
 	$(BIN)/pytest -m "not deep" $(WHOLE_NETWORKS)
 
 test-deep: dev contracts services coverage
-	cd $(CONTRACTS) && FOUNDRY_PROFILE=deep npm run --silent test
+	cd $(CONTRACTS) && FOUNDRY_PROFILE=deep npm run --silent test -- --no-match-contract GasTest
 	$(BIN)/pytest -n 2 --dist loadfile $(addprefix --ignore=,$(WHOLE_NETWORKS))
 	$(BIN)/pytest $(WHOLE_NETWORKS)
 

@@ -95,7 +95,7 @@ def read_case(
 def find_culprits(
     ledger: Ledger, store: ArtifactStore, task: int, round_: int, round_state: RoundState
 ) -> dict[int, Reason]:
-    """Of all accused cohorts of a round, the survivors to blame, once they cannot testify any more.
+    """Of all accused cohorts of a round, the hospitals to blame, once they cannot testify any more.
 
     The same to everybody who reads the chain and the store. Raises EvidenceMalformed where an accuser shows something
     else than it must, ArtifactMissing and ArtifactCorrupt where what it shows is not there.
@@ -110,7 +110,7 @@ def find_culprits(
         else:
             evidence = _evidence(ledger, store, (task, round_), case, shown, testimonies)
             reasons = culprits(case, accused.accusation, evidence)
-        found |= {index: reason for index, reason in reasons.items() if index in case.commitments}
+        found |= reasons
     return found
 
 

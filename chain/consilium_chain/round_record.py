@@ -102,7 +102,7 @@ class RoundRecord:
             "cohorts": (dealt, (1 << len(self.weights)) - 1),
             "committed": (self.committed, dealt),
             "survivors": (self.survivors, self.committed & self._members_of(self.viable | self.dropped)),
-            "named": (self.named, self.survivors & self._members_of(self.dropped)),
+            "named": (self.named, self.committed & self._members_of(self.dropped)),
             "seated": (self.seated, (1 << len(self.voter_bonds)) - 1),
         }
         for name, (part, whole) in known.items():

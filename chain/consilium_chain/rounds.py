@@ -12,6 +12,9 @@ from enum import Enum, auto
 from consilium_chain.task_spec import grace
 from consilium_chain.views import Phase, RoundState, TaskState, members
 
+# Phases that the beacon's value ends. Their deadline is of a beacon that died.
+WAITING = (Phase.FORMING, Phase.DRAWING)
+
 
 class Step(Enum):
     WAIT = auto()
@@ -59,7 +62,7 @@ def margin(window: int) -> int:
 
 
 def deadline_passed(state: TaskState, now: int) -> bool:
-    """Forming and Drawing wait for the beacon alone and have no deadline (0)."""
+    """Settling has no deadline (0), and a Forming that waits for nothing has none."""
     return state.deadline != 0 and now > state.deadline
 
 
@@ -96,7 +99,7 @@ def next_step(view: View, awaited: int, arrived: int, refused: bool, unmasked: b
         case Phase.ENDED | Phase.NONE:
             return Step.STOP
         case Phase.FORMING | Phase.DRAWING:
-            if view.beacon_expired:  # which also looks ready: its block is past
+            if over or view.beacon_expired:  # which also looks ready: its block is past
                 return Step.TICK
             if not view.beacon_ready:
                 return Step.WAIT

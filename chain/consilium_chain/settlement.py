@@ -210,7 +210,9 @@ def _hospitals(judged: _Judged, base: int) -> Iterator[Account]:
             gains[i] = gain(record.weights[i], judged.medians[cohort])
     whole = sum(gains)
     for i, part in enumerate(gains):
-        yield _withheld(judged.terms, record, i, base) or _hospital(judged, i, base, part, whole)
+        is_named = record.named >> i & 1  # which costs more than to withhold an upload, and nobody is slashed twice
+        withheld = None if is_named else _withheld(judged.terms, record, i, base)
+        yield withheld or _hospital(judged, i, base, part, whole)
 
 
 def _hospital(judged: _Judged, index: int, base: int, part: int, whole: int) -> Account:

@@ -40,6 +40,7 @@ UINT32 = 2**32 - 1
 DAY = 86_400  # seconds
 # The contract's own limits again.
 MAX_DAYS = 180  # that a task may last at worst
+BEACON_DAYS = 7  # without the beacon's value, after which a task ends
 LEAST_HARM = 0.01  # how far below zero `harmful_below` lies at least
 
 
@@ -173,10 +174,10 @@ class WindowsSpec(Section):
         """Seconds that a task of so many training rounds lasts at worst, as the contract counts them.
 
         Each round lasts all of its windows: half of an upload or publication again where it comes late, three
-        publications for blame, one and a half for opening canaries.
+        publications for blame, one and a half for opening canaries. In the end the beacon dies: a task waits a week for it.
         """
         halves = 2 * (self.commit + self.score + self.reveal) + 3 * self.upload + 12 * self.publish
-        return self.join + -(-(rounds + 1) * halves // 2)
+        return self.join + -(-(rounds + 1) * halves // 2) + BEACON_DAYS * DAY
 
 
 class TaskSpec(Section):

@@ -39,6 +39,7 @@ class VoidReason(IntEnum):
     NOT_OPENED = 5
     MISMATCHED = 6
     NO_SUMS = 7
+    NO_RANDOMNESS = 8
 
 
 class SlashReason(IntEnum):

@@ -413,7 +413,8 @@ class HospitalNode:
             return
         step = blaming_step(state, self.task.params.publish_window, self.ledger.connection.now())
         round_state = self.ledger.round_state(self.task.number, state.round)
-        if step not in (0, 1) or (state.round, step) in self._testified or not round_state.accused >> self.index & 1:
+        asked = round_state.accused & round_state.survivors
+        if step not in (0, 1) or (state.round, step) in self._testified or not asked >> self.index & 1:
             return
         try:
             testimony = self.testimony(step, state.round, round_state)

@@ -74,6 +74,7 @@ export const say = {
     not_opened: 'the aggregator did not show its canaries',
     mismatched: 'what was published did not open to what voters had scored',
     no_sums: 'no cohort was left with a sum',
+    no_randomness: 'the beacon gave no value for a week: the task ended',
   },
   reason: {
     harmful_cohort: 'its cohort made the model worse',

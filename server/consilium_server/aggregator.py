@@ -35,7 +35,16 @@ from consilium_chain.publishing import (
     PublishedCohort,
 )
 from consilium_chain.relaying import SignedUpdate
-from consilium_chain.rounds import Step, View, deadline_passed, expected_uploads, last_round, margin, next_step
+from consilium_chain.rounds import (
+    WAITING,
+    Step,
+    View,
+    deadline_passed,
+    expected_uploads,
+    last_round,
+    margin,
+    next_step,
+)
 from consilium_chain.sums import PublishedSums
 from consilium_chain.task_spec import PAGE_GAS, parse_task_spec, settle_gas
 from consilium_chain.views import STATISTICS_ROUND, Phase, Role, RoundState, TaskState, ballot_size, members
@@ -62,7 +71,7 @@ from consilium_server.uploads import CohortSum, Contribution, Upload, sum_cohort
 POLL, SLOWEST_POLL = 0.15, 1.0  # seconds between looks for replies: the longer a block takes, the less they hurry
 POLLS_OF_A_BLOCK = 12
 SHORTEST_WAIT, LONGEST_WAIT = 1.0, 15.0  # seconds: for a chain node, for ether, before another SuperLink is started
-AHEAD = (Phase.FORMING, Phase.DRAWING, Phase.SCORING, Phase.REVEALING)
+AHEAD = (*WAITING, Phase.SCORING, Phase.REVEALING)
 MOST_PROVERS = 8
 SETTLE_GAS = 200_000  # but for what grows with nodes and scores
 # What phases are for: where it was refused, only the deadline ends them.
@@ -267,7 +276,7 @@ class Aggregator:
             self._collected, self._collection_round = None, -1
 
     def _view(self, state: TaskState, round_state: RoundState) -> View:
-        waits = state.phase in (Phase.FORMING, Phase.DRAWING)
+        waits = state.phase in WAITING
         return View(
             state=state,
             round=round_state,

@@ -42,10 +42,8 @@ class CohortAnswers:
                 emit("share-missing", round=self._round, hospital=index, dealer=dealer, error=str(fault))
 
     def at_fault(self) -> set[int]:
-        """Survivors whose doing it is that roots are missing though a threshold have answered."""
-        if len(self.sound) < self._threshold:
-            return set()
-        return set(members(self._survivors)) & self._unmasking.at_fault().keys()
+        """Hospitals whose doing it is that roots are missing though a threshold have answered."""
+        return set(self._unmasking.at_fault()) if len(self.sound) >= self._threshold else set()
 
     def is_over(self, silent: int) -> bool:
         """Whether nothing is to be waited for: the masks are known, or all others are `silent`, a bit map."""

@@ -170,22 +170,24 @@ def test_round_without_a_sum_is_settled_all_the_same(
     assert task.form().phase is Phase.COMMITTING
 
 
-def test_who_was_left_out_of_the_survivors_is_not_accused(local_chain: LocalChain) -> None:
-    """It was slashed before, and nobody is slashed twice in a round."""
+@pytest.mark.parametrize("is_named", [True, False])
+def test_who_was_left_out_of_the_survivors_does_not_testify_but_may_be_named(
+    local_chain: LocalChain, is_named: bool
+) -> None:
+    """Its shares may give nothing, which its cohort's answers show. Nobody is slashed twice in a round."""
     task = two_cohorts(local_chain, hospitals=7).to_committing().commit_all()
     large = max(range(2), key=lambda cohort: len(task.cohort(cohort)))
     left_out, *rest = task.cohort(large)
     task.publish(survivors=[i for i in range(7) if i != left_out], accused=[large])
-    assert task.round_state.accused == bit_map(rest)
+    assert task.round_state.accused == bit_map([left_out, *rest])
     with refused("NotAMember", account=task.nodes[left_out].address):
         task.nodes[left_out].testify(task.task, 1, 0, b"points")
     task.pass_to_step(2)
-    with refused("CulpritsInvalid"):
-        task.aggregator.name_culprits(task.task, 1, bit_map([left_out]))
-    ballots = judge(task.name(rest), [60_000] * 2, [])
+    ballots = judge(task.name([left_out] if is_named else rest), [60_000] * 2, [])
     wanted = expected(task, ballots, None)
     told = reasons(wanted, Role.HOSPITAL)
-    assert (told[left_out], {told[i] for i in rest}) == (Reason.WITHHELD, {Reason.FALSE_UPLOAD})
+    assert told[left_out] is (Reason.FALSE_UPLOAD if is_named else Reason.WITHHELD)
+    assert {told[i] for i in rest} == {Reason.NOT_IN_SUM if is_named else Reason.FALSE_UPLOAD}
     assert_as_expected(task, wanted)
 
 

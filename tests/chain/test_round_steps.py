@@ -201,6 +201,14 @@ def test_next_step_asks_anew_for_a_value_that_can_no_longer_be_proven(phase: Pha
     assert step(View(replace(STATE, phase=phase), ROUND, 0, beacon_ready=True, beacon_expired=True)) is Step.TICK
 
 
+@pytest.mark.parametrize("phase", [Phase.FORMING, Phase.DRAWING])
+@pytest.mark.parametrize("ready", [False, True])  # by the chain's clock: relays may all be dead
+def test_next_step_gives_a_silent_beacon_up_after_its_deadline(phase: Phase, ready: bool) -> None:
+    state = replace(STATE, phase=phase, deadline=1_000)
+    assert step(View(state, ROUND, 1_001, beacon_ready=ready, beacon_expired=False)) is Step.TICK
+    assert step(View(state, ROUND, 1_000, beacon_ready=ready, beacon_expired=False)) is not Step.TICK
+
+
 @given(st.lists(MAPS, min_size=8, max_size=8), MAPS, MAPS)
 def test_expected_uploads_are_the_committed_of_viable_cohorts(cohorts: list[int], viable: int, committed: int) -> None:
     expected = expected_uploads(replace(ROUND, viable_cohorts=viable, committed=committed), cohorts)

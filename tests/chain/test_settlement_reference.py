@@ -450,9 +450,14 @@ def test_round_without_a_sum_accepts_nothing_and_slashes_who_is_named(canaries: 
 
 
 @pytest.mark.parametrize("named", [0b000001, 0b001000, 0b1000000])
-def test_only_survivors_of_dropped_cohorts_are_named(named: int) -> None:
+def test_only_who_committed_in_dropped_cohorts_is_named(named: int) -> None:
     with pytest.raises(SettlementInvalid, match="named names"):
-        replace(NAMED, survivors=0b110111, named=named)
+        replace(NAMED, committed=0b110111, survivors=0b110111, named=named)
+
+
+def test_who_is_named_and_kept_its_upload_is_slashed_once() -> None:
+    settled = settle(TERMS, replace(NAMED, survivors=0b111011))
+    assert accounts(settled, Role.HOSPITAL)[2] == ("FALSE_UPLOAD", 0, 100)
 
 
 def record_of(task: TaskDriver, state: TaskState, round_state: RoundState, scores: list[list[int]]) -> RoundRecord:

@@ -368,7 +368,10 @@ def test_a_sealing_key_that_is_anothers_costs_its_hospital_alone(local_chain: Lo
 # A dealer that cost its cohort the sum
 
 
-def test_a_dealer_whose_shares_cannot_be_opened_is_named_and_slashed(make: Make, tmp_path: Path) -> None:
+@pytest.mark.parametrize("survivors", [0b1111, 0b0111], ids=["it uploads", "it keeps its upload"])
+def test_a_dealer_whose_shares_cannot_be_opened_is_named_and_slashed(
+    make: Make, tmp_path: Path, survivors: int
+) -> None:
     round_ = make(4)
     nodes = [round_.node(index) for index in range(4)]
     dealt, size = nodes[3]._dealing, dealing_bytes(0)
@@ -382,9 +385,9 @@ def test_a_dealer_whose_shares_cannot_be_opened_is_named_and_slashed(make: Make,
     parts = uploads(round_, nodes)
     ledger, task = round_.aggregator, round_.task
     aggregator = aggregator_of(round_, tmp_path)
-    ledger.fix_survivors(task, 0, 0b1111)
+    ledger.fix_survivors(task, 0, survivors)
     given = {index: answer(round_, nodes[index]) for index in range(3)}  # the dealer is silent
-    collected = SimpleNamespace(uploads=parts, answers=given, arrived=0b1111, finished=0b1111)
+    collected = SimpleNamespace(uploads=parts, answers=given, arrived=survivors, finished=survivors)
     aggregator._collected, aggregator._collection_round = collected, 0  # type: ignore[assignment]
     assert aggregator._is_unmasked(ledger.state(task), round_.round_state)
     aggregator._publish(ledger.state(task), round_.round_state)

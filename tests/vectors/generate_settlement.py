@@ -143,6 +143,9 @@ def any_record(source: random.Random, terms: Terms) -> RoundRecord:
     viable = subset(source, able, source.choice((0.9, 0.9, 0.3)))
     dropped = subset(source, able & ~viable, 0.5)
     named = subset(source, survivors & sum(cohorts[k] for k in members(dropped)), 0.6)
+    apart = random.Random(str(terms))  # so that the other questions stay as they are
+    if named:  # and of who dealt and kept its upload
+        named |= subset(apart, committed & ~survivors & sum(cohorts[k] for k in members(dropped)), 0.6)
     if not named:  # then a round without a sum is over before it is judged
         viable, dropped = viable | 1, dropped & ~1
     turned = subset(source, viable, 0.5) if terms.canaries else 0
@@ -152,7 +155,6 @@ def any_record(source: random.Random, terms: Terms) -> RoundRecord:
     asked = terms.canaries or terms.digests or named != 0
     scores = ballots(source, terms, turned, count, asked, revealed)
     pool_left = min(terms.pool, any_uint(source, 10**24))
-    apart = random.Random(str(terms))  # so that the other questions stay as they are
     record = RoundRecord(
         pool_left=pool_left,
         forfeited=min(pool_left, any_uint(apart, 10**24)),

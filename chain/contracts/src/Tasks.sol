@@ -19,8 +19,8 @@ import {TaskBase} from "./phases/TaskBase.sol";
 import {Task} from "./types/Task.sol";
 
 /// @title Tasks and their rounds: the clock.
-/// @notice Every phase has a deadline after which anyone may `tick`, or waits for the beacon and can ask it anew: no
-///         task gets stuck. Calls can be batched with `multicall`, so that one blob transaction fixes survivors, adds
+/// @notice Every phase has a deadline after which anyone may `tick`. While one waits for the beacon, a tick asks it anew
+///         where its value went by. No task gets stuck. Calls can be batched with `multicall`, so that one blob transaction fixes survivors, adds
 ///         up commitments and publishes.
 /// @dev The code of one contract does not hold all of it (EIP-170). `ITaskSettlement` is the code of `settlement`, and
 ///      `ITaskRegistry` that of `registry`, both fixed for good. They run here by delegatecall, in the one storage of `TaskBase`.
@@ -61,13 +61,15 @@ contract Tasks is Relaying, Publishing, Judging, Multicall {
     function tick(uint256 taskId) external {
         Task storage task = _known(taskId);
         Phase phase = task.state.phase;
-        if (phase == Phase.Forming || phase == Phase.Drawing) return _askAnew(taskId, task, phase);
+        bool isWaiting = phase == Phase.Forming || phase == Phase.Drawing;
+        if (isWaiting && block.timestamp <= task.state.deadline) return _askAnew(taskId, task, phase);
         bool isLate = phase == Phase.Revealing || phase == Phase.Opening || phase == Phase.Settling;
         if (isLate) _delegate(settlement); // does not return
 
         _requireOver(taskId, task);
         _payBounty(taskId, task);
-        if (phase == Phase.Joining) _closeJoining(taskId, task);
+        if (isWaiting) _conclude(taskId, task, VoidReason.NoRandomness);
+        else if (phase == Phase.Joining) _closeJoining(taskId, task);
         else if (phase == Phase.Committing) _closeCommitting(taskId, task);
         else if (phase == Phase.Uploading) _notPublished(taskId, task, VoidReason.SurvivorsNotFixed);
         else if (phase <= Phase.Blaming) _notPublished(taskId, task, VoidReason.NotPublished);
@@ -110,7 +112,7 @@ contract Tasks is Relaying, Publishing, Judging, Multicall {
     ///      that went by stays the only one until it can no longer be proven by anybody.
     function _askAnew(uint256 taskId, Task storage task, Phase phase) private {
         uint256 request = task.rounds[task.state.round].beaconRequest;
-        if (request == 0 || !beacon.expired(request)) revert PhaseNotOver(taskId, 0);
+        if (!beacon.expired(request)) revert PhaseNotOver(taskId, task.state.deadline);
         _awaitBeacon(taskId, task, phase);
     }
 

@@ -185,7 +185,8 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         vm.assertEq(round.guilty, 0);
     }
 
-    function test_accuseCohort_accusesSurvivorsOfItsCohortAlone() public {
+    /// @dev Who committed has dealt, and may have dealt shares that give nothing, whether or not it uploaded.
+    function test_accuseCohort_accusesWhoCommittedInItsCohortAlone() public {
         _toUploadingOf(_masked(_params()));
         uint256 four = tasks.cohortMembers(id, 1, 0).count() == 4 ? 0 : 1;
         uint256 missing = _first(tasks.cohortMembers(id, 1, four));
@@ -193,18 +194,33 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         _accuse(four);
         _drop(1 - four);
         _assertPhase(ITaskTypes.Phase.Blaming);
-        uint256 accused = tasks.cohortMembers(id, 1, four).without(missing);
+        uint256 accused = tasks.cohortMembers(id, 1, four);
         vm.assertEq(_roundState().accused, accused);
         _refuseTestifying(_hospital(missing), _notAMember(_hospital(missing)));
         _refuseTestifying(_hospital(_memberOf(1 - four)), _notAMember(_hospital(_memberOf(1 - four))));
         vm.warp(_naming());
-        uint256 named = accused.with(missing); // already slashed in this round
+        uint256 named = accused.with(_memberOf(1 - four));
         _refuseNaming(AGGREGATOR, named, abi.encodeWithSelector(ITaskTypes.CulpritsInvalid.selector, named));
-        _nameAndDraw(accused);
+        _nameAndDraw(uint256(0).with(missing));
         _vote(0, _scores(0));
         tasks.settle(id, 1);
-        _sayOf(1, accused, ITaskTypes.PayoutReason.FalseUpload, FALSE_UPLOAD);
-        _sayOf(1, tasks.cohortMembers(id, 1, 1 - four), ITaskTypes.PayoutReason.NotInSum, 0);
+        // Once, though it withheld its upload, too.
+        _sayOf(1, uint256(0).with(missing), ITaskTypes.PayoutReason.FalseUpload, FALSE_UPLOAD);
+        _sayOf(1, Bits.below(MEMBERS).without(missing), ITaskTypes.PayoutReason.NotInSum, 0);
+    }
+
+    function test_accuseCohort_leavesWhoWithheldAndIsNotNamedAsItWas() public {
+        _toUploadingOf(_masked(_params()));
+        uint256 four = tasks.cohortMembers(id, 1, 0).count() == 4 ? 0 : 1;
+        uint256 missing = _first(tasks.cohortMembers(id, 1, four));
+        _fix(Bits.below(MEMBERS).without(missing));
+        _accuse(four);
+        _drop(1 - four);
+        uint256 named = tasks.cohortMembers(id, 1, four).without(missing);
+        _nameAndDraw(named);
+        _vote(0, _scores(0));
+        tasks.settle(id, 1);
+        _sayOf(1, named, ITaskTypes.PayoutReason.FalseUpload, FALSE_UPLOAD);
         _sayOf(1, uint256(0).with(missing), ITaskTypes.PayoutReason.Withheld, 3e18);
     }
 
@@ -748,10 +764,11 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
     }
 
     function _blameSome() private {
-        uint256 accused = _roundState().accused;
+        ITaskTypes.RoundState memory round = _roundState();
+        uint256 accused = round.accused;
         for (uint256 step = 0; step < 2; ++step) {
             for (uint256 i = 0; i < MEMBERS; ++i) {
-                if (accused.has(i) && _choose(2) == 0) _testify(_hospital(i));
+                if ((accused & round.survivors).has(i) && _choose(2) == 0) _testify(_hospital(i));
             }
             vm.warp(block.timestamp + WINDOW);
         }

@@ -37,8 +37,9 @@ contract LockInTest is Fixture {
     }
 
     function _longestJoinWindow() private pure returns (uint32) {
-        // Three rounds, each of commit, upload and a half, publish and a half twice, blame three times, score, reveal.
-        return uint32(TaskRules.MAX_DURATION - 3 * (WINDOW * 21 / 2));
+        // Three rounds, each of commit, upload and a half, publish and a half twice, blame three times, score, reveal; and a
+        // beacon that dies in the end.
+        return uint32(TaskRules.MAX_DURATION - TaskRules.BEACON_WINDOW - 3 * (WINDOW * 21 / 2));
     }
 
     function test_propose_refusesWindowsOfMoreThanHalfAYear() public {

@@ -4,6 +4,7 @@ pragma solidity ^0.8.28;
 import {IStaking} from "../src/interfaces/IStaking.sol";
 import {ITaskRounds} from "../src/interfaces/ITaskRounds.sol";
 import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
+import {TaskRules} from "../src/libraries/TaskRules.sol";
 import {Fixture} from "./utils/Fixture.sol";
 
 /// @notice Whole tasks: the path on which all goes well, and every way in which a round comes to nothing.
@@ -237,8 +238,10 @@ contract RoundsTest is Fixture {
     function test_tick_asksBeaconAnewOnlyOnceExpired() public {
         _toForming();
         uint256 request = _roundState().beaconRequest;
+        uint64 deadline = tasks.state(id).deadline;
+        vm.assertEq(deadline, block.timestamp + TaskRules.BEACON_WINDOW);
         _reachBeacon();
-        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.PhaseNotOver.selector, id, 0));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.PhaseNotOver.selector, id, deadline));
         tasks.tick(id);
         vm.roll(request + 10_000);
         tasks.tick(id);

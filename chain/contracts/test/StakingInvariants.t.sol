@@ -56,6 +56,10 @@ contract StakingInvariantsTest is StakingFixture {
     /// forge-config: default.invariant.depth = 200
     /// forge-config: default.invariant.fail-on-revert = true
     /// forge-config: default.invariant.check-interval = 10
+    /// forge-config: deep.invariant.runs = 1024
+    /// forge-config: deep.invariant.depth = 200
+    /// forge-config: deep.invariant.fail-on-revert = true
+    /// forge-config: deep.invariant.check-interval = 10
     function invariant_money() external view {
         _moneyIsWhereItIsCounted();
         _poolsAreSound();

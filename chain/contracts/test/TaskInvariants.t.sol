@@ -26,7 +26,7 @@ contract TaskInvariantsTest is Test {
 
     function targetSelectors() external view returns (FuzzSelector[] memory targets) {
         targets = new FuzzSelector[](1);
-        targets[0] = FuzzSelector(address(_handler), new bytes4[](8));
+        targets[0] = FuzzSelector(address(_handler), new bytes4[](9));
         targets[0].selectors[0] = TaskHandler.hospitalActs.selector;
         targets[0].selectors[1] = TaskHandler.aggregatorActs.selector;
         targets[0].selectors[2] = TaskHandler.voterActs.selector;
@@ -35,11 +35,16 @@ contract TaskInvariantsTest is Test {
         targets[0].selectors[6] = TaskHandler.everybodyActs.selector;
         targets[0].selectors[7] = TaskHandler.operatorActs.selector;
         targets[0].selectors[5] = TaskHandler.strangerClaims.selector;
+        targets[0].selectors[8] = TaskHandler.strangerTries.selector;
     }
 
+    /// @dev 9,600 calls; 102,400 in `make test-deep`.
     /// forge-config: default.invariant.runs = 48
+    /// forge-config: deep.invariant.runs = 512
     /// forge-config: default.invariant.depth = 200
+    /// forge-config: deep.invariant.depth = 200
     /// forge-config: default.invariant.fail-on-revert = true
+    /// forge-config: deep.invariant.fail-on-revert = true
     function invariant_money() external view {
         _handler.checkConserved();
     }

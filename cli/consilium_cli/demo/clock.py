@@ -79,7 +79,8 @@ def leap(scene: Scene) -> Leap | None:
         case Phase.PUBLISHING | Phase.OPENING if scene.aggregator_refused:
             return Leap(over, "the aggregator has nothing else to show")
         case Phase.BLAMING:
-            step, left = blaming_step(state, scene.params.publish_window, scene.now), round_.accused & ~scene.testified
+            step = blaming_step(state, scene.params.publish_window, scene.now)
+            left = round_.accused & round_.survivors & ~scene.testified
             if step == 2 or left & ~scene.idle_hospitals:
                 return None
             until = state.deadline - (2 - step) * scene.params.publish_window

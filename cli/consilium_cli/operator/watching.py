@@ -13,6 +13,7 @@ from consilium_chain.errors import ChainUnreachable
 from consilium_chain.journal import emit
 from consilium_chain.ledger import Ledger
 from consilium_chain.patience import patient_turns
+from consilium_chain.rounds import WAITING
 from consilium_chain.task_spec import MICRO
 from consilium_chain.units import tokens
 from consilium_chain.views import (
@@ -87,9 +88,10 @@ class Watcher:
         """Where the task stands, then each round that is over. Raises ChainUnreachable."""
         ledger, task = self._ledger, self._task
         state, params = ledger.state(task), ledger.params(task)
+        has_deadline = state.deadline != 0 and state.phase not in WAITING
         emit(
             "status", task_number=task, phase=state.phase.name, round=state.round, rounds=params.rounds,
-            seconds_left=max(0, state.deadline - ledger.connection.now()) if state.deadline else None,
+            seconds_left=max(0, state.deadline - ledger.connection.now()) if has_deadline else None,
             hospitals=len(ledger.hospitals(task)), max_hospitals=params.max_hospitals,
             voters=len(ledger.voters(task)), max_voters=params.max_voters, aggregator=state.aggregator_joined,
             pool_left=str(state.pool_left), pool=str(params.pool),

@@ -107,7 +107,8 @@ export function Ago({ of }: { of: number }) {
 export function Countdown({ to, phase }: { to: number; phase: Phase }) {
   const now = useNow()
   if (phase === 'ended' || phase === 'none') return null
-  if (to === 0) return <span>{say.task.noDeadline}</span>
+  // A beacon that died ends the task after a week. One that lives takes minutes: the week says nothing to a reader.
+  if (to === 0 || phase === 'forming' || phase === 'drawing') return <span>{say.task.noDeadline}</span>
   if (to <= now) return <span className="bad">{say.task.overdue}</span>
   return (
     <span className="clock" role="timer" title={formatTime(to)}>

@@ -6,19 +6,18 @@ from consilium_chain.connection import Receipt
 from consilium_chain.errors import Refused
 from consilium_chain.journal import emit
 from consilium_chain.ledger import Ledger
-from consilium_chain.rounds import Step, View, next_step
+from consilium_chain.rounds import WAITING, Step, View, next_step
 from consilium_chain.views import Phase, RoundState, TaskState
 
 from consilium_server.jobs.looking import OpenTask
 
-PATIENCE = 60  # seconds for which a phase without a deadline is left to the task's aggregator
-_WAITING = (Phase.FORMING, Phase.DRAWING)  # for the beacon
-_WITHOUT_DEADLINE = (*_WAITING, Phase.SETTLING)
+PATIENCE = 60  # seconds for which a phase that anybody can end at once is left to the task's aggregator
+_SOON = (*WAITING, Phase.SETTLING)
 
 
 def is_overdue(task: OpenTask, now: int, precedence: float) -> bool:
     """Whether others, its aggregator first, have had their time; `now` is the chain's."""
-    until = task.began + PATIENCE if task.phase in _WITHOUT_DEADLINE else task.deadline
+    until = task.began + PATIENCE if task.phase in _SOON else task.deadline
     return until != 0 and now > until + precedence
 
 
@@ -46,7 +45,7 @@ def move_on(ledger: Ledger, task: int) -> Receipt | None:
 
 
 def _view(ledger: Ledger, state: TaskState, round_state: RoundState) -> View:
-    waits = state.phase in _WAITING
+    waits = state.phase in WAITING
     return View(
         state=state,
         round=round_state,

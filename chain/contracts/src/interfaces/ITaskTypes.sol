@@ -40,7 +40,8 @@ interface ITaskTypes {
         TooFewScores, // fewer than `minReveals` score commitments or reveals
         NotOpened, // the aggregator let the opening phase pass
         Mismatched, // most of those who revealed say that what is published, or who is named, is not what it should be
-        NoSums // no cohort has a sum
+        NoSums, // no cohort has a sum
+        NoRandomness // the beacon gave no value; the task ends with this round
     }
 
     /// @notice By role: three faults of hospitals, two of voters, three of the aggregator.
@@ -133,7 +134,7 @@ interface ITaskTypes {
         address operator;
         Phase phase;
         uint16 round; // current round
-        uint64 deadline; // when anyone may `tick`; 0 in Forming and Drawing, which wait for the beacon only, and in Settling
+        uint64 deadline; // when anyone may `tick`; 0 in Settling, and in a Forming that waits for nothing
         uint128 poolLeft;
         bool aggregatorJoined;
         bool stopping; // the operator asked for no further round
@@ -168,7 +169,7 @@ interface ITaskTypes {
         uint256 summedCohorts; // bit map over cohorts: every blob's expected hash is known
         uint256 publishedCohorts; // bit map over cohorts
         uint256 droppedCohorts; // bit map over cohorts: not viable any more, though their survivors were fixed
-        uint256 accused; // survivors of those of these that the aggregator accused: bit map over hospitals
+        uint256 accused; // who committed in those of these that the aggregator accused: bit map over hospitals
         uint256 named; // of these, whose doing it is by the aggregator: bit map
         uint256 guilty; // the same once the committee agreed: bit map
         uint256 turnedCohorts; // bit map over cohorts whose sum was published turned; known once opened
@@ -256,7 +257,7 @@ interface ITaskTypes {
     event CohortOpened(uint256 indexed taskId, uint256 indexed round, uint256 cohort, bool isTurned);
     /// @notice Its hospitals' updates are in no sum: too few of them helped to unmask it, or it is not what they committed to.
     event CohortDropped(uint256 indexed taskId, uint256 indexed round, uint256 cohort);
-    /// @notice Its survivors' uploads do not add up to what they committed to: they must `testify`.
+    /// @notice Its survivors' uploads do not add up to what they committed to: they must `testify`. Whoever dealt may be named.
     /// @param accusation what testimony is about: a hash of all that was fixed before (docs/secure-aggregation.md).
     /// @param evidence keccak256 of a file in the artifact store: what judges need beyond the chain.
     event CohortAccused(
@@ -330,7 +331,7 @@ interface ITaskTypes {
     error NotAggregator(address caller);
     error SurvivorsInvalid(uint256 survivors);
     error CohortUnknown(uint256 cohort);
-    /// @notice Not some of the survivors of accused cohorts.
+    /// @notice Not some of those who committed in accused cohorts.
     error CulpritsInvalid(uint256 hospitals);
     /// @notice In bytes.
     error PointsWrong(uint256 given, uint256 wanted);

@@ -18,7 +18,7 @@ library TaskRules {
     uint256 internal constant SLASH_PER_FEE = 2;
     uint256 internal constant SLASHES_PER_BOND = 2;
     /// @dev Joining's deadline, and those of committing, scoring and revealing in every round, the statistics round
-    ///      counted in; a tick at another deadline, one more at most, makes the round void. Together they take at most 1 % of the pool.
+    ///      counted in; a tick at another deadline, one more at most, makes the round void or ends the task. Together they take at most 1 % of the pool.
     uint256 internal constant TICKS_PER_ROUND = 4;
     uint256 internal constant BOUNTIES_BPS = 100;
     /// @dev No task keeps stake, and with it delegators, for longer, whatever its nodes do.
@@ -28,6 +28,8 @@ library TaskRules {
     /// @dev By how much of its window the aggregator may overrun a phase, without its fee.
     uint256 internal constant GRACE_BPS = 5_000;
     uint256 internal constant BLAMING_STEPS = 3; // each as long as publishing
+    /// @dev A beacon that gives no value for so long ends the task.
+    uint256 internal constant BEACON_WINDOW = 7 days;
 
     /// @dev Reverts with `ParamsInvalid` and the name of the first field that does not fit.
     function validate(ITaskTypes.TaskParams calldata p) internal pure {
@@ -106,12 +108,13 @@ library TaskRules {
         _require(p.canaryMargin > 0 && p.canaryMargin <= uint64(type(int64).max), "canaryMargin");
     }
 
-    /// @dev Seconds, where every phase of every round lasts until its deadline. Waits for the beacon come on top.
+    /// @dev Seconds, where every phase of every round lasts until its deadline, and the beacon dies in the end. A beacon that
+    ///      lives is awaited for minutes, which nobody can draw out: anybody may prove its value. These come on top.
     function _longest(ITaskTypes.TaskParams calldata p) private pure returns (uint256) {
         // Publishing, opening, and the steps of blaming in between.
         uint256 published = 2 * graced(p.publishWindow) + BLAMING_STEPS * p.publishWindow;
         uint256 round = p.commitWindow + graced(p.uploadWindow) + published + p.scoreWindow + p.revealWindow;
-        return p.joinWindow + (uint256(p.rounds) + 1) * round;
+        return p.joinWindow + (uint256(p.rounds) + 1) * round + BEACON_WINDOW;
     }
 
     function _require(bool holds, bytes32 field) private pure {

@@ -12,8 +12,8 @@ import {TaskBase} from "./TaskBase.sol";
 
 /// @title How a round is concluded, whatever phase it ends in; the passage to the next; slashes; the aggregator's grace.
 /// @notice A void round pays nobody and the task goes on with the next. A task ends after its last round, when its
-///         operator stops it, when fewer hospitals are active than one cohort takes, or when its statistics round is
-///         void, since without statistics nothing can be standardised.
+///         operator stops it, when fewer hospitals are active than one cohort takes, when its statistics round is
+///         void, since without statistics nothing can be standardised, or when the beacon is silent for a week.
 ///
 ///         Nobody gains by a round's not paying: an even part of the pool is due for each round whose uploads began. What
 ///         such a round does not pay is burnt in the end, and no later round's: or who keeps others from their pay would
@@ -40,8 +40,8 @@ abstract contract Concluding is TaskBase {
         round.voidReason = reason;
         if (number == 0) {
             if (reason == VoidReason.None) round.acceptedCohorts = round.publishedCohorts;
-        } else if (task.state.phase != Phase.Committing) {
-            // A round that fails while others commit was not played: nobody has learnt anything by it.
+        } else if (task.state.phase > Phase.Committing) {
+            // A round that fails before uploads was not played: nobody has learnt anything by it.
             round.budget = _forfeit(task);
         }
         _close(taskId, task);
@@ -66,7 +66,8 @@ abstract contract Concluding is TaskBase {
         round.outcome = isVoid ? Outcome.Void : Outcome.Settled;
         if (isVoid) emit RoundVoided(taskId, number, reason);
         else emit RoundSettled(taskId, number, round.medians, round.acceptedCohorts);
-        if (isVoid && number == 0) _end(taskId, task);
+        bool isLast = isVoid && (number == 0 || reason == VoidReason.NoRandomness);
+        if (isLast) _end(taskId, task);
         else _nextRound(taskId, task);
     }
 

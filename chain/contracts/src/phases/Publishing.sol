@@ -80,7 +80,7 @@ abstract contract Publishing is Summing, Blaming {
         external
     {
         (Task storage task, Round storage round) = _drop(taskId, number, cohort);
-        round.accused |= task.cohorts[Keys.entry(number, cohort)].members & round.survivors;
+        round.accused |= task.cohorts[Keys.entry(number, cohort)].members & round.committed();
         emit CohortAccused(taskId, number, cohort, accusation, evidence);
         _closePublishing(taskId, task, round);
     }

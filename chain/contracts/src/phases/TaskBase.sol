@@ -8,6 +8,7 @@ import {IBeacon} from "../interfaces/IBeacon.sol";
 import {IStaking} from "../interfaces/IStaking.sol";
 import {ITaskTypes} from "../interfaces/ITaskTypes.sol";
 import {Bits} from "../libraries/Bits.sol";
+import {TaskRules} from "../libraries/TaskRules.sol";
 import {Bond, Keys, Membership, Round, Task} from "../types/Task.sol";
 
 /// @title What all phases share: storage, guards, the passage from phase to phase, and money.
@@ -118,10 +119,10 @@ abstract contract TaskBase is ITaskTypes {
         else _end(taskId, task);
     }
 
-    /// @dev Forming and Drawing last until the beacon's value is proven.
+    /// @dev Forming and Drawing last until the beacon's value is proven. A beacon that died must not keep stake locked.
     function _awaitBeacon(uint256 taskId, Task storage task, Phase phase) internal {
         task.rounds[task.state.round].beaconRequest = uint128(beacon.request());
-        _startPhase(taskId, task, phase, 0);
+        _startPhase(taskId, task, phase, TaskRules.BEACON_WINDOW);
     }
 
     function _beaconSeed(Round storage round, bytes calldata proof) internal view returns (bytes32) {

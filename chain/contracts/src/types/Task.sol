@@ -68,7 +68,7 @@ struct Round {
     uint64 turnedCohorts;
     uint128 budget; // what the round might pay, once it is concluded
     uint64 droppedCohorts; // viable when the survivors were fixed
-    uint256 accused; // survivors of cohorts whose sum does not hold, as the aggregator says
+    uint256 accused; // who committed in a cohort without a sum, which is a hospital's doing, as the aggregator says
     uint256 named; // of these, whose doing it is, as the aggregator says
     uint256 guilty; // the same once the committee agreed
     int64[] medians;
