@@ -174,7 +174,8 @@ class WindowsSpec(Section):
         """Seconds that a task of so many training rounds lasts at worst, as the contract counts them.
 
         Each round lasts all of its windows: half of an upload or publication again where it comes late, three
-        publications for blame, one and a half for opening canaries. In the end the beacon dies: a task waits a week for it.
+        publications for blame, one and a half for opening canaries. In the end the beacon dies, which takes
+        a week.
         """
         halves = 2 * (self.commit + self.score + self.reveal) + 3 * self.upload + 12 * self.publish
         return self.join + -(-(rounds + 1) * halves // 2) + BEACON_DAYS * DAY
