@@ -109,6 +109,15 @@ def test_leap_goes_past_the_deadline_of_a_silent_voter_alone(params: TaskParams)
     assert leap(scene(params, Phase.REVEALING, {"revealed": 0b00}, idle_voters=0b10)) is None
 
 
+def test_leap_goes_past_the_deadline_of_a_voter_alone_that_neither_takes_a_seat_nor_stands_down(
+    params: TaskParams,
+) -> None:
+    found = leap(scene(params, Phase.SCORING, {"seated": 0b01}, idle_voters=0b10))
+    assert found == Leap(DEADLINE + 1, "voter-2 will not act; all others have")
+    assert leap(scene(params, Phase.SCORING, {"seated": 0b00}, idle_voters=0b10)) is None
+    assert leap(scene(params, Phase.SCORING, {"seated": 0b01, "stood_down": 0b10}, idle_voters=0b10)) is None
+
+
 @pytest.fixture
 def node() -> Iterator[LocalNode]:
     with LocalNode() as running:

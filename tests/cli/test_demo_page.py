@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from consilium_chain.task_spec import TOKEN
-from consilium_cli.demo.page import _money_picture, spread
+from consilium_cli.demo.page import _money_picture, _strangers, spread
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib import pyplot
@@ -64,3 +64,12 @@ def test_money_picture_names_lines_in_order_and_apart(accounts: int, step: int) 
         assert middles[upwards[-1]] <= axes.bbox.y1
     finally:
         pyplot.close(figure)
+
+
+def test_page_shows_what_strangers_tried_and_what_is_broken() -> None:
+    taken = [{"who": "stranger-1", "round": 0, "field": "<a key>"}] * 2
+    call = {"call": "joinAsVoter", "tried": 4, "refused": 2, "errors": {"TaskFull": 2}, "taken": taken}
+    shown = _strangers({"strangers": [call], "broken": ["stranger-1 is richer"]})
+    assert "<td>joinAsVoter<td class=n>4<td class=n>2<td><b>TaskFull</b> 2<td>&lt;a key&gt;<" in shown
+    assert "<p class=bad>stranger-1 is richer</p>" in shown
+    assert _strangers({"strangers": [], "broken": []}) == ""

@@ -44,6 +44,9 @@ USAGE = {
     "attack without kind": (["--attack", ":2"], ["KIND:COUNT"]),
     "all hospitals attack": (["--attack", "noise:6"], ["one hospital", "lower the attack's COUNT"]),
     "all voters attack": (["--attack", "lazy:3", "--attack", "silent:2"], ["one voter", "lower the attack's COUNT"]),
+    "strangers with a cheat": (["--attack", "stranger", "--cheat", "change-blob"], ["--attack stranger", "--cheat"]),
+    "as many strangers as voters": (["--attack", "stranger:5"], ["5 strangers", "5 voters", "raise --voters"]),
+    "strangers in small cohorts": (["--attack", "stranger", "--cohorts", "2"], ["7 hospitals", "raise --hospitals"]),
     "unknown cheat": (["--cheat", "steal"], ["steal", "change-blob"]),
     "heart without folder": (["--data", "heart"], ["--data-dir", "processed.*.data"]),
     "heart with five hospitals": (

@@ -347,6 +347,35 @@ def test_interrupt_ends_every_process(tmp_path: Path) -> None:
     assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
 
 
+def test_strangers_that_try_the_worst_of_every_call_stop_nothing_and_gain_nothing(demo: Demo) -> None:
+    run = demo("--attack", "stranger", "--hospitals", "3", "--voters", "2", "--rounds", "2")
+    assert_sound(run)  # its exit code is an error for a void round, a slash of the honest, and for a richer stranger
+    assert (run.report["broken"], [r["outcome"] for r in run.report["rounds"]]) == ([], ["settled"] * 3)
+    names = [b["name"] for b in run.parties(role="stranger")]
+    assert names == [b["name"] for b in run.parties(honest=False)] == ["stranger-1", "stranger-2"]
+    assert {who for r in run.report["rounds"] for who, _ in slashed(run, r["index"])} <= set(names)
+    assert max(gain(b) for b in run.parties(role="stranger")) <= 0
+    assert min(gain(b) for b in run.parties(role="hospital") + run.parties(role="voter")) > 0
+    calls = {call["call"]: call for call in run.report["strangers"]}
+    errors = {name: call["errors"].keys() for name, call in calls.items()}
+    assert errors["joinAsHospital"] >= {
+        "TaskUnknown", "RowsAreZero", "TransportKeyInvalid", "SealingKeyMissing", "StakeInsufficient", "AlreadyJoined",
+    }  # fmt: skip
+    assert errors["joinAsVoter"] >= {"VoterKeyMissing", "TaskUnknown", "AlreadyJoined"}
+    assert errors["registerVoterKey"] == {"VoterKeyMalformed", "ProofOfPossessionInvalid"}
+    assert errors["register"] >= {"CommissionTooHigh", "ERC20InsufficientAllowance", "AlreadyRegistered"}
+    assert errors["propose"] == {"ParamsInvalid"}
+    assert errors["commitUpdate"] >= {
+        "WrongRound", "TaskUnknown", "PointsWrong", "CommitmentMalformed", "OpeningInvalid", "NotAMember", "WrongPhase",
+    }  # fmt: skip
+    assert errors["commitUpdates"] >= {"SignatureInvalid", "NotAggregator", "NotAMember"}
+    assert errors["revealScores"] >= {"WrongRound", "ScoreCountWrong", "RevealMismatch", "NotAMember", "WrongPhase"}
+    joined = [one["field"] for one in calls["joinAsHospital"]["taken"]]
+    assert joined == ["rows beyond all bounds, and the group's identity as its sealing key"]
+    assert [one["who"] for one in calls["joinAsVoter"]["taken"]] == ["stranger-2"]
+    assert [one["field"] for one in calls["revealScores"]["taken"]] == ["the least and the largest score"]
+
+
 # Depth: every attack, every cheat, the other data set, other seeds.
 
 

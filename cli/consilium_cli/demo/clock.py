@@ -20,7 +20,7 @@ from consilium_cli.demo.network import Network, Role
 from consilium_cli.demo.screen import Screen
 
 LEAPS = (
-    Phase.COMMITTING, Phase.UPLOADING, Phase.PUBLISHING, Phase.BLAMING, Phase.REVEALING, Phase.OPENING,
+    Phase.COMMITTING, Phase.UPLOADING, Phase.PUBLISHING, Phase.BLAMING, Phase.SCORING, Phase.REVEALING, Phase.OPENING,
 )  # fmt: skip
 GIVEN_UP = ("refused", "silent")  # what a cheat's journal says when it does nothing more in a phase
 
@@ -85,6 +85,9 @@ def leap(scene: Scene) -> Leap | None:
                 return None
             until = state.deadline - (2 - step) * scene.params.publish_window
             return Leap(until, f"all have testified, step {step + 1} of 2")
+        case Phase.SCORING:
+            missing = state.active_voters & ~(round_.seated | round_.stood_down)
+            return _without(scene.voters, missing, scene.idle_voters, over)
         case Phase.REVEALING:
             return _without(scene.voters, round_.seated & ~round_.revealed, scene.idle_voters, over)
         case _:

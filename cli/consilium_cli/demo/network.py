@@ -27,7 +27,7 @@ from eth_account.signers.local import LocalAccount
 
 from consilium_cli.demo.datasets import DemoData
 from consilium_cli.demo.homes import Place, approve, make_hospital, make_voter, write_key
-from consilium_cli.demo.options import Cheat, DemoOptions
+from consilium_cli.demo.options import Cheat, DemoOptions, Stranger
 from consilium_cli.demo.processes import Processes
 
 GAS_MONEY = 10**18
@@ -40,6 +40,7 @@ class Role(StrEnum):
     HOSPITAL = "hospital"
     VOTER = "voter"
     SPONSOR = "sponsor"
+    STRANGER = "stranger"
 
 
 @dataclass
@@ -140,7 +141,7 @@ def build(options: DemoOptions, data: DemoData, task_file: bytes, node: LocalNod
 
 def _parties(options: DemoOptions, data: DemoData) -> list[Party]:
     nodes = options.output / "nodes"
-    hospital_attacks = [attack for attack in options.attacks if not attack.by_voter]
+    hospital_attacks = [attack for attack in options.attacks if attack.by_hospital]
     voter_attacks = [attack for attack in options.attacks if attack.by_voter]
 
     def party(name: str, role: Role, attack: str | None = None) -> Party:
@@ -161,6 +162,8 @@ def _parties(options: DemoOptions, data: DemoData) -> list[Party]:
         behind = options.voters - 1 - index
         attack = voter_attacks[behind] if behind < len(voter_attacks) else None
         parties.append(party(f"voter-{index + 1}", Role.VOTER, attack))
+    for index, place in enumerate(options.strangers * list(Stranger)):
+        parties.append(party(f"stranger-{index + 1}", Role.STRANGER, place))
     return parties
 
 
@@ -219,7 +222,10 @@ def start(network: Network, processes: Processes) -> None:
 def start_party(network: Network, party: Party, processes: Processes) -> None:
     task = str(network.task)
     home = ["--home", os.fspath(party.home)]
-    if party.attack is not None:
+    if party.role is Role.STRANGER and party.attack is not None:
+        number = str(network.of(Role.STRANGER).index(party) + 1)
+        processes.start(party.name, "consilium_cli.demo.stranger", party.attack, *home, "--number", number)
+    elif party.attack is not None:
         which = ["--task", task, "--round", str(network.options.cheat_round)]
         processes.start(party.name, "consilium_cli.demo.adversaries", party.attack, *home, *which)
     elif party.role is Role.HOSPITAL:

@@ -36,10 +36,22 @@ class Attack(StrEnum):
     FALSE_UPLOAD = "false-upload"
     LAZY = "lazy"
     SILENT = "silent"
+    STRANGER = "stranger"
 
     @property
     def by_voter(self) -> bool:
         return self in (Attack.LAZY, Attack.SILENT)
+
+    @property
+    def by_hospital(self) -> bool:
+        return not self.by_voter and self is not Attack.STRANGER
+
+
+class Stranger(StrEnum):
+    """Whose place it takes. One of each comes with every `Attack.STRANGER`, beside the parties that there are."""
+
+    HOSPITAL = "as-hospital"
+    VOTER = "as-voter"
 
 
 class Cheat(StrEnum):
@@ -75,9 +87,19 @@ class DemoOptions:
         return self.hospitals or {DataSet.HEART: 4, DataSet.MEDQUAD: 3}.get(self.data, 6)
 
     @property
+    def strangers(self) -> int:
+        """So many take a hospital's place, and as many a voter's."""
+        return self.attacks.count(Attack.STRANGER)
+
+    @property
     def cheat_round(self) -> int:
         """The round in which the aggregator cheats: one in the middle, so that honest ones stand around it."""
         return min(2, self.rounds or 2)
+
+
+def least_cohort(strangers: int) -> int:
+    """Of a masked cohort, so many members that it has a sum without any of the strangers: two thirds must be there."""
+    return max(MIN_MASKED + strangers, 3 * strangers)
 
 
 def parse_attack(text: str) -> tuple[Attack, ...]:
@@ -96,7 +118,7 @@ def parse_attack(text: str) -> tuple[Attack, ...]:
 def check(options: DemoOptions) -> None:
     """Combinations that no single option shows. Raises typer.BadParameter."""
     by_voters = sum(attack.by_voter for attack in options.attacks)
-    by_hospitals = len(options.attacks) - by_voters
+    by_hospitals = sum(attack.by_hospital for attack in options.attacks)
     if options.data.needs and options.data_dir is None:
         raise typer.BadParameter(f"--data {options.data} needs --data-dir with {options.data.needs}")
     hospitals, cohorts = options.hospital_count, options.cohorts or 1
@@ -111,12 +133,15 @@ def check(options: DemoOptions) -> None:
         )
     if Attack.FALSE_UPLOAD in options.attacks and not options.masked:
         raise typer.BadParameter("--attack false-upload is on masked uploads: leave out --no-masks")
-    if options.seats is not None and options.seats > options.voters:
-        raise typer.BadParameter(f"{options.seats} seats are above the {options.voters} voters: lower --seats")
+    voters = options.voters + options.strangers
+    if options.seats is not None and options.seats > voters:
+        raise typer.BadParameter(f"{options.seats} seats are above the {voters} voters: lower --seats")
     if by_hospitals >= hospitals or by_voters >= options.voters:
         raise typer.BadParameter("at least one hospital and one voter must be honest: lower the attack's COUNT")
     if options.cheat is not None and hospitals < 2:
         raise typer.BadParameter("--cheat needs at least two hospitals")
+    if options.strangers:
+        _check_strangers(options)
     last_round = options.rounds if options.rounds is not None else 5
     kills = {
         "--kill-in-round": options.kill_in_round,
@@ -125,6 +150,26 @@ def check(options: DemoOptions) -> None:
     for name, number in kills.items():
         if number is not None and number > last_round:
             raise typer.BadParameter(f"{name} {number} is after the last round, {last_round}")
+
+
+def _check_strangers(options: DemoOptions) -> None:
+    """Whatever chance deals, the honest must be able to settle each round. Raises typer.BadParameter."""
+    strangers, cohorts = options.strangers, options.cohorts or 1
+    kills = (options.kill_in_round, options.kill_aggregator_in_round)
+    if len(options.attacks) > strangers or options.cheat is not None or kills != (None, None):
+        raise typer.BadParameter(
+            "--attack stranger wants all others honest and alive: leave out other attacks, --cheat and --kill-..."
+        )
+    if strangers >= options.voters:
+        raise typer.BadParameter(
+            f"{strangers} strangers judge beside {options.voters} voters, who must be more: raise --voters"
+        )
+    least = cohorts * least_cohort(strangers) - strangers
+    if options.masked and options.hospital_count < least:
+        raise typer.BadParameter(
+            f"{cohorts} cohort(s) have a sum in spite of {strangers} stranger(s) with {least} hospitals or more; there"
+            f" are {options.hospital_count}: raise --hospitals, or lower --cohorts or the attack's COUNT"
+        )
 
 
 def demo_command(
@@ -156,7 +201,7 @@ def demo_command(
         list[str] | None,
         typer.Option(
             help="KIND[:COUNT], may be repeated: sign-flip, label-flip, noise, false-upload (hospitals);"
-            " lazy, silent (voters)"
+            " lazy, silent (voters); stranger (two accounts that join besides and try the worst of every call)"
         ),
     ] = None,
     cheat: Annotated[Cheat | None, typer.Option(help="what the aggregator tries in one round")] = None,

@@ -54,6 +54,7 @@ def write_page(path: Path, report: dict[str, Any]) -> None:
         "<h2>Rounds</h2>",
         _rounds(report),
         _refusals(report),
+        _strangers(report),
     ]
     page = (
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
@@ -146,7 +147,7 @@ def _zoom(axes: Any, report: dict[str, Any], values: list[float]) -> None:
 
 
 def _money_picture(report: dict[str, Any]) -> Any:
-    roles = {"hospital": BLUE, "voter": GREEN, "aggregator": ORANGE}
+    roles = {"hospital": BLUE, "voter": GREEN, "aggregator": ORANGE, "stranger": RED}
     accounts = [row for row in report["balances"].values() if row["role"] in roles]
     figure, axes = _figure(9, max(3.8, len(accounts) * 0.22))
     rounds = _training(report)
@@ -268,6 +269,24 @@ def _rounds(report: dict[str, Any]) -> str:
         "<th class=n>median improvement<th>accepted"
     )
     return f"<div class=wrap><table>{head}{''.join(rows)}</table></div>"
+
+
+def _strangers(report: dict[str, Any]) -> str:
+    calls = report["strangers"]
+    if not calls:
+        return ""
+    rows = []
+    for call in calls:
+        errors = ", ".join(f"<b>{html.escape(error)}</b> {times}" for error, times in call["errors"].items())
+        taken = "<br>".join(html.escape(field) for field in dict.fromkeys(one["field"] for one in call["taken"]))
+        rows.append(
+            f"<tr><td>{html.escape(call['call'])}<td class=n>{call['tried']}<td class=n>{call['refused']}"
+            f"<td>{errors}<td>{taken}"
+        )
+    head = "<tr><th>call<th class=n>tried<th class=n>refused<th>by<th>taken"
+    broken = "".join(f"<p class=bad>{html.escape(words)}</p>" for words in report["broken"])
+    table = f"<div class=wrap><table>{head}{''.join(rows)}</table></div>"
+    return f"<h2>What strangers tried, with each field at its worst</h2>{broken}{table}"
 
 
 def _refusals(report: dict[str, Any]) -> str:

@@ -50,7 +50,7 @@ def _run(options: DemoOptions) -> int:
     limits = windows(options.hospital_count + options.voters)
     settings = TaskSettings(
         options.rounds, options.cohorts, options.seats, limits, digests=options.digests, masked=options.masked,
-        epsilon=options.epsilon,
+        epsilon=options.epsilon, strangers=options.strangers,
     )  # fmt: skip
     task_file = task_toml(data, settings).encode()
     spec = parse_task_spec(task_file)
@@ -84,7 +84,8 @@ def _run(options: DemoOptions) -> int:
         show_tables(console, result, network, chronicle)
     shown = options.output / "report.html"
     screen.say(f"{result['wall_s']:.1f} s. Report with pictures: {shown} (the same as JSON beside it)")
-    return 0 if result["conservation"]["difference"] == "0" and result["final_metric"] is not None else 1
+    sound = result["conservation"]["difference"] == "0" and result["final_metric"] is not None
+    return 0 if sound and not result["broken"] else 1
 
 
 def windows(parties: int) -> dict[str, int]:
@@ -121,8 +122,9 @@ def follow(network: Network, processes: Processes, chronicle: Chronicle, screen:
                 screen.refused(line.process, line.fields["call"], line.fields["error"])
         ended = network.treasury.state(network.task).phase is Phase.ENDED  # before its last events are read
         for seen in chronicle.update(lines):
-            screen.show(seen, network)
-            killer(seen.event.name, seen.event.values)
+            if seen.event.values.get("taskId") in (None, network.task):  # a stranger may propose others
+                screen.show(seen, network)
+                killer(seen.event.name, seen.event.values)
         if ended:
             return
         for name, code in processes.ended_badly().items():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from consilium_chain.units import tokens
@@ -108,6 +110,22 @@ def _verdict(accepted: int) -> str:
     return "accepted" if accepted else "rejected"
 
 
+def _strangers(calls: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
+    """What was refused of each call, and what was taken."""
+    tried, refused = (sum(call[what] for call in calls) for what in ("tried", "refused"))
+    title = f"Strangers: of {tried} calls the contracts refused {refused}; logs/stranger-*.jsonl has each"
+    table = Table("call", "refused", "by", title=title, **STYLE)
+    for call in calls:
+        errors = ", ".join(f"{error} {times}" for error, times in call["errors"].items())
+        table.add_row(call["call"], f"{call['refused']} of {call['tried']}", errors or "–")
+    yield table
+    table = Table("call", "field", "times", title="What they took of strangers", **STYLE)
+    for call in calls:
+        for field, times in Counter(one["field"] for one in call["taken"]).items():
+            table.add_row(call["call"], field, str(times))
+    yield table
+
+
 def show_tables(console: Console, report: dict[str, Any], network: Network, chronicle: Chronicle) -> None:
     """The result: rounds, money, model."""
     rounds = Table(title="Rounds: cohorts, committee, and the model that each round started from", **STYLE)
@@ -143,12 +161,16 @@ def show_tables(console: Console, report: dict[str, Any], network: Network, chro
         money.add_row(row["name"], row["role"], tokens(before), tokens(after), change, note)
     console.print(money)
 
+    if report["strangers"]:
+        console.print(*_strangers(report["strangers"]))
     difference = report["conservation"]["difference"]
     console.print(
         f"Money: of {tokens(int(report['conservation']['minted']))} tokens, difference to what all accounts hold"
         f" and burnt ({tokens(int(report['conservation']['burnt']))}): [bold]{difference}[/bold]",
         highlight=False,
     )
+    for words in report["broken"]:
+        console.print(f"[red]Broken[/red]: {words}", highlight=False)
     for words in report["missed"]:
         console.print(f"[yellow]Late[/yellow]: {words}", highlight=False)
     final = report["final_metric"]

@@ -82,7 +82,7 @@ def report(
     by_round = {r: evaluator.metrics(r) for r in range(1, last + 2)} if statistics_settled else {}
     final = by_round.get(last + 1, {"accuracy": None, "auc": None, "log_loss": None})
     late = late_parties(chronicle.missed, chronicle.lines_of("refused"), lambda account: _name(network, account))
-    return {
+    found: dict[str, Any] = {
         "data": network.options.data,
         "hospitals": len(network.of(Role.HOSPITAL)),
         "voters": len(network.of(Role.VOTER)),
@@ -103,7 +103,50 @@ def report(
         "why_no_model": why_no_model(network, late) if final[METRIC] is None else None,
         "rounds": [_round(network, chronicle, round_, by_round.get(max(round_, 1), {})) for round_ in range(last + 1)],
         "setup_s": round(chronicle.seen[0].at, 3) if chronicle.seen else None,
+        "strangers": strangers(chronicle.lines_of("tried")),
     }
+    return found | {"broken": broken(found)}
+
+
+def strangers(tried: Sequence[Line]) -> list[dict[str, Any]]:
+    """By call: how often strangers tried it, how often it was refused by which error, and what was taken."""
+    calls = dict.fromkeys(line.fields["call"] for line in tried)
+    return [_of_strangers(call, [line for line in tried if line.fields["call"] == call]) for call in calls]
+
+
+def _of_strangers(call: str, tried: Sequence[Line]) -> dict[str, Any]:
+    errors = Counter(line.fields["error"] for line in tried if line.fields["error"] is not None)
+    return {
+        "call": call,
+        "tried": len(tried),
+        "refused": errors.total(),
+        "errors": dict(errors.most_common()),
+        "taken": [
+            {"who": line.process, "round": line.fields["round"], "field": line.fields["field"]}
+            for line in tried
+            if line.fields["error"] is None
+        ],
+    }
+
+
+def broken(report: Mapping[str, Any]) -> list[str]:
+    """In words, what strangers must not have done, and did: among parties that are honest but for them."""
+    parties = report["balances"].values()
+    own = {party["name"]: party for party in parties if party["role"] == Role.STRANGER}
+    if not own:
+        return []
+    joined = {
+        taken["who"] for call in report["strangers"] if call["call"].startswith("joinAs") for taken in call["taken"]
+    }
+    void = [f"round {r['index']} did not settle" for r in report["rounds"] if r["outcome"] != "settled"]
+    slashed = [
+        f"{slash['who']}, who is honest, was slashed in round {r['index']}"
+        for r in report["rounds"]
+        for slash in r["slashes"]
+        if slash["who"] not in own
+    ]
+    richer = [f"{name} is richer" for name, party in own.items() if int(party["after"]) > int(party["before"])]
+    return void + slashed + richer + [f"{name} did not join" for name in own if name not in joined]
 
 
 def late_parties(missed: Sequence[Missed], refused: Sequence[Line], name: Callable[[str], str]) -> list[str]:

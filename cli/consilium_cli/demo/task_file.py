@@ -10,6 +10,7 @@ import tomli_w
 from consilium_chain.task_spec import MIN_MASKED, MoneySpec, TaskSpec
 
 from consilium_cli.demo.datasets import DemoData
+from consilium_cli.demo.options import least_cohort
 
 # Measured over dealing and training seeds 0 to 4, six hospitals (heart: four), five voters: test_demo_references.py
 # holds them. value_range and clip_norm are twice the largest coordinate and norm that an honest update showed. The
@@ -74,6 +75,7 @@ class TaskSettings:
     digests: bool = False
     masked: bool = True
     epsilon: float | None = None
+    strangers: int = 0  # who join besides, so many as hospitals and as many as voters, and do no work
 
 
 def default_seats(voters: int) -> int:
@@ -88,14 +90,15 @@ def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSp
     defaults = {**DEFAULTS[data.name], **(PRIVATE if settings.epsilon else {})}
     private = {"privacy": {"epsilon": settings.epsilon, "max_grad_norm": 1.0}} if settings.epsilon else {}
     hospitals, voters = len(data.hospitals), len(data.held_out)
-    size = MIN_MASKED if settings.masked else 1
-    cohorts = settings.cohorts or max(1, min(2, hospitals // size))
+    strangers, size = settings.strangers, MIN_MASKED if settings.masked else 1
+    room = least_cohort(strangers) if settings.masked else 1
+    cohorts = settings.cohorts or max(1, min(2, (hospitals + strangers) // room))
     rounds: dict[str, Any] = {
         **defaults["rounds"],
         "cohorts": cohorts,
         "min_cohort_size": size,
         "min_hospitals": max(size * cohorts, min(2, hospitals)),
-        "max_hospitals": hospitals,
+        "max_hospitals": hospitals + strangers,
     }
     if settings.rounds is not None:
         rounds["rounds"] = settings.rounds
@@ -103,7 +106,9 @@ def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSp
     if "aggregator_bond" not in money.model_fields_set:
         bond = max(money.aggregator_bond, money.least_aggregator_bond(rounds["rounds"]))
         money = money.model_copy(update={"aggregator_bond": bond})
-    seats = settings.seats if settings.seats is not None else default_seats(voters)
+    # Beside strangers all have a seat, so that chance never leaves them the majority.
+    usual = voters + strangers if strangers else default_seats(voters)
+    seats = settings.seats if settings.seats is not None else usual
     publication = "digests" if settings.digests else "blobs"
     return TaskSpec.model_validate(
         {
@@ -113,7 +118,7 @@ def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSp
             "data": data.schema.model_dump(),
             "update": {**defaults["update"], "publication": publication, "masked": settings.masked},
             "rounds": rounds,
-            "judging": {**defaults["judging"], "max_voters": voters, "seats": seats},
+            "judging": {**defaults["judging"], "max_voters": voters + strangers, "seats": seats},
             "windows": dict(settings.windows or {}),
             "money": money.model_dump(),
         }
