@@ -17,7 +17,7 @@ WHOLE_NETWORKS := tests/e2e/test_demo_runs.py tests/e2e/test_up.py tests/e2e/tes
 	tests/e2e/test_internet.py \
 	tests/e2e/test_dashboard.py tests/e2e/test_dashboard_operate.py tests/e2e/test_dashboard_desk.py
 
-.PHONY: help demo up dashboard test test-deep check lint audit sbom coverage slither slither-installed contracts contracts-test dashboard-test python-test demo-test bench clean install dev services
+.PHONY: help demo up dashboard test test-deep check format lint audit sbom coverage slither slither-installed contracts contracts-test dashboard-test python-test demo-test bench clean install dev services
 .DEFAULT_GOAL := help
 
 help:
@@ -25,6 +25,8 @@ help:
 	@echo "make up                 install, then run a whole network until Ctrl-C (ARGS=\"--help\" shows the options)"
 	@echo "make dashboard          install what it needs, and build it: the API then serves it"
 	@echo "make test               install what tests need, then lint, type check and all tests"
+	@echo "make check              in seconds: lint, formats and types of Python, after a change"
+	@echo "make format             put sources into their one format"
 	@echo "make test-deep          slower depth: long fuzzing, coverage, every attack end to end"
 	@echo "make bench              measure, and write bench/results"
 	@echo "make audit              ask the registries for known vulnerabilities of what is pinned (ARGS=\"--help\" shows the options)"
@@ -122,11 +124,19 @@ slither: slither-installed contracts
 coverage: contracts
 	cd $(CONTRACTS) && npm run --silent coverage
 
-lint: dev contracts slither
+check: dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+format: dev contracts $(DASHBOARD)/node_modules/.installed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	cd $(CONTRACTS) && npm run --silent fmt
+	cd $(DASHBOARD) && npm run --silent format
+
+lint: check contracts slither
 	cd $(CONTRACTS) && npm run --silent fmt:check
 
 contracts-test: contracts
@@ -164,4 +174,7 @@ sbom: dev
 	@$(BIN)/python audit/sbom.py $(SBOM)
 
 clean:
-	rm -rf $(VENV) $(SLITHER) $(AUDIT) $(CONTRACTS)/node_modules $(CONTRACTS)/out $(CONTRACTS)/cache chain/consilium_chain/contracts .consilium
+	rm -rf $(VENV) $(SLITHER) $(AUDIT) .consilium .hypothesis .*_cache
+	rm -rf $(CONTRACTS)/node_modules $(CONTRACTS)/out $(CONTRACTS)/cache chain/consilium_chain/contracts
+	rm -rf $(DASHBOARD)/node_modules $(DASHBOARD)/src/generated $(SERVED)
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
