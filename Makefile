@@ -12,6 +12,8 @@ REQUIREMENTS := requirements
 PIP_HASHED := -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --only-binary=:all:
 SERVED := server/consilium_server/dashboard
 ARGS ?=
+# Where torch comes from, by default from where all else does: for Linux PyPI has it with CUDA alone, 2.7 GB.
+TORCH_INDEX ?=
 SERVICES := redis-server postgresql chromium nginx-light gettext-base nftables gcc libc6-dev
 WHOLE_NETWORKS := tests/e2e/test_demo_runs.py tests/e2e/test_up.py tests/e2e/test_aggregator_killed.py \
 	tests/e2e/test_internet.py \
@@ -69,7 +71,8 @@ $(VENV)/.demo: pyproject.toml constraints.txt $(wildcard $(REQUIREMENTS)/*.txt)
 	@$(BIN)/python $(PIP_HASHED) $(foreach one,build base server client demo,-r $(REQUIREMENTS)/$(one).txt)
 	@# Without a hash: a machine's torch may be a build of its own (without CUDA, say), whose file is not the index's. Its
 	@# other needs are installed by now, but for the libraries of a build with CUDA.
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+		$(addprefix --index-url=,$(TORCH_INDEX)) torch==2.13.0
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 

@@ -33,6 +33,7 @@ _PIN = re.compile(
     r"(?P<name>[A-Za-z0-9_.-]+)(\[[a-z0-9,-]+\])?==(?P<version>[^\s;,*]+)( ; [^#\\]+?)?"
     r"(?P<hashes>(?: --hash=sha256:[0-9a-f]{64})*)"
 )
+_NAME = re.compile(r"[A-Za-z0-9_.-]+")  # which a requirement begins with (PEP 508)
 _TOKENS = re.compile(r"\s*(\(|\)|[^\s()]+)")
 
 
@@ -76,6 +77,23 @@ def installed(rules: Rules) -> list[Dependency]:
     found = {canonical(one.name): Dependency("python", canonical(one.name), one.version, _licence(one, rules))
              for one in distributions()}  # fmt: skip
     return [found[name] for name in sorted(found) if name not in (OWN, *INSTALLERS)]
+
+
+def of_torchs_build(path: list[str] | None = None) -> frozenset[str]:
+    """By canonical name, what the machine's build of torch asks for and no pin names: the libraries of one with CUDA.
+    Such a build is its machine's choice, under terms that its owner takes. `path`: where distributions are, by default
+    this environment.
+    """
+    there = {canonical(one.name): one for one in (distributions() if path is None else distributions(path=path))}
+    pinned = {name for file in PINS for name in pins(file)}
+    found, open_ = set[str](), [name for name in there if name == "torch"]
+    while open_:
+        for needed in there[open_.pop()].requires or []:
+            name = canonical(_NAME.match(needed)[0])  # type: ignore[index]
+            if name in there and name not in found | pinned:
+                found.add(name)
+                open_.append(name)
+    return frozenset(found)
 
 
 def _licence(one: Distribution, rules: Rules) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import secrets
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -40,6 +41,7 @@ GAS_MONEY = 10**19  # wei
 TOKENS = 1_000_000 * TOKEN
 STAKE = 500_000 * TOKEN
 BOND = 1_000 * TOKEN
+POOL_TIMEOUT = 60  # seconds
 WINDOW = 2_000  # seconds of chain time: no test lets one pass but by `pass_deadline`
 # Of tasks that several tests share: what else passes on this chain ends none of their phases.
 SHARED_WINDOWS = {
@@ -132,6 +134,15 @@ class LocalChain:
     def mine(self, blocks: int) -> None:
         for start in range(0, blocks, 500):  # a call that lasts longer than a request's timeout fails
             self.rpc("anvil_mine", hex(min(500, blocks - start)))
+
+    def await_pool(self) -> None:
+        """Returns once no transaction waits for a block. anvil (1.7.1) shows a block, its transactions' receipts, too,
+        before it takes these from its pool: what takes the block back meanwhile finds them there.
+        """
+        end = time.monotonic() + POOL_TIMEOUT
+        while self.rpc("txpool_status")["pending"] != "0x0":
+            assert time.monotonic() < end, "a transaction that waits comes into no block"
+            time.sleep(0.002)
 
     @contextmanager
     def undone(self) -> Iterator[None]:

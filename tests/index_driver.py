@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -38,12 +37,12 @@ def changeable_chain() -> Iterator[LocalChain]:
 class Traffic:
     """Nodes in every role, and delegators; `steps` makes them act. The task contract slashes and rewards as it likes.
 
-    What the contract refuses changes nothing, and is not looked after.
+    What the contract refuses changes nothing, and is not looked after. No block is under way between two calls: anvil
+    answers a transaction before it mines it, so that by itself it would mine while a test reads.
     """
 
     def __init__(self, chain: LocalChain, seed: int) -> None:
         self.chain, self.source = chain, random.Random(seed)
-        self._latest: str | None = None  # transaction that was sent, since blocks were last taken back
         self._staking, self._token = chain.treasury._staking.functions, chain.treasury._token.functions
         chain.rpc("anvil_autoImpersonateAccount", True)
         self.tasks = chain.deployment.tasks
@@ -52,25 +51,39 @@ class Traffic:
         chain.rpc("anvil_setBalance", self.tasks, hex(10**20))
         for account in [*self.actors, self.tasks]:
             chain.treasury.transfer(account, MANY_TOKENS)
-            self.send(account, self._token.approve(chain.deployment.staking, 2**90))
-        for node, role in self.nodes:
-            self.send(node, self._staking.register(role, self.source.randrange(10_001), TOKEN))
+        with self._mined_by_hand() as mine:
+            for account in [*self.actors, self.tasks]:
+                self.send(account, self._token.approve(chain.deployment.staking, 2**90))
+            mine()
+            for node, role in self.nodes:
+                self.send(node, self._staking.register(role, self.source.randrange(10_001), TOKEN))
 
     def _account(self) -> str:
         account = self.chain.ledger(self.source.randbytes(32)).address
         self.chain.rpc("anvil_setBalance", account, hex(10**20))
         return account
 
+    @contextmanager
+    def _mined_by_hand(self) -> Iterator[Callable[[], None]]:
+        """Within the block, transactions wait for what it yields, which mines them all; the end of it does, too."""
+
+        def mine() -> None:
+            self.chain.rpc("evm_mine")
+
+        self.chain.rpc("evm_setAutomine", False)
+        try:
+            yield mine
+            mine()
+        finally:
+            self.chain.rpc("evm_setAutomine", True)
+
     def send(self, sender: str, function: Any) -> None:
         data = function._encode_transaction_data()
-        sent = {"from": sender, "to": function.address, "data": data, "gas": GAS}
-        self._latest = self.chain.rpc("eth_sendTransaction", sent)
+        self.chain.rpc("eth_sendTransaction", {"from": sender, "to": function.address, "data": data, "gas": GAS})
 
     def reorganise(self, depth: int) -> None:
         """Empty blocks take the place of the last `depth`, once none is under way: anvil would lose blocks over it."""
-        while self._latest is not None and self.chain.rpc("eth_getTransactionReceipt", self._latest) is None:
-            time.sleep(0.002)
-        self._latest = None
+        self.chain.await_pool()
         self.chain.rpc("anvil_reorg", depth, [])
 
     def steps(self, count: int) -> Traffic:
@@ -79,14 +92,18 @@ class Traffic:
             self._unlock, self._slash, self._reward, self._reward, self._claim, self._commission, self._wait,
             self._ruin,
         ]  # fmt: skip
-        for _ in range(count):
-            self.source.choice(acts)()
+        with self._mined_by_hand() as mine:
+            for _ in range(count):
+                self.source.choice(acts)()
+                if self.source.random() < 0.7:  # some blocks hold what several did
+                    mine()
         return self
 
     def touch(self) -> Traffic:
         """Somebody delegates to every node, so that what has vested is shared out."""
-        for node, role in self.nodes:
-            self.send(self.actors[0], self._staking.delegate(node, role, 1_000))
+        with self._mined_by_hand():
+            for node, role in self.nodes:
+                self.send(self.actors[0], self._staking.delegate(node, role, 1_000))
         return self
 
     @property

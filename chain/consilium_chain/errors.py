@@ -159,6 +159,15 @@ class ChainMismatch(DeployFailed):
         )
 
 
+class PrecompileMissing(DeployFailed):
+    def __init__(self, chain_id: int, shown_url: str, name: str, rule: str, address: int) -> None:
+        self.chain_id, self.name, self.rule, self.address = chain_id, name, rule, address
+        super().__init__(
+            f"chain {chain_id}, by its node at {shown_url}, lacks the precompile {name} ({rule}) at 0x{address:x}, and"
+            " the contracts call it: deploy to a chain with Ethereum's upgrade Osaka; start anvil without --hardfork"
+        )
+
+
 class BookTaken(DeployFailed):
     def __init__(self, path: str, why: str) -> None:
         super().__init__(f"the address book {path} is there already: {why}; pass another --address-book or move it")

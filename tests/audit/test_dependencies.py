@@ -23,6 +23,7 @@ from dependencies import (  # noqa: E402  (programs, no package)
     installed,
     is_allowed,
     locked,
+    of_torchs_build,
     pins,
     refused,
 )
@@ -30,8 +31,14 @@ from dependencies import (  # noqa: E402  (programs, no package)
 RULES = Rules.read()
 
 
+def chosen() -> list[Dependency]:
+    """What is installed, but for the CUDA that a machine's own build of torch may bring."""
+    left_out = of_torchs_build()
+    return [one for one in installed(RULES) if one.name not in left_out]
+
+
 def everything() -> list[Dependency]:
-    return [*installed(RULES), *(one for path in LOCKS for one in locked(path))]
+    return [*chosen(), *(one for path in LOCKS for one in locked(path))]
 
 
 def test_every_licence_is_known_and_allowed() -> None:
@@ -87,9 +94,23 @@ def test_expressions_mean_what_spdx_says(expression: str, holds: bool) -> None:
 
 def test_every_installed_version_is_pinned() -> None:
     wanted = {name: version for path in PINS for name, version in pins(path).items()}
-    strays = {one.name: (one.version, wanted.get(one.name)) for one in installed(RULES)
+    strays = {one.name: (one.version, wanted.get(one.name)) for one in chosen()
               if one.version.partition("+")[0] != wanted.get(one.name)}  # fmt: skip
     assert strays == {}
+
+
+def test_torchs_build_is_what_torch_asks_for_and_no_pin_names(tmp_path: Path) -> None:
+    asked = {
+        "torch": ["numpy>=1", "cuda-toolkit[cublas]==13; sys_platform == 'linux'", "triton==3", "absent==1"],
+        "cuda_toolkit": ["nvidia-cublas==13.* ; extra == 'cublas'"], "nvidia_cublas": [], "triton": [],
+        "numpy": ["of-a-pinned-one"], "of_a_pinned_one": [], "stray": ["triton"],
+    }  # fmt: skip
+    for name, needs in asked.items():
+        folder = tmp_path / f"{name}-1.dist-info"
+        folder.mkdir()
+        lines = [f"Name: {name}", "Version: 1", *(f"Requires-Dist: {one}" for one in needs)]
+        (folder / "METADATA").write_text("\n".join(lines) + "\n")
+    assert of_torchs_build([str(tmp_path)]) == {"cuda-toolkit", "nvidia-cublas", "triton"}
 
 
 # Only files of an installer that is told to check hashes are checked: Makefile and container file have these alone.

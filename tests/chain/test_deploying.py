@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import http.server
 import json
+import re
 import secrets
+import shlex
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import Any
 import httpx
 import pytest
 from chain_driver import GAS_MONEY, refused, task_params
-from consilium_chain import abi
+from consilium_chain import abi, localnode
 from consilium_chain.abi import CONTRACT_NAMES, contract_artifact
 from consilium_chain.connection import Connection
 from consilium_chain.deploying import node as node_module
@@ -24,6 +26,7 @@ from consilium_chain.deploying.journal import journal_path, locked
 from consilium_chain.deploying.networks import Network, PrevrandaoTerms, TokenTerms, read_networks
 from consilium_chain.deploying.node import DeployNode, Signed
 from consilium_chain.deploying.plan import INIT_LIMIT, RUNTIME_LIMIT, creation_gas
+from consilium_chain.deploying.precompiles import PRECOMPILES, require_precompiles
 from consilium_chain.deploying.run import Deploying, created_address
 from consilium_chain.deploying.verify import same_but
 from consilium_chain.deployment import Deployment
@@ -41,16 +44,18 @@ from consilium_chain.errors import (
     DeploymentRunning,
     JournalInvalid,
     JournalStale,
+    PrecompileMissing,
     WiringWrong,
 )
 from consilium_chain.ledger import Ledger
-from consilium_chain.localnode import FAUCET_KEY, LocalNode
+from consilium_chain.localnode import CHAIN_ID, FAUCET_KEY, LocalNode, find_anvil
 from consilium_chain.task_spec import TOKEN
 from eth_account import Account
 from hypothesis import given
 from hypothesis import strategies as st
 
 STEPS = 8
+SOURCES = Path(__file__).parents[2] / "chain" / "contracts" / "src"
 LOCAL = read_networks(None).networks["local"]
 QUICKNET_TERMS = read_networks(None).networks["sepolia"].beacon
 
@@ -391,6 +396,51 @@ def test_address_book_of_another_deployment_is_kept(site: Site) -> None:
     with pytest.raises(BookTaken, match="malformed"):
         site.begin()
     assert site.nonce() == 0
+
+
+@pytest.fixture
+def chain_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], LocalNode]:
+    """Starts anvil with the rules of a hard fork that is older than its default."""
+
+    def start(fork: str) -> LocalNode:
+        older = tmp_path / "anvil"
+        older.write_text(f'#!/bin/sh\nexec {shlex.quote(find_anvil())} --hardfork {fork} "$@"\n')
+        older.chmod(0o700)
+        with monkeypatch.context() as patch:
+            patch.setattr(localnode, "find_anvil", lambda: str(older))
+            return LocalNode()
+
+    return start
+
+
+@pytest.mark.parametrize(
+    ("fork", "name", "rule", "address"),
+    [("prague", "P256VERIFY", "EIP-7951", 0x100), ("cancun", "BLS12_G1ADD", "EIP-2537", 0x0B)],
+)
+def test_chain_without_a_precompile_is_refused(
+    chain_of: Callable[[str], LocalNode], tmp_path: Path, fork: str, name: str, rule: str, address: int
+) -> None:
+    with chain_of(fork) as node:
+        older = new_site(node.url, tmp_path)
+        with pytest.raises(PrecompileMissing, match=f"chain {CHAIN_ID}, .*upgrade Osaka") as caught:
+            older.begin()
+        found = caught.value
+        assert (found.chain_id, found.name, found.rule, found.address) == (CHAIN_ID, name, rule, address)
+        assert older.nonce() == 0
+        assert not older.journal.exists()
+
+
+def test_every_precompile_that_is_asked_for_answers(site: Site) -> None:
+    require_precompiles(site.node())
+    code = "".join(path.read_text() for path in SOURCES.rglob("*.sol"))
+    called = {int(one, 16) for one in re.findall(r"constant [A-Z0-9_]+ = (?:address\()?(0x[01][0-9a-f]{1,2})\b", code)}
+    assert called - {0x05} == {one.address for one in PRECOMPILES}  # 0x05, modexp, is on every chain
+
+
+@pytest.mark.parametrize("answer", ["0x", "0x" + "00" * 31 + "01"])
+def test_precompile_that_answers_something_else_is_refused(site: Site, answer: str) -> None:
+    with proxy(site.url, "eth_call", {"result": answer}) as url, pytest.raises(PrecompileMissing, match="0xa,"):
+        site.begin(DeployNode(url, Account.from_key(site.key)))
 
 
 def test_contract_above_a_limit_is_refused(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

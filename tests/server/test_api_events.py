@@ -7,13 +7,12 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from fastapi import FastAPI
-from indexed_network import TASK_FILE, IndexedNetwork, app_of, served
+from indexed_network import IndexedNetwork, app_of, served
 
 FAR = {"requests_per_minute": 10_000}
 
@@ -48,15 +47,6 @@ def listening(url: str, last_id: str | None = None, **query: Any) -> Iterator[Li
         assert answer.status_code == 200, answer.read()
         assert answer.headers["content-type"].startswith("text/event-stream")
         yield Listener(answer.iter_lines())
-
-
-@pytest.fixture
-def network(tmp_path: Path, database_url: str) -> Iterator[IndexedNetwork]:
-    network = IndexedNetwork(tmp_path, database_url)
-    with network.mined():
-        network.propose(1, TASK_FILE)
-    yield network
-    network.engine.dispose()
 
 
 @pytest.fixture

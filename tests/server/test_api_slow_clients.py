@@ -8,8 +8,7 @@ import io
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,7 +21,7 @@ from consilium_server.api.reading import EXPORTING, at_head
 from consilium_server.database.tables import Payment
 from consilium_server.errors import ExportReorganised
 from fastapi import FastAPI
-from indexed_network import HOSPITALS, TASK_FILE, IndexedNetwork, app_of, served, settings_of
+from indexed_network import HOSPITALS, IndexedNetwork, app_of, served, settings_of
 from sqlalchemy import event, insert
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as NoConnectionInTime
@@ -34,15 +33,6 @@ ROWS = 6_000  # whose lines are more than all buffers between the two ends
 WHO = HOSPITALS[0]
 EXPORT = f"/v1/accounts/{WHO}/history.csv"
 FAR = {"requests_per_minute": 10_000}
-
-
-@pytest.fixture
-def network(tmp_path: Path, database_url: str) -> Iterator[IndexedNetwork]:
-    network = IndexedNetwork(tmp_path, database_url)
-    with network.mined():
-        network.propose(1, TASK_FILE)
-    yield network
-    network.engine.dispose()
 
 
 def pay_often(network: IndexedNetwork, rows: int) -> None:

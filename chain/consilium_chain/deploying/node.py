@@ -13,7 +13,7 @@ from eth_account import Account
 from eth_typing import ChecksumAddress, HexStr
 from hexbytes import HexBytes
 from web3 import Web3
-from web3.exceptions import TransactionNotFound, Web3Exception, Web3RPCError
+from web3.exceptions import ContractLogicError, TransactionNotFound, Web3Exception, Web3RPCError
 
 from consilium_chain import connection as doors
 from consilium_chain.abi import ContractName, contract_artifact
@@ -76,6 +76,15 @@ class DeployNode(Connection):
     def code(self, address: str) -> bytes:
         with self._asking("a contract's code"):
             return bytes(self._web3.eth.get_code(Web3.to_checksum_address(address)))
+
+    def ask_precompile(self, address: int, given: bytes) -> bytes:
+        """What is at one of the chain's own addresses answers; nothing where it is empty, or refuses the input."""
+        to = Web3.to_checksum_address(f"0x{address:040x}")
+        with self._asking("a precompile"):
+            try:
+                return bytes(self._web3.eth.call({"to": to, "data": HexStr(HexBytes(given).to_0x_hex())}))
+            except ContractLogicError:
+                return b""
 
     def genesis(self) -> str:
         """Hash of the first block: local chains that were started anew share an id, but not this."""

@@ -16,6 +16,7 @@ from consilium_chain.deploying.journal import Journal, Record, Step, fingerprint
 from consilium_chain.deploying.networks import Network
 from consilium_chain.deploying.node import DeployNode
 from consilium_chain.deploying.plan import WIRING, Survey, constructor_arguments, contracts_of, survey
+from consilium_chain.deploying.precompiles import require_precompiles
 from consilium_chain.deploying.verify import verify_code, verify_wiring
 from consilium_chain.deployment import ZERO_ADDRESS, Deployment
 from consilium_chain.errors import BookTaken, ChainMismatch, ConfigInvalid, DeploymentInvalid
@@ -43,10 +44,11 @@ class Deploying:
     def begin(cls, node: DeployNode, name: str, network: Network, book: Path) -> Deploying:
         """Finds what an earlier run left; sends nothing.
 
-        Raises ChainMismatch, ConfigInvalid, BookTaken, JournalInvalid, JournalStale, CodeMismatch.
+        Raises ChainMismatch, PrecompileMissing, ConfigInvalid, BookTaken, JournalInvalid, JournalStale, CodeMismatch.
         """
         if node.chain_id != network.chain_id:
             raise ChainMismatch(name, network.chain_id, node.chain_id, node.shown_url)
+        require_precompiles(node)
         _check_token(node, network)
         fresh = Record(
             chain_id=node.chain_id, genesis=node.genesis(), deployer=node.address, first_block=node.block_number()

@@ -1,0 +1,19 @@
+"""Fixtures of several files of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from indexed_network import TASK_FILE, IndexedNetwork
+
+
+@pytest.fixture
+def network(tmp_path: Path, database_url: str) -> Iterator[IndexedNetwork]:
+    """One proposed task, in each kind of database."""
+    network = IndexedNetwork(tmp_path, database_url)
+    with network.mined():
+        network.propose(1, TASK_FILE)
+    yield network
+    network.engine.dispose()
