@@ -11,6 +11,7 @@ from consilium_cli.demo.references import row_weight
 from consilium_client.examples import Examples
 from consilium_client.metrics import accuracy, auc
 from consilium_client.models import Inputs, Vector, model_of
+from consilium_client.outer import outer_of
 from consilium_client.privacy import Mechanism, plan, train_privately
 from consilium_client.training import train
 from consilium_zk.quantise import Quantiser, clip_norm
@@ -36,8 +37,10 @@ def play(
     inputs = [model.inputs(part, sums) for part in parts]
     weights = [row_weight(part.rows, spec) for part in parts]
     quantiser, noise = Quantiser(spec.update.bits, spec.update.value_range), np.random.default_rng([seed, 1])
-    base = model.initial(seed)
+    outer = outer_of(spec.outer)
+    state = outer.begin(model.initial(seed))
     for round_ in range(1, spec.rounds.rounds + 1):
+        base = state.model
         total = np.zeros(len(base), np.uint64)
         for index, (part, own, weight) in enumerate(zip(parts, inputs, weights, strict=True)):
             update = np.subtract(trained(index, base, own, part.labels, round_), base, dtype=np.float64)
@@ -45,8 +48,8 @@ def play(
             total += np.uint64(weight) * quantiser.quantise(clipped, noise.random(len(base)))
         mean = quantiser.dequantise_mean(total, sum(weights))
         published(base, mean)
-        base = base + mean.astype(np.float32)
-    return base
+        state = outer.after(state, mean.__getitem__)
+    return state.model
 
 
 def tested(spec: TaskSpec, parameters: Vector, sums: Reals, held_out: Examples) -> dict[str, float]:

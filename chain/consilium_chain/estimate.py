@@ -16,6 +16,7 @@ from enum import StrEnum
 from consilium_zk.constants import BYTES_PER_BLOB
 from consilium_zk.dealing import dealing_bytes
 
+from consilium_chain.outer_specs import AdamSpec, MomentumSpec, OuterSpec
 from consilium_chain.payouts import portion, round_part
 from consilium_chain.task_spec import TOKEN, TaskSpec, grace
 
@@ -41,6 +42,7 @@ MARGIN_BLOCKS = 3  # that a phase needs at least: to see it, to be taken into a 
 ANSWER_MARGIN = 3  # seconds before its deadline the aggregator gives up what has not arrived (`rounds.View`)
 HIGH_EPSILON = 10.0  # beyond, a row's chance of being told apart is bounded by nothing that means much
 HIGH_DELTA = 1e-3
+FAST_MOMENTUM, FAST_ADAM = 0.5, 0.03  # of the outer step; docs/models.md has what was measured
 SMALLEST_COMMITTEE = 3
 
 
@@ -88,6 +90,7 @@ class Rule(StrEnum):
     HIGH_DELTA = "high delta"
     NO_CANARIES = "no canaries"
     CANARIES_FREE = "canaries cost nothing"
+    CANARIES_FADE = "canaries fade"
     DIGESTS = "sums off chain"
     NO_BLOBS = "no blobs here"
     ONE_COHORT = "one cohort"
@@ -294,12 +297,27 @@ def _of_updates(spec: TaskSpec) -> Iterator[Concern]:
         )
 
 
+def _fast(outer: OuterSpec) -> str:
+    """What of the outer step canaries do not keep up with, as measured (docs/models.md); "" where they do."""
+    if isinstance(outer, MomentumSpec) and outer.momentum > FAST_MOMENTUM:
+        return f"momentum of {outer.momentum:g}, above {FAST_MOMENTUM:g},"
+    if isinstance(outer, AdamSpec) and outer.learning_rate > FAST_ADAM:
+        return f"learning_rate of {outer.learning_rate:g}, above {FAST_ADAM:g},"
+    return ""
+
+
 def _of_committees(spec: TaskSpec) -> Iterator[Concern]:
     judging, money = spec.judging, spec.money
     if not judging.canaries:
         yield Concern(Rule.NO_CANARIES, "who votes without looking is paid like who looks")
     elif money.failed_canary_slash_bps == 0:
         yield Concern(Rule.CANARIES_FREE, "failed_canary_slash_bps is 0: who passes a canary as good keeps its bond")
+    if judging.canaries and (fast := _fast(spec.outer)):
+        yield Concern(
+            Rule.CANARIES_FADE,
+            f"with an outer {fast} the model runs ahead of its updates, canaries come to look like their sums, and a"
+            " round whose canaries cannot be told pays no voter",
+        )
     if judging.seats < SMALLEST_COMMITTEE:
         yield Concern(
             Rule.SMALL_COMMITTEE,

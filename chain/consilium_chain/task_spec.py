@@ -17,6 +17,7 @@ from pydantic import Field, model_validator
 from consilium_chain.data_schemas import DataSchema
 from consilium_chain.errors import SpecInvalid
 from consilium_chain.model_specs import ModelSpec
+from consilium_chain.outer_specs import MeanSpec, OuterSpec
 from consilium_chain.typed_toml import Section, parse_toml
 from consilium_chain.visible_text import Name
 
@@ -70,6 +71,9 @@ class TrainingSpec(Section):
     batch_size: Annotated[int, Field(ge=1, le=UINT32)] = 16
     learning_rate: Annotated[float, Field(gt=0)] = 0.05
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    proximal: Annotated[float, Field(ge=0, le=1_000)] = Field(
+        default=0.0, description="FedProx's μ: each step is pulled back to the round's base by μ times the distance"
+    )
 
 
 class PrivacySpec(Section):
@@ -193,6 +197,7 @@ class TaskSpec(Section):
     training: TrainingSpec = TrainingSpec()
     privacy: PrivacySpec | None = None
     update: UpdateSpec = UpdateSpec()
+    outer: OuterSpec = MeanSpec()
     rounds: RoundsSpec = RoundsSpec()
     judging: JudgingSpec = JudgingSpec()
     money: MoneySpec = MoneySpec()

@@ -31,7 +31,7 @@ from scipy.special import ndtri
 from consilium_client.errors import EpsilonUnreachable
 from consilium_client.models import Inputs, Vector, require_finite
 from consilium_client.models.torch_parameters import flatten, trainable
-from consilium_client.training import Progress, loss_of, prepare, unseen
+from consilium_client.training import Progress, loss_of, prepare, proximal_term, unseen
 
 _OPTIMIZERS = {"sgd": torch.optim.SGD, "adamw": torch.optim.AdamW}
 _ORDERS = RDPAccountant.DEFAULT_ALPHAS
@@ -114,10 +114,13 @@ def train_privately(
     module, rows, targets = prepare(spec, base, inputs, labels, device)
     settings = spec.training
     per_row = GradSampleModule(module, loss_reduction="sum")
+    parameters = trainable(module)
+    inner = _OPTIMIZERS[settings.optimizer](parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay)
+    # After the noise: how far the parameters have come says nothing that the steps before did not.
+    pull = proximal_term(parameters, settings)
+    inner.register_step_pre_hook(lambda *_: pull())
     optimizer = _SecretNoise(
-        _OPTIMIZERS[settings.optimizer](
-            trainable(module), lr=settings.learning_rate, weight_decay=settings.weight_decay
-        ),
+        inner,
         noise_multiplier=mechanism.noise_multiplier, max_grad_norm=privacy.max_grad_norm,
         expected_batch_size=min(settings.batch_size, len(rows)),
     )  # fmt: skip

@@ -1,7 +1,7 @@
 """The model as the public record gives it: nobody is asked for a base model, everybody derives it.
 
-A base is the initial parameters plus, for each settled round, the weighted mean of the accepted cohorts' published
-sums. Elementwise IEEE arithmetic in a fixed order: every machine gets the same bits.
+A base is the initial parameters, moved for each settled round by the task's outer step (`outer`), which takes the
+weighted mean of the accepted cohorts' published sums.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from consilium_client.errors import RetreatMismatched, StatisticsOutOfRange
 from consilium_client.models import Vector, model_of
+from consilium_client.outer import MeanUpdate, State, outer_of
 from consilium_client.standardise import public_sums
 from consilium_client.task import JoinedTask
 
 FIRST_ROUND = STATISTICS_ROUND + 1  # of training
-_CHUNK = 1 << 15  # values at a time, which stay in cache, and need no other memory of the model's size
 
 
 class PublicRecord:
@@ -38,7 +38,8 @@ class PublicRecord:
         self.sums = PublishedSums(ledger, store, task.number, spec)
         self._quantiser = Quantiser(spec.update.bits, spec.update.value_range)
         first = model_of(spec).initial(seed=int.from_bytes(task.params.spec_hash[:8], "big"))
-        self._bases: dict[int, Vector] = {FIRST_ROUND: first}
+        self._outer = outer_of(spec.outer)
+        self._states = {FIRST_ROUND: self._outer.begin(first)}
 
     def statistics(self) -> NDArray[np.float64]:
         """What everybody standardises by: float64 (statistics_values,). Raises StatisticsOutOfRange.
@@ -57,16 +58,13 @@ class PublicRecord:
 
     def base(self, round_: int) -> Vector:
         """The model that round `round_` (1 …) starts from: float32 (p,)."""
-        for done in range(max(known for known in self._bases if known <= round_), round_):
-            self._bases[done + 1] = self._apply(self._bases[done], self.sums.accepted(done))
-            # The first one stays, so that any other can be derived anew.
-            self._bases = {k: base for k, base in self._bases.items() if k >= done or k == FIRST_ROUND}
-        return self._bases[round_]
+        return self._before(round_).model
 
     def candidates(self, round_: int, cohort: int, state: RoundState) -> list[Vector | None]:
-        """Base plus a cohort's mean update: as published, and in a canary round turned. None for no valid model."""
-        found = self.sums.readings(round_, cohort, state)
-        return [None if one is None else self._apply(self.base(round_), one) for one in found]
+        """A cohort's candidates (`Outer.candidate`): as published, and in a canary round turned. None for no valid
+        model."""
+        found, before = self.sums.readings(round_, cohort, state), self._before(round_)
+        return [None if one is None else self._outer.candidate(before, self._mean_of(one)) for one in found]
 
     def require_canaries(self, round_: int) -> None:
         """Raises RetreatMismatched unless the aggregator has said of this canary round what the record gives.
@@ -80,11 +78,14 @@ class PublicRecord:
         if published.retreat_digest != expected:
             raise RetreatMismatched(round_, published.retreat_digest, expected)
 
-    def _apply(self, base: Vector, total: CohortSum | None) -> Vector:
-        if total is None:
-            return base
-        model = base.copy()
-        for start in range(0, model.size, _CHUNK):
-            part = slice(start, start + _CHUNK)
-            model[part] += self._quantiser.dequantise_mean(total.lanes[part], total.weight).astype(np.float32)
-        return model
+    def _before(self, round_: int) -> State:
+        for done in range(max(known for known in self._states if known <= round_), round_):
+            accepted, state = self.sums.accepted(done), self._states[done]
+            moved = state if accepted is None else self._outer.after(state, self._mean_of(accepted))
+            # The first one stays, so that any other can be derived anew.
+            kept = {k: known for k, known in self._states.items() if k >= done or k == FIRST_ROUND}
+            self._states = {**kept, done + 1: moved}
+        return self._states[round_]
+
+    def _mean_of(self, total: CohortSum) -> MeanUpdate:
+        return lambda part: self._quantiser.dequantise_mean(total.lanes[part], total.weight)

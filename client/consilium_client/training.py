@@ -39,13 +39,15 @@ def train(
 ) -> Vector:
     """Trained parameters float32 (p,) from `base` (p,) on the model's inputs (n, …) and labels (n,), classes' numbers.
 
-    Minimises cross-entropy by the task's optimiser, epochs, batch size, learning rate and weight decay. Each epoch
+    Minimises cross-entropy, and the proximal term where the task has one, by the task's optimiser, epochs, batch size,
+    learning rate and weight decay. Each epoch
     visits every row once, in an order drawn from `seed` (≥ 0). Raises ShapeMismatch, TooFewRows, or UpdateNotFinite
     when the base or the result is not finite (training ran away).
     """
     module, rows, targets = prepare(spec, base, inputs, labels, device)
     settings = spec.training
-    step = _stepper(trainable(module), settings)
+    parameters = trainable(module)
+    step, pull = _stepper(parameters, settings), proximal_term(parameters, settings)
     generator = np.random.Generator(np.random.PCG64(seed))
     done, steps = 0, settings.epochs * -(-len(inputs) // settings.batch_size)
     for _ in range(settings.epochs):
@@ -54,6 +56,7 @@ def train(
             module.zero_grad()
             loss = loss_of(module(rows[batch]), targets[batch], "mean")
             loss.backward()  # type: ignore[no-untyped-call]
+            pull()
             step()
             done += 1
             progress(done, steps, float(loss.detach()))
@@ -88,6 +91,23 @@ def loss_of(logits: torch.Tensor, labels: torch.Tensor, reduction: Literal["mean
     if logits.shape[1] == 1:
         return binary_cross_entropy_with_logits(logits.squeeze(1), labels.to(logits.dtype), reduction=reduction)
     return cross_entropy(logits, labels, reduction=reduction)
+
+
+def proximal_term(parameters: list[nn.Parameter], settings: TrainingSpec) -> Callable[[], None]:
+    """Adds the gradient of FedProx's μ/2 · ‖w − base‖² (Li et al., 2020) to the gradients there are.
+
+    The base is what the parameters are now. Nothing is added where μ is 0.
+    """
+    if settings.proximal == 0:
+        return lambda: None
+    bases = [parameter.detach().clone() for parameter in parameters]
+
+    def pull() -> None:
+        for parameter, base in zip(parameters, bases, strict=True):
+            if parameter.grad is not None:
+                parameter.grad.add_(parameter.detach() - base, alpha=settings.proximal)
+
+    return pull
 
 
 def _stepper(parameters: list[nn.Parameter], settings: TrainingSpec) -> Callable[[], None]:

@@ -185,6 +185,7 @@ def test_without_a_chain_there_is_no_time() -> None:
 def test_nothing_is_said_of_a_quiet_task() -> None:
     assert rules(spec_of()) == set()
     assert rules(spec_of(judging={"accept_floor": -0.03, "harmful_below": -0.06})) == set()
+    assert rules(spec_of(outer={"name": "momentum"})) == rules(spec_of(outer={"name": "adam"})) == set()
 
 
 ALONE = {"cohorts": 2, "min_cohort_size": 1, "min_hospitals": 2}
@@ -195,6 +196,8 @@ BROKEN: list[tuple[Rule, dict[str, Any]]] = [
     (Rule.HIGH_DELTA, {"privacy": {"delta": 0.01}}),
     (Rule.NO_CANARIES, {"judging": {"canaries": False}}),
     (Rule.CANARIES_FREE, {"money": {"failed_canary_slash_bps": 0}}),
+    (Rule.CANARIES_FADE, {"outer": {"name": "momentum", "momentum": 0.51}}),
+    (Rule.CANARIES_FADE, {"outer": {"name": "adam", "learning_rate": 0.031}}),
     (Rule.DIGESTS, {"update": {"publication": "digests"}}),
     (Rule.ONE_COHORT, {"rounds": {"cohorts": 1}}),
     (Rule.SMALL_COMMITTEE, {"judging": {"seats": 2, "min_reveals": 2, "tolerance": 0.01}}),

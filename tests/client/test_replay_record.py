@@ -13,10 +13,12 @@ from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.connection import Connection
 from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, RecordIncomplete, SpecMismatch
 from consilium_chain.ledger import Ledger
+from consilium_chain.outer_specs import AdamSpec, MomentumSpec
 from consilium_chain.proposal import task_params
 from consilium_chain.task_spec import TaskSpec, parse_task_spec
 from consilium_chain.views import Role, members
 from consilium_client.models import model_of
+from consilium_client.outer import outer_of
 from consilium_client.replay import PublicRecord
 from consilium_client.standardise import public_sums
 from consilium_client.task import load_task
@@ -128,8 +130,35 @@ def test_public_record_gives_the_same_bits_and_the_exact_mean(local_chain: Local
     for _ in range(2):
         again = fresh(task, store)
         assert again.base(4).tobytes() == bases[3]  # derived in one go
-        assert sorted(again._bases) == [1, 3, 4]  # each is as large as the model
+        assert sorted(again._states) == [1, 3, 4]  # each is as large as the model
         assert [again.base(r).tobytes() for r in range(1, 5)] == bases
+
+
+@pytest.mark.parametrize("outer", [MomentumSpec(name="momentum"), AdamSpec(name="adam")])
+def test_public_record_moves_by_the_tasks_outer_step_and_shows_candidates_without_it(
+    local_chain: LocalChain, tmp_path: Path, outer: MomentumSpec | AdamSpec
+) -> None:
+    lines = "\n".join(f"{name} = {value!r}".replace("'", '"') for name, value in outer.model_dump().items())
+    raw = TASK + f"[outer]\n{lines}\n".encode()
+    store, spec = ArtifactStore(tmp_path), parse_task_spec(raw)
+    assert spec.outer == outer
+    task = driver(local_chain, spec, store, raw).join(rows=[25, 300]).commit_all()
+    publish(task, store)
+    record, step = fresh(task, store), outer_of(outer)
+    state = step.begin(record.base(1))
+    for round_ in (1, 2):
+        task.form().commit_all()
+        publish(task, store)
+        (candidate,) = record.candidates(round_, 0, task.operator.round_state(task.task, round_))
+        (one,) = members(task.operator.cohort_members(task.task, round_, 0))
+        lanes = task.updates[round_, one].lanes.astype(np.float64)
+        mean = (lanes - (2**15 - 1)) * (0.5 / (2**15 - 1))
+        np.testing.assert_array_equal(candidate, state.model + mean.astype(np.float32))
+        task.draw().judge([[5_000, -900_000]])
+        state = step.after(state, mean.__getitem__)
+        np.testing.assert_array_equal(record.base(round_ + 1), state.model)
+    assert not np.array_equal(state.model, candidate)  # FedAvgM's first step is FedAvg's
+    assert fresh(task, store).base(3).tobytes() == record.base(3).tobytes()
 
 
 def test_sums_read_ahead_are_not_read_again(local_chain: LocalChain, tmp_path: Path) -> None:

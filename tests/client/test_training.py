@@ -88,6 +88,27 @@ def test_train_one_step_is_the_gradient_step() -> None:
     np.testing.assert_allclose(train(spec, base, features, labels, seed=0), expected, rtol=1e-5)
 
 
+def test_the_proximal_term_is_fedproxs() -> None:
+    """Two steps over the same batch: the second one's gradient has μ times the way that the first one went."""
+    features, labels = _line(10)
+    plain = _spec(epochs=1, batch_size=10, learning_rate=0.5)
+    spec = _spec(epochs=2, batch_size=10, learning_rate=0.5, proximal=0.25)
+    base = np.array([0.3, -0.2, 0.1], dtype=np.float32)
+    first = train(plain, base, features, labels, seed=0)
+    second = train(plain, first, features, labels, seed=0)
+    expected = second - 0.5 * 0.25 * (first - base)
+    np.testing.assert_allclose(train(spec, base, features, labels, seed=0), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+def test_a_strong_proximal_term_keeps_a_model_near_its_base(optimizer: str) -> None:
+    features, labels = _line()
+    near, far = (_spec(epochs=20, optimizer=optimizer, learning_rate=0.01, proximal=mu) for mu in (50.0, 0.0))
+    base = np.array([0.3, -0.2, 0.1], dtype=np.float32)
+    moved = [float(np.linalg.norm(train(spec, base, features, labels, seed=0) - base)) for spec in (near, far)]
+    assert moved[0] < moved[1] / 3
+
+
 def test_train_raises_update_not_finite_when_it_runs_away() -> None:
     features, labels = _rings()
     spec = _spec({"name": "mlp", "hidden": [8]}, learning_rate=1e30)

@@ -17,6 +17,7 @@ from consilium_chain.task_spec import TaskSpec
 from consilium_client.examples import Examples, joined
 from consilium_client.metrics import accuracy, auc, log_loss
 from consilium_client.models import Vector, model_of
+from consilium_client.outer import outer_of
 from consilium_client.standardise import public_sums, sums_of
 from consilium_client.training import train
 from consilium_zk.quantise import Quantiser, clip_norm
@@ -63,7 +64,8 @@ def simulate_fedavg(
 ) -> FedavgRun:
     """Federated averaging in this process: the task's weights and, unless switched off, its clip and quantiser.
 
-    No cohorts, masks, votes or chain: what a run of the platform in which every cohort is accepted should match.
+    The task's outer step is the nodes' own. No cohorts, masks, votes or chain: what a run of the platform in which
+    every cohort is accepted should match.
     """
     parts, held_out = _examples(data)
     model = model_of(spec)
@@ -71,6 +73,8 @@ def simulate_fedavg(
     inputs = [model.inputs(part, sums) for part in parts]
     weights = [row_weight(part.rows, spec) for part in parts]
     base = model.initial(seed)
+    outer = outer_of(spec.outer)
+    state = outer.begin(base)
     run = FedavgRun(base, [_evaluate(spec, base, sums, held_out)], weights=weights)
     for round_number in range(spec.rounds.rounds if rounds is None else rounds):
         total = np.zeros(len(base))
@@ -80,7 +84,8 @@ def simulate_fedavg(
             run.largest_coordinate = max(run.largest_coordinate, float(np.abs(update).max()))
             run.longest_update = max(run.longest_update, float(np.linalg.norm(update)))
             total += weights[index] * (over_the_wire(update, spec) if quantised else update)
-        run.parameters = (run.parameters + total / sum(weights)).astype(np.float32)
+        state = outer.after(state, (total / sum(weights)).__getitem__)
+        run.parameters = state.model
         run.history.append(_evaluate(spec, run.parameters, sums, held_out))
     return run
 
