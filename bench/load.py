@@ -34,7 +34,7 @@ from consilium_cli.demo.processes import Processes
 from consilium_cli.demo.run import windows as demo_windows
 from consilium_cli.demo.task_file import TaskSettings, task_toml
 from load_readers import ARRIVAL, THINK
-from results_store import COLOURS, figure, say, write_figure
+from results_store import COLOURS, figure, say, thinned, write_figure
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from postgres_driver import binaries, running_postgres
@@ -45,6 +45,7 @@ LONG = 600.0  # of the first one with all readers: whether memory levels off, mi
 WARM_UP, QUICK_WARM_UP = 15.0, 6.0  # of these, left out of what is reported but for errors
 ROUNDS = 200  # more than are played
 PATIENCE = 240.0
+POINTS = 60  # of a line in the picture
 NICE = 10
 SLOW = 3  # windows of the demo's: nobody's deadline passes for want of a processor
 
@@ -310,7 +311,19 @@ def _rounds(network: Network, first: int) -> dict[str, Any]:
     }
 
 
+def brief(result: dict[str, Any]) -> dict[str, Any]:
+    """Memory as means of a few seconds each, `every_s` of them."""
+    windows = []
+    for one in result["windows"]:
+        memory = dict(one["rss_mb"])
+        each = memory.pop("each_second")
+        series = {"every_s": -(-len(each) // POINTS), "over_time": thinned(each, POINTS, 1)}
+        windows.append({**one, "rss_mb": memory | series})
+    return {**result, "windows": windows}
+
+
 def plot(result: dict[str, Any], folder: Path) -> None:
+    """From the brief result."""
     windows = result["windows"]
     drawn, (latencies, memory) = figure(9.5, 3.6, columns=2)
     for position, one in enumerate(windows):
@@ -325,8 +338,10 @@ def plot(result: dict[str, Any], folder: Path) -> None:
     latencies.set_title("Requests", loc="left")
     shades = ("plain", "committing", "publishing", "drawing")
     for shade, one in zip(shades, windows, strict=False):
-        memory.plot(one["rss_mb"]["each_second"], color=COLOURS[shade], label=one["name"])
-    memory.set_ylim(0, 1.3 * max(max(one["rss_mb"]["each_second"]) for one in windows))
+        rss, every = one["rss_mb"]["over_time"], one["rss_mb"]["every_s"]
+        seconds = [every * place + (every - 1) / 2 for place in range(len(rss))]
+        memory.plot(seconds, rss, color=COLOURS[shade], label=one["name"])
+    memory.set_ylim(0, 1.3 * max(max(one["rss_mb"]["over_time"]) for one in windows))
     memory.set_xlabel("seconds")
     memory.set_ylabel("MiB")
     memory.set_title("Memory of the API's process", loc="left")
