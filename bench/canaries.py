@@ -34,6 +34,7 @@ ROUNDS = 5
 LONG, LONG_TASKS = 15, 8
 STAGES = ("round 1", "round 2", "later")
 MARGINS = (0.02, 0.05, 0.1)
+MARGIN = 0.05  # a task's own
 CHOSEN, CHOSEN_STRENGTH = "turned", STRENGTH / STRENGTH_UNIT
 NOTHING, SINGLE = "no canary: trained again", "one canary beside one cohort"
 TWINS, TURNED = "a canary beside every cohort", "the chosen one: every cohort turned"
@@ -313,13 +314,68 @@ def measure(quick: bool) -> dict[str, Any]:
     }
 
 
+def brief(result: dict[str, Any]) -> dict[str, Any]:
+    """The figures of page and picture: how often each family passes and is found, the slash rule by the task's own
+    margin, and all of the chosen family at its strength.
+    """
+    more = "; lists are by `stages`, but for a share or AUC with its interval in `judged`"
+    scenarios = [_brief_scenario(one) for one in result["scenarios"]]
+    strengths = [
+        {**one, "no_model": [share for share, *_ in one["no_model"]]} for one in result["long_task"]["strengths"]
+    ]
+    long = {**result["long_task"], "strengths": strengths}
+    return {**result, "what": result["what"] + more, "stages": STAGES, "scenarios": scenarios, "long_task": long}
+
+
+def _brief_scenario(scenario: dict[str, Any]) -> dict[str, Any]:
+    families = []
+    for row in scenario["families"]:
+        stages = [row["stages"][name] for name in STAGES]
+        found = {
+            "not_below_floor": [one["not_below_floor"] for one in stages],
+            "pair": [one["informed"]["pair"][0] for one in stages],
+        }
+        if row["twins"]:
+            found["stranger_pair"] = [one["stranger"]["pair"][0] for one in stages]
+        else:
+            found["of_all"] = [one["informed"]["of_all"][0] for one in stages]
+        families.append({name: row[name] for name in ("family", "strength", "twins")} | found)
+    rule = []
+    for row in scenario["chosen"]:
+        at_margin = row["margins"][str(MARGIN)]
+        struck = {name: [at_margin[one][name] for one in STAGES] for name in at_margin[STAGES[0]]}
+        no_model = [row["no_model"][name][0] for name in STAGES]
+        rule.append({"strength": row["strength"], "margin": MARGIN, **struck, "no_model": no_model})
+    chosen = next(row for row in scenario["families"] if _is_chosen(row))["stages"]
+    near = next(row for row in scenario["chosen"] if row["strength"] == CHOSEN_STRENGTH)["within_tolerance"]
+    return {
+        **{name: value for name, value in scenario.items() if name not in ("families", "chosen")},
+        "families": families,
+        "rule": rule,
+        "within_tolerance": {name: [near[one][name] for one in STAGES] for name in near[STAGES[0]]},
+        "judged": [
+            {
+                "stage": name, "median": one["median"], "best_99": one["best_99"],
+                "auc": one["informed"]["auc"], "pair": one["informed"]["pair"],
+                "stranger_auc": one["stranger"]["auc"], "stranger_pair": one["stranger"]["pair"],
+            }
+            for name, one in chosen.items()
+        ],
+    }  # fmt: skip
+
+
+def _is_chosen(row: dict[str, Any]) -> bool:
+    return bool((row["family"], row["strength"]) == (CHOSEN, CHOSEN_STRENGTH))
+
+
 def plot(result: dict[str, Any], folder: Path) -> None:
+    """From the brief result."""
     drawn, axes = figure(11, 4.6, len(STAGES))
     marks = dict(zip((one["name"] for one in result["scenarios"]), "osD^vP", strict=False))
-    for axis, name in zip(axes, STAGES, strict=True):
+    for place, (axis, name) in enumerate(zip(axes, STAGES, strict=True)):
         for scenario in result["scenarios"]:
             for row in scenario["families"]:
-                _scatter(axis, row, row["stages"][name], marks[scenario["name"]])
+                _scatter(axis, row, place, marks[scenario["name"]])
         axis.axhline(0.5, color="black", linewidth=0.8, linestyle=":")
         axis.set_title(name if name != "later" else "rounds 3 to 5", loc="left")
         axis.set(xlim=(-0.05, 1.05), ylim=(0.1, 1.05), xlabel="honest scores that pass it as good")
@@ -336,20 +392,21 @@ def plot(result: dict[str, Any], folder: Path) -> None:
     write_figure(folder, "canaries", drawn)
 
 
-def _scatter(axis: Axes, row: dict[str, Any], entry: dict[str, Any], mark: str) -> None:
-    chosen = row["family"] == CHOSEN and row["strength"] == CHOSEN_STRENGTH
+def _scatter(axis: Axes, row: dict[str, Any], stage: int, mark: str) -> None:
+    """Of the stage with that place in `STAGES`."""
+    chosen = _is_chosen(row)
     if chosen:
         group = TURNED
     elif row["family"].startswith("honest"):
         group = NOTHING
     else:
         group = TWINS if row["twins"] else SINGLE
-    place = entry["not_below_floor"]
+    passes = row["not_below_floor"][stage]
     size, layer = (75, 3) if chosen else (26, 2)
-    axis.scatter(place, entry["informed"]["pair"][0], s=size, marker=mark, color=GROUPS[group], alpha=0.8, zorder=layer)
+    axis.scatter(passes, row["pair"][stage], s=size, marker=mark, color=GROUPS[group], alpha=0.8, zorder=layer)
     if chosen:
         axis.scatter(
-            place, entry["stranger"]["pair"][0], s=size, marker=mark, facecolor="none", edgecolor=GROUPS[group],
+            passes, row["stranger_pair"][stage], s=size, marker=mark, facecolor="none", edgecolor=GROUPS[group],
             linewidth=1.2, zorder=layer,
         )  # fmt: skip
 
@@ -358,9 +415,9 @@ def table(result: dict[str, Any]) -> list[tuple[str, str]]:
     lines = []
     for scenario in result["scenarios"]:
         for row in scenario["families"]:
-            if row["family"] == CHOSEN and row["strength"] == CHOSEN_STRENGTH:
-                told = ", ".join(f"{row['stages'][name]['informed']['pair'][0]:.2f}" for name in STAGES)
-                passed = max(row["stages"][name]["not_below_floor"] for name in STAGES)
+            if _is_chosen(row):
+                told = ", ".join(f"{pair:.2f}" for pair in row["pair"])
+                passed = max(row["not_below_floor"])
                 lines.append(
                     (f"canaries, {scenario['label']}", f"told apart {told}; honest scores passing {passed:.4f}")
                 )

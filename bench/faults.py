@@ -2,7 +2,8 @@
 
 `python bench/faults.py [WORD…] [--minutes N] [--again]`, as root. WORDs pick cells: those whose name has them all, as
 "kill" or "hospital-1 uploading". What was played before stays in the results; cells that were played, and held, are
-left out, unless `--again` is given. `--page` writes the page alone. Results are on disk after each round. A round
+left out, unless `--again` is given. `--page` writes the page alone. Results are on disk after each round: each round
+once, by a number, and by fault, process and phase the number of the round in which a cell was last played. A round
 that did not hold with several cells in it is kept beside them, under "together", also where each cell holds alone,
 until the same cells hold in one round: `--together` plays such rounds again.
 """
@@ -18,6 +19,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -114,13 +116,49 @@ class Found:
         return "; ".join(f"{words}: {'; '.join(which)}" for words, which in parts.items() if which) or "each holds"
 
 
+def written(found: Found) -> dict[str, Any]:
+    """As the results' file has it. `read_back` is the inverse, up to the order of cells."""
+    rounds: dict[str, dict[str, Any]] = {}  # by number
+    numbers: dict[str, str] = {}  # of what is the same of all cells of a round
+    cells: dict[str, dict[str, dict[str, int]]] = {}
+    for name, row in found.cells.items():
+        with_all = sorted([name, *row["with"]])
+        one = {key: value for key, value in row.items() if key != "with"}
+        number = numbers.setdefault(json.dumps([with_all, one]), str(len(numbers) + 1))
+        # Cells that were in it, and were played again since: of these the file has another round.
+        rounds.setdefault(number, {**one, "also": with_all})["also"].remove(name)
+        process, phase, fault = name.split(", ")
+        cells.setdefault(fault, {}).setdefault(process, {})[phase] = int(number)
+    for one in rounds.values():
+        if not one["also"]:
+            del one["also"]
+    return {"rounds": rounds, "cells": cells, "together": found.together}
+
+
+def read_back(known: Mapping[str, Any]) -> Found:
+    """Of cells that the matrix has still."""
+    names = set(map(str, matrix()))
+    members: dict[str, list[str]] = {number: list(one.get("also", [])) for number, one in known["rounds"].items()}
+    numbers = {
+        f"{process}, {phase}, {fault}": str(number)
+        for fault, processes in known["cells"].items()
+        for process, phases in processes.items()
+        for phase, number in phases.items()
+    }
+    for name, number in numbers.items():
+        members[number].append(name)
+    cells = {
+        name: {key: value for key, value in known["rounds"][number].items() if key != "also"}
+        | {"with": [other for other in members[number] if other != name]}
+        for name, number in numbers.items()
+        if name in names
+    }
+    return Found(cells, [one for one in known["together"] if names.issuperset(one["cells"])])
+
+
 def read() -> Found:
     path = RESULTS / "faults.json"
-    if not path.exists():
-        return Found()
-    known, names = json.loads(path.read_text()), set(map(str, matrix()))
-    cells = {name: row for name, row in known["cells"].items() if name in names}
-    return Found(cells, [one for one in known["together"] if names.issuperset(one["cells"])])
+    return read_back(json.loads(path.read_text())) if path.exists() else Found()
 
 
 def play(tasks: list[TaskPlan], found: Found, minutes: float, keep: Path | None) -> None:
@@ -137,7 +175,7 @@ def play(tasks: list[TaskPlan], found: Found, minutes: float, keep: Path | None)
                     say(f"{time.monotonic() - began:.0f} s: {in_words(played)}")
                     broken = broken or bool(played.broken)
                     found.take_in(played, datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"))
-                    write_result(RESULTS, "faults", {**before, **vars(found)})
+                    write_result(RESULTS, "faults", {**before, **written(found)})
                     if time.monotonic() - began > 60 * minutes:
                         break
         except AssertionError as error:

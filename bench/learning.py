@@ -24,6 +24,7 @@ from consilium_chain.task_spec import PrivacySpec, TaskSpec
 from consilium_cli.demo.datasets import HEART_HOSPITALS, HEART_SCHEMA, DemoData, Frame, deal_heart, examples_of
 from consilium_cli.demo.references import local_only, pooled, simulate_fedavg
 from consilium_cli.demo.task_file import TaskSettings, task_spec
+from consilium_cli.result_files import columns_of, rows_again
 from consilium_client.examples import Examples, joined
 from consilium_client.privacy import Mechanism, epsilon
 from consilium_client.standardise import public_sums, sums_of
@@ -48,6 +49,8 @@ FLAMBY = Path(__file__).resolve().parents[2] / "shared" / "data" / "heart_flamby
 SEEDS = 4
 EPSILONS = (8.0, 3.0)
 METRICS = ("accuracy", "auc")
+ROWS_BY = ("data", "model", "method", "epsilon", "metric")
+NOISE_BY = ("data", "model", "allowed")
 STATISTICS = Mechanism(5.0, 1.0, 1)  # of the way not taken: noise on round 0's sums
 LEAST_VARIANCE = 0.005  # there: below, a column's variance is noise
 UPDATE = {"bits": 16, "value_range": 2.0, "clip_norm": 8.0}
@@ -215,21 +218,21 @@ def measure(quick: bool) -> dict[str, Any]:
         "what": "accuracy and AUC on all hospitals' test rows; `alone` is the mean of four models, each tested on all;"
         " epsilon is what a whole task may cost a row, at delta 1e-5, and null without privacy; `noise` is of the"
         " private rounds, with what a row has cost in the end; `costs`: a hospital's bytes a round, and seconds a step",
-        "rows": [*(row for rows, _ in found for row in rows), *more],
+        "rows": columns_of([*(row for rows, _ in found for row in rows), *more], ROWS_BY),
         "costs": costs,
-        "noise": [row for _, noise in found for row in noise],
+        "noise": columns_of([row for _, noise in found for row in noise], NOISE_BY),
     }
 
 
 def groups(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Models and data, in the order measured."""
-    return list(dict.fromkeys((row["model"], row["data"]) for row in result["rows"]))
+    return list(dict.fromkeys((one["model"], one["data"]) for one in result["rows"]))
 
 
 def summary(result: Mapping[str, Any], model: str, data: str) -> list[tuple[str, dict[str, list[float]]]]:
     """By method and epsilon, in the order measured: each metric's values over the seeds."""
     found: dict[str, dict[str, list[float]]] = {}
-    for row in result["rows"]:
+    for row in rows_again(result["rows"]):
         if (row["model"], row["data"]) == (model, data):
             label = row["method"] + ("" if row["epsilon"] is None else f", ε = {row['epsilon']:g}")
             found.setdefault(label, {}).setdefault(row["metric"], []).append(row["value"])

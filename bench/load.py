@@ -31,10 +31,10 @@ from consilium_cli.demo.datasets import deal_wdbc
 from consilium_cli.demo.network import Network, build, prepare_output, start
 from consilium_cli.demo.options import DemoOptions
 from consilium_cli.demo.processes import Processes
-from consilium_cli.demo.run import WINDOWS
+from consilium_cli.demo.run import windows as demo_windows
 from consilium_cli.demo.task_file import TaskSettings, task_toml
 from load_readers import ARRIVAL, THINK
-from results_store import COLOURS, figure, say, write_figure
+from results_store import COLOURS, figure, say, thinned, write_figure
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from postgres_driver import binaries, running_postgres
@@ -45,6 +45,7 @@ LONG = 600.0  # of the first one with all readers: whether memory levels off, mi
 WARM_UP, QUICK_WARM_UP = 15.0, 6.0  # of these, left out of what is reported but for errors
 ROUNDS = 200  # more than are played
 PATIENCE = 240.0
+POINTS = 60  # of a line in the picture
 NICE = 10
 SLOW = 3  # windows of the demo's: nobody's deadline passes for want of a processor
 
@@ -111,7 +112,7 @@ def _network(folder: Path, stack: ExitStack, quick: bool) -> tuple[Network, Loca
     """The demo's, with time to spare; nothing runs yet."""
     options = DemoOptions(output=folder, hospitals=3 if quick else 6, voters=3 if quick else 5)
     data = deal_wdbc(options.hospital_count, options.voters, options.seed)
-    limits = {name: SLOW * seconds for name, seconds in WINDOWS.items()}
+    limits = {name: SLOW * seconds for name, seconds in demo_windows(options.hospital_count + options.voters).items()}
     text = task_toml(data, TaskSettings(ROUNDS, 1 if quick else 2, None, limits)).encode()
     parse_task_spec(text)
     prepare_output(folder)
@@ -310,7 +311,19 @@ def _rounds(network: Network, first: int) -> dict[str, Any]:
     }
 
 
+def brief(result: dict[str, Any]) -> dict[str, Any]:
+    """Memory as means of a few seconds each, `every_s` of them."""
+    windows = []
+    for one in result["windows"]:
+        memory = dict(one["rss_mb"])
+        each = memory.pop("each_second")
+        series = {"every_s": -(-len(each) // POINTS), "over_time": thinned(each, POINTS, 1)}
+        windows.append({**one, "rss_mb": memory | series})
+    return {**result, "windows": windows}
+
+
 def plot(result: dict[str, Any], folder: Path) -> None:
+    """From the brief result."""
     windows = result["windows"]
     drawn, (latencies, memory) = figure(9.5, 3.6, columns=2)
     for position, one in enumerate(windows):
@@ -325,8 +338,10 @@ def plot(result: dict[str, Any], folder: Path) -> None:
     latencies.set_title("Requests", loc="left")
     shades = ("plain", "committing", "publishing", "drawing")
     for shade, one in zip(shades, windows, strict=False):
-        memory.plot(one["rss_mb"]["each_second"], color=COLOURS[shade], label=one["name"])
-    memory.set_ylim(0, 1.3 * max(max(one["rss_mb"]["each_second"]) for one in windows))
+        rss, every = one["rss_mb"]["over_time"], one["rss_mb"]["every_s"]
+        seconds = [every * place + (every - 1) / 2 for place in range(len(rss))]
+        memory.plot(seconds, rss, color=COLOURS[shade], label=one["name"])
+    memory.set_ylim(0, 1.3 * max(max(one["rss_mb"]["over_time"]) for one in windows))
     memory.set_xlabel("seconds")
     memory.set_ylabel("MiB")
     memory.set_title("Memory of the API's process", loc="left")

@@ -26,6 +26,7 @@ import numpy as np
 from consilium_chain.task_spec import TaskSpec
 from consilium_cli.demo.datasets import DemoData, deal_wdbc, examples_of
 from consilium_cli.demo.task_file import TaskSettings, task_spec
+from consilium_cli.result_files import laid_out
 from consilium_client import membership
 from consilium_client.membership import EPSILONS, MANY_STEPS, ONE_STEP, Measured, noised
 from consilium_client.metrics import auc
@@ -37,7 +38,7 @@ from consilium_client.training import loss_of, prepare
 from learning_rounds import Reals, Train, plainly, plans, play, privately
 from numpy.typing import NDArray
 from opacus import GradSampleModule
-from results_store import figure, laid_out, say, write_figure
+from results_store import figure, say, write_figure
 from threadpoolctl import threadpool_limits
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import datetime
-import json
 import os
 import platform
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 import matplotlib
+from consilium_cli.result_files import laid_out
 
 matplotlib.use("Agg")
 from matplotlib import pyplot
@@ -21,7 +22,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 LIBRARIES = ("ckzg", "numpy", "torch", "opacus", "flwr", "web3", "py-arkworks-bls12381", "py-ecc", "cryptography")
-LONGEST_ROW = 240
+LONGEST_TEXT = 160  # characters
 COLOURS = {
     "plain": "#8a8f98",
     "joining": "#d9d9d9",
@@ -82,22 +83,26 @@ def write_result(folder: Path, name: str, result: Mapping[str, Any]) -> None:
     """Whole or not at all, whatever stops it: some are written again and again while they grow."""
     folder.mkdir(parents=True, exist_ok=True)
     unfinished = folder / f".{name}.json"
-    unfinished.write_text(laid_out(result) + "\n")
+    unfinished.write_text(laid_out({key: _lines(one) if key == "what" else one for key, one in result.items()}) + "\n")
     unfinished.replace(folder / f"{name}.json")
 
 
-def laid_out(value: Any, indent: str = "") -> str:
-    """JSON with a line for each row that fits, where `indent=2` takes a line for each number."""
-    flat = json.dumps(value)
-    if len(flat) <= LONGEST_ROW or not isinstance(value, (dict, list)):
-        return flat
-    deeper = f"{indent}  "
-    if isinstance(value, dict):
-        parts = [f"{json.dumps(key)}: {laid_out(one, deeper)}" for key, one in value.items()]
-    else:
-        parts = [laid_out(one, deeper) for one in value]
-    first, last = flat[0], flat[-1]
-    return f"{first}\n{deeper}" + f",\n{deeper}".join(parts) + f"\n{indent}{last}"
+def _lines(text: Any) -> Any:
+    """A text that does not fit on a line, as the list of its lines."""
+    if not isinstance(text, str) or len(text) <= LONGEST_TEXT:
+        return text
+    return [line for paragraph in text.split("\n\n") for line in textwrap.wrap(paragraph, LONGEST_TEXT)]
+
+
+def thinned(values: Sequence[float | None], most: int, digits: int) -> list[float | None]:
+    """At most `most` means, each of as many neighbours (the last perhaps of fewer); None where one of them is None."""
+    together = max(1, -(-len(values) // most))
+    found: list[float | None] = []
+    for at in range(0, len(values), together):
+        part = [one for one in values[at : at + together] if one is not None]
+        whole = len(part) == len(values[at : at + together])
+        found.append(round(fmean(part), digits) if whole else None)
+    return found
 
 
 def figure(width: float, height: float, columns: int = 1, rows: int = 1) -> tuple[Figure, list[Axes]]:

@@ -35,6 +35,7 @@ from consilium_cli.demo.datasets import DemoData, deal_wdbc, examples_of
 from consilium_cli.demo.network import GAS_MONEY, Role, build, prepare_output
 from consilium_cli.demo.options import DemoOptions
 from consilium_cli.demo.task_file import TaskSettings, task_spec
+from consilium_cli.result_files import columns_of
 from consilium_client.metrics import accuracy
 from consilium_client.models import model_of
 from consilium_client.standardise import Standardiser, sums_of
@@ -81,6 +82,7 @@ SHADES = {
     "chain, cell proofs": "#d9d9d9",
 }
 MOST_PARTS = 14
+SIDES = {"client": "hospital's other work", "server": "server"}  # and their shades
 RATIOS = {"flower": "plain", "secaggplus": "SecAgg+"}
 MOST_ON_CHAIN = 36  # blobs of a sum that are published as such; of more, hashes
 
@@ -291,8 +293,34 @@ def ratios_of(row: dict[str, Any]) -> list[str]:
     return [other for other in RATIOS if f"ratio_to_{other}" in row]
 
 
+def brief(result: dict[str, Any]) -> dict[str, Any]:
+    """Of each row's parts of stages the longest alone, by side and named after their stage. Rows that are brief already
+    stay as they are.
+    """
+    return {**result, "rows": [row if "longest_s" in row else _brief_row(row) for row in result["rows"]]}
+
+
+def _brief_row(row: dict[str, Any]) -> dict[str, Any]:
+    parts = sorted(
+        (seconds, side, f"{stage}: {part}")
+        for stage, told in row["stages"].items()
+        for side in SIDES
+        for part, seconds in told.get(f"{side}_parts_s", {}).items()
+    )
+    longest: dict[str, dict[str, float]] = {}
+    for seconds, side, name in reversed(parts[-MOST_PARTS:]):
+        longest.setdefault(side, {})[name] = seconds
+    stages = [
+        {"stage": stage, **{name: value for name, value in told.items() if not name.endswith("_parts_s")}}
+        for stage, told in row["stages"].items()
+    ]
+    return {**row, "stages": columns_of(stages, ()), "longest_s": longest}
+
+
 def plot(result: dict[str, Any], folder: Path) -> None:
-    """A row of axes for each size: all sides, and what the quickest private side's seconds went into."""
+    """From the brief result, a row of axes for each size: all sides, and what the quickest private side's seconds went
+    into.
+    """
     sizes = [
         list(rows) for _, rows in itertools.groupby(result["rows"], key=lambda row: (row["clients"], row["params"]))
     ]
@@ -321,14 +349,8 @@ def plot_sides(axes: Axes, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def plot_parts(axes: Axes, row: dict[str, Any]) -> None:
-    parts = [
-        (seconds, f"{stage}: {part}", SHADES["hospital's other work" if side == "client" else "server"])
-        for stage, told in row["stages"].items()
-        for side in ("client", "server")
-        for part, seconds in told.get(f"{side}_parts_s", {}).items()
-    ]
-    parts = sorted(parts)[-MOST_PARTS:]
-    axes.barh(range(len(parts)), [seconds for seconds, _, _ in parts], color=[colour for _, _, colour in parts])
+    parts = sorted((seconds, name, side) for side, told in row["longest_s"].items() for name, seconds in told.items())
+    axes.barh(range(len(parts)), [seconds for seconds, *_ in parts], color=[SHADES[SIDES[side]] for *_, side in parts])
     axes.set_yticks(range(len(parts)), [name for _, name, _ in parts], fontsize=9)
     axes.set_xlabel("seconds: hospital's by CPU, server's by the clock")
     axes.set_title(f"{label_of(row)}: what takes longest".replace("\n", " "), loc="left")
@@ -372,9 +394,11 @@ def main() -> None:
     for clients, params in itertools.product(given.clients, given.params):
         before = header("bench/round.py " + " ".join(sys.argv[1:]))
         rows = measure_size(clients, params, given.rounds, given.variants, given.rows, given.shares, given.threshold)
-        others = [row for row in known_rows(given.results) if size_of(row) != size_of(rows[0])]
-        result = before | {"what": WHAT, "to_know": TO_KNOW, "rows": sorted([*others, *rows], key=size_of)}
-        write_result(given.results, "round", result)  # a larger size may not fit this machine
+        for folder in (given.results / "raw", given.results):  # at once: a larger size may not fit this machine
+            others = [row for row in known_rows(folder) if size_of(row) != size_of(rows[0])]
+            result = before | {"what": WHAT, "to_know": TO_KNOW, "rows": sorted([*others, *rows], key=size_of)}
+            result = result if folder.name == "raw" else brief(result)
+            write_result(folder, "round", result)
         plot(result, given.results)
         for about, told in table({"rows": rows}):
             say(f"{about}: {told}")

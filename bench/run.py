@@ -1,4 +1,7 @@
-"""`make bench`: measures, and writes bench/results/NAME.json and NAME.svg.
+"""`make bench`: measures, and writes bench/results/NAME.json and NAME.svg; `--draw` draws again what was measured.
+
+A part may measure more than the figures of its page and picture: all of it goes into bench/results/raw, which git
+ignores.
 
 commit    parameters committed to in a second, and against other ways; what opening and masks cost
 streaming memory of a hospital and of the aggregator, up to 100M parameters
@@ -18,6 +21,7 @@ soak      two hours of rounds on the small internet: memory, handles, disks; as 
 from __future__ import annotations
 
 import argparse
+import json
 import signal
 import sys
 import time
@@ -41,10 +45,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"any of {', '.join(PARTS)}; all by default")
     parser.add_argument("--quick", action="store_true", help="tiny runs: shows that it works, measures nothing")
+    parser.add_argument("--draw", action="store_true", help="measure nothing, draw the pictures of the results")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the results go")
     given = parser.parse_args()
     if unknown := set(given.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
+    if given.draw:
+        for part in given.parts or PARTS:
+            if (path := given.results / f"{part}.json").exists():
+                import_module(part).plot(json.loads(path.read_text()), given.results)
+        return
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as an exception, so that children are ended
     console = Console()
     broke = False
@@ -53,12 +63,16 @@ def main() -> None:
         started = time.monotonic()
         console.print(f"[bold]{part}[/bold]")
         module = import_module(part)
+        brief = getattr(module, "brief", None)  # of those that measure more than they show
         before = header(f"bench/run.py {part}{' --quick' if given.quick else ''}")
         try:
             measured = module.measure(given.quick)
             with closing(measured) if isinstance(measured, Generator) else nullcontext([measured]) as several:
                 for found in several:  # so far, so far, and at the end
                     result = {**before, **found}
+                    if brief is not None:
+                        write_result(given.results / "raw", part, result)
+                        result = brief(result)
                     write_result(given.results, part, result)
         except Skipped as why:
             console.print(f"  skipped: {why}")

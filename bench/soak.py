@@ -25,7 +25,7 @@ from typing import Any
 import httpx
 import psutil
 from consilium_chain.views import Outcome
-from results_store import COLOURS, Skipped, figure, say, write_figure
+from results_store import COLOURS, Skipped, figure, say, thinned, write_figure
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from internet.faults import Play, Played
@@ -38,6 +38,7 @@ LOOK, QUICK_LOOK = 10.0, 2.0
 READER_PAUSE = 1.0
 WARM_UP = 0.25  # of the whole: caches fill, tables get their first rows
 MIB = 2**20
+POINTS = 80  # of a line in the picture
 
 # The first whose words are all in a process's command line, by host. "task": such a process ends with its task.
 ROLES: dict[str, list[tuple[str, str]]] = {
@@ -62,6 +63,7 @@ ROLES: dict[str, list[tuple[str, str]]] = {
     "chain": [("anvil, which is the chain", "anvil")],
 }
 LASTING = ("API", "index", "worker", "nginx", "Redis", "PostgreSQL", "voter")
+HANDLES = (*LASTING, "hospital (task)")
 OF_A_TASK = tuple(name for roles in ROLES.values() for name, _ in roles if name.endswith("(task)"))
 
 
@@ -323,12 +325,28 @@ def _halves(looks: list[Look], what: str, role: str, begin: float, end: float) -
     return (mean(parts[0]), mean(parts[1])) if all(parts) else None
 
 
-def plot(result: dict[str, Any], folder: Path) -> None:
-    """Of whatever was looked at."""
+def brief(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The looks as series of means of a few neighbours each: `at` in minutes, then by what was looked at, by role."""
     looks = result["looks"]
-    if not looks:
+    digits = {"pss": 1, "handles": 1, "threads": 1, "disk": 2}
+    kept = {
+        "pss": (*LASTING, *OF_A_TASK),
+        "handles": HANDLES,
+        "threads": LASTING,
+        "disk": looks[-1]["disk"] if looks else (),
+    }
+    series: dict[str, Any] = {"at": thinned([one["at"] / 60 for one in looks], POINTS, 2)}
+    for what, names in kept.items():
+        series[what] = {name: thinned([one[what].get(name) for one in looks], POINTS, digits[what]) for name in names}
+    return {**result, "looks": series}
+
+
+def plot(result: dict[str, Any], folder: Path) -> None:
+    """Of whatever was looked at, from the brief result."""
+    looks = result["looks"]
+    minutes = looks["at"]
+    if not minutes:
         return
-    minutes = [one["at"] / 60 for one in looks]
     far_apart = ("plain", "committing", "publishing", "drawing", "scoring", "uploading", "revealing")
     shades = [*(COLOURS[name] for name in far_apart), "#30343b", COLOURS["forming"], COLOURS["joining"]]
     drawn, axes = figure(10.5, 7.5, columns=2, rows=2)
@@ -337,15 +355,15 @@ def plot(result: dict[str, Any], folder: Path) -> None:
         (axes[1], OF_A_TASK, "Memory of processes of a task, MiB"),
     ):
         for shade, role in zip(shades, roles, strict=False):
-            axis.plot(minutes, [one["pss"].get(role) for one in looks], color=shade, label=role, linewidth=1)
+            axis.plot(minutes, looks["pss"][role], color=shade, label=role, linewidth=1)
         axis.set_title(title, loc="left")
         axis.set_ylim(bottom=0)
-    for shade, role in zip(shades, (*LASTING, "hospital (task)"), strict=False):
-        axes[2].plot(minutes, [one["handles"].get(role) for one in looks], color=shade, label=role, linewidth=1)
+    for shade, role in zip(shades, HANDLES, strict=False):
+        axes[2].plot(minutes, looks["handles"][role], color=shade, label=role, linewidth=1)
     axes[2].set_title("Open handles", loc="left")
     axes[2].set_ylim(bottom=0)
-    for shade, name in zip(shades, looks[-1]["disk"], strict=False):
-        axes[3].plot(minutes, [one["disk"].get(name) for one in looks], color=shade, label=name, linewidth=1)
+    for shade, name in zip(shades, looks["disk"], strict=False):
+        axes[3].plot(minutes, looks["disk"][name], color=shade, label=name, linewidth=1)
     axes[3].set_title("On disks, MiB", loc="left")
     for axis in axes:
         axis.set_xlabel("minutes")

@@ -55,6 +55,7 @@ from consilium_cli.economics.scenarios import (
 )
 from consilium_cli.economics.world import Ballots, World, draw
 from consilium_cli.main import app
+from consilium_cli.result_files import rows_again
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -494,8 +495,14 @@ def test_simulate_economics_writes_rows_and_pictures(simulate: Callable[..., Any
     output, plots = tmp_path / "new" / "economics.json", tmp_path / "plots"
     result = simulate("--rounds", "50", "--output", str(output), "--plots", str(plots))
     assert result.exit_code == 0, result.output
-    rows = json.loads(output.read_text(encoding="utf-8"))["rows"]
-    assert {"scenario", "share", "honest_mean", "deviant_mean", "canary_rate"} <= set(rows[0])
+    raw = json.loads((output.parent / "raw" / output.name).read_text(encoding="utf-8"))["rows"]
+    assert {"scenario", "share", "honest_mean", "deviant_mean", "canary_rate"} <= set(raw[0])
+    rows = rows_again(json.loads(output.read_text(encoding="utf-8"))["rows"])
+    shown = {(row["scenario"], row["terms"], row["share"]): row for row in rows if "canary_rate" not in row}
+    for row in raw:
+        if (row["scenario"], row["terms"], row["late"], row["share"]) == ("lazy", "demo", False, 0.2):
+            assert shown["lazy", "demo", 0.2]["deviant_mean"] == pytest.approx(row["deviant_mean"], abs=0.006)
+    assert {row["scenario"] for row in rows} == {row["scenario"] for row in raw}
     assert sorted(path.name for path in plots.iterdir()) == [
         "economics-canaries.svg", "economics-collusion.svg", "economics-payoffs.svg", "economics-rejections.svg",
     ]  # fmt: skip
@@ -510,7 +517,7 @@ def test_simulate_economics_of_one_scenario_draws_no_empty_pictures(
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     report = json.loads(output.read_text(encoding="utf-8"))
-    assert [row["scenario"] for row in report["rows"]] == ["sybil"] * 2 * len(SPLITS)
+    assert [row["scenario"] for row in rows_again(report["rows"])] == ["sybil"] * 2 * len(SPLITS)
     assert list(plots.iterdir()) == []
 
 

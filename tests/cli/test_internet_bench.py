@@ -33,7 +33,7 @@ def test_a_round_that_did_not_hold_together_stays_when_its_cells_hold_alone() ->
     assert not any(row["broken"] for row in found.cells.values())
     assert (kept["cells"], kept["broken"]) == ([str(cell) for cell in CELLS], ["3 units are nowhere"])
     assert found.alone(kept) == "each holds"
-    again = faults.Found(**json.loads(json.dumps(vars(found))))
+    again = faults.read_back(json.loads(json.dumps(faults.written(found))))
     assert [line for line in faults.page_lines(again) if "3 units" in line and str(CELLS[0]) in line]
 
     found.take_in(played(CELLS[:1], "slashed"), "2026-01-01T00:02:00+00:00")
@@ -59,6 +59,20 @@ def test_a_round_that_did_not_hold_is_kept_until_its_cells_hold_in_one() -> None
     assert [one["when"] for one in found.together] == ["2026-01-02T00:00:00+00:00"]
     found.take_in(played(again[::-1]), "2026-01-03T00:00:00+00:00")
     assert found.together == []
+
+
+def test_a_file_has_each_round_once_and_gives_its_cells_back() -> None:
+    found, others = faults.Found(), [Cell("node", "joining", "kill"), Cell("index", "scoring", "kill")]
+    found.take_in(played([*CELLS, *others]), "2026-01-01T00:00:00+00:00")
+    found.take_in(played(CELLS[:1]), "2026-01-01T00:01:00+00:00")  # the others' round is still what they were played in
+    kept = json.loads(json.dumps(faults.written(found)))
+    assert [one.get("also", []) for one in kept["rounds"].values()] == [[], [str(CELLS[0])]]
+    assert kept["cells"]["kill"] == {"api": {"committing": 1}, "node": {"joining": 2}, "index": {"scoring": 2}}
+    again = faults.read_back(kept)
+    assert {name: sorted(row.pop("with")) for name, row in again.cells.items()} == {
+        name: sorted(row.pop("with")) for name, row in found.cells.items()
+    }
+    assert again.cells == found.cells
 
 
 def test_the_page_of_faults_says_what_the_results_say() -> None:
@@ -125,5 +139,5 @@ def test_a_soak_that_breaks_before_anything_was_looked_at_reports(tmp_path: Path
     assert "round 3" in result["broke"]["what"]
     assert "does not answer" in result["broke"]["where"]
     assert result["broke"]["down"] == ["chain", "api"]
-    soak.plot(result, tmp_path)
+    soak.plot(soak.brief(result), tmp_path)
     assert "round 3" in dict(soak.table(result))["what ended it"]

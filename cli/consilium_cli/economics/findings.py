@@ -130,7 +130,7 @@ def break_evens(rows: Sequence[Row]) -> list[dict[str, Any]]:
                         "min_reveals": min_reveals,
                         "gains_from_share": None if crossed is None else round(crossed, 3),
                         "gain_at_0.3": round(at.gain, 3),
-                        "median_captured_at_0.3": at.detail,
+                        "held_at_0.3": None if at.held is None else round(at.held, 3),
                         "capture_chance_at_0.3_closed_form": round(
                             capture_chance(RECOMMENDED.voters, round(0.3 * RECOMMENDED.voters), seats, min_reveals), 4
                         ),

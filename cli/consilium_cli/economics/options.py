@@ -50,7 +50,9 @@ def economics_command(
     scenario: Annotated[
         list[Scenario] | None, typer.Option(help="only this one; may be repeated  [default: all]")
     ] = None,
-    output: Annotated[Path, typer.Option(dir_okay=False, help="where the result goes, JSON")] = OUTPUT,
+    output: Annotated[
+        Path, typer.Option(dir_okay=False, help="where the result goes, JSON; all rows go into raw beside it")
+    ] = OUTPUT,
     plots: Annotated[Path, typer.Option(file_okay=False, help="folder of the pictures, SVG")] = PLOTS,
     draw: Annotated[bool, typer.Option("--plot/--no-plot", help="draw the pictures that the scenarios allow")] = True,
 ) -> None:

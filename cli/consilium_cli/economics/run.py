@@ -16,8 +16,10 @@ from consilium_cli.economics.bank import Bank
 from consilium_cli.economics.findings import break_evens, captures, crossings, honest_below
 from consilium_cli.economics.measure import TASKS, measure
 from consilium_cli.economics.options import EconomicsOptions
+from consilium_cli.economics.report import brief
 from consilium_cli.economics.rules import RECOMMENDED, Unpaid
 from consilium_cli.economics.scenarios import VOTERS_TERMS, OperatorRow, Row, Setting, rows_of
+from consilium_cli.result_files import laid_out
 
 SHOWN_SHARE = 0.2
 
@@ -38,9 +40,11 @@ def run_economics(options: EconomicsOptions) -> None:
             rows.extend(rows_of(scenario, setting))
             progress.advance(playing)
     report = as_report(options, setting, rows)
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(as_text(report), encoding="utf-8")
-    written = [options.output]
+    raw = options.output.parent / "raw" / options.output.name
+    raw.parent.mkdir(parents=True, exist_ok=True)
+    raw.write_text(as_text(report), encoding="utf-8")
+    options.output.write_text(f"{laid_out(brief(report, rows))}\n", encoding="utf-8")
+    written = [options.output, raw]
     if options.plots is not None:
         from consilium_cli.economics.plots import draw_plots  # loads matplotlib
 

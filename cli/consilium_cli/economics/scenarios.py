@@ -88,9 +88,11 @@ class Row:
     min_reveals: int
     cohort_size: int
     detail: str = ""
+    held: float | None = None  # share of rounds in which a clique held the median
+    framed: float | None = None  # share of the others' ballots that failed a canary
 
     def as_json(self) -> dict[str, Any]:
-        rounded = {k: round(v, 4) if isinstance(v, float) else v for k, v in asdict(self).items()}
+        rounded = {k: round(v, 4) if isinstance(v, float) else v for k, v in asdict(self).items() if v is not None}
         return {**rounded, "scenario": str(self.scenario)}
 
 
@@ -231,8 +233,7 @@ def clique_row(
     means = _party(played, ~voters, ~own), _party(played, voters, own), _party(honest, voters, own)
     held = float((holds_median(played.revealed, voters) & ~played.settled.void).mean())
     framed = float(played.settled.failed[:, ~voters].sum() / played.revealed[:, ~voters].sum())
-    detail = f"held the median in {held:.3f} of rounds, {framed:.4f} of the others' ballots failed a canary"
-    return _row(scenario, share, rules, terms, "party", *means, detail=detail)
+    return replace(_row(scenario, share, rules, terms, "party", *means), held=held, framed=framed)
 
 
 def _party(played: Played, voters: Flags, hospitals: Flags) -> Reals:
@@ -277,7 +278,7 @@ def _sybils(scenario: Scenario, setting: Setting) -> Iterator[Row]:
         whole, _ = sybil_payoffs(rules, 1, setting)
         for parts in SPLITS:
             own, others = sybil_payoffs(rules, parts, setting)
-            detail = f"a stake of {SYBIL_STAKE} bonds as {parts} account(s), each paying for its evaluation"
+            detail = f"{parts} account(s)"  # each of which pays for its evaluation
             row = _row(scenario, 0.1, rules, "recommended", "bond", others, own, whole, detail)
             yield replace(row, gain_se=float(np.hypot(own.std(), whole.std()) / np.sqrt(len(own))))  # other seats
 
