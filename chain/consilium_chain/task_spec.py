@@ -175,14 +175,14 @@ class WindowsSpec(Section):
     reveal: Seconds = 30
 
     def longest(self, rounds: int) -> int:
-        """Seconds that a task of so many training rounds lasts at worst, as the contract counts them.
+        """Seconds that a task of so many training rounds lasts at worst while its beacon lives.
 
         Each round lasts all of its windows: half of an upload or publication again where it comes late, three
-        publications for blame, one and a half for opening canaries. In the end the beacon dies, which takes
-        a week.
+        publications for blame, one and a half for opening canaries. A beacon that dies adds a week, which the
+        contract counts, too (`BEACON_DAYS`).
         """
         halves = 2 * (self.commit + self.score + self.reveal) + 3 * self.upload + 12 * self.publish
-        return self.join + -(-(rounds + 1) * halves // 2) + BEACON_DAYS * DAY
+        return self.join + -(-(rounds + 1) * halves // 2)
 
 
 class TaskSpec(Section):
@@ -273,11 +273,11 @@ class TaskSpec(Section):
                 "exact statistics are sums without noise, which the task's epsilon does not bound: set statistics ="
                 ' "schema", or leave [privacy] out'
             )
-        longest = self.windows.longest(r.rounds)
+        longest = self.windows.longest(r.rounds) + BEACON_DAYS * DAY
         if longest > MAX_DAYS * DAY:
             raise ValueError(
                 f"the task lasts {longest / DAY:,.1f} days at worst, above the {MAX_DAYS} for which a task may lock"
-                " bonds: lower rounds or windows"
+                f" bonds, with {BEACON_DAYS} for a beacon that dies: lower rounds or windows"
             )
         if j.canaries and self.update.bits == MAX_BITS:
             raise ValueError(f"canaries need one bit more than the update's {MAX_BITS}: lower bits to {MAX_BITS - 1}")

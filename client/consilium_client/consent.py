@@ -84,7 +84,7 @@ class TaskPolicy(BaseModel):
         Field(
             ge=1,
             description="The longest that a task may last, in days, if each phase takes as long as it may. The bond is"
-            " locked that long. Without, as long as the contract allows.",
+            " locked that long, or a week longer if the beacon dies. Without, as long as the contract allows.",
         ),
     ] = None
     max_slash_percent: Annotated[

@@ -148,7 +148,7 @@ CASES = {
     "longer than half a year": (
         "commit = 60",
         "commit = 2600000",
-        "lasts 180.6 days at worst, above the 180 for which a task may lock bonds: lower rounds or windows",
+        "lasts 187.6 days at worst, above the 180 for which a task may lock bonds, with 7 for a beacon that dies",
     ),
     "a mean out of range": ("max = 120.0", "max = 120.0\nmean = 121.0", "the mean 121 must lie between min and max"),
     "a deviation of nothing": ("max = 120.0", "max = 120.0\ndeviation = 0.1", "between a thousandth and a half of the"),
@@ -238,8 +238,8 @@ def test_task_file_reports_every_fault_at_once() -> None:
 def test_a_task_at_the_limits_of_time_and_harm_holds() -> None:
     edge = "max_voters = 5\nharmful_below = -0.01\naccept_floor = -0.01"
     assert parse_task_spec(edited("max_voters = 5", edge)).judging.harmful_below == -0.01
-    windows = parse_task_spec(edited("commit = 60", "commit = 2591000")).windows
-    assert windows.longest(5) == 120 + 6 * (2_591_000 + 90 + 6 * 30 + 60 + 30)
+    windows = parse_task_spec(edited("commit = 60", "commit = 2490820")).windows
+    assert windows.longest(5) == 120 + 6 * (2_490_820 + 90 + 6 * 30 + 60 + 30) == 173 * 86_400
     assert WindowsSpec(upload=1).longest(2) == 120 + (3 * (2 * 150 + 3 + 12 * 30) + 1) // 2  # half a second, rounded up
 
 

@@ -45,7 +45,7 @@ from PIL import Image
 from task_files import DATA
 
 NAME = "Mustermann"  # of a patient: in no message
-WINDOWS = "[windows]\njoin = 15_000_000\n"  # whatever other tests let pass on this chain
+WINDOWS = "[windows]\njoin = 14_900_000\n"  # whatever other tests let pass on this chain
 LOGISTIC = f'{DATA}\n[model]\nname = "logistic"\n{WINDOWS}'
 TASKS = {
     "table": f'name = "who will fall ill"\n{LOGISTIC}',
