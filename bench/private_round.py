@@ -354,7 +354,8 @@ class Conductor:
 
     def _judge(self) -> None:
         """The voter says that the sum is fine. The statistics round needs no word where it is published in blobs."""
-        number = self.aggregator._collection_round
+        number = self.aggregator.rounds.asked
+        assert number is not None
         params, voter = self.aggregator.params, self.voter
         if self.ledger.round_state(self.task, number).outcome is not Outcome.PENDING:
             return

@@ -65,6 +65,7 @@ from consilium_server.config import AggregatorSettings
 from consilium_server.errors import CanariesLost, SumMismatch, SuperLinkFailed
 from consilium_server.flower_internals import DATABASE, SuperLink
 from consilium_server.kept_replies import KeptReplies
+from consilium_server.round_work import Rounds
 from consilium_server.unmasking import CohortAnswers, cohort_answers
 from consilium_server.uploads import CohortSum, Contribution, Upload, sum_cohort, wrong_uploads
 
@@ -111,25 +112,10 @@ class Aggregator:
         self.sums = PublishedSums(self.ledger, self.store, self.number, self.spec)
         self.secrets_folder = settings.home / "canaries" / self.ledger.place(self.number)
         self.replies_folder = settings.home / "replies" / self.ledger.place(self.number)
-        self._collected: Collection | None = None
-        self._committer: Committer | None = None
-        self._collection_round = -1
-        # Of the round before, whose hospitals wait for the next one's time already and hand over nothing again.
-        self._before: tuple[int, Collection | None, Committer | None] = -1, None, None
-        self._relayable: dict[int, SignedUpdate] = {}
-        self._unsound: set[int] = set()  # hospitals whose dealing is none
-        self._masked_cohorts: dict[tuple[int, int], MaskedCohort] = {}  # by round and members
-        # Of which round and commitments, by cohort's members: who masks with whom.
-        self._maskings: tuple[tuple[int, int], dict[int, dict[int, Dealing]]] = (-1, 0), {}
-        self._uploading = (-1, 0), 0  # likewise: bit map of who is asked to upload
-        self._answers: tuple[int, dict[int, CohortAnswers]] = -1, {}  # of which round, by cohort
-        self._refused: tuple[int, Step] | None = None  # in which round, and what of it
-        self._statements: Statements | None = None
-        self._lost_round = -1
+        self.rounds = Rounds()
         self._block, self._poll = 0, POLL
         self._order: list[str] | None = None  # hospitals', as their nodes were registered
         self._register: Callable[[bytes], int] | None = None
-        self._fixed = -1, 0  # in which round, and which survivors
         self._was_up = False  # whether a SuperLink was
         self._patient = patient_turns((ChainUnreachable, TransactionRejected), LONGEST_WAIT)
 
@@ -229,7 +215,7 @@ class Aggregator:
 
     def conduct(self, grid: Carrier, nodes: dict[int, int]) -> None:
         """Drives the task from where it is to its end; returns when it has ended."""
-        self._collected, self._collection_round = None, -1
+        self.rounds.disconnect()
         block_seconds = self._patient(self.ledger.connection.block_seconds)
         self._poll = min(max(POLL, block_seconds / POLLS_OF_A_BLOCK), SLOWEST_POLL)
         while self._patient(self._turn, grid, nodes):
@@ -247,8 +233,9 @@ class Aggregator:
         if state.phase is Phase.UPLOADING:
             awaited &= self._uploaders(state.round, round_state)
         view = self._view(state, round_state)
-        refused = self._refused in [(state.round, step) for step in PURPOSE.get(state.phase, ())]
-        if state.phase is Phase.REVEALING and self._lost_round == state.round:
+        work = self.rounds.of(state.round)
+        refused = work.refused in PURPOSE.get(state.phase, ())
+        if state.phase is Phase.REVEALING and work.are_canaries_lost:
             refused = deadline_passed(state, view.now)  # the next phase has a deadline of its own to bring them back
         unmasked = self._is_unmasked(state, round_state)
         step = next_step(view, awaited, arrived, refused, unmasked)
@@ -273,7 +260,7 @@ class Aggregator:
             nodes.update(self._registered())
             emit("hospitals-moved", hospitals=len(nodes))
             shutil.rmtree(self.replies_folder, ignore_errors=True)
-            self._collected, self._collection_round = None, -1
+            self.rounds.forget()
 
     def _view(self, state: TaskState, round_state: RoundState) -> View:
         waits = state.phase in WAITING
@@ -322,12 +309,14 @@ class Aggregator:
 
     def commit_for_hospitals(self, collection: Collection, round_state: RoundState) -> None:
         """Commits for those who signed, when it is time to: hospitals need no ether for it."""
-        if self._committer is not None:
-            self._committer.commit_if_due(self._sound(collection, round_state), round_state, collection.finished)
+        committer = self.rounds.of(collection.round).committer
+        if committer is not None:
+            committer.commit_if_due(self._sound(collection, round_state), round_state, collection.finished)
 
     def _sound(self, collection: Collection, round_state: RoundState) -> dict[int, SignedUpdate]:
         """Signed updates to be relayed. In a masked task: with a sound dealing, which is stored before it is named."""
-        new = collection.signed.keys() - self._relayable.keys() - self._unsound
+        known = self.rounds.of(collection.round).known
+        new = collection.signed.keys() - known.relayable.keys() - known.unsound
         cohorts = self._members(round_state, collection.round) if new else []
         for index in new:
             signed = collection.signed[index]
@@ -335,10 +324,10 @@ class Aggregator:
                 self._store_dealing(collection.round, index, signed.dealing, cohorts)
             except DealingInvalid as error:
                 emit("dealing-refused", round=collection.round, hospital=index, error=str(error))
-                self._unsound.add(index)
+                known.unsound.add(index)
             else:
-                self._relayable[index] = signed.update
-        return self._relayable
+                known.relayable[index] = signed.update
+        return known.relayable
 
     def _store_dealing(self, round_: int, index: int, dealing: bytes, cohorts: Sequence[int]) -> None:
         """Raises DealingInvalid."""
@@ -351,36 +340,26 @@ class Aggregator:
 
     def _masked_cohort(self, round_: int, cohort: int) -> MaskedCohort:
         """A cohort, by its members' bit map; read from the chain once a round, for its keys do not change any more."""
-        key_of = round_, cohort
-        if key_of not in self._masked_cohorts:
-            self._masked_cohorts[key_of] = masked_cohort(self.ledger, self.number, round_, cohort)
-        return self._masked_cohorts[key_of]
+        known = self.rounds.of(round_).known.masked
+        if cohort not in known:
+            known[cohort] = masked_cohort(self.ledger, self.number, round_, cohort)
+        return known[cohort]
 
     def _collection(self, grid: Carrier, nodes: dict[int, int], round_: int) -> Collection:
-        if self._collection_round == round_ and self._collected is not None:
-            return self._collected
-        number, earlier, committer = self._before
-        self._before = self._collection_round, self._collected, self._committer
-        if number == round_ and earlier is not None:  # which a reorganisation brought back
-            found, self._committer = earlier, committer
-        else:
+        work = self.rounds.ask(round_)
+        if work.collection is None:
             contract = bytes.fromhex(self.ledger.deployment.tasks.removeprefix("0x"))
             addresses = [hospital.node for hospital in self.ledger.hospitals(self.number)]
-            blobs = self._blob_count(round_)
-            masked = self.params.masked
             kept = KeptReplies(self.replies_folder, round_)
-            found = Collection(grid, nodes, addresses, contract, self.number, round_, blobs, masked, kept)
-            self._committer = Committer(self.ledger, self.number, round_, addresses)
-        self._relayable, self._unsound, self._masked_cohorts = {}, set(), {}
-        self._maskings, self._uploading = ((-1, 0), {}), ((-1, 0), 0)
-        self._collected, self._collection_round = found, round_
-        return found
+            blobs, masked = self._blob_count(round_), self.params.masked
+            work.collection = Collection(grid, nodes, addresses, contract, self.number, round_, blobs, masked, kept)
+            work.committer = Committer(self.ledger, self.number, round_, addresses)
+        return work.collection
 
     def _uploads_of(self, round_: int) -> tuple[int, int]:
         """Bit maps of who uploaded, and of who will not."""
-        if self._collected is None or self._collection_round != round_:
-            return 0, 0
-        return self._collected.arrived, self._collected.finished
+        collection = self.rounds.of(round_).collection
+        return (0, 0) if collection is None else (collection.arrived, collection.finished)
 
     def _blob_count(self, round_: int) -> int:
         return self.params.statistics_blobs if round_ == STATISTICS_ROUND else self.params.update_blobs
@@ -420,14 +399,15 @@ class Aggregator:
             if error.name in MOVED:  # what the chain says then is looked at with the next block
                 self._block = self.ledger.connection.next_block(self._block)
             elif (step in FINAL and error.name not in OVERTAKEN) or error.name in UNOPENABLE:
-                self._refused = state.round, step
+                self.rounds.of(state.round).refused = step
         except EvidenceMalformed as error:  # of a sum that holds nobody is to be named
             emit("nobody-named", round=state.round, error=str(error))
-            self._refused = state.round, step
+            self.rounds.of(state.round).refused = step
         except CanariesLost as error:  # until the deadline somebody may bring them back
-            if self._lost_round != state.round:
+            work = self.rounds.of(state.round)
+            if not work.are_canaries_lost:
                 emit("canaries-lost", round=state.round, error=str(error))
-            self._lost_round = state.round
+            work.are_canaries_lost = True
             self.ledger.connection.next_block(self.ledger.connection.block_number())
         except RandomnessUnavailable as error:  # whoever gets hold of the round first may prove it
             relays = [type(failure).__name__ for failure in error.failures]
@@ -436,9 +416,10 @@ class Aggregator:
 
     def _fix_survivors(self, state: TaskState, round_state: RoundState) -> None:
         """Those of before, where the block that had them is gone: hospitals answer for no others."""
-        survivors = self._fixed[1] if self._fixed[0] == state.round else self._survivors(state, round_state)
+        work = self.rounds.of(state.round)
+        survivors = self._survivors(state, round_state) if work.survivors is None else work.survivors
         receipt = self.ledger.fix_survivors(self.number, state.round, survivors)
-        self._fixed = state.round, survivors
+        work.survivors = survivors
         emit("survivors-fixed", round=state.round, survivors=survivors.bit_count(), gas=receipt.gas_used)
 
     def _survivors(self, state: TaskState, round_state: RoundState) -> int:
@@ -460,15 +441,16 @@ class Aggregator:
         committed = round_state.committed
         if not self.params.masked:
             return committed
-        if self._uploading[0] != (round_, committed):
+        known = self.rounds.of(round_).known
+        if known.uploaders is None or known.uploaders[0] != committed:
             uploaders = 0
             for cohort in members(round_state.viable_cohorts):
                 present = self.ledger.cohort_members(self.number, round_, cohort)
                 masking = self._masking(round_, present, committed)
                 if len(masking) >= self._least(round_, present):
                     uploaders |= sum(1 << index for index in masking)
-            self._uploading = (round_, committed), uploaders
-        return self._uploading[1]
+            known.uploaders = committed, uploaders
+        return known.uploaders[1]
 
     def _least(self, round_: int, cohort: int) -> int:
         """Fewest survivors with which a masked cohort, by its members' bit map, has a sum."""
@@ -476,9 +458,10 @@ class Aggregator:
 
     def _masking(self, round_: int, cohort: int, committed: int) -> dict[int, Dealing]:
         """Of a cohort, by its members' bit map: who committed with a sound dealing. Read once for these commitments."""
-        if self._maskings[0] != (round_, committed):
-            self._maskings = (round_, committed), {}
-        found = self._maskings[1]
+        known = self.rounds.of(round_).known
+        if known.maskings is None or known.maskings[0] != committed:
+            known.maskings = committed, {}
+        found = known.maskings[1]
         if cohort not in found:
             masked = self._masked_cohort(round_, cohort)
             found[cohort] = read_dealings(self.ledger, self.store, self.number, round_, masked)
@@ -490,36 +473,34 @@ class Aggregator:
         return self._statements_of(round_).sound(masked, dealings, self._uploads(round_))
 
     def _statements_of(self, round_: int) -> Statements:
-        if self._statements is None or self._statements.round != round_:
-            self._statements = Statements(self.ledger, self.number, round_)
-        return self._statements
+        known = self.rounds.of(round_).known
+        if known.statements is None:
+            known.statements = Statements(self.ledger, self.number, round_)
+        return known.statements
 
     def _uploads(self, round_: int) -> Mapping[int, Upload]:
-        collected = self._collected if self._collection_round == round_ else None
-        return collected.uploads if collected is not None else {}
+        collection = self.rounds.of(round_).collection
+        return {} if collection is None else collection.uploads
 
     def _is_unmasked(self, state: TaskState, round_state: RoundState) -> bool:
         """Whether every cohort's masks are known, or will not be."""
-        if not self.params.masked or state.phase is not Phase.PUBLISHING or self._collected is None:
+        collection = self.rounds.of(state.round).collection
+        if not self.params.masked or state.phase is not Phase.PUBLISHING or collection is None:
             return True
         answers = self._answers_of(state, round_state)
         for cohort in answers.values():
-            cohort.take(self._collected.answers)
-        return all(cohort.is_over(self._collected.finished) for cohort in answers.values())
+            cohort.take(collection.answers)
+        return all(cohort.is_over(collection.finished) for cohort in answers.values())
 
     def _answers_of(self, state: TaskState, round_state: RoundState) -> dict[int, CohortAnswers]:
-        if self._answers[0] != state.round:
+        known = self.rounds.of(state.round).known
+        if known.answers is None:
             cohorts = self._members(round_state, state.round)
-            self._answers = (
-                state.round,
-                {
-                    cohort: cohort_answers(
-                        self.ledger, self.store, self.number, state.round, cohorts[cohort], round_state
-                    )
-                    for cohort in members(round_state.viable_cohorts)
-                },
-            )
-        return self._answers[1]
+            known.answers = {
+                cohort: cohort_answers(self.ledger, self.store, self.number, state.round, cohorts[cohort], round_state)
+                for cohort in members(round_state.viable_cohorts)
+            }
+        return known.answers
 
     def _publish(self, state: TaskState, round_state: RoundState) -> None:
         started = time.monotonic()
@@ -537,17 +518,17 @@ class Aggregator:
             try:
                 if self.params.masked:
                     present = [index for index in indices if round_state.survivors >> index & 1]
-                    summed = self._unmasked_sum(state.round, cohort, present, contributions)
+                    summed = self._unmasked_sum(state, round_state, cohort, present, contributions)
                 else:
                     summed = self._sum(state.round, cohort, indices, contributions)
             except SumMismatch as error:
                 if not self.params.masked:
                     raise
                 emit("sum-missing", round=state.round, cohort=cohort, error=type(error).__name__)
-                accused[cohort] = self._accusation(state.round, cohort, round_state)
+                accused[cohort] = self._accusation(state, cohort, round_state)
                 continue
             if summed is None:
-                answers = self._answers[1].get(cohort)
+                answers = self._answers_of(state, round_state).get(cohort) if self.params.masked else None
                 if answers is not None and answers.at_fault():
                     accused[cohort] = accuse_withholders(self.store, answers.sound)
                 else:
@@ -602,22 +583,28 @@ class Aggregator:
         return PublishedCohort(cohort, shown.blobs, points, digests)
 
     def _unmasked_sum(
-        self, round_: int, cohort: int, indices: list[int], contributions: dict[int, Contribution]
+        self,
+        state: TaskState,
+        round_state: RoundState,
+        cohort: int,
+        indices: list[int],
+        contributions: dict[int, Contribution],
     ) -> _Summed | None:
         """A cohort's checked sum; None where its masks are not known.
 
         Raises SumMismatch where an upload is not what was committed to under the masks that were agreed on.
         """
-        residue = self._answers[1][cohort].residue()
+        residue = self._answers_of(state, round_state)[cohort].residue()
         if residue is None:
-            emit("sum-missing", round=round_, cohort=cohort, error="UnmaskingFailed")
+            emit("sum-missing", round=state.round, cohort=cohort, error="UnmaskingFailed")
             return None
         parts = [contributions[index] for index in indices]
         factors = [secrets.randbits(CHECK_BITS) for _ in parts[0].points]
         return _Summed(indices, sum_cohort(cohort, parts, factors, residue))
 
-    def _accusation(self, round_: int, cohort: int, round_state: RoundState) -> Accusation:
-        statements, roots = self._statements_of(round_), self._answers[1][cohort].roots()
+    def _accusation(self, state: TaskState, cohort: int, round_state: RoundState) -> Accusation:
+        round_ = state.round
+        statements, roots = self._statements_of(round_), self._answers_of(state, round_state)[cohort].roots()
         uploads = self._uploads(round_)
         present = self._members(round_state, round_)[cohort]
         # Whoever fixed the survivors may have been another process, which had read the statements.
@@ -687,14 +674,12 @@ class Aggregator:
 
     def _contributions(self, state: TaskState, round_state: RoundState, allowed: int) -> dict[int, Contribution]:
         """Of the hospitals in the bit map `allowed`."""
-        if self._collected is None or self._collection_round != state.round:
-            return {}
         points = self.ledger.committed_points(self.number, state.round)
         hospitals = self.ledger.hospitals(self.number)
         statistics = state.round == STATISTICS_ROUND
         return {
             index: Contribution(upload, points[hospitals[index].node], 1 if statistics else hospitals[index].weight)
-            for index, upload in self._collected.uploads.items()
+            for index, upload in self._uploads(state.round).items()
             if round_state.committed & allowed & 1 << index
         }
 

@@ -388,7 +388,7 @@ def test_a_dealer_whose_shares_cannot_be_opened_is_named_and_slashed(
     ledger.fix_survivors(task, 0, survivors)
     given = {index: answer(round_, nodes[index]) for index in range(3)}  # the dealer is silent
     collected = SimpleNamespace(uploads=parts, answers=given, arrived=survivors, finished=survivors)
-    aggregator._collected, aggregator._collection_round = collected, 0  # type: ignore[assignment]
+    aggregator.rounds.of(0).collection = collected  # type: ignore[assignment]
     assert aggregator._is_unmasked(ledger.state(task), round_.round_state)
     aggregator._publish(ledger.state(task), round_.round_state)
     assert ledger.state(task).phase is Phase.BLAMING

@@ -241,8 +241,7 @@ def test_who_adds_up_before_the_aggregator_does_costs_it_nothing(
     task.join().commit_all()
     ArtifactStore(tmp_path / "store").put_file(TASK.encode())
     aggregator = aggregator_of(*party(task, tmp_path))
-    give_uploads(aggregator, {0: [bytes(blob) for blob in task.updates[0, 0].blobs]})
-    aggregator._collection_round = 0
+    give_uploads(aggregator, {0: [bytes(blob) for blob in task.updates[0, 0].blobs]}, 0)
     task.aggregator.publish_digests(task.task, 0, CohortsFate(0b1), [])  # survivors are fixed, and that is all
     assert task.phase is Phase.PUBLISHING
     look, rival = aggregator.ledger.said_of_publication, task.nodes[0]
@@ -256,7 +255,7 @@ def test_who_adds_up_before_the_aggregator_does_costs_it_nothing(
 
     monkeypatch.setattr(aggregator.ledger, "said_of_publication", look_and_be_overtaken)
     attempt(aggregator, Step.PUBLISH)
-    assert (task.phase, aggregator._refused) == (Phase.PUBLISHING, None)
+    assert (task.phase, aggregator.rounds.of(0).refused) == (Phase.PUBLISHING, None)
     attempt(aggregator, Step.PUBLISH)
     assert task.round_state.published_cohorts == 1
 

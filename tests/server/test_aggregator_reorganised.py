@@ -98,14 +98,13 @@ def test_a_phase_that_is_taken_back_ends_nothing(task: FiledTask, aggregator: Ag
     join(task, 0, 1)
     task.hospitals = 2
     task.commit_all()
-    give_uploads(aggregator, {index: [bytes(blob) for blob in task.updates[0, index].blobs] for index in range(2)})
-    aggregator._collection_round = 0
+    give_uploads(aggregator, {index: [bytes(blob) for blob in task.updates[0, index].blobs] for index in range(2)}, 0)
     task.aggregator.publish_digests(task.task, 0, CohortsFate(0b11), [])
     state, round_state = task.operator.state(task.task), task.round_state
     assert state.phase is Phase.PUBLISHING
     task.chain.rpc("anvil_reorg", 1, [])
     aggregator._attempt(Step.PUBLISH, state, round_state)
-    assert (task.phase, aggregator._refused) == (Phase.UPLOADING, None)
+    assert (task.phase, aggregator.rounds.of(0).refused) == (Phase.UPLOADING, None)
     attempt(aggregator, Step.PUBLISH)
     assert task.round_state.published_cohorts == 1
 

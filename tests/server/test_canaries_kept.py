@@ -199,11 +199,11 @@ def aggregator_of(url: str, deployment: Deployment, key: bytes, task: int, folde
     return Aggregator(settings)  # type: ignore[arg-type]
 
 
-def give_uploads(aggregator: Aggregator, uploads: dict[int, list[bytes]]) -> None:
+def give_uploads(aggregator: Aggregator, uploads: dict[int, list[bytes]], round_: int = 1) -> None:
     """As if they had come by Flower."""
     found = {index: Upload([Blob(blob) for blob in blobs]) for index, blobs in uploads.items()}
-    aggregator._collected = SimpleNamespace(uploads=found, arrived=0b11, finished=0)  # type: ignore[assignment]
-    aggregator._collection_round = 1
+    collection = SimpleNamespace(uploads=found, arrived=0b11, finished=0)
+    aggregator.rounds.of(round_).collection = collection  # type: ignore[assignment]
 
 
 def attempt(aggregator: Aggregator, step: Step) -> None:
@@ -346,7 +346,7 @@ def test_aggregator_without_its_secrets_says_so_and_lets_the_deadline_pass(
     assert uploaded.phase is Phase.REVEALING
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["round"] for line in told if line["event"] == "canaries-lost"] == [1]
-    assert aggregator._refused is None  # restored before the deadline, they would open it
+    assert aggregator.rounds.of(1).refused is None  # restored before the deadline, they would open it
     attempt(aggregator, Step.SETTLE)
     assert uploaded.phase is Phase.OPENING
     uploaded.pass_deadline()
