@@ -31,7 +31,7 @@ from consilium_cli.demo.datasets import deal_wdbc
 from consilium_cli.demo.network import Network, build, prepare_output, start
 from consilium_cli.demo.options import DemoOptions
 from consilium_cli.demo.processes import Processes
-from consilium_cli.demo.run import WINDOWS
+from consilium_cli.demo.run import windows as demo_windows
 from consilium_cli.demo.task_file import TaskSettings, task_toml
 from load_readers import ARRIVAL, THINK
 from results_store import COLOURS, figure, say, write_figure
@@ -111,7 +111,7 @@ def _network(folder: Path, stack: ExitStack, quick: bool) -> tuple[Network, Loca
     """The demo's, with time to spare; nothing runs yet."""
     options = DemoOptions(output=folder, hospitals=3 if quick else 6, voters=3 if quick else 5)
     data = deal_wdbc(options.hospital_count, options.voters, options.seed)
-    limits = {name: SLOW * seconds for name, seconds in WINDOWS.items()}
+    limits = {name: SLOW * seconds for name, seconds in demo_windows(options.hospital_count + options.voters).items()}
     text = task_toml(data, TaskSettings(ROUNDS, 1 if quick else 2, None, limits)).encode()
     parse_task_spec(text)
     prepare_output(folder)
