@@ -158,7 +158,7 @@ def _share(hits: float, count: int) -> list[float]:
     return [round(x, 3) for x in (hits / count, (middle - width) / (count + z * z), (middle + width) / (count + z * z))]
 
 
-def strike(played: Sequence[Played], margin: float) -> dict[str, dict[str, float | int]]:
+def strike(played: Sequence[Played], margin: float) -> dict[str, dict[str, float | None]]:
     """The slash rule at one margin: pairs that count (the committee accepts the genuine one, and its medians are
     `margin` apart), and honest votes that it would strike. By stage."""
     found = {}
@@ -288,7 +288,7 @@ def study(scenario: Scenario, count: int, quick: bool) -> dict[str, Any]:
 
 
 def _honest_norms(tasks: Sequence[tuple[Committee, list[Round]]]) -> dict[str, float]:
-    norms = defaultdict(list)
+    norms: dict[str, list[float]] = defaultdict(list)
     for _, turns in tasks:
         for turn in turns:
             norms[stage(turn.number)] += [float(np.linalg.norm(update)) for update in turn.updates]

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from canary_rounds import Round, Sum, Vector, layer_slices
+from consilium_chain.data_schemas import TableSchema
+from consilium_chain.kinds import of_kind
 from consilium_client.models import model_of
 from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
@@ -56,11 +58,11 @@ def features(turn: Round, candidate: Sum, company: Sequence[Sum], twin: Sum | No
     )  # fmt: skip
 
 
-def _norm(vector: Vector) -> float:
+def _norm(vector: NDArray[np.floating]) -> float:
     return float(np.linalg.norm(vector)) + TINY
 
 
-def _cosine(one: Vector, other: Vector) -> float:
+def _cosine(one: Vector, other: NDArray[np.floating]) -> float:
     return float(one @ other) / (_norm(one) * _norm(other))
 
 
@@ -103,7 +105,11 @@ def _made_up(turn: Round, update: Vector, others: Sequence[Vector]) -> tuple[lis
     """Losses saved on made-up rows labelled by the base, and by the base with the company's median update; how many
     labels change; and by how much the mean probability does. Each row comes with its negative: no side is favoured."""
     model = model_of(turn.spec)
-    half = np.random.default_rng(0).standard_normal((MADE_UP_ROWS // 2, turn.spec.data.columns)).astype(np.float32)
+    half = (
+        np.random.default_rng(0)
+        .standard_normal((MADE_UP_ROWS // 2, of_kind(TableSchema, turn.spec.data).columns))
+        .astype(np.float32)
+    )
     rows = np.concatenate([half, -half])
 
     def probabilities(step: Vector) -> Vector:

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from consilium_chain.model_specs import widths
+from consilium_chain.model_specs import LogisticSpec, MlpSpec, widths
 from consilium_chain.task_spec import TaskSpec
 from consilium_cli.demo.datasets import DemoData, deal_heart, deal_wdbc, examples_of
 from consilium_cli.demo.references import row_weight
 from consilium_cli.demo.task_file import TaskSettings, task_spec
 from consilium_client.examples import Examples
 from consilium_client.metrics import log_loss
-from consilium_client.models import model_of
+from consilium_client.models import Inputs, model_of
 from consilium_client.standardise import sums_of
 from consilium_client.training import train
 from consilium_zk.canaries import progress_after
@@ -160,7 +160,7 @@ def lower_median(scores: NDArray[np.float64]) -> Vector:
     return middle
 
 
-def _train(scenario: Scenario, turn: Round, rows: NDArray[np.float32], table: Examples, generator: Generator) -> Lanes:
+def _train(scenario: Scenario, turn: Round, rows: Inputs, table: Examples, generator: Generator) -> Lanes:
     """One hospital's lanes, as it would commit to them."""
     trained = train(turn.spec, turn.base, rows, table.labels, int(generator.integers(2**62)))
     update = trained.astype(np.float64) - turn.base + generator.normal(0, scenario.noise, len(turn.base))
@@ -171,7 +171,7 @@ def _sums(dealt: list[NDArray[np.intp]], lanes: list[Lanes], weights: list[int])
     found = []
     for members in dealt:
         mine = [weights[i] for i in members]
-        total = np.sum([lanes[i] * np.uint64(weights[i]) for i in members], axis=0, dtype=np.uint64)
+        total: Lanes = np.sum([lanes[i] * np.uint64(weights[i]) for i in members], axis=0, dtype=np.uint64)
         found.append(Sum(total, sum(mine), math.gcd(*mine)))
     return found
 
@@ -180,7 +180,7 @@ def _next_base(turn: Round) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     if not turn.accepted:
         return turn.base, turn.progress
     sums = [turn.cohorts[i] for i in turn.accepted]
-    lanes = np.sum([one.lanes for one in sums], axis=0, dtype=np.uint64)
+    lanes: Lanes = np.sum([one.lanes for one in sums], axis=0, dtype=np.uint64)
     weight = sum(one.weight for one in sums)
     base = turn.base + turn.quantiser.dequantise_mean(lanes, weight).astype(np.float32)
     return base, progress_after(turn.progress, lanes, weight, turn.spec.update.bits)
@@ -188,5 +188,6 @@ def _next_base(turn: Round) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
 
 def layer_slices(spec: TaskSpec) -> list[slice]:
     """Each layer's weights and bias in the parameter vector, from the input on."""
+    assert isinstance(spec.model, LogisticSpec | MlpSpec)
     ends = np.cumsum([0, *((a + 1) * b for a, b in itertools.pairwise(widths(spec.model, spec.data)))])
     return [slice(int(a), int(b)) for a, b in itertools.pairwise(ends)]

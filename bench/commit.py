@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -56,6 +57,14 @@ def single_core() -> Iterator[None]:
         os.sched_setaffinity(0, cores)
 
 
+def committed(blobs: Sequence[bytes]) -> list[bytes]:
+    return [ckzg.blob_to_kzg_commitment(blob, setup()) for blob in blobs]
+
+
+def one_by_one(commit: Callable[[int, int], bytes], messages: Sequence[int], blinders: Sequence[int]) -> list[bytes]:
+    return [commit(*pair) for pair in zip(messages, blinders, strict=True)]
+
+
 def timed(function: Callable[[], Result]) -> tuple[float, Result]:
     """Processor seconds of this process, and what the function returned."""
     started = time.process_time()
@@ -90,7 +99,7 @@ def measure_bits(bits: int, parameters: int, repetitions: int) -> dict[str, Any]
     for _ in range(repetitions):
         seconds, blobs = full_path(update, quantiser, layout)
         runs.append(seconds)
-        raw.append(timed(lambda blobs=blobs: [ckzg.blob_to_kzg_commitment(b, setup()) for b in blobs])[0])  # type: ignore[misc]
+        raw.append(timed(partial(committed, blobs))[0])
     full = [sum(seconds.values()) for seconds in runs]
     return {
         "bits": bits,
@@ -147,8 +156,8 @@ def measure_others(repetitions: int) -> dict[str, Any]:
             raise RuntimeError("py_ecc comes to another commitment")
         seconds["py_ecc"].append(spent / len(sample) * FIELD_ELEMENTS_PER_BLOB / parameters)
         blinders = [secrets.randbelow(BLS_MODULUS) for _ in messages]
-        plain, one = timed(lambda r=blinders: [pedersen.commit(*pair) for pair in zip(messages, r, strict=True)])  # type: ignore[misc]
-        tables, other = timed(lambda r=blinders: [pedersen.by_tables(*pair) for pair in zip(messages, r, strict=True)])  # type: ignore[misc]
+        plain, one = timed(partial(one_by_one, pedersen.commit, messages, blinders))
+        tables, other = timed(partial(one_by_one, pedersen.by_tables, messages, blinders))
         if one != other:
             raise RuntimeError("the tables come to another Pedersen commitment")
         seconds["pedersen"].append(plain / len(messages))

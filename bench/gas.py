@@ -43,6 +43,7 @@ from consilium_zk.packing import LaneLayout, pack
 from consilium_zk.tickets import public_key, sign_ticket
 from eth_account import Account
 from results_store import figure, say, write_figure
+from web3.types import RPCEndpoint
 
 HOSPITALS, VOTERS, ROUNDS = 4, 5, 2
 ROWS = (158, 119, 80, 41)
@@ -98,7 +99,7 @@ class Rehearsal:
 
     def _pass_time(self, seconds: int) -> None:
         for method, arguments in (("evm_increaseTime", [seconds]), ("evm_mine", [])):
-            self.treasury.connection._web3.provider.make_request(method, arguments)  # type: ignore[arg-type]
+            self.treasury.connection._web3.provider.make_request(RPCEndpoint(method), arguments)
 
     def _delegate(self) -> None:
         """The operator backs a hospital, twice."""

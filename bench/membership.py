@@ -117,8 +117,8 @@ class Attackers:
         module, rows, targets = prepare(self._spec, parameters, self._inputs, self._labels)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Full backward hook is firing", UserWarning)  # as in privacy.py
-            loss_of(GradSampleModule(module, loss_reduction="sum")(rows), targets, "sum").backward()
-        parts = [one.grad_sample.flatten(1).numpy() for one in trainable(module)]
+            loss_of(GradSampleModule(module, loss_reduction="sum")(rows), targets, "sum").backward()  # type: ignore[no-untyped-call]
+        parts = [vars(one)["grad_sample"].flatten(1).numpy() for one in trainable(module)]
         return np.concatenate(parts, axis=1).astype(np.float64)
 
 

@@ -8,13 +8,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import psutil
 from consilium_chain.abi import CONTRACT_NAMES, contract_artifact
 from consilium_chain.connection import TRANSACTION_GAS_LIMIT
 from consilium_chain.ledger import Ledger
 from consilium_chain.views import Phase, TaskState
+from eth_typing import ABIFunction
 from eth_utils.abi import function_abi_to_4byte_selector
 from network_parts import LOOK, TaskPlan
 from network_setting import Network, Size
@@ -146,7 +147,7 @@ class Transaction:
 def transactions_of(network: Network) -> Iterator[Transaction]:
     """All that are on chain."""
     names = {
-        "0x" + function_abi_to_4byte_selector(entry).hex(): entry["name"]
+        "0x" + function_abi_to_4byte_selector(cast(ABIFunction, entry)).hex(): entry["name"]
         for contract in CONTRACT_NAMES
         for entry in contract_artifact(contract).abi
         if entry["type"] == "function"

@@ -111,7 +111,7 @@ def judge(plan: Plan, first: int, step: int) -> None:
             elif state.phase in (Phase.SCORING, Phase.REVEALING) and moment not in done:
                 for node in nodes:
                     node.turn()
-                if not any(moment[1:] in node._failed for node in nodes):
+                if not any(failed[:2] == moment[1:] for node in nodes for failed in node._failed):
                     done.add(moment)
         block = reader.connection.next_block(block)
 
@@ -127,7 +127,7 @@ def answer(message: Message, context: Context) -> Message:
     """The relay's own app, with the node in its process instead of behind a socket."""
     from consilium_client.relay import app as relay
 
-    relay._ask_node = lambda asked: ask(asked, context)
+    relay._ask_node = lambda message: ask(message, context)
     return relay.train(message, context)
 
 
@@ -260,7 +260,7 @@ def simulate(plan: Plan, plan_file: Path) -> None:
         setup()
         home_of = dict(zip(hospitals, ids, strict=True))
         with ThreadPoolExecutor(len(aggregators)) as threads:
-            list(threads.map(lambda one: conduct(*one, grid, home_of), zip(aggregators, plan.tasks, strict=True)))
+            list(threads.map(lambda one, task: conduct(one, task, grid, home_of), aggregators, plan.tasks))
 
     def conduct(aggregator: Aggregator, task: TaskPlan, grid: Grid, node_of: Mapping[str, int]) -> None:
         """As the aggregator's own `run`, with the engine in place of its SuperLink."""

@@ -43,7 +43,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.data_schemas import TableSchema
 from consilium_chain.keystore import voter_key
+from consilium_chain.kinds import of_kind
 from consilium_chain.ledger import Ledger
 from consilium_chain.rounds import Step
 from consilium_chain.settings import read_settings
@@ -132,15 +135,15 @@ def cpu_seconds(process: int) -> float:
 
 def hospitals(plan: Plan, connections: Sequence[Connection]) -> None:
     """One process per connection, split off once everything is loaded and warm. Returns when all have ended."""
-    from consilium_client import hospital as node
     from consilium_client.models import model_of
     from consilium_client.task import load_task
+    from consilium_client.training import train
 
     settings = approved_settings(Path(plan.hospitals[0]), None)
     ledger = settings.model_copy(update={"sponsor": None}).connect()
-    spec = load_task(ledger, node.ArtifactStore(settings.artifacts), settings.task).spec
-    features, labels = np.zeros((1, spec.data.columns), np.float32), np.zeros(1, np.int64)
-    node.train(spec, model_of(spec).initial(0), features, labels, 0)
+    spec = load_task(ledger, ArtifactStore(settings.artifacts), settings.task).spec
+    features, labels = np.zeros((1, of_kind(TableSchema, spec.data).columns), np.float32), np.zeros(1, np.int64)
+    train(spec, model_of(spec).initial(0), features, labels, 0)
     setup()
     fork(connections, lambda index: hospital(plan.hospitals[index], connections[index], index))
 
@@ -169,6 +172,7 @@ def watch_hospital(parts: Parts, node: Any) -> None:
     """What is in no part is Flower's messages, the socket's, and what the node asks the chain."""
     from consilium_client import hospital as module
     from consilium_client import masking
+    from consilium_zk.secure_aggregation import MaskingHospital
 
     parts.watch("derive base", node.record, "base")
     parts.watch("train", module, "train")
@@ -182,9 +186,9 @@ def watch_hospital(parts: Parts, node: Any) -> None:
     parts.watch("write down replies", node, "leaving")
     parts.watch("read dealings", node.masking, "_dealings")
     parts.watch("weigh", module, "scale")
-    parts.watch("expand masks", masking.MaskingHospital, "mask")
+    parts.watch("expand masks", MaskingHospital, "mask")
     parts.watch("add masks", masking, "add")
-    parts.watch("open shares", masking.MaskingHospital, "answer")
+    parts.watch("open shares", MaskingHospital, "answer")
 
 
 # The server
@@ -364,7 +368,7 @@ class Conductor:
         self.aggregator._attempt(Step.DRAW_SEATS, state, round_state)
         round_state = self.ledger.round_state(self.task, number)
         scores, salt = [FINE] * ballot_size(params, number, round_state.cohorts), secrets.token_bytes(32)
-        key = voter_key(voter.connection.account)
+        key = voter_key(voter.connection.signer)
         ticket = sign_ticket(key, voter.ticket_message(self.task, number, round_state.seat_seed))
         sealed = voter.score_commitment(self.task, number, scores, salt)
         voter.commit_scores(self.task, number, public_key(key), ticket, sealed)
@@ -384,9 +388,10 @@ class Conductor:
 def watch_server(parts: Parts, aggregator: Any) -> None:
     """What is in no part is what the aggregator asks the chain, and small."""
     import secaggplus
-    from consilium_chain import connection
     from consilium_server import aggregator as module
     from consilium_server import collection, unmasking, uploads
+    from consilium_zk.secure_aggregation import Unmasking
+    from eth_account.typed_transactions import base as blob_transactions
 
     parts.watch("read messages", secaggplus, "read")
     parts.watch("read messages", sys.modules[__name__], "read")
@@ -396,12 +401,12 @@ def watch_server(parts: Parts, aggregator: Any) -> None:
     parts.watch("read dealings", unmasking, "read_dealings")
     parts.watch("take answers", unmasking.CohortAnswers, "take")
     parts.watch("add uploads", uploads, "add")
-    parts.watch("expand masks", unmasking.Unmasking, "residue")
+    parts.watch("expand masks", Unmasking, "residue")
     parts.watch("take masks away", uploads, "without")
     parts.watch("add commitments", uploads, "sum_commitments")
     parts.watch("check the sum", uploads, "commits_to")
     parts.watch("store the sum", aggregator.store, "put_blob")
-    parts.watch("wait for cell proofs", connection.blob_transactions, "compute_cells_and_kzg_proofs")
+    parts.watch("wait for cell proofs", blob_transactions, "compute_cells_and_kzg_proofs")
     parts.watch("deal cohorts on chain", aggregator.ledger, "form_cohorts")
     parts.watch("commit on chain", aggregator.ledger, "commit_updates")
     parts.watch("fix survivors on chain", aggregator.ledger, "fix_survivors")

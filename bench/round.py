@@ -19,6 +19,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -28,6 +29,7 @@ import private_round
 import secaggplus
 import tomli_w
 from children import Child
+from consilium_chain.kinds import of_kind
 from consilium_chain.localnode import LocalNode
 from consilium_chain.model_specs import MlpSpec
 from consilium_chain.task_spec import MAX_BLOBS, TaskSpec
@@ -39,6 +41,7 @@ from consilium_cli.result_files import columns_of
 from consilium_client.metrics import accuracy
 from consilium_client.models import model_of
 from consilium_client.standardise import Standardiser, sums_of
+from consilium_client.tables import Table
 from consilium_zk.packing import LaneLayout
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
@@ -172,7 +175,8 @@ def measure_size(
     data = deal(clients, rows, SEED)
     spec = training_spec(data, params)
     masked = {"num_shares": min(num_shares, clients), "threshold": threshold, "max_weight": max(rows, 1000)}
-    found, models = [], {}
+    found: list[dict[str, Any]] = []
+    models: dict[str, NDArray[np.float32]] = {}
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         home = Path(folder)
         features, labels = prepare(home, data, spec)
@@ -202,7 +206,7 @@ def measure_size(
         for variant in variants:
             task = training_spec(data, params, rounds, variant)
             about = {"bits": task.update.bits, "blobs": task.update_blobs, "publication": task.update.publication}
-            measured("private", about, lambda place, task=task: run_private(place, data, task))
+            measured("private", about, partial(run_private, data=data, spec=task))
     for row in found:
         row["cpu_s"] = round(row["client_cpu_s"] + row["server_cpu_s"] + sum(row.get("helpers_cpu_s", {}).values()), 4)
     for place, other in enumerate(RATIOS):
@@ -216,7 +220,8 @@ def measure_size(
 def prepare(home: Path, data: DemoData, spec: TaskSpec) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Writes task.toml and each hospital's standardised rows; returns the held-out features and labels."""
     write_task(home, spec)
-    *tables, held_out = examples_of([*data.hospitals, *data.held_out], data.schema)
+    examples = examples_of([*data.hospitals, *data.held_out], data.schema)
+    *tables, held_out = [of_kind(Table, one) for one in examples]
     standardiser = Standardiser.from_sums(np.sum([sums_of(table, data.schema) for table in tables], axis=0))
     for index, table in enumerate(tables):
         np.savez(home / f"rows-{index}.npz", features=standardiser.transform(table), labels=table.labels)

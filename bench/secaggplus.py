@@ -35,6 +35,8 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 import numpy as np
+from consilium_chain.data_schemas import TableSchema
+from consilium_chain.kinds import of_kind
 from consilium_chain.task_spec import TaskSpec, parse_task_spec
 from consilium_client.models import model_of
 from flwr.app import Context, Message, RecordDict
@@ -168,7 +170,7 @@ def hospitals(plan: Plan, connections: Sequence[Connection]) -> None:
     from consilium_client.training import train
 
     spec = parse_task_spec(Path(plan.task_file).read_bytes())
-    features, labels = np.zeros((1, spec.data.columns), np.float32), np.zeros(1, np.int64)
+    features, labels = np.zeros((1, of_kind(TableSchema, spec.data).columns), np.float32), np.zeros(1, np.int64)
     train(spec, model_of(spec).initial(0), features, labels, 0)
     fork(connections, lambda index: hospital(plan, spec, connections[index], index))
 

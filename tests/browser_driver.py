@@ -13,7 +13,7 @@ import httpx
 from eth_account import Account
 from eth_account.messages import encode_defunct
 from eth_account.signers.local import LocalAccount
-from playwright.sync_api import Browser, BrowserContext, Page, Request, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
 
 CHROMIUM = shutil.which("chromium")
 WHY_NOT = "chromium is not installed: apt-get install chromium"
@@ -159,9 +159,13 @@ class Watched:
         self.page, self._allowed = page, allowed
         self.errors: list[str] = []
         self.elsewhere: list[str] = []
-        page.on("console", lambda message: message.type == "error" and self.errors.append(message.text))
+        page.on("console", self._on_console)
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("request", self._on_request)
+
+    def _on_console(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self.errors.append(message.text)
 
     def _on_request(self, request: Request) -> None:
         parts = urlsplit(request.url)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pytest
@@ -36,6 +36,7 @@ from consilium_zk.packing import LaneLayout, pack
 from consilium_zk.tickets import Ticket, public_key, sign_ticket
 from eth_account import Account
 from numpy.typing import NDArray
+from web3.types import RPCEndpoint
 
 GAS_MONEY = 10**19  # wei
 TOKENS = 1_000_000 * TOKEN
@@ -117,13 +118,13 @@ class LocalChain:
             ledger = self.funded()
             ledger.stake(role, STAKE)
             if role is Role.VOTER:
-                ledger.register_voter_key(voter_key(ledger.connection.account))
+                ledger.register_voter_key(voter_key(ledger.connection.signer))
             pool.append(ledger)
             able.append(ledger)
         return able
 
     def rpc(self, method: str, *arguments: Any) -> Any:
-        answer = self.treasury.connection._web3.provider.make_request(method, list(arguments))  # type: ignore[arg-type]
+        answer = self.treasury.connection._web3.provider.make_request(RPCEndpoint(method), list(arguments))
         assert "error" not in answer, answer
         return answer.get("result")
 
@@ -248,7 +249,7 @@ class TaskDriver:
 
     # Joining
 
-    def join(self, rows: Sequence[int] | None = None) -> TaskDriver:
+    def join(self, rows: Sequence[int] | None = None) -> Self:
         """Everybody joins, and with the last the statistics round begins."""
         self.aggregator.join_as_aggregator(self.task)
         for index, node in enumerate(self.nodes):
@@ -260,7 +261,7 @@ class TaskDriver:
             judge.join_as_voter(self.task)
         return self
 
-    def join_without_ether(self) -> TaskDriver:
+    def join_without_ether(self) -> Self:
         """Everybody joins; the hospitals, fresh accounts, have spent their last ether on it."""
         self.aggregator.join_as_aggregator(self.task)
         self.nodes = [self.chain.funded() for _ in self.nodes]
@@ -299,7 +300,7 @@ class TaskDriver:
         self.updates[round_, index] = update
         return update
 
-    def commit_all(self, only: Sequence[int] | None = None) -> TaskDriver:
+    def commit_all(self, only: Sequence[int] | None = None) -> Self:
         for index in members(self.round_state.members):
             if only is None or index in only:
                 self.commit(index)
@@ -341,13 +342,13 @@ class TaskDriver:
         fate = CohortsFate(sum(1 << i for i in present), dropped, dict.fromkeys(accused, ACCUSATION))
         return send(self.task, self.round, fate, sums, self.canaries if sums else None)
 
-    def pass_to_step(self, step: int) -> TaskDriver:
+    def pass_to_step(self, step: int) -> Self:
         """To the beginning of one of Blaming's three steps."""
         begins = self.operator.state(self.task).deadline - (3 - step) * self.params.publish_window
         self.chain.pass_time(max(1, begins - self.operator.connection.now()))
         return self
 
-    def name(self, hospitals: Sequence[int]) -> TaskDriver:
+    def name(self, hospitals: Sequence[int]) -> Self:
         """In Blaming: nobody says anything more, and the aggregator names these."""
         self.pass_to_step(2).aggregator.name_culprits(self.task, self.round, sum(1 << index for index in hospitals))
         return self
@@ -370,11 +371,11 @@ class TaskDriver:
             self.chain.mine(missing)
         return request
 
-    def form(self) -> TaskDriver:
+    def form(self) -> Self:
         self.operator.form_cohorts(self.task, self.beacon())
         return self
 
-    def draw(self) -> TaskDriver:
+    def draw(self) -> Self:
         self.operator.draw_seats(self.task, self.beacon())
         return self
 
@@ -383,10 +384,10 @@ class TaskDriver:
     def ticket(self, voter: int) -> Ticket:
         judge = self.judges[voter]
         message = judge.ticket_message(self.task, self.round, self.round_state.seat_seed)
-        return sign_ticket(voter_key(judge.connection.account), message)
+        return sign_ticket(voter_key(judge.connection.signer), message)
 
     def public_key(self, voter: int) -> bytes:
-        return public_key(voter_key(self.judges[voter].connection.account))
+        return public_key(voter_key(self.judges[voter].connection.signer))
 
     def score(self, voter: int, scores: Sequence[int], ticket: bytes | None = None) -> None:
         judge, salt, round_ = self.judges[voter], secrets.token_bytes(32), self.round
@@ -406,37 +407,37 @@ class TaskDriver:
         state = self.operator.state(self.task)
         self.chain.pass_time(max(1, state.deadline + 1 - self.operator.connection.now()))
 
-    def tick(self) -> TaskDriver:
+    def tick(self) -> Self:
         self.operator.tick(self.task)
         return self
 
-    def to_blaming(self, accused: Sequence[int], dropped: Sequence[int] = ()) -> TaskDriver:
+    def to_blaming(self, accused: Sequence[int], dropped: Sequence[int] = ()) -> Self:
         """To the first training round's testimony, about the cohorts of `accused`."""
         self.to_committing().commit_all().publish(accused=accused, dropped=dropped)
         return self
 
-    def first_round(self) -> TaskDriver:
+    def first_round(self) -> Self:
         """The whole statistics round."""
         self.commit_all().publish()
         if self.params.digests:  # judged for matching
             self.draw().judge([[0]] * self.voters)
         return self
 
-    def to_committing(self) -> TaskDriver:
+    def to_committing(self) -> Self:
         """To the first training round's commitments."""
         return self.join().first_round().form()
 
-    def to_scoring(self) -> TaskDriver:
+    def to_scoring(self) -> Self:
         self.to_committing().commit_all().publish()
         return self.draw()
 
-    def judge(self, scores: Sequence[Sequence[int]]) -> TaskDriver:
+    def judge(self, scores: Sequence[Sequence[int]]) -> Self:
         """All voters score, reveal, and the round is settled."""
         self.vote(scores)
         self.operator.settle(self.task, self.round)
         return self
 
-    def vote(self, scores: Sequence[Sequence[int] | None]) -> TaskDriver:
+    def vote(self, scores: Sequence[Sequence[int] | None]) -> Self:
         """All voters score, and reveal but for those of None."""
         for voter, own in enumerate(scores):
             self.score(voter, own or [])
@@ -445,7 +446,7 @@ class TaskDriver:
                 self.reveal(voter)
         return self
 
-    def home(self) -> TaskDriver:
+    def home(self) -> Self:
         """After the end: everybody's bonds and money come home."""
         for ledger in {node.address: node for node in itertools.chain(self.nodes, self.judges, [self.aggregator])}:
             self.operator.release_bond(self.task, ledger)

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from canary_driver import CanaryDriver
-from chain_driver import WINDOW, LocalChain, TaskDriver, Update
+from chain_driver import WINDOW, LocalChain, Update
 from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.data_schemas import TableSchema
+from consilium_chain.kinds import of_kind
 from consilium_chain.proposal import task_params
 from consilium_chain.sums import PublishedSums
 from consilium_chain.task_spec import STATISTICS_BITS, STATISTICS_RANGE, TaskSpec, parse_task_spec
@@ -151,19 +153,19 @@ class EvaluatedTask(CanaryDriver):
 
     def settings(self, voter: int) -> VoterSettings:
         ledger = self.judges[voter]
-        if not self.home(voter).exists():
-            node_files(self.chain, ledger, self.home(voter))
+        if not self.folder_of(voter).exists():
+            node_files(self.chain, ledger, self.folder_of(voter))
             given = {
                 "chain_url": self.chain.node.url, "artifacts": str(self.folder / "artifacts"),
                 "data": str(self.folder / f"rows-{voter}.csv"),
             }  # fmt: skip
-            VoterHome.create(self.home(voter), given, POLICY)
-        return VoterHome.open(self.home(voter)).node_settings(self.task, ledger.place(self.task))
+            VoterHome.create(self.folder_of(voter), given, POLICY)
+        return VoterHome.open(self.folder_of(voter)).node_settings(self.task, ledger.place(self.task))
 
-    def home(self, voter: int) -> Path:
+    def folder_of(self, voter: int) -> Path:
         return self.folder / f"voter-{voter}"
 
-    def join(self, rows: Sequence[int] | None = None) -> TaskDriver:
+    def join(self, rows: Sequence[int] | None = None) -> Self:
         judges, self.judges = self.judges, []
         super().join(rows)
         self.judges = judges
@@ -177,7 +179,7 @@ class EvaluatedTask(CanaryDriver):
         """Of round 0, what the first voter's rows add up to."""
         if (self.round if round_ is None else round_) != 0:
             return super().make_update(index, round_)
-        table = read_table(self.folder / "rows-0.csv", self.spec.data)
+        table = read_table(self.folder / "rows-0.csv", of_kind(TableSchema, self.spec.data))
         lanes = Quantiser(STATISTICS_BITS, STATISTICS_RANGE).quantise(sums_of(table, self.spec.data))
         return self.update_of(index, 0, lanes, pack(lanes, self.spec.statistics_layout))
 
@@ -192,14 +194,14 @@ class EvaluatedTask(CanaryDriver):
         found.retreat = PublishedSums(self.operator, self.store, self.task, self.spec).retreat(self.round)
         return found
 
-    def to_seats(self) -> EvaluatedTask:
+    def to_seats(self) -> Self:
         """To the scoring of the first training round."""
         self.join(rows=[100, 100]).first_round()
         self.form().commit_all().publish()
         self.draw()
         return self
 
-    def vote_all(self) -> EvaluatedTask:
+    def vote_all(self) -> Self:
         """The committee reveals what it found."""
         for act in ("_score", "_reveal"):
             for node in self.voter_nodes:

@@ -8,17 +8,16 @@ from collections import Counter
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 Behaviour = Callable[["Request", str], None]
 
 
 class Request(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: Any
+    server: Listening
 
     def do_GET(self) -> None:
-        mirror: FileServer = self.server.mirror
+        mirror = self.server.mirror
         name = self.path.rpartition("/")[2]
         with mirror.lock:
             mirror.asked[name] += 1
@@ -43,6 +42,10 @@ class Request(BaseHTTPRequestHandler):
         pass
 
 
+class Listening(ThreadingHTTPServer):
+    mirror: FileServer
+
+
 class FileServer:
     """Serves `folder` as it is; `behaviour` may be replaced."""
 
@@ -53,9 +56,9 @@ class FileServer:
         self.behaviour: Behaviour = self.serve
         self.stop_after: int | None = None
         self.over = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Request)
+        self._server = Listening(("127.0.0.1", 0), Request)
         self._server.daemon_threads = True
-        self._server.mirror = self  # type: ignore[attr-defined]
+        self._server.mirror = self
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
 
     def __enter__(self) -> FileServer:

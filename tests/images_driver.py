@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+import pytest
 from deploy_driver import CONTAINERFILE, ROOT, containers, copied_from
 
 PREFIX = "/opt/consilium"
@@ -167,3 +168,13 @@ class Container:
         words: list[str] = json.loads(check.split("CMD ", 1)[1])
         ran = subprocess.run(self.command(f"{PREFIX}/bin/python", *words[1:]), capture_output=True, timeout=120)
         return ran.returncode == 0
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    return build("described", tmp_path_factory.mktemp("server"))
+
+
+@pytest.fixture(scope="session")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    return build("client-packages", tmp_path_factory.mktemp("client"))

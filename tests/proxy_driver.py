@@ -104,7 +104,17 @@ class Proxy:
 
     def start(self) -> None:
         log = self.folder / "log" / "error.log"
-        command = ["nginx", "-p", self.folder, "-c", self.folder / "nginx.conf", "-e", log, "-g", "daemon off;"]
+        command = [
+            "nginx",
+            "-p",
+            str(self.folder),
+            "-c",
+            str(self.folder / "nginx.conf"),
+            "-e",
+            str(log),
+            "-g",
+            "daemon off;",
+        ]
         subprocess.run([*command, "-t", "-q"], check=True)
         self._process = subprocess.Popen(command, start_new_session=True)
         end = time.monotonic() + START

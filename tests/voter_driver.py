@@ -13,13 +13,15 @@ import threading
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx
 import numpy as np
 from chain_driver import LocalChain, TaskDriver, Update
 from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.data_schemas import TableSchema
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
+from consilium_chain.kinds import of_kind
 from consilium_chain.ledger import Ledger
 from consilium_chain.localnode import child_environment
 from consilium_chain.proposal import task_params
@@ -75,7 +77,7 @@ class FiledTask(TaskDriver):
     def __init__(self, chain: LocalChain, folder: Path, text: str = TASK) -> None:
         """The store is in `folder`, and the hospital's rows."""
         self.store, self.spec = ArtifactStore(folder / "artifacts"), parse_task_spec(text.encode())
-        column = self.spec.data.features[0].name
+        column = of_kind(TableSchema, self.spec.data).features[0].name
         self.rows = folder / f"{column}.csv"
         self.rows.write_text(ROWS.replace("age", column))
         terms = asdict(task_params(self.spec, self.store.put_file(text.encode()), ""))
@@ -89,7 +91,7 @@ class FiledTask(TaskDriver):
         """In round 0 what the rows give, later a small step."""
         number = self.round if round_ is None else round_
         if number == 0:
-            sums = sums_of(read_table(self.rows, self.spec.data), self.spec.data)
+            sums = sums_of(read_table(self.rows, of_kind(TableSchema, self.spec.data)), self.spec.data)
             lanes, layout = Quantiser(STATISTICS_BITS, STATISTICS_RANGE).quantise(sums), self.spec.statistics_layout
         else:
             quantiser = Quantiser(self.spec.update.bits, self.spec.update.value_range)
@@ -102,7 +104,7 @@ class FiledTask(TaskDriver):
             self.store.put_blob(blob, commit(blob))
         return total
 
-    def to_drawing(self) -> FiledTask:
+    def to_drawing(self) -> Self:
         """Of the round that is to come."""
         if self.round > 0:
             self.form()

@@ -39,7 +39,7 @@ ADVISORY = {
     "id": 1096, "url": "https://github.com/advisories/GHSA-aaaa-bbbb-cccc", "title": "It \x1b[2Jbreaks",
     "severity": "high", "vulnerable_versions": "<2.0.0", "cwe": [], "cvss": {"score": 7.5, "vectorString": None},
 }  # fmt: skip
-LOCK = {
+LOCK: dict[str, Any] = {
     "name": "tried", "version": "1.0.0", "lockfileVersion": 3, "requires": True,
     "packages": {
         "": {"name": "tried", "version": "1.0.0", "devDependencies": {"wrapper": "1.0.0"}},
@@ -116,7 +116,7 @@ class Checkout:
         self.ignored.write_text("# nothing\n")
         for place in (folder / "chain" / "contracts", folder / "dashboard"):
             place.mkdir(parents=True)
-            (place / "package.json").write_text(json.dumps(LOCK["packages"][""]))  # type: ignore[index]
+            (place / "package.json").write_text(json.dumps(LOCK["packages"][""]))
             (place / "package-lock.json").write_text(json.dumps(LOCK))
         (folder / "bin").mkdir()
         (folder / "bin" / "python").symlink_to(sys.executable)

@@ -212,11 +212,12 @@ def test_what_was_fetched_is_not_fetched_again_wherever_the_reader_keeps_it(
 ) -> None:
     mirror, _ = mirrors
     files, blobs = fill(ArtifactStore(mirror.folder))
-    for stored in (
+    stores: list[Callable[[], ArtifactStore]] = [
         lambda: ArtifactStore([tmp_path / "own", url(mirror)]),
         lambda: ArtifactStore([url(mirror)], tmp_path / "cache"),
         lambda: ArtifactStore([tmp_path / "mounted", url(mirror)], passing=tmp_path / "passing"),
-    ):
+    ]
+    for stored in stores:
         mirror.asked.clear()
         with told_to(lambda *_: None):
             for store in (stored(), stored()):
@@ -316,14 +317,15 @@ def test_what_nobody_has_is_missing_only_if_all_have_answered(
     lost = keccak(b"lost")
     (first.folder / f"file-{lost.hex()}").write_bytes(b"found")
     nobody = MirrorUrl(f"http://127.0.0.1:{free_port()}")
-    for several, error in (
+    cases: list[tuple[list[Path | MirrorUrl], type[Exception]]] = [
         ([url(second), tmp_path], ArtifactMissing),
         ([url(second), url(first)], ArtifactCorrupt),
         ([url(first), nobody], StoreMissing),
         ([nobody, url(first), url(second)], StoreMissing),
         ([tmp_path / "not mounted", url(first)], StoreMissing),
         ([nobody], StoreMissing),
-    ):
+    ]
+    for several, error in cases:
         with pytest.raises(error):
             ArtifactStore(several).get_file(lost)
 

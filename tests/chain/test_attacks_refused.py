@@ -56,7 +56,7 @@ def test_commit_update_refuses_rogue_commitment_with_opening_of_target(committin
 def test_commit_update_refuses_cancelling_commitment(committing: TaskDriver) -> None:
     """−C of another's C, opened by negating what that one showed: the challenge is another."""
     shown = committing.commit(0).committed
-    opening = Opening(-shown.opening.value % BLS_MODULUS, negate_point(shown.opening.proof))
+    opening = Opening(-shown.opening.value % BLS_MODULUS, Proof(negate_point(Commitment(shown.opening.proof))))
     negated = to_eip2537(negate_point(from_eip2537(shown.points)))
     refuse_commitment(committing, CommittedUpdate(negated, opening))
 
@@ -197,7 +197,8 @@ def test_publish_refuses_changed_blob_and_takes_the_right_one_after(committing: 
     expected = committing.cohort_sum(0, range(2))
     with refused("BlobMismatch", cohort=0, blob=0):
         committing.publish(one_bit_changed)
-    assert committing.phase is Phase.UPLOADING  # nothing of a refused batch stays
+    after_refusal = committing.phase
+    assert after_refusal is Phase.UPLOADING  # nothing of a refused batch stays
     committing.publish()
     assert committing.operator.expected_blob_hashes(committing.task, 0, 0, 1)[0][1:] != bytes(31)
     assert committing.phase is Phase.FORMING

@@ -9,8 +9,10 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
+from address_books import made_up_book
 from chain_driver import LocalChain
 from consilium_chain import keystore as keys
 from consilium_chain.artifacts import ArtifactStore
@@ -40,7 +42,7 @@ from consilium_zk.blobs import from_scalars
 from consilium_zk.kzg import commit, versioned_hash
 from eth_account import Account
 
-BOOK = Deployment(31_337, 0, *(f"0x{n:040x}" for n in range(1, 6)))
+BOOK = made_up_book()
 
 
 def test_connection_names_dead_url_and_way_out() -> None:
@@ -279,7 +281,9 @@ def test_keystore_refuses_a_key_file_that_costs_all_memory_or_time(
 
 
 @pytest.mark.parametrize("kdf", ["scrypt", "pbkdf2"])
-def test_keystore_opens_what_other_programs_write(keystore: tuple[Path, Path], kdf: str) -> None:
+def test_keystore_opens_what_other_programs_write(
+    keystore: tuple[Path, Path], kdf: Literal["scrypt", "pbkdf2"]
+) -> None:
     """With capitals and fields of their own; geth's, ethers' and eth_keyfile's costs are within bounds."""
     file = Account.encrypt(b"\x07" * 32, "right", kdf=kdf, iterations=4096 if kdf == "scrypt" else 10)
     keystore[0].write_text(json.dumps({"Crypto": file["crypto"], "version": 3, "x-ethers": {}, "address": "07" * 20}))

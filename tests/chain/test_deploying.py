@@ -16,8 +16,9 @@ from typing import Any
 
 import httpx
 import pytest
+from address_books import made_up_book
 from chain_driver import GAS_MONEY, refused, task_params
-from consilium_chain import abi, localnode
+from consilium_chain import abi, connection, localnode
 from consilium_chain.abi import CONTRACT_NAMES, contract_artifact
 from consilium_chain.connection import Connection
 from consilium_chain.deploying import node as node_module
@@ -53,6 +54,7 @@ from consilium_chain.task_spec import TOKEN
 from eth_account import Account
 from hypothesis import given
 from hypothesis import strategies as st
+from web3.types import RPCEndpoint
 
 STEPS = 8
 SOURCES = Path(__file__).parents[2] / "chain" / "contracts" / "src"
@@ -69,14 +71,14 @@ class CutNode(DeployNode):
 
     cut_at: int | None = None
     after_sending = False
-    sent = 0
+    broadcasts = 0
 
     def broadcast(self, signed: Signed, call: str) -> None:
-        cut = self.sent == self.cut_at
+        cut = self.broadcasts == self.cut_at
         if cut and not self.after_sending:
             raise Cut
         super().broadcast(signed, call)
-        self.sent += 1
+        self.broadcasts += 1
         if cut:
             raise Cut
 
@@ -117,7 +119,7 @@ class Site:
         return self.node().nonce(with_pending=True)
 
     def rpc(self, method: str, *arguments: Any) -> Any:
-        answer = self.node()._web3.provider.make_request(method, list(arguments))  # type: ignore[arg-type]
+        answer = self.node()._web3.provider.make_request(RPCEndpoint(method), list(arguments))
         assert "error" not in answer, answer
         return answer.get("result")
 
@@ -239,7 +241,7 @@ def test_deployment_outlasts_blocks_taken_back_before_they_are_confirmed(own_cha
 
 def test_deployment_outlasts_a_pool_that_forgets(own_chain: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site = own_chain
-    monkeypatch.setattr(node_module.doors, "LOOK_AGAIN", 0.1)
+    monkeypatch.setattr(connection, "LOOK_AGAIN", 0.1)
     broadcast, forgotten = CutNode.broadcast, list[str]()
 
     def forgetful(node: CutNode, signed: Signed, call: str) -> None:
@@ -272,7 +274,7 @@ def test_step_that_nobody_mines_is_waited_for(own_chain: Site, monkeypatch: pyte
     site = own_chain
     stop_mining(site)
     with monkeypatch.context() as patch:
-        patch.setattr(node_module.doors, "RECEIPT_TIMEOUT", 0.2)
+        patch.setattr(connection, "RECEIPT_TIMEOUT", 0.2)
         for _ in range(2):
             with pytest.raises(
                 DeploymentPending, match=r"deploy ConsiliumToken .* run the same command again"
@@ -387,7 +389,7 @@ def test_staking_that_answers_to_another_contract_is_refused(site: Site) -> None
 
 def test_address_book_of_another_deployment_is_kept(site: Site) -> None:
     for chain_id, why in ((5, "of chain 5, not of 31337"), (31_337, "no journal book.journal.json")):
-        other = Deployment(chain_id, 0, *(f"0x{n:040x}" for n in range(1, 6)))
+        other = made_up_book(chain_id)
         other.write(site.book)
         with pytest.raises(BookTaken, match=why):
             site.begin()
@@ -444,13 +446,14 @@ def test_precompile_that_answers_something_else_is_refused(site: Site, answer: s
 
 
 def test_contract_above_a_limit_is_refused(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    padding = {"runtime": RUNTIME_LIMIT, "bytecode": INIT_LIMIT}
-    for field, limit in padding.items():
+    limits = {"runtime": RUNTIME_LIMIT, "bytecode": INIT_LIMIT}
+    for field, limit in limits.items():
         for size, fits in ((limit, True), (limit + 1, False)):
             artifact = contract_artifact("PrevrandaoBeacon")
             arguments = 32 if field == "bytecode" else 0
             code: str = getattr(artifact, field)
-            padded = replace(artifact, **{field: code + "00" * (size - arguments - (len(code) // 2 - 1))})
+            code += "00" * (size - arguments - (len(code) // 2 - 1))
+            padded = replace(artifact, runtime=code) if field == "runtime" else replace(artifact, bytecode=code)
             with monkeypatch.context() as patch:
                 for module in (plan, node_module):
                     patch.setattr(

@@ -53,7 +53,8 @@ def test_task_runs_on_published_rounds(drand_chain: LocalChain, relays: RelaySer
     task = TaskDriver(drand_chain).join().commit_all()
     drand_chain.rpc("evm_setNextBlockTimestamp", QUICKNET.start(ROUND) - DRAND_LOOKAHEAD)
     task.publish()
-    assert task.phase is Phase.FORMING
+    published_in = task.phase
+    assert published_in is Phase.FORMING
     assert task.round_state.beacon_request == ROUND
 
     honest = ledger_of(drand_chain, relays.url("another-rounds-signature"), relays.url("v1"))
@@ -128,7 +129,7 @@ def test_seeds_of_all_published_rounds_agree(relays: RelayServer) -> None:
 def test_address_book_says_which_beacon(local_chain: LocalChain, tmp_path: Path) -> None:
     path = tmp_path / "book.json"
     for kind in ("PrevrandaoBeacon", "DrandBeacon"):
-        replace(local_chain.deployment, beacon_kind=kind).write(path)  # type: ignore[arg-type]
+        replace(local_chain.deployment, beacon_kind=kind).write(path)
         assert Deployment.read(path).beacon_kind == kind
     assert isinstance(open_beacon(local_chain.treasury.connection, local_chain.deployment, ()), PrevrandaoProver)
 

@@ -356,11 +356,12 @@ def test_claim_refuses_an_account_with_nothing(local_chain: LocalChain) -> None:
 @pytest.mark.parametrize("role", list(Role))
 def test_joining_twice_is_refused(local_chain: LocalChain, role: Role) -> None:
     task = TaskDriver(local_chain)
-    join = {
+    joins: dict[Role, Callable[[], object]] = {
         Role.HOSPITAL: lambda: task.nodes[0].join_as_hospital(task.task, 10, TransportKey.generate()),
         Role.VOTER: lambda: task.judges[0].join_as_voter(task.task),
         Role.AGGREGATOR: lambda: task.aggregator.join_as_aggregator(task.task),
-    }[role]
+    }
+    join = joins[role]
     join()
     with refused("AlreadyJoined", taskId=task.task):
         join()

@@ -9,6 +9,7 @@ import pytest
 from chain_driver import LocalChain, TaskDriver, refused
 from consilium_chain.relaying import SignedUpdate, commitment_message, sign_update, update_batches
 from consilium_chain.views import Phase
+from consilium_zk.blobs import Blob
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_EIP2537_G1
 from consilium_zk.curve import from_eip2537, negate, to_eip2537
 from consilium_zk.kzg import Opening, Proof, commit
@@ -154,7 +155,7 @@ def test_commit_updates_refuses_outsider(relaying: TaskDriver) -> None:
 @pytest.mark.parametrize("blobs", [1, 3])
 def test_digest_is_eth_accounts(local_chain: LocalChain, blobs: int) -> None:
     ledger = local_chain.treasury
-    points = [commit(bytes(131_071) + bytes([i + 1])) for i in range(blobs)]  # type: ignore[arg-type]
+    points = [commit(Blob(bytes(131_071) + bytes([i + 1]))) for i in range(blobs)]
     chain, contract = ledger.connection.chain_id, ledger.deployment.tasks
     message = commitment_message(chain, contract, 7, 2, b"".join(map(to_eip2537, points)), keccak(b"a dealing"))
     expected = keccak(b"\x19" + b"".join(encode_typed_data(full_message=message)))

@@ -11,7 +11,7 @@ from chain_driver import SHARED_WINDOWS, LocalChain, TaskDriver, refused
 from consilium_chain.keystore import voter_key
 from consilium_chain.views import Phase, Role
 from consilium_zk import tickets
-from consilium_zk.constants import TICKET_DST
+from consilium_zk.constants import POSSESSION_DST, TICKET_DST
 from consilium_zk.tickets import draw, seat_threshold, wins_seat
 from eth_utils.crypto import keccak
 from py_ecc.bls.hash_to_curve import hash_to_G1
@@ -50,7 +50,7 @@ def scoring(played: TaskDriver) -> Iterator[TaskDriver]:
 
 def test_commit_scores_takes_py_ecc_tickets_and_py_ecc_takes_ours(scoring: TaskDriver) -> None:
     task, judge = scoring, scoring.judges[0]
-    key = voter_key(judge.connection.account)
+    key = voter_key(judge.connection.signer)
     message = judge.ticket_message(task.task, 1, task.round_state.seat_seed)
     onchain = judge.connection.call(judge._tasks.functions.ticketMessage(task.task, 1, judge.address))
     assert bytes(onchain) == message
@@ -64,7 +64,7 @@ def test_commit_scores_takes_py_ecc_tickets_and_py_ecc_takes_ours(scoring: TaskD
 
 def test_commit_scores_refuses_forged_tickets(scoring: TaskDriver) -> None:
     task, judge = scoring, scoring.judges[0]
-    key, seed = voter_key(judge.connection.account), task.round_state.seat_seed
+    key, seed = voter_key(judge.connection.signer), task.round_state.seat_seed
     message = judge.ticket_message(task.task, 1, seed)
     x, y = words(task.ticket(0))
     field = 0x1A0111EA397FE69A4B1BA7B6434BACD764774B84F38512BF6730D2A0F6B0F6241EABFFFEB153FFFFB9FEFFFFFFFFAAAB
@@ -73,7 +73,7 @@ def test_commit_scores_refuses_forged_tickets(scoring: TaskDriver) -> None:
         "another round's": tickets.sign_ticket(key, judge.ticket_message(task.task, 2, seed)),
         "another task's": tickets.sign_ticket(key, judge.ticket_message(task.task + 1, 1, seed)),
         "another seed's": tickets.sign_ticket(key, judge.ticket_message(task.task, 1, bytes(32))),
-        "under the possession tag": py_ecc_ticket(key.reveal(), message, tickets.POSSESSION_DST),
+        "under the possession tag": py_ecc_ticket(key.reveal(), message, POSSESSION_DST),
         "the negated one": x.to_bytes(64, "big") + (field - y).to_bytes(64, "big"),
         "the identity": bytes(128),
         "too short": task.ticket(0)[:-1],
@@ -99,7 +99,7 @@ def test_commit_scores_refuses_another_key_with_its_own_ticket(scoring: TaskDriv
 def test_commit_scores_refuses_a_ticket_that_names_another_account(scoring: TaskDriver) -> None:
     """Accounts with one key would all win a seat, or none, were the message the same for all."""
     task, judge = scoring, scoring.judges[0]
-    key, seed = voter_key(judge.connection.account), task.round_state.seat_seed
+    key, seed = voter_key(judge.connection.signer), task.round_state.seat_seed
     other = judge.ticket_message(task.task, 1, seed, voter=scoring.judges[1].address)
     assert other != judge.ticket_message(task.task, 1, seed)
     with refused("TicketInvalid", voter=judge.address):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import sys
 from dataclasses import fields, replace
 from pathlib import Path
@@ -224,7 +225,7 @@ def test_settle_slashes_who_does_not_tell_a_sum_from_its_canary() -> None:
         ({"accept_floor": 6_001}, 0),
     ],
 )
-def test_pair_counts_from_floor_and_margin_on(terms: dict[str, int], counted: int) -> None:
+def test_pair_counts_from_floor_and_margin_on(terms: dict[str, Any], counted: int) -> None:
     settled = settle(replace(TESTED, **terms), CANARIES)
     assert settled.counted == counted
     failed = {0b11: [1, 2], 0b10: [1], 0b01: [2], 0: []}[counted]
@@ -292,7 +293,7 @@ def test_too_few_ballots_decide_nothing_even_if_none_matches() -> None:
     ],
 )
 def test_withheld_upload_costs_no_more_than_an_even_part_of_the_fee(
-    bond: int, terms: dict[str, int], slash: int, turned: int | None
+    bond: int, terms: dict[str, Any], slash: int, turned: int | None
 ) -> None:
     """However the round ends."""
     settled = settle(replace(TESTED, **terms), replace(CANARIES, hospital_bonds=(500, 500, bond), turned=turned))
@@ -344,7 +345,7 @@ def test_who_tells_every_pair_that_counts_is_never_slashed_and_others_always_are
 
 
 def canary_round(seed: int) -> tuple[Terms, RoundRecord]:
-    source = generate_settlement.random.Random(seed)
+    source = random.Random(seed)
     terms = replace(generate_settlement.any_terms(source), canaries=True)
     return terms, generate_settlement.any_record(source, terms)
 
@@ -364,7 +365,7 @@ def test_lower_median_has_no_more_than_half_on_either_side(values: list[int]) ->
 
 @given(st.integers(0, 2**32))
 def test_settle_conserves_and_never_pays_whom_it_slashes(seed: int) -> None:
-    source = generate_settlement.random.Random(seed)
+    source = random.Random(seed)
     terms = generate_settlement.any_terms(source)
     record = generate_settlement.any_record(source, terms)
     settled = settle(terms, record)

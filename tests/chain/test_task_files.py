@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from chain_driver import LocalChain, refused, task_params
 from consilium_chain import proposal
+from consilium_chain.data_schemas import TableSchema
 from consilium_chain.errors import SpecInvalid
+from consilium_chain.kinds import of_kind
 from consilium_chain.task_spec import MICRO, TOKEN, MoneySpec, WindowsSpec, parse_task_spec, spec_hash
 from consilium_chain.views import TaskParams
 from consilium_zk.errors import ZkError
@@ -47,7 +49,8 @@ def edited(old: str, new: str) -> bytes:
 
 def test_task_file_parses_to_its_defaults() -> None:
     spec = parse_task_spec(TASK.encode())
-    assert (spec.data.columns, spec.parameters, spec.update_blobs, spec.statistics_values) == (3, 4, 1, 9)
+    assert of_kind(TableSchema, spec.data).columns == 3
+    assert (spec.parameters, spec.update_blobs, spec.statistics_values) == (4, 1, 9)
     assert spec_hash(TASK.encode()) == keccak(TASK.encode())
 
 

@@ -31,7 +31,8 @@ def test_whole_task_publishes_exact_sums_and_pays_out_everything(local_chain: Lo
     for cohort, published in enumerate(sums):
         present = task.cohort(cohort)
         weights = [task.weight(i, 1) for i in present]
-        exact = sum(w * task.updates[1, i].lanes.astype(object) for w, i in zip(weights, present, strict=True))
+        parts = [w * task.updates[1, i].lanes.astype(object) for w, i in zip(weights, present, strict=True)]
+        exact = sum(parts[1:], start=parts[0])
         assert unpack(published.blobs, task.lanes, LAYOUT, sum(weights)).tolist() == list(exact)
         (expected,) = task.operator.expected_blob_hashes(task.task, 1, cohort, 1)
         assert expected == versioned_hash(commit(published.blobs[0]))

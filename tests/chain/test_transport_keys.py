@@ -98,4 +98,4 @@ def test_one_key_votes_for_one_account(local_chain: LocalChain) -> None:
 
     judge, other = local_chain.staked(Role.VOTER, 2)
     with refused("VoterKeyTaken", voter=other.address):
-        other.register_voter_key(voter_key(judge.connection.account))
+        other.register_voter_key(voter_key(judge.connection.signer))

@@ -66,7 +66,7 @@ def test_leap_goes_past_the_deadline_of_a_hospital_that_will_not_commit(params: 
 
 
 def test_leap_leaves_the_aggregator_its_margin_where_an_upload_or_an_answer_will_not_come(params: TaskParams) -> None:
-    idle = {"idle_hospitals": 0b001}
+    idle: dict[str, Any] = {"idle_hospitals": 0b001}
     upload = leap(scene(params, Phase.UPLOADING, uploaded=0b110, **idle))
     answer = leap(scene(params, Phase.PUBLISHING, answered=0b110, **idle))
     assert upload is not None

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from consilium_chain.data_schemas import NumericFeature, TableSchema
+from consilium_chain.kinds import of_kind
 from consilium_chain.task_spec import TaskSpec, parse_task_spec
-from consilium_cli.demo.datasets import HEART_HOSPITALS, DemoData, deal_heart, deal_wdbc, write_csv
+from consilium_cli.demo.datasets import HEART_HOSPITALS, DemoData, Frame, deal_heart, deal_wdbc, write_csv
 from consilium_cli.demo.errors import DemoDataMalformed, DemoDataMissing, DemoError, DemoTooManyParties
 from consilium_cli.demo.task_file import TaskSettings, task_spec, task_toml
 from consilium_client.tables import Table, read_table
@@ -20,9 +22,9 @@ LINE = "63.0,1.0,1.0,145.0,233.0,1.0,2.0,150.0,0.0,2.3,3.0,0.0,6.0,0\n"
 
 
 def _read_back(data: DemoData, tmp_path: Path) -> tuple[list[Table], list[Table]]:
-    def through_file(frame) -> Table:  # type: ignore[no-untyped-def]
+    def through_file(frame: Frame) -> Table:
         write_csv(frame, tmp_path / "rows.csv")
-        return read_table(tmp_path / "rows.csv", data.schema)
+        return read_table(tmp_path / "rows.csv", of_kind(TableSchema, data.schema))
 
     return [through_file(frame) for frame in data.hospitals], [through_file(frame) for frame in data.held_out]
 
@@ -43,7 +45,8 @@ def test_deal_wdbc_ranges_cover_the_data(tmp_path: Path) -> None:
     data = deal_wdbc(2, 2, seed=0)
     trained, _ = _read_back(data, tmp_path)
     for frame, table in zip(data.hospitals, trained, strict=True):
-        upper = [feature.max for feature in data.schema.features]
+        features = of_kind(TableSchema, data.schema).features
+        upper = [of_kind(NumericFeature, feature).max for feature in features]
         np.testing.assert_allclose(frame.drop(columns="malignant").to_numpy() / upper, table.features)
 
 
@@ -133,11 +136,11 @@ def test_task_toml_parses_to_the_spec_it_was_made_from() -> None:
     assert isinstance(spec, TaskSpec)
     assert (spec.rounds.rounds, spec.rounds.cohorts, spec.rounds.max_hospitals) == (2, 3, 6)
     assert (spec.judging.max_voters, spec.judging.seats, spec.windows.join) == (3, 2, 5)
-    assert spec.data.columns == 30
+    assert of_kind(TableSchema, spec.data).columns == 30
     assert spec.money.aggregator_bond == 2_000  # two slashes, each of two of its fees of 500
 
 
 @needs_heart
 def test_task_toml_of_heart_parses() -> None:
     spec = parse_task_spec(task_toml(deal_heart(HEART, 5, seed=0)).encode())
-    assert (spec.data.columns, spec.parameters) == (13, 14)
+    assert (of_kind(TableSchema, spec.data).columns, spec.parameters) == (13, 14)

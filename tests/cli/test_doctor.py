@@ -83,7 +83,7 @@ class Stand:
         store = {"artifacts": [str(self.folder / "artifacts")]}
         if role not in NODES:
             open_database(f"sqlite:///{self.home / 'index.sqlite'}").dispose()
-        return {
+        found: dict[str, dict[str, Any]] = {
             "api": {**common, **chain, **store, "origin": f"http://127.0.0.1:{self.port}", "port": self.port},
             "index": {**common, **chain, **store},
             "worker": {**common, **chain, **store, **keys},
@@ -91,7 +91,8 @@ class Stand:
             "sponsor": {**common, **chain, **keys, "task": 1, "port": self.port},
             "hospital": {**chain, **store, "data": "rows.csv"},
             "voter": {**chain, **store, "data": "rows.csv"},
-        }[role]
+        }
+        return found[role]
 
     def write(self, role: str, **changes: Any) -> None:
         given = {name: value for name, value in (self.settings(role) | changes).items() if value is not None}

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -196,7 +197,7 @@ def test_everybody_is_asked_at_once_and_in_order() -> None:
         both.wait(5)
         return told(name)
 
-    found = ask([Check(name, lambda name=name: look(name), "it") for name in "abc"])  # type: ignore[misc]
+    found = ask([Check(name, partial(look, name), "it") for name in "abc"])
     assert [one.check for one in found] == ["a", "b", "c"]
 
 

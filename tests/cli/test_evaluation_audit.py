@@ -13,7 +13,9 @@ import pytest
 from chain_driver import LocalChain
 from click.testing import Result
 from consilium_chain.connection import Connection
+from consilium_chain.data_schemas import TableSchema
 from consilium_chain.errors import RecordIncomplete
+from consilium_chain.kinds import of_kind
 from consilium_chain.ledger import Ledger
 from consilium_cli.main import app
 from consilium_client.ballots import Ballot, kept_held_out_secret
@@ -62,7 +64,9 @@ class Voted:
     def judge(self, data: Path) -> Judge:
         ledger, store = self.ledger, self.task.store
         joined = load_task(ledger, store, self.task.task)
-        return Judge(joined, PublicRecord(ledger, store, joined), read_table(data, joined.spec.data))
+        return Judge(
+            joined, PublicRecord(ledger, store, joined), read_table(data, of_kind(TableSchema, joined.spec.data))
+        )
 
     def rows(self, voter: int) -> Path:
         return self.folder / f"rows-{voter}.csv"
@@ -130,7 +134,7 @@ ALL = dict.fromkeys(Name, True)
 
 def test_an_honest_voter_opens_and_an_auditor_finds_that_all_holds(voted: Voted, tmp_path: Path) -> None:
     file = tmp_path / "opening.json"
-    home = voted.task.home(HONEST)
+    home = voted.task.folder_of(HONEST)
     ran = run("voter", "open-evaluation", voted.task.task, 1, "--home", home, "--out", file)
     assert (ran.exit_code, ran.exception) == (0, None)
     assert f"{OPENINGS} batches of round 1" in ran.output

@@ -299,7 +299,7 @@ def resealed(folder: Path, name: str, raw: bytes, **index: Any) -> None:
     (folder / INDEX).write_text(json.dumps(known | index))
 
 
-def other_tensors(change: Callable[[dict[str, np.ndarray[Any, Any]]], None]) -> Callable[[Path], None]:
+def other_tensors(change: Callable[[dict[str, np.ndarray[Any, Any]]], object]) -> Callable[[Path], None]:
     def tamper(folder: Path) -> None:
         tensors = named_tensors(spec_of(TABLE), read_model(folder).parameters)
         tensors = {name: one.copy() for name, one in tensors.items()}

@@ -40,6 +40,9 @@ class Engine:
             self.open[numbers[-1]] = message
         return numbers
 
+    def get_node_ids(self) -> list[int]:
+        return []
+
     def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
         found = [number for number in message_ids if number in self.ready]
         self.ready -= set(found)

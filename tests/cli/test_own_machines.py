@@ -34,7 +34,7 @@ def rounds(draw: st.DrawFn) -> list[Stage]:
     stages = draw(
         st.lists(st.tuples(SECONDS, st.lists(SECONDS, min_size=hospitals, max_size=hospitals)), min_size=1, max_size=5)
     )
-    return [Stage(str(number), server, 0, cpu) for number, (server, cpu) in enumerate(stages)]
+    return [Stage(str(number), server, 0, [*cpu]) for number, (server, cpu) in enumerate(stages)]
 
 
 @given(rounds())

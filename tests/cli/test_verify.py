@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from chain_driver import task_params as driver_params
 from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.connection import Connection
 from consilium_chain.errors import RecordIncomplete, Refused
+from consilium_chain.kinds import of_kind
 from consilium_chain.ledger import Ledger, ShownBlinders
 from consilium_chain.proposal import task_params
 from consilium_chain.publishing import Canaries, OpenedCohort, PublishedCohort
@@ -52,6 +53,7 @@ from consilium_zk.packing import LaneLayout
 from hospital_driver import WINDOW
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from task_files import DATA
 from typer.testing import CliRunner
 
@@ -126,7 +128,7 @@ class CanaryTask(CanaryDriver, Kept):
 class Settled:
     """A task whose rounds are all settled, and where its artifacts are."""
 
-    task: TaskDriver
+    task: PlainTask | CanaryTask
     spec: TaskSpec
     folder: Path
 
@@ -147,7 +149,12 @@ class Settled:
 
 
 def propose(
-    chain: LocalChain, kind: type[Any], folder: Path, canaries: bool, masked: bool = False, **more: Any
+    chain: LocalChain,
+    kind: type[PlainTask | CanaryTask],
+    folder: Path,
+    canaries: bool,
+    masked: bool = False,
+    **more: Any,
 ) -> Settled:
     raw, store = task_file(canaries, masked), ArtifactStore(folder)
     spec = parse_task_spec(raw)
@@ -207,7 +214,7 @@ def failing(report: Report) -> dict[Name, str]:
 def test_every_round_of_an_honest_task_holds(request: pytest.FixtureRequest, kind: str, round_: int) -> None:
     settled: Settled = request.getfixturevalue(kind)
     report = settled.report(round_)
-    wanted = dict.fromkeys([name for name in Name if name not in (Name.CANARIES, Name.CULPRITS)], Result.HOLDS)
+    wanted: dict[Name, Result] = dict.fromkeys(set(Name) - {Name.CANARIES, Name.CULPRITS}, Result.HOLDS)
     if round_ == 0:
         wanted[Name.SETTLEMENT] = Result.UNCHECKED
     elif kind == "canary":
@@ -217,7 +224,9 @@ def test_every_round_of_an_honest_task_holds(request: pytest.FixtureRequest, kin
     # A hospital derives the same bits.
     ledger, store = settled.ledger, settled.task.store
     record = PublicRecord(ledger, store, load_task(ledger, store, settled.task.task))
-    own = [("final model" if round_ == 2 else f"base of round {round_ + 1}", record.base(round_ + 1))]
+    own: list[tuple[str, NDArray[Any]]] = [
+        ("final model" if round_ == 2 else f"base of round {round_ + 1}", record.base(round_ + 1))
+    ]
     if round_ == 0:
         own.insert(0, ("statistics", record.statistics()))
     assert [(one.what, one.sha256) for one in report.derived] == [
@@ -344,9 +353,9 @@ def test_canaries_of_an_aggregators_own_choosing_fail_though_the_chain_settled_t
 def test_opening_in_several_transactions_among_refused_ones_is_found(local_chain: LocalChain, tmp_path: Path) -> None:
     settled = propose(local_chain, CanaryTask, tmp_path / "store", canaries=True, turned=0b10)
     task = settled.task
+    assert isinstance(task, CanaryTask)
     task.join().first_round().form().commit_all().publish()
     task.draw().vote([task.ballot(GOOD, BAD)] * 2)
-    assert isinstance(task, CanaryTask)
 
     def wrong(opened: list[OpenedCohort]) -> list[OpenedCohort]:
         return [replace(one, blobs=[replace(blob, blinders=(1, 2)) for blob in one.blobs]) for one in opened]
@@ -393,7 +402,7 @@ def test_round_without_a_sum_moves_nothing_and_slashes_whose_doing_it_is(
         if charged:
             task.name([1]).draw().vote([[0] * (1 + (kind is CanaryTask))] * 2)
             task.operator.settle(task.task, 2)
-        elif kind is CanaryTask:
+        elif isinstance(task, CanaryTask):
             task.draw().vote([task.ballot(GOOD[:1], BAD[:1])] * 2)
             task.open()
         else:
@@ -439,7 +448,7 @@ def name(case: Accused, hospitals: Sequence[int], voter: type[VoterNode]) -> Non
 
 def test_who_broke_a_sum_is_recomputed_and_told_in_words(testified: Accused, tmp_path: Path) -> None:
     chain, task = testified.round.chain, str(testified.round.task)
-    folder = testified.round.settings[0].artifacts[0]
+    folder = of_kind(Path, testified.round.settings[0].artifacts[0])
     liar = testified.nodes[LIAR].ledger.address
     with chain.undone():
         name(testified, [LIAR], VoterNode)
@@ -457,9 +466,10 @@ def test_who_broke_a_sum_is_recomputed_and_told_in_words(testified: Accused, tmp
 
         evidence = testified.round.aggregator.accusations(testified.round.task, 0)[0].evidence.hex()
         upload = json.loads((folder / f"file-{evidence}").read_bytes())["uploads"]["1"][0]
-        for number, (digest, change) in enumerate(
-            [(evidence, Path.unlink), (upload, Path.unlink), (upload, flip_a_byte)]
-        ):
+        changes: list[tuple[str, Callable[[Path], None]]] = [
+            (evidence, Path.unlink), (upload, Path.unlink), (upload, flip_a_byte),
+        ]  # fmt: skip
+        for number, (digest, change) in enumerate(changes):
             other = Path(shutil.copytree(folder, tmp_path / str(number)))
             change(other / f"file-{digest}")
             check = verdict(testified, ArtifactStore(other))

@@ -132,15 +132,15 @@ def test_a_voters_policy_objects_to_what_its_bond_could_lose_and_how_long_it_is_
     told = policy.objections(slow, OPERATOR)
     words = ("1.0 days", "not revealed costs 10 %", "canary costs 50 %")
     assert all(word in one for word, one in zip(words, told, strict=True))
-    assert VoterPolicy.model_validate(names | NEW_VOTER).objections(task(), OPERATOR) == []
+    assert VoterPolicy.model_validate({**names, **NEW_VOTER}).objections(task(), OPERATOR) == []
 
 
 def test_a_new_homes_policy_says_in_words_what_each_rule_means_and_holds_for_a_usual_task() -> None:
-    text = policy_toml(EXACT | NEW_HOSPITAL, Policy)
+    text = policy_toml({**EXACT, **NEW_HOSPITAL}, Policy)
     policy = parse_toml(text.encode(), Policy, "it", PolicyInvalid)
-    assert policy == Policy.model_validate(EXACT | NEW_HOSPITAL)
+    assert policy == Policy.model_validate({**EXACT, **NEW_HOSPITAL})
     blocks = text.strip().split("\n\n")
-    assert len(blocks) == len(EXACT | NEW_HOSPITAL)
+    assert len(blocks) == len({**EXACT, **NEW_HOSPITAL})
     assert all(block.startswith("# ") and len(block.splitlines()) >= 2 for block in blocks)
     assert "nearly the same rows" in " ".join(text.replace("\n# ", " ").split())
     assert max(map(len, text.splitlines())) <= 120

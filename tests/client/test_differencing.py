@@ -14,6 +14,8 @@ import pytest
 import tomli_w
 from chain_driver import LocalChain
 from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.data_schemas import TableSchema
+from consilium_chain.kinds import of_kind
 from consilium_chain.ledger import CommittedUpdate
 from consilium_chain.proposal import task_params
 from consilium_chain.task_spec import STATISTICS_BITS, STATISTICS_RANGE, TOKEN, TaskSpec, parse_task_spec
@@ -132,9 +134,9 @@ def test_differencing_exact_statistics_is_refused_by_the_hospital_whose_rows_dif
     consortium.homes[0] = consortium.homes[0].model_copy(update={"statistics_ledger": tmp_path / "empty.jsonl"})
     with pytest.raises(StatisticsUnknown, match="does not have their rows"):
         consortium.read_sums("exact", with_patient(DATA.hospitals))
-    (row,) = read_table(_written(tmp_path, PATIENT), spec.data, allow_one_class=True).features
+    (row,) = read_table(_written(tmp_path, PATIENT), of_kind(TableSchema, spec.data), allow_one_class=True).features
     own = sums_of(grown.examples, spec.data)
-    earlier = sums_of(read_table(_written(tmp_path, DATA.hospitals[0]), spec.data), spec.data)
+    earlier = sums_of(read_table(_written(tmp_path, DATA.hospitals[0]), of_kind(TableSchema, spec.data)), spec.data)
     np.testing.assert_allclose(np.split(own - earlier, 3)[1], row, atol=1e-9)
 
 

@@ -22,7 +22,8 @@ COLUMNS, ROWS = 20, 400
 SCHEMA = TableSchema(
     features=[NumericFeature(name=f"x{at}", min=0, max=1) for at in range(COLUMNS)], label="y", classes=["no", "yes"]
 )
-MODELS = [Dense(spec, SCHEMA) for spec in (LogisticSpec(), *(MlpSpec(hidden=h) for h in ([16], [32, 16], [64])))]
+SPECS: list[LogisticSpec | MlpSpec] = [LogisticSpec(), *(MlpSpec(hidden=hidden) for hidden in ([16], [32, 16], [64]))]
+MODELS = [Dense(spec, SCHEMA) for spec in SPECS]
 IDS = ["logistic", "mlp-16", "mlp-32-16", "mlp-64"]
 on_models = pytest.mark.parametrize("model", MODELS, ids=IDS)
 

@@ -18,6 +18,7 @@ from consilium_chain.accusations import find_culprits
 from consilium_chain.artifacts import CHECK_BITS
 from consilium_chain.dealings import masked_cohort, read_dealings
 from consilium_chain.errors import ArtifactMissing
+from consilium_chain.kinds import of_kind
 from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.task_spec import STATISTICS_BITS, STATISTICS_RANGE
 from consilium_chain.views import DOES_NOT_MATCH, Phase, members
@@ -199,7 +200,7 @@ def test_nobody_uploads_without_every_dealing(make: Make) -> None:
     round_ = make(3)
     nodes = [round_.node(index) for index in range(3)]
     signed = [round_.signed(node) for node in nodes]
-    (round_.settings[0].artifacts[0] / f"file-{signed[1].dealing.hex()}").unlink()
+    (of_kind(Path, round_.settings[0].artifacts[0]) / f"file-{signed[1].dealing.hex()}").unlink()
     round_.relay(*signed)
     for node in nodes:
         with pytest.raises(ArtifactMissing):
@@ -210,7 +211,7 @@ def test_a_hospital_that_commits_on_its_own_deals_on_chain(make: Make) -> None:
     round_ = make(3)
     nodes = [round_.node(index) for index in range(3)]
     signed = [round_.signed(node) for node in nodes]
-    (round_.settings[0].artifacts[0] / f"file-{signed[0].dealing.hex()}").unlink()
+    (of_kind(Path, round_.settings[0].artifacts[0]) / f"file-{signed[0].dealing.hex()}").unlink()
     round_.set_ether(nodes[0], 10**18)
     round_.chain.pass_time(WINDOW // 2)
     round_.look(nodes[0])
@@ -317,10 +318,12 @@ def test_an_aggregator_asks_nobody_of_a_cohort_that_can_have_no_sum(
     assert aggregator._uploaders(0, round_.round_state) == 0
 
 
-def test_an_aggregator_asks_for_uploads_of_those_who_mask(make: Make, tmp_path: Path) -> None:
+def test_an_aggregator_asks_for_uploads_of_those_who_mask(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     round_ = make(5)
     nodes = [round_.node(index) for index in range(5)]
-    nodes[4]._dealing = lambda *_: b"no dealing"  # type: ignore[method-assign]
+    monkeypatch.setattr(nodes[4], "_dealing", lambda *_: b"no dealing")
     round_.relay(*(round_.signed(node) for node in nodes))
     assert aggregator_of(round_, tmp_path)._uploaders(0, round_.round_state) == 0b01111
 
@@ -370,7 +373,7 @@ def test_a_sealing_key_that_is_anothers_costs_its_hospital_alone(local_chain: Lo
 
 @pytest.mark.parametrize("survivors", [0b1111, 0b0111], ids=["it uploads", "it keeps its upload"])
 def test_a_dealer_whose_shares_cannot_be_opened_is_named_and_slashed(
-    make: Make, tmp_path: Path, survivors: int
+    make: Make, tmp_path: Path, survivors: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     round_ = make(4)
     nodes = [round_.node(index) for index in range(4)]
@@ -381,7 +384,7 @@ def test_a_dealer_whose_shares_cannot_be_opened_is_named_and_slashed(
         entries = [raw[start : start + BYTES_PER_ENTRY] for start in range(size, len(raw), BYTES_PER_ENTRY)]
         return raw[:size] + b"".join(bytes(80) + entry[80:] for entry in entries)
 
-    nodes[3]._dealing = nothing_sound  # type: ignore[method-assign]
+    monkeypatch.setattr(nodes[3], "_dealing", nothing_sound)
     parts = uploads(round_, nodes)
     ledger, task = round_.aggregator, round_.task
     aggregator = aggregator_of(round_, tmp_path)

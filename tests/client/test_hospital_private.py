@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.errors import KeystoreError
 from consilium_chain.journal import told_to
 from consilium_chain.keystore import write_private_file
+from consilium_chain.kinds import of_kind
 from consilium_chain.ledger import CommittedUpdate, Ledger
 from consilium_chain.proposal import task_params
 from consilium_chain.publishing import PublishedCohort
@@ -32,6 +33,7 @@ from consilium_client.hospital import HospitalNode
 from consilium_client.pending import PendingUpdate
 from consilium_client.privacy import epsilon, plan
 from consilium_client.standardise import Standardiser, public_sums
+from consilium_client.tables import Table
 from consilium_zk.kzg import commit
 from consilium_zk.packing import unpack
 from consilium_zk.quantise import Quantiser
@@ -96,7 +98,7 @@ class PrivateTask(TaskDriver):
         for node in self.nodes:
             node.stake(Role.HOSPITAL, self.params.hospital_bond)
 
-    def settle_in(self) -> PrivateTask:
+    def settle_in(self) -> Self:
         for index, ledger in enumerate(self.nodes):
             home, random = self.folder / f"h{index}", np.random.default_rng(index)
             ages = random.uniform(0, 120, ROWS[index])
@@ -181,7 +183,7 @@ def test_a_private_task_is_charged_round_by_round_and_ends_at_its_epsilon(
     assert (task.updates[0, 0].lanes == quantiser.quantise(public_sums(spec.data), None)).all()
     own = Standardiser.from_sums(public_sums(spec.data))
     for node in nodes:
-        np.testing.assert_array_equal(node.inputs(), own.transform(node.examples))
+        np.testing.assert_array_equal(node.inputs(), own.transform(of_kind(Table, node.examples)))
     report = audit(Ledger(task.operator.connection, task.chain.deployment), task.store, task.task, 0)
     assert report.holds
     assert {check.name: check.result for check in report.checks}[Name.MODEL] is Result.HOLDS

@@ -119,7 +119,7 @@ def test_evidence_that_is_not_what_hospitals_signed_names_nobody(
         case.culprits()
 
     other = store.put_file(add([parse_blob(store.get_file(bytes.fromhex(file["uploads"]["0"][0]))), ONE]))
-    for changed in (
+    changes: list[object] = [
         file | {"statements": file["statements"] | {"0": file["statements"]["1"]}},
         file | {"statements": file["statements"] | {"0": "00"}},
         file | {"uploads": file["uploads"] | {"0": [other.hex()]}},
@@ -129,7 +129,8 @@ def test_evidence_that_is_not_what_hospitals_signed_names_nobody(
         file | {"answers": {"0": file["statements"]["0"]}},
         {"statements": file["statements"]},
         [],
-    ):
+    ]
+    for changed in changes:
         with pytest.raises(EvidenceMalformed):
             culprits_of(changed)
     with pytest.raises(EvidenceMalformed, match=r"hospitals \[0\] are not of 1 blobs"):  # whose bytes nobody reads

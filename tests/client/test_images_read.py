@@ -81,7 +81,8 @@ def one(tmp_path: Path, content: bytes, schema: ImageSchema = GREY, name: str = 
     """(channels, height, width) of the only image in a folder."""
     found = read_images(write_folder(tmp_path, {f"ill/{name}": content}), schema)
     assert found.labels.tolist() == [1]
-    return found.pixels[0]
+    image: NDArray[np.uint8] = found.pixels[0]
+    return image
 
 
 def archive(path: Path, **arrays: Any) -> Path:

@@ -158,7 +158,9 @@ def test_mappings_of_the_guide_hold() -> None:
     assert len(blocks) == 3
     for block in blocks[:2]:
         named = [*tomllib.loads(block)["columns"], "disease"]
-        features = [NumericFeature(name=name, min=0, max=1) for name in named if name != "disease"]
+        features: list[NumericFeature | CategoryFeature] = [
+            NumericFeature(name=name, min=0, max=1) for name in named if name != "disease"
+        ]
         parse_mapping(block.encode(), TableSchema(features=features, label="disease", classes=["no", "yes"]))
     texts = TextSchema(kind="text", text="note", label="found", classes=["healthy", "ill"])
     assert parse_mapping(blocks[2].encode(), texts).classes(texts) == {"o.B.": "healthy", "path": "ill"}

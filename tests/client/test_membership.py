@@ -8,7 +8,17 @@ from pathlib import Path
 
 import pytest
 from consilium_chain.task_spec import TaskSpec, parse_task_spec
-from consilium_client.membership import FILE, MANY_STEPS, ONE_STEP, in_words, measured, nearest, training_of
+from consilium_client.membership import (
+    EPSILONS,
+    FILE,
+    MANY_STEPS,
+    ONE_STEP,
+    in_words,
+    measured,
+    nearest,
+    noised,
+    training_of,
+)
 from task_files import DATA
 
 ROOT = Path(__file__).parents[2]
@@ -48,9 +58,9 @@ def test_without_noise_members_are_found_and_with_it_hardly(model: str) -> None:
     """What the docs say in words: of few rows, and of an only hospital that does not conspire."""
     of = {(one.training, one.rows, one.hospitals): one for one in measured() if one.model == model}
     assert of[ONE_STEP, 8, 1].auc > 0.99
-    for epsilon in bench.EPSILONS:
+    for epsilon in EPSILONS:
         for (training, *_), one in of.items():
-            assert training != bench.noised(epsilon) or one.auc < 0.7
+            assert training != noised(epsilon) or one.auc < 0.7
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import get_args
 
 import numpy as np
@@ -85,7 +86,7 @@ def test_worth_is_the_metric_of_its_name() -> None:
 
 
 @pytest.mark.parametrize("metric", [accuracy, auc, log_loss, macro_f1])
-def test_metrics_refuse_no_rows_and_other_shapes(metric) -> None:  # type: ignore[no-untyped-def]
+def test_metrics_refuse_no_rows_and_other_shapes(metric: Callable[..., object]) -> None:
     with pytest.raises(TooFewRows):
         metric(np.array([], dtype=np.int64), np.zeros((0, 2)))
     with pytest.raises(ShapeMismatch):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from consilium_chain.data_schemas import NumericFeature, TableSchema
+from consilium_chain.data_schemas import CategoryFeature, NumericFeature, TableSchema
 from consilium_chain.model_specs import LogisticSpec, MlpSpec
 from consilium_client.errors import ShapeMismatch, UpdateNotFinite
 from consilium_client.models.dense import Dense
@@ -22,7 +22,9 @@ specs = st.one_of(
 
 
 def schema(columns: int, classes: int = 2) -> TableSchema:
-    features = [NumericFeature(name=f"x{at}", min=0, max=1) for at in range(columns)]
+    features: list[NumericFeature | CategoryFeature] = [
+        NumericFeature(name=f"x{at}", min=0, max=1) for at in range(columns)
+    ]
     return TableSchema(features=features, label="y", classes=[f"class {at}" for at in range(classes)])
 
 

@@ -31,6 +31,7 @@ from consilium_chain.abi import CONTRACT_NAMES, contract_artifact
 from consilium_chain.artifacts import CHECK_BITS, ArtifactStore
 from consilium_chain.errors import ChainUnreachable, DeploymentInvalid, Refused
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
+from consilium_chain.kinds import of_kind
 from consilium_chain.ledger import Ledger
 from consilium_chain.localnode import free_port
 from consilium_chain.messages import Part, ReplyCode, signed_update_bytes
@@ -47,10 +48,11 @@ from consilium_client.config import SponsoredSettings
 from consilium_client.errors import AuditIncomplete, AuditUnwritable, FrameMalformed
 from consilium_client.hospital import HospitalNode
 from consilium_client.listening import Listener
+from consilium_client.models import Vector
 from consilium_client.relay.processes import RelayProcesses
 from consilium_client.relay.wire import RoundReply, RoundRequest, receive_reply, send_request
-from consilium_client.replay import Vector
 from consilium_client.standardise import sums_of
+from consilium_client.tables import Table
 from consilium_client.transport_key import transport_public_key
 from consilium_server.collection import Collection
 from consilium_server.flower_internals import SuperLink
@@ -287,7 +289,7 @@ def needles_of(bed: Bed) -> dict[str, list[bytes]]:
         "row as text": rows,
         "cell as text": [cell for row in rows for cell in row.split(b",") if len(cell) >= 8],
         "cell as float": list(floats(features)),
-        "cell scaled to the schema's range": list(floats(node.examples.features)),
+        "cell scaled to the schema's range": list(floats(of_kind(Table, node.examples).features)),
         "standardised cell": list(floats(node.inputs())),
         "labels": list(label_vectors(node.examples.labels)),
         "sums of columns": list(floats(sums[sums != np.rint(sums)])),

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ def approved(home: HospitalHome, ledger: Ledger, task: int) -> HospitalSettings:
     """What a node runs on that has joined by `join`."""
     place = ledger.place(task)
     given: Any = {"place": place, "spec_hash": ledger.params(task).spec_hash.hex(), "superlink": "127.0.0.1:1"}
-    home.approve(task, Approval(**given, approved_at="2026-01-01T00:00:00Z"), b"")
+    home.approve(task, Approval(**given, approved_at=datetime(2026, 1, 1, tzinfo=UTC)), b"")
     return home.node_settings(task, place)
 
 

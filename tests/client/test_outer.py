@@ -9,17 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from consilium_chain.errors import SpecInvalid
-from consilium_chain.outer_specs import AdamSpec, MeanSpec, MomentumSpec
+from consilium_chain.outer_specs import AdamSpec, MeanSpec, MomentumSpec, OuterSpec
 from consilium_chain.task_spec import parse_task_spec
 from consilium_client.outer import Outer, State, outer_of
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 from task_files import DATA
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "outer.json").read_text(encoding="utf-8"))
-SPECS = {"mean": MeanSpec, "momentum": MomentumSpec, "adam": AdamSpec}
+SPEC = TypeAdapter[MeanSpec | MomentumSpec | AdamSpec](OuterSpec)
 Reals = NDArray[np.float64]
 VALUES = st.floats(-8, 8, width=32)
 RATES, DECAYS = st.floats(1e-3, 10), st.floats(0, 0.99)
@@ -79,7 +80,7 @@ def test_adam_is_fedadam(
 @pytest.mark.parametrize("case", VECTORS, ids=lambda case: case["outer"]["name"])
 def test_every_machine_gets_these_bits(case: dict[str, object]) -> None:
     """More values than one chunk has, so that chunks meet somewhere."""
-    outer = outer_of(SPECS[case["outer"]["name"]](**case["outer"]))  # type: ignore[index]
+    outer = outer_of(SPEC.validate_python(case["outer"]))
     count = np.arange(40_000)
     initial = ((count * 7919 % 2_001 - 1_000) / 500).astype(np.float32)
     means = [(count * step % 4_001 - 2_000) / 1_000 for step in (104_729, 1_299_709, 15_485_863)]

@@ -7,6 +7,7 @@ import io
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow
@@ -76,7 +77,9 @@ def written(path: Path, records: list[dict[str, object]], types: pyarrow.Schema 
 
 
 @given(RECORDS)
-def test_same_table_in_both_forms_gives_the_same_bits(tmp_path_factory: pytest.TempPathFactory, records: list) -> None:
+def test_same_table_in_both_forms_gives_the_same_bits(
+    tmp_path_factory: pytest.TempPathFactory, records: list[dict[str, Any]]
+) -> None:
     folder = tmp_path_factory.mktemp("forms")
     by_parquet = written(folder / "table", records, row_group_size=7)
     text = io.StringIO(newline="")
@@ -95,7 +98,9 @@ def test_same_table_in_both_forms_gives_the_same_bits(tmp_path_factory: pytest.T
 
 @pytest.mark.parametrize("kind", ["int8", "uint16", "int64", "uint64", "float16", "float32", "float64", "string"])
 def test_types_of_numbers_do_not_matter(tmp_path: Path, kind: str) -> None:
-    columns = {"age": [20, 55, None], "chol": [65, 13, 26], "pain": [3, 2, 1], "sex": [1, 0, None], "ill": [0, 1, 1]}
+    columns: dict[str, list[int | None]] = {
+        "age": [20, 55, None], "chol": [65, 13, 26], "pain": [3, 2, 1], "sex": [1, 0, None], "ill": [0, 1, 1],
+    }  # fmt: skip
     arrays = {
         name: pyarrow.array([None if v is None else str(v) for v in values] if kind == "string" else values).cast(
             kind, safe=False

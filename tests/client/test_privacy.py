@@ -12,7 +12,7 @@ import torch
 from consilium_chain.task_spec import PrivacySpec, TaskSpec
 from consilium_client.errors import EpsilonUnreachable
 from consilium_client.metrics import accuracy
-from consilium_client.models import model_of
+from consilium_client.models import Vector, model_of
 from consilium_client.privacy import Mechanism, epsilon, plan, train_privately
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -164,12 +164,14 @@ def test_rows_are_drawn_with_the_rate_charged_for() -> None:
 
 def test_no_seed_repeats_the_noise() -> None:
     spec, privacy = spec_of()
-    mechanism, found = Mechanism(1.0, 0.5, 1), []
-    for _ in range(2):
+    mechanism = Mechanism(1.0, 0.5, 1)
+
+    def trained() -> Vector:
         torch.manual_seed(0)
         np.random.seed(0)
-        found.append(train_privately(spec, privacy, mechanism, np.zeros(3, np.float32), *line(32)))
-    assert not np.isclose(*found).any()
+        return train_privately(spec, privacy, mechanism, np.zeros(3, np.float32), *line(32))
+
+    assert not np.isclose(trained(), trained()).any()
 
 
 def test_it_learns_where_rows_are_many() -> None:

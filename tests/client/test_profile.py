@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+from enum import StrEnum
 from pathlib import Path
 
 import numpy as np
 import pytest
+from consilium_chain.data_schemas import TableSchema
+from consilium_chain.kinds import of_kind
 from consilium_chain.task_spec import TaskSpec, parse_task_spec
 from consilium_cli.hospital.profile_screen import WIDTH, screen
 from consilium_client.mapping import parse_mapping
@@ -45,7 +48,8 @@ rounds = 7
 def read(tmp_path: Path, content: str, mapping: str = "", spec: TaskSpec = SPEC) -> TableProfile:
     path = tmp_path / "table.csv"
     path.write_text(content)
-    return profile(read_raw(path, spec.data, parse_mapping(mapping.encode(), spec.data)), spec)
+    schema = of_kind(TableSchema, spec.data)
+    return profile(read_raw(path, schema, parse_mapping(mapping.encode(), schema)), spec)
 
 
 def rows(*, age: object = 50, chol: object = 200, oldpeak: object = 1, pain: object = 1, ill: object = 1) -> str:
@@ -56,7 +60,7 @@ HEAD = "age,chol,oldpeak,pain,ill\n"
 GOOD = "".join(rows(age=40 + i, chol=190 + 7 * i, oldpeak=i / 10, pain=i % 3 + 1, ill=i % 2) for i in range(20))
 
 
-def concerns(found: TableProfile) -> list[tuple[Concern, str | None, int, int]]:
+def concerns(found: TableProfile) -> list[tuple[StrEnum, str | None, int, int]]:
     return [(one.concern, one.column, one.count, one.of) for one in found.findings]
 
 
@@ -123,13 +127,16 @@ records = st.lists(
 
 
 @given(records)
-def test_preview_is_what_the_node_will_send(tmp_path_factory: pytest.TempPathFactory, lines: list) -> None:  # type: ignore[type-arg]
+def test_preview_is_what_the_node_will_send(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[tuple[object, ...]]
+) -> None:
     path = tmp_path_factory.mktemp("tables") / "table.csv"
     path.write_text(HEAD + "".join(",".join(map(str, line)) + "\n" for line in lines))
-    raw = read_raw(path, SPEC.data)
+    schema = of_kind(TableSchema, SPEC.data)
+    raw = read_raw(path, schema)
     found = profile(raw, SPEC)
     shown = np.array([[one.known, one.total, one.squares] for one in found.preview.statistics]).T.ravel()
-    np.testing.assert_array_equal(shown, sums_of(encoded(raw, SPEC.data), SPEC.data))
+    np.testing.assert_array_equal(shown, sums_of(encoded(raw, schema), schema))
     assert [one.column for one in found.preview.statistics] == ["age", "chol", "oldpeak", "pain = 2", "pain = 3"]
     assert len(shown) == SPEC.statistics_values
     for column in found.columns:
@@ -229,6 +236,7 @@ features = [
 name = "logistic"
 """
     )
+    schema = of_kind(TableSchema, spec.data)
     mapping = parse_mapping(
         b"""
 [file]
@@ -239,10 +247,10 @@ chol = 5
 fbs = 6
 disease = { column = 14, codes = { "0" = 0, "1" = 1, "2" = 1, "3" = 1, "4" = 1 } }
 """,
-        spec.data,
+        schema,
     )
     found = {
-        name: profile(read_raw(HEART / f"processed.{name}.data", spec.data, mapping), spec)
+        name: profile(read_raw(HEART / f"processed.{name}.data", schema, mapping), spec)
         for name in ("cleveland", "switzerland", "va")
     }
     assert Finding(Concern.ZEROS, "chol", 123, 123) in found["switzerland"].findings

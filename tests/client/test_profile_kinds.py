@@ -59,7 +59,7 @@ TextConcern, ImageConcern = profile_texts.Concern, profile_images.Concern
 
 def of_texts(texts: Sequence[str], labels: Sequence[int], spec: TaskSpec = TEXTS) -> TextProfile:
     held = TextSet(tuple(texts), np.array(labels))
-    sources = {"text": "note", "found": "dx"}
+    sources: dict[str, str | None] = {"text": "note", "found": "dx"}
     return profile_texts.profile_texts(RawTexts(Path("/t.csv"), "CSV", held, sources, 1, ("name",)), spec)
 
 

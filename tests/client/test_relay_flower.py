@@ -25,8 +25,8 @@ from consilium_client.listening import Listener
 from consilium_client.relay.processes import RelayProcesses
 from consilium_client.relay.wire import RoundReply, RoundRequest
 from consilium_client.transport_key import make_transport_key, transport_public_key
-from consilium_server.collection import NODE_AWAY, Collection
-from consilium_server.flower_internals import SuperLink
+from consilium_server.collection import Collection
+from consilium_server.flower_internals import NODE_AWAY, SuperLink
 from consilium_server.uploads import Signed
 from consilium_zk.blobs import Blob, from_scalars
 from consilium_zk.curve import to_eip2537

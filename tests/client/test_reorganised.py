@@ -53,7 +53,8 @@ def test_a_voter_joins_votes_and_reveals_again(chain: LocalChain, tmp_path: Path
     task.to_drawing().draw()
     for _ in range(2):
         node.turn()
-        assert task.phase is Phase.REVEALING  # the only voter's ballot ends the phase
+        moved_to = task.phase
+        assert moved_to is Phase.REVEALING  # the only voter's ballot ends the phase
         take_back(chain)
         assert task.phase is Phase.SCORING
     node.turn()

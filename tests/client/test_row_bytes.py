@@ -12,6 +12,7 @@ from consilium_client.texts import TextSet
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
 
 labels = st.integers(0, 2**31)
 values = st.floats(0, 1) | st.sampled_from([0.0, -0.0, np.nan, -np.nan])
@@ -63,7 +64,7 @@ def test_texts_have_the_same_bytes_only_where_they_are_the_same(examples: list[t
 
 
 @given(arrays(np.uint8, (4, 1, 2, 3)), st.lists(labels, min_size=4, max_size=4))
-def test_images_have_the_same_bytes_only_where_they_are_the_same(pixels: np.ndarray, kinds: list[int]) -> None:  # type: ignore[type-arg]
+def test_images_have_the_same_bytes_only_where_they_are_the_same(pixels: NDArray[np.uint8], kinds: list[int]) -> None:
     found = list(ImageSet(pixels, np.array(kinds)).row_bytes())
     for at, one in enumerate(found):
         equal = [kinds[at] == kind and (pixels[at] == other).all() for kind, other in zip(kinds, pixels, strict=True)]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import secrets
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
 from consilium_chain.data_schemas import CategoryFeature, NumericFeature, TableSchema
+from consilium_chain.kinds import of_kind
 from consilium_client.images import ImageSet
 from consilium_client.mapping import parse_mapping
 from consilium_client.split import MISSING, held_out, row_codes, split
@@ -29,7 +31,7 @@ shares = st.floats(0, 1)
 
 
 @given(tables, shares, salts, st.randoms())
-def test_order_of_rows_does_not_matter(table: Table, share: float, salt: bytes, random) -> None:  # type: ignore[no-untyped-def]
+def test_order_of_rows_does_not_matter(table: Table, share: float, salt: bytes, random: Random) -> None:
     order = list(range(table.rows))
     random.shuffle(order)
     shuffled = Table(table.features[order], table.labels[order])
@@ -55,7 +57,7 @@ def test_larger_share_holds_out_the_smaller_ones_rows(table: Table, one: float, 
 @given(tables, shares, salts)
 def test_split_loses_and_doubles_no_row(table: Table, share: float, salt: bytes) -> None:
     kept, out = split(table, share, salt)
-    together = np.concatenate([np.column_stack([part.features, part.labels]) for part in (kept, out)])
+    together = np.concatenate([np.column_stack([of_kind(Table, part).features, part.labels]) for part in (kept, out)])
     whole = np.column_stack([table.features, table.labels])
     assert sorted(map(repr, together.tolist())) == sorted(map(repr, whole.tolist()))
     assert held_out(out, share, salt).all()
@@ -66,11 +68,13 @@ def test_split_loses_and_doubles_no_row(table: Table, share: float, salt: bytes)
 def test_texts_and_images_are_drawn_by_what_they_say(texts: list[str], share: float, salt: bytes) -> None:
     labels = np.arange(len(texts)) % 2
     kept, out = split(TextSet(tuple(texts), labels), share, salt)
-    assert sorted([*kept.texts, *out.texts]) == sorted(texts)  # type: ignore[union-attr]
-    assert not set(kept.texts) & set(out.texts)  # type: ignore[union-attr]
+    mine, others = (of_kind(TextSet, part).texts for part in (kept, out))
+    assert sorted([*mine, *others]) == sorted(texts)
+    assert not set(mine) & set(others)
     pixels = np.array([[[[len(text)]]] for text in texts], dtype=np.uint8).reshape(-1, 1, 1, 1)
     images = [split(ImageSet(pixels, given), share, salt) for given in (labels, 1 - labels)]
-    np.testing.assert_array_equal(images[0][1].pixels, images[1][1].pixels)  # type: ignore[union-attr]
+    one, other = (of_kind(ImageSet, pair[1]).pixels for pair in images)
+    np.testing.assert_array_equal(one, other)
     assert images[0][0].rows + images[0][1].rows == len(texts)
 
 

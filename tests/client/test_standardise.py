@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from consilium_chain.data_schemas import CategoryFeature, NumericFeature, TableSchema
@@ -94,7 +96,7 @@ def test_sums_of_refuses_more_rows_than_round_zero_counts() -> None:
     ],
 )  # fmt: skip
 def test_public_sums_are_those_of_values_that_vary_as_the_schema_says(
-    stated: dict[str, float], mean: float, deviation: float
+    stated: dict[str, Any], mean: float, deviation: float
 ) -> None:
     schema = TableSchema(
         features=[

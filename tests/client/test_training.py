@@ -142,8 +142,8 @@ def test_a_missing_gpu_is_named_with_the_way_out() -> None:
 def test_a_gpu_trains_the_same_model() -> None:
     spec, (features, labels) = _spec({"name": "mlp", "hidden": [8]}), _line()
     base = model_of(spec).initial(0)
-    found = [train(spec, base, features, labels, seed=1, device=device) for device in ("cpu", "cuda")]
-    np.testing.assert_allclose(*found, atol=1e-4)
+    here, there = (train(spec, base, features, labels, seed=1, device=device) for device in ("cpu", "cuda"))
+    np.testing.assert_allclose(here, there, atol=1e-4)
 
 
 def test_adamw_lowers_the_loss_and_repeats_itself() -> None:

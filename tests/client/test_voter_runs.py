@@ -208,7 +208,11 @@ def names(told: Told, task: FiledTask) -> list[str]:
 
 
 def turn_until(voter: Voter, what: Callable[[], object]) -> None:
-    wait_until(lambda: (voter._turn(), what())[1])
+    def turned() -> object:
+        voter._turn()
+        return what()
+
+    wait_until(turned)
 
 
 def test_what_does_not_fit_is_told_once_and_keeps_nothing_else_waiting(

@@ -9,7 +9,9 @@ from typing import cast
 
 import numpy as np
 import pytest
+from consilium_chain.data_schemas import TableSchema
 from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, RecordIncomplete, StoreMissing
+from consilium_chain.kinds import of_kind
 from consilium_chain.ledger import Ledger
 from consilium_chain.task_spec import Metric
 from consilium_chain.views import DOES_NOT_MATCH, INVALID_SCORE, Phase, TaskState, ballot_size
@@ -19,7 +21,7 @@ from consilium_client.hospital import HospitalNode
 from consilium_client.metrics import log_loss, worth
 from consilium_client.models import model_of
 from consilium_client.standardise import Standardiser, sums_of
-from consilium_client.tables import read_table
+from consilium_client.tables import Table, read_table
 from consilium_client.voter import VoterNode, patience_is_over
 from consilium_zk.blobs import Blob
 from consilium_zk.canaries import STRENGTH, is_turned
@@ -222,7 +224,9 @@ def voter(tmp_path: Path) -> MakeVoter:
         (tmp_path / "rows.csv").write_text(ROWS)
         record = PaperRecord(task_file.encode(), tmp_path / "store", WEIGHTS, seed_of(True, False, False))
         node = kind(record.settings(tmp_path / "rows.csv"), cast(Ledger, record))
-        record.statistics(sums_of(read_table(tmp_path / "rows.csv", record.spec.data), record.spec.data))
+        record.statistics(
+            sums_of(read_table(tmp_path / "rows.csv", of_kind(TableSchema, record.spec.data)), record.spec.data)
+        )
         return record, node
 
     return make
@@ -243,7 +247,7 @@ def test_ballot_holds_a_score_of_each_reading(voter: MakeVoter) -> None:
     state = record.publish(1, packed(record, lanes))
     ballot = judged(record, node, 1)
     reader = record.reader()
-    rows = Standardiser.from_sums(reader.statistics()).transform(node.examples)
+    rows = Standardiser.from_sums(reader.statistics()).transform(of_kind(Table, node.examples))
 
     def loss(parameters: NDArray[np.float32]) -> float:
         return log_loss(node.examples.labels, model_of(record.spec).evaluate(parameters, rows).probabilities)
@@ -266,7 +270,7 @@ def test_scores_are_gains_by_the_tasks_metric(metric: Metric, voter: MakeVoter) 
     record, node = voter(task)
     state = record.publish(1, drawn(record, 1))
     reader = record.reader()
-    rows = Standardiser.from_sums(reader.statistics()).transform(node.examples)
+    rows = Standardiser.from_sums(reader.statistics()).transform(of_kind(Table, node.examples))
 
     def told(parameters: NDArray[np.float32]) -> float:
         return worth(metric, node.examples.labels, model_of(record.spec).evaluate(parameters, rows).probabilities)

@@ -103,7 +103,11 @@ def test_reply_round_trips(pair: Pair, code: ReplyCode, count: int, update: byte
     ],
 )
 def test_reply_that_is_no_frame_is_malformed(pair: Pair, raw: bytes) -> None:
-    sender = threading.Thread(target=lambda: (pair[0].sendall(raw), pair[0].close()))
+    def send() -> None:
+        pair[0].sendall(raw)
+        pair[0].close()
+
+    sender = threading.Thread(target=send)
     sender.start()
     with pytest.raises(FrameMalformed):
         receive_reply(pair[1])
@@ -129,7 +133,7 @@ def in_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def asked(fields: dict[str, object] | None) -> Message:
-    content = RecordDict({} if fields is None else {"request": ConfigRecord(fields)})  # type: ignore[arg-type]
+    content = RecordDict({} if fields is None else {"request": ConfigRecord(fields)})
     return Message(content, dst_node_id=1, message_type="train")
 
 

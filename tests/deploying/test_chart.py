@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 import yaml
-from deploy_driver import DEPLOY, as_command, containers
-from test_compose import DIGEST, FILES, GIVEN, compose
+from deploy_driver import DEPLOY, DIGEST, as_command, compose, containers
+from test_compose import FILES, GIVEN
 from test_containerfile import parse
 
 CHART = DEPLOY / "helm" / "consilium"
@@ -88,7 +88,7 @@ def render(tmp_path_factory: pytest.TempPathFactory) -> Callable[[dict[str, Any]
         pytest.skip(f"Helm's library cannot be had here: {fetched.stderr.strip().splitlines()[-1]}")
 
     def rendered(values: dict[str, Any]) -> dict[str, Any]:
-        program = [sys.executable, "-c", PROGRAM, CHART, *KUBERNETES]
+        program = [sys.executable, "-c", PROGRAM, str(CHART), *KUBERNETES]
         path = os.environ | {"PYTHONPATH": str(folder)}
         found = subprocess.run(program, input=json.dumps(values), capture_output=True, text=True, env=path)
         assert found.returncode == 0, found.stderr[-4000:]

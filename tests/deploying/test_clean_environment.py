@@ -85,11 +85,11 @@ def test_the_api_lives_there_and_is_healthy(server: Environment, tmp_path: Path)
     config.write_text(tomli_w.dumps(values | paths | {"port": port}))
     for folder in ("home", "artifacts"):
         (tmp_path / folder).mkdir(mode=0o700)
-    command = [server.folder / "bin" / "consilium", "server", "api", "--config", config]
+    command = [str(server.folder / "bin" / "consilium"), "server", "api", "--config", str(config)]
     with (tmp_path / "log").open("wb") as log:
         process = subprocess.Popen(command, env=environment(), stdout=log, stderr=log)
     try:
-        probe = [server.python, CONTAINERFILE.with_name("healthy.py"), "api", str(port)]
+        probe = [server.python, str(CONTAINERFILE.with_name("healthy.py")), "api", str(port)]
         end = time.monotonic() + 60
         while subprocess.run(probe, capture_output=True).returncode:
             assert process.poll() is None, (tmp_path / "log").read_text()

@@ -25,6 +25,7 @@ from consilium_server.config import ApiSettings, WorkerSettings
 from consilium_server.jobs.worker import make_app
 from deploy_driver import CONTAINERFILE, DEPLOY, DIGEST, ROOT, Missing, as_command, compose, containers, words
 from eth_account import Account
+from pydantic import SecretStr
 from test_containerfile import parse
 
 OPERATOR = DEPLOY / "compose" / "operator"
@@ -65,7 +66,9 @@ def test_a_file_is_what_the_specification_says(file: str) -> None:
     for service in found["services"].values():
         if "@sha256:" in service["image"]:  # the parser takes a tag or a digest, engines both
             service["image"] = re.sub(r":[^:@]+@", "@", service["image"])
-    assert PyCompose.from_json(json.dumps(found)).services.keys() == found["services"].keys()
+    services = PyCompose.from_json(json.dumps(found)).services
+    assert services is not None
+    assert services.keys() == found["services"].keys()
     found["services"]["node"] = {"image": "a", "read_onyl": True}
     with pytest.raises(ValueError, match="read_onyl"):
         PyCompose.from_json(json.dumps(found))
@@ -375,7 +378,7 @@ def test_redis_takes_jobs_from_who_has_the_password_and_from_nobody_else(prepare
         with redis.Redis(port=port) as stranger, pytest.raises(redis.exceptions.NoPermissionError):
             stranger.get("a")
         broker = worker.broker.replace("@redis:6379", f"@127.0.0.1:{port}")
-        app = make_app(worker.model_copy(update={"broker_url": type(worker.broker_url)(broker)}), "jobs")
+        app = make_app(worker.model_copy(update={"broker_url": SecretStr(broker)}), "jobs")
         app.send_task("index", (), expires=60)
         with app.connection() as connection, connection.SimpleQueue("jobs") as queue:
             message = queue.get(timeout=10)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,12 @@ from consilium_client.home import HospitalHome, VoterHome
 from consilium_client.registration import register
 from consilium_client.transport_key import make_transport_key
 from consilium_server.config import AggregatorSettings
-from deploy_driver import as_command, containers
+from deploy_driver import as_command, containers, words
 from file_server import FileServer
 from images_driver import Container, Environment
 from postgres_driver import Postgres
 from redis_driver import Redis, running_redis
-from test_compose import is_ours, read, target, words
+from test_compose import is_ours, read, target
 from voter_driver import ROWS, TASK
 
 pytestmark = [
@@ -225,7 +226,7 @@ def test_confined_containers_play_a_task(
             command[name] = words(read(name, CONSILIUM_TASK=str(task))["services"]["node"]["command"])
             start(name)
         for name in found:
-            until(lambda name=name: healthy(name), logs[name])
+            until(partial(healthy, name), logs[name])
         until(lambda: chain.treasury.state(task).phase is Phase.ENDED, logs["hospital"])
         answer = until(lambda: told(port, task), logs["api"])
         assert answer["phase"] == "ended"

@@ -177,20 +177,22 @@ def health(*arguments: str) -> SimpleNamespace:
 
 
 def test_an_api_is_healthy_that_answers() -> None:
+    alive = threading.Event()
+
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(200 if self.path == "/health" and self.server.lives else 500)  # type: ignore[attr-defined]
+            self.send_response(200 if self.path == "/health" and alive.is_set() else 500)
             self.end_headers()
 
         def log_message(self, format: str, *args: object) -> None:
             pass
 
     with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.lives = True  # type: ignore[attr-defined]
+        alive.set()
         threading.Thread(target=server.serve_forever, daemon=True).start()
         port = str(server.server_address[1])
         assert health("api", port).healthy
-        server.lives = False  # type: ignore[attr-defined]
+        alive.clear()
         assert not health("api", port).healthy
         server.shutdown()
     found = health("api", str(free_port()))

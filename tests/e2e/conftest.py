@@ -1,40 +1,6 @@
-"""The command line in the tests' own process."""
-
 from __future__ import annotations
 
-import re
-import signal
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-from consilium_cli.main import main
+from command_line import consilium as consilium
+from command_line import own_signals as own_signals
 from dashboard_driver import place as place
 from dashboard_driver import watched as watched
-
-
-@pytest.fixture(autouse=True)
-def own_signals() -> Iterator[None]:
-    before = signal.getsignal(signal.SIGTERM)
-    yield
-    signal.signal(signal.SIGTERM, before)
-
-
-@pytest.fixture
-def consilium(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> object:
-    """Runs the command line in this process; returns exit code and everything said, on one line."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def run(*arguments: str) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["consilium", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capsys.readouterr()
-        said = re.sub(r"[\s│╭╮╰╯─]+", " ", captured.out + captured.err)
-        assert "Traceback" not in said
-        code = ended.value.code
-        return (code if isinstance(code, int) else int(code is not None)), said
-
-    return run

@@ -23,7 +23,7 @@ def raw(tmp_path: Path) -> bytes:
     log.leaving("trial", NODE, bytes(100), call="resume", contract=CONTRACT)
     sent = {"calldata": "ab" * 32, "transaction": "0x" + "cd" * 32}
     log.leaving("transaction", NODE, bytes(1_100), call="resume", contract=CONTRACT, **sent)
-    upload = {"task": 1, "round": 2, "blobs": 1, "upload": "ef" * 32}
+    upload: dict[str, str | int] = {"task": 1, "round": 2, "blobs": 1, "upload": "ef" * 32}
     log.leaving("reply", LINK, bytes(131_200), code="OK", contract=CONTRACT, **upload)
     return (tmp_path / "audit.jsonl").read_bytes()
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import tomli_w
 from chain_driver import LocalChain
+from command_line import CommandLine
 from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.deployment import Deployment
 from consilium_chain.keystore import LIGHT_SCRYPT_N, address_of, write_keystore, write_private_file
@@ -67,7 +68,7 @@ USAGE = {
 
 
 @pytest.mark.parametrize("case", sorted(USAGE))
-def test_demo_refuses_bad_options(consilium, case: str, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_demo_refuses_bad_options(consilium: CommandLine, case: str, tmp_path: Path) -> None:
     arguments, words = USAGE[case]
     code, said = consilium("demo", "--output", str(tmp_path / "out"), *arguments)
     assert code == 2
@@ -98,7 +99,9 @@ ROW = "63.0,1.0,1.0,145.0,233.0,1.0,2.0,150.0,0.0,2.3,3.0,0.0,6.0,0\n"
     ],
     ids=["missing", "empty", "short row", "no number", "label out of range", "binary"],
 )
-def test_demo_names_fault_of_heart_files(consilium, tmp_path: Path, text: bytes | None, words: list[str]) -> None:  # type: ignore[no-untyped-def]
+def test_demo_names_fault_of_heart_files(
+    consilium: CommandLine, tmp_path: Path, text: bytes | None, words: list[str]
+) -> None:
     folder = tmp_path / "heart"
     folder.mkdir()
     for name in HEART_FILES:
@@ -109,12 +112,12 @@ def test_demo_names_fault_of_heart_files(consilium, tmp_path: Path, text: bytes 
     assert "Doe" not in result[1]
 
 
-def test_demo_names_missing_heart_folder(consilium, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_demo_names_missing_heart_folder(consilium: CommandLine, tmp_path: Path) -> None:
     missing = str(tmp_path / "none")
     refused(consilium("demo", "--data", "heart", "--data-dir", missing), [missing, "no such directory", "wdbc"])
 
 
-def test_demo_names_chain_port_in_use(consilium, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_demo_names_chain_port_in_use(consilium: CommandLine, tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -174,7 +177,7 @@ def change(folder: Path, old: str, new: str, file: str) -> None:
     (folder / file).write_text(text.replace(old, new))
 
 
-def test_server_names_missing_and_malformed_config(consilium, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_server_names_missing_and_malformed_config(consilium: CommandLine, tmp_path: Path) -> None:
     path = tmp_path / "node.toml"
     refused(consilium("server", "run", "--config", str(path)), [str(path), "does not exist"])
     path.write_text("home = ")
@@ -186,7 +189,7 @@ def test_server_names_missing_and_malformed_config(consilium, tmp_path: Path) ->
     assert "--config" in said
 
 
-def test_voter_names_missing_and_malformed_home(consilium, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_voter_names_missing_and_malformed_home(consilium: CommandLine, tmp_path: Path) -> None:
     run = ("voter", "run", "--home", str(tmp_path))
     refused(consilium(*run), [str(tmp_path), "is no voter's home", "consilium voter init"])
     (tmp_path / "node.toml").write_text("home = ")
@@ -195,7 +198,7 @@ def test_voter_names_missing_and_malformed_home(consilium, tmp_path: Path) -> No
     refused(consilium(*run), ["task: ", "extra: ", "chain_url: Field required"])
 
 
-def test_node_names_unreachable_chain(consilium, node_folder: Path, local_chain: LocalChain) -> None:  # type: ignore[no-untyped-def]
+def test_node_names_unreachable_chain(consilium: CommandLine, node_folder: Path, local_chain: LocalChain) -> None:
     dead = f"http://127.0.0.1:{free_port()}"
     for file, run in (
         ("voter/node.toml", judge(node_folder)),
@@ -220,7 +223,7 @@ BAD_DATA: dict[str, tuple[str | None, list[str]]] = {
 
 
 @pytest.mark.parametrize("case", sorted(BAD_DATA))
-def test_voter_names_fault_of_its_data(consilium, node_folder: Path, case: str) -> None:  # type: ignore[no-untyped-def]
+def test_voter_names_fault_of_its_data(consilium: CommandLine, node_folder: Path, case: str) -> None:
     text, words = BAD_DATA[case]
     (node_folder / "data.csv").unlink()
     if text is not None:
@@ -231,7 +234,9 @@ def test_voter_names_fault_of_its_data(consilium, node_folder: Path, case: str) 
 
 
 @pytest.mark.parametrize("node", ["hospital", "voter"])
-def test_node_names_fault_of_its_mapping_and_reads_its_data_by_it(consilium, node_folder: Path, node: str) -> None:  # type: ignore[no-untyped-def]
+def test_node_names_fault_of_its_mapping_and_reads_its_data_by_it(
+    consilium: CommandLine, node_folder: Path, node: str
+) -> None:
     config, mapping = node_folder / node / "node.toml", node_folder / "mapping.toml"
     config.write_text(f"mapping = '{mapping}'\n{config.read_text()}")
     run = judge(node_folder) if node == "voter" else (node, "run", "--home", str(config.parent))
@@ -245,7 +250,7 @@ def test_node_names_fault_of_its_mapping_and_reads_its_data_by_it(consilium, nod
     assert "Doe" not in result[1]
 
 
-def test_voter_names_fault_of_its_other_files(consilium, node_folder: Path) -> None:  # type: ignore[no-untyped-def]
+def test_voter_names_fault_of_its_other_files(consilium: CommandLine, node_folder: Path) -> None:
     run = judge(node_folder)
     book = Deployment.read(node_folder / "book.json")
     (node_folder / "book.json").write_text(json.dumps(vars(book) | {"chain_id": 1}))
@@ -263,7 +268,7 @@ def test_voter_names_fault_of_its_other_files(consilium, node_folder: Path) -> N
     refused(consilium(*run), ["password does not exist"])
 
 
-def test_voter_names_unknown_task_and_missing_task_file(consilium, node_folder: Path) -> None:  # type: ignore[no-untyped-def]
+def test_voter_names_unknown_task_and_missing_task_file(consilium: CommandLine, node_folder: Path) -> None:
     run = judge(node_folder)
     for file in (node_folder / "artifacts").iterdir():
         file.unlink()
@@ -271,18 +276,18 @@ def test_voter_names_unknown_task_and_missing_task_file(consilium, node_folder: 
     refused(consilium(*run[:-1], "999999"), ["TaskUnknown", "999999"])
 
 
-def test_voter_without_ether_is_told_so(consilium, node_folder: Path, local_chain: LocalChain) -> None:  # type: ignore[no-untyped-def]
+def test_voter_without_ether_is_told_so(consilium: CommandLine, node_folder: Path, local_chain: LocalChain) -> None:
     local_chain.rpc("anvil_setBalance", address_of(node_folder / "key.json"), "0x0")
     refused(consilium(*judge(node_folder)), ["rejected commitHeldOut", "EtherMissing", "send it"])
 
 
-def test_an_account_that_is_no_voter_is_told_so(consilium, node_folder: Path) -> None:  # type: ignore[no-untyped-def]
+def test_an_account_that_is_no_voter_is_told_so(consilium: CommandLine, node_folder: Path) -> None:
     (node_folder / "key.json").unlink()
     write_keystore(node_folder / "key.json", Account.create(), "right", LIGHT_SCRYPT_N)
     refused(consilium(*judge(node_folder)), ["is no voter yet", "consilium voter register"])
 
 
-def test_voter_names_address_book_of_a_chain_started_anew(consilium, node_folder: Path) -> None:  # type: ignore[no-untyped-def]
+def test_voter_names_address_book_of_a_chain_started_anew(consilium: CommandLine, node_folder: Path) -> None:
     """A local chain has the same id every time, and nothing at yesterday's addresses."""
     book = Deployment.read(node_folder / "book.json")
     replace(book, tasks="0x" + "77" * 20).write(node_folder / "book.json")
@@ -298,7 +303,7 @@ def test_program_ends_with_a_message_and_without_a_trace(tmp_path: Path) -> None
     assert done.stderr.strip() == f"error (ConfigInvalid): the configuration {tmp_path / 'none.toml'} does not exist"
 
 
-def test_hospital_names_what_is_wrong_with_its_sponsor(consilium, node_folder: Path) -> None:  # type: ignore[no-untyped-def]
+def test_hospital_names_what_is_wrong_with_its_sponsor(consilium: CommandLine, node_folder: Path) -> None:
     run = ("hospital", "run", "--home", str(node_folder / "hospital"))
     file = node_folder / "hospital" / "node.toml"
     sponsor = {"url": f"https://127.0.0.1:{free_port()}", "ca_certificate": str(node_folder / "sponsor.crt")}
@@ -310,7 +315,7 @@ def test_hospital_names_what_is_wrong_with_its_sponsor(consilium, node_folder: P
     refused(consilium(*run), ["sponsor.url", "https://"])
 
 
-def test_sponsor_names_what_it_cannot_start_with(consilium, node_folder: Path) -> None:  # type: ignore[no-untyped-def]
+def test_sponsor_names_what_it_cannot_start_with(consilium: CommandLine, node_folder: Path) -> None:
     path = node_folder / "sponsor.toml"
     run = ("server", "sponsor", "--config", str(path))
     refused(consilium("server", "sponsor", "--config", str(node_folder / "none.toml")), ["none.toml does not exist"])

@@ -12,7 +12,7 @@ from consilium_chain.task_spec import TOKEN
 from consilium_chain.units import tokens
 from consilium_chain.views import Role
 from dashboard_driver import HELD, NEEDED, Place, connect, open_page, violations
-from playwright.sync_api import Locator, Page, Route, expect
+from playwright.sync_api import Locator, Page, Response, Route, expect
 
 pytestmark = NEEDED
 
@@ -89,7 +89,12 @@ def test_the_theme_that_was_chosen_stays(place: Place, watched: Watched) -> None
 def test_first_load_is_small_and_has_no_wallet_in_it(place: Place, watched: Watched) -> None:
     page = watched.page
     scripts: dict[str, bytes] = {}
-    page.on("response", lambda got: ".js" in got.url and scripts.update({got.url: got.body()}))
+
+    def keep(got: Response) -> None:
+        if ".js" in got.url:
+            scripts[got.url] = got.body()
+
+    page.on("response", keep)
     open_page(place, page, "/")
     open_page(place, page, "/tasks/1")  # with the chart
     expect(page.locator(".chart path").first).to_be_visible()

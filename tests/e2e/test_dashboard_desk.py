@@ -40,7 +40,7 @@ class Network(LocalChain):
         for ledger in found:
             ledger.stake(role, bond)
             if role is Role.VOTER:
-                ledger.register_voter_key(voter_key(ledger.connection.account))
+                ledger.register_voter_key(voter_key(ledger.connection.signer))
         return found
 
 

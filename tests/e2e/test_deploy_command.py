@@ -8,9 +8,12 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol
 
 import pytest
+from address_books import made_up_book
 from chain_driver import GAS_MONEY
+from command_line import CommandLine
 from consilium_chain.abi import compiler_input, contract_artifact
 from consilium_chain.connection import Connection
 from consilium_chain.deploying.node import DeployNode
@@ -20,6 +23,7 @@ from consilium_chain.ledger import Ledger
 from consilium_chain.localnode import FAUCET_KEY, LocalNode, free_port
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
+from web3.types import RPCEndpoint
 
 SECRET = "s3cretKeyOfTheProvider"
 PASSWORD = "correct horse"
@@ -61,8 +65,14 @@ def account(node: LocalNode) -> LocalAccount:
     return created
 
 
+class Deploy(Protocol):
+    def __call__(self, *arguments: str, network: str = "local", with_key: bool = True) -> tuple[int, str]: ...
+
+
 @pytest.fixture
-def deploy(consilium, node: LocalNode, account: LocalAccount, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
+def deploy(
+    consilium: CommandLine, node: LocalNode, account: LocalAccount, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Deploy:
     """Runs the command with a keystore and a URL that holds a key, and looks for secrets in all it says and writes."""
     monkeypatch.setenv("NODE_URL", f"{node.url}/?key={SECRET}")
     (tmp_path / "networks.toml").write_text(NETWORKS)
@@ -92,7 +102,9 @@ def nonce(node: LocalNode, account: LocalAccount) -> int:
     return DeployNode(node.url, account).nonce(with_pending=True)
 
 
-def test_deploy_writes_book_and_sources_of_a_working_deployment(deploy, node: LocalNode, account: LocalAccount) -> None:  # type: ignore[no-untyped-def]
+def test_deploy_writes_book_and_sources_of_a_working_deployment(
+    deploy: Deploy, node: LocalNode, account: LocalAccount
+) -> None:
     code, said = deploy("--verification-dir", "sources")
     assert code == 0, said
     assert "deployed and verified on chain 31337; address book .consilium/local.json" in said
@@ -120,7 +132,7 @@ def test_deploy_writes_book_and_sources_of_a_working_deployment(deploy, node: Lo
     assert nonce(node, account) == 8
 
 
-def test_dry_run_shows_the_plan_and_sends_nothing(deploy, node: LocalNode, account: LocalAccount) -> None:  # type: ignore[no-untyped-def]
+def test_dry_run_shows_the_plan_and_sends_nothing(deploy: Deploy, node: LocalNode, account: LocalAccount) -> None:
     code, said = deploy("--dry-run")
     assert code == 0, said
     for words in (
@@ -137,14 +149,14 @@ def test_dry_run_shows_the_plan_and_sends_nothing(deploy, node: LocalNode, accou
     assert list(Path(".consilium").iterdir()) == []
 
 
-def test_local_chain_needs_no_keystore(deploy) -> None:  # type: ignore[no-untyped-def]
+def test_local_chain_needs_no_keystore(deploy: Deploy) -> None:
     code, said = deploy(with_key=False)
     assert code == 0, said
 
 
-def test_other_chains_are_asked_about_first(deploy, node: LocalNode, account: LocalAccount) -> None:  # type: ignore[no-untyped-def]
+def test_other_chains_are_asked_about_first(deploy: Deploy, node: LocalNode, account: LocalAccount) -> None:
     client = DeployNode(node.url, account)._web3.provider
-    assert "error" not in client.make_request("anvil_setChainId", [TEST_CHAIN])  # type: ignore[arg-type]
+    assert "error" not in client.make_request(RPCEndpoint("anvil_setChainId"), [TEST_CHAIN])
     refused(deploy(network="testnet"), "nothing was sent", "--yes")
     assert nonce(node, account) == 0
     refused(deploy("--yes", network="testnet", with_key=False), "--keystore and --password-file")
@@ -155,10 +167,10 @@ def test_other_chains_are_asked_about_first(deploy, node: LocalNode, account: Lo
 
 @pytest.mark.parametrize(("answer", "sent"), [("y\n", 8), ("n\n", 0), ("", 0)])
 def test_answer_at_a_terminal_decides(
-    deploy, node: LocalNode, account: LocalAccount, monkeypatch: pytest.MonkeyPatch, answer: str, sent: int
-) -> None:  # type: ignore[no-untyped-def]
+    deploy: Deploy, node: LocalNode, account: LocalAccount, monkeypatch: pytest.MonkeyPatch, answer: str, sent: int
+) -> None:
     client = DeployNode(node.url, account)._web3.provider
-    client.make_request("anvil_setChainId", [TEST_CHAIN])  # type: ignore[arg-type]
+    client.make_request(RPCEndpoint("anvil_setChainId"), [TEST_CHAIN])
     terminal = io.StringIO(answer)
     monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(sys, "stdin", terminal)
@@ -167,35 +179,39 @@ def test_answer_at_a_terminal_decides(
     assert (code, nonce(node, account)) == (0 if sent else 1, sent)
 
 
-def test_deploy_refuses_what_does_not_fit(deploy, node: LocalNode, account: LocalAccount, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_deploy_refuses_what_does_not_fit(
+    deploy: Deploy, node: LocalNode, account: LocalAccount, tmp_path: Path
+) -> None:
     refused(
         deploy(network="testnet"), f"testnet is chain {TEST_CHAIN}", "chain 31337", "correct the URL or the chain_id"
     )
     refused(deploy(network="goerli"), "'goerli'", "known are local, testnet", "--networks")
     refused(deploy("--networks", "none.toml"), "none.toml", "cannot be read", "--networks")
     refused(deploy("--password-file", "none"), "none does not exist")
-    Deployment(5, 0, *(f"0x{n:040x}" for n in range(1, 6))).write(tmp_path / "other.json")
+    made_up_book(5).write(tmp_path / "other.json")
     refused(deploy("--address-book", "other.json"), "of chain 5", "pass another --address-book")
     assert nonce(node, account) == 0
 
 
-def test_shipped_networks_are_the_default(consilium, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+def test_shipped_networks_are_the_default(consilium: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SEPOLIA", "BASE"):
         variable = f"CONSILIUM_{name}_URL"
         monkeypatch.delenv(variable, raising=False)
         refused(consilium("chain", "deploy", "--network", name.lower()), variable, "set it to the URL")
 
 
-def test_account_without_ether_sees_the_plan_and_is_refused(deploy, node: LocalNode, account: LocalAccount) -> None:  # type: ignore[no-untyped-def]
+def test_account_without_ether_sees_the_plan_and_is_refused(
+    deploy: Deploy, node: LocalNode, account: LocalAccount
+) -> None:
     client = DeployNode(node.url, account)._web3.provider
-    client.make_request("anvil_setBalance", [account.address, hex(10**9)])  # type: ignore[arg-type]
+    client.make_request(RPCEndpoint("anvil_setBalance"), [account.address, hex(10**9)])
     result = deploy("--dry-run")
     refused(result, account.address, "lacks 0.", "send it that", f"Tasks {TASKS_BYTES:,}")
     refused(deploy(), "lacks 0.")
     assert nonce(node, account) == 0
 
 
-def test_unreachable_node_is_named_without_its_key(deploy, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+def test_unreachable_node_is_named_without_its_key(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> None:
     port = free_port()
     monkeypatch.setenv("NODE_URL", f"http://127.0.0.1:{port}/v3/{SECRET}")
     refused(deploy(), f"http://127.0.0.1:{port}/…", "pass another URL")

@@ -12,6 +12,7 @@ from random import Random
 import pytest
 from consilium_chain.localnode import child_environment
 from consilium_chain.views import Outcome
+from consilium_client.home import HospitalHome, VoterHome
 from consilium_server.jobs.conducting import task_folder
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -90,7 +91,7 @@ def control_api(network: Network, host: str, address: str, authority: Path) -> s
 
 def passing_files(network: Network) -> list[Path]:
     """What only a running task needs: of what mirrors gave, of updates on their way, of Flower's."""
-    nodes = [*network.homes.values(), *network.voter_homes.values()]
+    nodes: list[HospitalHome | VoterHome] = [*network.homes.values(), *network.voter_homes.values()]
     kept = [home.folder.glob(f"{kind}/*/**/*") for home in nodes for kind in ("artifacts", "pending", "masking")]
     tasks = network.worker_home / "tasks"
     kept += [tasks.glob("*/replies/**/*"), tasks.glob("*/superlink.sqlite*")]

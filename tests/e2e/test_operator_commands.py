@@ -22,7 +22,9 @@ import pytest
 from chain_driver import SHARED_WINDOWS, TOKENS, LocalChain, TaskDriver
 from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.connection import Connection
+from consilium_chain.data_schemas import TableSchema
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
+from consilium_chain.kinds import of_kind
 from consilium_chain.ledger import Ledger
 from consilium_chain.localnode import child_environment, free_port
 from consilium_chain.proposal import task_params
@@ -333,7 +335,9 @@ class Played:
     def expected(self) -> np.ndarray[Any, Any]:
         """Of the last model on its hospital's own rows, as any node evaluates it."""
         record, model = self.record(), model_of(self.task.spec)
-        inputs = model.inputs(read_table(self.task.rows, self.task.spec.data), record.statistics())
+        inputs = model.inputs(
+            read_table(self.task.rows, of_kind(TableSchema, self.task.spec.data)), record.statistics()
+        )
         return model.evaluate(record.base(3), inputs).probabilities
 
 

@@ -179,8 +179,8 @@ def test_a_supernode_connects_through_it(stand: Stand, tmp_path: Path) -> None:
     number = stand.superlink.register(transport_public_key(tmp_path / "key"))
     command = [
         sys.executable, "-m", "consilium_client.relay.flower_internals", "supernode",
-        "--superlink", f"{SUPERLINK}:{stand.proxy.port}", "--root-certificates", stand.authority.certificate,
-        "--auth-supernode-private-key", tmp_path / "key", "--host", "127.0.0.1", "--port", str(free_port()),
+        "--superlink", f"{SUPERLINK}:{stand.proxy.port}", "--root-certificates", str(stand.authority.certificate),
+        "--auth-supernode-private-key", str(tmp_path / "key"), "--host", "127.0.0.1", "--port", str(free_port()),
         "--isolation", "process",
     ]  # fmt: skip
     told = {"FLWR_HOME": str(tmp_path / "flower"), "FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
@@ -303,8 +303,8 @@ def test_http_2_leads_no_further(stand: Stand) -> None:
     fine = "/v1/fleet/pull-messages"
     address = f"https://{SUPERLINK}:{stand.proxy.port}"
     given = [part for one in (*sent, fine) for part in ("-o", "/dev/null", f"{address}{one}")]
-    command = ["curl", "-sg", "--http2", "--path-as-is", "--cacert", stand.authority.certificate, "--data-binary", ""]
-    told = ["-H", f"Content-Type: {PROTOBUF}", "-w", "%{http_version} %{http_code}\n"]
+    command = ["curl", "-sg", "--http2", "--path-as-is", "--cacert", str(stand.authority.certificate)]
+    told = ["--data-binary", "", "-H", f"Content-Type: {PROTOBUF}", "-w", "%{http_version} %{http_code}\n"]
     found = subprocess.run([*command, *told, *given], capture_output=True, text=True, timeout=60).stdout.splitlines()
     assert len(found) == len(sent) + 1
     assert found[-1] == "2 401"

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import psycopg
@@ -41,8 +42,8 @@ def supernode(folder: Path, port: int, authority: Path) -> Iterator[subprocess.P
     """Through the proxy."""
     command = [
         sys.executable, "-m", "consilium_client.relay.flower_internals", "supernode",
-        "--superlink", f"{NAME}:{port}", "--root-certificates", authority,
-        "--auth-supernode-private-key", folder / "key", "--host", "127.0.0.1", "--port", str(free_port()),
+        "--superlink", f"{NAME}:{port}", "--root-certificates", str(authority),
+        "--auth-supernode-private-key", str(folder / "key"), "--host", "127.0.0.1", "--port", str(free_port()),
         "--isolation", "process",
     ]  # fmt: skip
     told = {"FLWR_HOME": str(folder / "flower"), "FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
@@ -210,7 +211,7 @@ def test_passwords_of_redis_and_postgresql_change_and_a_worker_is_started_again(
     """Redis knows two passwords of a user at once, PostgreSQL one of a role: what is connected stays so."""
     name = urlsplit(postgres.database()).path[1:]
 
-    def around(word: str, broker_word: str) -> dict[str, str]:
+    def around(word: str, broker_word: str) -> dict[str, Any]:
         return {
             "database_url": f"postgresql://worker:{word}@/{name}?host={postgres.folder}",
             "broker_url": redis_server.url.replace(PASSWORD, broker_word),
@@ -221,7 +222,7 @@ def test_passwords_of_redis_and_postgresql_change_and_a_worker_is_started_again(
     with asking_for_passwords(postgres):
         with Worker(traffic.chain, tmp_path / "a", **around("before", PASSWORD)) as worker:
             until(lambda: worker.told("indexed"))
-            redis_server.client().execute_command("ACL", "SETUSER", "default", ">after")
+            redis_server.client().execute_command("ACL", "SETUSER", "default", ">after")  # type: ignore[no-untyped-call]
             with admin(postgres) as connection:
                 connection.execute("ALTER ROLE worker PASSWORD 'after'")
             traffic.steps(3)
@@ -234,7 +235,7 @@ def test_passwords_of_redis_and_postgresql_change_and_a_worker_is_started_again(
         with Worker(traffic.chain, tmp_path / "a", **around("after", "after")) as worker:
             traffic.steps(3)
             assert indexed_on(worker)
-            redis_server.client().execute_command("ACL", "SETUSER", "default", f"<{PASSWORD}")
+            redis_server.client().execute_command("ACL", "SETUSER", "default", f"<{PASSWORD}")  # type: ignore[no-untyped-call]
             traffic.steps(3)
             assert indexed_on(worker)
             for word in ("before", "after", PASSWORD):

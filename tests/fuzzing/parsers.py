@@ -20,6 +20,7 @@ import mutations
 import numpy as np
 import pyarrow
 import pyarrow.parquet
+from address_books import made_up_book
 from consilium_chain import relays
 from consilium_chain.abi import contract_artifact
 from consilium_chain.accusations import Shown, parse_shown
@@ -43,6 +44,7 @@ from consilium_chain.errors import (
 )
 from consilium_chain.event_logs import NO_LOG, LogDecoder
 from consilium_chain.keystore import LIGHT_SCRYPT_N, address_of, open_keystore
+from consilium_chain.messages import Part
 from consilium_chain.places import parse_place
 from consilium_chain.refusals import refusal_from
 from consilium_chain.relaying import parse_signed_update, sign_update
@@ -350,7 +352,7 @@ IMAGE_TASK = (
     b'name="i"\n[data]\nkind="images"\nclasses=["a","b"]\nheight=8\nwidth=8\n[model]\nname="cnn"\nchannels=[3]\n'
 )
 TEXT_TASK = b'name="t"\n[data]\nkind="text"\nlabel="l"\nclasses=["a","b"]\n[model]\nname="lora"\nrank=2\n'
-BOOK = Deployment(31_337, 0, *(f"0x{n:040x}" for n in range(1, 6)))
+BOOK = made_up_book()
 NODE = b"""
 chain_url = "http://127.0.0.1:8545"
 artifacts = ["store", "https://mirror.example.org/artifacts"]
@@ -819,7 +821,7 @@ def read_secret(raw: bytes, folder: Path) -> object:
 
 CLIENT = {
     "relay's request": Parser(
-        lambda: [RoundRequest(bytes(20), 1, 2, part).encode() for part in (1, 2, 3)],  # type: ignore[arg-type]
+        lambda: [RoundRequest(bytes(20), 1, 2, part).encode() for part in Part],
         lambda raw, _: RoundRequest.parse(raw),
         (FrameMalformed,),
         fuzzed_in="tests/client/test_wire_frames.py",

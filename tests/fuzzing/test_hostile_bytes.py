@@ -14,7 +14,7 @@ from parsers import PARSERS
 
 SHORT = sorted(name for name, parser in PARSERS.items() if not parser.fuzzed_in)
 # A stack that is nearly used up is the test's own, not the parser's: hypothesis calls through a few dozen frames.
-PLAIN = {"database": None, "suppress_health_check": list(HealthCheck)}
+PLAIN = settings(database=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.mark.parametrize("name", sorted(PARSERS))
@@ -48,7 +48,7 @@ def try_out(name: str, folder: Path, examples: int) -> None:
         try_one(name, sample, folder, 2_000)
 
     @given(parser.inputs())
-    @settings(max_examples=examples, phases=[Phase.generate, Phase.shrink], **PLAIN)  # type: ignore[arg-type]
+    @settings(PLAIN, max_examples=examples, phases=[Phase.generate, Phase.shrink])
     def run(raw: bytes) -> None:
         try_one(name, raw, folder)
 

@@ -96,7 +96,7 @@ def try_node(ledger: Ledger, what: str, examples: int) -> None:
     ask, valid = ASKED[what]
 
     @given(json_like([whole(valid)]))
-    @settings(max_examples=examples, **PLAIN)  # type: ignore[arg-type]
+    @settings(PLAIN, max_examples=examples)
     def run(body: bytes) -> None:
         Answers.body = body
         with bounded(192):

@@ -47,7 +47,7 @@ def try_objects(examples: int) -> None:
     kinds = {"upload": upload, "signed": signed}
 
     @given(st.sampled_from(sorted(kinds)), st.integers(0, 9), st.data())
-    @settings(max_examples=examples, **PLAIN)  # type: ignore[arg-type]
+    @settings(PLAIN, max_examples=examples)
     def run(kind: str, which: int, data: st.DataObject) -> None:
         runtime = FakeRuntime()
         runtime.announce_message("a", Message(kinds[kind](), dst_node_id=1, message_type="train"))()
@@ -91,7 +91,7 @@ def try_records(examples: int) -> None:
     )
 
     @given(st.dictionaries(st.sampled_from(["status", "blobs", "x"]), records, max_size=3))
-    @settings(max_examples=examples, **PLAIN)  # type: ignore[arg-type]
+    @settings(PLAIN, max_examples=examples)
     def run(content: dict[str, ConfigRecord | ArrayRecord | MetricRecord]) -> None:
         with bounded(192):
             read(RecordDict(content))

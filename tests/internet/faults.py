@@ -349,7 +349,7 @@ class Play:
             played.seconds = round(time.monotonic() - self._began, 1)
             wait(making)
             self._until_end.close()
-        played.broken += [f"not made: {error!r}" for one in making if (error := one.exception())]
+        played.broken += [f"not made: {fault!r}" for one in making if (fault := one.exception())]
         self._chronicle.update([])
         self._describe(number, played)
         played.back = self._back()

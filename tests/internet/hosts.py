@@ -18,11 +18,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import psutil
 
@@ -132,10 +132,11 @@ class Host:
     def command(self, arguments: Sequence[str]) -> list[str]:
         return ["ip", "netns", "exec", self.namespace, *arguments]
 
-    def run(self, arguments: Sequence[str], timeout: float = 60, **options: object) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(  # type: ignore[call-overload, no-any-return]
+    def run(self, arguments: Sequence[str], timeout: float = 60, **options: Any) -> subprocess.CompletedProcess[str]:
+        ran: subprocess.CompletedProcess[str] = subprocess.run(
             self.command(arguments), capture_output=True, text=True, timeout=timeout, check=False, **options
         )
+        return ran
 
     def start(
         self, arguments: Sequence[str], environment: Mapping[str, str], output: IO[bytes], errors: IO[bytes]
@@ -309,14 +310,14 @@ class _Reach:
         serve(self._listening, self._target)
 
 
-def _inside(namespace: str, action: object) -> None:
+def _inside(namespace: str, action: Callable[[], object]) -> None:
     """In a thread of its own, which ends there: a thread cannot be sure to come back."""
     failed: list[BaseException] = []
 
     def work() -> None:
         try:
             enter(namespace)
-            action()  # type: ignore[operator]
+            action()
         except BaseException as error:
             failed.append(error)
 

@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import ckzg
 import tomli_w
@@ -42,6 +42,7 @@ from consilium_server.certificates import ensure_certificates
 from consilium_zk.kzg import setup
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
+from eth_typing import ABIFunction, HexStr
 from eth_utils.abi import function_abi_to_4byte_selector
 
 from rehearsal.drand import OwnDrand, own_drand
@@ -59,7 +60,7 @@ DELEGATED = 2_000
 COMMISSION = 5  # percent
 PATIENCE = 240.0  # seconds for a process to start and do something, besides the blocks that it waits for
 GAS_TO_BURN = 16_500_000
-BURN = "0x5b6127105a1160005700"  # JUMPDEST, and back to it while more than 10,000 gas are left
+BURN = HexStr("0x5b6127105a1160005700")  # JUMPDEST, and back to it while more than 10,000 gas are left
 BLOB_GAS = 131_072
 # What each account is given, in ether: docs/testnet.md says it.
 ETHER = {"deployer": 5.0, "operator": 1.0, "aggregator": 2.0, "sponsor": 1.0, "voter": 0.5, "delegator": 0.2}
@@ -491,7 +492,7 @@ class Rehearsal:
     def counted(self) -> Iterator[Counted]:
         """Every transaction on the chain but the faucet's and the load's."""
         names = {
-            "0x" + function_abi_to_4byte_selector(entry).hex(): (
+            "0x" + function_abi_to_4byte_selector(cast(ABIFunction, entry)).hex(): (
                 "claim()" if (entry["name"], entry["inputs"]) == ("claim", []) else entry["name"]
             )
             for contract in CONTRACT_NAMES

@@ -10,7 +10,7 @@ from eth_account import Account
 from eth_account.messages import encode_defunct
 from eth_account.signers.local import LocalAccount
 from fastapi.testclient import TestClient
-from httpx import Response
+from httpx2 import Response
 
 TEMPLATE = """{domain} wants you to sign in with your Ethereum account:
 {address}
@@ -41,7 +41,7 @@ class Wallet:
         asked = client.get("/v1/session/nonce").json()
         more = changes.pop("more", "")
         given = asked | {"address": self.address, "issued_at": rfc3339(asked["expires_at"] - 600)} | changes
-        return TEMPLATE.format(**given) + more
+        return f"{TEMPLATE.format(**given)}{more}"
 
     def sign(self, text: str) -> str:
         return "0x" + bytes(self.account.sign_message(encode_defunct(text=text)).signature).hex()

@@ -91,7 +91,8 @@ class IndexedNetwork:
         self.url = url or f"sqlite:///{folder / 'index.sqlite'}"
         self.engine = open_engine(self.url)
         self.store = ArtifactStore(folder / "artifacts")
-        self.deployment = Deployment(CHAIN_ID, 0, *map(account, ("token", "staking", "beacon", "tasks", "sponsored")))
+        token, staking, beacon, tasks, sponsored = map(account, ("token", "staking", "beacon", "tasks", "sponsored"))
+        self.deployment = Deployment(CHAIN_ID, 0, token, staking, beacon, tasks, sponsored)
         self.deployment.write(folder / "deployment.json")
         self.block, self.log, self.fork = 0, 0, 0
         self.pools: dict[tuple[str, int], dict[str, Any]] = {}
@@ -119,9 +120,9 @@ class IndexedNetwork:
         with Session(self.engine) as db, db.begin():
             db.add(Checkpoint(self.block, hash_of("block", self.block, self.fork)))
 
-    def told(self, contract: str, name: str, values: dict[str, Any], **about: Any) -> dict[str, int]:
+    def told(self, contract: str, name: str, values: dict[str, Any], **about: Any) -> dict[str, Any]:
         """An event; returns its place."""
-        place = {"block": self.block, "log_index": self.log}
+        place: dict[str, Any] = {"block": self.block, "log_index": self.log}
         fields = {"task": None, "round": None, "account": None, "role": None, "other": None} | about
         self.rows.append(
             EventRow(
@@ -151,7 +152,7 @@ class IndexedNetwork:
         }  # fmt: skip
         self.rows.append(PoolRow(**place, node=node, role=role, **self.pools[node, role]))
 
-    def pool(self, place: dict[str, int], node: str, role: Role, **changes: Any) -> None:
+    def pool(self, place: dict[str, Any], node: str, role: Role, **changes: Any) -> None:
         self.pools[node, role] |= changes
         self.rows.append(PoolRow(**place, node=node, role=role, **self.pools[node, role]))
 
@@ -284,8 +285,8 @@ class IndexedNetwork:
             for voter in VOTERS:
                 self.task_told("ScoresCommitted", task, round_, voter, commitment=plain(hash_of(voter, round_)))
         with self.mined():
-            for place, voter in enumerate(VOTERS[:2]):
-                scores = [12_000 + place, -3, 4, 9_000] if place == 0 else [DOES_NOT_MATCH] * 4
+            for rank, voter in enumerate(VOTERS[:2]):
+                scores = [12_000 + rank, -3, 4, 9_000] if rank == 0 else [DOES_NOT_MATCH] * 4
                 self.task_told("ScoresRevealed", task, round_, voter, scores=[str(score) for score in scores])
             for cohort, turned in enumerate((False, True)):
                 self.task_told("CohortOpened", task, round_, cohort=str(cohort), isTurned=turned)

@@ -41,10 +41,10 @@ def task(chain: LocalChain, tmp_path: Path) -> FiledTask:
 
 
 @pytest.fixture
-def aggregator(task: FiledTask, tmp_path: Path) -> Aggregator:
-    made: Any = aggregator_of(*party(task, tmp_path))
+def aggregator(task: FiledTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Aggregator:
+    made = aggregator_of(*party(task, tmp_path))
     registered: dict[bytes, int] = {}
-    made._register = lambda key: registered.setdefault(key, 100 + len(registered))
+    monkeypatch.setattr(made, "_register", lambda key: registered.setdefault(key, 100 + len(registered)))
     return made
 
 

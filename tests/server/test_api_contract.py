@@ -15,7 +15,7 @@ from consilium_cli.main import app as command_line
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
-from httpx import Response
+from httpx2 import Response
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 from indexed_network import DELEGATORS, HOSPITALS, TASK_FILE, IndexedNetwork, app_of, populated

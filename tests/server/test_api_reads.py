@@ -353,14 +353,15 @@ def test_what_is_added_to_a_pool_counts_wherever_it_is_told(empty: IndexedNetwor
 
 
 def test_a_task_says_that_it_is_stopping_and_with_which_round_it_ends(empty: IndexedNetwork) -> None:
-    def said(task: int) -> tuple[bool, int, str]:
-        found = read(client, f"/v1/tasks/{task}")
-        return found["stopping"], found["last_round"], found["phase"]
-
     def stop(task: int, round_: int) -> None:
         empty.task_told("TaskStopped", task, round_, OPERATOR)
 
     with TestClient(app_of(empty)) as client:
+
+        def said(task: int) -> tuple[bool, int, str]:
+            found = read(client, f"/v1/tasks/{task}")
+            return found["stopping"], found["last_round"], found["phase"]
+
         with empty.mined():
             for task in (1, 2, 3):
                 empty.propose(task, TASK_FILE, known=task == 1)
@@ -511,4 +512,4 @@ def test_amounts_and_bit_maps_come_back_as_they_went_and_sort_as_numbers(
         above = select(table.c.a).where(table.c.a > values[0][0])
         assert sorted(connection.scalars(above)) == sorted(a for a, _ in values if a > values[0][0])
         connection.rollback()
-    assert Phase.ENDED == 12
+    assert int(Phase.ENDED) == 12

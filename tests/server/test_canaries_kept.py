@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from canary_driver import CanaryDriver, seed_of
-from chain_driver import WINDOW, LocalChain
+from chain_driver import WINDOW, LocalChain, TaskDriver
 from consilium_chain.artifacts import ArtifactStore
 from consilium_chain.connection import Connection
 from consilium_chain.deployment import Deployment
@@ -246,11 +246,10 @@ def uploaded(played: tuple[CanaryDriver, bytes], tmp_path: Path) -> Iterator[Can
         yield task
 
 
-def party(task: CanaryDriver, folder: Path) -> tuple[str, Deployment, bytes, int, Path]:
+def party(task: TaskDriver, folder: Path) -> tuple[str, Deployment, bytes, int, Path]:
     """What makes an aggregator."""
-    account = task.aggregator.connection.account
-    assert account is not None
-    return task.chain.node.url, task.chain.deployment, bytes(account.key), task.task, folder
+    key = bytes(task.aggregator.connection.signer.key)
+    return task.chain.node.url, task.chain.deployment, key, task.task, folder
 
 
 def weighted(task: CanaryDriver) -> dict[int, list[bytes]]:
@@ -343,7 +342,8 @@ def test_aggregator_without_its_secrets_says_so_and_lets_the_deadline_pass(
     file.unlink()
     uploaded.draw().vote([[60_000, -80_000]])
     attempt(aggregator, Step.OPEN)
-    assert uploaded.phase is Phase.REVEALING
+    voted_in = uploaded.phase
+    assert voted_in is Phase.REVEALING
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["round"] for line in told if line["event"] == "canaries-lost"] == [1]
     assert aggregator.rounds.of(1).refused is None  # restored before the deadline, they would open it

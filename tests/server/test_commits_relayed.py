@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -71,7 +72,7 @@ def test_all_who_signed_are_committed_by_one_transaction(task: TaskDriver, capsy
 
 def test_hospitals_wait_for_others_but_not_for_long(task: TaskDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [100.0]
-    monkeypatch.setattr(committing.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     relaying, updates = committer(task), signed(task, 0, 1)
     relaying.commit_if_due({}, task.round_state, 0)
     for clock[0] in (200.0, 200.0 + GATHER / 2):  # nobody was waiting before

@@ -191,8 +191,10 @@ def test_an_announced_commission_takes_effect_in_its_time(raise_to: int, wait: i
 
 @pytest.mark.parametrize("order", ["key first", "node first"])
 def test_a_voters_key_shows_in_its_pool_whichever_came_first(order: str) -> None:
-    key = ("VoterKeyRegistered", {"voter": ACTORS[0], "publicKey": b"\x01"})
-    registered = [("NodeRegistered", {"node": ACTORS[0], "role": int(role), "commissionBps": 0}) for role in Role]
+    key: tuple[str, dict[str, Any]] = ("VoterKeyRegistered", {"voter": ACTORS[0], "publicKey": b"\x01"})
+    registered: list[tuple[str, dict[str, Any]]] = [
+        ("NodeRegistered", {"node": ACTORS[0], "role": int(role), "commissionBps": 0}) for role in Role
+    ]
     told = [key, *registered] if order == "key first" else [*registered, key]
     events = [event(name, 1, index, **values) for index, (name, values) in enumerate(told)]
     rows = facts(events, {1: 0}, STAKING, Known(), {})

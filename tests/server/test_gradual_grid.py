@@ -103,7 +103,9 @@ def test_a_reply_longer_than_any_is_not_taken_in(
     assert runtime.confirmed == []
 
 
-def test_a_reply_answers_what_the_superlink_says_and_not_what_it_says_itself(runtime: FakeRuntime) -> None:
+def test_a_reply_answers_what_the_superlink_says_and_not_what_it_says_itself(
+    runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Else a hospital could speak for whom it knows a question of."""
     theirs = Message(RecordDict({"status": ConfigRecord({"code": 0})}), dst_node_id=1, message_type="train")
     runtime.announce_message("another's", theirs)()
@@ -117,6 +119,6 @@ def test_a_reply_answers_what_the_superlink_says_and_not_what_it_says_itself(run
             proto.metadata.reply_to_message_id = "mine"
         return answer
 
-    runtime.PullMessages = announce_truly  # type: ignore[method-assign]
+    monkeypatch.setattr(runtime, "PullMessages", announce_truly)
     (message,) = grid.pull_messages(["mine"])
     assert message.metadata.reply_to_message_id == "mine"

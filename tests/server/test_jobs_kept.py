@@ -50,6 +50,7 @@ from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
 from indexed_network import IndexedNetwork, app_of
+from pydantic import SecretStr
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import OutOfMemoryError, ResponseError
 from sqlalchemy import Engine, delete
@@ -193,11 +194,16 @@ def test_whatever_a_job_raises_is_told_and_kept_and_ends_there(database: Engine)
 
 def test_a_database_that_is_away_is_waited_for_by_the_process_alone(tmp_path: Path) -> None:
     away = connect("postgresql://u:s3cret@127.0.0.1:1/x")
-    told, runner, done = Told(), Runner(away), []
+    told, runner, done = Told(), Runner(away), list[JobRow]()
     job = Job("index", 30.0, Backoff(0.4, 0.4))
+
+    def work(row: JobRow) -> Ended:
+        done.append(row)
+        return Ended()
+
     with told_to(told):
         for _ in range(5):
-            runner.run(job, "", lambda row: done.append(row) or Ended())  # type: ignore[func-returns-value]
+            runner.run(job, "", work)
         assert [(event, fields["error"]) for event, fields in told.lines] == [("job-failed", "DatabaseUnreachable")]
         time.sleep(0.4)
         runner.run(job, "", lambda row: Ended())
@@ -225,8 +231,12 @@ def test_a_database_that_is_away_is_waited_for_by_the_process_alone(tmp_path: Pa
 def test_a_broker_that_is_none_is_not_repeated(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(BROKER_URL_VARIABLE, raising=False)
     settings = WorkerSettings(
-        home=Path("h"), chain_url="http://c", deployment=Path("d"), artifacts=(Path("a"),), broker_url=url or "x://y"
-    )  # type: ignore[arg-type]
+        home=Path("h"),
+        chain_url="http://c",
+        deployment=Path("d"),
+        artifacts=(Path("a"),),
+        broker_url=SecretStr(url or "x://y"),
+    )
     with pytest.raises(BrokerUrlInvalid) as caught:
         _ = settings.broker
     assert "s3cret" not in str(caught.value) + repr(settings)
@@ -236,17 +246,18 @@ def test_the_environment_goes_before_the_file_and_without_either_jobs_stay_withi
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv(BROKER_URL_VARIABLE, raising=False)
-    base = {"home": Path("h"), "chain_url": "http://c", "deployment": Path("d"), "artifacts": (Path("a"),)}
-    assert WorkerSettings(**base).broker == WITHIN_THE_PROCESS  # type: ignore[arg-type]
-    named = WorkerSettings(**base, broker_url="redis://:a@h:1/2")  # type: ignore[arg-type]
+    places = {"home": Path("h"), "deployment": Path("d"), "artifacts": (Path("a"),)}
+    base: dict[str, Any] = {"chain_url": "http://c", **places}
+    assert WorkerSettings(**base).broker == WITHIN_THE_PROCESS
+    named = WorkerSettings(**base, broker_url=SecretStr("redis://:a@h:1/2"))
     assert named.broker == "redis://:a@h:1/2"
     monkeypatch.setenv(BROKER_URL_VARIABLE, "rediss://:b@h:1/2")
     assert named.broker == "rediss://:b@h:1/2"
 
 
 def test_what_a_broker_does_not_take_is_done_here_unless_it_comes_too_late() -> None:
-    places = {"home": Path("h"), "deployment": Path("d"), "artifacts": (Path("a"),)}
-    settings = WorkerSettings(**places, chain_url="http://c", broker_url="redis://127.0.0.1:1/0")  # type: ignore[arg-type]
+    places: dict[str, Any] = {"home": Path("h"), "deployment": Path("d"), "artifacts": (Path("a"),)}
+    settings = WorkerSettings(**places, chain_url="http://c", broker_url=SecretStr("redis://127.0.0.1:1/0"))
     app, told, done = make_app(settings, "jobs"), Told(), []
 
     def work(task: int) -> None:
@@ -404,7 +415,8 @@ def test_a_judged_round_is_settled_by_whoever_comes(local_chain: LocalChain) -> 
     mover = local_chain.funded(0)
     driver.beacon()
     assert move_on(mover, driver.task) is not None  # draws the seats
-    assert driver.phase is Phase.SCORING
+    drawn_to = driver.phase
+    assert drawn_to is Phase.SCORING
     driver.vote([[0]])
     assert move_on(mover, driver.task) is not None
     assert driver.phase is Phase.ENDED

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ from redis_driver import PASSWORD, Redis, running_redis
 from voter_driver import TASK, FiledTask
 from worker_driver import SHORT_RANGES, Worker, until
 
-Around = dict[str, str]
+Around = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +74,8 @@ def reader(chain: LocalChain) -> Ledger:
 
 
 def url_of(worker: Worker, around: Around) -> str:
-    return around.get("database_url", f"sqlite:///{worker.home / 'index.sqlite'}")
+    url: str = around.get("database_url", f"sqlite:///{worker.home / 'index.sqlite'}")
+    return url
 
 
 def same_as_anew(worker: Worker, chain: LocalChain, around: Around) -> int:
@@ -108,10 +110,13 @@ def test_a_worker_killed_at_any_moment_leaves_what_the_next_goes_on_from(
 ) -> None:
     source = random.Random(len(around) + kills)
     worker = Worker(traffic.chain, tmp_path, before=SHORT_RANGES, **around)
+
+    def has_indexed(before: int) -> bool:
+        return len(worker.told("indexed")) > before + source.randrange(5)
+
     with worker:
         for _ in range(kills):
-            told = len(worker.told("indexed"))
-            until(lambda told=told: len(worker.told("indexed")) > told + source.randrange(5))  # type: ignore[misc]
+            until(partial(has_indexed, len(worker.told("indexed"))))
             traffic.steps(source.randint(1, 5))
             time.sleep(source.uniform(0, 0.4))
             worker.end(signal.SIGKILL)
@@ -128,7 +133,7 @@ def test_a_worker_killed_at_any_moment_leaves_what_the_next_goes_on_from(
 def test_two_workers_go_on_by_themselves_whatever_becomes_of_redis(
     traffic: Traffic, redis_server: Redis, postgres: Postgres, tmp_path: Path
 ) -> None:
-    around = {"broker_url": redis_server.url, "database_url": postgres.database()}
+    around: Around = {"broker_url": redis_server.url, "database_url": postgres.database()}
     with Worker(traffic.chain, tmp_path / "a", **around) as first, Worker(traffic.chain, tmp_path / "b", **around):
         until(indexed(first, traffic.chain, around))
         for upset in (
@@ -266,6 +271,7 @@ def test_each_task_of_the_account_has_its_aggregator_whoever_is_killed(
         # An aggregator is killed: its SuperLink goes, too, and another starts on the same port.
         os.kill(first, signal.SIGKILL)
         again = until(lambda: (pid := pid_in(folders[0])) != first and pid)
+        assert again
         assert members_of(first) == []
         assert read_settings(folders[0] / "node.toml", AggregatorSettings) == found[0]
         failed = [line for line in worker.told("job-failed") if line["job"] == "conduct"]
@@ -292,16 +298,19 @@ def test_a_redis_that_takes_no_writes_costs_no_aggregator_and_no_job(chain: Loca
     account = chain.funded()
     task = conducted(chain, tmp_path, account, "whatever Redis does")
     with running_redis(tmp_path / "redis") as redis, redis.client() as client:
-        settings = {"artifacts": [str(tmp_path / "artifacts")], "first_superlink_port": free_port()}
+        settings: dict[str, Any] = {"artifacts": [str(tmp_path / "artifacts")], "first_superlink_port": free_port()}
         with Worker(chain, tmp_path / "worker", account, broker_url=redis.url, **settings) as worker:
             folder = worker.home / "tasks" / chain.treasury.place(task)
+
+            def begun_since(then: float, job: str, subject: str) -> bool:
+                return row_of(worker, {}, job, subject).begun_at > then
 
             def done_again(*jobs: str) -> None:
                 """Each of them is, of what was begun since now."""
                 now = time.time()
                 for job in jobs:
                     subject = str(task) if job == "conduct" else ""
-                    until(lambda subject=subject, job=job: row_of(worker, {}, job, subject).begun_at > now)  # type: ignore[misc]
+                    until(partial(begun_since, now, job, subject))
 
             def failed(error: str) -> None:
                 until(lambda: (told := worker.told("broker-failed")) and told[-1]["error"] == error)
@@ -326,6 +335,7 @@ def test_a_redis_that_takes_no_writes_costs_no_aggregator_and_no_job(chain: Loca
             os.killpg(first, signal.SIGKILL)
             worker.start()
             second = until(lambda: (pid := pid_in(folder)) != first and pid)
+            assert second
             assert not worker.told("broker-recovered")
             client.config_set("min-replicas-to-write", 0)
             until(lambda: worker.told("broker-recovered"))

@@ -41,7 +41,7 @@ def on_another_machine(task: CanaryDriver, folder: Path, copy: Path | None) -> A
 
 def test_what_was_published_is_opened_from_a_copy(uploaded: CanaryDriver, tmp_path: Path) -> None:
     home = published(uploaded, tmp_path)
-    copy = shutil.move(home, tmp_path / "copy")
+    copy = home.rename(tmp_path / "copy")
     again = on_another_machine(uploaded, tmp_path, copy)
     uploaded.draw().vote([uploaded.ballot([60_000], [-80_000])])
     again.conduct(None, {})  # type: ignore[arg-type]  # nothing is asked of hospitals any more

@@ -190,7 +190,8 @@ def later(tmp_path: Path) -> str:
 def test_processes_of_two_versions_at_one_database(
     traffic: Traffic, database_url: str, tmp_path: Path, later: str
 ) -> None:
-    chain, around = traffic.chain, {"database_url": database_url}
+    chain = traffic.chain
+    around: dict[str, Any] = {"database_url": database_url}
     earlier = Worker(chain, tmp_path / "earlier", **around)
     with earlier, serving(chain, tmp_path / "api", database_url) as api:
         until(lambda: api.ready()[0] == 200)

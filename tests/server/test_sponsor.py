@@ -120,8 +120,8 @@ def scene(local_chain: LocalChain, tmp_path: Path, budget: int, masked: bool) ->
     task = TaskDriver(local_chain, hospitals=3 if masked else 2, terms=terms)
     payer = local_chain.ledger(Account.create().key)
     local_chain.treasury.connection.send_ether(payer.address, GAS_MONEY)
-    terms = Terms(task.task, local_chain.deployment.staking, budget)
-    with served(service(Payer(payer, terms)), tmp_path) as sponsor:
+    paid = Terms(task.task, local_chain.deployment.staking, budget)
+    with served(service(Payer(payer, paid)), tmp_path) as sponsor:
         yield Sponsored(task, payer, sponsor)
 
 

@@ -69,7 +69,8 @@ class Hospital:
         for name, value in said.items():
             setattr(message.metadata, name, value)
         request = PushMessagesRequest(node=self.node, messages_list=[message], message_object_trees=[tree])
-        return self.client.PushMessages(request)
+        answer: PushMessagesResponse = self.client.PushMessages(request)
+        return answer
 
     def push(self, session: str, content: bytes, name: str | None = None) -> bool:
         request = PushObjectRequest(

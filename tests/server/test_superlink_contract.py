@@ -19,13 +19,14 @@ import httpx
 import psutil
 import pytest
 from consilium_chain.errors import LocalNodeError
+from consilium_chain.kinds import of_kind
 from consilium_chain.localnode import free_port
 from consilium_server.certificates import ensure_certificates
 from consilium_server.errors import SuperLinkFailed
 from consilium_server.flower_internals import SuperLink
 from cryptography import x509
 
-MODULES = [Path(one.__file__) for one in (client_internals, server_internals, superlink_internals)]
+MODULES = [Path(of_kind(str, one.__file__)) for one in (client_internals, server_internals, superlink_internals)]
 PUBLIC = {"flwr.app", "flwr.clientapp", "flwr.serverapp"}
 
 

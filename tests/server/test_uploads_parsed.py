@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -290,7 +290,7 @@ NEVER = "never"
 ERROR = "error"
 AWAY = "away"  # what Flower answers for a node that has left
 CODES = {ERROR: ErrorCode.LOAD_CLIENT_APP_EXCEPTION, AWAY: ErrorCode.NODE_UNAVAILABLE}
-Scripted = RecordDict | str
+Scripted: TypeAlias = RecordDict | str
 
 
 class FakeGrid:
@@ -494,7 +494,7 @@ def test_collection_that_is_begun_anew_asks_for_nothing_that_is_on_disk(tmp_path
         before.receive()
     after, grid = collected({10: [], 11: []}, kept=KeptReplies(tmp_path, 0))
     assert (after.signed, after.uploads) == (before.signed, before.uploads)
-    assert (after.signed.keys(), after.arrived) == ({0, 1}, 0b01)
+    assert (set(after.signed), after.arrived) == ({0, 1}, 0b01)
     assert (grid.pushed, grid.parts) == ([11], [Part.UPLOAD])
 
 

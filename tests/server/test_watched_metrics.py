@@ -63,9 +63,10 @@ def unknown(query: str, told: Labels) -> list[str]:
         if isinstance(node, promql.MatrixSelector):
             node = node.vector_selector
         if isinstance(node, promql.VectorSelector):
-            labels = told.get(node.name)
+            name = node.name or ""
+            labels = told.get(name)
             if labels is None:
-                faults.append(node.name)
+                faults.append(name)
             else:
                 known.update(labels)
                 faults.extend(m.name for m in node.matchers.matchers if m.name not in labels)

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import ckzg
-from eth_abi import encode
-from eth_utils import keccak, to_checksum_address
+from eth_abi.abi import encode
+from eth_utils.address import to_checksum_address
+from eth_utils.crypto import keccak
 from py_ecc.bls.hash_to_curve import hash_to_G1
 from py_ecc.bls.point_compression import decompress_G1
 from py_ecc.optimized_bls12_381 import (

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import ckzg
-from eth_abi import encode
-from eth_utils import keccak
+from eth_abi.abi import encode
+from eth_utils.crypto import keccak
 from generate import blob_of, g1_bytes, hexed, point_of, versioned_hash
 from py_ecc.optimized_bls12_381 import G1, curve_order
 

@@ -12,8 +12,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from eth_abi import encode
-from eth_utils import keccak
+from eth_abi.abi import encode
+from eth_utils.crypto import keccak
 from generate import compressed_bytes, g1_bytes, g2_bytes, hexed, outside_g1
 from py_arkworks_bls12381 import GT, G1Point, G2Point
 from py_ecc.bls.hash_to_curve import hash_to_G1

@@ -1,9 +1,3 @@
 from __future__ import annotations
 
-import numpy as np
-import pytest
-
-
-@pytest.fixture
-def random() -> np.random.Generator:
-    return np.random.default_rng(20_240_501)
+from zk_support import random as random

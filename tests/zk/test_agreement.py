@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from consilium_zk.agreement import (
     BYTES_PER_SHOWN,
@@ -54,12 +56,13 @@ def test_keys_that_are_no_points_of_the_group_are_refused(key: bytes) -> None:
 @pytest.mark.parametrize("key", [bytes(31), bytes(33), b""])
 def test_keys_of_another_length_are_refused(key: bytes) -> None:
     assert not is_usable(key)
-    for call in (
+    calls: list[Callable[[], object]] = [
         lambda: agreed_point(ANNA, key),
         lambda: agreed_point(key, public_key(ANNA)),
         lambda: public_key(key),
         lambda: prove_possession(key, CONTEXT),
-    ):
+    ]
+    for call in calls:
         with pytest.raises(KeyMalformed):
             call()
 

@@ -198,7 +198,7 @@ class Play:
         case, survivors = self.case, self.survivors
         accusation = case.accusation(self.statements())
         points = self.points(case, accusation) if asked else {}
-        shown = {}
+        shown: dict[tuple[int, int], bytes] = {}
         for index, mine in points.items():
             theirs = {i: given for i, given in points.items() if i != index and i not in self.garbage}
             against = disputed(index, mine, theirs) if index not in self.hiding else []
@@ -321,15 +321,16 @@ def test_a_round_without_a_lie_names_nobody() -> None:
 
 def test_liars_whose_lies_cancel_break_nothing_and_are_not_named() -> None:
     play = Play.of(4, [0, 2])
-    lie(play, "cancel", *sorted(play.liars), random.Random(2))
+    one, other = sorted(play.liars)
+    lie(play, "cancel", one, other, random.Random(2))
     assert play.holds()
     assert culprits(*play.evidence()) == {}
 
 
 def test_liars_that_prove_nothing_are_named() -> None:
     play = Play.of(4, [0, 2])
-    liars = sorted(play.liars)
-    lie(play, "no proof", *liars, random.Random(3))
+    liars = one, other = sorted(play.liars)
+    lie(play, "no proof", one, other, random.Random(3))
     assert culprits(*play.evidence()) == dict.fromkeys(liars, Reason.NO_PROOF)
     play.made_up.clear()
     assert culprits(*play.evidence()) == dict.fromkeys(liars, Reason.NO_PROOF)
@@ -383,7 +384,8 @@ def test_an_honest_hospital_shows_nothing_of_its_update() -> None:
             if one == index
         }
         assert shown == {liar: play.base.pairs[index][liar] for liar in play.liars}
-        known = shown | {other: seeds[index] for other, seeds in dropped.items()}
+        proven = {other: seed for other, seed in shown.items() if seed is not None}
+        known = proven | {other: seeds[index] for other, seeds in dropped.items()}
         assert known.keys() == set(play.indices) - set(honest)
         uploaded = [Blob(blob) for blob in play.uploads[index]]
         bare.append([without(blob, mask(index, own, known, n)) for n, blob in enumerate(uploaded)])
@@ -460,7 +462,7 @@ def test_an_accuser_that_changes_a_piece_proves_nothing(accused: tuple[Case, byt
     case, accusation, evidence = accused
     first, *_ = survivors = case.survivors
     gone = (case.dealings.keys() - set(survivors)).pop()
-    upload = [evidence.uploads[first][0], field_blob(6)]
+    upload = [next(iter(evidence.uploads[first])), field_blob(6)]
     forged = {**evidence.statements, first: bytes(32) + evidence.statements[first][32:]}
     for changed, said in (
         (replace(evidence, uploads={**evidence.uploads, first: upload}), "is not what it stated"),
@@ -521,7 +523,8 @@ def test_withholders_are_named_by_what_they_answered() -> None:
 def test_a_verdict_does_not_depend_on_any_order(accused: tuple[Case, bytes, Evidence]) -> None:
     case, accusation, evidence = accused
     backwards = Evidence(**{name: dict(reversed(piece.items())) for name, piece in vars(evidence).items()})
-    turned = replace(case, **{of: dict(reversed(getattr(case, of).items())) for of in ("dealings", "commitments")})
+    dealings, commitments = dict(reversed([*case.dealings.items()])), dict(reversed([*case.commitments.items()]))
+    turned = replace(case, dealings=dealings, commitments=commitments)
     assert list(culprits(turned, accusation, backwards).items()) == list(culprits(*accused).items())
     assert culprits(*accused) == {case.survivors[0]: Reason.CONTRADICTION}
 

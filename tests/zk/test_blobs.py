@@ -126,7 +126,7 @@ def test_with_blinders_refuses_values_outside_the_field_without_showing_them(bad
 
 def test_parse_blob_takes_what_from_scalars_makes() -> None:
     blob = filled([0, 1, BLS_MODULUS - 1])
-    assert blobs.parse_blob(bytearray(blob)) == blob
+    assert blobs.parse_blob(bytearray(blob)) == blob  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("bad", [BLS_MODULUS, BLS_MODULUS + 1, (1 << 256) - 1, BLS_MODULUS + (1 << 200)])

@@ -62,7 +62,8 @@ def exact(lane: int, progress: int, weight: int, bits: int, strength: int, turne
     h = 2 ** (bits - 1) - 1
     x = Fraction(lane, weight) - h
     back = max(-h, min(h, floor(Fraction(progress * strength, 16))))
-    return 2 * weight * h + weight * (-x - back if turned else x)
+    found: Fraction = 2 * weight * h + weight * (-x - back if turned else x)
+    return found
 
 
 # Lanes
@@ -72,8 +73,8 @@ def exact(lane: int, progress: int, weight: int, bits: int, strength: int, turne
 def test_published_lanes_equal_exact_arithmetic_lane_by_lane(case: Case, turned: bool) -> None:
     found = published_lanes(*arrays(case), turned)
     assert found.dtype == np.uint64
-    lanes, progress, *rest = case
-    assert found.tolist() == [exact(a, b, *rest, turned) for a, b in zip(lanes, progress, strict=True)]
+    lanes, progress, weight, bits, strength = case
+    assert found.tolist() == [exact(a, b, weight, bits, strength, turned) for a, b in zip(lanes, progress, strict=True)]
 
 
 @given(sums(), st.booleans())
@@ -307,7 +308,9 @@ def test_either_form_reads_as_the_same_model_or_as_none(seed: int, edge: bool) -
     )
     expected = lanes if int(lanes.max()) <= top else None
     for found in (plain, turned):
-        assert (found is None and expected is None) or np.array_equal(found, expected)
+        assert (found is expected is None) or (
+            found is not None and expected is not None and np.array_equal(found, expected)
+        )
 
 
 def test_ones_are_three_known_points(random: np.random.Generator) -> None:

@@ -248,7 +248,7 @@ def test_what_is_dealt_is_signed_as_a_whole() -> None:
         replace(dealing, entries={**dealing.entries, index: replace(entry, digests=(bytes(32), entry.digests[1]))}),
     ]
     assert len({one.to_wire() for one in (dealing, *changed)}) == 1 + len(changed)
-    assert replace(dealing, entries=dict(reversed(dealing.entries.items()))).to_wire() == dealing.to_wire()
+    assert replace(dealing, entries=dict(reversed([*dealing.entries.items()]))).to_wire() == dealing.to_wire()
 
 
 def test_a_dealing_that_was_read_has_the_entries_that_were_dealt() -> None:

@@ -108,7 +108,7 @@ def test_quantise_refuses_wrong_shapes() -> None:
     with pytest.raises(ShapeWrong):
         quantiser.quantise(np.zeros(3), np.zeros(2))
     with pytest.raises(ShapeWrong):
-        quantiser.dequantise_mean(np.zeros(3), 1)
+        quantiser.dequantise_mean(np.zeros(3), 1)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -191,7 +191,7 @@ def impostor(made: Round, victim: int, index: int) -> None:
     for other in made.hospitals:
         made.hospitals[other] = MaskingHospital(other, bytes([other % 251]) * 32, made.privates[other], made.cohort)
     made.dealings = {i: hospital.dealing() for i, hospital in made.hospitals.items() if i != index}
-    copied = made.dealings[victim].entries | {victim: made.dealings[victim].entries[index]}
+    copied = {**made.dealings[victim].entries, victim: made.dealings[victim].entries[index]}
     del copied[index]
     made.dealings[index] = replace(made.dealings[victim], entries=copied)
 
@@ -419,7 +419,7 @@ def test_a_hospital_that_says_it_was_dealt_nothing_must_show_it() -> None:
     silent, liar, *others = survivors = sorted(made.dealings)
     right = made.answers(survivors, [liar, *others])
     place = 32 * survivors.index(silent)
-    shown = {
+    shown: dict[str, bytes | MaskingHospital] = {
         "nothing": bytes(96),
         "another's": MaskingHospital(others[0], bytes(32), made.privates[others[0]], made.cohort),
         "its own, which can be opened": MaskingHospital(liar, bytes(32), made.privates[liar], made.cohort),

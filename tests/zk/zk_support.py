@@ -1,4 +1,4 @@
-"""Shared by the tests of the zk room. Its name is its own, since every folder of tests may have a conftest."""
+"""Shared by the tests of the zk room."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from consilium_zk import blobs
 from consilium_zk.agreement import public_key, sign
 from consilium_zk.constants import BLS_MODULUS, FIELD_ELEMENTS_PER_BLOB
@@ -17,6 +18,11 @@ from consilium_zk.secure_aggregation import MaskingHospital, _answered, masking_
 from nacl.bindings import crypto_core_ed25519_add
 
 VECTORS = Path(__file__).parents[1] / "vectors"
+
+
+@pytest.fixture
+def random() -> np.random.Generator:
+    return np.random.default_rng(20_240_501)
 
 
 def load_vectors(name: str) -> list[dict[str, Any]]:
@@ -29,8 +35,7 @@ def load_vectors(name: str) -> list[dict[str, Any]]:
 
 def field_blob(seed: int) -> blobs.Blob:
     """A blob of scalars all over the field."""
-    random = np.random.default_rng(seed)
-    raw = random.bytes(FIELD_ELEMENTS_PER_BLOB * 40)
+    raw = np.random.default_rng(seed).bytes(FIELD_ELEMENTS_PER_BLOB * 40)
     return blobs.from_scalars(
         [int.from_bytes(raw[start : start + 40], "big") % BLS_MODULUS for start in range(0, len(raw), 40)]
     )
@@ -46,7 +51,7 @@ def is_uniform(*samples: blobs.Blob) -> bool:
     statistic = float(((found - expected) ** 2 / expected).sum())
     freedom = parts - 1
     # Wilson and Hilferty's normal approximation.
-    return ((statistic / freedom) ** (1 / 3) - (1 - 2 / (9 * freedom))) / math.sqrt(2 / (9 * freedom)) < 4.75
+    return bool(((statistic / freedom) ** (1 / 3) - (1 - 2 / (9 * freedom))) / math.sqrt(2 / (9 * freedom)) < 4.75)
 
 
 def signed_answer(

@@ -1,0 +1,10 @@
+"""Address books of contracts that are on no chain."""
+
+from __future__ import annotations
+
+from consilium_chain.deployment import Deployment
+
+
+def made_up_book(chain_id: int = 31_337) -> Deployment:
+    token, staking, beacon, tasks, sponsored = (f"0x{n:040x}" for n in range(1, 6))
+    return Deployment(chain_id, 0, token, staking, beacon, tasks, sponsored)
