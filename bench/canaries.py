@@ -393,7 +393,7 @@ def plot(result: dict[str, Any], folder: Path) -> None:
 
 
 def _scatter(axis: Axes, row: dict[str, Any], stage: int, mark: str) -> None:
-    """Of the stage with that place in `STAGES`."""
+    """Draws a family's point at the stage with that index in `STAGES`."""
     chosen = _is_chosen(row)
     if chosen:
         group = TURNED

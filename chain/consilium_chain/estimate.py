@@ -298,7 +298,7 @@ def _of_updates(spec: TaskSpec) -> Iterator[Concern]:
 
 
 def _fast(outer: OuterSpec) -> str:
-    """What of the outer step canaries do not keep up with, as measured (docs/models.md); "" where they do."""
+    """Names the setting of the outer step that canaries do not keep up with (docs/models.md); "" where they do."""
     if isinstance(outer, MomentumSpec) and outer.momentum > FAST_MOMENTUM:
         return f"momentum of {outer.momentum:g}, above {FAST_MOMENTUM:g},"
     if isinstance(outer, AdamSpec) and outer.learning_rate > FAST_ADAM:

@@ -21,7 +21,7 @@ KEPT = (
 
 @dataclass
 class Known:
-    """What follows from the chain's word on who is in the round, and is read once. Cohorts by their members' bit map.
+    """All that follows from the chain's word on a round's hospitals, read once. Cohorts by their members' bit map.
 
     `relayable`: signed updates with a sound dealing, which is stored; `unsound`: hospitals without one. `maskings` and
     `uploaders` belong to one state of the commitments, a bit map that stands first. `answers`: by cohort's number, once
@@ -39,7 +39,7 @@ class Known:
 
 @dataclass
 class RoundWork:
-    """What hospitals handed over, and what was done with it.
+    """Hospitals' parts of a round, and the steps that were taken.
 
     `survivors`: a bit map, where this process fixed them. `refused`: the step that the contract refused for good.
     `are_canaries_lost`: what opens them is not at hand.

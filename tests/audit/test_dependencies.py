@@ -32,7 +32,7 @@ RULES = Rules.read()
 
 
 def chosen() -> list[Dependency]:
-    """What is installed, but for the CUDA that a machine's own build of torch may bring."""
+    """Installed packages, but for the CUDA that a machine's own build of torch may bring."""
     left_out = of_torchs_build()
     return [one for one in installed(RULES) if one.name not in left_out]
 

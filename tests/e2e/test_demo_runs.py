@@ -262,7 +262,7 @@ def test_sign_flipping_hospital_ends_poorer_than_every_honest_one(demo: Demo) ->
 
 
 def forfeited(run: Run) -> int:
-    """What the operator paid in and nobody was paid: burnt, since the rounds were played."""
+    """The part of the pool that no party was paid: burnt, since the rounds were played."""
     (operator,) = run.parties(role="operator")
     paid = sum(int(payout["amount"]) for round_ in run.report["rounds"] for payout in round_["payouts"])
     return -gain(operator) - paid

@@ -78,7 +78,7 @@ class DeployNode(Connection):
             return bytes(self._web3.eth.get_code(Web3.to_checksum_address(address)))
 
     def ask_precompile(self, address: int, given: bytes) -> bytes:
-        """What is at one of the chain's own addresses answers; nothing where it is empty, or refuses the input."""
+        """A precompile's answer to the input; b"" where its address is empty, or it refuses the input."""
         to = Web3.to_checksum_address(f"0x{address:040x}")
         with self._asking("a precompile"):
             try:

@@ -1,4 +1,4 @@
-"""Whether a chain has the precompiles that the contracts call: each is asked something whose answer is known.
+"""Checks that a chain has the precompiles that the contracts call: each gets an input whose answer is known.
 
 A call of an address without a precompile succeeds and answers nothing, so without this check a deployment would come
 through, and a task on it would stop at the first call.

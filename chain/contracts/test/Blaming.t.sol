@@ -185,14 +185,19 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         vm.assertEq(round.guilty, 0);
     }
 
-    /// @dev Who committed has dealt, and may have dealt shares that give nothing, whether or not it uploaded.
-    function test_accuseCohort_accusesWhoCommittedInItsCohortAlone() public {
+    /// @dev The larger cohort is accused, and one of its hospitals kept its upload.
+    function _accuseWithOneMissing() private returns (uint256 four, uint256 missing) {
         _toUploadingOf(_masked(_params()));
-        uint256 four = tasks.cohortMembers(id, 1, 0).count() == 4 ? 0 : 1;
-        uint256 missing = _first(tasks.cohortMembers(id, 1, four));
+        four = tasks.cohortMembers(id, 1, 0).count() == 4 ? 0 : 1;
+        missing = _first(tasks.cohortMembers(id, 1, four));
         _fix(Bits.below(MEMBERS).without(missing));
         _accuse(four);
         _drop(1 - four);
+    }
+
+    /// @dev Who committed has dealt, and may have dealt shares that give nothing, whether or not it uploaded.
+    function test_accuseCohort_accusesWhoCommittedInItsCohortAlone() public {
+        (uint256 four, uint256 missing) = _accuseWithOneMissing();
         _assertPhase(ITaskTypes.Phase.Blaming);
         uint256 accused = tasks.cohortMembers(id, 1, four);
         vm.assertEq(_roundState().accused, accused);
@@ -210,12 +215,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
     }
 
     function test_accuseCohort_leavesWhoWithheldAndIsNotNamedAsItWas() public {
-        _toUploadingOf(_masked(_params()));
-        uint256 four = tasks.cohortMembers(id, 1, 0).count() == 4 ? 0 : 1;
-        uint256 missing = _first(tasks.cohortMembers(id, 1, four));
-        _fix(Bits.below(MEMBERS).without(missing));
-        _accuse(four);
-        _drop(1 - four);
+        (uint256 four, uint256 missing) = _accuseWithOneMissing();
         uint256 named = tasks.cohortMembers(id, 1, four).without(missing);
         _nameAndDraw(named);
         _vote(0, _scores(0));

@@ -98,7 +98,7 @@ class DemoOptions:
 
 
 def least_cohort(strangers: int) -> int:
-    """Of a masked cohort, so many members that it has a sum without any of the strangers: two thirds must be there."""
+    """The least members with which a masked cohort has a sum without any stranger: two thirds must be there."""
     return max(MIN_MASKED + strangers, 3 * strangers)
 
 

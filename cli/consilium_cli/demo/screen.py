@@ -111,7 +111,7 @@ def _verdict(accepted: int) -> str:
 
 
 def _strangers(calls: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
-    """What was refused of each call, and what was taken."""
+    """Two tables: refusals by call and error, and the calls that were taken."""
     tried, refused = (sum(call[what] for call in calls) for what in ("tried", "refused"))
     title = f"Strangers: of {tried} calls the contracts refused {refused}; logs/stranger-*.jsonl has each"
     table = Table("call", "refused", "by", title=title, **STYLE)
