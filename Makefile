@@ -108,7 +108,7 @@ $(DASHBOARD)/src/generated/abi.ts: $(DASHBOARD)/node_modules/.installed chain/co
 	@cd $(DASHBOARD) && npm run --silent generate -- $(CURDIR)/chain/consilium_chain/contracts src/generated/openapi.json \
 		"$$($(CURDIR)/$(BIN)/python -c 'from consilium_zk.kzg import setup_path; print(setup_path())')"
 
-$(SERVED)/index.html: $(DASHBOARD)/src/generated/abi.ts client/consilium_client/membership.json $(shell find $(DASHBOARD)/src $(DASHBOARD)/public $(DASHBOARD)/*.ts $(DASHBOARD)/*.json $(DASHBOARD)/index.html -type f 2>/dev/null | grep -v /generated/)
+$(SERVED)/index.html: $(DASHBOARD)/src/generated/abi.ts client/consilium_client/privacy/membership.json $(shell find $(DASHBOARD)/src $(DASHBOARD)/public $(DASHBOARD)/*.ts $(DASHBOARD)/*.json $(DASHBOARD)/index.html -type f 2>/dev/null | grep -v /generated/)
 	@echo "building the dashboard"
 	@cd $(DASHBOARD) && npm run --silent build -- --logLevel warn
 	@touch $@

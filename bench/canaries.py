@@ -20,7 +20,7 @@ import numpy as np
 from canary_detector import Sample, guessed_scores, round_samples, suspicion
 from canary_families import FAMILIES, Family, make_canary
 from canary_rounds import HEART, Committee, Round, Scenario, Vector, lower_median, play
-from consilium_client.metrics import auc
+from consilium_client.models.metrics import auc
 from consilium_zk.canaries import STRENGTH, STRENGTH_UNIT, published_lanes, read_lanes, retreat_lanes
 from consilium_zk.errors import LaneOutOfRange
 from matplotlib import pyplot

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from canary_rounds import Round, Sum, Vector, layer_slices
-from consilium_chain.data_schemas import TableSchema
-from consilium_chain.kinds import of_kind
+from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_client.models import model_of
+from consilium_core.kinds import of_kind
 from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 from sklearn.linear_model import LogisticRegression

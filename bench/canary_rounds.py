@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from consilium_chain.model_specs import LogisticSpec, MlpSpec, widths
-from consilium_chain.task_spec import TaskSpec
-from consilium_cli.demo.datasets import DemoData, deal_heart, deal_wdbc, examples_of
-from consilium_cli.demo.references import row_weight
-from consilium_cli.demo.task_file import TaskSettings, task_spec
-from consilium_client.examples import Examples
-from consilium_client.metrics import log_loss
+from consilium_chain.tasks.model_specs import LogisticSpec, MlpSpec, widths
+from consilium_chain.tasks.task_spec import TaskSpec
+from consilium_client.data.examples import Examples
+from consilium_client.data.standardise import sums_of
 from consilium_client.models import Inputs, model_of
-from consilium_client.standardise import sums_of
-from consilium_client.training import train
+from consilium_client.models.metrics import log_loss
+from consilium_client.models.training import train
+from consilium_lab.demo.datasets import DemoData, deal_heart, deal_wdbc, examples_of
+from consilium_lab.demo.references import row_weight
+from consilium_lab.demo.task_file import TaskSettings, task_spec
 from consilium_zk.canaries import progress_after
 from consilium_zk.quantise import Quantiser, clip_norm
 from numpy.random import Generator

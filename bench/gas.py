@@ -18,22 +18,22 @@ from typing import Any
 
 import numpy as np
 import tomli_w
-from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.connection import Connection, Receipt, Sending
-from consilium_chain.deployment import LOCAL_VESTING, deploy
+from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.deploying.address_book import LOCAL_VESTING, deploy
 from consilium_chain.keystore import voter_key
-from consilium_chain.ledger import CommittedUpdate, Ledger
-from consilium_chain.localnode import FAUCET_KEY, LocalNode
-from consilium_chain.proposal import task_params
-from consilium_chain.publishing import CohortsFate, OpenedBlob, OpenedCohort, PublishedCohort
-from consilium_chain.sums import PublishedSums
-from consilium_chain.task_spec import TOKEN, TaskSpec
+from consilium_chain.ledger.ledger import CommittedUpdate, Ledger
+from consilium_chain.ledger.publishing import CohortsFate, OpenedBlob, OpenedCohort, PublishedCohort
+from consilium_chain.ledger.structs import STATISTICS_ROUND, Phase, Role, RoundState, members
+from consilium_chain.rounds.sums import PublishedSums
+from consilium_chain.rpc.connection import Connection, Receipt, Sending
+from consilium_chain.rpc.local_node import FAUCET_KEY, LocalNode
+from consilium_chain.tasks.proposal import task_params
+from consilium_chain.tasks.task_spec import TOKEN, TaskSpec
 from consilium_chain.transport_keys import TransportKey
-from consilium_chain.views import STATISTICS_ROUND, Phase, Role, RoundState, members
-from consilium_cli.demo.datasets import deal_wdbc
-from consilium_cli.demo.task_file import TaskSettings, task_spec
-from consilium_server.canaries import HiddenSums
-from consilium_server.uploads import Contribution, Upload, sum_cohort
+from consilium_lab.demo.datasets import deal_wdbc
+from consilium_lab.demo.task_file import TaskSettings, task_spec
+from consilium_server.aggregator.decoys import HiddenSums
+from consilium_server.aggregator.uploads import Contribution, Upload, sum_cohort
 from consilium_zk.blobs import Blob, scale, with_blinders
 from consilium_zk.canaries import is_turned
 from consilium_zk.constants import BLS_MODULUS

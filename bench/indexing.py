@@ -18,17 +18,17 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from consilium_chain.connection import Connection
-from consilium_chain.deployment import deploy
-from consilium_chain.journal import told_to
-from consilium_chain.ledger import Ledger
-from consilium_chain.localnode import FAUCET_KEY, LocalNode
-from consilium_chain.task_spec import TOKEN
-from consilium_chain.views import Role
+from consilium_chain.deploying.address_book import deploy
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Role
+from consilium_chain.rpc.connection import Connection
+from consilium_chain.rpc.local_node import FAUCET_KEY, LocalNode
+from consilium_chain.tasks.task_spec import TOKEN
+from consilium_core.logs import told_to
 from consilium_server.database.engine import open_database, reading
 from consilium_server.database.tables import Base
-from consilium_server.indexing.indexer import Indexer
-from consilium_server.indexing.rebuilding import differences
+from consilium_server.index.indexer import Indexer
+from consilium_server.index.rebuilding import differences
 from eth_account import Account
 from results_store import COLOURS, figure, say, write_figure
 from sqlalchemy import func, select

@@ -19,15 +19,15 @@ import learning_kinds
 import numpy as np
 import pandas as pd
 from canary_rounds import HEART
-from consilium_chain.kinds import of_kind
-from consilium_chain.task_spec import PrivacySpec, TaskSpec
-from consilium_cli.demo.datasets import HEART_HOSPITALS, HEART_SCHEMA, DemoData, Frame, deal_heart, examples_of
-from consilium_cli.demo.references import local_only, pooled, simulate_fedavg
-from consilium_cli.demo.task_file import TaskSettings, task_spec
-from consilium_cli.result_files import columns_of, rows_again
-from consilium_client.examples import Examples, joined
-from consilium_client.privacy import Mechanism, epsilon
-from consilium_client.standardise import public_sums, sums_of
+from consilium_chain.tasks.task_spec import PrivacySpec, TaskSpec
+from consilium_client.data.examples import Examples, joined
+from consilium_client.data.standardise import public_sums, sums_of
+from consilium_client.privacy.dp_sgd import Mechanism, epsilon
+from consilium_core.kinds import of_kind
+from consilium_lab.demo.datasets import HEART_HOSPITALS, HEART_SCHEMA, DemoData, Frame, deal_heart, examples_of
+from consilium_lab.demo.references import local_only, pooled, simulate_fedavg
+from consilium_lab.demo.task_file import TaskSettings, task_spec
+from consilium_lab.result_files import columns_of, rows_again
 from learning_rounds import (
     ALONE,
     FEDAVG,

@@ -14,14 +14,14 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from consilium_chain.task_spec import TaskSpec
-from consilium_cli.demo.datasets import DemoData, deal_medquad, deal_pneumonia, examples_of
-from consilium_cli.demo.references import local_only, pooled, simulate_fedavg
-from consilium_cli.demo.task_file import TaskSettings, task_spec
-from consilium_client.examples import joined
+from consilium_chain.tasks.task_spec import TaskSpec
+from consilium_client.data.examples import joined
+from consilium_client.data.standardise import public_sums, sums_of
 from consilium_client.models import model_of
-from consilium_client.standardise import public_sums, sums_of
-from consilium_client.training import train
+from consilium_client.models.training import train
+from consilium_lab.demo.datasets import DemoData, deal_medquad, deal_pneumonia, examples_of
+from consilium_lab.demo.references import local_only, pooled, simulate_fedavg
+from consilium_lab.demo.task_file import TaskSettings, task_spec
 from consilium_zk.constants import BYTES_PER_BLOB
 from learning_rounds import ALONE, FEDAVG, POOLED, PRIVATE, ROUNDS, plainly, plans, play, privately, tested
 from threadpoolctl import threadpool_limits

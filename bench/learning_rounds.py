@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from consilium_chain.kinds import of_kind
-from consilium_chain.task_spec import PrivacySpec, TaskSpec
-from consilium_cli.demo.references import row_weight
-from consilium_client.examples import Examples
-from consilium_client.metrics import accuracy, auc
+from consilium_chain.tasks.task_spec import PrivacySpec, TaskSpec
+from consilium_client.data.examples import Examples
 from consilium_client.models import Inputs, Vector, model_of
-from consilium_client.outer import outer_of
-from consilium_client.privacy import Mechanism, plan, train_privately
-from consilium_client.training import train
+from consilium_client.models.metrics import accuracy, auc
+from consilium_client.models.outer import outer_of
+from consilium_client.models.training import train
+from consilium_client.privacy.dp_sgd import Mechanism, plan, train_privately
+from consilium_core.kinds import of_kind
+from consilium_lab.demo.references import row_weight
 from consilium_zk.quantise import Quantiser, clip_norm
 from numpy.typing import NDArray
 

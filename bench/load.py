@@ -24,15 +24,15 @@ import httpx
 import psutil
 import tomli_w
 from children import Child
-from consilium_chain.localnode import LocalNode, free_port
-from consilium_chain.task_spec import parse_task_spec
-from consilium_chain.views import Outcome, Phase
-from consilium_cli.demo.datasets import deal_wdbc
-from consilium_cli.demo.network import Network, build, prepare_output, start
-from consilium_cli.demo.options import DemoOptions
-from consilium_cli.demo.processes import Processes
-from consilium_cli.demo.run import windows as demo_windows
-from consilium_cli.demo.task_file import TaskSettings, task_toml
+from consilium_chain.ledger.structs import Outcome, Phase
+from consilium_chain.rpc.local_node import LocalNode, free_port
+from consilium_chain.tasks.task_spec import parse_task_spec
+from consilium_lab.demo.datasets import deal_wdbc
+from consilium_lab.demo.network import Network, build, prepare_output, start
+from consilium_lab.demo.options import DemoOptions
+from consilium_lab.demo.processes import Processes
+from consilium_lab.demo.run import windows as demo_windows
+from consilium_lab.demo.task_file import TaskSettings, task_toml
 from load_readers import ARRIVAL, THINK
 from results_store import COLOURS, figure, say, thinned, write_figure
 

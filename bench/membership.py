@@ -23,18 +23,18 @@ from statistics import fmean, stdev
 from typing import Any
 
 import numpy as np
-from consilium_chain.task_spec import TaskSpec
-from consilium_cli.demo.datasets import DemoData, deal_wdbc, examples_of
-from consilium_cli.demo.task_file import TaskSettings, task_spec
-from consilium_cli.result_files import laid_out
-from consilium_client import membership
-from consilium_client.membership import EPSILONS, MANY_STEPS, ONE_STEP, Measured, noised
-from consilium_client.metrics import auc
+from consilium_chain.tasks.task_spec import TaskSpec
+from consilium_client.data.standardise import public_sums
+from consilium_client.data.table.reader import Table
 from consilium_client.models import Inputs, Vector, model_of
+from consilium_client.models.metrics import auc
 from consilium_client.models.torch_parameters import trainable
-from consilium_client.standardise import public_sums
-from consilium_client.tables import Table
-from consilium_client.training import loss_of, prepare
+from consilium_client.models.training import loss_of, prepare
+from consilium_client.privacy import membership
+from consilium_client.privacy.membership import EPSILONS, MANY_STEPS, ONE_STEP, Measured, noised
+from consilium_lab.demo.datasets import DemoData, deal_wdbc, examples_of
+from consilium_lab.demo.task_file import TaskSettings, task_spec
+from consilium_lab.result_files import laid_out
 from learning_rounds import Reals, Train, plainly, plans, play, privately
 from numpy.typing import NDArray
 from opacus import GradSampleModule
@@ -209,7 +209,7 @@ def shown(result: Mapping[str, Any]) -> list[Measured]:
 
 
 def packaged(result: Mapping[str, Any]) -> str:
-    """The data file of `consilium_client.membership`."""
+    """The data file of `consilium_client.privacy.membership`."""
     rows = [asdict(one) for one in shown(result)]
     return laid_out({"data": result["data"], "rounds": result["rounds"], "rows": rows}) + "\n"
 

@@ -35,9 +35,9 @@ from typing import Any
 import network_drawing
 import network_parts
 from children import Child
-from consilium_chain.deployment import LOCAL_VESTING
-from consilium_chain.localnode import LocalNode
-from consilium_chain.views import Outcome
+from consilium_chain.deploying.address_book import LOCAL_VESTING
+from consilium_chain.ledger.structs import Outcome
+from consilium_chain.rpc.local_node import LocalNode
 from network_counting import ROUND, Memory, Watch, told, transactions_of
 from network_setting import Network, Size, Unsigned
 from results_store import say

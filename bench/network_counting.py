@@ -11,10 +11,10 @@ from itertools import pairwise
 from typing import Any, cast
 
 import psutil
-from consilium_chain.abi import CONTRACT_NAMES, contract_artifact
-from consilium_chain.connection import TRANSACTION_GAS_LIMIT
-from consilium_chain.ledger import Ledger
-from consilium_chain.views import Phase, TaskState
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Phase, TaskState
+from consilium_chain.rpc.abi import CONTRACT_NAMES, contract_artifact
+from consilium_chain.rpc.connection import TRANSACTION_GAS_LIMIT
 from eth_typing import ABIFunction
 from eth_utils.abi import function_abi_to_4byte_selector
 from network_parts import LOOK, TaskPlan

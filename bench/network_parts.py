@@ -18,14 +18,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from consilium_chain.connection import Connection
-from consilium_chain.deployment import Deployment
-from consilium_chain.journal import about, told_to
-from consilium_chain.ledger import Ledger
+from consilium_chain.deploying.address_book import Deployment
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Phase
 from consilium_chain.messages import Part, ReplyCode
-from consilium_chain.task_spec import TOKEN
-from consilium_chain.views import Phase
-from consilium_server.collection import Carrier
+from consilium_chain.rpc.connection import Connection
+from consilium_chain.tasks.task_spec import TOKEN
+from consilium_core.logs import about, told_to
+from consilium_server.aggregator.collection import Carrier
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 from flwr.common.serde import message_to_proto
@@ -73,7 +73,7 @@ class Plan:
 def hospital_node(task: int, home: str) -> Any:
     """A hospital's node, which pays for its own transactions."""
     from consilium_client.home import HospitalHome
-    from consilium_client.hospital import HospitalNode
+    from consilium_client.hospital.node import HospitalNode
 
     opened = HospitalHome.open(Path(home))
     deployment = Deployment.read(opened.settings.deployment)
@@ -88,8 +88,8 @@ def join(plan: Plan, first: int, step: int) -> None:
 
 def judge(plan: Plan, first: int, step: int) -> None:
     from consilium_client.home import VoterHome
-    from consilium_client.registration import register
-    from consilium_client.voter import VoterNode
+    from consilium_client.voter.node import VoterNode
+    from consilium_client.voter.registration import register
 
     judges: dict[int, list[VoterNode]] = {task.number: [] for task in plan.tasks}
     everybody = [(task.number, home) for task in plan.tasks for home in task.voters]
@@ -133,8 +133,8 @@ def answer(message: Message, context: Context) -> Message:
 
 def ask(message: Message, context: Context) -> Any:
     """Any actor may be asked: nodes go on from what is in their homes."""
+    from consilium_client.polling import ROUND_ERRORS
     from consilium_client.relay.wire import RoundReply, RoundRequest
-    from consilium_client.turns import ROUND_ERRORS
 
     plan_file = Path(os.environ[PLAN])
     fields = message.content["request"]
@@ -239,7 +239,7 @@ class Waves:
 def simulate(plan: Plan, plan_file: Path) -> None:
     """Writes simulation.json into the plan's home."""
     from consilium_chain.settings import read_settings
-    from consilium_server.aggregator import Aggregator
+    from consilium_server.aggregator.node import Aggregator
     from consilium_server.config import AggregatorSettings
     from consilium_zk.kzg import setup
     from flwr.simulation import run_simulation
@@ -264,7 +264,7 @@ def simulate(plan: Plan, plan_file: Path) -> None:
 
     def conduct(aggregator: Aggregator, task: TaskPlan, grid: Grid, node_of: Mapping[str, int]) -> None:
         """As the aggregator's own `run`, with the engine in place of its SuperLink."""
-        from consilium_chain.cell_proofs import CellProver
+        from consilium_chain.rpc.cell_proofs import CellProver
 
         ledger = aggregator.ledger
         waves = Waves(grid, max(ACTORS, AT_ONCE // len(plan.tasks)))

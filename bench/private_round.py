@@ -43,15 +43,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.data_schemas import TableSchema
+from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.keystore import voter_key
-from consilium_chain.kinds import of_kind
-from consilium_chain.ledger import Ledger
-from consilium_chain.rounds import Step
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Outcome, Phase, RoundState, TaskState, ballot_size
+from consilium_chain.rounds.machine import Step
 from consilium_chain.settings import read_settings
-from consilium_chain.views import Outcome, Phase, RoundState, TaskState, ballot_size
-from consilium_cli.hospital.joining import approved_settings
+from consilium_chain.tasks.data_schemas import TableSchema
+from consilium_client.home import HospitalHome
+from consilium_core.kinds import of_kind
 from consilium_zk.kzg import setup
 from consilium_zk.tickets import public_key, sign_ticket
 from flwr.app import Message
@@ -136,10 +136,10 @@ def cpu_seconds(process: int) -> float:
 def hospitals(plan: Plan, connections: Sequence[Connection]) -> None:
     """One process per connection, split off once everything is loaded and warm. Returns when all have ended."""
     from consilium_client.models import model_of
+    from consilium_client.models.training import train
     from consilium_client.task import load_task
-    from consilium_client.training import train
 
-    settings = approved_settings(Path(plan.hospitals[0]), None)
+    settings = HospitalHome.open(Path(plan.hospitals[0])).approved_settings(None)
     ledger = settings.model_copy(update={"sponsor": None}).connect()
     spec = load_task(ledger, ArtifactStore(settings.artifacts), settings.task).spec
     features, labels = np.zeros((1, of_kind(TableSchema, spec.data).columns), np.float32), np.zeros(1, np.int64)
@@ -150,13 +150,13 @@ def hospitals(plan: Plan, connections: Sequence[Connection]) -> None:
 
 def hospital(home: str, connection: Connection, index: int) -> None:
     """A hospital's node, which joins when it is told to and then answers until the server hangs up."""
-    from consilium_client.hospital import HospitalNode
-    from consilium_client.listening import Listener
+    from consilium_client.hospital.ipc_server import Listener
+    from consilium_client.hospital.node import HospitalNode
     from consilium_client.relay import app
 
     if connection.recv_bytes() != JOIN:
         return
-    node = HospitalNode(approved_settings(Path(home), None).model_copy(update={"sponsor": None}))
+    node = HospitalNode(HospitalHome.open(Path(home)).approved_settings(None).model_copy(update={"sponsor": None}))
     node.join()
     connection.send_bytes(JOIN)
     parts = Parts(time.process_time)
@@ -170,8 +170,8 @@ def hospital(home: str, connection: Connection, index: int) -> None:
 
 def watch_hospital(parts: Parts, node: Any) -> None:
     """What is in no part is Flower's messages, the socket's, and what the node asks the chain."""
-    from consilium_client import hospital as module
-    from consilium_client import masking
+    from consilium_client.hospital import masking
+    from consilium_client.hospital import node as module
     from consilium_zk.secure_aggregation import MaskingHospital
 
     parts.watch("derive base", node.record, "base")
@@ -262,7 +262,7 @@ class Conductor:
 
     def __init__(self, plan: Plan, connections: Sequence[Connection]) -> None:
         from consilium_client.home import VoterHome
-        from consilium_server.aggregator import Aggregator
+        from consilium_server.aggregator.node import Aggregator
         from consilium_server.config import AggregatorSettings
 
         self.parts = Parts(time.perf_counter)
@@ -276,8 +276,8 @@ class Conductor:
 
     def run(self) -> NDArray[np.float32]:
         """Every round; returns the last one's model."""
-        from consilium_chain.cell_proofs import CellProver
-        from consilium_server.aggregator import MOST_PROVERS
+        from consilium_chain.rpc.cell_proofs import CellProver
+        from consilium_server.aggregator.node import MOST_PROVERS
 
         params = self.aggregator.params
         processes = min(params.cohorts * params.update_blobs, os.cpu_count() or 1, MOST_PROVERS)
@@ -388,8 +388,8 @@ class Conductor:
 def watch_server(parts: Parts, aggregator: Any) -> None:
     """What is in no part is what the aggregator asks the chain, and small."""
     import secaggplus
-    from consilium_server import aggregator as module
-    from consilium_server import collection, unmasking, uploads
+    from consilium_server.aggregator import collection, unmasking, uploads
+    from consilium_server.aggregator import node as module
     from consilium_zk.secure_aggregation import Unmasking
     from eth_account.typed_transactions import base as blob_transactions
 

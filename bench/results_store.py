@@ -14,7 +14,7 @@ from statistics import fmean, median
 from typing import Any
 
 import matplotlib
-from consilium_cli.result_files import laid_out
+from consilium_lab.result_files import laid_out
 
 matplotlib.use("Agg")
 from matplotlib import pyplot

@@ -29,19 +29,19 @@ import private_round
 import secaggplus
 import tomli_w
 from children import Child
-from consilium_chain.kinds import of_kind
-from consilium_chain.localnode import LocalNode
-from consilium_chain.model_specs import MlpSpec
-from consilium_chain.task_spec import MAX_BLOBS, TaskSpec
-from consilium_cli.demo.datasets import DemoData, deal_wdbc, examples_of
-from consilium_cli.demo.network import GAS_MONEY, Role, build, prepare_output
-from consilium_cli.demo.options import DemoOptions
-from consilium_cli.demo.task_file import TaskSettings, task_spec
-from consilium_cli.result_files import columns_of
-from consilium_client.metrics import accuracy
+from consilium_chain.rpc.local_node import LocalNode
+from consilium_chain.tasks.model_specs import MlpSpec
+from consilium_chain.tasks.task_spec import MAX_BLOBS, TaskSpec
+from consilium_client.data.standardise import Standardiser, sums_of
+from consilium_client.data.table.reader import Table
 from consilium_client.models import model_of
-from consilium_client.standardise import Standardiser, sums_of
-from consilium_client.tables import Table
+from consilium_client.models.metrics import accuracy
+from consilium_core.kinds import of_kind
+from consilium_lab.demo.datasets import DemoData, deal_wdbc, examples_of
+from consilium_lab.demo.network import GAS_MONEY, Role, build, prepare_output
+from consilium_lab.demo.options import DemoOptions
+from consilium_lab.demo.task_file import TaskSettings, task_spec
+from consilium_lab.result_files import columns_of
 from consilium_zk.packing import LaneLayout
 from matplotlib.axes import Axes
 from numpy.typing import NDArray

@@ -35,10 +35,10 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 import numpy as np
-from consilium_chain.data_schemas import TableSchema
-from consilium_chain.kinds import of_kind
-from consilium_chain.task_spec import TaskSpec, parse_task_spec
+from consilium_chain.tasks.data_schemas import TableSchema
+from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.models import model_of
+from consilium_core.kinds import of_kind
 from flwr.app import Context, Message, RecordDict
 from flwr.common import ndarrays_to_parameters
 from flwr.common.secure_aggregation.secaggplus_constants import RECORD_KEY_CONFIGS, Key
@@ -167,7 +167,7 @@ def peak_mib(process: int | str = "self") -> float:
 
 def hospitals(plan: Plan, connections: Sequence[Connection]) -> None:
     """One process per connection, split off once torch is loaded and warm. Returns when all have ended."""
-    from consilium_client.training import train
+    from consilium_client.models.training import train
 
     spec = parse_task_spec(Path(plan.task_file).read_bytes())
     features, labels = np.zeros((1, of_kind(TableSchema, spec.data).columns), np.float32), np.zeros(1, np.int64)
@@ -243,7 +243,7 @@ def answer_one(
 
 def training_app(plan: Plan, spec: TaskSpec, index: int, trained: Callable[[float], None]) -> Any:
     """A ClientApp of Flower's API that SecAgg+ is made for; tells `trained` the CPU seconds of each training."""
-    from consilium_client.training import train
+    from consilium_client.models.training import train
     from flwr.client import NumPyClient
     from flwr.client.mod import secaggplus_mod
     from flwr.clientapp import ClientApp

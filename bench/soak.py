@@ -24,7 +24,7 @@ from typing import Any
 
 import httpx
 import psutil
-from consilium_chain.views import Outcome
+from consilium_chain.ledger.structs import Outcome
 from results_store import COLOURS, Skipped, figure, say, thinned, write_figure
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))

@@ -28,7 +28,7 @@ from results_store import COLOURS, figure, header, say, write_figure, write_resu
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from consilium_chain.task_spec import parse_task_spec  # noqa: E402
+from consilium_chain.tasks.task_spec import parse_task_spec  # noqa: E402
 from rehearsal.play import Counted, Rehearsal, Upheaval, plan, rehearsal  # noqa: E402
 from rehearsal.settings import testnet  # noqa: E402
 

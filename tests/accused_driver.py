@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 from chain_driver import LocalChain
-from consilium_chain.accusations import find_culprits
-from consilium_chain.artifacts import CHECK_BITS
-from consilium_chain.dealings import masked_cohort, read_dealings
+from consilium_chain.artifacts.store import CHECK_BITS
+from consilium_chain.ledger.structs import DOES_NOT_MATCH, Phase, RoundState, TaskState
 from consilium_chain.messages import Part, ReplyCode
-from consilium_chain.views import DOES_NOT_MATCH, Phase, RoundState, TaskState
-from consilium_client.hospital import HospitalNode
-from consilium_client.voter import VoterNode
-from consilium_server.blaming import Statements, make_accusation
+from consilium_chain.rounds.disputes import find_culprits
+from consilium_chain.rounds.secret_shares import masked_cohort, read_dealings
+from consilium_client.hospital.node import HospitalNode
+from consilium_client.voter.node import VoterNode
+from consilium_server.aggregator.disputes import Statements, make_accusation
+from consilium_server.aggregator.unmasking import cohort_answers
+from consilium_server.aggregator.uploads import Answer, Contribution, Upload, sum_cohort
 from consilium_server.errors import SumMismatch
-from consilium_server.unmasking import cohort_answers
-from consilium_server.uploads import Answer, Contribution, Upload, sum_cohort
 from consilium_zk.blame import Reason
 from consilium_zk.blobs import Blob, add, parse_blob
 from consilium_zk.constants import BYTES_PER_BLOB, BYTES_PER_COMPRESSED_G1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from consilium_chain.deployment import Deployment
+from consilium_chain.deploying.address_book import Deployment
 
 
 def made_up_book(chain_id: int = 31_337) -> Deployment:

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 
-from consilium_client.audit import FIRST
+from consilium_client.hospital.audit_log import FIRST
 
 
 def chained(lines: Iterable[bytes]) -> bytes:

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from chain_driver import TaskDriver, Update
-from consilium_chain.connection import Receipt
-from consilium_chain.ledger import Ledger
-from consilium_chain.publishing import Canaries, OpenedBlob, OpenedCohort, PublishedCohort
-from consilium_chain.sums import Retreat
-from consilium_chain.views import members
-from consilium_server.canaries import HiddenSums
-from consilium_server.uploads import CohortSum
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.publishing import Canaries, OpenedBlob, OpenedCohort, PublishedCohort
+from consilium_chain.ledger.structs import members
+from consilium_chain.rounds.sums import Retreat
+from consilium_chain.rpc.connection import Receipt
+from consilium_server.aggregator.decoys import HiddenSums
+from consilium_server.aggregator.uploads import CohortSum
 from consilium_zk.canaries import is_turned, retreat_lanes
 from consilium_zk.kzg import Commitment, commit
 from consilium_zk.packing import LaneLayout, pack

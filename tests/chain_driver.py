@@ -16,17 +16,17 @@ from typing import Any, Self
 
 import numpy as np
 import pytest
-from consilium_chain.accounting import take_stock
-from consilium_chain.connection import Connection, Receipt
-from consilium_chain.deployment import SUPPLY, Deployment, deploy
+from consilium_chain.deploying.address_book import SUPPLY, Deployment, deploy
 from consilium_chain.errors import Refused
 from consilium_chain.keystore import voter_key
-from consilium_chain.ledger import NO_KEY, CommittedUpdate, Ledger
-from consilium_chain.localnode import FAUCET_KEY, LocalNode
-from consilium_chain.publishing import Accusation, Canaries, CohortsFate, PublishedCohort
-from consilium_chain.task_spec import TOKEN
+from consilium_chain.ledger.ledger import NO_KEY, CommittedUpdate, Ledger
+from consilium_chain.ledger.publishing import Accusation, Canaries, CohortsFate, PublishedCohort
+from consilium_chain.ledger.structs import Phase, Role, RoundState, TaskParams, members
+from consilium_chain.rpc.connection import Connection, Receipt
+from consilium_chain.rpc.local_node import FAUCET_KEY, LocalNode
+from consilium_chain.settlement.accounting import take_stock
+from consilium_chain.tasks.task_spec import TOKEN
 from consilium_chain.transport_keys import TransportKey
-from consilium_chain.views import Phase, Role, RoundState, TaskParams, members
 from consilium_zk.blobs import Blob, add, scale, with_blinders
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_EIP2537_G1
 from consilium_zk.curve import to_eip2537

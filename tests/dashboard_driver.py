@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from browser_driver import CHROMIUM, WHY_NOT, Wallet, Watched, chromium, context_of, fresh_account
-from consilium_chain.connection import Connection
-from consilium_chain.deployment import Deployment
-from consilium_chain.ledger import Ledger
-from consilium_chain.localnode import FAUCET_KEY
-from consilium_chain.task_spec import TOKEN
-from consilium_chain.views import Role
+from consilium_chain.deploying.address_book import Deployment
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Role
+from consilium_chain.rpc.connection import Connection
+from consilium_chain.rpc.local_node import FAUCET_KEY
+from consilium_chain.tasks.task_spec import TOKEN
 from consilium_server.api.dashboard import built
 from eth_account import Account
 from eth_account.signers.local import LocalAccount

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from consilium_client.epsilon_ledger import Charge, EpsilonLedger
 from consilium_client.errors import BudgetExceeded
-from consilium_client.privacy import Mechanism
+from consilium_client.privacy.accountant import Charge, EpsilonLedger
+from consilium_client.privacy.dp_sgd import Mechanism
 
 CALLS = ("open", "ftruncate", "write", "fsync", "close")
 MECHANISM, DELTA = Mechanism(4.5, 1.0, 10), 1e-5

@@ -11,22 +11,22 @@ from typing import Any, Self
 import numpy as np
 from canary_driver import CanaryDriver
 from chain_driver import WINDOW, LocalChain, Update
-from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.data_schemas import TableSchema
-from consilium_chain.kinds import of_kind
-from consilium_chain.proposal import task_params
-from consilium_chain.sums import PublishedSums
-from consilium_chain.task_spec import STATISTICS_BITS, STATISTICS_RANGE, TaskSpec, parse_task_spec
-from consilium_chain.views import Role
+from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.ledger.structs import Role
+from consilium_chain.rounds.sums import PublishedSums
+from consilium_chain.tasks.data_schemas import TableSchema
+from consilium_chain.tasks.proposal import task_params
+from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE, TaskSpec, parse_task_spec
 from consilium_client.config import VoterSettings
-from consilium_client.evaluating import Judge, Judged
+from consilium_client.data.standardise import sums_of
+from consilium_client.data.table.reader import read_table
 from consilium_client.home import VoterHome
 from consilium_client.models import Evaluation, Vector
-from consilium_client.registration import register
-from consilium_client.standardise import sums_of
-from consilium_client.tables import read_table
-from consilium_client.voter import VoterNode
-from consilium_server.canaries import HiddenSums
+from consilium_client.voter.evaluating import Judge, Judged
+from consilium_client.voter.node import VoterNode
+from consilium_client.voter.registration import register
+from consilium_core.kinds import of_kind
+from consilium_server.aggregator.decoys import HiddenSums
 from consilium_zk.evaluation import BATCH_ROWS
 from consilium_zk.kzg import commit
 from consilium_zk.packing import pack

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from consilium_server.flower_internals import GradualGrid
+from consilium_server.flower.internals import GradualGrid
 from flwr.app import Array, ArrayRecord, Message, RecordDict
 from flwr.common.serde import message_to_proto
 from flwr.proto.message_pb2 import PullObjectResponse

@@ -8,21 +8,21 @@ from typing import Any
 
 import tomli_w
 from chain_driver import LocalChain
-from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
-from consilium_chain.ledger import Ledger
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Phase, Role, RoundState
 from consilium_chain.messages import Part, ReplyCode, signed_update_bytes
-from consilium_chain.proposal import task_params
-from consilium_chain.relaying import SignedUpdate, parse_signed_update
-from consilium_chain.task_spec import TOKEN, parse_task_spec
-from consilium_chain.views import Phase, Role, RoundState
-from consilium_cli.demo.datasets import deal_wdbc, write_csv
-from consilium_cli.demo.task_file import TaskSettings, task_toml
+from consilium_chain.rounds.signed_updates import SignedUpdate, parse_signed_update
+from consilium_chain.tasks.proposal import task_params
+from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec
 from consilium_client.config import FlowerSettings, HospitalSettings, VoterSettings
-from consilium_client.hospital import HospitalNode
+from consilium_client.hospital.node import HospitalNode
+from consilium_client.hospital.transport_key import make_transport_key
 from consilium_client.relay.wire import RoundReply, RoundRequest
-from consilium_client.transport_key import make_transport_key
-from consilium_client.voter import VoterNode
+from consilium_client.voter.node import VoterNode
+from consilium_lab.demo.datasets import deal_wdbc, write_csv
+from consilium_lab.demo.task_file import TaskSettings, task_toml
 from eth_account.signers.local import LocalAccount
 
 OPEN_POLICY = {"operators": "any", "models": "any", "columns": "any", "masked_only": False}

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from chain_driver import LocalChain
-from consilium_chain import localnode
-from consilium_chain.task_spec import TOKEN
-from consilium_chain.views import Role
+from consilium_chain.ledger.structs import Role
+from consilium_chain.rpc import local_node
+from consilium_chain.tasks.task_spec import TOKEN
 
 NODES, DELEGATORS = 3, 4
 GAS = hex(1_000_000)
@@ -26,7 +26,7 @@ def changeable_chain() -> Iterator[LocalChain]:
     none is mined while others are taken back.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(localnode, "KEPT_STATES", 1_500)
+        patch.setattr(local_node, "KEPT_STATES", 1_500)
         chain = LocalChain()
     with chain:
         chain.rpc("evm_setIntervalMining", 0)

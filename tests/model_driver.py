@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from consilium_chain.task_spec import parse_task_spec, spec_hash
-from consilium_cli.operator.model_folder import ModelFile, Proof, named_tensors, write_model
-from consilium_cli.verify.report import derived
-from consilium_client.standardise import public_sums
+from consilium_chain.tasks.task_spec import parse_task_spec, spec_hash
+from consilium_client.data.standardise import public_sums
+from consilium_operators.model_folder import ModelFile, Proof, named_tensors, write_model
+from consilium_verify.report import derived
 
 
 def written(folder: Path, text: str) -> Path:

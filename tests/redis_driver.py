@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import redis
-from consilium_chain.localnode import free_port
+from consilium_chain.rpc.local_node import free_port
 
 PASSWORD = "s3cret-of-the-broker"
 START = 30.0  # seconds

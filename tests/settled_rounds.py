@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from chain_driver import BOND, TaskDriver
-from consilium_chain.round_record import RoundRecord, Terms
-from consilium_chain.settlement import Reason, Settlement, settle
-from consilium_chain.views import Outcome, Payout, Role, SlashReason, VoidReason
+from consilium_chain.ledger.structs import Outcome, Payout, Role, SlashReason, VoidReason
+from consilium_chain.settlement.round_record import RoundRecord, Terms
+from consilium_chain.settlement.settlement import Reason, Settlement, settle
 
 Scores = Sequence[Sequence[int] | None]
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import uvicorn
-from consilium_chain.sponsoring import Sponsor
+from consilium_chain.sponsoring.batches import Sponsor
 from consilium_server.certificates import ensure_certificates
 from starlette.types import ASGIApp
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 import psutil
-from consilium_chain.localnode import child_environment, free_port
+from consilium_chain.rpc.local_node import child_environment, free_port
 
 Fields = dict[str, Any]
 

@@ -15,14 +15,14 @@ from typing import Any, TypeVar
 import tomli_w
 from chain_driver import LocalChain
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
-from consilium_chain.ledger import Ledger
-from consilium_chain.localnode import child_environment
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.rpc.local_node import child_environment
 
 Found = TypeVar("Found")
 PATIENCE = 150.0  # seconds for a process to start and do something, on a busy machine
 # Ranges so short that a kill falls between, before and within transactions.
 SHORT_RANGES = """
-from consilium_server.indexing import indexer
+from consilium_server.index import indexer
 indexer.FIRST_SPAN = indexer.LONGEST_SPAN = 3
 """
 COMMAND = "from consilium_cli.main import main; main()"

@@ -53,7 +53,7 @@ import errno
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from consilium_chain.units import ether
+from consilium_core.units import ether
 
 
 class ChainError(Exception):

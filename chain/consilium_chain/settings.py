@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, TypeVar
 
+from consilium_core.typed_toml import parse_toml
 from eth_account.signers.local import LocalAccount
 from pydantic import BaseModel, ConfigDict, Field
 
-from consilium_chain.connection import Connection
-from consilium_chain.deployment import Deployment
+from consilium_chain.artifacts.backends import Places
+from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.errors import ConfigInvalid
 from consilium_chain.keystore import open_keystore
-from consilium_chain.ledger import Ledger
-from consilium_chain.places import Places
-from consilium_chain.relays import QUICKNET_RELAYS, RelayUrl
-from consilium_chain.typed_toml import parse_toml
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.rounds.drand_relays import QUICKNET_RELAYS, RelayUrl
+from consilium_chain.rpc.connection import Connection
 
 TaskNumber = Annotated[int, Field(ge=1, description="the task to take part in")]
 

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
+from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
 
-from consilium_cli.options import LOCAL_ADDRESS_BOOK, LOCAL_RPC, AddressBookOption, RpcOption, TaskArgument
+from consilium_cli.options import AddressBookOption, RpcOption, TaskArgument
 
 if TYPE_CHECKING:
-    from consilium_chain.artifacts import ArtifactStore
-    from consilium_chain.places import Place
+    from consilium_chain.artifacts.backends import Place
+    from consilium_chain.artifacts.store import ArtifactStore
 
 app = typer.Typer(help="Copies of what tasks publish: made, and checked.", no_args_is_help=True)
 
@@ -32,9 +33,8 @@ def open_artifacts(given: Sequence[str]) -> ArtifactStore:
 
     Raises MirrorUnsupported, and what a wrong flag does.
     """
-    from consilium_chain.artifacts import ArtifactStore
-
-    from consilium_cli.nodes.live import tell_aside
+    from consilium_chain.artifacts.store import ArtifactStore
+    from consilium_core.live import tell_aside
 
     tell_aside()
     places = _places(given, "--artifacts")
@@ -56,14 +56,13 @@ def fetch_command(
     address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
 ) -> None:
     """Copies all that the chain names of a task, checked. Run again, it goes on. Ends with 1 if anything is missing."""
-    from consilium_chain.artifacts import ArtifactStore
-    from consilium_chain.connection import Connection
-    from consilium_chain.deployment import Deployment
+    from consilium_chain.artifacts.public_record import artifacts_of, shown_uploads
+    from consilium_chain.artifacts.store import ArtifactStore
+    from consilium_chain.deploying.address_book import Deployment
     from consilium_chain.errors import StoreUnwritable
-    from consilium_chain.ledger import Ledger
-    from consilium_chain.public_record import artifacts_of, shown_uploads
-
-    from consilium_cli.nodes.live import tell_aside
+    from consilium_chain.ledger.ledger import Ledger
+    from consilium_chain.rpc.connection import Connection
+    from consilium_core.live import tell_aside
 
     tell_aside()
     copy = _Reading(ArtifactStore([to, *_places(sources, "--from")]))
@@ -95,7 +94,7 @@ def check_command(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR...", exists=True, file_okay=False)],
 ) -> None:
     """Checks every artifact in folders against its name. Ends with 1 if one is not what it says."""
-    from consilium_chain.artifacts import ArtifactStore
+    from consilium_chain.artifacts.store import ArtifactStore
 
     faults: list[str] = []
     sound = 0
@@ -145,8 +144,8 @@ class _Reading:
 
 
 def _places(given: Sequence[str], flag: str) -> tuple[Place, ...]:
+    from consilium_chain.artifacts.backends import parse_places
     from consilium_chain.errors import ConfigInvalid
-    from consilium_chain.places import parse_places
 
     try:
         return parse_places(given)

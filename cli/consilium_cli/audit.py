@@ -14,9 +14,9 @@ import typer
 from consilium_cli.hospital.commands import HOME, HomeOption
 
 if TYPE_CHECKING:
-    from consilium_chain.connection import Sent
-    from consilium_chain.views import Event
-    from consilium_client.audit import Entry, Export
+    from consilium_chain.ledger.structs import Event
+    from consilium_chain.rpc.connection import Sent
+    from consilium_client.hospital.audit_log import Entry, Export
 
 
 def export_audit_command(
@@ -24,10 +24,10 @@ def export_audit_command(
     home: HomeOption = HOME,
 ) -> None:
     """Writes what left this hospital's node to a file, signed by its key, for `consilium verify-audit`."""
-    from consilium_chain.deployment import Deployment
+    from consilium_chain.deploying.address_book import Deployment
     from consilium_chain.keystore import open_keystore, write_private_file
-    from consilium_client.audit import AUDIT_FILE, export, read_log
     from consilium_client.home import HospitalHome
+    from consilium_client.hospital.audit_log import AUDIT_FILE, export, read_log
 
     settings = HospitalHome.open(home).settings
     deployment = Deployment.read(settings.deployment)
@@ -57,7 +57,7 @@ def verify_audit_command(
     ] = "http://127.0.0.1:8545",
 ) -> None:
     """Checks a hospital's audit log, and says what left it, and for whom. Ends with 1 where the file does not hold."""
-    from consilium_client.audit import parse_export, require_extends
+    from consilium_client.hospital.audit_log import parse_export, require_extends
 
     checked = parse_export(_read(file))
     for line in summary(checked):
@@ -123,10 +123,10 @@ def _time(at: int) -> str:
 
 def _compare(checked: Export, address_book: Path, chain_url: str) -> str:
     """Raises AuditIncomplete, DeploymentInvalid, ChainUnreachable."""
-    from consilium_chain.connection import Connection
-    from consilium_chain.deployment import Deployment
+    from consilium_chain.deploying.address_book import Deployment
     from consilium_chain.errors import DeploymentInvalid
-    from consilium_chain.ledger import Ledger
+    from consilium_chain.ledger.ledger import Ledger
+    from consilium_chain.rpc.connection import Connection
     from consilium_client.errors import AuditIncomplete
 
     book, seal = Deployment.read(address_book), checked.seal

@@ -62,7 +62,7 @@ def deploy_command(
 def _account(network: Network, keystore: Path | None, password_file: Path | None) -> LocalAccount:
     from consilium_chain.errors import KeystoreError
     from consilium_chain.keystore import open_keystore
-    from consilium_chain.localnode import FAUCET_KEY
+    from consilium_chain.rpc.local_node import FAUCET_KEY
     from eth_account import Account
 
     if keystore is not None and password_file is not None:
@@ -84,7 +84,7 @@ def _confirm(survey: Survey, agreed: bool) -> None:
 
 def _show(name: str, shown_url: str, survey: Survey) -> None:
     from consilium_chain.deploying.plan import INIT_LIMIT, RUNTIME_LIMIT, WIRING, WIRING_GAS
-    from consilium_chain.units import ether
+    from consilium_core.units import ether
     from rich.console import Console
     from rich.table import Table
 

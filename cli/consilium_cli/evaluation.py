@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
 
 from consilium_cli.artifacts import open_artifacts
 from consilium_cli.options import (
-    LOCAL_ADDRESS_BOOK,
-    LOCAL_RPC,
     AddressBookOption,
     ArtifactsOption,
     RpcOption,
@@ -33,9 +32,9 @@ def open_evaluation_command(
 ) -> None:
     """Writes what shows an auditor who holds this voter's rows that they were evaluated, as chance drew."""
     from consilium_chain.keystore import write_private_file
-    from consilium_client.ballots import Ballot, ballot_path, kept_held_out_secret
     from consilium_client.home import VoterHome
-    from consilium_client.openings import opened
+    from consilium_client.voter.ballots import Ballot, ballot_path, kept_held_out_secret
+    from consilium_client.voter.disclosure import opened
 
     visited = VoterHome.open(home)
     ledger = visited.settings.connect()
@@ -62,16 +61,16 @@ def verify_evaluation_command(
     ] = False,
 ) -> None:
     """Checks, with a voter's rows in hand, that it evaluated them for its ballot. Ends with 1 if anything fails."""
-    from consilium_chain.connection import Connection
-    from consilium_chain.deployment import Deployment
+    from consilium_chain.deploying.address_book import Deployment
     from consilium_chain.errors import DeploymentInvalid
-    from consilium_chain.ledger import Ledger
-    from consilium_client.evaluating import Judge
-    from consilium_client.examples import read_examples
-    from consilium_client.opening_audit import audit
-    from consilium_client.openings import Opening
+    from consilium_chain.ledger.ledger import Ledger
+    from consilium_chain.rpc.connection import Connection
+    from consilium_client.data.examples import read_examples
     from consilium_client.replay import PublicRecord
     from consilium_client.task import load_task
+    from consilium_client.voter.disclosure import Opening
+    from consilium_client.voter.disclosure_check import audit
+    from consilium_client.voter.evaluating import Judge
 
     opening, book = Opening.read(file), Deployment.read(address_book)
     if (opening.chain_id, opening.contract) != (book.chain_id, book.tasks):

@@ -21,7 +21,7 @@ def jobs_command(
     from consilium_chain.settings import read_settings
     from consilium_server.config import WorkerSettings
     from consilium_server.database.engine import open_database
-    from consilium_server.jobs.keeping import all_jobs, as_line
+    from consilium_server.jobs.store import all_jobs, as_line
     from rich.console import Console
 
     database = open_database(read_settings(config, WorkerSettings).url)
@@ -38,8 +38,8 @@ def jobs_command(
 
 
 def _table(rows: list[JobRow], now: float) -> object:
-    from consilium_chain.visible_text import shown
-    from consilium_server.jobs.keeping import state_of
+    from consilium_core.visible_text import shown
+    from consilium_server.jobs.store import state_of
     from rich import box
     from rich.markup import escape
     from rich.table import Table

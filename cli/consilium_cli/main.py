@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from consilium_lab.demo.options import DemoOptions, demo_command
+from consilium_lab.economics.options import economics_command
+from consilium_lab.up.options import up_command
 
 from consilium_cli.artifacts import app as artifacts
 from consilium_cli.audit import export_audit_command, verify_audit_command
-from consilium_cli.demo.options import DemoOptions, demo_command
 from consilium_cli.deploy import deploy_command
 from consilium_cli.doctor.command import doctor_command
-from consilium_cli.economics.options import economics_command
 from consilium_cli.evaluation import open_evaluation_command, verify_evaluation_command
 from consilium_cli.hospital.commands import app as hospital
 from consilium_cli.jobs import jobs_command
 from consilium_cli.operator.commands import app as operator
 from consilium_cli.password import change_password_command
-from consilium_cli.up.options import up_command
 from consilium_cli.verify.command import verify_command
 from consilium_cli.voter.commands import app as voter
 
@@ -64,7 +64,7 @@ __all__ = ["DemoOptions", "app", "main"]
 def server_run(config: ConfigOption) -> None:
     """Starts a SuperLink and conducts the configured task until it ends."""
     from consilium_chain.settings import read_settings
-    from consilium_server.aggregator import Aggregator
+    from consilium_server.aggregator.node import Aggregator
     from consilium_server.config import AggregatorSettings
 
     Aggregator(read_settings(config, AggregatorSettings)).run()
@@ -75,7 +75,7 @@ def server_sponsor(config: ConfigOption) -> None:
     """Pays for what the configured task's hospitals sign, so that they need no ether, until it is told to stop."""
     from consilium_chain.settings import read_settings
     from consilium_server.config import SponsorSettings
-    from consilium_server.sponsor import run
+    from consilium_server.sponsor.service import run
 
     run(read_settings(config, SponsorSettings))
 
@@ -85,7 +85,7 @@ def server_index(config: ConfigOption) -> None:
     """Follows the chain into the database, until it is told to stop."""
     from consilium_chain.settings import read_settings
     from consilium_server.config import IndexerSettings
-    from consilium_server.indexing.run import index
+    from consilium_server.index.run import index
 
     index(read_settings(config, IndexerSettings))
 
@@ -103,7 +103,7 @@ def server_reindex(
     """
     from consilium_chain.settings import read_settings
     from consilium_server.config import WorkerSettings
-    from consilium_server.indexing.run import compare
+    from consilium_server.index.run import compare
 
     compare(read_settings(config, WorkerSettings).indexer, replace)
 
@@ -149,9 +149,9 @@ def chain_local(
     ),
 ) -> None:
     """Runs a local chain with the contracts deployed, until Ctrl-C."""
-    from consilium_chain.connection import Connection
-    from consilium_chain.deployment import deploy
-    from consilium_chain.localnode import FAUCET_KEY, LocalNode
+    from consilium_chain.deploying.address_book import deploy
+    from consilium_chain.rpc.connection import Connection
+    from consilium_chain.rpc.local_node import FAUCET_KEY, LocalNode
     from eth_account import Account
 
     with LocalNode(port) as node:
@@ -175,8 +175,8 @@ def main() -> None:
         sys.exit(130)
     except Exception as error:
         from consilium_chain.errors import DISK_FAULTS
-        from consilium_chain.visible_text import shown_lines
         from consilium_client.errors import FAILED, ClientError
+        from consilium_core.visible_text import shown_lines
 
         name, said = type(error).__name__, str(error)
         if isinstance(error, OSError) and error.errno in DISK_FAULTS:

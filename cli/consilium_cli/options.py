@@ -7,9 +7,6 @@ from typing import Annotated
 
 import typer
 
-LOCAL_RPC = "http://127.0.0.1:8545"
-LOCAL_ADDRESS_BOOK = Path(".consilium/local.json")
-
 # Of who reads a chain and an artifact store, and has no home.
 ArtifactsOption = Annotated[
     list[str],

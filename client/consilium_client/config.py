@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from consilium_chain.connection import Connection
-from consilium_chain.deployment import Deployment
+from consilium_chain.deploying.address_book import Deployment
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.rpc.connection import Connection
 from consilium_chain.settings import NodeSettings, TaskNumber
-from consilium_chain.sponsored import SponsoredConnection
-from consilium_chain.sponsoring import Sponsor
+from consilium_chain.sponsoring.batches import Sponsor
+from consilium_chain.sponsoring.connection import SponsoredConnection
+from consilium_core.connectivity import Address
 from eth_account.signers.local import LocalAccount
 from pydantic import BaseModel, ConfigDict, Field
-
-from consilium_client.reaching import Address
 
 LEDGER_FILE = "privacy.jsonl"
 STATISTICS_FILE = "statistics.jsonl"
@@ -104,6 +104,10 @@ class HomeSettings(NodeSettings):
     password_file: Path = Path("password")
     deployment: Path = Path("deployment.json")
     policy: Annotated[Path, Field(description="what this node's owner allows")] = Path("policy.toml")
+
+    def reader(self) -> Ledger:
+        """The contracts without an account, which can only read. Raises DeploymentInvalid, ChainUnreachable."""
+        return Ledger(Connection(self.chain_url), Deployment.read(self.deployment), self.relays)
 
 
 class HospitalHomeSettings(HomeSettings, HospitalAccountSettings):

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import tomli_w
-from consilium_chain.task_spec import DAY, Metric, TaskSpec
-from consilium_chain.typed_toml import parse_toml
+from consilium_chain.tasks.task_spec import DAY, Metric, TaskSpec
+from consilium_core.typed_toml import parse_toml
 from eth_utils.address import is_hex_address
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 

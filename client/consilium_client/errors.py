@@ -126,7 +126,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from consilium_chain.units import ether, tokens
+from consilium_core.units import ether, tokens
 
 NAMES_SHOWN = 10  # of columns, in one message
 FAILED, REFUSED = 1, 3  # exit codes of commands

@@ -31,12 +31,13 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar, cast
 
 import tomli_w
-from consilium_chain.deployment import Deployment
+from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.keystore import read_private_file, write_private_file
-from consilium_chain.locks import alone, is_locked
+from consilium_chain.ledger.structs import Role
 from consilium_chain.settings import read_settings
-from consilium_chain.typed_toml import parse_toml
-from consilium_chain.views import Role
+from consilium_core.connectivity import Address
+from consilium_core.locks import alone, is_locked
+from consilium_core.typed_toml import parse_toml
 from pydantic import BaseModel, ConfigDict, Field
 
 from consilium_client.config import (
@@ -57,8 +58,8 @@ from consilium_client.errors import (
     HomeTaken,
     NotApproved,
     SameContracts,
+    WhichTask,
 )
-from consilium_client.reaching import Address
 
 SETTINGS_FILE = "node.toml"
 DEPLOYMENT_FILE = "deployment.json"
@@ -201,6 +202,15 @@ class HospitalHome(Home[HospitalHomeSettings, Policy]):
 
     def approved_tasks(self) -> list[int]:
         return self._numbers("*.toml")
+
+    def approved_settings(self, number: int | None) -> HospitalSettings:
+        """Settings of this task, or of the only approved one. Raises WhichTask, NotApproved, ApprovalStale."""
+        if number is None:
+            approved = self.approved_tasks()
+            if len(approved) != 1:
+                raise WhichTask(approved)
+            (number,) = approved
+        return self.node_settings(number, self.settings.reader().place(number))
 
     def withdraw(self, task: int) -> None:
         """Raises NotApproved."""

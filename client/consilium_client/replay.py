@@ -7,19 +7,19 @@ weighted mean of the accepted cohorts' published sums.
 from __future__ import annotations
 
 import numpy as np
-from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.errors import RecordIncomplete
-from consilium_chain.ledger import Ledger
-from consilium_chain.sums import CohortSum, PublishedSums
-from consilium_chain.task_spec import STATISTICS_BITS, STATISTICS_RANGE
-from consilium_chain.views import STATISTICS_ROUND, Outcome, RoundState
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import STATISTICS_ROUND, Outcome, RoundState
+from consilium_chain.rounds.sums import CohortSum, PublishedSums
+from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE
 from consilium_zk.quantise import Quantiser
 from numpy.typing import NDArray
 
+from consilium_client.data.standardise import public_sums
 from consilium_client.errors import RetreatMismatched, StatisticsOutOfRange
 from consilium_client.models import Vector, model_of
-from consilium_client.outer import MeanUpdate, State, outer_of
-from consilium_client.standardise import public_sums
+from consilium_client.models.outer import MeanUpdate, State, outer_of
 from consilium_client.task import JoinedTask
 
 FIRST_ROUND = STATISTICS_ROUND + 1  # of training

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.errors import SpecMismatch
-from consilium_chain.ledger import Ledger
-from consilium_chain.proposal import keeps, task_params
-from consilium_chain.task_spec import TaskSpec, parse_task_spec
-from consilium_chain.views import TaskParams
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import TaskParams
+from consilium_chain.tasks.proposal import keeps, task_params
+from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import measured from '../../client/consilium_client/membership.json'
+import measured from '../../client/consilium_client/privacy/membership.json'
 import { membership } from '../src/lib/membership'
 
 describe('membership', () => {

@@ -37,7 +37,7 @@ def jobs(config: str) -> str | None:
 
 
 def node(home: str) -> str | None:
-    from consilium_chain.locks import is_locked
+    from consilium_core.locks import is_locked
 
     locks = [Path(home, "lock"), *Path(home).glob("task-*/lock")]
     return None if any(map(is_locked, locks)) else f"no node runs in {home}"

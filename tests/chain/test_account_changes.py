@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 from chain_driver import BOND, LocalChain, TaskDriver, refused
-from consilium_chain.deployment import LOCAL_UNBONDING
+from consilium_chain.deploying.address_book import LOCAL_UNBONDING
 from consilium_chain.errors import Refused
 from consilium_chain.keystore import voter_key
-from consilium_chain.ledger import Ledger
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Phase, Role
 from consilium_chain.transport_keys import TransportKey
-from consilium_chain.views import Phase, Role
 
 pytestmark = pytest.mark.deep
 STAKED = 3 * BOND

@@ -17,10 +17,9 @@ from typing import Any, ClassVar
 from uuid import uuid4
 
 import pytest
-from consilium_chain import places
-from consilium_chain.accusations import Shown
-from consilium_chain.artifacts import BYTES_PER_STORED_BLOB, MOST_FILE_BYTES, ArtifactStore
-from consilium_chain.connection import without_secrets
+from consilium_chain.artifacts import backends
+from consilium_chain.artifacts.backends import MirrorUrl, parse_place, parse_places
+from consilium_chain.artifacts.store import BYTES_PER_STORED_BLOB, MOST_FILE_BYTES, ArtifactStore
 from consilium_chain.errors import (
     ArtifactCorrupt,
     ArtifactMissing,
@@ -30,11 +29,12 @@ from consilium_chain.errors import (
     StoreMissing,
     StoreUnwritable,
 )
-from consilium_chain.journal import told_to
-from consilium_chain.localnode import free_port
-from consilium_chain.places import MirrorUrl, parse_place, parse_places
-from consilium_chain.statements import BYTES_PER_SIGNATURE, SignedStatement
-from consilium_chain.task_spec import MAX_BLOBS, MAX_PARTICIPANTS
+from consilium_chain.rounds.disputes import Shown
+from consilium_chain.rounds.statements import BYTES_PER_SIGNATURE, SignedStatement
+from consilium_chain.rpc.connection import without_secrets
+from consilium_chain.rpc.local_node import free_port
+from consilium_chain.tasks.task_spec import MAX_BLOBS, MAX_PARTICIPANTS
+from consilium_core.logs import told_to
 from consilium_zk.blobs import from_scalars
 from consilium_zk.dealing import dealing_bytes
 from consilium_zk.kzg import commit_by_points, versioned_hash
@@ -279,7 +279,7 @@ def test_a_mirror_that_misbehaves_costs_little_and_another_is_asked(
     mirrors: tuple[FileServer, FileServer], told: Told, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if how in ("hang", "drip"):
-        monkeypatch.setattr(places, "TIMEOUT", 2.0)
+        monkeypatch.setattr(backends, "TIMEOUT", 2.0)
     bad, good = mirrors
     bad.behaviour = getattr(bad, how)
     files, blobs = fill(ArtifactStore(good.folder))

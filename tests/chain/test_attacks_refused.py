@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from chain_driver import LocalChain, TaskDriver, refused
-from consilium_chain.ledger import CommittedUpdate
-from consilium_chain.publishing import CohortsFate, PublishedCohort
-from consilium_chain.views import Phase
+from consilium_chain.ledger.ledger import CommittedUpdate
+from consilium_chain.ledger.publishing import CohortsFate, PublishedCohort
+from consilium_chain.ledger.structs import Phase
 from consilium_zk.blobs import Blob, add, from_scalars, negate
 from consilium_zk.constants import BLS_MODULUS
 from consilium_zk.curve import from_eip2537, to_eip2537, weighted_sum

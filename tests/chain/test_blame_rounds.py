@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import pytest
 from canary_driver import CanaryDriver
 from chain_driver import ACCUSATION, BOND, LocalChain, TaskDriver, refused
-from consilium_chain.publishing import CohortsFate
-from consilium_chain.rounds import blaming_step
-from consilium_chain.settlement import Reason
-from consilium_chain.views import DOES_NOT_MATCH, Outcome, PayoutReason, Phase, Role, SlashReason, VoidReason
+from consilium_chain.ledger.publishing import CohortsFate
+from consilium_chain.ledger.structs import DOES_NOT_MATCH, Outcome, PayoutReason, Phase, Role, SlashReason, VoidReason
+from consilium_chain.rounds.machine import blaming_step
+from consilium_chain.settlement.settlement import Reason
 from settled_rounds import Scores, assert_as_expected, expected, reasons, slashes
 
 MASKED = {"masked": True, "min_cohort_size": 3, "min_hospitals": 3}

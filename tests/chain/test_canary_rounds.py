@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from canary_driver import BITS, CANARY_LAYOUT, SETTLE_GAS, CanaryDriver
 from chain_driver import BOND, SHARED_WINDOWS, LocalChain, TaskDriver, refused
-from consilium_chain.publishing import CohortsFate, OpenedCohort, PublishedCohort
-from consilium_chain.settlement import Reason
-from consilium_chain.views import (
+from consilium_chain.ledger.publishing import CohortsFate, OpenedCohort, PublishedCohort
+from consilium_chain.ledger.structs import (
     DOES_NOT_MATCH,
     Outcome,
     PayoutReason,
@@ -23,6 +22,7 @@ from consilium_chain.views import (
     VoidReason,
     members,
 )
+from consilium_chain.settlement.settlement import Reason
 from consilium_zk.blobs import Blob, add, negate
 from consilium_zk.canaries import published_blob, read_lanes, seed_commitment
 from consilium_zk.constants import BLS_MODULUS

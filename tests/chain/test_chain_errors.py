@@ -15,9 +15,8 @@ import pytest
 from address_books import made_up_book
 from chain_driver import LocalChain
 from consilium_chain import keystore as keys
-from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.connection import Connection
-from consilium_chain.deployment import Deployment
+from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.errors import (
     ArtifactCorrupt,
     ArtifactMissing,
@@ -35,8 +34,9 @@ from consilium_chain.keystore import (
     write_keystore,
     write_private_file,
 )
-from consilium_chain.ledger import Ledger
-from consilium_chain.localnode import LocalNode, child_environment, free_port
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.rpc.connection import Connection
+from consilium_chain.rpc.local_node import LocalNode, child_environment, free_port
 from consilium_chain.settings import NodeSettings, TaskNumber, read_settings
 from consilium_zk.blobs import from_scalars
 from consilium_zk.kzg import commit, versioned_hash

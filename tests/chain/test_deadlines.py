@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from chain_driver import SHARED_WINDOWS, LocalChain, TaskDriver
-from consilium_chain.deadlines import Deadlines, Missed, fields_of, in_words
-from consilium_chain.ledger import Ledger
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Phase
+from consilium_chain.rounds.deadlines import Deadlines, Missed, fields_of, in_words
 from consilium_chain.transport_keys import TransportKey
-from consilium_chain.views import Phase
 
 LATE = 70  # seconds
 WINDOW = SHARED_WINDOWS["join_window"]

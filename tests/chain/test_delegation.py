@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 from chain_driver import BOND, LocalChain, TaskDriver, refused
-from consilium_chain.accounting import Books, take_stock, worth
-from consilium_chain.deployment import LOCAL_UNBONDING, LOCAL_VESTING, SUPPLY
-from consilium_chain.ledger import Ledger
-from consilium_chain.task_spec import TOKEN
-from consilium_chain.views import Role
+from consilium_chain.deploying.address_book import LOCAL_UNBONDING, LOCAL_VESTING, SUPPLY
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Role
+from consilium_chain.settlement.accounting import Books, take_stock, worth
+from consilium_chain.tasks.task_spec import TOKEN
 
 BACKING = 3 * BOND
 INDEX_BITS = 48  # of a fraction of a unit, by share; what is finer does not divide, and is paid later

@@ -18,11 +18,9 @@ import httpx
 import pytest
 from address_books import made_up_book
 from chain_driver import GAS_MONEY, refused, task_params
-from consilium_chain import abi, connection, localnode
-from consilium_chain.abi import CONTRACT_NAMES, contract_artifact
-from consilium_chain.connection import Connection
 from consilium_chain.deploying import node as node_module
 from consilium_chain.deploying import plan
+from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.deploying.journal import journal_path, locked
 from consilium_chain.deploying.networks import Network, PrevrandaoTerms, TokenTerms, read_networks
 from consilium_chain.deploying.node import DeployNode, Signed
@@ -30,7 +28,6 @@ from consilium_chain.deploying.plan import INIT_LIMIT, RUNTIME_LIMIT, creation_g
 from consilium_chain.deploying.precompiles import PRECOMPILES, require_precompiles
 from consilium_chain.deploying.run import Deploying, created_address
 from consilium_chain.deploying.verify import same_but
-from consilium_chain.deployment import Deployment
 from consilium_chain.errors import (
     BlobsUnavailable,
     BookTaken,
@@ -48,9 +45,12 @@ from consilium_chain.errors import (
     PrecompileMissing,
     WiringWrong,
 )
-from consilium_chain.ledger import Ledger
-from consilium_chain.localnode import CHAIN_ID, FAUCET_KEY, LocalNode, find_anvil
-from consilium_chain.task_spec import TOKEN
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.rpc import abi, connection, local_node
+from consilium_chain.rpc.abi import CONTRACT_NAMES, contract_artifact
+from consilium_chain.rpc.connection import Connection
+from consilium_chain.rpc.local_node import CHAIN_ID, FAUCET_KEY, LocalNode, find_anvil
+from consilium_chain.tasks.task_spec import TOKEN
 from eth_account import Account
 from hypothesis import given
 from hypothesis import strategies as st
@@ -409,7 +409,7 @@ def chain_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str],
         older.write_text(f'#!/bin/sh\nexec {shlex.quote(find_anvil())} --hardfork {fork} "$@"\n')
         older.chmod(0o700)
         with monkeypatch.context() as patch:
-            patch.setattr(localnode, "find_anvil", lambda: str(older))
+            patch.setattr(local_node, "find_anvil", lambda: str(older))
             return LocalNode()
 
     return start

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 from chain_driver import LocalChain, TaskDriver, refused
-from consilium_chain.beacons import DrandProver, PrevrandaoProver, open_beacon
-from consilium_chain.connection import Connection
-from consilium_chain.deployment import BEACON_LOOKAHEAD, DRAND_LOOKAHEAD, Deployment
+from consilium_chain.deploying.address_book import BEACON_LOOKAHEAD, DRAND_LOOKAHEAD, Deployment
 from consilium_chain.errors import DeploymentInvalid, RandomnessUnavailable, RelaySignatureInvalid
-from consilium_chain.ledger import Ledger
-from consilium_chain.localnode import FAUCET_KEY
-from consilium_chain.views import Phase
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Phase
+from consilium_chain.rounds.beacons import DrandProver, PrevrandaoProver, open_beacon
+from consilium_chain.rpc.connection import Connection
+from consilium_chain.rpc.local_node import FAUCET_KEY
 from consilium_zk.drand import QUICKNET, RoundSignature, seed
 from drand_relay import QUICKNET as VECTORS
 from drand_relay import ROUNDS, RelayServer, relay_server

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from canary_driver import CanaryDriver
 from chain_driver import LocalChain, TaskDriver
-from consilium_chain.connection import MAX_BLOBS_PER_TRANSACTION
-from consilium_chain.estimate import MAX_BLOBS_PER_TRANSACTION as BLOBS_AT_ONCE
-from consilium_chain.estimate import ChainTerms, Rule, _relayed, estimate
-from consilium_chain.proposal import task_params
-from consilium_chain.task_spec import TaskSpec, parse_task_spec
-from consilium_chain.views import Phase
+from consilium_chain.ledger.structs import Phase
+from consilium_chain.rpc.connection import MAX_BLOBS_PER_TRANSACTION
+from consilium_chain.tasks.estimate import MAX_BLOBS_PER_TRANSACTION as BLOBS_AT_ONCE
+from consilium_chain.tasks.estimate import ChainTerms, Rule, _relayed, estimate
+from consilium_chain.tasks.proposal import task_params
+from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from eth_utils.crypto import keccak
 
 DATA = {"label": "sick", "classes": ["no", "yes"], "features": [{"name": "age", "min": 0.0, "max": 120.0}]}

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from chain_driver import LocalChain, TaskDriver
-from consilium_chain.connection import Connection
 from consilium_chain.errors import ChainUnreachable
-from consilium_chain.ledger import Ledger
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.rpc.connection import Connection
 from index_driver import Traffic
 
 

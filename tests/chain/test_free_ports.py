@@ -6,7 +6,7 @@ import random
 import socket
 
 import pytest
-from consilium_chain.localnode import free_ports
+from consilium_chain.rpc.local_node import free_ports
 
 
 def test_consecutive_ports_pass_over_one_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:

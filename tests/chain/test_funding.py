@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 from chain_driver import BOND, SHARED_WINDOWS, LocalChain, TaskDriver, refused, task_params
-from consilium_chain.funding import RoundPay, room_in_pool, round_pay
-from consilium_chain.payouts import portion, round_part
-from consilium_chain.proposal import keeps
-from consilium_chain.task_spec import SLASH_PER_FEE, TOKEN
+from consilium_chain.ledger.structs import Phase, TaskParams
+from consilium_chain.settlement.payouts import portion, round_part
+from consilium_chain.tasks.funding import RoundPay, room_in_pool, round_pay
+from consilium_chain.tasks.proposal import keeps
+from consilium_chain.tasks.task_spec import SLASH_PER_FEE, TOKEN
 from consilium_chain.transport_keys import TransportKey
-from consilium_chain.views import Phase, TaskParams
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -11,7 +11,11 @@ from typing import Any
 import pytest
 from canary_driver import CanaryDriver
 from chain_driver import LocalChain, TaskDriver, Update, refused
-from consilium_chain.connection import (
+from consilium_chain.ledger.ledger import CommittedUpdate, Ledger
+from consilium_chain.ledger.publishing import CohortsFate, PublishedCohort
+from consilium_chain.ledger.structs import Phase
+from consilium_chain.rounds.signed_updates import SignedUpdate
+from consilium_chain.rpc.connection import (
     BY_ESTIMATE,
     GAS_MARGIN,
     TRANSACTION_GAS_LIMIT,
@@ -20,10 +24,6 @@ from consilium_chain.connection import (
     Receipt,
     Sending,
 )
-from consilium_chain.ledger import CommittedUpdate, Ledger
-from consilium_chain.publishing import CohortsFate, PublishedCohort
-from consilium_chain.relaying import SignedUpdate
-from consilium_chain.views import Phase
 from consilium_zk.blobs import Blob, add
 from consilium_zk.constants import BLS_MODULUS
 from consilium_zk.curve import to_eip2537

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from consilium_chain.task_spec import TaskSpec
+from consilium_chain.tasks.task_spec import TaskSpec
 from pydantic import ValidationError
 
 CLASSES = ["no", "yes"]

@@ -6,12 +6,12 @@ import subprocess
 import sys
 
 from chain_driver import LocalChain
-from consilium_chain.localnode import child_environment
+from consilium_chain.rpc.local_node import child_environment
 
 PROCESSES, TRANSFERS = 3, 8
 SENDING = """
 import sys
-from consilium_chain.connection import Connection
+from consilium_chain.rpc.connection import Connection
 from eth_account import Account
 url, recipient = sys.argv[1:3]
 connection = Connection(url, Account.from_key(sys.stdin.readline().strip()))

@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from chain_driver import BOND, SHARED_WINDOWS, LocalChain, TaskDriver, refused, task_params
-from consilium_chain.deployment import LOCAL_UNBONDING
-from consilium_chain.publishing import CohortsFate
-from consilium_chain.rounds import last_round
+from consilium_chain.deploying.address_book import LOCAL_UNBONDING
+from consilium_chain.ledger.publishing import CohortsFate
+from consilium_chain.ledger.structs import Outcome, Phase, Role, SlashReason, VoidReason
+from consilium_chain.rounds.machine import last_round
 from consilium_chain.transport_keys import TransportKey
-from consilium_chain.views import Outcome, Phase, Role, SlashReason, VoidReason
 
 
 @pytest.fixture(scope="module")

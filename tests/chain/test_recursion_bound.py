@@ -19,11 +19,11 @@ except RecursionError:
 @pytest.mark.parametrize(
     "imports",
     [
-        "import consilium_chain.connection",
-        "import eth_account, py_ecc.bls, consilium_chain.connection",
+        "import consilium_chain.rpc.connection",
+        "import eth_account, py_ecc.bls, consilium_chain.rpc.connection",
         "import consilium_chain, web3, eth_account",
-        "import consilium_server.api.app, consilium_server.flower_internals",
-        "import consilium_client.relay.app, consilium_client.hospital, consilium_client.voter",
+        "import consilium_server.api.app, consilium_server.flower.internals",
+        "import consilium_client.relay.app, consilium_client.hospital.node, consilium_client.voter.node",
     ],
 )
 def test_nested_json_is_refused_and_does_not_end_the_process(imports: str) -> None:

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 from chain_driver import LocalChain, TaskDriver, refused
-from consilium_chain.relaying import SignedUpdate, commitment_message, sign_update, update_batches
-from consilium_chain.views import Phase
+from consilium_chain.ledger.structs import Phase
+from consilium_chain.rounds.signed_updates import SignedUpdate, commitment_message, sign_update, update_batches
 from consilium_zk.blobs import Blob
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_EIP2537_G1
 from consilium_zk.curve import from_eip2537, negate, to_eip2537

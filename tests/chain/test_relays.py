@@ -15,8 +15,8 @@ from consilium_chain.errors import (
     RelaySignatureInvalid,
     RelayUnreachable,
 )
-from consilium_chain.localnode import free_port
-from consilium_chain.relays import QUICKNET_RELAYS, ROUND_FIELD, fetch_signature
+from consilium_chain.rounds.drand_relays import QUICKNET_RELAYS, ROUND_FIELD, fetch_signature
+from consilium_chain.rpc.local_node import free_port
 from consilium_chain.settings import NodeSettings, read_settings
 from consilium_zk.drand import QUICKNET, QUICKNET_HASH, DrandChain
 from consilium_zk.tickets import generate_secret_key, public_key

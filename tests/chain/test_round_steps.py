@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from consilium_chain.rounds import (
+from consilium_chain.ledger.structs import Outcome, Phase, RoundState, TaskState, VoidReason, members
+from consilium_chain.rounds.machine import (
     Step,
     View,
     blaming_step,
@@ -15,7 +16,6 @@ from consilium_chain.rounds import (
     margin,
     next_step,
 )
-from consilium_chain.views import Outcome, Phase, RoundState, TaskState, VoidReason, members
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from chain_driver import SHARED_WINDOWS, LocalChain, TaskDriver, refused
 from consilium_chain.keystore import voter_key
-from consilium_chain.views import Phase, Role
+from consilium_chain.ledger.structs import Phase, Role
 from consilium_zk import tickets
 from consilium_zk.constants import POSSESSION_DST, TICKET_DST
 from consilium_zk.tickets import draw, seat_threshold, wins_seat

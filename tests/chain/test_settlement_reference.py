@@ -11,13 +11,21 @@ from typing import Any
 
 import pytest
 from chain_driver import LocalChain, TaskDriver
-from consilium_chain import payouts
 from consilium_chain.errors import SettlementInvalid
-from consilium_chain.payouts import lower_median
-from consilium_chain.round_record import RoundRecord, Terms
-from consilium_chain.settlement import Account, Reason, Settlement, explain, settle, tokens
-from consilium_chain.task_spec import TOKEN
-from consilium_chain.views import DOES_NOT_MATCH, INVALID_SCORE, Role, RoundState, TaskState, VoidReason, members
+from consilium_chain.ledger.structs import (
+    DOES_NOT_MATCH,
+    INVALID_SCORE,
+    Role,
+    RoundState,
+    TaskState,
+    VoidReason,
+    members,
+)
+from consilium_chain.settlement import payouts
+from consilium_chain.settlement.payouts import lower_median
+from consilium_chain.settlement.round_record import RoundRecord, Terms
+from consilium_chain.settlement.settlement import Account, Reason, Settlement, explain, settle, tokens
+from consilium_chain.tasks.task_spec import TOKEN
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -507,6 +515,6 @@ def test_settle_agrees_with_the_deployed_contract(local_chain: LocalChain) -> No
 
 
 def test_terms_are_parameters_of_the_contract() -> None:
-    from consilium_chain.views import TaskParams
+    from consilium_chain.ledger.structs import TaskParams
 
     assert {field.name for field in fields(Terms)} <= {field.name for field in fields(TaskParams)}

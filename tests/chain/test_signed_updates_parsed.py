@@ -7,7 +7,7 @@ import functools
 import pytest
 from consilium_chain.errors import SignedUpdateMalformed
 from consilium_chain.messages import signed_update_bytes
-from consilium_chain.relaying import SignedUpdate, parse_signed_update, sign_update
+from consilium_chain.rounds.signed_updates import SignedUpdate, parse_signed_update, sign_update
 from consilium_zk.blobs import from_scalars
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_COMPRESSED_G1
 from consilium_zk.curve import to_eip2537

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from chain_driver import LocalChain, refused, task_params
-from consilium_chain import proposal
-from consilium_chain.data_schemas import TableSchema
 from consilium_chain.errors import SpecInvalid
-from consilium_chain.kinds import of_kind
-from consilium_chain.task_spec import MICRO, TOKEN, MoneySpec, WindowsSpec, parse_task_spec, spec_hash
-from consilium_chain.views import TaskParams
+from consilium_chain.ledger.structs import TaskParams
+from consilium_chain.tasks import proposal
+from consilium_chain.tasks.data_schemas import TableSchema
+from consilium_chain.tasks.task_spec import MICRO, TOKEN, MoneySpec, WindowsSpec, parse_task_spec, spec_hash
+from consilium_core.kinds import of_kind
 from consilium_zk.errors import ZkError
 from eth_utils.crypto import keccak
 from hypothesis import given

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from chain_driver import BOND, LAYOUT, LocalChain, TaskDriver
-from consilium_chain.deployment import LOCAL_VESTING
-from consilium_chain.views import Outcome, Phase, Role, SlashReason, members
+from consilium_chain.deploying.address_book import LOCAL_VESTING
+from consilium_chain.ledger.structs import Outcome, Phase, Role, SlashReason, members
 from consilium_zk.kzg import commit, versioned_hash
 from consilium_zk.packing import unpack
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from chain_driver import BOND, LocalChain, TaskDriver, refused
-from consilium_chain import connection as connection_module
-from consilium_chain.connection import Connection, Pending, Receipt, Sending, Unsent
 from consilium_chain.errors import ChainUnreachable
-from consilium_chain.ledger import Ledger
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.rpc import connection as connection_module
+from consilium_chain.rpc.connection import Connection, Pending, Receipt, Sending, Unsent
 from consilium_zk.blobs import Blob, from_scalars
 from consilium_zk.kzg import commit
 from eth_typing import HexStr

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from chain_driver import LocalChain, TaskDriver, refused
 from consilium_chain.errors import TransportKeyMalformed
-from consilium_chain.ledger import NO_KEY, Ledger
+from consilium_chain.ledger.ledger import NO_KEY, Ledger
+from consilium_chain.ledger.structs import Role
 from consilium_chain.transport_keys import BYTES_PER_KEY, TransportKey, pem_of
-from consilium_chain.views import Role
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 

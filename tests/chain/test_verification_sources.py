@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from consilium_chain.abi import CONTRACT_NAMES, ContractName, compiler_input, contract_artifact
+from consilium_chain.rpc.abi import CONTRACT_NAMES, ContractName, compiler_input, contract_artifact
 
 CONTRACTS = Path(__file__).resolve().parents[2] / "chain" / "contracts"
 SMALL = "PrevrandaoBeacon"

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from accused_driver import Accused, FalseUpload, accused
 from chain_driver import LocalChain
-from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.localnode import free_port
-from consilium_chain.public_record import artifacts_of, shown_uploads
-from consilium_chain.task_spec import TOKEN
+from consilium_chain.artifacts.public_record import artifacts_of, shown_uploads
+from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.ledger.structs import Role
+from consilium_chain.rpc.local_node import free_port
+from consilium_chain.tasks.task_spec import TOKEN
 from consilium_chain.transport_keys import TransportKey
-from consilium_chain.views import Role
 from consilium_cli.main import app
 from file_server import FileServer
 from typer.testing import CliRunner

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from consilium_cli.result_files import LONGEST_LINE, columns_of, laid_out, rows_again
+from consilium_lab.result_files import LONGEST_LINE, columns_of, laid_out, rows_again
 from hypothesis import given
 from hypothesis import strategies as st
 

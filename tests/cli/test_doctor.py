@@ -21,16 +21,16 @@ import pytest
 import tomli_w
 from chain_driver import LocalChain, TaskDriver
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
-from consilium_chain.localnode import LocalNode, child_environment, free_port
+from consilium_chain.rpc.local_node import LocalNode, child_environment, free_port
 from consilium_cli.doctor import asking, probes
 from consilium_cli.main import app
 from consilium_client.home import Approval, HospitalHome, VoterHome
-from consilium_client.transport_key import make_transport_key, read_transport_key
+from consilium_client.hospital.transport_key import make_transport_key, read_transport_key
 from consilium_server.certificates import ensure_certificates
 from consilium_server.database.engine import connect, open_database, writing
 from consilium_server.database.tables import Source
-from consilium_server.indexing import keeping
-from consilium_server.sponsor import service
+from consilium_server.index import store
+from consilium_server.sponsor.service import service
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
 from proxy_driver import Authority
@@ -351,8 +351,8 @@ def test_a_database_of_other_contracts_is_refused(stand: Stand, database_url: st
     engine = open_database(database_url)
     for tasks, level in ((stand.chain.deployment.tasks, "ok"), (NOBODY, "fault")):
         with writing(engine) as connection:
-            connection.execute(keeping.table_of(Source).delete())
-            keeping.add(connection, [Source(stand.chain.deployment.chain_id, tasks)])
+            connection.execute(store.table_of(Source).delete())
+            store.add(connection, [Source(stand.chain.deployment.chain_id, tasks)])
         stand.write("index", database_url=database_url)
         assert stand.doctor("index").levels("database") == [level]
     engine.dispose()

@@ -12,21 +12,21 @@ import numpy as np
 import pytest
 from chain_driver import LocalChain
 from click.testing import Result
-from consilium_chain.connection import Connection
-from consilium_chain.data_schemas import TableSchema
 from consilium_chain.errors import RecordIncomplete
-from consilium_chain.kinds import of_kind
-from consilium_chain.ledger import Ledger
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.rpc.connection import Connection
+from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_cli.main import app
-from consilium_client.ballots import Ballot, kept_held_out_secret
+from consilium_client.data.table.reader import read_table
 from consilium_client.errors import BallotLost, HeldOutLost, NothingEvaluated, OpeningMalformed
-from consilium_client.evaluating import Judge
-from consilium_client.opening_audit import Finding, Name, audit
-from consilium_client.openings import Opening, opened
 from consilium_client.replay import PublicRecord
-from consilium_client.tables import read_table
 from consilium_client.task import load_task
-from consilium_client.voter import VoterNode
+from consilium_client.voter.ballots import Ballot, kept_held_out_secret
+from consilium_client.voter.disclosure import Opening, opened
+from consilium_client.voter.disclosure_check import Finding, Name, audit
+from consilium_client.voter.evaluating import Judge
+from consilium_client.voter.node import VoterNode
+from consilium_core.kinds import of_kind
 from consilium_zk.evaluation import BATCH_ROWS, FINGERPRINT_TAG, OPENINGS, ballot_salt, batch_leaves, leaf_salt
 from consilium_zk.merkle import path_of
 from evaluation_driver import EvaluatedTask, LazyNode, LyingNode, write_rows

@@ -6,11 +6,11 @@ import sys
 import tomllib
 from pathlib import Path
 
-from consilium_chain.estimate import Rule, estimate
-from consilium_chain.task_spec import TaskSpec, parse_task_spec
-from consilium_cli.demo.datasets import deal_wdbc, examples_of
-from consilium_client.examples import joined
-from consilium_client.standardise import public_sums
+from consilium_chain.tasks.estimate import Rule, estimate
+from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
+from consilium_client.data.examples import joined
+from consilium_client.data.standardise import public_sums
+from consilium_lab.demo.datasets import deal_wdbc, examples_of
 
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT / "bench"))

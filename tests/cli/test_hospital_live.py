@@ -7,10 +7,15 @@ import inspect
 from collections.abc import Iterator
 
 import pytest
-from consilium_chain import artifacts, patience
-from consilium_chain.journal import emit, hint, told_to
-from consilium_cli.nodes.live import UNPAID, WORDS, sentence, worth
-from consilium_client import hospital, judging, private_rounds, turns, voter
+from consilium_chain.artifacts import store
+from consilium_chain.rpc import retry
+from consilium_client import polling
+from consilium_client.hospital import node as hospital
+from consilium_client.privacy import private_rounds
+from consilium_client.voter import judging
+from consilium_client.voter import node as voter
+from consilium_core.live import UNPAID, WORDS, sentence, worth
+from consilium_core.logs import emit, hint, told_to
 from rich.text import Text
 
 # As the node fills them in: amounts as text.
@@ -30,7 +35,7 @@ FIELDS = {
 
 def told_by_the_node() -> Iterator[tuple[str, set[str]]]:
     """Names of events and of their fields, as they stand in the node's code."""
-    for module in (artifacts, hospital, private_rounds, patience, turns, voter, judging):
+    for module in (store, hospital, private_rounds, retry, polling, voter, judging):
         for node in ast.walk(ast.parse(inspect.getsource(module))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "emit":
                 (name,) = node.args

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from consilium_chain.task_spec import parse_task_spec
+from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_cli.main import app
 from consilium_client.errors import EpsilonUnreachable
-from consilium_client.membership import in_words
-from consilium_client.privacy import plan
+from consilium_client.privacy.dp_sgd import plan
+from consilium_client.privacy.membership import in_words
 from task_files import DATA
 from typer.testing import CliRunner
 

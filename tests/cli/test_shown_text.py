@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 from chain_driver import task_params
-from consilium_chain.localnode import child_environment
-from consilium_chain.task_spec import parse_task_spec
-from consilium_chain.views import Phase, TaskState
-from consilium_chain.visible_text import UNSEEN
-from consilium_cli.hospital.looking import print_task, print_verdict
-from consilium_cli.nodes.live import sentence
+from consilium_chain.ledger.structs import Phase, TaskState
+from consilium_chain.rpc.local_node import child_environment
+from consilium_chain.tasks.task_spec import parse_task_spec
+from consilium_cli.hospital.status import print_task, print_verdict
 from consilium_client.consent import Policy
 from consilium_client.task import JoinedTask
+from consilium_core.live import sentence
+from consilium_core.visible_text import UNSEEN
 from rich.console import Console
 from rich.text import Text
 

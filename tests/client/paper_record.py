@@ -13,13 +13,13 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
-from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.ledger import Ledger
-from consilium_chain.proposal import task_params
-from consilium_chain.publishing import Canaries
-from consilium_chain.sums import PublishedSums
-from consilium_chain.task_spec import STATISTICS_BITS, STATISTICS_RANGE, parse_task_spec
-from consilium_chain.views import Hospital, Outcome, Phase, RoundState, TaskParams, TaskState, VoidReason
+from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.publishing import Canaries
+from consilium_chain.ledger.structs import Hospital, Outcome, Phase, RoundState, TaskParams, TaskState, VoidReason
+from consilium_chain.rounds.sums import PublishedSums
+from consilium_chain.tasks.proposal import task_params
+from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE, parse_task_spec
 from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task
 from consilium_zk.blobs import Blob, scale, with_blinders

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 from audit_lines import chained
-from consilium_client import audit
-from consilium_client.audit import AuditLog, export, parse_export, parse_log, read_log, require_extends
 from consilium_client.errors import (
     AuditBroken,
     AuditForged,
@@ -22,6 +20,8 @@ from consilium_client.errors import (
     AuditUnreadable,
     AuditUnwritable,
 )
+from consilium_client.hospital import audit_log
+from consilium_client.hospital.audit_log import AuditLog, export, parse_export, parse_log, read_log, require_extends
 from eth_account import Account
 from hypothesis import given
 from hypothesis import strategies as st
@@ -184,7 +184,7 @@ def test_a_torn_line_is_cut_off_and_named(tmp_path_factory: pytest.TempPathFacto
     log = AuditLog(path)
     *before, last = parse_log(path.read_bytes())
     assert before == parse_log(b"".join(lines[:-1]))
-    assert isinstance(last, audit.Recovered)
+    assert isinstance(last, audit_log.Recovered)
     assert (last.bytes, last.sha256) == (len(torn), hashlib.sha256(torn).hexdigest())
     fill(log, 1)
     assert len(parse_log(path.read_bytes())) == whole + 2
@@ -212,7 +212,7 @@ def test_a_changed_log_is_not_gone_on_with(tmp_path: Path) -> None:
     with pytest.raises(AuditMalformed) as caught:
         fill(log, 1)
     assert caught.value.line == 3
-    path.write_bytes(raw + b"0" * audit.LONGEST_LINE)
+    path.write_bytes(raw + b"0" * audit_log.LONGEST_LINE)
     with pytest.raises(AuditMalformed, match="line 4"):
         fill(log, 1)
     path.rename(tmp_path / "elsewhere")
@@ -228,7 +228,7 @@ def test_a_changed_log_is_not_gone_on_with(tmp_path: Path) -> None:
 ASSISTANT = """
 import os, resource, signal, sys
 from pathlib import Path
-from consilium_client.audit import AuditLog
+from consilium_client.hospital.audit_log import AuditLog
 from consilium_client.errors import AuditUnwritable
 
 def fill(path, count, said=os.devnull):
@@ -295,7 +295,7 @@ def assisted(work: str, folder: Path) -> list[str]:
 
 
 def digests(raw: bytes) -> list[str]:
-    return [entry.sha256 for entry in parse_log(raw) if isinstance(entry, audit.Trial)]
+    return [entry.sha256 for entry in parse_log(raw) if isinstance(entry, audit_log.Trial)]
 
 
 def test_a_kill_at_any_write_leaves_a_log_that_goes_on_and_holds_all_that_left(tmp_path: Path) -> None:

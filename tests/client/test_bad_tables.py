@@ -12,8 +12,10 @@ from pathlib import Path
 import pyarrow
 import pyarrow.parquet
 import pytest
-from consilium_chain.data_schemas import CategoryFeature, NumericFeature, TableSchema
-from consilium_client.csv_rows import MOST_OF_CELL, MOST_OF_LINE
+from consilium_chain.tasks.data_schemas import CategoryFeature, NumericFeature, TableSchema
+from consilium_client.data.mapping import parse_mapping
+from consilium_client.data.table.csv_rows import MOST_OF_CELL, MOST_OF_LINE
+from consilium_client.data.table.reader import MOST_ROWS, read_table
 from consilium_client.errors import (
     ArraysWrong,
     CellError,
@@ -48,8 +50,6 @@ from consilium_client.errors import (
     ValueNotFinite,
     ValueNotNumeric,
 )
-from consilium_client.mapping import parse_mapping
-from consilium_client.tables import MOST_ROWS, read_table
 
 SCHEMA = TableSchema(
     features=[

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 import tomli_w
-from consilium_chain.task_spec import TaskSpec, parse_task_spec
-from consilium_chain.typed_toml import parse_toml
+from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.consent import NEW_HOSPITAL, NEW_VOTER, Hours, Policy, VoterPolicy, policy_toml, read_policy
 from consilium_client.errors import NotAllowed, PolicyInvalid
+from consilium_core.typed_toml import parse_toml
 from hypothesis import given
 from hypothesis import strategies as st
 from task_files import DATA

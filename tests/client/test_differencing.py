@@ -13,20 +13,20 @@ import pandas as pd
 import pytest
 import tomli_w
 from chain_driver import LocalChain
-from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.data_schemas import TableSchema
-from consilium_chain.kinds import of_kind
-from consilium_chain.ledger import CommittedUpdate
-from consilium_chain.proposal import task_params
-from consilium_chain.task_spec import STATISTICS_BITS, STATISTICS_RANGE, TOKEN, TaskSpec, parse_task_spec
-from consilium_chain.views import Role
-from consilium_cli.demo.datasets import Frame, deal_wdbc, write_csv
-from consilium_cli.demo.task_file import TaskSettings, task_toml
+from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.ledger.ledger import CommittedUpdate
+from consilium_chain.ledger.structs import Role
+from consilium_chain.tasks.data_schemas import TableSchema
+from consilium_chain.tasks.proposal import task_params
+from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE, TOKEN, TaskSpec, parse_task_spec
 from consilium_client.config import HospitalSettings
+from consilium_client.data.standardise import sums_of
+from consilium_client.data.table.reader import read_table
 from consilium_client.errors import NotAllowed, StatisticsOverlap, StatisticsUnknown
-from consilium_client.hospital import HospitalNode
-from consilium_client.standardise import sums_of
-from consilium_client.tables import read_table
+from consilium_client.hospital.node import HospitalNode
+from consilium_core.kinds import of_kind
+from consilium_lab.demo.datasets import Frame, deal_wdbc, write_csv
+from consilium_lab.demo.task_file import TaskSettings, task_toml
 from consilium_zk.blobs import add
 from consilium_zk.packing import unpack
 from consilium_zk.quantise import Quantiser

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from consilium_client.epsilon_ledger import Budget, Charge, EpsilonLedger
 from consilium_client.errors import BudgetExceeded, ChargeChanged, EpsilonLedgerInvalid, RoundPassed
-from consilium_client.privacy import Mechanism, epsilon
+from consilium_client.privacy.accountant import Budget, Charge, EpsilonLedger
+from consilium_client.privacy.dp_sgd import Mechanism, epsilon
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from opacus.accountants import RDPAccountant

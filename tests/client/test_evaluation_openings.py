@@ -8,14 +8,14 @@ from typing import cast
 
 import numpy as np
 import pytest
-from consilium_chain.ledger import Ledger
-from consilium_client.ballots import Ballot
-from consilium_client.evaluating import Judge
-from consilium_client.opening_audit import Name, audit
-from consilium_client.openings import opened
-from consilium_client.standardise import sums_of
-from consilium_client.tables import Table
+from consilium_chain.ledger.ledger import Ledger
+from consilium_client.data.standardise import sums_of
+from consilium_client.data.table.reader import Table
 from consilium_client.task import load_task
+from consilium_client.voter.ballots import Ballot
+from consilium_client.voter.disclosure import opened
+from consilium_client.voter.disclosure_check import Name, audit
+from consilium_client.voter.evaluating import Judge
 from consilium_zk.evaluation import BATCH_ROWS, OPENINGS, drawn, held_out_root
 from consilium_zk.packing import pack
 from consilium_zk.quantise import Quantiser

@@ -6,12 +6,19 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from consilium_chain.data_schemas import NumericFeature, TableSchema
-from consilium_chain.model_specs import LogisticSpec, MlpSpec
+from consilium_chain.tasks.data_schemas import NumericFeature, TableSchema
+from consilium_chain.tasks.model_specs import LogisticSpec, MlpSpec
 from consilium_client.errors import FingerprintMalformed
-from consilium_client.evaluating import in_batches
-from consilium_client.fingerprints import MOST_VALUES, TOLERANCE, deviation, fingerprint, values_of, worst_deviation
 from consilium_client.models.dense import Dense
+from consilium_client.voter.evaluating import in_batches
+from consilium_client.voter.fingerprints import (
+    MOST_VALUES,
+    TOLERANCE,
+    deviation,
+    fingerprint,
+    values_of,
+    worst_deviation,
+)
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays

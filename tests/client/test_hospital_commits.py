@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import tomli_w
 from chain_driver import LocalChain
+from consilium_chain.ledger.structs import Phase
 from consilium_chain.messages import Part, ReplyCode
-from consilium_chain.views import Phase
 from consilium_client.errors import NotAllowed, PendingUpdateLost
 from consilium_client.relay.wire import RoundReply, RoundRequest
 from consilium_zk.blobs import parse_blob

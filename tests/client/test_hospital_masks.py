@@ -14,22 +14,22 @@ from typing import Any
 
 import pytest
 from chain_driver import LocalChain, refused
-from consilium_chain.accusations import find_culprits
-from consilium_chain.artifacts import CHECK_BITS
-from consilium_chain.dealings import masked_cohort, read_dealings
+from consilium_chain.artifacts.store import CHECK_BITS
 from consilium_chain.errors import ArtifactMissing
-from consilium_chain.kinds import of_kind
+from consilium_chain.ledger.structs import DOES_NOT_MATCH, Phase, members
 from consilium_chain.messages import Part, ReplyCode
-from consilium_chain.task_spec import STATISTICS_BITS, STATISTICS_RANGE
-from consilium_chain.views import DOES_NOT_MATCH, Phase, members
+from consilium_chain.rounds.disputes import find_culprits
+from consilium_chain.rounds.secret_shares import masked_cohort, read_dealings
+from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE
+from consilium_client.data.standardise import sums_of
 from consilium_client.errors import MaskingChanged, SealingKeyLost
-from consilium_client.hospital import HospitalNode
-from consilium_client.masking import Accused
-from consilium_client.standardise import sums_of
-from consilium_server.aggregator import Aggregator
+from consilium_client.hospital.masking import Accused
+from consilium_client.hospital.node import HospitalNode
+from consilium_core.kinds import of_kind
+from consilium_server.aggregator.node import Aggregator
+from consilium_server.aggregator.unmasking import CohortAnswers, cohort_answers
+from consilium_server.aggregator.uploads import Answer, CohortSum, Contribution, Upload, sum_cohort
 from consilium_server.errors import SumMismatch
-from consilium_server.unmasking import CohortAnswers, cohort_answers
-from consilium_server.uploads import Answer, CohortSum, Contribution, Upload, sum_cohort
 from consilium_zk.agreement import public_key
 from consilium_zk.blame import Reason
 from consilium_zk.blobs import parse_blob
@@ -141,7 +141,7 @@ def test_a_hospital_reads_what_was_dealt_once_a_round(make: Make, monkeypatch: p
         read.append(given[3])
         return read_dealings(*given)
 
-    monkeypatch.setattr("consilium_client.masking.read_dealings", counted)
+    monkeypatch.setattr("consilium_client.hospital.masking.read_dealings", counted)
     nodes = [round_.node(index) for index in range(3)]
     uploads(round_, nodes)
     fix(round_, [0, 1, 2])
@@ -258,8 +258,8 @@ def isolated(make: Make, monkeypatch: pytest.MonkeyPatch) -> tuple[Committing, l
     def shown(*asked: Any) -> dict[int, Dealing]:
         return {index: dealing for index, dealing in read_dealings(*asked).items() if index < 3}
 
-    monkeypatch.setattr("consilium_client.masking.read_dealings", shown)
-    monkeypatch.setattr("consilium_server.aggregator.read_dealings", shown)
+    monkeypatch.setattr("consilium_client.hospital.masking.read_dealings", shown)
+    monkeypatch.setattr("consilium_server.aggregator.node.read_dealings", shown)
     return round_, nodes
 
 

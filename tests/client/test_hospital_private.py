@@ -14,26 +14,26 @@ import numpy as np
 import pytest
 import tomli_w
 from chain_driver import LocalChain, TaskDriver, Update
-from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.errors import KeystoreError
-from consilium_chain.journal import told_to
 from consilium_chain.keystore import write_private_file
-from consilium_chain.kinds import of_kind
-from consilium_chain.ledger import CommittedUpdate, Ledger
-from consilium_chain.proposal import task_params
-from consilium_chain.publishing import PublishedCohort
-from consilium_chain.task_spec import TaskSpec, parse_task_spec
-from consilium_chain.views import Outcome, Role
-from consilium_cli.verify.audit import audit
-from consilium_cli.verify.report import Name, Result
+from consilium_chain.ledger.ledger import CommittedUpdate, Ledger
+from consilium_chain.ledger.publishing import PublishedCohort
+from consilium_chain.ledger.structs import Outcome, Role
+from consilium_chain.tasks.proposal import task_params
+from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.config import HospitalSettings
-from consilium_client.epsilon_ledger import EpsilonLedger
+from consilium_client.data.standardise import Standardiser, public_sums
+from consilium_client.data.table.reader import Table
 from consilium_client.errors import BudgetExceeded, NotAllowed
-from consilium_client.hospital import HospitalNode
-from consilium_client.pending import PendingUpdate
-from consilium_client.privacy import epsilon, plan
-from consilium_client.standardise import Standardiser, public_sums
-from consilium_client.tables import Table
+from consilium_client.hospital.node import HospitalNode
+from consilium_client.hospital.pending_updates import PendingUpdate
+from consilium_client.privacy.accountant import EpsilonLedger
+from consilium_client.privacy.dp_sgd import epsilon, plan
+from consilium_core.kinds import of_kind
+from consilium_core.logs import told_to
+from consilium_verify.audit import audit
+from consilium_verify.report import Name, Result
 from consilium_zk.kzg import commit
 from consilium_zk.packing import unpack
 from consilium_zk.quantise import Quantiser

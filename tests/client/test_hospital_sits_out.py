@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 import tomli_w
 from chain_driver import LocalChain
-from consilium_chain.localnode import free_port
 from consilium_chain.messages import Part, ReplyCode
+from consilium_chain.rpc.local_node import free_port
 from consilium_client.errors import ApprovalStale, NotAllowed, PolicyInvalid
-from consilium_client.hospital import LINK_LOOKS
-from consilium_client.transport_key import make_transport_key
+from consilium_client.hospital.node import LINK_LOOKS
+from consilium_client.hospital.transport_key import make_transport_key
 from consilium_server.certificates import ensure_certificates
 from hospital_driver import OPEN_POLICY, Committing, start
 

@@ -10,12 +10,12 @@ from types import SimpleNamespace
 import pytest
 from accused_driver import HOSPITALS, LIAR, ONE, Accused, Covered, FalseProof, FalseUpload, Garbage, Silent, accused
 from chain_driver import LocalChain
-from consilium_chain.dealings import masked_cohort, read_dealings
 from consilium_chain.errors import ArtifactMissing
-from consilium_chain.views import DOES_NOT_MATCH, Phase
-from consilium_client.hospital import HospitalNode
-from consilium_server.blaming import Statements
-from consilium_server.uploads import Upload
+from consilium_chain.ledger.structs import DOES_NOT_MATCH, Phase
+from consilium_chain.rounds.secret_shares import masked_cohort, read_dealings
+from consilium_client.hospital.node import HospitalNode
+from consilium_server.aggregator.disputes import Statements
+from consilium_server.aggregator.uploads import Upload
 from consilium_zk.blame import Reason, parse_agreements
 from consilium_zk.blobs import add, parse_blob
 from consilium_zk.dealing import Dealing

@@ -7,18 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from consilium_chain.data_schemas import ImageSchema
-from consilium_chain.model_specs import CnnSpec
-from consilium_chain.task_spec import PrivacySpec, TaskSpec
+from consilium_chain.tasks.data_schemas import ImageSchema
+from consilium_chain.tasks.model_specs import CnnSpec
+from consilium_chain.tasks.task_spec import PrivacySpec, TaskSpec
+from consilium_client.data.image.reader import ImageSet
+from consilium_client.data.standardise import public_sums, sums_of
 from consilium_client.errors import ShapeMismatch
-from consilium_client.images import ImageSet
-from consilium_client.metrics import accuracy, auc
 from consilium_client.models import model_of
 from consilium_client.models.cnn import Cnn
+from consilium_client.models.metrics import accuracy, auc
 from consilium_client.models.torch_parameters import flatten
-from consilium_client.privacy import Mechanism, train_privately
-from consilium_client.standardise import public_sums, sums_of
-from consilium_client.training import train
+from consilium_client.models.training import train
+from consilium_client.privacy.dp_sgd import Mechanism, train_privately
 
 PNEUMONIA = Path(__file__).resolve().parents[3] / "shared" / "data" / "pneumoniamnist" / "pneumoniamnist_rebuilt.npz"
 

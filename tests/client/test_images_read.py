@@ -14,7 +14,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from consilium_chain.data_schemas import ImageSchema
+from consilium_chain.tasks.data_schemas import ImageSchema
+from consilium_client.data.image.reader import (
+    MOST_BYTES,
+    MOST_PIXELS,
+    ImageSet,
+    most_images,
+    read_images,
+    read_raw_images,
+)
+from consilium_client.data.table.reader import MOST_ROWS
 from consilium_client.errors import (
     ArraysWrong,
     ClassFolderUnknown,
@@ -37,8 +46,6 @@ from consilium_client.errors import (
     OneClassOnly,
     TooManyRows,
 )
-from consilium_client.images import MOST_BYTES, MOST_PIXELS, ImageSet, most_images, read_images, read_raw_images
-from consilium_client.tables import MOST_ROWS
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from consilium_chain.data_schemas import CategoryFeature, NumericFeature, TableSchema, TextSchema
+from consilium_chain.tasks.data_schemas import CategoryFeature, NumericFeature, TableSchema, TextSchema
+from consilium_client.data.mapping import parse_mapping, read_mapping
+from consilium_client.data.table.reader import RawTable, read_raw, read_table
 from consilium_client.errors import MappingInvalid
-from consilium_client.mapping import parse_mapping, read_mapping
-from consilium_client.tables import RawTable, read_raw, read_table
 from hypothesis import given
 from hypothesis import strategies as st
 

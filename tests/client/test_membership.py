@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from consilium_chain.task_spec import TaskSpec, parse_task_spec
-from consilium_client.membership import (
+from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
+from consilium_client.privacy.membership import (
     EPSILONS,
     FILE,
     MANY_STEPS,

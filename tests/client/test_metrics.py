@@ -9,9 +9,9 @@ from typing import get_args
 import numpy as np
 import pytest
 import sklearn.metrics
-from consilium_chain.task_spec import Metric
+from consilium_chain.tasks.task_spec import Metric
 from consilium_client.errors import ShapeMismatch, TooFewRows
-from consilium_client.metrics import accuracy, auc, log_loss, macro_f1, worth
+from consilium_client.models.metrics import accuracy, auc, log_loss, macro_f1, worth
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from consilium_chain.data_schemas import CategoryFeature, NumericFeature, TableSchema
-from consilium_chain.model_specs import LogisticSpec, MlpSpec
+from consilium_chain.tasks.data_schemas import CategoryFeature, NumericFeature, TableSchema
+from consilium_chain.tasks.model_specs import LogisticSpec, MlpSpec
 from consilium_client.errors import ShapeMismatch, UpdateNotFinite
 from consilium_client.models.dense import Dense
 from consilium_client.models.torch_parameters import flatten

@@ -27,40 +27,40 @@ import tomli_w
 from audit_lines import chained
 from chain_driver import GAS_MONEY, TOKENS, LocalChain
 from click.testing import Result
-from consilium_chain.abi import CONTRACT_NAMES, contract_artifact
-from consilium_chain.artifacts import CHECK_BITS, ArtifactStore
+from consilium_chain.artifacts.store import CHECK_BITS, ArtifactStore
 from consilium_chain.errors import ChainUnreachable, DeploymentInvalid, Refused
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
-from consilium_chain.kinds import of_kind
-from consilium_chain.ledger import Ledger
-from consilium_chain.localnode import free_port
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.publishing import CohortsFate, PublishedCohort
+from consilium_chain.ledger.structs import Phase, Role, RoundState
 from consilium_chain.messages import Part, ReplyCode, signed_update_bytes
-from consilium_chain.proposal import task_params
-from consilium_chain.publishing import CohortsFate, PublishedCohort
-from consilium_chain.relaying import parse_signed_update
-from consilium_chain.task_spec import TOKEN, parse_task_spec
-from consilium_chain.views import Phase, Role, RoundState
-from consilium_cli.demo.datasets import DemoData, Frame, deal_wdbc, write_csv
-from consilium_cli.demo.task_file import TaskSettings, task_toml
+from consilium_chain.rounds.signed_updates import parse_signed_update
+from consilium_chain.rpc.abi import CONTRACT_NAMES, contract_artifact
+from consilium_chain.rpc.local_node import free_port
+from consilium_chain.tasks.proposal import task_params
+from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec
 from consilium_cli.main import app
-from consilium_client.audit import AUDIT_FILE, Entry, export, parse_log
 from consilium_client.config import SponsoredSettings
+from consilium_client.data.standardise import sums_of
+from consilium_client.data.table.reader import Table
 from consilium_client.errors import AuditIncomplete, AuditUnwritable, FrameMalformed
-from consilium_client.hospital import HospitalNode
-from consilium_client.listening import Listener
+from consilium_client.hospital.audit_log import AUDIT_FILE, Entry, export, parse_log
+from consilium_client.hospital.ipc_server import Listener
+from consilium_client.hospital.node import HospitalNode
+from consilium_client.hospital.transport_key import transport_public_key
 from consilium_client.models import Vector
 from consilium_client.relay.processes import RelayProcesses
 from consilium_client.relay.wire import RoundReply, RoundRequest, receive_reply, send_request
-from consilium_client.standardise import sums_of
-from consilium_client.tables import Table
-from consilium_client.transport_key import transport_public_key
-from consilium_server.collection import Collection
-from consilium_server.flower_internals import SuperLink
-from consilium_server.sponsor import Sponsor as Payer
-from consilium_server.sponsor import service
-from consilium_server.sponsoring import Terms
-from consilium_server.unmasking import cohort_answers
-from consilium_server.uploads import Answer, Contribution, Signed, Upload, sum_cohort
+from consilium_core.kinds import of_kind
+from consilium_lab.demo.datasets import DemoData, Frame, deal_wdbc, write_csv
+from consilium_lab.demo.task_file import TaskSettings, task_toml
+from consilium_server.aggregator.collection import Collection
+from consilium_server.aggregator.unmasking import cohort_answers
+from consilium_server.aggregator.uploads import Answer, Contribution, Signed, Upload, sum_cohort
+from consilium_server.flower.internals import SuperLink
+from consilium_server.sponsor.rules import Terms
+from consilium_server.sponsor.service import Sponsor as Payer
+from consilium_server.sponsor.service import service
 from consilium_zk.blobs import Blob, parse_blob, scale
 from consilium_zk.constants import BYTES_PER_BLOB
 from consilium_zk.curve import to_eip2537

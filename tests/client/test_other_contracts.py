@@ -13,20 +13,20 @@ from typing import Any
 
 import pytest
 from chain_driver import TOKENS, LocalChain, OtherContracts, refused
-from consilium_chain.deployment import LOCAL_UNBONDING, Deployment
-from consilium_chain.ledger import Ledger
-from consilium_chain.task_spec import TOKEN
-from consilium_chain.views import Outcome, Phase, Role
+from consilium_chain.deploying.address_book import LOCAL_UNBONDING, Deployment
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Outcome, Phase, Role
+from consilium_chain.tasks.task_spec import TOKEN
 from consilium_cli.main import app
 from consilium_client.config import HospitalSettings
-from consilium_client.epsilon_ledger import Charge, EpsilonLedger
 from consilium_client.errors import ApprovalStale, BudgetExceeded, ChargesUnknown, HomeTaken, SameContracts
 from consilium_client.home import Approval, HospitalHome, OwnTable, VoterHome
-from consilium_client.privacy import epsilon
-from consilium_client.registration import has_key
+from consilium_client.privacy.accountant import Charge, EpsilonLedger
+from consilium_client.privacy.dp_sgd import epsilon
+from consilium_client.voter.registration import has_key
 from consilium_server.database.engine import open_database
 from consilium_server.errors import SourceMismatch
-from consilium_server.indexing.indexer import Indexer
+from consilium_server.index.indexer import Indexer
 from hospital_driver import OPEN_POLICY
 from sqlalchemy import Engine
 from test_hospital_private import PRIVACY, ROWS, PrivateTask, events, propose

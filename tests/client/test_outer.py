@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from consilium_chain.errors import SpecInvalid
-from consilium_chain.outer_specs import AdamSpec, MeanSpec, MomentumSpec, OuterSpec
-from consilium_chain.task_spec import parse_task_spec
-from consilium_client.outer import Outer, State, outer_of
+from consilium_chain.tasks.outer_specs import AdamSpec, MeanSpec, MomentumSpec, OuterSpec
+from consilium_chain.tasks.task_spec import parse_task_spec
+from consilium_client.models.outer import Outer, State, outer_of
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays

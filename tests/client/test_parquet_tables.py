@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
-from consilium_chain.data_schemas import CategoryFeature, NumericFeature, TableSchema
+from consilium_chain.tasks.data_schemas import CategoryFeature, NumericFeature, TableSchema
+from consilium_client.data.mapping import parse_mapping
+from consilium_client.data.table.reader import read_raw, read_table
 from consilium_client.errors import DataError, ParquetUnreadable
-from consilium_client.mapping import parse_mapping
-from consilium_client.tables import read_raw, read_table
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -181,9 +181,9 @@ def test_pyarrow_is_loaded_for_parquet_alone(tmp_path: Path) -> None:
 import sys
 from pathlib import Path
 sys.path[:0] = {sys.path!r}
-from consilium_client.tables import read_raw
-from consilium_client.mapping import parse_mapping
-from consilium_chain.data_schemas import TableSchema
+from consilium_client.data.table.reader import read_raw
+from consilium_client.data.mapping import parse_mapping
+from consilium_chain.tasks.data_schemas import TableSchema
 schema = TableSchema.model_validate_json({SCHEMA.model_dump_json()!r})
 read_raw(Path({str(tmp_path / "table.csv")!r}), schema)
 assert "pyarrow" not in sys.modules and "pandas" not in sys.modules

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from consilium_chain.relaying import sign_update
+from consilium_chain.rounds.signed_updates import sign_update
 from consilium_client.errors import PendingUpdateLost
-from consilium_client.pending import PendingUpdate, PendingUpdates
+from consilium_client.hospital.pending_updates import PendingUpdate, PendingUpdates
 from consilium_zk.blobs import Blob, from_scalars
 from consilium_zk.constants import BLS_MODULUS
 from consilium_zk.curve import to_eip2537

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from consilium_chain.task_spec import PrivacySpec, TaskSpec
+from consilium_chain.tasks.task_spec import PrivacySpec, TaskSpec
 from consilium_client.errors import EpsilonUnreachable
-from consilium_client.metrics import accuracy
 from consilium_client.models import Vector, model_of
-from consilium_client.privacy import Mechanism, epsilon, plan, train_privately
+from consilium_client.models.metrics import accuracy
+from consilium_client.privacy.dp_sgd import Mechanism, epsilon, plan, train_privately
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from opacus import PrivacyEngine

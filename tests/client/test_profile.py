@@ -8,15 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from consilium_chain.data_schemas import TableSchema
-from consilium_chain.kinds import of_kind
-from consilium_chain.task_spec import TaskSpec, parse_task_spec
+from consilium_chain.tasks.data_schemas import TableSchema
+from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_cli.hospital.profile_screen import WIDTH, screen
-from consilium_client.mapping import parse_mapping
-from consilium_client.preview import Finding
-from consilium_client.profile import Concern, TableProfile, profile
-from consilium_client.standardise import sums_of
-from consilium_client.tables import encoded, read_raw
+from consilium_client.data.mapping import parse_mapping
+from consilium_client.data.preview import Finding
+from consilium_client.data.standardise import sums_of
+from consilium_client.data.table.profile import Concern, TableProfile, profile
+from consilium_client.data.table.reader import encoded, read_raw
+from consilium_core.kinds import of_kind
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console

@@ -8,15 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from consilium_chain.task_spec import TaskSpec, parse_task_spec
+from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_cli.hospital.profile_screen import WIDTH, screen
-from consilium_client import profile_images, profile_texts
-from consilium_client.images import ImageSet, RawImages
-from consilium_client.preview import Profile
-from consilium_client.profile_images import ImageProfile
-from consilium_client.profile_texts import TextProfile
-from consilium_client.standardise import sums_of
-from consilium_client.texts import RawTexts, TextSet
+from consilium_client.data.image import profile as image_profile
+from consilium_client.data.image.profile import ImageProfile
+from consilium_client.data.image.reader import ImageSet, RawImages
+from consilium_client.data.preview import Profile
+from consilium_client.data.standardise import sums_of
+from consilium_client.data.text import profile as text_profile
+from consilium_client.data.text.profile import TextProfile
+from consilium_client.data.text.reader import RawTexts, TextSet
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -54,13 +55,13 @@ channels = [4]
 COLOUR = IMAGES.model_copy(update={"data": IMAGES.data.model_copy(update={"channels": 3})})
 PRIVATE = {"epsilon": 3.0, "delta": 1e-6, "max_grad_norm": 1.0}
 RANDOM = np.random.default_rng(3)
-TextConcern, ImageConcern = profile_texts.Concern, profile_images.Concern
+TextConcern, ImageConcern = text_profile.Concern, image_profile.Concern
 
 
 def of_texts(texts: Sequence[str], labels: Sequence[int], spec: TaskSpec = TEXTS) -> TextProfile:
     held = TextSet(tuple(texts), np.array(labels))
     sources: dict[str, str | None] = {"text": "note", "found": "dx"}
-    return profile_texts.profile_texts(RawTexts(Path("/t.csv"), "CSV", held, sources, 1, ("name",)), spec)
+    return text_profile.profile_texts(RawTexts(Path("/t.csv"), "CSV", held, sources, 1, ("name",)), spec)
 
 
 def of_images(
@@ -68,7 +69,7 @@ def of_images(
 ) -> ImageProfile:
     held = ImageSet(pixels, np.array(labels))
     known = np.array([*sizes, *[pixels.shape[2:]] * (len(pixels) - len(sizes))])
-    return profile_images.profile_images(RawImages(Path("/x"), "folder", held, known, 2), spec)
+    return image_profile.profile_images(RawImages(Path("/x"), "folder", held, known, 2), spec)
 
 
 def concerns(found: Profile) -> list[tuple[object, int]]:

@@ -14,20 +14,20 @@ from types import SimpleNamespace
 from typing import Any
 
 import consilium_client.relay.processes as processes
-import consilium_server.flower_internals as server_internals
+import consilium_server.flower.internals as server_internals
 import pytest
 from consilium_chain.errors import ArtifactMissing
-from consilium_chain.localnode import free_port
 from consilium_chain.messages import Part, ReplyCode
-from consilium_chain.relaying import sign_update
+from consilium_chain.rounds.signed_updates import sign_update
+from consilium_chain.rpc.local_node import free_port
 from consilium_client.errors import ValueNotNumeric
-from consilium_client.listening import Listener
+from consilium_client.hospital.ipc_server import Listener
+from consilium_client.hospital.transport_key import make_transport_key, transport_public_key
 from consilium_client.relay.processes import RelayProcesses
 from consilium_client.relay.wire import RoundReply, RoundRequest
-from consilium_client.transport_key import make_transport_key, transport_public_key
-from consilium_server.collection import Collection
-from consilium_server.flower_internals import NODE_AWAY, SuperLink
-from consilium_server.uploads import Signed
+from consilium_server.aggregator.collection import Collection
+from consilium_server.aggregator.uploads import Signed
+from consilium_server.flower.internals import NODE_AWAY, SuperLink
 from consilium_zk.blobs import Blob, from_scalars
 from consilium_zk.curve import to_eip2537
 from consilium_zk.kzg import commit, open_at

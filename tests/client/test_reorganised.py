@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 from chain_driver import LocalChain, TaskDriver
-from consilium_chain.connection import Connection
 from consilium_chain.errors import Refused
-from consilium_chain.ledger import Ledger
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Phase, Role, RoundState
+from consilium_chain.rpc.connection import Connection
 from consilium_chain.transport_keys import TransportKey
-from consilium_chain.views import Phase, Role, RoundState
 from consilium_client.errors import NotDealt, NotInTask
 from consilium_client.home import VoterHome
-from consilium_client.hospital import HospitalNode
-from consilium_client.voter import VoterNode
+from consilium_client.hospital.node import HospitalNode
+from consilium_client.voter.node import VoterNode
 from hospital_driver import start
 from index_driver import changeable_chain
 from rehearsal.provider import provider

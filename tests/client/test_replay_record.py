@@ -9,18 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from chain_driver import LAYOUT, LocalChain, TaskDriver
-from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.connection import Connection
+from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, RecordIncomplete, SpecMismatch
-from consilium_chain.ledger import Ledger
-from consilium_chain.outer_specs import AdamSpec, MomentumSpec
-from consilium_chain.proposal import task_params
-from consilium_chain.task_spec import TaskSpec, parse_task_spec
-from consilium_chain.views import Role, members
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Role, members
+from consilium_chain.rpc.connection import Connection
+from consilium_chain.tasks.outer_specs import AdamSpec, MomentumSpec
+from consilium_chain.tasks.proposal import task_params
+from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
+from consilium_client.data.standardise import public_sums
 from consilium_client.models import model_of
-from consilium_client.outer import outer_of
+from consilium_client.models.outer import outer_of
 from consilium_client.replay import PublicRecord
-from consilium_client.standardise import public_sums
 from consilium_client.task import load_task
 from consilium_zk.kzg import commit
 from consilium_zk.packing import pack

@@ -12,12 +12,20 @@ import pytest
 from chain_driver import LocalChain
 from consilium_chain.errors import KeystoreError
 from consilium_chain.keystore import LIGHT_SCRYPT_N, open_keystore, write_keystore, write_private_file
+from consilium_chain.ledger.structs import Phase, RoundState, SlashReason
 from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.transport_keys import TransportKey
-from consilium_chain.views import Phase, RoundState, SlashReason
-from consilium_client.audit import AUDIT_FILE, AuditLog, Export, export, parse_export, read_log, require_extends
 from consilium_client.errors import AuditRewritten, EpsilonLedgerInvalid, PendingUpdateLost, SealingKeyLost
-from consilium_client.voter import VoterNode
+from consilium_client.hospital.audit_log import (
+    AUDIT_FILE,
+    AuditLog,
+    Export,
+    export,
+    parse_export,
+    read_log,
+    require_extends,
+)
+from consilium_client.voter.node import VoterNode
 from consilium_zk.blobs import parse_blob
 from consilium_zk.curve import to_eip2537
 from consilium_zk.kzg import commit

@@ -6,9 +6,9 @@ import struct
 from collections.abc import Sequence
 
 import numpy as np
-from consilium_client.images import ImageSet
-from consilium_client.tables import Table
-from consilium_client.texts import TextSet
+from consilium_client.data.image.reader import ImageSet
+from consilium_client.data.table.reader import Table
+from consilium_client.data.text.reader import TextSet
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays

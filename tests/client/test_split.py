@@ -8,13 +8,13 @@ from random import Random
 
 import numpy as np
 import pytest
-from consilium_chain.data_schemas import CategoryFeature, NumericFeature, TableSchema
-from consilium_chain.kinds import of_kind
-from consilium_client.images import ImageSet
-from consilium_client.mapping import parse_mapping
-from consilium_client.split import MISSING, held_out, row_codes, split
-from consilium_client.tables import Table, read_table
-from consilium_client.texts import TextSet
+from consilium_chain.tasks.data_schemas import CategoryFeature, NumericFeature, TableSchema
+from consilium_client.data.image.reader import ImageSet
+from consilium_client.data.mapping import parse_mapping
+from consilium_client.data.split import MISSING, held_out, row_codes, split
+from consilium_client.data.table.reader import Table, read_table
+from consilium_client.data.text.reader import TextSet
+from consilium_core.kinds import of_kind
 from consilium_zk.errors import ArgumentInvalid
 from hypothesis import given
 from hypothesis import strategies as st

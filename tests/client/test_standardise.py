@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from consilium_chain.data_schemas import CategoryFeature, NumericFeature, TableSchema
-from consilium_chain.task_spec import STATISTICS_BITS, STATISTICS_RANGE, parse_task_spec
+from consilium_chain.tasks.data_schemas import CategoryFeature, NumericFeature, TableSchema
+from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE, parse_task_spec
+from consilium_client.data.standardise import Standardiser, public_sums, round_0_values, sums_of
+from consilium_client.data.table.reader import Table
 from consilium_client.errors import ShapeMismatch, StatisticsInvalid, TooManyRows
-from consilium_client.standardise import Standardiser, public_sums, round_0_values, sums_of
-from consilium_client.tables import Table
 from consilium_zk.quantise import Quantiser
 from hypothesis import given
 from hypothesis import strategies as st

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from consilium_chain.data_schemas import ImageSchema, NumericFeature, TableSchema, TextSchema
 from consilium_chain.errors import KeystoreError
+from consilium_chain.tasks.data_schemas import ImageSchema, NumericFeature, TableSchema, TextSchema
+from consilium_client.data.examples import Examples, chosen
+from consilium_client.data.image.reader import ImageSet
+from consilium_client.data.table.reader import Table
+from consilium_client.data.text.reader import TextSet
 from consilium_client.errors import (
     StatisticsKeyLost,
     StatisticsLedgerInvalid,
     StatisticsOverlap,
     StatisticsUncomparable,
 )
-from consilium_client.examples import Examples, chosen
-from consilium_client.images import ImageSet
-from consilium_client.statistics_ledger import StatisticsLedger
-from consilium_client.tables import Table
-from consilium_client.texts import TextSet
+from consilium_client.privacy.exact_statistics import StatisticsLedger
 from numpy.typing import NDArray
 
 ROWS, COLUMNS = 40, 5

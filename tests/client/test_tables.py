@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from consilium_chain.data_schemas import CategoryFeature, NumericFeature, TableSchema
+from consilium_chain.tasks.data_schemas import CategoryFeature, NumericFeature, TableSchema
+from consilium_client.data.table.reader import read_table
 from consilium_client.errors import OneClassOnly, TooFewRows
-from consilium_client.tables import read_table
 
 SCHEMA = TableSchema(
     features=[

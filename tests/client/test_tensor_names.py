@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from consilium_chain.task_spec import TaskSpec
+from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_client.models import model_of
 
 TABLE = {"label": "y", "features": [{"name": name, "min": 0.0, "max": 1.0} for name in "abc"]}

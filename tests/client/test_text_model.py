@@ -13,17 +13,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from consilium_chain.task_spec import PrivacySpec, TaskSpec
+from consilium_chain.tasks.task_spec import PrivacySpec, TaskSpec
+from consilium_client.data.standardise import public_sums, sums_of
+from consilium_client.data.text.reader import TextSet
 from consilium_client.errors import EncoderAltered, ModelNotInstalled, ShapeMismatch
-from consilium_client.evaluating import in_batches
-from consilium_client.fingerprints import TOLERANCE, deviation, fingerprint
-from consilium_client.metrics import accuracy
 from consilium_client.models import lora, model_of
+from consilium_client.models.metrics import accuracy
 from consilium_client.models.torch_parameters import flatten
-from consilium_client.privacy import Mechanism, train_privately
-from consilium_client.standardise import public_sums, sums_of
-from consilium_client.texts import TextSet
-from consilium_client.training import train
+from consilium_client.models.training import train
+from consilium_client.privacy.dp_sgd import Mechanism, train_privately
+from consilium_client.voter.evaluating import in_batches
+from consilium_client.voter.fingerprints import TOLERANCE, deviation, fingerprint
 from consilium_zk.evaluation import BATCH_ROWS
 
 MEDQUAD = Path(__file__).resolve().parents[3] / "shared" / "data" / "medquad" / "medquad_qtype9.csv"

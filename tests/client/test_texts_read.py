@@ -13,8 +13,12 @@ from typing import Literal
 import pyarrow
 import pyarrow.parquet
 import pytest
-from consilium_chain.data_schemas import TextSchema
-from consilium_client.csv_rows import MOST_OF_CELL
+from consilium_chain.tasks.data_schemas import TextSchema
+from consilium_client.data.examples import read_examples
+from consilium_client.data.mapping import Mapping, parse_mapping
+from consilium_client.data.table.csv_rows import MOST_OF_CELL
+from consilium_client.data.table.reader import MOST_ROWS
+from consilium_client.data.text.reader import MOST_OF_TEXT, clean, read_raw_texts, read_texts
 from consilium_client.errors import (
     ClassFolderUnknown,
     CodeUnknown,
@@ -43,10 +47,6 @@ from consilium_client.errors import (
     TextTooLong,
     TooManyRows,
 )
-from consilium_client.examples import read_examples
-from consilium_client.mapping import Mapping, parse_mapping
-from consilium_client.tables import MOST_ROWS
-from consilium_client.texts import MOST_OF_TEXT, clean, read_raw_texts, read_texts
 from hypothesis import given
 from hypothesis import strategies as st
 

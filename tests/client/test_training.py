@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from consilium_chain.task_spec import TaskSpec
+from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_client.errors import DeviceMissing, ShapeMismatch, TooFewRows, UpdateNotFinite
-from consilium_client.metrics import accuracy, log_loss
 from consilium_client.models import model_of
-from consilium_client.training import require_device, train
+from consilium_client.models.metrics import accuracy, log_loss
+from consilium_client.models.training import require_device, train
 
 
 def _spec(model: dict[str, Any] | None = None, **training: Any) -> TaskSpec:

@@ -14,16 +14,16 @@ from typing import Any, ClassVar
 
 import pytest
 from chain_driver import LocalChain
-from consilium_chain.journal import told_to
-from consilium_chain.task_spec import TOKEN
+from consilium_chain.ledger.structs import PayoutReason, Phase, Role, RoundState
+from consilium_chain.tasks.task_spec import TOKEN
 from consilium_chain.transport_keys import TransportKey
-from consilium_chain.views import PayoutReason, Phase, Role, RoundState
-from consilium_client import judging
 from consilium_client.errors import AlreadyRunning, NotAllowed, NotRegistered, StakeTooSmall, TooManyTasks
 from consilium_client.home import OwnTable, VoterHome
-from consilium_client.judging import Voter
-from consilium_client.registration import register
-from consilium_client.voter import VoterNode
+from consilium_client.voter import judging
+from consilium_client.voter.judging import Voter
+from consilium_client.voter.node import VoterNode
+from consilium_client.voter.registration import register
+from consilium_core.logs import told_to
 from voter_driver import PATIENCE, TASK, Door, FiledTask, VoterProcess, voter_home
 
 

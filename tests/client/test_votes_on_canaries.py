@@ -9,20 +9,20 @@ from typing import cast
 
 import numpy as np
 import pytest
-from consilium_chain.data_schemas import TableSchema
 from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, RecordIncomplete, StoreMissing
-from consilium_chain.kinds import of_kind
-from consilium_chain.ledger import Ledger
-from consilium_chain.task_spec import Metric
-from consilium_chain.views import DOES_NOT_MATCH, INVALID_SCORE, Phase, TaskState, ballot_size
-from consilium_cli.demo.adversaries import LazyVoter
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import DOES_NOT_MATCH, INVALID_SCORE, Phase, TaskState, ballot_size
+from consilium_chain.tasks.data_schemas import TableSchema
+from consilium_chain.tasks.task_spec import Metric
+from consilium_client.data.standardise import Standardiser, sums_of
+from consilium_client.data.table.reader import Table, read_table
 from consilium_client.errors import RetreatMismatched, StatisticsOutOfRange
-from consilium_client.hospital import HospitalNode
-from consilium_client.metrics import log_loss, worth
+from consilium_client.hospital.node import HospitalNode
 from consilium_client.models import model_of
-from consilium_client.standardise import Standardiser, sums_of
-from consilium_client.tables import Table, read_table
-from consilium_client.voter import VoterNode, patience_is_over
+from consilium_client.models.metrics import log_loss, worth
+from consilium_client.voter.node import VoterNode, patience_is_over
+from consilium_core.kinds import of_kind
+from consilium_lab.adversaries.nodes import LazyVoter
 from consilium_zk.blobs import Blob
 from consilium_zk.canaries import STRENGTH, is_turned
 from consilium_zk.packing import pack, unpack

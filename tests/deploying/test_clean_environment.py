@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 import tomli_w
-from consilium_chain.deployment import Deployment
-from consilium_chain.localnode import free_port
+from consilium_chain.deploying.address_book import Deployment
+from consilium_chain.rpc.local_node import free_port
 from deploy_driver import CONTAINERFILE, ROOT, as_command, containers, copied_from
 from images_driver import Environment, below, build, environment
 

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 import redis
 from compose_spec import PyCompose
-from consilium_chain.deployment import Deployment
+from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.keystore import LIGHT_SCRYPT_N, open_keystore, write_keystore
-from consilium_chain.localnode import free_port
+from consilium_chain.rpc.local_node import free_port
 from consilium_chain.settings import read_settings
 from consilium_server.config import ApiSettings, WorkerSettings
 from consilium_server.jobs.worker import make_app

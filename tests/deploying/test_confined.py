@@ -19,18 +19,18 @@ import httpx
 import pytest
 import tomli_w
 from chain_driver import LocalChain, task_params
-from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
-from consilium_chain.ledger import Ledger
-from consilium_chain.localnode import free_port
-from consilium_chain.proposal import task_params as params_of
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Phase
+from consilium_chain.rpc.local_node import free_port
 from consilium_chain.settings import read_settings
-from consilium_chain.task_spec import TOKEN, parse_task_spec
-from consilium_chain.views import Phase
-from consilium_cli.demo.homes import approve
+from consilium_chain.tasks.proposal import task_params as params_of
+from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec
 from consilium_client.home import HospitalHome, VoterHome
-from consilium_client.registration import register
-from consilium_client.transport_key import make_transport_key
+from consilium_client.hospital.transport_key import make_transport_key
+from consilium_client.voter.registration import register
+from consilium_lab.demo.homes import approve
 from consilium_server.config import AggregatorSettings
 from deploy_driver import as_command, containers, words
 from file_server import FileServer

@@ -18,11 +18,11 @@ import click
 import pytest
 import tomli_w
 import typer
-from consilium_chain.localnode import free_port
-from consilium_chain.locks import alone
+from consilium_chain.rpc.local_node import free_port
 from consilium_cli.main import app
+from consilium_core.locks import alone
 from consilium_server.database.engine import open_database
-from consilium_server.jobs.keeping import Ended, end, take
+from consilium_server.jobs.store import Ended, end, take
 from deploy_driver import CONTAINERFILE, DIGEST, ROLES, ROOT, as_command, containers, copied_from
 
 HEALTHY = CONTAINERFILE.parent / "healthy.py"

@@ -22,22 +22,22 @@ import pyarrow
 import pyarrow.parquet
 import tomli_w
 from chain_driver import LocalChain
-from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.data_schemas import TableSchema
-from consilium_chain.deployment import Deployment
+from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
-from consilium_chain.localnode import free_port
-from consilium_chain.proposal import task_params
-from consilium_chain.task_spec import TOKEN, parse_task_spec
-from consilium_chain.views import Role
-from consilium_cli.operator.model_folder import CARD, INDEX, MODEL
-from consilium_cli.operator.serving import LARGEST_BODY
-from consilium_client import registration
+from consilium_chain.ledger.structs import Role
+from consilium_chain.rpc.local_node import free_port
+from consilium_chain.tasks.data_schemas import TableSchema
+from consilium_chain.tasks.proposal import task_params
+from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec
 from consilium_client.config import LEDGER_FILE, STATISTICS_FILE
+from consilium_client.data.table.reader import MOST_ROWS, read_table
 from consilium_client.home import Approval, HospitalHome, VoterHome, running_alone
-from consilium_client.statistics_ledger import StatisticsLedger
-from consilium_client.tables import MOST_ROWS, read_table
-from consilium_client.transport_key import make_transport_key
+from consilium_client.hospital.transport_key import make_transport_key
+from consilium_client.privacy.exact_statistics import StatisticsLedger
+from consilium_client.voter import registration
+from consilium_operators.model_folder import CARD, INDEX, MODEL
+from consilium_operators.model_server import LARGEST_BODY
 from consilium_server.certificates import ensure_certificates
 from eth_account.signers.local import LocalAccount
 from model_driver import written

@@ -15,17 +15,17 @@ from typing import Any
 
 import psutil
 import pytest
-from consilium_chain.localnode import LocalNode
-from consilium_chain.views import Outcome, Phase
-from consilium_chain.views import Role as NodeRole
-from consilium_cli.demo.chronicle import Chronicle
-from consilium_cli.demo.datasets import deal_wdbc
-from consilium_cli.demo.network import Network, Party, Role, build, start_party
-from consilium_cli.demo.options import DemoOptions
-from consilium_cli.demo.processes import Processes
-from consilium_cli.demo.tally import balances, conservation
-from consilium_cli.demo.task_file import TaskSettings, task_toml
-from consilium_cli.verify.audit import audit
+from consilium_chain.ledger.structs import Outcome, Phase
+from consilium_chain.ledger.structs import Role as NodeRole
+from consilium_chain.rpc.local_node import LocalNode
+from consilium_lab.demo.chronicle import Chronicle
+from consilium_lab.demo.datasets import deal_wdbc
+from consilium_lab.demo.network import Network, Party, Role, build, start_party
+from consilium_lab.demo.options import DemoOptions
+from consilium_lab.demo.processes import Processes
+from consilium_lab.demo.tally import balances, conservation
+from consilium_lab.demo.task_file import TaskSettings, task_toml
+from consilium_verify.audit import audit
 
 pytestmark = pytest.mark.timeout(580)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from audit_lines import chained
-from consilium_client.audit import AuditLog, export
+from consilium_client.hospital.audit_log import AuditLog, export
 from eth_account import Account
 
 HOSPITAL = Account.from_key(b"\x21" * 32)

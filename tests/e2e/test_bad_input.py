@@ -17,14 +17,14 @@ import pytest
 import tomli_w
 from chain_driver import LocalChain
 from command_line import CommandLine
-from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.deployment import Deployment
+from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.keystore import LIGHT_SCRYPT_N, address_of, write_keystore, write_private_file
-from consilium_chain.localnode import free_port
-from consilium_chain.proposal import task_params
-from consilium_chain.task_spec import TOKEN, parse_task_spec
+from consilium_chain.rpc.local_node import free_port
+from consilium_chain.tasks.proposal import task_params
+from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec
 from consilium_client.home import Approval, HospitalHome, VoterHome
-from consilium_client.registration import register
+from consilium_client.voter.registration import register
 from eth_account import Account
 from task_files import DATA
 

@@ -7,10 +7,10 @@ import re
 
 import pytest
 from browser_driver import Watched, context_of
-from consilium_chain.deployment import LOCAL_UNBONDING
-from consilium_chain.task_spec import TOKEN
-from consilium_chain.units import tokens
-from consilium_chain.views import Role
+from consilium_chain.deploying.address_book import LOCAL_UNBONDING
+from consilium_chain.ledger.structs import Role
+from consilium_chain.tasks.task_spec import TOKEN
+from consilium_core.units import tokens
 from dashboard_driver import HELD, NEEDED, Place, connect, open_page, violations
 from playwright.sync_api import Locator, Page, Response, Route, expect
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from browser_driver import Wallet, Watched, context_of
 from chain_driver import BOND, LocalChain, TaskDriver
-from consilium_chain.connection import Connection
 from consilium_chain.keystore import voter_key
-from consilium_chain.ledger import NO_KEY, Ledger
-from consilium_chain.task_spec import TOKEN
+from consilium_chain.ledger.ledger import NO_KEY, Ledger
+from consilium_chain.ledger.structs import Phase, Role
+from consilium_chain.rpc.connection import Connection
+from consilium_chain.tasks.task_spec import TOKEN
 from consilium_chain.transport_keys import TransportKey
-from consilium_chain.units import tokens
-from consilium_chain.views import Phase, Role
+from consilium_core.units import tokens
 from dashboard_driver import HELD, NEEDED, Place, connect, open_page, violations
 from eth_account import Account
 from playwright.sync_api import Page, expect

@@ -10,15 +10,15 @@ from pathlib import Path
 import httpx
 import numpy as np
 from browser_driver import Wallet, Watched
-from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.funding import room_in_pool, round_pay
-from consilium_chain.proposal import task_params
-from consilium_chain.task_spec import TOKEN, parse_task_spec, spec_hash
-from consilium_chain.units import tokens
-from consilium_chain.views import Phase, Role
-from consilium_cli.operator.model_folder import read_model
+from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.ledger.structs import Phase, Role
+from consilium_chain.tasks.funding import room_in_pool, round_pay
+from consilium_chain.tasks.proposal import task_params
+from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec, spec_hash
 from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task
+from consilium_core.units import tokens
+from consilium_operators.model_folder import read_model
 from dashboard_driver import NEEDED, Place, connect, open_page, violations
 from playwright.sync_api import Page, expect
 

@@ -14,13 +14,13 @@ import pytest
 from address_books import made_up_book
 from chain_driver import GAS_MONEY
 from command_line import CommandLine
-from consilium_chain.abi import compiler_input, contract_artifact
-from consilium_chain.connection import Connection
+from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.deploying.node import DeployNode
-from consilium_chain.deployment import Deployment
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
-from consilium_chain.ledger import Ledger
-from consilium_chain.localnode import FAUCET_KEY, LocalNode, free_port
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.rpc.abi import compiler_input, contract_artifact
+from consilium_chain.rpc.connection import Connection
+from consilium_chain.rpc.local_node import FAUCET_KEY, LocalNode, free_port
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
 from web3.types import RPCEndpoint

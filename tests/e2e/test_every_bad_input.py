@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from bad_inputs import AREAS, NAME, REQUESTS, SHADES, TASKS, Case, Sent, Stage, World, png
 from chain_driver import LocalChain
-from consilium_cli.operator.model_folder import read_model
-from consilium_cli.operator.predicting import Predictor
-from consilium_cli.operator.serving import service
+from consilium_operators.model_folder import read_model
+from consilium_operators.model_server import service
+from consilium_operators.prediction import Predictor
 from model_driver import written
 from starlette.applications import Starlette
 from starlette.testclient import TestClient

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from consilium_chain.deployment import Deployment
+from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.errors import name_of
 
 IN_A_FULL_DISK = """

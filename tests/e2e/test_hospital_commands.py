@@ -14,18 +14,18 @@ from typing import Any
 
 import pytest
 from chain_driver import LocalChain
-from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.connection import Connection, Receipt
-from consilium_chain.deployment import LOCAL_UNBONDING
+from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.deploying.address_book import LOCAL_UNBONDING
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
-from consilium_chain.ledger import Ledger
-from consilium_chain.localnode import free_port
-from consilium_chain.proposal import task_params
-from consilium_chain.task_spec import TOKEN, parse_task_spec
-from consilium_chain.views import Role
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Role
+from consilium_chain.rpc.connection import Connection, Receipt
+from consilium_chain.rpc.local_node import free_port
+from consilium_chain.tasks.proposal import task_params
+from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec
 from consilium_client.errors import REFUSED
 from consilium_client.home import HospitalHome
-from consilium_client.transport_key import make_transport_key, transport_public_key
+from consilium_client.hospital.transport_key import make_transport_key, transport_public_key
 from consilium_server.certificates import ensure_certificates
 from eth_account.signers.local import LocalAccount
 from file_server import FileServer

@@ -10,10 +10,10 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from consilium_chain.localnode import child_environment
-from consilium_chain.views import Outcome
+from consilium_chain.ledger.structs import Outcome
+from consilium_chain.rpc.local_node import child_environment
 from consilium_client.home import HospitalHome, VoterHome
-from consilium_server.jobs.conducting import task_folder
+from consilium_server.jobs.supervisor import task_folder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from internet.faults import FAULTS, PHASES, PROCESSES, Cell, Play, Played, matrix, packed, plan, play_cells, why_not

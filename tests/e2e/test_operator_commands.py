@@ -20,24 +20,24 @@ import httpx
 import numpy as np
 import pytest
 from chain_driver import SHARED_WINDOWS, TOKENS, LocalChain, TaskDriver
-from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.connection import Connection
-from consilium_chain.data_schemas import TableSchema
+from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
-from consilium_chain.kinds import of_kind
-from consilium_chain.ledger import Ledger
-from consilium_chain.localnode import child_environment, free_port
-from consilium_chain.proposal import task_params
-from consilium_chain.task_spec import TOKEN, parse_task_spec, spec_hash
-from consilium_chain.views import Outcome, Phase, Role
-from consilium_cli.nodes.live import of_block, sentence
-from consilium_cli.operator.model_folder import CARD, INDEX, MODEL, PROOF, ModelFile, Proof
-from consilium_cli.operator.watching import EVENTS
-from consilium_cli.verify.audit import audit
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Outcome, Phase, Role
+from consilium_chain.rpc.connection import Connection
+from consilium_chain.rpc.local_node import child_environment, free_port
+from consilium_chain.tasks.data_schemas import TableSchema
+from consilium_chain.tasks.proposal import task_params
+from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec, spec_hash
+from consilium_client.data.table.reader import read_table
 from consilium_client.models import model_of
 from consilium_client.replay import PublicRecord
-from consilium_client.tables import read_table
 from consilium_client.task import load_task
+from consilium_core.kinds import of_kind
+from consilium_core.live import of_block, sentence
+from consilium_operators.model_folder import CARD, INDEX, MODEL, PROOF, ModelFile, Proof
+from consilium_operators.watching import EVENTS
+from consilium_verify.audit import audit
 from rich.text import Text
 from safetensors.numpy import load_file
 from voter_driver import ROWS, TASK, Door, FiledTask

@@ -19,13 +19,13 @@ import httpx
 import pytest
 import tomli_w
 import uvicorn
-from consilium_chain.localnode import child_environment, free_port
+from consilium_chain.rpc.local_node import child_environment, free_port
 from consilium_cli.doctor.findings import Level, of_face
 from consilium_cli.doctor.probes import face
 from consilium_cli.main import app
-from consilium_client.transport_key import make_transport_key, transport_public_key
+from consilium_client.hospital.transport_key import make_transport_key, transport_public_key
 from consilium_server.certificates import ensure_certificates
-from consilium_server.flower_internals import SuperLink
+from consilium_server.flower.internals import SuperLink
 from flwr.proto.control_pb2 import ListNodesRequest, ListNodesResponse
 from proxy_driver import Authority, Proxy, connected, running_proxy, said, status
 from starlette.applications import Starlette

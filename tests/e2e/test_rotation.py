@@ -18,13 +18,13 @@ import pytest
 import tomli_w
 from chain_driver import LocalChain, TaskDriver
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
-from consilium_chain.localnode import child_environment, free_port
+from consilium_chain.rpc.local_node import child_environment, free_port
 from consilium_cli.doctor.probes import face
-from consilium_client.reaching import why_unreachable
-from consilium_client.transport_key import make_transport_key, transport_public_key
+from consilium_client.hospital.transport_key import make_transport_key, transport_public_key
+from consilium_core.connectivity import why_unreachable
 from consilium_server import certificates
 from consilium_server.certificates import LONGEST_RUN, ensure_certificates
-from consilium_server.flower_internals import SuperLink
+from consilium_server.flower.internals import SuperLink
 from flwr.app import ConfigRecord, Message, RecordDict
 from index_driver import Traffic, changeable_chain
 from postgres_driver import SERVER, Postgres

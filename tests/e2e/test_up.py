@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from consilium_chain.localnode import child_environment
+from consilium_chain.rpc.local_node import child_environment
 from postgres_driver import running_postgres
 from redis_driver import running_redis
 from up_driver import Up, up

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 from chain_driver import LocalChain
-from consilium_chain.deployment import LOCAL_UNBONDING
+from consilium_chain.deploying.address_book import LOCAL_UNBONDING
 from consilium_chain.keystore import LIGHT_SCRYPT_N, voter_key, write_keystore, write_private_file
-from consilium_chain.ledger import Ledger
-from consilium_chain.task_spec import TOKEN
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Role
+from consilium_chain.tasks.task_spec import TOKEN
 from consilium_chain.transport_keys import TransportKey
-from consilium_chain.views import Role
 from consilium_client.errors import REFUSED
 from consilium_client.home import VoterHome
-from consilium_client.voter import VoterNode
+from consilium_client.voter.node import VoterNode
 from consilium_zk.tickets import public_key
 from eth_utils.crypto import keccak
 from voter_driver import ROWS, TASK, FiledTask

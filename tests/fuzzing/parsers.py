@@ -21,14 +21,11 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 from address_books import made_up_book
-from consilium_chain import relays
-from consilium_chain.abi import contract_artifact
-from consilium_chain.accusations import Shown, parse_shown
-from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.data_schemas import CategoryFeature, ImageSchema, NumericFeature, TableSchema, TextSchema
+from consilium_chain.artifacts.backends import parse_place
+from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.deploying.journal import Record, Step, open_journal
 from consilium_chain.deploying.networks import SHIPPED, read_networks
-from consilium_chain.deployment import Deployment
 from consilium_chain.errors import (
     ArtifactCorrupt,
     ArtifactMissing,
@@ -42,24 +39,26 @@ from consilium_chain.errors import (
     SpecInvalid,
     StatementMalformed,
 )
-from consilium_chain.event_logs import NO_LOG, LogDecoder
 from consilium_chain.keystore import LIGHT_SCRYPT_N, address_of, open_keystore
 from consilium_chain.messages import Part
-from consilium_chain.places import parse_place
-from consilium_chain.refusals import refusal_from
-from consilium_chain.relaying import parse_signed_update, sign_update
+from consilium_chain.rounds import drand_relays as relays
+from consilium_chain.rounds.disputes import Shown, parse_shown
+from consilium_chain.rounds.signed_updates import parse_signed_update, sign_update
+from consilium_chain.rounds.statements import StatementSigning, parse_signed_statement
+from consilium_chain.rpc.abi import contract_artifact
+from consilium_chain.rpc.event_logs import NO_LOG, LogDecoder
+from consilium_chain.rpc.reverts import refusal_from
 from consilium_chain.settings import read_settings
-from consilium_chain.sponsoring import Authorization, Call, Carried, RefusedBatch, SignedBatch
-from consilium_chain.statements import StatementSigning, parse_signed_statement
-from consilium_chain.task_spec import parse_task_spec
-from consilium_cli.operator.errors import ModelFolderInvalid, RowsInvalid
-from consilium_cli.operator.model_folder import _parameters, read_model
-from consilium_cli.operator.predicting import examples_of, rows_of
-from consilium_client import audit
-from consilium_client.ballots import Ballot, kept_held_out_secret
+from consilium_chain.sponsoring.batches import Authorization, Call, Carried, RefusedBatch, SignedBatch
+from consilium_chain.tasks.data_schemas import CategoryFeature, ImageSchema, NumericFeature, TableSchema, TextSchema
+from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_client.config import HospitalHomeSettings
 from consilium_client.consent import Policy, VoterPolicy, read_policy
-from consilium_client.epsilon_ledger import Charge, EpsilonLedger
+from consilium_client.data.folders import labelled_files
+from consilium_client.data.image.reader import read_images
+from consilium_client.data.mapping import parse_mapping
+from consilium_client.data.table.reader import read_table
+from consilium_client.data.text.reader import read_texts
 from consilium_client.errors import (
     ApprovalInvalid,
     AuditBroken,
@@ -77,26 +76,27 @@ from consilium_client.errors import (
     PolicyInvalid,
     StatisticsLedgerInvalid,
 )
-from consilium_client.fingerprints import deviation, fingerprint
-from consilium_client.folders import labelled_files
 from consilium_client.home import Approval
-from consilium_client.images import read_images
-from consilium_client.mapping import parse_mapping
-from consilium_client.openings import OpenedBatch, Opening
-from consilium_client.pending import PendingUpdate, PendingUpdates
+from consilium_client.hospital import audit_log
+from consilium_client.hospital.pending_updates import PendingUpdate, PendingUpdates
+from consilium_client.privacy.accountant import Charge, EpsilonLedger
+from consilium_client.privacy.exact_statistics import Given, StatisticsLedger
 from consilium_client.relay.wire import RoundReply, RoundRequest, receive_reply
-from consilium_client.statistics_ledger import Given, StatisticsLedger
-from consilium_client.tables import read_table
-from consilium_client.texts import read_texts
-from consilium_server import canaries, kept_replies
+from consilium_client.voter.ballots import Ballot, kept_held_out_secret
+from consilium_client.voter.disclosure import OpenedBatch, Opening
+from consilium_client.voter.fingerprints import deviation, fingerprint
+from consilium_operators.errors import ModelFolderInvalid, RowsInvalid
+from consilium_operators.model_folder import _parameters, read_model
+from consilium_operators.prediction import examples_of, rows_of
+from consilium_server.aggregator import decoys, reply_store
+from consilium_server.aggregator.decoys import RoundSecrets
+from consilium_server.aggregator.uploads import parse_signed
 from consilium_server.api.events import parse_event_id
 from consilium_server.api.paging import Asked
 from consilium_server.api.sessions import Seal
 from consilium_server.api.siwe import parse_message
-from consilium_server.canaries import RoundSecrets
 from consilium_server.config import ApiSettings, WorkerSettings
 from consilium_server.errors import CanariesLost, CursorInvalid, SignInMalformed, UploadInvalid
-from consilium_server.uploads import parse_signed
 from consilium_zk.agreement import public_key as sealing_key
 from consilium_zk.agreement import show_agreed, shown_point
 from consilium_zk.blame import (
@@ -638,17 +638,17 @@ data = "rows.csv"
 
 
 def approval(raw: bytes, _: Path) -> object:
-    from consilium_chain.typed_toml import parse_toml
+    from consilium_core.typed_toml import parse_toml
 
     return parse_toml(raw, Approval, "the approval", ApprovalInvalid)
 
 
 def audit_export() -> bytes:
     folder = Path(_scratch())
-    log = audit.AuditLog(folder / "log.jsonl", lambda: 1_700_000_000.0)
+    log = audit_log.AuditLog(folder / "log.jsonl", lambda: 1_700_000_000.0)
     for number in range(3):
         log.leaving("trial", "https://rpc.example:8545", bytes([number]), call="commitUpdate", contract=CONTRACT)
-    return audit.export((folder / "log.jsonl").read_bytes(), HOSPITAL, 1, CONTRACT)
+    return audit_log.export((folder / "log.jsonl").read_bytes(), HOSPITAL, 1, CONTRACT)
 
 
 _FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
@@ -887,7 +887,7 @@ CLIENT = {
     ),
     "audit export": Parser(
         lambda: [audit_export()],
-        lambda raw, _: audit.parse_export(raw),
+        lambda raw, _: audit_log.parse_export(raw),
         (AuditMalformed, AuditBroken, AuditForged),
         bombs=lambda: DEEP_JSON,
         fuzzed_in="tests/client/test_audit_log.py",
@@ -948,13 +948,13 @@ def kept_upload() -> bytes:
 
 def canary_secrets() -> bytes:
     folder = Path(_scratch())
-    canaries.keep(folder, 1, RoundSecrets(bytes(32), {0: [(5, 6)]}, 3))
+    decoys.keep(folder, 1, RoundSecrets(bytes(32), {0: [(5, 6)]}, 3))
     return (folder / "round-1.json").read_bytes()
 
 
 def read_canaries(raw: bytes, folder: Path) -> object:
     put(folder, "round-1.json", raw)
-    return canaries.kept(folder, 1)
+    return decoys.kept(folder, 1)
 
 
 @cache
@@ -1010,7 +1010,7 @@ SERVER = {
         lambda: [signed_update()], lambda raw, _: parse_signed(raw, HOSPITAL.address, 2), (SignedUpdateMalformed,)
     ),
     "kept upload": Parser(
-        lambda: [kept_upload()], lambda raw, _: kept_replies._parse_upload(raw, 1), (UploadInvalid, ZkError)
+        lambda: [kept_upload()], lambda raw, _: reply_store._parse_upload(raw, 1), (UploadInvalid, ZkError)
     ),
     "kept secrets of canaries": Parser(
         lambda: [canary_secrets()], read_canaries, (CanariesLost,), "json", lambda: DEEP_JSON

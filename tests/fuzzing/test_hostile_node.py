@@ -8,9 +8,9 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pytest
-from consilium_chain.connection import LARGEST_ANSWER, Connection
 from consilium_chain.errors import ChainUnreachable, DeploymentInvalid, Refused
-from consilium_chain.ledger import Ledger
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.rpc.connection import LARGEST_ANSWER, Connection
 from eth_account import Account
 from hypothesis import given, settings
 from mutations import bounded, json_like

@@ -7,8 +7,8 @@ import contextlib
 import pytest
 from consilium_chain.errors import SignedUpdateMalformed
 from consilium_chain.messages import ReplyCode
+from consilium_server.aggregator.uploads import parse_reply
 from consilium_server.errors import UploadInvalid
-from consilium_server.uploads import parse_reply
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 from flwr.supercore.task_identity import TaskIdentity
 from grid_driver import FakeRuntime, Grid

@@ -18,11 +18,11 @@ from functools import partial
 
 import httpx
 import psutil
-from consilium_chain.task_spec import TaskSpec
-from consilium_chain.views import Outcome, Phase, SlashReason, VoidReason, members
-from consilium_cli.demo.chronicle import Chronicle
+from consilium_chain.ledger.structs import Outcome, Phase, SlashReason, VoidReason, members
+from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_client.config import LEDGER_FILE
-from consilium_client.epsilon_ledger import EpsilonLedger
+from consilium_client.privacy.accountant import EpsilonLedger
+from consilium_lab.demo.chronicle import Chronicle
 
 from internet.network import BLAMING_STEP, WINDOWS, Network, until
 

@@ -29,26 +29,26 @@ from typing import Any
 import httpx
 import psutil
 import tomli_w
-from consilium_chain.accounting import Books, take_stock
-from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.connection import Connection
-from consilium_chain.deployment import SUPPLY, Deployment, deploy
+from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.deploying.address_book import SUPPLY, Deployment, deploy
 from consilium_chain.keystore import write_private_file
-from consilium_chain.ledger import Ledger
-from consilium_chain.localnode import FAUCET_KEY, KEPT_STATES, find_anvil
-from consilium_chain.proposal import task_params
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Phase
+from consilium_chain.rpc.connection import Connection
+from consilium_chain.rpc.local_node import FAUCET_KEY, KEPT_STATES, find_anvil
 from consilium_chain.settings import read_settings
-from consilium_chain.task_spec import TOKEN, TaskSpec, parse_task_spec
-from consilium_chain.views import Phase
-from consilium_cli.demo.datasets import DemoData, deal_wdbc, write_rows
-from consilium_cli.demo.homes import Place, make_hospital, write_key
-from consilium_cli.demo.options import Attack
-from consilium_cli.demo.task_file import TaskSettings, task_spec
+from consilium_chain.settlement.accounting import Books, take_stock
+from consilium_chain.tasks.proposal import task_params
+from consilium_chain.tasks.task_spec import TOKEN, TaskSpec, parse_task_spec
 from consilium_client.home import Approval, HospitalHome, VoterHome
-from consilium_client.registration import register
+from consilium_client.voter.registration import register
+from consilium_lab.demo.datasets import DemoData, deal_wdbc, write_rows
+from consilium_lab.demo.homes import Place, make_hospital, write_key
+from consilium_lab.demo.options import Attack
+from consilium_lab.demo.task_file import TaskSettings, task_spec
 from consilium_server.certificates import ensure_certificates
 from consilium_server.config import AggregatorSettings
-from consilium_server.jobs.conducting import SETTINGS, task_folder
+from consilium_server.jobs.supervisor import SETTINGS, task_folder
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
 from postgres_driver import SERVER, binaries
@@ -192,7 +192,7 @@ class Network:
                 run = [
                     sys.executable,
                     "-m",
-                    "consilium_cli.demo.adversaries",
+                    "consilium_lab.adversaries.nodes",
                     Attack.FALSE_UPLOAD,
                     *where,
                     "--task",

@@ -24,20 +24,20 @@ from typing import Any, cast
 
 import ckzg
 import tomli_w
-from consilium_chain.abi import CONTRACT_NAMES, contract_artifact
-from consilium_chain.accounting import take_stock
-from consilium_chain.connection import Connection
-from consilium_chain.deployment import SUPPLY, Deployment
+from consilium_chain.deploying.address_book import SUPPLY, Deployment
 from consilium_chain.errors import ChainError
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
-from consilium_chain.ledger import Ledger
-from consilium_chain.localnode import FAUCET_KEY, child_environment, find_anvil, free_port
-from consilium_chain.task_spec import TOKEN, parse_task_spec
-from consilium_chain.views import Phase, Role, RoundState, TaskState
-from consilium_cli.demo.datasets import deal_wdbc
-from consilium_cli.demo.homes import Place, approve, make_hospital, make_voter
-from consilium_cli.demo.processes import Line, Processes
-from consilium_cli.demo.task_file import TaskSettings, task_spec
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Phase, Role, RoundState, TaskState
+from consilium_chain.rpc.abi import CONTRACT_NAMES, contract_artifact
+from consilium_chain.rpc.connection import Connection
+from consilium_chain.rpc.local_node import FAUCET_KEY, child_environment, find_anvil, free_port
+from consilium_chain.settlement.accounting import take_stock
+from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec
+from consilium_lab.demo.datasets import deal_wdbc
+from consilium_lab.demo.homes import Place, approve, make_hospital, make_voter
+from consilium_lab.demo.processes import Line, Processes
+from consilium_lab.demo.task_file import TaskSettings, task_spec
 from consilium_server.certificates import ensure_certificates
 from consilium_zk.kzg import setup
 from eth_account import Account

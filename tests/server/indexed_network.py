@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
-from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.deployment import Deployment
-from consilium_chain.proposal import task_params
-from consilium_chain.task_spec import TOKEN, parse_task_spec, spec_hash
-from consilium_chain.views import DOES_NOT_MATCH, Outcome, Phase, Role, SlashReason, VoidReason
+from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.deploying.address_book import Deployment
+from consilium_chain.ledger.structs import DOES_NOT_MATCH, Outcome, Phase, Role, SlashReason, VoidReason
+from consilium_chain.tasks.proposal import task_params
+from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec, spec_hash
 from consilium_server.api.app import build, make_service
 from consilium_server.api.reading import open_engine
 from consilium_server.config import ApiSettings

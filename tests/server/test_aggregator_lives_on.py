@@ -19,18 +19,18 @@ import psutil
 import pytest
 from canary_driver import CanaryDriver
 from chain_driver import GAS_MONEY, LocalChain
-from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.connection import Connection
+from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.errors import EtherMissing, LocalNodeError, TransactionRejected
-from consilium_chain.localnode import free_port
-from consilium_chain.publishing import CohortsFate, SaidBefore
-from consilium_chain.rounds import Step
-from consilium_chain.views import Outcome, Phase, Role
-from consilium_client.transport_key import make_transport_key, transport_public_key
-from consilium_server import flower_internals
-from consilium_server.conducting import conducting_alone
+from consilium_chain.ledger.publishing import CohortsFate, SaidBefore
+from consilium_chain.ledger.structs import Outcome, Phase, Role
+from consilium_chain.rounds.machine import Step
+from consilium_chain.rpc.connection import Connection
+from consilium_chain.rpc.local_node import free_port
+from consilium_client.hospital.transport_key import make_transport_key, transport_public_key
+from consilium_server.aggregator.running_alone import conducting_alone
 from consilium_server.errors import AlreadyConducting, SuperLinkFailed
-from consilium_server.flower_internals import SuperLink, unfinished_runs
+from consilium_server.flower import internals
+from consilium_server.flower.internals import SuperLink, unfinished_runs
 from test_canaries_kept import aggregator_of, attempt, give_uploads, party, played, uploaded, weighted
 from voter_driver import TASK, Door, FiledTask
 
@@ -50,7 +50,7 @@ def wait_until(true: Callable[[], object]) -> None:
 HOLD = """
 import subprocess, sys, time
 from pathlib import Path
-from consilium_server.conducting import conducting_alone
+from consilium_server.aggregator.running_alone import conducting_alone
 with conducting_alone(Path(sys.argv[1])):
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], stdout=subprocess.DEVNULL)
     print(child.pid, flush=True)
@@ -93,7 +93,7 @@ def test_a_home_has_one_aggregator_and_a_killed_one_frees_it_at_once(tmp_path: P
 START = """
 import sys, time
 from pathlib import Path
-from consilium_server.flower_internals import SuperLink
+from consilium_server.flower.internals import SuperLink
 with SuperLink(Path(sys.argv[1]), int(sys.argv[2])) as superlink:
     superlink.wait_until_up()
     superlink.register(Path(sys.argv[3]).read_bytes())
@@ -117,7 +117,7 @@ def outlive(superlink: SuperLink, left: int) -> None:
         try:
             grid.get_node_ids()
         finally:
-            assert time.monotonic() - killed < flower_internals.PATIENCE / 2
+            assert time.monotonic() - killed < internals.PATIENCE / 2
 
 
 def test_superlink_ends_with_a_killed_aggregator_and_the_next_one_stops_its_run(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_superlink_waits_for_a_port_that_is_about_to_be_free(tmp_path: Path, mon
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        monkeypatch.setattr(flower_internals, "PORT_PATIENCE", 0.5)
+        monkeypatch.setattr(internals, "PORT_PATIENCE", 0.5)
         with pytest.raises(LocalNodeError, match="stop what listens there"):
             SuperLink(tmp_path, taken.getsockname()[1])
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from chain_driver import LocalChain
-from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.publishing import CohortsFate
-from consilium_chain.rounds import Step
+from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.ledger.publishing import CohortsFate
+from consilium_chain.ledger.structs import Phase, Role
+from consilium_chain.rounds.machine import Step
 from consilium_chain.transport_keys import TransportKey, pem_of
-from consilium_chain.views import Phase, Role
-from consilium_server.aggregator import Aggregator
+from consilium_server.aggregator.node import Aggregator
 from index_driver import changeable_chain
 from test_canaries_kept import aggregator_of, attempt, give_uploads, party
 from voter_driver import TASK, FiledTask

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 from api_wallet import Wallet
-from consilium_chain.localnode import free_port
+from consilium_chain.rpc.local_node import free_port
 from consilium_chain.settings import read_settings
 from consilium_server.api.limits import Buckets, client_of
 from consilium_server.api.reading import Answers

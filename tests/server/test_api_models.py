@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from consilium_chain.deployment import Deployment
+from consilium_chain.deploying.address_book import Deployment
 from consilium_server.api.models import model_folder
 from fastapi.testclient import TestClient
 from indexed_network import IndexedNetwork, app_of, populated

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from consilium_chain.task_spec import TOKEN
-from consilium_chain.views import DOES_NOT_MATCH, INVALID_SCORE, Phase, Role
+from consilium_chain.ledger.structs import DOES_NOT_MATCH, INVALID_SCORE, Phase, Role
+from consilium_chain.tasks.task_spec import TOKEN
 from consilium_server.api.app import make_service
 from consilium_server.api.nodes import realised_yield
 from consilium_server.api.problems import Problem
@@ -242,7 +242,7 @@ def test_a_read_that_fails_fails_for_all_who_wait_and_is_tried_again(own: Indexe
 
 
 def test_a_task_file_that_is_found_later_changes_the_answer(empty: IndexedNetwork) -> None:
-    from consilium_chain.task_spec import spec_hash
+    from consilium_chain.tasks.task_spec import spec_hash
     from consilium_server.database.tables import Spec
     from sqlalchemy.orm import Session
 

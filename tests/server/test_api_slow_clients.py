@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from consilium_chain.views import Role
+from consilium_chain.ledger.structs import Role
 from consilium_server.api import app as api
 from consilium_server.api import money_reads
 from consilium_server.api.reading import EXPORTING, at_head

@@ -17,19 +17,19 @@ import numpy as np
 import pytest
 from canary_driver import CanaryDriver, seed_of
 from chain_driver import WINDOW, LocalChain, TaskDriver
-from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.connection import Connection
-from consilium_chain.deployment import Deployment
-from consilium_chain.ledger import Ledger
-from consilium_chain.proposal import task_params
-from consilium_chain.rounds import Step
-from consilium_chain.sums import Retreat
-from consilium_chain.task_spec import parse_task_spec, spec_hash
-from consilium_chain.views import Outcome, Phase, Role
-from consilium_server.aggregator import Aggregator
-from consilium_server.canaries import HiddenSums, RoundSecrets, keep, kept
+from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.deploying.address_book import Deployment
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Outcome, Phase, Role
+from consilium_chain.rounds.machine import Step
+from consilium_chain.rounds.sums import Retreat
+from consilium_chain.rpc.connection import Connection
+from consilium_chain.tasks.proposal import task_params
+from consilium_chain.tasks.task_spec import parse_task_spec, spec_hash
+from consilium_server.aggregator.decoys import HiddenSums, RoundSecrets, keep, kept
+from consilium_server.aggregator.node import Aggregator
+from consilium_server.aggregator.uploads import CohortSum, Upload
 from consilium_server.errors import CanariesLost
-from consilium_server.uploads import CohortSum, Upload
 from consilium_zk.blobs import Blob, blinders, scale, with_blinders
 from consilium_zk.canaries import is_turned, read_lanes, retreat_lanes, seed_commitment
 from consilium_zk.constants import BLS_MODULUS

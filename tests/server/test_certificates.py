@@ -12,13 +12,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from consilium_chain.journal import told_to
 from consilium_chain.keystore import write_private_file
-from consilium_chain.localnode import free_port
+from consilium_chain.rpc.local_node import free_port
+from consilium_core.logs import told_to
 from consilium_server import certificates
 from consilium_server.certificates import LONGEST_RUN, NOTICE, Certificates, ensure_certificates
 from consilium_server.errors import CertificatesUnusable
-from consilium_server.flower_internals import SuperLink
+from consilium_server.flower.internals import SuperLink
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec

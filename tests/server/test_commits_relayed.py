@@ -7,12 +7,12 @@ import time
 from dataclasses import replace
 from typing import Any
 
-import consilium_server.committing as committing
+import consilium_server.aggregator.committer as committing
 import pytest
 from chain_driver import LocalChain, TaskDriver
-from consilium_chain.relaying import SignedUpdate, parse_signed_update
-from consilium_chain.views import Phase
-from consilium_server.committing import GATHER, Committer, due
+from consilium_chain.ledger.structs import Phase
+from consilium_chain.rounds.signed_updates import SignedUpdate, parse_signed_update
+from consilium_server.aggregator.committer import GATHER, Committer, due
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -10,11 +10,11 @@ from threading import Thread
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from consilium_chain.localnode import child_environment, free_port
+from consilium_chain.rpc.local_node import child_environment, free_port
 from consilium_server.database.engine import connect, open_database, reading, shown, upgrade, writing
 from consilium_server.database.tables import Base, Block, Checkpoint, PhaseStart, Position
 from consilium_server.errors import DatabaseUnreachable, DatabaseUrlInvalid, SchemaTooNew
-from consilium_server.indexing import keeping
+from consilium_server.index import store
 from sqlalchemy import Engine, delete, func, select, text, update
 from sqlalchemy.exc import IntegrityError, StatementError
 
@@ -29,7 +29,7 @@ def test_migrations_make_the_tables_of_the_models(database: Engine) -> None:
 
 def test_upgrade_of_what_is_up_to_date_keeps_its_rows(database: Engine) -> None:
     with writing(database) as connection:
-        keeping.add(connection, [BLOCK])
+        store.add(connection, [BLOCK])
     upgrade(database)
     with reading(database) as connection:
         assert connection.scalar(select(func.count()).select_from(Block)) == 1
@@ -56,13 +56,13 @@ def test_processes_that_open_a_database_at_once_make_its_tables_once(database_ur
 def test_facts_go_with_their_block(database: Engine) -> None:
     start = PhaseStart(7, 0, 0, task=1, round=0, phase=1, deadline=0)
     with writing(database) as connection:
-        keeping.add(connection, [BLOCK, start])
+        store.add(connection, [BLOCK, start])
     with writing(database) as connection:
-        connection.execute(delete(keeping.table_of(Block)))
+        connection.execute(delete(store.table_of(Block)))
     with reading(database) as connection:
         assert connection.scalar(select(func.count()).select_from(PhaseStart)) == 0
     with pytest.raises(IntegrityError), writing(database) as connection:
-        keeping.add(connection, [start])  # a fact without a block
+        store.add(connection, [start])  # a fact without a block
 
 
 def test_amounts_are_exact_and_sort_as_numbers(database: Engine) -> None:
@@ -72,17 +72,17 @@ def test_amounts_are_exact_and_sort_as_numbers(database: Engine) -> None:
         for index, one in enumerate(reversed(amounts))
     ]
     with writing(database) as connection:
-        keeping.add(connection, [BLOCK, *rows])
+        store.add(connection, [BLOCK, *rows])
     with reading(database) as connection:
         assert list(connection.scalars(select(Position.shares).order_by(Position.shares))) == amounts
     for wrong in (-1, 2**128):
         with pytest.raises(StatementError, match="is no amount"), writing(database) as connection:
-            connection.execute(update(keeping.table_of(Position)).values(shares=wrong))
+            connection.execute(update(store.table_of(Position)).values(shares=wrong))
 
 
 def test_what_raises_leaves_nothing(database: Engine) -> None:
     with pytest.raises(IntegrityError), writing(database) as connection:
-        keeping.add(connection, [BLOCK, Checkpoint(1, bytes(32)), BLOCK])
+        store.add(connection, [BLOCK, Checkpoint(1, bytes(32)), BLOCK])
     with reading(database) as connection:
         assert connection.scalar(select(func.count()).select_from(Block)) == 0
 
@@ -92,7 +92,7 @@ def test_a_reader_sees_one_moment_and_waits_for_no_writer(database: Engine) -> N
     with reading(database) as reader:
         assert reader.scalar(count) == 0
         with writing(database) as writer:
-            keeping.add(writer, [Checkpoint(1, bytes(32))])
+            store.add(writer, [Checkpoint(1, bytes(32))])
             assert reader.scalar(count) == 0
         assert reader.scalar(count) == 0
     with reading(database) as reader:
@@ -106,7 +106,7 @@ def test_writers_take_turns(database: Engine) -> None:
         for _ in range(5):
             with writing(database) as connection:
                 last = connection.scalar(select(func.max(Checkpoint.number)))
-                keeping.add(connection, [Checkpoint(0 if last is None else last + 1, bytes(32))])
+                store.add(connection, [Checkpoint(0 if last is None else last + 1, bytes(32))])
 
     threads = [Thread(target=add_next) for _ in range(4)]
     for thread in threads:

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from consilium_chain.views import Event, Phase, Role, SlashReason
+from consilium_chain.ledger.structs import Event, Phase, Role, SlashReason
 from consilium_server.database.tables import EventRow, Fact, Participant, Payment, PhaseStart, PoolRow, Position
 from consilium_server.database.tables import UnbondingRow as Request
-from consilium_server.indexing.facts import Known, facts, needs
+from consilium_server.index.facts import Known, facts, needs
 from hypothesis import given
 from hypothesis import strategies as st
 

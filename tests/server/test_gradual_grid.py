@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 
 import pytest
-from consilium_server import flower_internals
+from consilium_server.flower import internals
 from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.common.constant import ErrorCode
 from flwr.supercore.task_identity import TaskIdentity
@@ -96,7 +96,7 @@ def test_a_reply_that_is_no_message_is_lost_and_takes_nobody_along(runtime: Fake
 def test_a_reply_longer_than_any_is_not_taken_in(
     runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch, bound: str
 ) -> None:
-    monkeypatch.setattr(flower_internals, bound, {"MOST_BYTES": 4_000, "MOST_OBJECTS": 4}[bound])
+    monkeypatch.setattr(internals, bound, {"MOST_BYTES": 4_000, "MOST_OBJECTS": 4}[bound])
     runtime.announce("a", b"first" * 1_000)()
     (message,) = Grid(runtime).pull_messages(["a"])
     assert message.has_error()

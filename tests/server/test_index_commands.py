@@ -17,15 +17,15 @@ from typing import IO, Any
 import pytest
 import tomli_w
 from chain_driver import LocalChain
-from consilium_chain.connection import Connection
-from consilium_chain.ledger import Ledger
-from consilium_chain.localnode import child_environment
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.rpc.connection import Connection
+from consilium_chain.rpc.local_node import child_environment
 from consilium_server.config import DATABASE_URL_VARIABLE
 from consilium_server.database.engine import writing
 from consilium_server.database.tables import Block
-from consilium_server.indexing import keeping
-from consilium_server.indexing.indexer import Indexer
-from consilium_server.indexing.rebuilding import reindex
+from consilium_server.index import store
+from consilium_server.index.indexer import Indexer
+from consilium_server.index.rebuilding import reindex
 from index_driver import Traffic, changeable_chain
 from sqlalchemy import Engine, delete, func, select
 
@@ -131,7 +131,7 @@ def test_reindex_compares_says_what_differs_and_replaces(
     Indexer(reader(traffic.chain), database).catch_up()
     with writing(database) as connection:
         last = select(func.max(Block.number)).scalar_subquery()
-        connection.execute(delete(keeping.table_of(Block)).where(Block.number == last))
+        connection.execute(delete(store.table_of(Block)).where(Block.number == last))
     ran = reindexed()
     assert ran.returncode == 1
     assert "error (IndexDiffers)" in ran.stderr

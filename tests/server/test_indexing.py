@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 from chain_driver import LocalChain, TaskDriver
-from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.connection import Connection
+from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.errors import ChainUnreachable
-from consilium_chain.ledger import Ledger
-from consilium_chain.views import Event, Outcome, Phase, Role, Stake
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Event, Outcome, Phase, Role, Stake
+from consilium_chain.rpc.connection import Connection
 from consilium_server.database.engine import open_database, reading, writing
 from consilium_server.database.tables import (
     Base,
@@ -36,10 +36,10 @@ from consilium_server.database.tables import (
     UnbondingRow,
 )
 from consilium_server.errors import EventsInconsistent, IndexDiffers, SourceMismatch
-from consilium_server.indexing import indexer as indexing
-from consilium_server.indexing import keeping
-from consilium_server.indexing.indexer import Indexer
-from consilium_server.indexing.rebuilding import reindex
+from consilium_server.index import indexer as indexing
+from consilium_server.index import store
+from consilium_server.index.indexer import Indexer
+from consilium_server.index.rebuilding import reindex
 from index_driver import Traffic, changeable_chain
 from sqlalchemy import Engine, delete, func, select, update
 from task_files import DATA
@@ -70,7 +70,7 @@ def reader(chain: LocalChain, kind: type[Connection] = Connection) -> Ledger:
 def rows(database: Engine, kind: type[Base], *where: Any) -> list[Any]:
     """In the order of the chain."""
     with reading(database) as connection:
-        table = keeping.table_of(kind)
+        table = store.table_of(kind)
         found = connection.execute(select(table).where(*where).order_by(*table.primary_key))
         return [kind(**row._mapping) for row in found]
 
@@ -347,7 +347,7 @@ def test_a_fork_below_all_checkpoints_is_found_by_its_blocks(
     last = traffic.chain.treasury.connection.block_number()
     follower.catch_up(last)
     with writing(database) as connection:
-        connection.execute(delete(keeping.table_of(Checkpoint)).where(Checkpoint.number < last))
+        connection.execute(delete(store.table_of(Checkpoint)).where(Checkpoint.number < last))
     before = rows(database, Block)
     traffic.reorganise(30)
     follower.catch_up(last)
@@ -411,20 +411,20 @@ def test_tables_of_other_contracts_are_left_alone(traffic: Traffic, database: En
 def _drop(database: Engine) -> None:
     with writing(database) as connection:
         first = select(func.min(Block.number)).scalar_subquery()
-        connection.execute(delete(keeping.table_of(Block)).where(Block.number == first))
+        connection.execute(delete(store.table_of(Block)).where(Block.number == first))
 
 
 def _change(database: Engine) -> None:
     with writing(database) as connection:
         first = select(func.min(Position.block)).scalar_subquery()
-        table = keeping.table_of(Position)
+        table = store.table_of(Position)
         connection.execute(update(table).where(Position.block == first).values(shares=2**127))
 
 
 def _invent(database: Engine) -> None:
     (block, *_) = rows(database, Block)
     with writing(database) as connection:
-        keeping.add(connection, [Cohort(block.number, 10**6, 0, task=1, round=1, members=1)])
+        store.add(connection, [Cohort(block.number, 10**6, 0, task=1, round=1, members=1)])
 
 
 @pytest.mark.parametrize("tamper", [_drop, _change, _invent])
@@ -447,7 +447,7 @@ def test_tables_that_cannot_be_brought_on_are_replaced(traffic: Traffic, databas
     ledger = reader(traffic.chain)
     Indexer(ledger, database).catch_up()
     with writing(database) as connection:
-        connection.execute(delete(keeping.table_of(PoolRow)))
+        connection.execute(delete(store.table_of(PoolRow)))
     traffic.touch()
     with pytest.raises(EventsInconsistent):
         reindex(ledger, database, None, tmp_path, replace=False)

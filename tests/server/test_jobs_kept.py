@@ -17,34 +17,34 @@ import pytest
 import tomli_w
 from api_wallet import Wallet
 from chain_driver import LocalChain, TaskDriver, task_params
-from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.connection import Connection
+from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.errors import (
     ArtifactMissing,
     ChainUnreachable,
     ConfigInvalid,
     StoreUnwritable,
 )
-from consilium_chain.journal import told_to
-from consilium_chain.ledger import Ledger
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Phase, Role
+from consilium_chain.rpc.connection import Connection
 from consilium_chain.settings import read_settings
-from consilium_chain.views import Phase, Role
 from consilium_cli.main import app
+from consilium_core.logs import told_to
 from consilium_server.config import BROKER_URL_VARIABLE, WITHIN_THE_PROCESS, WorkerSettings
 from consilium_server.database.engine import connect, open_database, reading, writing
 from consilium_server.database.tables import JobRow
 from consilium_server.errors import BrokerUnreachable, BrokerUrlInvalid
-from consilium_server.indexing.indexer import Indexer
-from consilium_server.indexing.keeping import table_of
-from consilium_server.indexing.rebuilding import reindex
-from consilium_server.jobs import looking
-from consilium_server.jobs.backoff import Backoff
-from consilium_server.jobs.keeping import Ended, all_jobs, end, state_of, take
-from consilium_server.jobs.looking import OpenTask, artifacts, open_tasks, unpinned
-from consilium_server.jobs.moving import is_overdue, move_on
+from consilium_server.index.indexer import Indexer
+from consilium_server.index.rebuilding import reindex
+from consilium_server.index.store import table_of
+from consilium_server.jobs import due
+from consilium_server.jobs.broker import Sender
+from consilium_server.jobs.due import OpenTask, artifacts, open_tasks, unpinned
 from consilium_server.jobs.pinning import pin
+from consilium_server.jobs.retry_delay import Backoff
 from consilium_server.jobs.runner import Job, Runner
-from consilium_server.jobs.sending import Sender
+from consilium_server.jobs.store import Ended, all_jobs, end, state_of, take
+from consilium_server.jobs.ticking import is_overdue, move_on
 from consilium_server.jobs.worker import Beat, make_app
 from fastapi.testclient import TestClient
 from hypothesis import given
@@ -439,7 +439,7 @@ def filed(local_chain: LocalChain, tmp_path: Path) -> FiledTask:
 def test_what_the_chain_names_is_copied_once_and_again_when_more_is_named(
     filed: FiledTask, local_chain: LocalChain, database: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(looking, "MOST_AT_ONCE", 10**6)  # other tests' tasks come first
+    monkeypatch.setattr(due, "MOST_AT_ONCE", 10**6)  # other tests' tasks come first
     mirror, places = tmp_path / "mirror", ["mirror"]
     store = ArtifactStore([tmp_path / "artifacts", mirror])
     assert store.has_writable_mirrors

@@ -16,20 +16,20 @@ from typing import Any
 
 import pytest
 from chain_driver import LocalChain, task_params
-from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.connection import Connection
-from consilium_chain.ledger import Ledger
-from consilium_chain.localnode import child_environment, free_port, free_ports
-from consilium_chain.proposal import task_params as params_of
+from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Phase, Role
+from consilium_chain.rpc.connection import Connection
+from consilium_chain.rpc.local_node import child_environment, free_port, free_ports
 from consilium_chain.settings import read_settings
-from consilium_chain.task_spec import parse_task_spec
-from consilium_chain.views import Phase, Role
+from consilium_chain.tasks.proposal import task_params as params_of
+from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_server.config import AggregatorSettings
 from consilium_server.database.engine import open_database, reading, writing
 from consilium_server.database.tables import JobRow, Source
-from consilium_server.indexing.keeping import add, checkpoint
-from consilium_server.indexing.rebuilding import reindex
-from consilium_server.jobs.keeping import all_jobs
+from consilium_server.index.rebuilding import reindex
+from consilium_server.index.store import add, checkpoint
+from consilium_server.jobs.store import all_jobs
 from index_driver import Traffic, changeable_chain
 from postgres_driver import Postgres
 from redis_driver import PASSWORD, Redis, running_redis

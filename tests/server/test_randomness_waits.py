@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from consilium_chain.errors import RandomnessUnavailable, RelayUnreachable
-from consilium_chain.rounds import Step
-from consilium_server.aggregator import Aggregator
+from consilium_chain.rounds.machine import Step
+from consilium_server.aggregator.node import Aggregator
 
 DRAND_ROUND = 1000
 FAILURE = RelayUnreachable("https://drand.example/1000", DRAND_ROUND, "no answer within 5 s")

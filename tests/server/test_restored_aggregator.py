@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 from canary_driver import CanaryDriver
-from consilium_chain.rounds import Step
-from consilium_chain.views import Outcome, Phase, SlashReason
-from consilium_server.aggregator import Aggregator
-from consilium_server.canaries import kept
+from consilium_chain.ledger.structs import Outcome, Phase, SlashReason
+from consilium_chain.rounds.machine import Step
+from consilium_server.aggregator.decoys import kept
+from consilium_server.aggregator.node import Aggregator
 from consilium_zk.canaries import is_turned
 from test_canaries_kept import aggregator_of, attempt, give_uploads, party, played, uploaded, weighted
 

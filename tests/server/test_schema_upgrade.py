@@ -20,18 +20,18 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from chain_driver import LocalChain
-from consilium_chain.connection import Connection
-from consilium_chain.ledger import Ledger
-from consilium_chain.localnode import child_environment, free_port
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.rpc.connection import Connection
+from consilium_chain.rpc.local_node import child_environment, free_port
 from consilium_server.api.reading import BLOCK_HEADER
 from consilium_server.database import engine as engines
 from consilium_server.database.engine import connect, open_database, reading, schema_of, writing
 from consilium_server.database.tables import Base, JobRow
 from consilium_server.errors import SchemaTooNew
-from consilium_server.indexing import keeping
-from consilium_server.indexing.indexer import Indexer
-from consilium_server.indexing.rebuilding import reindex
-from consilium_server.jobs.keeping import all_jobs
+from consilium_server.index import store
+from consilium_server.index.indexer import Indexer
+from consilium_server.index.rebuilding import reindex
+from consilium_server.jobs.store import all_jobs
 from fastapi.testclient import TestClient
 from index_driver import Traffic, changeable_chain
 from indexed_network import IndexedNetwork, app_of
@@ -82,7 +82,7 @@ def test_what_an_earlier_version_wrote_is_kept_and_brought_up_to_date(
     has_jobs = version >= "0002"
     if has_jobs:
         with writing(before) as connection:
-            keeping.add(connection, [JOB])
+            store.add(connection, [JOB])
     before.dispose()
     after = open_database(database_url)
     with after.connect() as connection:
@@ -95,7 +95,7 @@ def test_what_an_earlier_version_wrote_is_kept_and_brought_up_to_date(
 
 def test_a_program_that_runs_writes_nothing_once_a_later_one_has_changed_the_tables(database: Engine) -> None:
     with writing(database) as connection:
-        keeping.add(connection, [JOB])
+        store.add(connection, [JOB])
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(SchemaTooNew, match="update the program"), writing(database) as connection:
         pytest.fail("it may not come this far")

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 from chain_driver import BOND, GAS_MONEY, SEALING_KEY, TOKENS, LocalChain, TaskDriver, refused
-from consilium_chain.deployment import LOCAL_UNBONDING, LOCAL_VESTING
+from consilium_chain.deploying.address_book import LOCAL_UNBONDING, LOCAL_VESTING
 from consilium_chain.errors import SponsorFailed
-from consilium_chain.ledger import NO_KEY, Ledger
-from consilium_chain.sponsored import SponsoredConnection
-from consilium_chain.sponsoring import (
+from consilium_chain.ledger.ledger import NO_KEY, Ledger
+from consilium_chain.ledger.structs import Phase, Role
+from consilium_chain.sponsoring.batches import (
     BATCHES_PATH,
     Authorization,
     Call,
@@ -26,13 +26,13 @@ from consilium_chain.sponsoring import (
     authorize,
     sign_batch,
 )
-from consilium_chain.task_spec import TOKEN
+from consilium_chain.sponsoring.connection import SponsoredConnection
+from consilium_chain.tasks.task_spec import TOKEN
 from consilium_chain.transport_keys import TransportKey
-from consilium_chain.views import Phase, Role
 from consilium_server.certificates import ensure_certificates
-from consilium_server.sponsor import LARGEST_BODY, service
-from consilium_server.sponsor import Sponsor as Payer
-from consilium_server.sponsoring import Terms
+from consilium_server.sponsor.rules import Terms
+from consilium_server.sponsor.service import LARGEST_BODY, service
+from consilium_server.sponsor.service import Sponsor as Payer
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
 from sponsor_driver import served
@@ -482,7 +482,7 @@ def nobody(folder: Path) -> Sponsor:
 def test_without_its_sponsor_a_hospital_pays_for_itself(
     scene: Sponsored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("consilium_chain.sponsoring.CONNECT_RETRIES", 0)
+    monkeypatch.setattr("consilium_chain.sponsoring.batches.CONNECT_RETRIES", 0)
     scene.task.aggregator.join_as_aggregator(scene.task.task)
     hospital = scene.hospital(nobody(tmp_path))
     with pytest.raises(SponsorFailed, match="ConnectError"):

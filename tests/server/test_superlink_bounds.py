@@ -12,13 +12,13 @@ from pathlib import Path
 
 import httpx
 import pytest
-from consilium_chain.localnode import free_port
+from consilium_chain.rpc.local_node import free_port
 from consilium_chain.transport_keys import pem_of
-from consilium_client.transport_key import make_transport_key, transport_public_key
-from consilium_server import flower_internals
-from consilium_server.bounded_superlink import LONGEST_LINE, BoundedLog
+from consilium_client.hospital.transport_key import make_transport_key, transport_public_key
 from consilium_server.errors import SuperLinkFailed
-from consilium_server.flower_internals import NODE_AWAY, SMALL_PARTS, GradualGrid, SuperLink
+from consilium_server.flower import internals
+from consilium_server.flower.bounded_superlink import LONGEST_LINE, BoundedLog
+from consilium_server.flower.internals import NODE_AWAY, SMALL_PARTS, GradualGrid, SuperLink
 from consilium_zk.constants import BYTES_PER_BLOB
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -331,8 +331,8 @@ def test_a_full_log_begins_anew(tmp_path: Path) -> None:
 @pytest.mark.deep
 def test_a_full_database_is_not_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its largest size holds whatever stores in it. What fills it goes with the run, and the next one has room."""
-    monkeypatch.setattr(flower_internals, "SMALL_PARTS", 32 * MIB)
-    monkeypatch.setattr(flower_internals, "FLOWERS_OWN", 6 * MIB - 2 * 32 * MIB)  # six in all
+    monkeypatch.setattr(internals, "SMALL_PARTS", 32 * MIB)
+    monkeypatch.setattr(internals, "FLOWERS_OWN", 6 * MIB - 2 * 32 * MIB)  # six in all
     with SuperLink(tmp_path, free_port(), 0, 1) as superlink:
         superlink.wait_until_up()
         with pytest.raises(SuperLinkFailed), superlink.run() as (grid, _):  # noqa: PT012

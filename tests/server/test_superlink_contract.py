@@ -13,17 +13,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import consilium_client.relay.flower_internals as client_internals
-import consilium_server.bounded_superlink as superlink_internals
-import consilium_server.flower_internals as server_internals
+import consilium_server.flower.bounded_superlink as superlink_internals
+import consilium_server.flower.internals as server_internals
 import httpx
 import psutil
 import pytest
 from consilium_chain.errors import LocalNodeError
-from consilium_chain.kinds import of_kind
-from consilium_chain.localnode import free_port
+from consilium_chain.rpc.local_node import free_port
+from consilium_core.kinds import of_kind
 from consilium_server.certificates import ensure_certificates
 from consilium_server.errors import SuperLinkFailed
-from consilium_server.flower_internals import SuperLink
+from consilium_server.flower.internals import SuperLink
 from cryptography import x509
 
 MODULES = [Path(of_kind(str, one.__file__)) for one in (client_internals, server_internals, superlink_internals)]

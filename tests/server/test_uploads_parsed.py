@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 from consilium_chain.errors import SignedUpdateMalformed
 from consilium_chain.messages import Part, ReplyCode
-from consilium_chain.relaying import SignedUpdate, sign_update
-from consilium_server.collection import REST, TRIES, Collection
-from consilium_server.errors import SecondReply, SumMismatch, UploadInvalid
-from consilium_server.kept_replies import KeptReplies
-from consilium_server.uploads import (
+from consilium_chain.rounds.signed_updates import SignedUpdate, sign_update
+from consilium_server.aggregator.collection import REST, TRIES, Collection
+from consilium_server.aggregator.reply_store import KeptReplies
+from consilium_server.aggregator.uploads import (
     Answer,
     Contribution,
     Signed,
@@ -26,6 +25,7 @@ from consilium_server.uploads import (
     sum_commitments,
     wrong_uploads,
 )
+from consilium_server.errors import SecondReply, SumMismatch, UploadInvalid
 from consilium_zk.blobs import Blob, add, from_scalars, parse_blob, scale, to_scalars
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_BLOB
 from consilium_zk.curve import to_eip2537

@@ -10,7 +10,7 @@ from pathlib import Path
 import promql_parser as promql
 import pytest
 import yaml
-from consilium_server.jobs.keeping import Ended, end, take
+from consilium_server.jobs.store import Ended, end, take
 from deploy_driver import DEPLOY
 from fastapi.testclient import TestClient
 from indexed_network import TASK_FILE, IndexedNetwork, app_of

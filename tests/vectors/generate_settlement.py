@@ -16,7 +16,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from consilium_chain.payouts import (
+from consilium_chain.ledger.structs import DOES_NOT_MATCH, INVALID_SCORE, VoidReason, members
+from consilium_chain.settlement.payouts import (
     BASIS_POINTS,
     counts,
     gain,
@@ -27,9 +28,8 @@ from consilium_chain.payouts import (
     round_part,
     share,
 )
-from consilium_chain.round_record import RoundRecord, Terms
-from consilium_chain.settlement import Settlement, settle
-from consilium_chain.views import DOES_NOT_MATCH, INVALID_SCORE, VoidReason, members
+from consilium_chain.settlement.round_record import RoundRecord, Terms
+from consilium_chain.settlement.settlement import Settlement, settle
 
 UINT16, UINT32, UINT64, UINT128 = (2**bits - 1 for bits in (16, 32, 64, 128))
 INT64_MIN, INT64_MAX = INVALID_SCORE, 2**63 - 1
@@ -258,7 +258,7 @@ def case(terms: Terms, record: RoundRecord) -> dict[str, Any]:
 
 
 def vectors() -> str:
-    source = "tests/vectors/generate_settlement.py, by consilium_chain.payouts"
+    source = "tests/vectors/generate_settlement.py, by consilium_chain.settlement.payouts"
     return _text({"source": source, "functions": functions(random.Random(2024))})
 
 

@@ -7,16 +7,16 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Literal
 
+from consilium_core.typed_toml import parse_toml
 from consilium_zk.bls import decompress_public_key
 from consilium_zk.drand import QUICKNET, DrandChain
 from consilium_zk.errors import ZkError
 from eth_utils.address import is_checksum_address
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
 
-from consilium_chain.deployment import ZERO_ADDRESS, BeaconKind
+from consilium_chain.deploying.address_book import ZERO_ADDRESS, BeaconKind
 from consilium_chain.errors import ConfigInvalid, NetworkUnknown
-from consilium_chain.localnode import CHAIN_ID
-from consilium_chain.typed_toml import parse_toml
+from consilium_chain.rpc.local_node import CHAIN_ID
 
 TOKEN = 10**18
 LARGEST_SUPPLY = (2**96 - 1) // TOKEN  # whole tokens: Staking counts in uint96

@@ -15,11 +15,11 @@ from hexbytes import HexBytes
 from web3 import Web3
 from web3.exceptions import ContractLogicError, TransactionNotFound, Web3Exception, Web3RPCError
 
-from consilium_chain import connection as doors
-from consilium_chain.abi import ContractName, contract_artifact
-from consilium_chain.connection import TRANSACTION_GAS_LIMIT, Connection, Unsent
 from consilium_chain.errors import ChainUnreachable, DeploymentPending, DeploymentReverted, TransactionRejected
-from consilium_chain.refusals import refusal_of
+from consilium_chain.rpc import connection as doors
+from consilium_chain.rpc.abi import ContractName, contract_artifact
+from consilium_chain.rpc.connection import TRANSACTION_GAS_LIMIT, Connection, Unsent
+from consilium_chain.rpc.reverts import refusal_of
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from typing import Any
 
 from eth_utils.address import to_checksum_address
 
-from consilium_chain.abi import ContractName, contract_artifact
 from consilium_chain.deploying.networks import TOKEN, Network, PrevrandaoTerms
 from consilium_chain.deploying.node import DeployNode, Fees
 from consilium_chain.errors import ContractTooLarge, DeployerUnfunded
+from consilium_chain.rpc.abi import ContractName, contract_artifact
 
 RUNTIME_LIMIT = 24_576  # bytes, EIP-170
 INIT_LIMIT = 49_152  # bytes, EIP-3860

@@ -11,15 +11,15 @@ import rlp
 from eth_utils.address import to_checksum_address
 from eth_utils.crypto import keccak
 
-from consilium_chain.abi import ContractName
+from consilium_chain.deploying.address_book import ZERO_ADDRESS, Deployment
 from consilium_chain.deploying.journal import Journal, Record, Step, fingerprint, journal_path, open_journal
 from consilium_chain.deploying.networks import Network
 from consilium_chain.deploying.node import DeployNode
 from consilium_chain.deploying.plan import WIRING, Survey, constructor_arguments, contracts_of, survey
 from consilium_chain.deploying.precompiles import require_precompiles
 from consilium_chain.deploying.verify import verify_code, verify_wiring
-from consilium_chain.deployment import ZERO_ADDRESS, Deployment
 from consilium_chain.errors import BookTaken, ChainMismatch, ConfigInvalid, DeploymentInvalid
+from consilium_chain.rpc.abi import ContractName
 
 DECIMALS = 18
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from consilium_chain.abi import ContractName, compiler_input, contract_artifact
 from consilium_chain.deploying.run import Deploying
+from consilium_chain.rpc.abi import ContractName, compiler_input, contract_artifact
 
 INDEX = "contracts.json"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
-from consilium_chain.abi import ContractName, contract_artifact
+from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.deploying.networks import TOKEN, Network, PrevrandaoTerms
 from consilium_chain.deploying.node import DeployNode
-from consilium_chain.deployment import Deployment
 from consilium_chain.errors import CodeMismatch, WiringWrong
+from consilium_chain.rpc.abi import ContractName, contract_artifact
 
 
 def same_but(left: bytes, right: bytes, places: Iterable[tuple[int, int]]) -> bool:

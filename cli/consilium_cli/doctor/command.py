@@ -83,7 +83,7 @@ def _asked(role: Role, config: Path | None, home: Path | None, public: str | Non
     """Raises typer.BadParameter."""
     import os
 
-    from consilium_client.reaching import host_and_port
+    from consilium_core.connectivity import host_and_port
 
     from consilium_cli.doctor.roles import Asked
 

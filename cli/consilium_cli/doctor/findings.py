@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from consilium_chain.keystore import exposing
-from consilium_client.reaching import FLOWER_AHEAD, FLOWER_BEHIND
+from consilium_core.connectivity import FLOWER_AHEAD, FLOWER_BEHIND
 
 MIB = 1 << 20
 LOCAL_CHAINS = (31_337, 1_337)  # whose clocks tests and demos move

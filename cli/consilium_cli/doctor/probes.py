@@ -17,17 +17,17 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.connection import Connection
+from consilium_chain.artifacts.backends import Place, show_place
+from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.deploying.node import DeployNode
 from consilium_chain.deploying.verify import Code, codes_at, strangers_of
-from consilium_chain.deployment import Deployment
 from consilium_chain.errors import KeystoreError
 from consilium_chain.keystore import address_of, exposing, read_private_file
-from consilium_chain.ledger import Ledger
-from consilium_chain.places import Place, show_place
-from consilium_client.reaching import seconds_ahead, why_unreachable
-from consilium_client.transport_key import transport_public_key
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.rpc.connection import Connection
+from consilium_client.hospital.transport_key import transport_public_key
+from consilium_core.connectivity import seconds_ahead, why_unreachable
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
@@ -282,7 +282,7 @@ def database(url: str, deployment: Deployment) -> facts.Database:
     """Raises DatabaseUrlInvalid, DatabaseUnreachable."""
     from consilium_server.database.engine import connect, reading, schema_of, shown
     from consilium_server.database.tables import Source
-    from consilium_server.indexing.keeping import table_of
+    from consilium_server.index.store import table_of
     from sqlalchemy import select
 
     engine = connect(url)

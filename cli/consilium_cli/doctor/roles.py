@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from consilium_chain.deployment import Deployment
+from consilium_chain.artifacts.backends import show_place
+from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.errors import ChainError
 from consilium_chain.keystore import address_of
-from consilium_chain.places import show_place
+from consilium_chain.ledger.structs import Phase
 from consilium_chain.settings import read_settings
-from consilium_chain.views import Phase
 from consilium_client.config import HomeSettings
 from consilium_client.home import SETTINGS_FILE, HospitalHome, VoterHome
-from consilium_client.reaching import host_and_port
-from consilium_client.transport_key import transport_public_key
+from consilium_client.hospital.transport_key import transport_public_key
+from consilium_core.connectivity import host_and_port
 
 from consilium_cli.doctor import findings as facts
 from consilium_cli.doctor import probes
@@ -214,7 +214,7 @@ def _index(asked: Asked) -> Iterator[Check]:
 
 def _worker(asked: Asked) -> Iterator[Check]:
     from consilium_server.config import WITHIN_THE_PROCESS, AggregatorSettings, WorkerSettings
-    from consilium_server.jobs.conducting import SETTINGS, TASKS
+    from consilium_server.jobs.supervisor import SETTINGS, TASKS
 
     own = read_settings(asked.where, WorkerSettings)
     yield _machine(asked, own.home)

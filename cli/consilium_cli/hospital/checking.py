@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from consilium_chain.data_schemas import ImageSchema, TableSchema
 from consilium_chain.errors import SpecInvalid
-from consilium_chain.task_spec import TaskSpec, parse_task_spec
+from consilium_chain.tasks.data_schemas import ImageSchema, TableSchema
+from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
+from consilium_client.data.image.profile import profile_images
+from consilium_client.data.image.reader import read_raw_images
+from consilium_client.data.mapping import read_mapping
+from consilium_client.data.preview import Profile
+from consilium_client.data.table.profile import profile
+from consilium_client.data.table.reader import checked, read_raw
+from consilium_client.data.text.profile import profile_texts
+from consilium_client.data.text.reader import read_raw_texts
 from consilium_client.errors import WhichTask
 from consilium_client.home import HospitalHome
-from consilium_client.images import read_raw_images
-from consilium_client.mapping import read_mapping
-from consilium_client.preview import Profile
-from consilium_client.profile import profile
-from consilium_client.profile_images import profile_images
-from consilium_client.profile_texts import profile_texts
-from consilium_client.tables import checked, read_raw
-from consilium_client.texts import read_raw_texts
 from rich.console import Console
 
-from consilium_cli.hospital.looking import Visit
 from consilium_cli.hospital.profile_screen import WIDTH, screen
+from consilium_cli.hospital.status import Visit
 
 
 def check_data(

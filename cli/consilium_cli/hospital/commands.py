@@ -61,7 +61,7 @@ def init(
     like: LikeOption = None,
 ) -> None:
     """Makes a home: key, settings, policy. What no flag says is asked for."""
-    from consilium_cli.hospital import setting_up
+    from consilium_cli.hospital import init as setting_up
 
     given = setting_up.Given(
         chain_url, address_book, artifacts, data, mapping, keystore, password_file, operator, model, column, hours,
@@ -79,17 +79,17 @@ def tasks(
     every: Annotated[bool, typer.Option("--all", help="also those that have ended")] = False,
 ) -> None:
     """Lists tasks, and whether this hospital's policy allows them."""
-    from consilium_cli.hospital import looking
+    from consilium_cli.hospital import status as screens
 
-    looking.show_tasks(looking.Visit.of(home), every)
+    screens.show_tasks(screens.Visit.of(home), every)
 
 
 @app.command("show")
 def show(task: TaskArgument, home: HomeOption = HOME) -> None:
     """What a task would run here, for how long, what it pays and costs, and what the policy says to it."""
-    from consilium_cli.hospital import looking
+    from consilium_cli.hospital import status as screens
 
-    looking.show_task(looking.Visit.of(home), task)
+    screens.show_task(screens.Visit.of(home), task)
 
 
 @app.command("check-data")
@@ -135,21 +135,20 @@ def run(
 
     Tells what happens: on a terminal in words, elsewhere as one JSON object a line.
     """
-    from consilium_client.hospital import HospitalNode
-
-    from consilium_cli.hospital import joining
-    from consilium_cli.nodes.live import HOSPITAL, told
+    from consilium_client.home import HospitalHome
+    from consilium_client.hospital.node import HospitalNode
+    from consilium_core.live import HOSPITAL, told
 
     with told(HOSPITAL):
-        HospitalNode(joining.approved_settings(home, task)).run()
+        HospitalNode(HospitalHome.open(home).approved_settings(task)).run()
 
 
 @app.command("status")
 def status(home: HomeOption = HOME) -> None:
     """Account, connections, and where each approved task stands."""
-    from consilium_cli.hospital import looking
+    from consilium_cli.hospital import status as screens
 
-    looking.show_status(home)
+    screens.show_status(home)
 
 
 @app.command("pause")
@@ -185,7 +184,7 @@ def unstake(
     yes: YesOption = False,
 ) -> None:
     """Sends stake home, which takes the unbonding period, and takes into the account what has arrived."""
-    from consilium_chain.views import Role
+    from consilium_chain.ledger.structs import Role
 
     from consilium_cli.hospital import joining
     from consilium_cli.nodes.unstaking import unstake as send_home

@@ -8,23 +8,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import typer
-from consilium_chain.journal import told_to
-from consilium_chain.ledger import Ledger
-from consilium_chain.views import Phase, Role
-from consilium_client.audit import AUDIT_FILE, AuditLog
-from consilium_client.config import HospitalSettings
-from consilium_client.errors import CertificateInvalid, NotApproved, NotConfirmed, WhichTask
-from consilium_client.examples import read_examples
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Phase, Role
+from consilium_client.data.examples import read_examples
+from consilium_client.errors import CertificateInvalid, NotApproved, NotConfirmed
 from consilium_client.home import Approval, HospitalHome, running_alone
+from consilium_client.hospital.audit_log import AUDIT_FILE, AuditLog
 from consilium_client.models import model_of
-from consilium_client.reaching import host_and_port, why_shut_out
+from consilium_core.connectivity import host_and_port, why_shut_out
+from consilium_core.live import sentence
+from consilium_core.logs import told_to
 from cryptography import x509
 from rich.console import Console
 from rich.markup import escape
 
-from consilium_cli.hospital.looking import Visit, kept_rows, print_membership, print_task, print_verdict
-from consilium_cli.nodes.answers import reader
-from consilium_cli.nodes.live import sentence
+from consilium_cli.hospital.status import Visit, kept_rows, print_membership, print_task, print_verdict
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ def join(folder: Path, number: int, place: Place, agreed: bool) -> None:
     )
     had_joined = visit.own(number) is not None
     visit.home.approve(number, approval, authority)
-    from consilium_client.hospital import HospitalNode
+    from consilium_client.hospital.node import HospitalNode
 
     settings = visit.home.node_settings(number, visit.ledger.place(number))
     try:
@@ -103,17 +101,6 @@ def _certificate(path: Path) -> bytes:
     except (OSError, ValueError) as error:
         raise CertificateInvalid(path) from error
     return raw
-
-
-def approved_settings(folder: Path, number: int | None) -> HospitalSettings:
-    """Of a task by its number, or of the only one approved. Raises WhichTask, NotApproved, ApprovalStale."""
-    home = HospitalHome.open(folder)
-    if number is None:
-        approved = home.approved_tasks()
-        if len(approved) != 1:
-            raise WhichTask(approved)
-        (number,) = approved
-    return home.node_settings(number, reader(home.settings).place(number))
 
 
 def on_record(folder: Path) -> Ledger:

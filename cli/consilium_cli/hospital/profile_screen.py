@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from consilium_chain.data_schemas import CategoryFeature
-from consilium_chain.kinds import of_kind
-from consilium_chain.visible_text import shown
+from consilium_chain.tasks.data_schemas import CategoryFeature
+from consilium_client.data.image.profile import ImageProfile
+from consilium_client.data.preview import Finding, Preview, Profile
+from consilium_client.data.table.profile import ColumnProfile, TableProfile
+from consilium_client.data.text.profile import TextProfile
 from consilium_client.errors import shortened
-from consilium_client.preview import Finding, Preview, Profile
-from consilium_client.profile import ColumnProfile, TableProfile
-from consilium_client.profile_images import ImageProfile
-from consilium_client.profile_texts import TextProfile
+from consilium_core.kinds import of_kind
+from consilium_core.visible_text import shown
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table

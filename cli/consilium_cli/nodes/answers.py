@@ -11,18 +11,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.connection import Connection
-from consilium_chain.deployment import Deployment
+from consilium_chain.artifacts.backends import Place, show_place
+from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.errors import ChainError, MirrorUnsupported
 from consilium_chain.keystore import address_of
-from consilium_chain.ledger import Ledger
-from consilium_chain.places import Place, show_place
-from consilium_chain.units import ether, tokens
-from consilium_chain.views import Role
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Role
 from consilium_client.config import HomeSettings, HospitalHomeSettings, SponsoredSettings
 from consilium_client.home import Home
-from consilium_client.reaching import why_unreachable
+from consilium_core.connectivity import why_unreachable
+from consilium_core.units import ether, tokens
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -51,7 +49,7 @@ def try_connections(home: Home[Any, Any]) -> list[Answer]:
     settings: HomeSettings = home.settings
     found = [_tried("key file", lambda: f"account {address_of(settings.keystore)}")]
     try:
-        ledger = reader(settings)
+        ledger = settings.reader()
     except ChainError as error:
         return [*found, Answer("chain", Result.NO, str(error)), *_store_and_sponsor(settings)]
     found.append(
@@ -62,12 +60,6 @@ def try_connections(home: Home[Any, Any]) -> list[Answer]:
     if found[0].result is Result.OK:
         found.append(_tried("money", lambda: _money(ledger, settings, home.role)))
     return found + _store_and_sponsor(settings)
-
-
-def reader(settings: HomeSettings) -> Ledger:
-    """The contracts without an account: looks, and can send nothing. Raises DeploymentInvalid, ChainUnreachable."""
-    deployment = Deployment.read(settings.deployment)
-    return Ledger(Connection(settings.chain_url), deployment, settings.relays)
 
 
 def show_answers(answers: Sequence[Answer]) -> None:

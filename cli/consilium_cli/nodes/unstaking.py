@@ -6,11 +6,11 @@ import datetime
 import sys
 
 import typer
-from consilium_chain.ledger import Ledger
-from consilium_chain.task_spec import TOKEN
-from consilium_chain.units import tokens
-from consilium_chain.views import Role, Unbonding
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Role, Unbonding
+from consilium_chain.tasks.task_spec import TOKEN
 from consilium_client.errors import NotConfirmed
+from consilium_core.units import tokens
 
 
 def unstake(ledger: Ledger, role: Role, whole_tokens: int | None, agreed: bool) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import typer
 from consilium_chain.errors import SpecInvalid
-from consilium_chain.estimate import ChainTerms, Estimate, estimate
-from consilium_chain.task_spec import TaskSpec, parse_task_spec, spec_hash
-from consilium_chain.units import ether, tokens
-from consilium_client.membership import in_words
+from consilium_chain.tasks.estimate import ChainTerms, Estimate, estimate
+from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec, spec_hash
+from consilium_client.privacy.membership import in_words
+from consilium_core.units import ether, tokens
 from consilium_zk.constants import BYTES_PER_BLOB
 from rich import box
 from rich.console import Console
@@ -75,7 +75,7 @@ def _show_privacy(spec: TaskSpec) -> None:
     if spec.privacy is None:
         typer.echo("  not private: nothing bounds what updates say of a hospital's rows")
         return
-    from consilium_client.privacy import plan
+    from consilium_client.privacy.dp_sgd import plan
 
     bound = f"epsilon {spec.privacy.epsilon:g} at delta {spec.privacy.delta:g}"
     typer.echo(f"  private: a row costs at most {bound} over all {spec.rounds.rounds} rounds")

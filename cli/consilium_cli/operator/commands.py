@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
 
 from consilium_cli.options import (
-    LOCAL_ADDRESS_BOOK,
-    LOCAL_RPC,
     AddressBookOption,
     ArtifactsOption,
     RpcOption,
@@ -125,8 +124,8 @@ def watch(
 
     On a terminal in words, elsewhere as one JSON object a line.
     """
-    from consilium_cli.nodes.live import told
-    from consilium_cli.operator.watching import WATCHED, Watcher, reader
+    from consilium_core.live import told
+    from consilium_operators.watching import WATCHED, Watcher, reader
 
     with told(WATCHED):
         watcher = Watcher(reader(rpc, address_book), task)
@@ -160,6 +159,6 @@ def serve_model(
     port: Annotated[int, typer.Option(min=1, max=65_535, help="port on loopback")] = PORT,
 ) -> None:
     """Answers with the model's probabilities for rows that are posted to it, on this machine alone, until Ctrl-C."""
-    from consilium_cli.operator.serving import serve
+    from consilium_operators.model_server import serve
 
     serve(folder, port)

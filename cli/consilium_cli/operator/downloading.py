@@ -6,17 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import typer
-from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.errors import RecordIncomplete
-from consilium_chain.ledger import Ledger
-from consilium_chain.views import STATISTICS_ROUND, Event, Hospital, Outcome, members
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import STATISTICS_ROUND, Event, Hospital, Outcome, members
 from consilium_client.replay import PublicRecord
 from consilium_client.task import JoinedTask, load_task
-
-from consilium_cli.artifacts import open_artifacts
-from consilium_cli.operator.errors import NotVerified, OutputTaken
-from consilium_cli.operator.model_card import model_card
-from consilium_cli.operator.model_folder import (
+from consilium_operators.errors import NotVerified, OutputTaken
+from consilium_operators.model_card import model_card
+from consilium_operators.model_folder import (
     CohortProof,
     ModelFile,
     Proof,
@@ -24,9 +22,11 @@ from consilium_cli.operator.model_folder import (
     named_tensors,
     write_model,
 )
-from consilium_cli.operator.watching import reader, rounds_over
-from consilium_cli.verify.audit import audit
-from consilium_cli.verify.report import Report, Result, derived
+from consilium_operators.watching import reader, rounds_over
+from consilium_verify.audit import audit
+from consilium_verify.report import Report, Result, derived
+
+from consilium_cli.artifacts import open_artifacts
 
 
 def download(

@@ -8,20 +8,27 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import typer
-from consilium_chain.connection import Connection
-from consilium_chain.deployment import Deployment
+from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.errors import BlobsUnavailable, KeystoreError, Refused
-from consilium_chain.estimate import Estimate
-from consilium_chain.funding import room_in_pool, round_pay
 from consilium_chain.keystore import open_keystore
-from consilium_chain.ledger import Ledger
-from consilium_chain.localnode import CHAIN_ID, FAUCET_KEY
-from consilium_chain.proposal import task_params
-from consilium_chain.rounds import last_round
-from consilium_chain.task_spec import TOKEN, spec_hash
-from consilium_chain.units import ether, tokens
-from consilium_chain.views import Phase, Role, TaskParams
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Phase, Role, TaskParams
+from consilium_chain.rounds.machine import last_round
+from consilium_chain.rpc.connection import Connection
+from consilium_chain.rpc.local_node import CHAIN_ID, FAUCET_KEY
+from consilium_chain.tasks.estimate import Estimate
+from consilium_chain.tasks.funding import room_in_pool, round_pay
+from consilium_chain.tasks.proposal import task_params
+from consilium_chain.tasks.task_spec import TOKEN, spec_hash
 from consilium_client.errors import Unfunded
+from consilium_core.units import ether, tokens
+from consilium_operators.errors import (
+    AggregatorMissing,
+    AlreadyProposed,
+    BondOutweighed,
+    PrivacyMissing,
+    ProposalNotConfirmed,
+)
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
 from eth_utils.address import (
@@ -33,13 +40,6 @@ from eth_utils.address import (
 
 from consilium_cli.artifacts import open_artifacts
 from consilium_cli.operator import checking
-from consilium_cli.operator.errors import (
-    AggregatorMissing,
-    AlreadyProposed,
-    BondOutweighed,
-    PrivacyMissing,
-    ProposalNotConfirmed,
-)
 
 # Of approving and proposing, and of approving and adding, as they are sent: an account must hold what that would cost.
 GAS_LIMIT = 1_300_000

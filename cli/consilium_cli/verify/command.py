@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
 
 from consilium_cli.artifacts import open_artifacts
 from consilium_cli.options import (
-    LOCAL_ADDRESS_BOOK,
-    LOCAL_RPC,
     AddressBookOption,
     ArtifactsOption,
     RpcOption,
@@ -32,11 +31,11 @@ def verify_command(
 
     ROUND is by default the last one settled, 0 the statistics. Ends with 1 if anything fails.
     """
-    from consilium_chain.connection import Connection
-    from consilium_chain.deployment import Deployment
-    from consilium_chain.ledger import Ledger
+    from consilium_chain.deploying.address_book import Deployment
+    from consilium_chain.ledger.ledger import Ledger
+    from consilium_chain.rpc.connection import Connection
+    from consilium_verify.audit import audit, last_settled
 
-    from consilium_cli.verify.audit import audit, last_settled
     from consilium_cli.verify.screen import show
 
     deployment = Deployment.read(address_book)

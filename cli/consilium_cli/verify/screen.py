@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from consilium_verify.report import Report, Result
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-
-from consilium_cli.verify.report import Report, Result
 
 WIDTH = 100
 STYLES = {Result.HOLDS: "green", Result.FAILS: "bold red", Result.UNCHECKED: "yellow"}

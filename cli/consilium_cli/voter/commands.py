@@ -57,7 +57,7 @@ def init(
     like: LikeOption = None,
 ) -> None:
     """Makes a home: key, settings, policy. What no flag says is asked for."""
-    from consilium_cli.voter import setting_up
+    from consilium_cli.voter import init as setting_up
 
     given = setting_up.Given(
         chain_url, address_book, artifacts, data, mapping, keystore, password_file, operator, model, metric, max_bond,
@@ -92,9 +92,9 @@ def tasks(
     every: Annotated[bool, typer.Option("--all", help="also those that can be joined no more")] = False,
 ) -> None:
     """Lists tasks, and whether the node would join them: by its policy, its table and its free stake."""
-    from consilium_cli.voter import looking
+    from consilium_cli.voter import status as screens
 
-    looking.show_tasks(looking.Visit.of(home), every)
+    screens.show_tasks(screens.Visit.of(home), every)
 
 
 @app.command("use-table")
@@ -105,9 +105,9 @@ def use_table(
     mapping: Annotated[Path | None, typer.Option(help="how its columns become the task's, TOML (docs/data.md)")] = None,
 ) -> None:
     """Has one task judged on another table than the home's, which fits some tasks only."""
-    from consilium_cli.voter import looking
+    from consilium_cli.voter import status as screens
 
-    looking.use_table(looking.Visit.of(home), task, data, mapping)
+    screens.use_table(screens.Visit.of(home), task, data, mapping)
 
 
 @app.command("run")
@@ -120,10 +120,10 @@ def run(
     Tells what happens: on a terminal in words, elsewhere as one JSON object a line.
     """
     from consilium_client.home import VoterHome
-    from consilium_client.judging import Voter
+    from consilium_client.voter.judging import Voter
+    from consilium_core.live import VOTER, told
 
     from consilium_cli.nodes.ending import ends_at_once
-    from consilium_cli.nodes.live import VOTER, told
 
     with ends_at_once(), told(VOTER):  # judging takes long, and nobody waits for it
         voter = Voter(VoterHome.open(home))
@@ -136,9 +136,9 @@ def run(
 @app.command("status")
 def status(home: HomeOption = HOME) -> None:
     """Account, connections, stake and rewards, and where each task stands."""
-    from consilium_cli.voter import looking
+    from consilium_cli.voter import status as screens
 
-    looking.show_status(home)
+    screens.show_status(home)
 
 
 @app.command("claim")
@@ -156,7 +156,7 @@ def unstake(
     yes: YesOption = False,
 ) -> None:
     """Sends stake home, which takes the unbonding period, and takes into the account what has arrived."""
-    from consilium_chain.views import Role
+    from consilium_chain.ledger.structs import Role
     from consilium_client.home import VoterHome
 
     from consilium_cli.nodes.unstaking import unstake as send_home

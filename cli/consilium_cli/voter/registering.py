@@ -6,15 +6,15 @@ import sys
 from pathlib import Path
 
 import typer
-from consilium_chain.ledger import Ledger
-from consilium_chain.task_spec import TOKEN
-from consilium_chain.units import ether, tokens
-from consilium_chain.views import Phase, Role
-from consilium_client import registration
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Phase, Role
+from consilium_chain.tasks.task_spec import TOKEN
 from consilium_client.errors import NotConfirmed, Unfunded
 from consilium_client.home import VoterHome
+from consilium_client.voter import registration
+from consilium_core.units import ether, tokens
 
-from consilium_cli.nodes.making import ask, elsewhere
+from consilium_cli.nodes.homes import ask, elsewhere
 from consilium_cli.voter.commands import HOME
 
 GAS = 380_000  # of approving, registering and the key, together

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from consilium_chain.model_specs import CnnSpec, LogisticSpec, MlpSpec
-from consilium_chain.task_spec import TaskSpec
+from consilium_chain.tasks.model_specs import CnnSpec, LogisticSpec, MlpSpec
+from consilium_chain.tasks.task_spec import TaskSpec
 from numpy.typing import NDArray
 
 from consilium_client.errors import ShapeMismatch, UpdateNotFinite
@@ -20,7 +20,7 @@ from consilium_client.errors import ShapeMismatch, UpdateNotFinite
 if TYPE_CHECKING:
     from torch import nn
 
-    from consilium_client.examples import Examples
+    from consilium_client.data.examples import Examples
 
 Vector = NDArray[np.float32]
 Inputs = NDArray[np.float32] | NDArray[np.int64]  # one row an example

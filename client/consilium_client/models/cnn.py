@@ -6,17 +6,17 @@ import itertools
 
 import numpy as np
 import torch
-from consilium_chain.data_schemas import DataSchema, ImageSchema
-from consilium_chain.kinds import of_kind
-from consilium_chain.model_specs import KERNEL, CnnSpec
+from consilium_chain.tasks.data_schemas import DataSchema, ImageSchema
+from consilium_chain.tasks.model_specs import KERNEL, CnnSpec
+from consilium_core.kinds import of_kind
 from numpy.typing import NDArray
 from torch import nn
 
-from consilium_client.examples import Examples
-from consilium_client.images import ImageSet
+from consilium_client.data.examples import Examples
+from consilium_client.data.image.reader import ImageSet
+from consilium_client.data.standardise import Standardiser
 from consilium_client.models import Evaluation, Inputs, Vector, probabilities_of, require_inputs, require_parameters
 from consilium_client.models.torch_parameters import load
-from consilium_client.standardise import Standardiser
 
 EVALUATED_AT_ONCE = 256  # images
 

@@ -6,15 +6,15 @@ import itertools
 from typing import TYPE_CHECKING
 
 import numpy as np
-from consilium_chain.data_schemas import DataSchema
-from consilium_chain.kinds import of_kind
-from consilium_chain.model_specs import LogisticSpec, MlpSpec, dense_parameters, widths
+from consilium_chain.tasks.data_schemas import DataSchema
+from consilium_chain.tasks.model_specs import LogisticSpec, MlpSpec, dense_parameters, widths
+from consilium_core.kinds import of_kind
 from numpy.typing import NDArray
 
-from consilium_client.examples import Examples
+from consilium_client.data.examples import Examples
+from consilium_client.data.standardise import Standardiser
+from consilium_client.data.table.reader import Table
 from consilium_client.models import Evaluation, Inputs, Vector, probabilities_of, require_inputs, require_parameters
-from consilium_client.standardise import Standardiser
-from consilium_client.tables import Table
 
 if TYPE_CHECKING:
     from torch import nn

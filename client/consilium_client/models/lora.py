@@ -14,17 +14,17 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from consilium_chain.data_schemas import DataSchema
-from consilium_chain.kinds import of_kind
-from consilium_chain.model_specs import ENCODERS, LoraSpec
+from consilium_chain.tasks.data_schemas import DataSchema
+from consilium_chain.tasks.model_specs import ENCODERS, LoraSpec
+from consilium_core.kinds import of_kind
 from numpy.typing import NDArray
 from torch import nn
 
+from consilium_client.data.examples import Examples
+from consilium_client.data.text.reader import TextSet
 from consilium_client.errors import EncoderAltered, ModelNotInstalled
-from consilium_client.examples import Examples
 from consilium_client.models import Evaluation, Inputs, Vector, probabilities_of, require_inputs, require_parameters
 from consilium_client.models.torch_parameters import load
-from consilium_client.texts import TextSet
 
 EVALUATED_AT_ONCE = 64  # texts
 ADAPTED = ("query", "value")

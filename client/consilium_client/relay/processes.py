@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from consilium_chain.keystore import write_private_file
-from consilium_chain.localnode import child_environment, free_port
+from consilium_chain.rpc.local_node import child_environment, free_port
 
 from consilium_client.config import HospitalSettings
 from consilium_client.relay.app import SOCKET_VARIABLE

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from consilium_chain.messages import Part, ReplyCode, signed_update_bytes
-from consilium_chain.task_spec import MAX_PARTICIPANTS
+from consilium_chain.tasks.task_spec import MAX_PARTICIPANTS
 from consilium_zk.constants import BYTES_PER_BLOB
 from consilium_zk.dealing import dealing_bytes
 

@@ -1,5 +1,5 @@
 /** What a task's rounds pay by its pool, and how far the pool may grow. Amounts in the smallest unit; divisions round
- * down, as the contract's do (`chain/consilium_chain/funding.py` is the same).
+ * down, as the contract's do (`chain/consilium_chain/tasks/funding.py` is the same).
  */
 
 const BASIS_POINTS = 10_000n

@@ -1,5 +1,5 @@
 /** How well a hospital's rows are told from others by a task's published sums, as `bench/membership.py` measured it. */
-import measured from '../../../client/consilium_client/membership.json'
+import measured from '../../../client/consilium_client/privacy/membership.json'
 
 type Measured = (typeof measured.rows)[number]
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import anyio.to_thread
 import uvicorn
-from consilium_chain.deployment import Deployment
-from consilium_chain.journal import emit
-from consilium_chain.localnode import require_free_port
+from consilium_chain.deploying.address_book import Deployment
+from consilium_chain.rpc.local_node import require_free_port
+from consilium_core.logs import emit
 from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 from sqlalchemy import Engine
@@ -32,7 +32,7 @@ from consilium_server.api.siwe import Site
 from consilium_server.config import ApiSettings
 from consilium_server.database.engine import reading
 from consilium_server.errors import CursorInvalid
-from consilium_server.indexing.keeping import has_source
+from consilium_server.index.store import has_source
 
 ENDING = 5  # seconds that open answers have once the server is told to stop
 DESCRIPTION = """What the chain says of tasks, rounds, nodes and money, indexed. Nothing here needs to be believed: all

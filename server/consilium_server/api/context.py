@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
-from consilium_chain.artifacts import ArtifactStore
-from consilium_chain.deployment import Deployment
-from consilium_chain.estimate import ChainTerms
+from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.deploying.address_book import Deployment
+from consilium_chain.tasks.estimate import ChainTerms
 from fastapi import Request
 from sqlalchemy import Engine
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from consilium_chain.errors import ChainError
-from consilium_chain.journal import emit
+from consilium_core.logs import emit
 from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
@@ -30,7 +30,7 @@ from starlette.concurrency import run_in_threadpool
 from consilium_server.api.paging import behind
 from consilium_server.api.reading import Head, head_of, of_this_loop
 from consilium_server.database.tables import Block, EventRow
-from consilium_server.jobs.backoff import Backoff
+from consilium_server.jobs.retry_delay import Backoff
 
 if TYPE_CHECKING:
     from consilium_server.api.context import Service
@@ -215,8 +215,8 @@ class Broadcaster:
         self._service.metrics.subscribers.set(len(self._streams))
 
     async def _watch_chain(self, url: str) -> None:
-        from consilium_chain.connection import Connection
-        from consilium_chain.ledger import Ledger
+        from consilium_chain.ledger.ledger import Ledger
+        from consilium_chain.rpc.connection import Connection
 
         connection: Connection | None = None
         terms_due = 0.0

@@ -10,7 +10,7 @@ from heapq import merge
 from itertools import islice
 from typing import Any
 
-from consilium_chain.views import Role, SlashReason
+from consilium_chain.ledger.structs import Role, SlashReason
 from sqlalchemy import and_, select
 from sqlalchemy.orm import aliased
 

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from consilium_chain.views import Phase, Role
+from consilium_chain.ledger.structs import Phase, Role
 from sqlalchemy import and_, func, select
 
 from consilium_server.api import schemas

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from anyio import move_on_after
-from consilium_chain.journal import emit
+from consilium_core.logs import emit
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send

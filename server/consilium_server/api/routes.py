@@ -8,10 +8,10 @@ from functools import partial
 from typing import Annotated, Any, Literal
 
 from consilium_chain.errors import SpecInvalid
-from consilium_chain.estimate import ChainTerms, Estimate, estimate
-from consilium_chain.proposal import task_params
-from consilium_chain.task_spec import TaskSpec, parse_task_spec, spec_hash
-from consilium_chain.views import Outcome, Phase
+from consilium_chain.ledger.structs import Outcome, Phase
+from consilium_chain.tasks.estimate import ChainTerms, Estimate, estimate
+from consilium_chain.tasks.proposal import task_params
+from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec, spec_hash
 from consilium_zk.errors import ZkError
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse

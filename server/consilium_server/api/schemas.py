@@ -9,7 +9,7 @@ from dataclasses import fields
 from enum import IntEnum
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from consilium_chain.views import Outcome, Phase, Role, SlashReason, TaskParams, VoidReason
+from consilium_chain.ledger.structs import Outcome, Phase, Role, SlashReason, TaskParams, VoidReason
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 
 from consilium_server.config import checksummed

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Annotated, Any
 
 from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, ChainError, SpecInvalid, StoreMissing
-from consilium_chain.task_spec import parse_task_spec
+from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_zk.errors import ZkError
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
@@ -22,8 +22,8 @@ from consilium_server.api.schemas import Hash
 from consilium_server.api.sessions import Session
 from consilium_server.database.engine import require_known
 from consilium_server.errors import DatabaseUnreachable, SchemaTooNew, SignInMalformed, SignInRefused, SourceMismatch
-from consilium_server.indexing.keeping import has_source
-from consilium_server.jobs.keeping import all_jobs, as_line
+from consilium_server.index.store import has_source
+from consilium_server.jobs.store import all_jobs, as_line
 
 FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}
 

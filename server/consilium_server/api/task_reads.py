@@ -10,8 +10,7 @@ from statistics import median, quantiles
 from typing import Any
 
 from consilium_chain.errors import SpecInvalid
-from consilium_chain.task_spec import TaskSpec, parse_task_spec
-from consilium_chain.views import (
+from consilium_chain.ledger.structs import (
     DOES_NOT_MATCH,
     INVALID_SCORE,
     STATISTICS_ROUND,
@@ -22,7 +21,8 @@ from consilium_chain.views import (
     VoidReason,
     members,
 )
-from consilium_chain.visible_text import shown
+from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
+from consilium_core.visible_text import shown
 from consilium_zk.errors import ZkError
 from sqlalchemy import Select, func, select
 
@@ -188,7 +188,7 @@ def one_task(at: At, task: int) -> schemas.Task:
 
 
 def _stop(at: At, row: Any) -> dict[str, Any]:
-    """As `consilium_chain.rounds.last_round` has it, from the round in which the operator stopped the task."""
+    """As `consilium_chain.rounds.machine.last_round` has it, from the round in which the operator stopped the task."""
     task, phase, reached = row[0], row[2], row[3]
     found = select(EventRow.round).where(EventRow.task == task.task, EventRow.name == "TaskStopped")
     stopped, rounds = at.db.scalar(found), int(task.params["rounds"])

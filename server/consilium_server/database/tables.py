@@ -3,8 +3,8 @@
 Every fact hangs on its block. Taking a reorganised block out takes its facts along (ON DELETE CASCADE), and there is
 nothing to be undone. The latest is by (block, log_index).
 
-Enumerations are kept by their number in the contract (`consilium_chain.views`), accounts as checksummed addresses
-(EIP-55), times in seconds since the epoch.
+Enumerations are kept by their number in the contract (`consilium_chain.ledger.structs`), accounts as checksummed
+addresses (EIP-55), times in seconds since the epoch.
 """
 
 from __future__ import annotations

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from consilium_chain.artifacts import ArtifactStore
+from consilium_chain.artifacts.public_record import shown_uploads
+from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, ChainError, StoreMissing
-from consilium_chain.journal import emit
-from consilium_chain.public_record import shown_uploads
+from consilium_core.logs import emit
 
-from consilium_server.jobs.looking import RoundArtifacts
+from consilium_server.jobs.due import RoundArtifacts
 
 TOGETHER = 64  # blobs that are in memory at once
 UNREADABLE = (ArtifactMissing, ArtifactCorrupt, StoreMissing)

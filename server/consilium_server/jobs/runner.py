@@ -11,14 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from consilium_chain.errors import ChainError, name_of
-from consilium_chain.journal import about, emit
+from consilium_core.logs import about, emit
 from consilium_zk.errors import ZkError
 from sqlalchemy import Engine
 
 from consilium_server.database.tables import JobRow
 from consilium_server.errors import DatabaseUnreachable, SchemaTooNew, ServerError
-from consilium_server.jobs.backoff import Backoff
-from consilium_server.jobs.keeping import Ended, end, new_owner, take
+from consilium_server.jobs.retry_delay import Backoff
+from consilium_server.jobs.store import Ended, end, new_owner, take
 
 MOST_TRACED = 12  # calls of an unforeseen error
 

@@ -20,26 +20,26 @@ from urllib.parse import unquote, urlsplit
 
 from celery import Celery
 from celery.worker import state as celery_state
-from consilium_chain.connection import RECEIPT_TIMEOUT
 from consilium_chain.errors import name_of
-from consilium_chain.journal import emit
-from consilium_chain.ledger import Ledger
-from consilium_chain.views import Phase
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Phase
+from consilium_chain.rpc.connection import RECEIPT_TIMEOUT
+from consilium_core.logs import emit
 from kombu import Exchange, Queue
 from sqlalchemy import Engine, select
 
 from consilium_server.config import WITHIN_THE_PROCESS, WorkerSettings
 from consilium_server.database.engine import open_database, reading, shown
 from consilium_server.database.tables import JobRow, PhaseStart
-from consilium_server.indexing.indexer import Indexer
-from consilium_server.jobs.backoff import Backoff
-from consilium_server.jobs.conducting import Conductor
-from consilium_server.jobs.keeping import Ended
-from consilium_server.jobs.looking import PIN, artifacts, open_tasks, unpinned
-from consilium_server.jobs.moving import is_overdue, move_on
+from consilium_server.index.indexer import Indexer
+from consilium_server.jobs.broker import Sender
+from consilium_server.jobs.due import PIN, artifacts, open_tasks, unpinned
 from consilium_server.jobs.pinning import pin
+from consilium_server.jobs.retry_delay import Backoff
 from consilium_server.jobs.runner import Job, Runner, traced
-from consilium_server.jobs.sending import Sender
+from consilium_server.jobs.store import Ended
+from consilium_server.jobs.supervisor import Conductor
+from consilium_server.jobs.ticking import is_overdue, move_on
 
 THREADS = 8  # jobs wait for the chain, the database and the disk: each aggregator is a process of its own
 VISIBILITY = 60  # seconds after which Redis gives a message that nobody acknowledged to another worker
@@ -152,7 +152,7 @@ def make_app(settings: WorkerSettings, queue: str) -> Celery:
         broker_transport_options=_transport_options(settings.broker),
         task_publish_retry_policy={"max_retries": 1, "interval_start": 0.1, "interval_max": 0.1},
         broker_channel_error_retry=True,  # what Redis refuses ends no worker
-        worker_consumer="consilium_server.jobs.sending:PatientConsumer",
+        worker_consumer="consilium_server.jobs.broker:PatientConsumer",
     )  # fmt: skip
     return app
 

@@ -12,7 +12,7 @@ import {Scores} from "./Scores.sol";
 /// @title What a round comes to, account by account. Settling pays and slashes by it, and `explain` repeats it later.
 /// @notice Two steps: cohorts are judged, and what that gives is kept in the round; then each account's part follows from
 ///         the round alone, whichever page of settling, or later call, asks for it.
-/// @dev Reads only what no later round changes. The plain reference is `consilium_chain/settlement.py`.
+/// @dev Reads only what no later round changes. The plain reference is `consilium_chain/settlement/settlement.py`.
 library Verdicts {
     using Bits for uint256;
 

@@ -1,0 +1,1 @@
+"""The content-addressed artifact store and its back ends."""

@@ -1,0 +1,52 @@
+"""Which artifacts the chain names of a task, so that whoever wants to can keep a copy of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from consilium_zk.errors import EvidenceMalformed
+
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import STATISTICS_ROUND, Outcome, members
+from consilium_chain.rounds.disputes import parse_shown
+
+_UNKNOWN = bytes(32)
+
+
+@dataclass(frozen=True)
+class Named:
+    """Digests, each once: `files` by keccak256, `evidence` of them what accusers show, `blobs` by versioned hash."""
+
+    files: tuple[bytes, ...]
+    evidence: tuple[bytes, ...]
+    blobs: tuple[bytes, ...]
+
+
+def artifacts_of(ledger: Ledger, task: int) -> Named:
+    """Of all rounds so far. Raises Refused (TaskUnknown)."""
+    params = ledger.params(task)
+    files, evidence, blobs = [params.spec_hash], [], []
+    for round_ in range(STATISTICS_ROUND, ledger.state(task).round + 1):
+        state = ledger.round_state(task, round_)
+        count = params.statistics_blobs if round_ == STATISTICS_ROUND else params.update_blobs
+        settled = state.viable_cohorts if state.outcome is Outcome.SETTLED else 0
+        for cohort in members(state.published_cohorts | settled):
+            blobs += ledger.expected_blob_hashes(task, round_, cohort, count)
+        if params.masked:
+            on_chain = ledger.dealings_on_chain(task, round_)
+            files += [digest for digest in ledger.dealing_digests(task, round_).values() if digest not in on_chain]
+            evidence += [accused.evidence for accused in ledger.accusations(task, round_).values()]
+    return Named(_once(files + evidence), _once(evidence), _once(digest for digest in blobs if digest != _UNKNOWN))
+
+
+def shown_uploads(evidence: bytes) -> tuple[bytes, ...]:
+    """What an accuser's file names: uploads blob by blob, as files. Nothing where it is none, which proves nothing."""
+    try:
+        return _once(digest for upload in parse_shown(evidence).uploads.values() for digest in upload)
+    except EvidenceMalformed:
+        return ()
+
+
+def _once(digests: Iterable[bytes]) -> tuple[bytes, ...]:
+    return tuple(dict.fromkeys(digests))

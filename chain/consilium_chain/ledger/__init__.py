@@ -1,0 +1,1 @@
+"""The contracts as typed calls and typed values."""

@@ -1,0 +1,91 @@
+"""What proves the values that contracts ask their beacon for: one prover for each implementation of IBeacon."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Protocol
+
+from consilium_zk.bls import PublicKey
+from consilium_zk.drand import DrandChain
+
+from consilium_chain.deploying.address_book import Deployment
+from consilium_chain.rounds.drand_relays import fetch_signature
+from consilium_chain.rpc.connection import Connection
+
+
+class Beacon(Protocol):
+    """A source of randomness, seen by who proves its values. A request is what IBeacon.request gave."""
+
+    def ready(self, request: int) -> bool:
+        """Whether the chain would take a proof now."""
+
+    def expired(self, request: int) -> bool:
+        """Whether the chain will never take one again."""
+
+    def proof(self, request: int) -> bytes:
+        """What IBeacon.seed takes as proof, once `ready`. Raises ChainUnreachable, RandomnessUnavailable."""
+
+    def wait(self, block_seconds: float) -> float:
+        """Seconds from a request to `ready`, about, with so many from block to block. Raises ChainUnreachable."""
+
+
+class PrevrandaoProver:
+    """A request is a block's number, its proof that block's header."""
+
+    def __init__(self, connection: Connection, address: str) -> None:
+        self._connection = connection
+        self._contract = connection.contract("PrevrandaoBeacon", address)
+
+    def ready(self, request: int) -> bool:
+        """Provable from the next block on."""
+        return self._connection.block_number() > request
+
+    def expired(self, request: int) -> bool:
+        return bool(self._connection.call(self._contract.functions.expired(request)))
+
+    def proof(self, request: int) -> bytes:
+        return self._connection.header(request)
+
+    def wait(self, block_seconds: float) -> float:
+        return (int(self._connection.call(self._contract.functions.lookahead())) + 1) * block_seconds
+
+
+class DrandProver:
+    """A request is a drand round, its proof that round's signature, which any of the relays may give."""
+
+    def __init__(self, connection: Connection, address: str, relays: Sequence[str]) -> None:
+        self._connection = connection
+        self._contract = connection.contract("DrandBeacon", address)
+        self._relays = relays
+
+    @cached_property
+    def chain(self) -> DrandChain:
+        """The drand chain that the contract believes: what it would refuse is not sent."""
+        functions = self._contract.functions
+        return DrandChain(
+            genesis=int(self._connection.call(functions.genesis())),
+            period=int(self._connection.call(functions.period())),
+            public_key=PublicKey(bytes(self._connection.call(functions.publicKey()))),
+        )
+
+    def ready(self, request: int) -> bool:
+        """By the chain's clock, as the contract sees it; relays may still lag behind."""
+        return self._connection.now() >= self.chain.start(request)
+
+    def expired(self, request: int) -> bool:
+        """Never: a round's signature proves it forever."""
+        return False
+
+    def proof(self, request: int) -> bytes:
+        return fetch_signature(self._relays, self.chain, request)
+
+    def wait(self, block_seconds: float) -> float:
+        return int(self._connection.call(self._contract.functions.lookahead())) + self.chain.period
+
+
+def open_beacon(connection: Connection, deployment: Deployment, relays: Sequence[str]) -> Beacon:
+    """The prover for the beacon that the address book names; `relays` are asked where it is a drand chain's."""
+    if deployment.beacon_kind == "DrandBeacon":
+        return DrandProver(connection, deployment.beacon, relays)
+    return PrevrandaoProver(connection, deployment.beacon)

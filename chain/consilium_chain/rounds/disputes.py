@@ -1,0 +1,171 @@
+"""Why a masked cohort has no sum: what its accuser shows, and whose doing it is, for anybody with chain and store.
+
+The chain has the accusation, what hospitals testified and by when. The accuser adds one file, and the uploads blob by
+blob as files of the store, each under its keccak256.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from consilium_zk.blame import Case, Evidence, Reason, culprits, parse_agreements, withholders
+from consilium_zk.constants import BYTES_PER_FIELD_ELEMENT
+from consilium_zk.errors import EvidenceMalformed, ShapeWrong
+
+from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.errors import StatementMalformed
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import STATISTICS_ROUND, RoundState
+from consilium_chain.rounds.secret_shares import masked_cohort, read_dealings
+from consilium_chain.rounds.statements import SignedStatement, parse_signed_statement
+
+_BYTES_PER_DIGEST = 32
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What an accuser shows of a cohort, by hospital index.
+
+    answers: where roots are missing though a threshold have answered; then it shows nothing else. Of a sum that does
+    not hold, statements: of the survivors, with signatures; uploads: the survivors' blobs, by the keccak256 of each;
+    roots: of all in the masking, own roots of survivors and key roots of the rest.
+    """
+
+    statements: Mapping[int, SignedStatement] = field(default_factory=dict)
+    uploads: Mapping[int, Sequence[bytes]] = field(default_factory=dict)
+    roots: Mapping[int, int] = field(default_factory=dict)
+    answers: Mapping[int, bytes] = field(default_factory=dict)
+
+    def to_file(self) -> bytes:
+        return json.dumps(
+            {
+                "statements": {str(index): signed.to_wire().hex() for index, signed in self.statements.items()},
+                "uploads": {str(index): [digest.hex() for digest in blobs] for index, blobs in self.uploads.items()},
+                "roots": {
+                    str(index): root.to_bytes(BYTES_PER_FIELD_ELEMENT, "big").hex()
+                    for index, root in self.roots.items()
+                },
+                "answers": {str(index): answer.hex() for index, answer in self.answers.items()},
+            }
+        ).encode()
+
+
+def parse_shown(raw: bytes) -> Shown:
+    """Raises EvidenceMalformed."""
+    try:
+        file: dict[str, dict[str, Any]] = json.loads(raw)
+        return Shown(
+            {int(index): parse_signed_statement(bytes.fromhex(wire)) for index, wire in file["statements"].items()},
+            {int(index): [_digest(text) for text in blobs] for index, blobs in file["uploads"].items()},
+            {int(index): int.from_bytes(bytes.fromhex(root), "big") for index, root in file["roots"].items()},
+            {int(index): bytes.fromhex(answer) for index, answer in file["answers"].items()},
+        )
+    except (StatementMalformed, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise EvidenceMalformed(f"its file is not as it must be ({type(error).__name__})") from error
+
+
+def _digest(text: str) -> bytes:
+    """Of no other length: it becomes a file's name, and one that no system takes is the accuser's fault alone.
+
+    Raises ValueError.
+    """
+    digest = bytes.fromhex(text)
+    if len(digest) != _BYTES_PER_DIGEST:
+        raise ValueError(f"{len(digest)} bytes instead of {_BYTES_PER_DIGEST}")
+    return digest
+
+
+def read_case(
+    ledger: Ledger, store: ArtifactStore, task: int, round_: int, cohort: int, round_state: RoundState
+) -> Case:
+    """Of a cohort, by its number. Raises ArtifactMissing, ArtifactCorrupt, EvidenceMalformed."""
+    masked = masked_cohort(ledger, task, round_, ledger.cohort_members(task, round_, cohort))
+    dealings = read_dealings(ledger, store, task, round_, masked)
+    survivors = [index for index in masked.sealing_keys if round_state.survivors >> index & 1]
+    if unmasked := set(survivors) - dealings.keys():
+        raise EvidenceMalformed(f"survivors {sorted(unmasked)} were in nobody's masking")
+    hospitals, points = ledger.hospitals(task), ledger.committed_points(task, round_)
+    weights = {index: 1 if round_ == STATISTICS_ROUND else hospitals[index].weight for index in survivors}
+    return Case(masked, dealings, {index: points[hospitals[index].node] for index in survivors}, weights)
+
+
+def find_culprits(
+    ledger: Ledger, store: ArtifactStore, task: int, round_: int, round_state: RoundState
+) -> dict[int, Reason]:
+    """Of all accused cohorts of a round, the hospitals to blame, once they cannot testify any more.
+
+    The same to everybody who reads the chain and the store. Raises EvidenceMalformed where an accuser shows something
+    else than it must, ArtifactMissing and ArtifactCorrupt where what it shows is not there.
+    """
+    found: dict[int, Reason] = {}
+    testimonies = ledger.testimonies(task, round_)
+    for cohort, accused in ledger.accusations(task, round_).items():
+        case = read_case(ledger, store, task, round_, cohort, round_state)
+        shown = parse_shown(store.get_file(accused.evidence))
+        if shown.answers:
+            reasons = withholders(case, shown.answers)
+        else:
+            evidence = _evidence(ledger, store, (task, round_), case, shown, testimonies)
+            reasons = culprits(case, accused.accusation, evidence)
+        found |= reasons
+    return found
+
+
+def _evidence(
+    ledger: Ledger,
+    store: ArtifactStore,
+    place: tuple[int, int],
+    case: Case,
+    shown: Shown,
+    testimonies: tuple[Mapping[int, bytes], Mapping[int, bytes]],
+) -> Evidence:
+    hospitals, statements = ledger.hospitals(place[0]), ledger.statement_signing(*place)
+    for index, signed in shown.statements.items():
+        if index not in case.commitments or not statements.is_by(hospitals[index].node, signed):
+            raise EvidenceMalformed(f"the statement of hospital {index} is not what it signed")
+    # Before any is read: what is not of so many blobs is no survivor's upload, and may be of any number.
+    if odd := [index for index, blobs in shown.uploads.items() if len(blobs) != case.blobs]:
+        raise EvidenceMalformed(f"the uploads of hospitals {odd} are not of {case.blobs} blobs")
+    survivors = set(case.survivors)
+    points, agreements = testimonies
+    return Evidence(
+        statements={index: signed.statement for index, signed in shown.statements.items()},
+        uploads={index: _Stored(store, blobs) for index, blobs in shown.uploads.items()},
+        own_roots={index: root for index, root in shown.roots.items() if index in survivors},
+        key_roots={index: root for index, root in shown.roots.items() if index not in survivors},
+        points={index: raw for index, raw in points.items() if index in survivors},
+        agreements={
+            (index, other): agreement
+            for index, raw in agreements.items()
+            if index in survivors
+            for other, agreement in _sound_agreements(raw).items()
+            if other in survivors
+        },
+    )
+
+
+def _sound_agreements(raw: bytes) -> dict[int, bytes]:
+    """Bytes that are no list of agreements show none: they are a hospital's, and must not stop the case."""
+    try:
+        return parse_agreements(raw)
+    except ShapeWrong:
+        return {}
+
+
+class _Stored(Collection[bytes]):
+    """Files of the store, one of them in memory at a time. Reading raises ArtifactMissing, ArtifactCorrupt."""
+
+    def __init__(self, store: ArtifactStore, digests: Sequence[bytes]) -> None:
+        self._store, self._digests = store, digests
+
+    def __len__(self) -> int:
+        return len(self._digests)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return (self._store.get_file(digest) for digest in self._digests)
+
+    def __contains__(self, blob: object) -> bool:
+        return any(blob == own for own in self)

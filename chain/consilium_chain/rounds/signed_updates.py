@@ -1,0 +1,149 @@
+"""Updates that a hospital signs and another commits: the hospital needs no ether.
+
+What is signed is EIP-712 typed data that names chain, contract, task, round, points and dealing. It carries no nonce,
+for a hospital commits once a round; the opening is not signed, for points and challenge leave no other one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from consilium_zk.constants import BYTES_PER_COMPRESSED_G1, BYTES_PER_EIP2537_G1
+from consilium_zk.curve import Commitment, decompress, from_eip2537, point_to_eip2537, to_eip2537
+from consilium_zk.errors import ZkError
+from consilium_zk.kzg import Opening, parse_opening
+from eth_account.signers.local import LocalAccount
+
+from consilium_chain.errors import SignedUpdateMalformed
+from consilium_chain.messages import signed_update_bytes
+from consilium_chain.rpc.batching import batches
+
+_WORD = 32
+_PROOF = 3 * _WORD  # where the opening's proof stands in the wire form
+_DEALING = _PROOF + BYTES_PER_COMPRESSED_G1
+NO_DEALING = bytes(32)  # of a hospital that deals nothing
+_POINTS = signed_update_bytes(0)
+# Above what an update adds to a batch's gas (snapshots/relaying.json), so that a batch fits a transaction (EIP-7825).
+_GAS_TO_RELAY = 200_000
+_GAS_PER_UPDATE = 40_000
+_GAS_PER_BLOB = 36_000
+_GAS_PER_BATCH = 16_000_000
+
+
+@dataclass(frozen=True)
+class SignedUpdate:
+    """A hospital's commitments (G1, EIP-2537, 128 bytes per blob), their opening, the digest of its dealing (32 bytes,
+    `NO_DEALING` in a task that is not masked), and its signature (EIP-2098).
+    """
+
+    hospital: str
+    points: bytes
+    opening: Opening
+    dealing: bytes
+    r: bytes
+    vs: bytes
+
+    @property
+    def compressed(self) -> bytes:
+        """The points as events have them, 48 bytes per blob. Raises PointMalformed."""
+        return b"".join(_compressed(self.points))
+
+    def to_chain(self) -> tuple[str, bytes, bytes, tuple[int, ...], bytes, bytes, bytes]:
+        """As `commitUpdates` takes it, with the proof as the four words of its point. Raises PointMalformed."""
+        proof = to_eip2537(Commitment(self.opening.proof))
+        words = tuple(int.from_bytes(proof[i : i + _WORD], "big") for i in range(0, len(proof), _WORD))
+        value = self.opening.value.to_bytes(_WORD, "big")
+        return (self.hospital, self.points, value, words, self.dealing, self.r, self.vs)
+
+    def to_wire(self) -> bytes:
+        """r, vs, value, proof, dealing, compressed points: as it travels, without the hospital, whom the channel names.
+
+        Raises PointMalformed.
+        """
+        value = self.opening.value.to_bytes(_WORD, "big")
+        return b"".join((self.r, self.vs, value, self.opening.proof, self.dealing, *_compressed(self.points)))
+
+
+def parse_signed_update(raw: bytes, hospital: str, blobs: int) -> SignedUpdate:
+    """A signed update of `blobs` blobs from its wire form, with points and opening checked, the signature not.
+
+    `hospital` is who is known to have sent it: another's signature under it is no signature. Raises
+    SignedUpdateMalformed.
+    """
+    if len(raw) != signed_update_bytes(blobs):
+        raise SignedUpdateMalformed(f"{len(raw)} bytes instead of {signed_update_bytes(blobs)} for {blobs} blobs")
+    r, vs, value = (raw[i : i + _WORD] for i in range(0, _PROOF, _WORD))
+    rows = [raw[i : i + BYTES_PER_COMPRESSED_G1] for i in range(_POINTS, len(raw), BYTES_PER_COMPRESSED_G1)]
+    try:
+        opening = parse_opening(value, raw[_PROOF:_DEALING])
+        points = [point_to_eip2537(decompress(row, f"point {index}")) for index, row in enumerate(rows)]
+    except ZkError as error:
+        raise SignedUpdateMalformed(str(error)) from error
+    return SignedUpdate(hospital, b"".join(points), opening, raw[_DEALING:_POINTS], r, vs)
+
+
+def sign_update(
+    account: LocalAccount,
+    chain_id: int,
+    contract: str,
+    task: int,
+    round_: int,
+    points: bytes,
+    opening: Opening,
+    dealing: bytes = NO_DEALING,
+) -> SignedUpdate:
+    """Signs with the hospital's own account. Raises PointMalformed.
+
+    One update per round and no more: whoever holds two may choose.
+    """
+    message = commitment_message(chain_id, contract, task, round_, points, dealing)
+    signed = account.sign_typed_data(full_message=message)
+    vs = (signed.v - 27) << 255 | signed.s
+    return SignedUpdate(
+        account.address, points, opening, dealing, signed.r.to_bytes(_WORD, "big"), vs.to_bytes(_WORD, "big")
+    )
+
+
+def commitment_message(
+    chain_id: int, contract: str, task: int, round_: int, points: bytes, dealing: bytes = NO_DEALING
+) -> dict[str, Any]:
+    """The EIP-712 message whose digest is `ITasks.commitmentDigest` of compressed points and dealing's digest.
+
+    Raises PointMalformed.
+    """
+    fields = {"taskId": "uint256", "round": "uint256", "points": "bytes", "dealing": "bytes32"}
+    values = {"taskId": task, "round": round_, "points": b"".join(_compressed(points)), "dealing": dealing}
+    return typed_data(chain_id, contract, "UpdateCommitment", fields, values)
+
+
+def typed_data(
+    chain_id: int, contract: str, name: str, fields: Mapping[str, str], values: Mapping[str, object]
+) -> dict[str, Any]:
+    """An EIP-712 message in this platform's domain; `fields` are types by name, in order."""
+    domain = {"name": "string", "version": "string", "chainId": "uint256", "verifyingContract": "address"}
+    types = {"EIP712Domain": domain, name: fields}
+    return {
+        "types": {of: [{"name": n, "type": t} for n, t in members.items()] for of, members in types.items()},
+        "primaryType": name,
+        "domain": {"name": "Consilium", "version": "1", "chainId": chain_id, "verifyingContract": contract},
+        "message": dict(values),
+    }
+
+
+def _compressed(points: bytes) -> list[Commitment]:
+    """Points in EIP-2537 encoding, one after another, compressed. Raises PointMalformed."""
+    size = BYTES_PER_EIP2537_G1
+    return [from_eip2537(points[i : i + size]) for i in range(0, len(points), size)]
+
+
+def update_batches(updates: Sequence[SignedUpdate]) -> Iterator[list[SignedUpdate]]:
+    """Updates in order, cut so that each batch fits into one transaction."""
+    return batches([(update, relayed_gas([update]) - _GAS_TO_RELAY) for update in updates], _GAS_PER_BATCH)
+
+
+def relayed_gas(updates: Sequence[SignedUpdate]) -> int:
+    """More than committing them in one transaction takes, but for the end of the phase."""
+    blobs = sum(len(update.points) // BYTES_PER_EIP2537_G1 for update in updates)
+    return _GAS_TO_RELAY + _GAS_PER_UPDATE * len(updates) + _GAS_PER_BLOB * blobs

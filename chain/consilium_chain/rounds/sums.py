@@ -1,0 +1,170 @@
+"""A task's published sums, as anybody reads them from chain and artifact store, and what its canaries take back.
+
+In a canary round a sum has two readings, of which one is the sum and one a canary (`consilium_zk.canaries`); which is
+which, the chain says once the round is settled. All lanes of a training round's blobs are read, and what lies beyond
+the model's parameters is then left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, reduce
+
+import numpy as np
+from consilium_zk.blobs import Blob
+from consilium_zk.canaries import progress_after, read_lanes, retreat_digest, retreat_lanes, retreat_points
+from consilium_zk.curve import Commitment
+from consilium_zk.errors import LaneOutOfRange, ZkError
+from consilium_zk.packing import LaneLayout, pack, unpack
+from numpy.typing import NDArray
+
+from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.errors import RecordIncomplete
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import STATISTICS_ROUND, Outcome, RoundState, members
+from consilium_chain.tasks.task_spec import TaskSpec
+
+
+@dataclass(frozen=True)
+class CohortSum:
+    """Sum of quantised vectors: lanes, uint64 (n,), and the total weight in them."""
+
+    lanes: NDArray[np.uint64]
+    weight: int
+
+
+@dataclass(frozen=True, eq=False)
+class Retreat:
+    """What all canaries of a round take back: lanes, uint64 (spec.lanes,), and what follows from them."""
+
+    lanes: NDArray[np.uint64]
+    layout: LaneLayout
+
+    @cached_property
+    def blobs(self) -> list[Blob]:
+        return pack(self.lanes, self.layout)
+
+    @cached_property
+    def points(self) -> list[Commitment]:
+        """The commitment to each blob; up to 30 ms a blob, of which the first training round has one."""
+        return retreat_points(self.blobs, self.layout)
+
+    @cached_property
+    def digest(self) -> bytes:
+        return retreat_digest(self.points)
+
+
+class PublishedSums:
+    """Reads sums and keeps those of the latest rounds, which are asked for again when the next base is derived."""
+
+    def __init__(self, ledger: Ledger, store: ArtifactStore, task: int, spec: TaskSpec) -> None:
+        self._ledger, self._store, self._task, self._spec = ledger, store, task, spec
+        self._published: dict[tuple[int, int], CohortSum | None] = {}
+        self._progress = {STATISTICS_ROUND + 1: np.zeros(spec.parameters, np.int64)}
+        self._retreats: dict[int, Retreat] = {}
+
+    def readings(self, round_: int, cohort: int, state: RoundState) -> list[CohortSum | None]:
+        """What a published sum may stand for: as it is, and in a canary round turned. None for what is no valid sum:
+        a lane is out of range, which commitments cannot rule out.
+
+        Raises ArtifactMissing, ArtifactCorrupt, RecordIncomplete.
+        """
+        published = self._published_sum(round_, cohort, state)
+        if not self._has_canaries(round_):
+            return [published]
+        return [self._read(round_, published, turned) for turned in (False, True)]
+
+    def cohort_sum(self, round_: int, cohort: int, state: RoundState) -> CohortSum | None:
+        """A cohort's sum; None for one that is not valid. Raises as `readings` does, RecordIncomplete also in a canary
+        round that is not settled.
+        """
+        if self._has_canaries(round_) and state.outcome is not Outcome.SETTLED:
+            raise RecordIncomplete(f"which sums of round {round_} of task {self._task} are canaries is not known yet")
+        return self.readings(round_, cohort, state)[state.turned_cohorts >> cohort & 1]
+
+    def accepted(self, round_: int) -> CohortSum | None:
+        """All accepted cohorts of a training round together; None for none. Raises as `cohort_sum` does."""
+        state = self._ledger.round_state(self._task, round_)
+        if state.outcome is Outcome.PENDING:
+            raise RecordIncomplete(f"round {round_} of task {self._task} is not settled")
+        sums = [self.cohort_sum(round_, cohort, state) for cohort in members(state.accepted_cohorts)]
+        valid = [found for found in sums if found is not None]
+        if not valid:
+            return None
+        lanes = reduce(np.add, [found.lanes for found in valid])
+        return CohortSum(lanes, sum(found.weight for found in valid))
+
+    def read_ahead(self, round_: int, state: RoundState) -> None:
+        """Reads what a round has published while it is judged, so that `accepted` has it at hand.
+
+        Raises ArtifactMissing, ArtifactCorrupt.
+        """
+        for cohort in members(state.published_cohorts):
+            self._published_sum(round_, cohort, state)
+
+    def retreat(self, round_: int) -> Retreat:
+        """What the canaries of training round `round_` take back, from the rounds before. Raises as `accepted` does."""
+        if round_ not in self._retreats:
+            spec, progress = self._spec, self._progress_to(round_)
+            padded = np.pad(progress, (0, spec.lanes - progress.size))
+            self._retreats = {round_: Retreat(retreat_lanes(padded, spec.update.bits), spec.update_layout)}
+        return self._retreats[round_]
+
+    def prepare(self, round_: int) -> None:
+        """Derives ahead, once, what takes up to 30 ms a blob in a canary round: its retreat. Raises as `accepted`."""
+        if self._has_canaries(round_):
+            _ = self.retreat(round_).points
+
+    def _progress_to(self, round_: int) -> NDArray[np.int64]:
+        """Base of a round minus initial parameters, in quantiser steps: int64 (p,)."""
+        for done in range(max(known for known in self._progress if known <= round_), round_):
+            progress, total = self._progress[done], self.accepted(done)
+            if total is not None:
+                progress = progress_after(progress, total.lanes, total.weight, self._spec.update.bits)
+            self._progress[done + 1] = progress
+        # The zeros of the first round stay, so that any other can be derived anew.
+        self._progress = {k: v for k, v in self._progress.items() if k >= round_ - 1 or k == STATISTICS_ROUND + 1}
+        return self._progress[round_]
+
+    def _has_canaries(self, round_: int) -> bool:
+        return self._spec.judging.canaries and round_ != STATISTICS_ROUND
+
+    def _read(self, round_: int, published: CohortSum | None, turned: bool) -> CohortSum | None:
+        if published is None:
+            return None
+        retreat, bits = self.retreat(round_).lanes, self._spec.update.bits
+        try:
+            lanes = read_lanes(published.lanes, retreat, published.weight, bits, turned)
+        except LaneOutOfRange:
+            return None
+        return CohortSum(lanes[: self._spec.parameters], published.weight)
+
+    def _published_sum(self, round_: int, cohort: int, state: RoundState) -> CohortSum | None:
+        """As published: all lanes in a canary round, else those in use."""
+        key_of = (round_, cohort)
+        if key_of in self._published:
+            return self._published[key_of]
+        survivors = self._ledger.cohort_members(self._task, round_, cohort) & state.survivors
+        weight, layout, count, blob_count = self._shape(round_, survivors)
+        hashes = self._ledger.expected_blob_hashes(self._task, round_, cohort, blob_count)
+        blobs = self._store.get_blobs(hashes)
+        found = None
+        try:
+            lanes = unpack(blobs, count, layout, weight)
+            found = CohortSum(lanes if self._has_canaries(round_) else lanes[: self._values(round_)], weight)
+        except ZkError:
+            pass
+        self._published = {k: v for k, v in self._published.items() if k[0] >= round_ - 1} | {key_of: found}
+        return found
+
+    def _shape(self, round_: int, survivors: int) -> tuple[int, LaneLayout, int, int]:
+        """Total weight, layout, lanes and blobs of a cohort's sum."""
+        spec = self._spec
+        if round_ == STATISTICS_ROUND:
+            return survivors.bit_count(), spec.statistics_layout, spec.statistics_values, spec.statistics_blobs
+        hospitals = self._ledger.hospitals(self._task)
+        weight = sum(hospitals[index].weight for index in members(survivors))
+        return weight, spec.update_layout, spec.lanes, spec.update_blobs
+
+    def _values(self, round_: int) -> int:
+        return self._spec.statistics_values if round_ == STATISTICS_ROUND else self._spec.parameters

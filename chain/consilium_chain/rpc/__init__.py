@@ -1,0 +1,1 @@
+"""Access to a chain node: transactions, reads, events, and reverts by name."""

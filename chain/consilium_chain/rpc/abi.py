@@ -1,0 +1,59 @@
+"""ABI and bytecode of the contracts, as `make contracts` exports them into this package."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from functools import cache
+from importlib import resources
+from typing import Any, Literal, get_args
+
+from consilium_chain.errors import ContractsNotBuilt
+
+ContractName = Literal[
+    "ConsiliumToken",
+    "Staking",
+    "PrevrandaoBeacon",
+    "DrandBeacon",
+    "TaskRegistry",
+    "TaskSettlement",
+    "Tasks",
+    "SponsoredAccount",
+]
+CONTRACT_NAMES: tuple[ContractName, ...] = get_args(ContractName)
+
+
+@dataclass(frozen=True)
+class ContractArtifact:
+    """A compiled contract; code as 0x-prefixed hex. `immutables` are the (start, length) in bytes of what the runtime
+    code leaves zero for the constructor; `source` is "file:contract"; `compiler` solc's version with its commit."""
+
+    abi: list[dict[str, Any]]
+    bytecode: str
+    runtime: str
+    immutables: tuple[tuple[int, int], ...]
+    compiler: str
+    source: str
+
+
+@cache
+def contract_artifact(name: ContractName) -> ContractArtifact:
+    """Raises ContractsNotBuilt where the contracts were not compiled in this checkout, or by an older version of it."""
+    raw = json.loads(_exported(f"{name}.json"))
+    if raw.keys() != {field.name for field in fields(ContractArtifact)}:
+        raise ContractsNotBuilt(f"{name}.json, which is of another version")
+    return ContractArtifact(**raw | {"immutables": tuple((start, length) for start, length in raw["immutables"])})
+
+
+def compiler_input(name: ContractName) -> dict[str, Any]:
+    """solc's standard JSON input that compiles to the contract, sources included. Raises ContractsNotBuilt."""
+    parsed: dict[str, Any] = json.loads(_exported(f"{name}.input.json"))
+    return parsed
+
+
+def _exported(file_name: str) -> str:
+    file = resources.files("consilium_chain") / "contracts" / file_name
+    try:
+        return file.read_text()
+    except FileNotFoundError as error:
+        raise ContractsNotBuilt(str(file)) from error

@@ -1,0 +1,125 @@
+"""Cell proofs of blobs (EIP-7594), which every blob transaction carries: 128 a blob, a fifth of a second of work.
+
+ckzg holds the interpreter's lock meanwhile, so many blobs want processes. Run as a program this is such a process: it
+reads blobs from standard input and writes their proofs to standard output, until the input ends.
+"""
+
+from __future__ import annotations
+
+import queue
+import subprocess
+import sys
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from types import TracebackType
+from typing import BinaryIO
+
+import ckzg
+from consilium_zk.blobs import Blob
+from consilium_zk.constants import BYTES_PER_BLOB, BYTES_PER_COMPRESSED_G1
+from consilium_zk.kzg import Commitment, commit, setup
+
+from consilium_chain.errors import CellProverEnded
+from consilium_chain.rpc.local_node import child_environment
+
+CELLS_PER_BLOB = 128
+_PROOFS_BYTES = CELLS_PER_BLOB * BYTES_PER_COMPRESSED_G1
+
+CellProofs = list[bytes]
+"""128 proofs of 48 bytes."""
+
+
+@dataclass(frozen=True)
+class Sidecar:
+    """What travels beside a blob transaction (EIP-7594): a blob, its commitment, and its cells' proofs when ready."""
+
+    blob: Blob
+    commitment: Commitment
+    proofs: Future[CellProofs]
+
+
+class CellProver:
+    """Proves blobs in the background: in `processes` processes, or in a thread of this one where that is 0.
+
+    Processes take two seconds to start, and end with whoever started them.
+    """
+
+    def __init__(self, processes: int) -> None:
+        self._threads = ThreadPoolExecutor(max(processes, 1), thread_name_prefix="cell-proofs")
+        self._children = [_start() for _ in range(processes)]
+        self._begun: dict[Blob, Sidecar] = {}
+        self._idle: queue.SimpleQueue[subprocess.Popen[bytes]] = queue.SimpleQueue()
+        for child in self._children:
+            self._idle.put(child)
+
+    def prove(self, blob: Blob, commitment: Commitment) -> None:
+        """Begins with a blob that will be published; the caller has computed its commitment."""
+        proofs = self._threads.submit(self._prove_in_child if self._children else cell_proofs, blob)
+        self._begun[blob] = Sidecar(blob, commitment, proofs)
+
+    def sidecar(self, blob: Blob) -> Sidecar:
+        """The blob's sidecar, once. Its future raises CellProverEnded where a process ended before its time."""
+        if blob not in self._begun:
+            self.prove(blob, commit(blob))
+        return self._begun.pop(blob)
+
+    def _prove_in_child(self, blob: Blob) -> CellProofs:
+        child = self._idle.get()
+        try:
+            source, sink = child.stdout, child.stdin
+            if source is None or sink is None:
+                raise CellProverEnded(child.pid)
+            sink.write(blob)
+            sink.flush()
+            proofs = source.read(_PROOFS_BYTES)
+        except OSError as error:
+            raise CellProverEnded(child.pid) from error
+        finally:
+            self._idle.put(child)
+        if len(proofs) != _PROOFS_BYTES:
+            raise CellProverEnded(child.pid)
+        return _split(proofs)
+
+    def close(self) -> None:
+        self._threads.shutdown(cancel_futures=True)
+        for child in self._children:
+            if child.stdin is not None:
+                child.stdin.close()
+            if child.stdout is not None:
+                child.stdout.close()
+            child.terminate()
+            child.wait()
+
+    def __enter__(self) -> CellProver:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def cell_proofs(blob: Blob) -> CellProofs:
+    """The proofs, made here."""
+    _, proofs = ckzg.compute_cells_and_kzg_proofs(blob, setup())
+    return [bytes(proof) for proof in proofs]
+
+
+def _split(proofs: bytes) -> CellProofs:
+    return [proofs[start : start + BYTES_PER_COMPRESSED_G1] for start in range(0, len(proofs), BYTES_PER_COMPRESSED_G1)]
+
+
+def _start() -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "consilium_chain.rpc.cell_proofs"]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=child_environment())
+
+
+def serve(source: BinaryIO, sink: BinaryIO) -> None:
+    setup()
+    while len(blob := source.read(BYTES_PER_BLOB)) == BYTES_PER_BLOB:
+        sink.write(b"".join(cell_proofs(Blob(blob))))
+        sink.flush()
+
+
+if __name__ == "__main__":
+    serve(sys.stdin.buffer, sys.stdout.buffer)

@@ -1,0 +1,77 @@
+"""Logs as a node's JSON-RPC gives them, decoded by a contract's ABI.
+
+web3 decodes them, too, in nine times the time: it walks over each value once for each of its normalisers. Whoever reads
+the whole chain reads nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from eth_abi.abi import decode
+from eth_abi.exceptions import DecodingError
+from eth_utils.address import to_checksum_address
+from eth_utils.crypto import keccak
+
+from consilium_chain.ledger.structs import Event
+
+NO_LOG = (LookupError, TypeError, ValueError, AttributeError, OverflowError, DecodingError)
+"""What `LogDecoder.event` raises of what is no log."""
+
+
+@dataclass(frozen=True)
+class _Shape:
+    name: str
+    indexed: tuple[tuple[str, str], ...]  # name and ABI type
+    plain: tuple[tuple[str, str], ...]
+
+
+class LogDecoder:
+    """Of one contract. Its events have no indexed fields of dynamic length, of which logs hold but a hash."""
+
+    def __init__(self, abi: Sequence[Mapping[str, Any]], address: str) -> None:
+        self.address = address
+        self._shapes = {}
+        for entry in abi:
+            if entry["type"] == "event":
+                fields = [(one["name"], one["type"], one["indexed"]) for one in entry["inputs"]]
+                signature = f"{entry['name']}({','.join(kind for _, kind, _ in fields)})"
+                parts = [tuple((name, kind) for name, kind, is_in in fields if is_in is side) for side in (True, False)]
+                self._shapes["0x" + keccak(text=signature).hex()] = _Shape(entry["name"], *parts)
+
+    def event(self, log: Mapping[str, Any]) -> Event | None:
+        """None for what is no event of the contract's ABI. Raises one of NO_LOG where it is no log."""
+        shape = self._shapes.get(log["topics"][0])
+        if shape is None:
+            return None
+        indexed = [kind for _, kind in shape.indexed]
+        topics = b"".join(_bytes(topic) for topic in log["topics"][1:])
+        found = [*decode(indexed, topics), *decode([kind for _, kind in shape.plain], _bytes(log["data"]))]
+        fields = [*shape.indexed, *shape.plain]
+        stamp = log.get("blockTimestamp")  # not in Ethereum's API: many nodes say it, and some do not
+        return Event(
+            name=shape.name,
+            values={name: _value(kind, value) for (name, kind), value in zip(fields, found, strict=True)},
+            block=int(log["blockNumber"], 16),
+            index=int(log["logIndex"], 16),
+            transaction=log["transactionHash"],
+            contract=self.address,
+            block_hash=_bytes(log["blockHash"]),
+            time=None if stamp is None else int(stamp, 16),
+        )
+
+
+def _bytes(text: str) -> bytes:
+    return bytes.fromhex(text.removeprefix("0x"))
+
+
+def _value(kind: str, value: Any) -> Any:
+    return _checksummed(value) if kind == "address" else value
+
+
+@lru_cache(maxsize=10_000)
+def _checksummed(address: str) -> str:
+    return str(to_checksum_address(address))

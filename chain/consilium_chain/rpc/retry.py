@@ -1,0 +1,40 @@
+"""Waiting for what comes back without this process: a chain node that does not answer, ether that an account lacks."""
+
+from __future__ import annotations
+
+from consilium_core.logs import emit
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
+
+from consilium_chain.errors import ChainError, ChainUnreachable, EtherMissing, TransactionRejected, name_of
+
+LONGEST_WAIT = 60.0  # seconds between two tries
+
+
+def patient_turns(
+    errors: tuple[type[ChainError], ...] = (ChainUnreachable,), longest_wait: float = LONGEST_WAIT
+) -> Retrying:
+    """Calls what it is given until it raises none of these errors, and tells of each in the journal."""
+    return Retrying(
+        retry=retry_if_exception_type(errors),
+        wait=wait_random_exponential(max=longest_wait),
+        before_sleep=_tell,
+    )
+
+
+def _tell(tried: RetryCallState) -> None:
+    """Without the chain node's own words."""
+    error = tried.outcome.exception() if tried.outcome is not None else None
+    tries, wait_s = tried.attempt_number, round(tried.upcoming_sleep, 1)
+    match error:
+        case EtherMissing():
+            emit(
+                "no-ether", call=error.call, account=error.account, wei=str(error.balance), missing=str(error.missing),
+                tries=tries, wait_s=wait_s,
+            )  # fmt: skip
+        case TransactionRejected():
+            emit(
+                "transaction-rejected", call=error.call, account=error.account, error=name_of(error), tries=tries,
+                wait_s=wait_s,
+            )  # fmt: skip
+        case _:
+            emit("chain-unreachable", tries=tries, wait_s=wait_s)

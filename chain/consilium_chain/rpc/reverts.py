@@ -1,0 +1,75 @@
+"""What contracts and nodes refuse with, by name: a revert's data is an error of one of the contracts (Solidity ABI)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from eth_abi.exceptions import DecodingError
+from hexbytes import HexBytes
+from web3 import Web3
+from web3.exceptions import ContractLogicError, Web3RPCError
+
+from consilium_chain.errors import Refused
+from consilium_chain.rpc.abi import CONTRACT_NAMES, contract_artifact
+
+
+@dataclass(frozen=True)
+class _NamedError:
+    name: str
+    inputs: list[str]
+    types: list[str]
+
+
+@cache
+def _errors_by_selector() -> dict[str, _NamedError]:
+    known = {}
+    for name in CONTRACT_NAMES:
+        for entry in contract_artifact(name).abi:
+            if entry["type"] != "error":
+                continue
+            types = [i["type"] for i in entry["inputs"]]
+            selector = Web3.keccak(text=f"{entry['name']}({','.join(types)})")[:4].to_0x_hex()
+            known[selector] = _NamedError(entry["name"], [i["name"] for i in entry["inputs"]], types)
+    return known
+
+
+def _decode_error(data: str) -> tuple[str, dict[str, Any]]:
+    unnamed = "Unnamed", {"data": data[:74]}
+    error = _errors_by_selector().get(data[:10])
+    if error is None:
+        return unnamed
+    try:
+        values = Web3().codec.decode(error.types, bytes.fromhex(data[10:]))
+    except (DecodingError, ValueError):  # another contract's error of the same selector, or a node that makes one up
+        return unnamed
+    shown = [Web3.to_checksum_address(v) if t == "address" else v for t, v in zip(error.types, values, strict=True)]
+    return error.name, dict(zip(error.inputs, shown, strict=True))
+
+
+def refusal_of(error: Web3RPCError) -> str:
+    """What the node says."""
+    return message_of(error.rpc_response or {})
+
+
+def message_of(answer: Mapping[str, Any]) -> str:
+    """Of an answer of JSON-RPC 2.0, where it is an error."""
+    error = answer.get("error")
+    return str(error.get("message", "no reason given")) if isinstance(error, dict) else "no reason given"
+
+
+def refusal_from(data: bytes, call: str) -> Refused:
+    """The named error in a revert's data."""
+    name, values = _decode_error("0x" + data.hex())
+    return Refused(name, values, call, data)
+
+
+def refused(error: ContractLogicError, call: str) -> Refused:
+    """The named error in what web3 raised."""
+    try:
+        data = bytes(HexBytes(error.data)) if isinstance(error.data, str) else b""
+    except ValueError:  # words of the node's, or web3's "no data"
+        data = b""
+    return refusal_from(data, call)

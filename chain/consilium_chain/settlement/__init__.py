@@ -1,0 +1,1 @@
+"""Rewards and slashes of a round, as the contracts compute them."""

@@ -1,0 +1,85 @@
+"""Where all tokens are, by the contracts' own accounts: the check that no unit is lost, and none paid twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Role
+
+
+@dataclass(frozen=True)
+class Books:
+    """Amounts at one block. `rounding` is what Staking holds beyond all that it owes: less than two units for each
+    node and delegation, which are paid out later."""
+
+    minted: int
+    wallets: int
+    staked: int
+    rewards: int
+    rounding: int
+    pools: int
+    refunds: int
+    burnt: int
+
+    @property
+    def held(self) -> int:
+        parts = (self.wallets, self.staked, self.rewards, self.rounding, self.pools, self.refunds, self.burnt)
+        return sum(parts)
+
+    @property
+    def difference(self) -> int:
+        """Tokens that are nowhere, or more than were minted if negative. Always 0."""
+        return self.minted - self.held
+
+
+def take_stock(ledger: Ledger, minted: int, accounts: Iterable[str]) -> Books:
+    """The books as of the block that is the latest now. `accounts` are all that may have tokens in their wallets."""
+    block = _block_to_read(ledger)
+    positions = set()
+    burnt = 0
+    for event in ledger.staking_events("NodeRegistered", block):
+        positions.add((event.values["node"], event.values["node"], Role(event.values["role"])))
+    for event in ledger.staking_events("Delegated", block):
+        positions.add((event.values["delegator"], event.values["node"], Role(event.values["role"])))
+    for event in ledger.staking_events("StakeSlashed", block):
+        burnt += event.values["amount"] + event.values["forfeited"]
+    tasks = range(1, ledger.task_count(block) + 1)
+    burnt += sum(event.values["burnt"] for task in tasks for event in ledger.task_events("TaskEnded", task))
+    nodes = {(node, role) for _, node, role in positions}
+    rewards = sum(ledger.unvested(node, role, block) for node, role in nodes)
+    rewards += sum(ledger.claimable(delegator, node, role, block) for delegator, node, role in positions)
+    staked = ledger.total_staked(block)
+    beyond = ledger.balance(ledger.deployment.staking, block) - staked - rewards
+    return Books(
+        minted=minted,
+        wallets=sum(ledger.balance(account, block) for account in set(accounts)),
+        staked=staked,
+        rewards=rewards,
+        rounding=beyond if 0 <= beyond <= 2 * (len(nodes) + len(positions)) else 0,
+        pools=sum(ledger.state(task, block).pool_left for task in tasks),
+        refunds=ledger.total_refundable(block),
+        burnt=burnt,
+    )
+
+
+def worth(ledger: Ledger, account: str) -> int:
+    """What an account owns: wallet, own stake in every role, rewards vested or not, and refunds. Its delegations to
+    others do not count, and of a node with delegators what is not vested yet counts whole."""
+    block = _block_to_read(ledger)
+    total = ledger.balance(account, block) + ledger.refundable(account, block)
+    for role in Role:
+        stake = ledger.stake_of(account, role, block)
+        total += stake.active + stake.unbonding
+        total += ledger.claimable(account, account, role, block) + ledger.unvested(account, role, block)
+    return total
+
+
+def _block_to_read(ledger: Ledger) -> int:
+    """The latest block's number, once it has a successor: anvil (1.7.1) answers some reads of the latest block with the
+    time of the block that it mines meanwhile, by which what vests between the two would count twice or not at all.
+    """
+    block = ledger.connection.block_number()
+    ledger.connection.next_block(block)
+    return block

@@ -1,0 +1,168 @@
+"""What settling reads: the terms of a task as far as they concern it, and a round that has been scored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from consilium_chain.errors import SettlementInvalid
+from consilium_chain.ledger.structs import DOES_NOT_MATCH, TaskParams, members
+from consilium_chain.settlement.payouts import portion
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The part of a task's parameters that settling reads. Shares and slashes in basis points."""
+
+    pool: int
+    rounds: int
+    max_hospitals: int
+    hospital_bond: int
+    voter_bond: int
+    aggregator_bond: int
+    digests: bool
+    canaries: bool
+    min_reveals: int
+    accept_floor: int
+    harmful_below: int
+    tolerance_abs: int
+    tolerance_bps: int
+    canary_margin: int
+    hospital_share_bps: int
+    voter_share_bps: int
+    aggregator_share_bps: int
+    harmful_slash_bps: int
+    withheld_slash_bps: int
+    not_revealed_slash_bps: int
+    failed_canary_slash_bps: int
+    not_published_slash_bps: int
+
+    @classmethod
+    def of(cls, params: TaskParams) -> Terms:
+        return cls(**{name: getattr(params, name) for name in cls.__dataclass_fields__})
+
+    @property
+    def withheld_slash(self) -> int:
+        """Of a hospital whose committed upload is in no sum, if its bond holds as much.
+
+        Nobody can tell on chain whether it or the aggregator kept the upload, so it never exceeds an even part of the
+        aggregator's fee.
+        """
+        fee = portion(self.pool // self.rounds, self.aggregator_share_bps)
+        return min(portion(self.hospital_bond, self.withheld_slash_bps), fee // self.max_hospitals)
+
+
+@dataclass(frozen=True)
+class RoundRecord:
+    """A training round that has been scored. Sets of hospitals, voters and cohorts are bit maps over their indices.
+
+    Money is what was left before the round. `forfeited` is the part of `pool_left` that earlier rounds could have paid
+    and did not: it is burnt in the end.
+    """
+
+    pool_left: int
+    weights: tuple[int, ...]  # per hospital
+    hospital_bonds: tuple[int, ...]
+    voter_bonds: tuple[int, ...]
+    aggregator_bond: int
+    cohorts: tuple[int, ...]  # per cohort: its hospitals
+    viable: int  # cohorts that have a published sum
+    committed: int
+    survivors: int
+    turned: int | None  # cohorts whose sum was published turned; None without canaries, or if this was not opened
+    seated: int
+    # Per voter: one score for each cohort, and with canaries then one for each cohort's other reading; None if it did
+    # not reveal.
+    scores: tuple[tuple[int, ...] | None, ...]
+    dropped: int = 0  # cohorts that the aggregator dropped, or accused, once their survivors were fixed
+    named: int = 0  # hospitals whose doing it is, as the aggregator says, that a cohort was dropped
+    forfeited: int = 0
+    late: bool = False  # the aggregator acted in a grace period
+
+    def __post_init__(self) -> None:
+        """Raises SettlementInvalid where no round on chain could look like this."""
+        if len(self.weights) != len(self.hospital_bonds):
+            raise SettlementInvalid(f"{len(self.weights)} weights for {len(self.hospital_bonds)} hospitals' bonds")
+        if len(self.scores) != len(self.voter_bonds):
+            raise SettlementInvalid(f"scores of {len(self.scores)} voters, but bonds of {len(self.voter_bonds)}")
+        if self.revealed & ~self.seated:
+            raise SettlementInvalid(f"voters {list(members(self.revealed & ~self.seated))} revealed without a seat")
+        if self.forfeited > self.pool_left:
+            raise SettlementInvalid(f"{self.forfeited} are forfeited of a pool of which {self.pool_left} are left")
+        if not self.viable and not self.named:
+            raise SettlementInvalid("no cohort has a sum: the round was void before it was scored")
+        dealt = 0
+        for cohort in self.cohorts:
+            if dealt & cohort:
+                raise SettlementInvalid(f"hospitals {list(members(dealt & cohort))} are in two cohorts")
+            dealt |= cohort
+        known = {
+            "viable": (self.viable, (1 << len(self.cohorts)) - 1),
+            "dropped": (self.dropped, (1 << len(self.cohorts)) - 1 & ~self.viable),
+            "turned": (self.turned or 0, self.viable),
+            "cohorts": (dealt, (1 << len(self.weights)) - 1),
+            "committed": (self.committed, dealt),
+            "survivors": (self.survivors, self.committed & self._members_of(self.viable | self.dropped)),
+            "named": (self.named, self.committed & self._members_of(self.dropped)),
+            "seated": (self.seated, (1 << len(self.voter_bonds)) - 1),
+        }
+        for name, (part, whole) in known.items():
+            if part & ~whole:
+                raise SettlementInvalid(f"{name} names {list(members(part & ~whole))}, whom the round does not have")
+
+    def require_fits(self, terms: Terms) -> None:
+        """Raises SettlementInvalid where no round of a task with these terms could look like this."""
+        if self.turned is not None and not terms.canaries:
+            raise SettlementInvalid("sums were turned in a task without canaries")
+        if len(self.weights) > terms.max_hospitals:
+            raise SettlementInvalid(f"{len(self.weights)} hospitals in a task of at most {terms.max_hospitals}")
+        expected = len(self.cohorts) * (2 if terms.canaries else 1)
+        for voter in members(self.revealed):
+            if len(self.scores_of(voter)) != expected:
+                raise SettlementInvalid(
+                    f"voter {voter} gave {len(self.scores_of(voter))} scores, where {len(self.cohorts)} cohorts"
+                    f" {'with' if terms.canaries else 'without'} canaries take {expected}"
+                )
+
+    def _members_of(self, cohorts: int) -> int:
+        return sum(cohort for k, cohort in enumerate(self.cohorts) if cohorts >> k & 1)
+
+    @property
+    def summed(self) -> int:
+        """Whose updates are in a published sum."""
+        return self._members_of(self.viable) & self.survivors
+
+    @property
+    def withheld(self) -> int:
+        """Who committed, and was left out when the survivors of its cohort were fixed."""
+        return self._members_of(self.viable | self.dropped) & self.committed & ~self.survivors
+
+    @property
+    def revealed(self) -> int:
+        return sum(1 << voter for voter, scores in enumerate(self.scores) if scores is not None)
+
+    @property
+    def mismatched(self) -> int:
+        """Who says that what is published, or who is named, is not what it must be."""
+        return sum(1 << voter for voter in members(self.revealed) if self.scores_of(voter)[0] == DOES_NOT_MATCH)
+
+    def scores_of(self, voter: int) -> tuple[int, ...]:
+        """Of a voter that revealed."""
+        scores = self.scores[voter]
+        if scores is None:
+            raise SettlementInvalid(f"voter {voter} has not revealed")
+        return scores
+
+    def genuine_of(self, voter: int, cohort: int) -> int:
+        """What a voter that revealed says of a cohort's sum."""
+        return self.scores_of(voter)[cohort + self._turn(cohort)]
+
+    def canary_of(self, voter: int, cohort: int) -> int:
+        """What it says of the sum's canary."""
+        return self.scores_of(voter)[cohort + len(self.cohorts) - self._turn(cohort)]
+
+    def cohort_of(self, hospital: int) -> int | None:
+        return next((k for k, cohort in enumerate(self.cohorts) if cohort >> hospital & 1), None)
+
+    def _turn(self, cohort: int) -> int:
+        """How many places further in a ballot the sum's score stands, since a turned sum is read the other way."""
+        return len(self.cohorts) if (self.turned or 0) >> cohort & 1 else 0

@@ -1,0 +1,351 @@
+"""What a round pays and slashes: the contract's arithmetic in plain integers, and in words for every account.
+
+Pure: no I/O, no clock, no randomness. A reference for `phases/Settling.sol` and `libraries/Verdicts.sol`, held to the
+same vectors (`tests/vectors/settlement_rounds.jsonl`). Amounts in the token's smallest unit, scores in millionths, sets
+of hospitals, voters and cohorts as bit maps over their indices. What a round does not pay is burnt in the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+
+from consilium_chain.errors import SettlementInvalid
+from consilium_chain.ledger.structs import PayoutReason, Role, VoidReason, members
+from consilium_chain.settlement.payouts import (
+    counts,
+    gain,
+    is_near,
+    lower_median,
+    penalty,
+    portion,
+    reach,
+    round_part,
+    share,
+)
+from consilium_chain.settlement.round_record import RoundRecord, Terms
+from consilium_chain.tasks.task_spec import MICRO, TOKEN
+
+
+class Reason(StrEnum):
+    """Why an account got what it got. Every account of the task has one."""
+
+    PAID = "paid"
+    VOID = "the round is void, nobody is paid"
+    NOT_OPENED = "did not open which of the published sums were turned"
+    MISMATCHED = "most ballots say that what it published or said of hospitals is not what it must be"
+    SAT_OUT = "was not dealt into a cohort"
+    NOT_COMMITTED = "committed no update"
+    NOT_IN_SUM = "its cohort has no published sum"
+    WITHHELD = "its committed update is not in its cohort's sum"
+    FALSE_UPLOAD = "its cohort has no sum because of what it uploaded, said or kept to itself"
+    HARMFUL = "its cohort's median is below the harmful threshold"
+    REJECTED = "its cohort's median is below the acceptance floor"
+    NO_IMPROVEMENT = "its cohort was accepted but improved nothing"
+    NO_SEAT = "had no seat"
+    NOT_REVEALED = "held a seat and did not reveal"
+    UNTESTED = "no cohort's medians tell its sum from the canary, so no voter is paid"
+    FAILED_CANARY = "rated a canary no worse than the sum"
+    FAR = "a score is too far from the median"
+    LATE = "fixed survivors, published or opened in a grace period"
+
+    @property
+    def code(self) -> PayoutReason:
+        """What `explain` on chain says for it."""
+        return PayoutReason[self.name]
+
+
+@dataclass(frozen=True)
+class Account:
+    """One account's round: `reward` is `base` times `part` of `whole`, rounded down, when the reason is PAID."""
+
+    role: Role
+    index: int  # 0 for the aggregator
+    base: int  # what its role shares in this round
+    part: int  # its claim: weight times improvement, one seat, or weight in the sums
+    whole: int  # all claims: of hospitals, seats taken, or weight committed
+    reward: int
+    slash: int
+    reason: Reason
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Settlement:
+    """The round's end. Conserved: `pool_left` after plus `paid` is what was in the pool; `burnt` leaves bonds. Of
+    `pool_left`, `forfeited` is what this round and earlier ones could have paid."""
+
+    void: VoidReason
+    medians: tuple[int, ...]  # per cohort, of its sum, 0 for one that was not judged; empty in a void round
+    canary_medians: tuple[int, ...]  # likewise of its canary; empty without canaries
+    counted: int  # bit map of the cohorts whose two medians hold voters to them
+    accepted: int  # bit map of cohorts
+    harmful: int  # bit map of hospitals in the sums of harmful cohorts
+    guilty: int  # bit map of hospitals because of which a cohort has no sum, as the committee agreed
+    accounts: tuple[Account, ...]  # hospitals, voters, the aggregator
+    pool_left: int
+    forfeited: int
+
+    @property
+    def paid(self) -> int:
+        return sum(account.reward for account in self.accounts)
+
+    @property
+    def burnt(self) -> int:
+        return sum(account.slash for account in self.accounts)
+
+    def account(self, role: Role, index: int = 0) -> Account:
+        """Raises SettlementInvalid for an index that the task does not have."""
+        for account in self.accounts:
+            if (account.role, account.index) == (role, index):
+                return account
+        raise SettlementInvalid(f"the task has no {role.name.lower()} {index}")
+
+
+def settle(terms: Terms, record: RoundRecord) -> Settlement:
+    """Judges, pays and slashes as `Settling.sol` does; O((hospitals + voters) × cohorts).
+
+    Raises SettlementInvalid where no round with these terms could have left this record.
+    """
+    record.require_fits(terms)
+    payable = round_part(terms.pool, terms.rounds, record.pool_left - record.forfeited)
+    void = _void_reason(terms, record)
+    if void is not VoidReason.NONE:
+        void_accounts = tuple(_void_accounts(terms, record, void))
+        return Settlement(void, (), (), 0, 0, 0, 0, void_accounts, record.pool_left, record.forfeited + payable)
+
+    judged = _Judged(terms, record)
+    accounts = (
+        *_hospitals(judged, portion(payable, terms.hospital_share_bps)),
+        *_voters(judged, portion(payable, terms.voter_share_bps)),
+        _aggregator(record, portion(payable, terms.aggregator_share_bps)),
+    )
+    paid = sum(account.reward for account in accounts)
+    return Settlement(
+        void=void,
+        medians=judged.medians,
+        canary_medians=judged.canary_medians,
+        counted=judged.counted,
+        accepted=judged.accepted,
+        harmful=judged.harmful,
+        guilty=record.named,
+        accounts=accounts,
+        pool_left=record.pool_left - paid,
+        forfeited=record.forfeited + payable - paid,
+    )
+
+
+# --- void rounds ---------------------------------------------------------------------------------------------------
+
+
+def _void_reason(terms: Terms, record: RoundRecord) -> VoidReason:
+    revealed, mismatched = record.revealed.bit_count(), _accusers(terms, record).bit_count()
+    if revealed >= terms.min_reveals and 2 * mismatched > revealed:
+        return VoidReason.MISMATCHED
+    if revealed - mismatched < terms.min_reveals:
+        return VoidReason.TOO_FEW_SCORES
+    is_closed = terms.canaries and record.turned is None and record.viable != 0  # without a sum nothing is opened
+    return VoidReason.NOT_OPENED if is_closed else VoidReason.NONE
+
+
+def _accusers(terms: Terms, record: RoundRecord) -> int:
+    """Bit map of voters who say that what is published, or who is named, does not match, where anybody is asked."""
+    return record.mismatched if terms.canaries or terms.digests or record.named else 0
+
+
+def _void_accounts(terms: Terms, record: RoundRecord, void: VoidReason) -> Iterator[Account]:
+    for i in range(len(record.weights)):
+        yield _withheld(terms, record, i, 0) or _unpaid(Role.HOSPITAL, i, 0, Reason.VOID)
+    for i, scores in enumerate(record.scores):
+        yield _silent(terms, record, i, 0) if scores is None else _unpaid(Role.VOTER, i, 0, Reason.VOID)
+    if void is VoidReason.TOO_FEW_SCORES:
+        yield _unpaid(Role.AGGREGATOR, 0, 0, Reason.VOID)
+    else:
+        slash = penalty(terms.aggregator_bond, terms.not_published_slash_bps, record.aggregator_bond)
+        yield Account(Role.AGGREGATOR, 0, 0, 0, 0, 0, slash, Reason[void.name])
+
+
+# --- judged rounds -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """What the committee's medians decide. Cohorts and hospitals as bit maps."""
+
+    terms: Terms
+    record: RoundRecord
+
+    @cached_property
+    def medians(self) -> tuple[int, ...]:
+        return self._medians(self.record.genuine_of)
+
+    @cached_property
+    def canary_medians(self) -> tuple[int, ...]:
+        return self._medians(self.record.canary_of) if self.terms.canaries else ()
+
+    @cached_property
+    def accepted(self) -> int:
+        return self._cohorts(lambda k: self.medians[k] >= self.terms.accept_floor)
+
+    @cached_property
+    def counted(self) -> int:
+        floor, margin = self.terms.accept_floor, self.terms.canary_margin
+        if not self.terms.canaries:
+            return 0
+        return self._cohorts(lambda k: counts(self.medians[k], self.canary_medians[k], floor, margin))
+
+    @cached_property
+    def harmful(self) -> int:
+        cohorts = self._cohorts(lambda k: self.medians[k] < self.terms.harmful_below)
+        return sum(self.record.cohorts[k] & self.record.survivors for k in members(cohorts))
+
+    def _cohorts(self, holds: Callable[[int], bool]) -> int:
+        return sum(1 << k for k in members(self.record.viable) if holds(k))
+
+    def _medians(self, score: Callable[[int, int], int]) -> tuple[int, ...]:
+        voters = list(members(self.record.revealed & ~_accusers(self.terms, self.record)))
+        return tuple(
+            lower_median([score(voter, k) for voter in voters]) if self.record.viable >> k & 1 else 0
+            for k in range(len(self.record.cohorts))
+        )
+
+
+def _hospitals(judged: _Judged, base: int) -> Iterator[Account]:
+    record = judged.record
+    gains = [0] * len(record.weights)
+    for cohort in members(judged.accepted):
+        for i in members(record.cohorts[cohort] & record.survivors):
+            gains[i] = gain(record.weights[i], judged.medians[cohort])
+    whole = sum(gains)
+    for i, part in enumerate(gains):
+        is_named = record.named >> i & 1  # which costs more than to withhold an upload, and nobody is slashed twice
+        withheld = None if is_named else _withheld(judged.terms, record, i, base)
+        yield withheld or _hospital(judged, i, base, part, whole)
+
+
+def _hospital(judged: _Judged, index: int, base: int, part: int, whole: int) -> Account:
+    terms, record = judged.terms, judged.record
+    cohort = record.cohort_of(index)
+    if cohort is None:
+        return _unpaid(Role.HOSPITAL, index, base, Reason.SAT_OUT)
+    if not record.committed >> index & 1:
+        return _unpaid(Role.HOSPITAL, index, base, Reason.NOT_COMMITTED)
+    if record.named >> index & 1:
+        slash = penalty(terms.hospital_bond, terms.harmful_slash_bps, record.hospital_bonds[index])
+        return Account(Role.HOSPITAL, index, base, 0, 0, 0, slash, Reason.FALSE_UPLOAD, f"cohort {cohort}")
+    if not record.summed >> index & 1:
+        return _unpaid(Role.HOSPITAL, index, base, Reason.NOT_IN_SUM)
+    detail = f"weight {record.weights[index]}, cohort {cohort} improved {_score(judged.medians[cohort])}"
+    if judged.harmful >> index & 1:
+        slash = penalty(terms.hospital_bond, terms.harmful_slash_bps, record.hospital_bonds[index])
+        return Account(Role.HOSPITAL, index, base, 0, whole, 0, slash, Reason.HARMFUL, detail)
+    if not judged.accepted >> cohort & 1:
+        return Account(Role.HOSPITAL, index, base, 0, whole, 0, 0, Reason.REJECTED, detail)
+    if part == 0:
+        return Account(Role.HOSPITAL, index, base, 0, whole, 0, 0, Reason.NO_IMPROVEMENT, detail)
+    return Account(Role.HOSPITAL, index, base, part, whole, share(base, part, whole), 0, Reason.PAID, detail)
+
+
+def _withheld(terms: Terms, record: RoundRecord, index: int, base: int) -> Account | None:
+    """A hospital that was left out when the survivors were fixed, however the round ended."""
+    if not record.withheld >> index & 1:
+        return None
+    slash = min(terms.withheld_slash, record.hospital_bonds[index])
+    return Account(Role.HOSPITAL, index, base, 0, 0, 0, slash, Reason.WITHHELD)
+
+
+def _voters(judged: _Judged, base: int) -> Iterator[Account]:
+    for i, scores in enumerate(judged.record.scores):
+        yield _silent(judged.terms, judged.record, i, base) if scores is None else _voter(judged, i, base)
+
+
+def _voter(judged: _Judged, index: int, base: int) -> Account:
+    """One that revealed."""
+    terms, record = judged.terms, judged.record
+    seats = record.seated.bit_count()
+    if terms.canaries and record.viable and not judged.counted:  # without a sum there is nothing to test by
+        return Account(Role.VOTER, index, base, 0, seats, 0, 0, Reason.UNTESTED)
+    if _accusers(terms, record) >> index & 1:
+        return Account(Role.VOTER, index, base, 0, seats, 0, 0, Reason.FAR, "it says that nothing matches")
+    if failed := _failed(judged, index):
+        slash = penalty(terms.voter_bond, terms.failed_canary_slash_bps, record.voter_bonds[index])
+        return Account(Role.VOTER, index, base, 0, seats, 0, slash, Reason.FAILED_CANARY, failed)
+    if far := _far(judged, index):
+        return Account(Role.VOTER, index, base, 0, seats, 0, 0, Reason.FAR, far)
+    return Account(Role.VOTER, index, base, 1, seats, share(base, 1, seats), 0, Reason.PAID)
+
+
+def _silent(terms: Terms, record: RoundRecord, index: int, base: int) -> Account:
+    """A voter without scores: slashed if it held a seat."""
+    if not record.seated >> index & 1:
+        return _unpaid(Role.VOTER, index, base, Reason.NO_SEAT)
+    slash = penalty(terms.voter_bond, terms.not_revealed_slash_bps, record.voter_bonds[index])
+    return Account(Role.VOTER, index, base, 0, record.seated.bit_count(), 0, slash, Reason.NOT_REVEALED)
+
+
+def _failed(judged: _Judged, voter: int) -> str:
+    """The first cohort that counts whose canary the voter rates no worse than the sum, in words; empty if none."""
+    for cohort in members(judged.counted):
+        genuine, canary = judged.record.genuine_of(voter, cohort), judged.record.canary_of(voter, cohort)
+        if genuine <= canary:
+            return f"cohort {cohort}: {_score(canary)} for the canary, {_score(genuine)} for the sum"
+    return ""
+
+
+def _far(judged: _Judged, voter: int) -> str:
+    """The first cohort whose median is out of a voter's reach, in words; empty if there is none."""
+    terms = judged.terms
+    for cohort in members(judged.record.viable):
+        score, median = judged.record.genuine_of(voter, cohort), judged.medians[cohort]
+        if not is_near(score, median, terms.tolerance_abs, terms.tolerance_bps):
+            allowed = reach(median, terms.tolerance_abs, terms.tolerance_bps)
+            return f"cohort {cohort}: {_score(score)} is more than {_score(allowed)} from the median {_score(median)}"
+    return ""
+
+
+def _aggregator(record: RoundRecord, base: int) -> Account:
+    """Paid by how much of the committed weight made it into the sums, if each step came in its time."""
+    part, whole = (sum(record.weights[i] for i in members(of)) for of in (record.summed, record.committed))
+    detail = f"brought weight {part} of {whole} into the sums"
+    if record.late:
+        return Account(Role.AGGREGATOR, 0, base, part, whole, 0, 0, Reason.LATE, detail)
+    return Account(Role.AGGREGATOR, 0, base, part, whole, share(base, part, whole), 0, Reason.PAID, detail)
+
+
+def _unpaid(role: Role, index: int, base: int, reason: Reason) -> Account:
+    return Account(role, index, base, 0, 0, 0, 0, reason)
+
+
+# --- in words ------------------------------------------------------------------------------------------------------
+
+
+def explain(settlement: Settlement, role: Role, index: int = 0) -> str:
+    """One account's round in a sentence or two: the amount, what it is a part of, and why it is reduced or nothing.
+
+    Raises SettlementInvalid for an index that the task does not have.
+    """
+    account = settlement.account(role, index)
+    who = "aggregator" if role is Role.AGGREGATOR else f"{role.name.lower()} {index}"
+    detail = f" ({account.detail})" if account.detail else ""
+    if account.reason is Reason.PAID:
+        return (
+            f"{who}: paid {tokens(account.reward)}, {account.part} of {account.whole} claims on"
+            f" {tokens(account.base)}, rounded down{detail}"
+        )
+    slashed = f"; slashed {tokens(account.slash)}" if account.slash else ""
+    return f"{who}: paid nothing: {account.reason}{detail}{slashed}"
+
+
+def tokens(amount: int) -> str:
+    """An amount in whole tokens, exactly, with its unit."""
+    whole, rest = divmod(amount, TOKEN)
+    fraction = f".{rest:018d}".rstrip("0") if rest else ""
+    return f"{whole}{fraction} token{'' if amount == TOKEN else 's'}"
+
+
+def _score(millionths: int) -> str:
+    """A score in the metric's own unit, exactly."""
+    whole, rest = divmod(abs(millionths), MICRO)
+    return f"{'-' if millionths < 0 else ''}{whole}.{rest:06d}"

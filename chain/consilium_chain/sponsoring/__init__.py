@@ -1,0 +1,1 @@
+"""Transactions that one account signs and a sponsor pays for."""

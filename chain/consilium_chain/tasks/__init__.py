@@ -1,0 +1,1 @@
+"""Task files: their types, their terms on chain, and their cost."""

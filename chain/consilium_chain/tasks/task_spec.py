@@ -1,0 +1,318 @@
+"""The task file: everything an operator asks for, as a typed tree.
+
+Hospitals and voters read it by its hash, so its bytes are the task; the contract repeats the part that it
+enforces (`TaskParams`), and a node refuses a task whose two halves differ. The file carries no code: models
+are named, and a node runs only the models it has installed.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from consilium_core.typed_toml import Section, parse_toml
+from consilium_core.visible_text import Name
+from consilium_zk.constants import MAX_BITS, MIN_BITS
+from consilium_zk.packing import LaneLayout
+from eth_utils.crypto import keccak
+from pydantic import Field, model_validator
+
+from consilium_chain.errors import SpecInvalid
+from consilium_chain.tasks.data_schemas import DataSchema
+from consilium_chain.tasks.model_specs import ModelSpec
+from consilium_chain.tasks.outer_specs import MeanSpec, OuterSpec
+
+MAX_PARTICIPANTS = 256  # one bit map word on chain
+# The contract's own limits (`TaskRules.sol`), repeated so that a file is refused before anybody pays for it.
+MAX_COHORTS = 64
+MAX_BLOBS = 128
+MIN_MASKED = 3  # hospitals of a cohort whose updates are masked
+SLASH_PER_FEE, SLASHES_PER_BOND = 2, 2  # an aggregator's slash, in fees of a round; its bond, in slashes
+TICKS_PER_ROUND, BOUNTIES_BPS = 4, 100  # all bounties that a task can come to pay, in basis points of its pool
+GRACE_BPS = 5_000  # by how much of its window the aggregator may overrun a phase, without its fee
+# Settling goes by pages, which end by what their steps cost at most (`Settling.sol`).
+PAGE_GAS, GAS_PER_NODE, GAS_PER_SCORE = 9_000_000, 90_000, 4_000
+STATISTICS_BITS = 40  # round 0 sums counts and squares exactly enough for standardisation
+STATISTICS_RANGE = 65_536.0  # rows per hospital that round 0 can carry
+MAX_EPSILON = 100.0  # beyond, it promises nothing
+MICRO = 1_000_000  # scores are integers in millionths
+TOKEN = 10**18  # smallest units in one token
+MOST_TOKENS = (2**96 - 1) // TOKEN  # Staking counts in uint96
+UINT32 = 2**32 - 1
+DAY = 86_400  # seconds
+# The contract's own limits again.
+MAX_DAYS = 180  # that a task may last at worst
+BEACON_DAYS = 7  # without the beacon's value, after which a task ends
+LEAST_HARM = 0.01  # how far below zero `harmful_below` lies at least
+
+
+def settle_gas(nodes: int, scores: int) -> int:
+    """The most that settling a round costs for its hospitals and voters, and for the scores on their ballots, which are
+    read to judge cohorts and again to pay voters.
+    """
+    return nodes * GAS_PER_NODE + 2 * scores * GAS_PER_SCORE
+
+
+def grace(window: int) -> int:
+    """Seconds by which the aggregator may overrun a phase of this window."""
+    return window * GRACE_BPS // 10_000
+
+
+Tokens = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
+Bond = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
+Seconds = Annotated[int, Field(ge=1, le=UINT32)]
+
+# In millionths it fits the contract's 64 bits, and no loss improves by more.
+Score = Annotated[float, Field(ge=-1_000_000, le=1_000_000)]
+
+
+class TrainingSpec(Section):
+    optimizer: Literal["sgd", "adamw"] = "sgd"
+    epochs: Annotated[int, Field(ge=1, le=1000)] = 1
+    batch_size: Annotated[int, Field(ge=1, le=UINT32)] = 16
+    learning_rate: Annotated[float, Field(gt=0)] = 0.05
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    proximal: Annotated[float, Field(ge=0, le=1_000)] = Field(
+        default=0.0, description="FedProx's μ: each step is pulled back to the round's base by μ times the distance"
+    )
+
+
+class PrivacySpec(Section):
+    """Differential privacy of each row of a hospital's, over all rounds of the task. With it, `training.batch_size` is
+    how many rows a step is expected to draw: each row with the same chance, by itself."""
+
+    epsilon: Annotated[float, Field(gt=0, le=MAX_EPSILON)] = Field(
+        description="the most that the whole task may cost a row"
+    )
+    delta: Annotated[float, Field(gt=0, lt=1)] = 1e-5
+    max_grad_norm: Annotated[float, Field(gt=0)] = Field(description="L2 norm that a row's gradient is clipped to")
+
+
+class UpdateSpec(Section):
+    """How an update becomes integers: clipped to an L2 norm, then each value to [-range, range] in `bits` bits."""
+
+    bits: Annotated[int, Field(ge=MIN_BITS, le=MAX_BITS)] = 16
+    value_range: Annotated[float, Field(gt=0)] = 4.0
+    clip_norm: Annotated[float, Field(gt=0)] = 8.0
+    publication: Literal["blobs", "digests"] = Field(
+        default="blobs", description="sums go on chain as blobs, or only their hashes do"
+    )
+    masked: bool = Field(default=True, description="the aggregator learns a cohort's sum, and nobody's update")
+
+
+class RoundsSpec(Section):
+    rounds: Annotated[int, Field(ge=1, le=10_000)] = 5
+    cohorts: Annotated[int, Field(ge=1, le=MAX_COHORTS)] = 1
+    min_cohort_size: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = MIN_MASKED
+    min_hospitals: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = MIN_MASKED
+    max_hospitals: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 4
+    rows_per_weight: Annotated[int, Field(ge=1, le=UINT32)] = 10
+    max_weight: Annotated[int, Field(ge=1, le=UINT32)] = 64
+
+
+Metric = Literal["log_loss", "accuracy", "auc", "macro_f1"]
+
+
+class JudgingSpec(Section):
+    metric: Metric = Field(
+        default="log_loss",
+        description="what a candidate is judged by: scores are what it gains over the base, or with log_loss saves",
+    )
+    min_voters: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 1
+    max_voters: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 5
+    seats: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 4
+    min_reveals: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 1
+    accept_floor: Score = Field(default=-0.01, description="least median improvement of an accepted cohort")
+    harmful_below: Score = Field(default=-0.05, description="a cohort below this is slashed")
+    tolerance: Annotated[Score, Field(ge=0)] = 0.05
+    tolerance_bps: Annotated[int, Field(ge=0, le=10_000)] = 3_000
+    canaries: bool = Field(default=True, description="publish each sum as it is or turned, by a secret bit")
+    canary_margin: Annotated[Score, Field(ge=0)] = Field(
+        default=0.05, description="how far apart the medians of a sum and its canary must lie for the pair to count"
+    )
+
+
+class MoneySpec(Section):
+    """Amounts in whole tokens, as integers."""
+
+    pool: Tokens = 10_000
+    hospital_bond: Bond = 500
+    voter_bond: Bond = 200
+    aggregator_bond: Bond = 1_000
+    tick_bounty: Tokens = Field(
+        default=0, description="from the pool, for whoever moves the task on when a deadline has passed"
+    )
+    hospital_share_bps: Annotated[int, Field(ge=0, le=10_000)] = 7_000
+    voter_share_bps: Annotated[int, Field(ge=0, le=10_000)] = 2_000
+    aggregator_share_bps: Annotated[int, Field(ge=0, le=10_000)] = 1_000
+    harmful_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = 2_000
+    withheld_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = 200
+    not_revealed_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = 1_000
+    failed_canary_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = 5_000
+    not_published_slash_bps: Annotated[int, Field(ge=0, le=10_000 // SLASHES_PER_BOND)] = 5_000
+
+    def aggregator_fee(self, rounds: int) -> int:
+        """The most that one of `rounds` pays the aggregator. In the smallest unit, as all of these; rounded down."""
+        return self.pool * TOKEN // rounds * self.aggregator_share_bps // 10_000
+
+    @property
+    def aggregator_slash(self) -> int:
+        return self.aggregator_bond * TOKEN * self.not_published_slash_bps // 10_000
+
+    def least_aggregator_bond(self, rounds: int) -> int:
+        """In whole tokens: with it a slash is twice a round's fee, so that letting rounds go by never pays."""
+        least = SLASH_PER_FEE * self.aggregator_fee(rounds) * 10_000
+        return -(-least // max(1, self.not_published_slash_bps * TOKEN))
+
+
+class WindowsSpec(Section):
+    """How long each phase may take, in seconds; it ends at once when all have done their part."""
+
+    join: Seconds = 120
+    commit: Seconds = 60
+    upload: Seconds = 60
+    publish: Seconds = 30
+    score: Seconds = 60
+    reveal: Seconds = 30
+
+    def longest(self, rounds: int) -> int:
+        """Seconds that a task of so many training rounds lasts at worst while its beacon lives.
+
+        Each round lasts all of its windows: half of an upload or publication again where it comes late, three
+        publications for blame, one and a half for opening canaries. A beacon that dies adds a week, which the
+        contract counts, too (`BEACON_DAYS`).
+        """
+        halves = 2 * (self.commit + self.score + self.reveal) + 3 * self.upload + 12 * self.publish
+        return self.join + -(-(rounds + 1) * halves // 2)
+
+
+class TaskSpec(Section):
+    name: Name
+    statistics: Literal["schema", "exact"] = Field(
+        default="schema",
+        description="features are standardised by the schema's public constants, or exactly: by sums over all"
+        " hospitals' rows, which become public in round 0",
+    )
+    data: DataSchema
+    model: ModelSpec
+    training: TrainingSpec = TrainingSpec()
+    privacy: PrivacySpec | None = None
+    update: UpdateSpec = UpdateSpec()
+    outer: OuterSpec = MeanSpec()
+    rounds: RoundsSpec = RoundsSpec()
+    judging: JudgingSpec = JudgingSpec()
+    money: MoneySpec = MoneySpec()
+    windows: WindowsSpec = WindowsSpec()
+
+    @property
+    def parameters(self) -> int:
+        return self.model.parameters(self.data)
+
+    @property
+    def update_layout(self) -> LaneLayout:
+        """Lanes wide enough for every hospital at full weight in one cohort; a turned sum may be twice as large."""
+        bits = self.update.bits + self.judging.canaries
+        return LaneLayout(bits=bits, total_weight=self.rounds.max_hospitals * self.rounds.max_weight)
+
+    @property
+    def statistics_layout(self) -> LaneLayout:
+        return LaneLayout(bits=STATISTICS_BITS, total_weight=self.rounds.max_hospitals)
+
+    @property
+    def update_blobs(self) -> int:
+        return self.update_layout.blobs_for(self.parameters)
+
+    @property
+    def lanes(self) -> int:
+        """Length of a training round's vector: the parameters, and zeros up to the last lane of the last blob."""
+        return self.update_blobs * self.update_layout.lanes_per_blob
+
+    @property
+    def statistics_values(self) -> int:
+        """Length of round 0's vector, whether or not it holds anything of anybody's rows."""
+        return self.data.statistics_values
+
+    @property
+    def statistics_blobs(self) -> int:
+        return self.statistics_layout.blobs_for(self.statistics_values)
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> TaskSpec:
+        r, j, m = self.rounds, self.judging, self.money
+        self.model.require_fits(self.data)
+        if r.min_hospitals > r.max_hospitals:
+            raise ValueError(f"min_hospitals {r.min_hospitals} is above max_hospitals {r.max_hospitals}")
+        if r.min_hospitals < r.min_cohort_size:
+            raise ValueError(
+                f"min_hospitals {r.min_hospitals} is below min_cohort_size {r.min_cohort_size}: raise min_hospitals"
+            )
+        if self.update.masked and r.min_cohort_size < MIN_MASKED:
+            raise ValueError(
+                f"masked updates need cohorts of at least {MIN_MASKED}, for of two each knows the other's update by"
+                f" their sum: raise min_cohort_size from {r.min_cohort_size}, or set masked = false"
+            )
+        if r.cohorts * r.min_cohort_size > r.max_hospitals:
+            raise ValueError(
+                f"{r.cohorts} cohorts of at least {r.min_cohort_size} need {r.cohorts * r.min_cohort_size} hospitals,"
+                f" but at most {r.max_hospitals} may join: lower cohorts or min_cohort_size"
+            )
+        if j.min_voters > j.max_voters:
+            raise ValueError(f"min_voters {j.min_voters} is above max_voters {j.max_voters}")
+        if j.seats > j.max_voters:
+            raise ValueError(f"{j.seats} seats are above the {j.max_voters} voters that may join: lower seats")
+        if j.min_reveals > j.seats:
+            raise ValueError(f"min_reveals {j.min_reveals} is above the {j.seats} seats: lower min_reveals")
+        if j.harmful_below > j.accept_floor:
+            raise ValueError("harmful_below is above accept_floor: a cohort could be accepted and slashed at once")
+        if round(j.harmful_below * MICRO) > -round(LEAST_HARM * MICRO):
+            raise ValueError(
+                f"harmful_below {j.harmful_below:g} is so near to zero that chance alone slashes honest hospitals:"
+                f" make it {-LEAST_HARM:g} or less"
+            )
+        if self.privacy is not None and self.statistics == "exact":
+            raise ValueError(
+                "exact statistics are sums without noise, which the task's epsilon does not bound: set statistics ="
+                ' "schema", or leave [privacy] out'
+            )
+        longest = self.windows.longest(r.rounds) + BEACON_DAYS * DAY
+        if longest > MAX_DAYS * DAY:
+            raise ValueError(
+                f"the task lasts {longest / DAY:,.1f} days at worst, above the {MAX_DAYS} for which a task may lock"
+                f" bonds, with {BEACON_DAYS} for a beacon that dies: lower rounds or windows"
+            )
+        if j.canaries and self.update.bits == MAX_BITS:
+            raise ValueError(f"canaries need one bit more than the update's {MAX_BITS}: lower bits to {MAX_BITS - 1}")
+        if j.canaries and round(j.canary_margin * MICRO) < 1:
+            raise ValueError(
+                "canaries need a canary_margin of a millionth at least: without one, pairs of equals count"
+            )
+        shares = m.hospital_share_bps + m.voter_share_bps + m.aggregator_share_bps
+        if shares != 10_000:
+            raise ValueError(f"the three shares sum to {shares} basis points: make them 10000")
+        slash, fee = m.aggregator_slash, m.aggregator_fee(r.rounds)
+        if slash < SLASH_PER_FEE * fee:
+            raise ValueError(
+                f"an aggregator that lets a round go by loses {slash / TOKEN:g} tokens, less than twice the"
+                f" {fee / TOKEN:g} that a round pays it, so that it could afford to: raise aggregator_bond"
+                f" or not_published_slash_bps, or lower aggregator_share_bps"
+            )
+        bounties, most = m.tick_bounty * TICKS_PER_ROUND * (r.rounds + 1) * 10_000, m.pool * BOUNTIES_BPS
+        if bounties > most:
+            raise ValueError(
+                f"a tick_bounty of {m.tick_bounty} could come to more than a hundredth of the pool of {m.pool} over"
+                f" {r.rounds} rounds: make it at most {most // (TICKS_PER_ROUND * (r.rounds + 1) * 10_000)}"
+            )
+        # Lanes too wide for a cohort's weight are refused here too, by their own error.
+        blobs = max(self.update_blobs, self.statistics_blobs)
+        if blobs > MAX_BLOBS:
+            raise ValueError(f"an update takes {blobs} blobs, above the {MAX_BLOBS} of a task: lower bits or the model")
+        return self
+
+
+def parse_task_spec(raw: bytes) -> TaskSpec:
+    """Task file (TOML, UTF-8) to a spec. Raises SpecInvalid with every fault and where it stands."""
+    return parse_toml(raw, TaskSpec, "the task file", SpecInvalid)
+
+
+def spec_hash(raw: bytes) -> bytes:
+    """keccak256 of the file's bytes: what the contract stores."""
+    return keccak(raw)

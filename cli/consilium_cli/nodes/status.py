@@ -1,0 +1,59 @@
+"""What there is to see of tasks from any node's home."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Self, TypeVar
+
+from consilium_chain.artifacts.store import CACHE, ArtifactStore
+from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, SpecInvalid, SpecMismatch
+from consilium_chain.keystore import address_of
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import STATISTICS_ROUND, Phase, TaskState
+from consilium_client.home import Home
+from consilium_client.task import JoinedTask, load_task
+from consilium_core.live import tell_aside
+
+UNREADABLE = (ArtifactMissing, ArtifactCorrupt, SpecInvalid, SpecMismatch)
+HomeType = TypeVar("HomeType", bound=Home[Any, Any])
+
+
+@dataclass(frozen=True)
+class HomeVisit(Generic[HomeType]):
+    """A home with its chain and store, to look and not to touch: no password is read."""
+
+    home: HomeType
+    ledger: Ledger
+    store: ArtifactStore
+
+    @classmethod
+    def to(cls, home: HomeType) -> Self:
+        """Raises DeploymentInvalid, ChainUnreachable, MirrorUnsupported."""
+        tell_aside()
+        return cls(home, home.settings.reader(), ArtifactStore(home.settings.artifacts, passing=home.folder / CACHE))
+
+    @property
+    def account(self) -> str:
+        return address_of(self.home.settings.keystore)
+
+    def task(self, number: int) -> JoinedTask:
+        return load_task(self.ledger, self.store, number)
+
+
+def stand(state: TaskState) -> str:
+    if state.phase in (Phase.JOINING, Phase.ENDED):
+        return state.phase.name.lower()
+    return f"round {state.round}, {state.phase.name.lower()}"
+
+
+def said(names: Sequence[str] | str) -> str:
+    return names if isinstance(names, str) else ", ".join(names)
+
+
+def money_of(ledger: Ledger, account: str, number: int, state: TaskState) -> tuple[int, int, str]:
+    """An account's rewards and slashes of all of a task's rounds that are over, and why the latest paid what it did."""
+    over = state.round + (state.phase is Phase.ENDED)
+    payouts = [ledger.explain(number, round_, account) for round_ in range(STATISTICS_ROUND, over)]
+    last = payouts[-1].reason.name.lower().replace("_", " ") if payouts else "–"
+    return sum(p.reward for p in payouts), sum(p.slash for p in payouts), last

@@ -1,0 +1,1 @@
+"""Labelled examples: tables, texts and images, read from files of any origin."""

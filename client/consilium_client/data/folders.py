@@ -1,0 +1,129 @@
+"""A folder of labelled files: a folder in it for each class, or a labels.csv (header `file,label`) that names them.
+
+Names are compared in Unicode's composed form, since file systems differ in the form they keep, and sorted by it: the
+order is the same everywhere. Names that begin with a dot, as systems leave them behind, are passed over.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from consilium_client.data.mapping import FileFormat, composed
+from consilium_client.data.table.columns import positions
+from consilium_client.data.table.csv_rows import CsvRows
+from consilium_client.errors import (
+    ClassFolderUnknown,
+    DataFileEmpty,
+    FileUnexpected,
+    LabelUnknown,
+    LeadsOutside,
+    ListedFileMissing,
+    ListedTwice,
+    NamesAlike,
+    TooManyRows,
+)
+
+LIST = "labels.csv"
+
+
+@dataclass(frozen=True)
+class LabelledFile:
+    """`name`: within the folder, parts separated by /, NFC. `label`: the number of its class."""
+
+    path: Path
+    name: str
+    label: int
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A folder's examples by name. `left_aside`: files that its list does not name."""
+
+    files: tuple[LabelledFile, ...]
+    left_aside: int = 0
+
+
+def labelled_files(folder: Path, classes: Sequence[str], endings: Sequence[str], at_most: int) -> Listing:
+    """The files of these endings (".png", in any case). Nothing in them is read.
+
+    Raises FolderError, DataFileEmpty, TooManyRows, of its list what CSV files raise and LabelUnknown; and OSError.
+    """
+    numbers = {composed(name): number for number, name in enumerate(classes)}
+    if (folder / LIST).exists():
+        _require_inside(folder, LIST, folder / LIST)
+        found = _listed(folder, numbers)
+    else:
+        found = _by_class(folder, numbers)
+    if not found.files:
+        raise DataFileEmpty(folder)
+    if len(found.files) > at_most:
+        raise TooManyRows(len(found.files), at_most)
+    for file in found.files:
+        _require_inside(folder, file.name, file.path)
+        if not (file.path.is_file() and file.name.lower().endswith(tuple(endings))):  # a pipe would be read for ever
+            raise FileUnexpected(folder, file.name)
+    return found
+
+
+def _by_class(folder: Path, numbers: dict[str, int]) -> Listing:
+    files = []
+    for name, inside in _named(folder, folder).items():
+        if not inside.is_dir():
+            raise FileUnexpected(folder, name)
+        if name not in numbers:
+            raise ClassFolderUnknown(folder, name)
+        _require_inside(folder, name, inside)
+        entries = _named(inside, folder, f"{name}/")
+        files += [LabelledFile(path, entry, numbers[name]) for entry, path in entries.items()]
+    return Listing(tuple(sorted(files, key=lambda file: file.name)))
+
+
+def _listed(folder: Path, numbers: dict[str, int]) -> Listing:
+    there: dict[str, Path] = {}
+    for place, _, _ in os.walk(folder, onerror=_raise):  # which enters no links
+        under = Path(place).relative_to(folder).as_posix()
+        there |= _named(Path(place), folder, "" if under == "." else composed(f"{under}/"))
+    there = {name: path for name, path in there.items() if not path.is_dir()}
+    files: dict[str, LabelledFile] = {}
+    with (folder / LIST).open("rb") as file:
+        rows = CsvRows(file, folder / LIST, FileFormat())
+        at = positions(rows, folder / LIST, {"file": "file", "label": "label"}, strict=True)
+        for line, (written, label) in rows.cells(list(at.values())):
+            name = composed(PurePosixPath(written).as_posix())
+            if name.startswith("/") or ".." in PurePosixPath(name).parts:
+                raise LeadsOutside(folder, written, line)
+            if name not in there or name == LIST:
+                raise ListedFileMissing(folder, written, line)
+            if name in files:
+                raise ListedTwice(folder, written, line)
+            if composed(label) not in numbers:
+                raise LabelUnknown(folder / LIST, line, "label")
+            files[name] = LabelledFile(there[name], name, numbers[composed(label)])
+    return Listing(tuple(files[name] for name in sorted(files)), left_aside=len(there) - len(files) - 1)
+
+
+def _named(place: Path, folder: Path, under: str = "") -> dict[str, Path]:
+    """What is in one place of `folder`, by its name there. Raises NamesAlike."""
+    found: dict[str, Path] = {}
+    for path in sorted(place.iterdir()):
+        if path.name.startswith("."):
+            continue
+        name = under + composed(path.name)
+        if name in found:
+            raise NamesAlike(folder, name)
+        found[name] = path
+    return found
+
+
+def _require_inside(folder: Path, name: str, path: Path) -> None:
+    """Wherever links lead. Raises LeadsOutside."""
+    root = os.path.realpath(folder)
+    if os.path.commonpath([root, os.path.realpath(path)]) != root:
+        raise LeadsOutside(folder, name)
+
+
+def _raise(error: OSError) -> None:
+    raise error

@@ -1,0 +1,1 @@
+"""The image kind of data: reader and profile."""

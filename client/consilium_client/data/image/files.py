@@ -1,0 +1,111 @@
+"""One image file to pixels, by Pillow. Imported only once a task's data are images.
+
+What is in a file decides how it is read, not its name. Stored orientation (EXIF) is applied, palettes are looked up, an
+alpha channel that hides nothing is dropped; colour profiles are not looked at. Colour becomes grey by ITU-R 601-2
+(L = 0.299 R + 0.587 G + 0.114 B), grey becomes colour by three equal channels. An image of another size than the task's
+is stretched to it by Pillow's BILINEAR, which averages over all pixels that one of the result covers.
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from consilium_chain.tasks.data_schemas import ImageSchema
+from numpy.typing import NDArray
+from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL.TiffImagePlugin import BITSPERSAMPLE, TiffImageFile
+
+from consilium_client.data.image.reader import MOST_PIXELS
+from consilium_client.errors import (
+    ExampleError,
+    ImageColoursWrong,
+    ImageEmpty,
+    ImageInParts,
+    ImageKindWrong,
+    ImageTooDeep,
+    ImageTooLarge,
+    ImageTransparent,
+    ImageUnreadable,
+)
+
+FORMATS = ("PNG", "JPEG", "BMP", "TIFF")  # Pillow tries these decoders, and no other
+_PNG = b"\x89PNG\r\n\x1a\n"
+_STARTS = (_PNG, b"\xff\xd8\xff", b"BM", b"II*\0", b"MM\0*")
+_PNG_DEPTH = 24  # where a PNG's header has its bits a channel
+_DEEP = ("I", "I;16", "I;16B", "I;16L", "I;16N", "F")
+_KNOWN = ("1", "L", "P", "RGB", "LA", "PA", "RGBA")
+
+
+def decoded(file: BinaryIO, folder: Path, name: str) -> Image.Image:
+    """An opened file's image, upright, in mode L or RGB. Raises ExampleError about `name`."""
+    start = file.read(_PNG_DEPTH + 1)
+    file.seek(0)
+    if not start:
+        raise ImageEmpty(folder, name)
+    fault: type[ExampleError] = ImageUnreadable
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of sizes beyond Pillow's own bound, and of broken tags
+            return _upright(file, start, folder, name)
+    except ExampleError:
+        raise
+    except Image.DecompressionBombError:
+        fault = ImageTooLarge
+    except UnidentifiedImageError:
+        fault = ImageUnreadable if start.startswith(_STARTS) else ImageKindWrong
+    except Exception:  # Pillow's decoders raise whatever foreign bytes make them, with these in the message
+        pass
+    raise fault(folder, name)
+
+
+def _upright(file: BinaryIO, start: bytes, folder: Path, name: str) -> Image.Image:
+    with Image.open(file, formats=FORMATS) as image:  # reads the header alone
+        if image.width * image.height > MOST_PIXELS:
+            raise ImageTooLarge(folder, name)
+        if _has_second(image):
+            raise ImageInParts(folder, name)
+        if image.mode in _DEEP or _bits(image, start) > 8:
+            raise ImageTooDeep(folder, name)
+        if image.mode not in _KNOWN:
+            raise ImageColoursWrong(folder, name)
+        image.load()
+        upright: Image.Image = image
+        ImageOps.exif_transpose(upright, in_place=True)  # a copy more is 256 MiB, of the largest
+    if upright.has_transparency_data:
+        upright = upright.convert("RGBA")
+        if upright.getchannel("A").getextrema() != (255, 255):
+            raise ImageTransparent(folder, name)
+    return upright.convert("L" if upright.mode in ("1", "L") else "RGB")
+
+
+def _has_second(image: Image.Image) -> bool:
+    """Whether there is another image behind the first. Pillow's `n_frames` looks at all: a TIFF may have a million."""
+    try:
+        image.seek(1)
+    except EOFError:
+        return False
+    return True
+
+
+def _bits(image: Image.Image, start: bytes) -> int:
+    """A channel's, as the file has it: Pillow halves those of some without a word."""
+    if start.startswith(_PNG):
+        return start[_PNG_DEPTH]
+    return max(image.tag_v2.get(BITSPERSAMPLE, (8,))) if isinstance(image, TiffImageFile) else 8
+
+
+def image_of(pixels: NDArray[np.uint8]) -> Image.Image:
+    """Of an array (height, width), or with 1 or 3 channels last."""
+    return Image.fromarray(pixels[..., 0] if pixels.shape[2:] == (1,) else pixels)
+
+
+def fitted(image: Image.Image, schema: ImageSchema) -> NDArray[np.uint8]:
+    """Pixels uint8 (channels, height, width) of the schema, of an image in mode L or RGB."""
+    image = image.convert("L" if schema.channels == 1 else "RGB")
+    if image.size != (schema.width, schema.height):
+        image = image.resize((schema.width, schema.height), Image.Resampling.BILINEAR)
+    pixels = np.asarray(image)
+    return pixels[None] if schema.channels == 1 else pixels.transpose(2, 0, 1)

@@ -1,0 +1,1 @@
+"""The table kind of data: reader and profile."""

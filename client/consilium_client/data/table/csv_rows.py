@@ -1,0 +1,139 @@
+"""Rows of a CSV file, one at a time: memory stays that of one row, whatever the file's size.
+
+`csv` rather than pandas reads it: pandas pads short lines with missing values and renames duplicate columns without a
+word.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+from consilium_client.data.mapping import FileFormat
+from consilium_client.errors import (
+    DataFileEmpty,
+    DataFileMalformed,
+    DelimiterWrong,
+    EncodingWrong,
+    FileKindWrong,
+    LineTooLong,
+    LineWidthWrong,
+    NullByte,
+    QuoteNotClosed,
+)
+
+MOST_OF_LINE = 1 << 20  # characters; a row of 10,000 columns is well below
+MOST_OF_CELL = csv.field_size_limit()  # 131,072 characters, which an open quotation mark comes to sooner or later
+
+_DELIMITERS = ",;\t|"
+_ESCAPED = re.compile("[\udc80-\udcff]")  # bytes that are not of the encoding, by `surrogateescape`
+# Of files that are taken for tables, or were tables before somebody packed them.
+_KINDS = {
+    b"PK\x03\x04": "an Excel workbook (.xlsx) or another zip archive",
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook (.xls)",
+    b"\x1f\x8b": "a gzip archive",
+    b"BZh": "a bzip2 archive",
+    b"\xfd7zXZ": "an xz archive",
+    b"\x28\xb5\x2f\xfd": "a Zstandard archive",
+    b"7z\xbc\xaf": "a 7z archive",
+    b"%PDF": "a PDF",
+    b"SQLite format 3": "an SQLite database",
+    b"ARROW1": "an Arrow (Feather) file",
+    b"$FL2": "an SPSS file",
+    b"<stata_dta>": "a Stata file",
+}
+
+
+class CsvRows:
+    """A file that was opened, and read to its first row: `names` of its columns, None without a header line.
+
+    Raises DataFileMalformed and DataFileEmpty, here and from `cells`.
+    """
+
+    kind: Literal["CSV"] = "CSV"
+
+    def __init__(self, file: BinaryIO, path: Path, format_: FileFormat) -> None:
+        self._path = path
+        refuse_other_kinds(file, path, format_.encoding)
+        self._records = _records(text_lines(file, path, format_.encoding), path, format_.delimiter)
+        first = next(self._records, None)
+        if first is None:
+            raise DataFileEmpty(path)
+        line, cells = first
+        if len(cells) == 1:
+            _refuse_other_delimiter(cells[0], path, format_.delimiter)
+        self.width = len(cells)
+        self.names: list[str] | None = cells if format_.header else None
+        self._held_back = None if format_.header else (line, cells)
+
+    def cells(self, positions: Sequence[int]) -> Iterator[tuple[int, list[str]]]:
+        """Each row's cells at these positions (from 0), with the line on which it ends (from 1); once."""
+        if self._held_back is not None:
+            line, cells = self._held_back
+            yield line, [cells[position] for position in positions]
+        for line, cells in self._records:
+            if len(cells) != self.width:
+                raise LineWidthWrong(self._path, line, len(cells), self.width)
+            yield line, [cells[position] for position in positions]
+
+
+def refuse_other_kinds(file: BinaryIO, path: Path, encoding: str) -> None:
+    start = file.read(16)
+    file.seek(0)
+    for magic, kind in _KINDS.items():
+        if start.startswith(magic):
+            raise FileKindWrong(path, kind)
+    marked = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    if marked or b"\0" in (start[0:1], start[1:2]):  # the latter: a letter of the alphabet in 16 bits
+        raise EncodingWrong(path, encoding, 1, 'the text is UTF-16 (some programs call it "Unicode")')
+
+
+def text_lines(file: BinaryIO, path: Path, encoding: str) -> Iterator[str]:
+    """Lines of text with their ends, whichever these are."""
+    codec = "utf-8-sig" if encoding == "utf-8" else encoding  # spreadsheets put a byte order mark in front
+    text = io.TextIOWrapper(file, codec, "surrogateescape", newline="")
+    number = 0
+    while line := text.readline(MOST_OF_LINE + 1):
+        number += 1
+        if len(line) > MOST_OF_LINE:
+            raise LineTooLong(path, number, "line", MOST_OF_LINE)
+        if "\0" in line:
+            raise NullByte(path, number)
+        if not line.isascii() and _ESCAPED.search(line):
+            raise EncodingWrong(path, encoding, number)
+        yield line
+    text.detach()  # whoever opened the file closes it
+
+
+def _records(lines: Iterator[str], path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Rows, and the line on which each ends. A blank line is no row."""
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    while True:
+        begins = reader.line_num + 1
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            fault = str(error)
+        else:
+            if cells is None:
+                return
+            if cells:
+                yield reader.line_num, [cell.strip() for cell in cells]
+            continue
+        ended, too_long = next(lines, None) is None, "limit" in fault
+        if too_long and reader.line_num == begins:
+            raise LineTooLong(path, begins, "cell", MOST_OF_CELL)
+        if too_long or (ended and "unexpected end" in fault):
+            raise QuoteNotClosed(path, begins)
+        raise DataFileMalformed(path, "a quotation mark stands where it may not", reader.line_num)
+
+
+def _refuse_other_delimiter(line: str, path: Path, expected: str) -> None:
+    found = max(_DELIMITERS, key=line.count)
+    if found in line:
+        raise DelimiterWrong(path, expected, found)

@@ -1,0 +1,120 @@
+"""Rows of a Parquet file: of the columns that are wanted alone, a few thousand rows at a time.
+
+Imported only once a file says that it is Parquet: pyarrow takes a second to load, and 55 MB of memory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+import pyarrow
+import pyarrow.parquet
+from pyarrow import types
+
+from consilium_client.data.table.cells import Cell
+from consilium_client.errors import ColumnTypeWrong, ParquetUnreadable
+
+ROWS_AT_A_TIME = 4096
+READ_BUFFER = 1 << 18  # bytes of a column chunk at a time
+# A group of rows that is larger than this may not be packed into a hundredth of it: pages are unpacked whole.
+MOST_UNPACKED, MOST_PACKED = 1 << 26, 100
+# What pyarrow raises over a file's bytes. Its messages may quote them.
+_FAULTS = (pyarrow.ArrowException, OSError, ValueError, TypeError, KeyError, MemoryError)
+
+
+class ParquetRows:
+    """A file that was opened, and its schema read. Raises ParquetUnreadable, here and from `cells`."""
+
+    kind: Literal["Parquet"] = "Parquet"
+
+    def __init__(self, file: BinaryIO, path: Path) -> None:
+        self._path, self._source = path, file
+        encrypted = False
+        try:
+            self._file = pyarrow.parquet.ParquetFile(
+                file, pre_buffer=False, buffer_size=READ_BUFFER, page_checksum_verification=True
+            )
+            self._types = list(self._file.schema_arrow.types)
+            self._names = list(self._file.schema_arrow.names)
+        except _FAULTS as error:
+            encrypted = "crypt" in str(error)
+        else:
+            self.names: list[str] | None = self._names
+            self.width = len(self._names)
+            return
+        raise self._unreadable(encrypted)
+
+    def cells(self, positions: Sequence[int]) -> Iterator[tuple[int, list[Cell]]]:
+        """Each row's cells at these positions (from 0), with its number from 1. Raises ColumnTypeWrong."""
+        for position in positions:
+            if not _is_plain(self._types[position]):
+                raise ColumnTypeWrong(self._path, self._names[position], str(self._types[position]))
+        names = [self._names[position] for position in positions]
+        self._require_unpackable()
+        row = 0
+        for columns in self._batches(names):
+            for cells in zip(*columns, strict=True):
+                row += 1
+                yield row, [_cell(cell) for cell in cells]
+
+    def _batches(self, names: list[str]) -> Iterator[list[list[Any]]]:
+        """Columns of some rows each, as Python's numbers and texts."""
+        batches = None
+        while True:
+            encrypted = False
+            try:
+                batches = batches or self._reader(names).iter_batches(ROWS_AT_A_TIME, columns=names, use_threads=False)
+                batch = next(batches, None)
+                columns = None if batch is None else [_values(batch.column(name)) for name in names]
+            except _FAULTS as error:
+                encrypted = "crypt" in str(error)
+            else:
+                if columns is None:
+                    return
+                yield columns
+                continue
+            raise self._unreadable(encrypted)
+
+    def _reader(self, names: list[str]) -> pyarrow.parquet.ParquetFile:
+        """Texts stay as they are in the file, each once: written out, one of a page's stands for thousands."""
+        return pyarrow.parquet.ParquetFile(
+            self._source, metadata=self._file.metadata, read_dictionary=names, pre_buffer=False,
+            buffer_size=READ_BUFFER, page_checksum_verification=True,
+        )  # fmt: skip
+
+    def _require_unpackable(self) -> None:
+        """By groups: to ask for a column of one ends the process where it is encrypted (pyarrow 26)."""
+        metadata, most = self._file.metadata, max(MOST_UNPACKED, MOST_PACKED * self._source.seek(0, os.SEEK_END))
+        if any(metadata.row_group(at).total_byte_size > most for at in range(metadata.num_row_groups)):
+            raise ParquetUnreadable(self._path, f"it unpacks to more than {MOST_PACKED} times its size")
+
+    def _unreadable(self, encrypted: bool) -> ParquetUnreadable:
+        return ParquetUnreadable(self._path, "it is encrypted" if encrypted else "it is damaged or cut off")
+
+
+def _values(column: Any) -> list[Any]:
+    """Of a batch's column. Equal ones of a dictionary are one object."""
+    if not types.is_dictionary(column.type):
+        return list(column.to_pylist())
+    known = column.dictionary.to_pylist()
+    return [None if at is None else known[at] for at in column.indices.to_pylist()]
+
+
+def _is_plain(kind: Any) -> bool:
+    """Whether values of an Arrow type are numbers or texts."""
+    if types.is_dictionary(kind):
+        return _is_plain(kind.value_type)
+    tests = (
+        types.is_integer, types.is_floating, types.is_boolean, types.is_string, types.is_large_string,
+        types.is_string_view, types.is_null,
+    )  # fmt: skip
+    return any(test(kind) for test in tests)
+
+
+def _cell(cell: Any) -> Cell:
+    if isinstance(cell, str):
+        return cell.strip()
+    return None if cell is None else float(cell)

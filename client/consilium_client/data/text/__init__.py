@@ -1,0 +1,1 @@
+"""The text kind of data: reader and profile."""

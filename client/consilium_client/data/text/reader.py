@@ -1,0 +1,183 @@
+"""Texts with labels: the only door through which they enter.
+
+From a table (CSV or Parquet, as `tables` has them) with a column of texts and one of classes' names, or from a folder
+of .txt files (`folders`), UTF-8. However a text came, it is the same afterwards: composed Unicode (NFC), lines that end
+in a line feed, and no blanks around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Mapping as Mapped
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+import numpy as np
+from consilium_chain.tasks.data_schemas import TextSchema
+from numpy.typing import NDArray
+
+from consilium_client.data.folders import labelled_files
+from consilium_client.data.mapping import Mapping, composed
+from consilium_client.data.table.cells import Cell
+from consilium_client.data.table.columns import called, counted, opened, positions
+from consilium_client.data.table.csv_rows import MOST_OF_CELL, refuse_other_kinds, text_lines
+from consilium_client.data.table.reader import MOST_ROWS
+from consilium_client.errors import (
+    CodeUnknown,
+    DataFileEmpty,
+    DataFileMissing,
+    LabelUnknown,
+    NullByte,
+    OneClassOnly,
+    TextEmpty,
+    TextIsNumber,
+    TextTooLong,
+    TooManyRows,
+    column_called,
+)
+
+MOST_OF_TEXT = MOST_OF_CELL  # characters: hundreds of times what an encoder reads of a text
+ENDINGS = (".txt",)
+MOST_BYTES = 4 * MOST_OF_TEXT + 4  # of a file: a mark in front, and the longest characters
+
+
+@dataclass(frozen=True)
+class TextSet:
+    """`labels`: int64 (n,), a class's number each."""
+
+    texts: tuple[str, ...] = field(repr=False)
+    labels: NDArray[np.int64] = field(repr=False)
+
+    @property
+    def rows(self) -> int:
+        return len(self.labels)
+
+    def row_bytes(self) -> Iterator[bytes]:
+        """Each text with its label in bytes, in order, the same on every machine; other examples, other bytes.
+
+        The label, little-endian in 4 bytes, then the length of the text in 8, and the text in UTF-8.
+        """
+        for label, text in zip(self.labels, self.texts, strict=True):
+            raw = text.encode()
+            yield int(label).to_bytes(4, "little") + len(raw).to_bytes(8, "little") + raw
+
+
+@dataclass(frozen=True)
+class RawTexts:
+    """What a file or folder held. `left_aside`: of a file's columns or a folder's files, those that were not read.
+
+    `sources`: by column of the schema, what it is called in a file; of a folder empty.
+    """
+
+    path: Path
+    kind: Literal["CSV", "Parquet", "folder"]
+    texts: TextSet
+    sources: dict[str, str | None]
+    left_aside: int
+    left_aside_names: tuple[str, ...]
+
+
+def read_texts(
+    path: Path, schema: TextSchema, mapping: Mapping | None = None, *, allow_one_class: bool = True
+) -> TextSet:
+    """Texts of a file or folder; held-out ones may not be of one class alone (`allow_one_class=False`).
+
+    `mapping`, of a file, fits the schema (`require_fits`); a folder has none. Raises a DataError that names file and
+    line, never what a text says.
+    """
+    texts = read_raw_texts(path, schema, mapping).texts
+    if not allow_one_class and len(present := np.unique(texts.labels)) < 2:
+        raise OneClassOnly(path, schema.label, int(present[0]))
+    return texts
+
+
+def read_raw_texts(path: Path, schema: TextSchema, mapping: Mapping | None = None) -> RawTexts:
+    """Raises DataError."""
+    path = Path(path)
+    try:
+        if path.is_dir():
+            return _folder(path, schema)
+        with path.open("rb") as file:
+            return _table(file, path, schema, mapping)
+    except FileNotFoundError:
+        why = "there is no such file"
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        path = Path(error.filename) if isinstance(error.filename, str) else path
+    raise DataFileMissing(path, why)
+
+
+def clean(text: str) -> str:
+    """The form that every text has from then on."""
+    return composed(text).replace("\r\n", "\n").replace("\r", "\n").strip()
+
+
+def _table(file: BinaryIO, path: Path, schema: TextSchema, mapping: Mapping | None) -> RawTexts:
+    rows = opened(file, path, mapping)
+    wanted = {name: mapping.source(name) if mapping else name for name in schema.used}
+    sources = called(wanted)
+    places = positions(rows, path, {name: at for name, at in wanted.items() if at is not None}, mapping is None)
+    numbers = {composed(name): number for number, name in enumerate(schema.classes)}
+    codes = mapping.classes(schema) if mapping else {}
+    classes = {cell: numbers[name] for cell, name in codes.items()} if codes else numbers
+    column = column_called(schema.text, sources[schema.text] or "")
+    texts: list[str] = []
+    labels: list[int] = []
+    for at, (text, label) in rows.cells([places[schema.text], places[schema.label]]):
+        if len(texts) == MOST_ROWS:
+            raise TooManyRows(MOST_ROWS + 1, MOST_ROWS)
+        texts.append(text_of(text, path, f"{counted(rows)} {at}, {column}", at))
+        number = _class_of(label, classes)
+        if number is None:
+            unknown = CodeUnknown if codes else LabelUnknown
+            raise unknown(path, at, schema.label, counted(rows), sources[schema.label] or "")
+        labels.append(number)
+    if not texts:
+        raise DataFileEmpty(path)
+    aside = [name for position, name in enumerate(rows.names or ()) if position not in places.values()]
+    return RawTexts(path, rows.kind, _set(texts, labels), sources, rows.width - len(places), tuple(aside))
+
+
+def text_of(cell: Cell, path: Path, where: str, at: int) -> str:
+    if isinstance(cell, float):
+        raise TextIsNumber(path, where)
+    text = clean(cell or "")
+    if not text:
+        raise TextEmpty(path, where)
+    if "\0" in text:  # which Parquet lets pass
+        raise NullByte(path, at)
+    if len(text) > MOST_OF_TEXT:
+        raise TextTooLong(path, where)
+    return text
+
+
+def _class_of(cell: Cell, classes: Mapped[str, int]) -> int | None:
+    """Parquet may hold names that are numbers as such."""
+    if isinstance(cell, float):
+        cell = str(int(cell)) if cell.is_integer() else str(cell)
+    return classes.get(composed(cell or ""))
+
+
+def _folder(path: Path, schema: TextSchema) -> RawTexts:
+    listing = labelled_files(path, schema.classes, ENDINGS, MOST_ROWS)
+    texts = [_file_text(file.path, path, file.name) for file in listing.files]
+    labels = [file.label for file in listing.files]
+    return RawTexts(path, "folder", _set(texts, labels), {}, listing.left_aside, ())
+
+
+def _file_text(path: Path, folder: Path, name: str) -> str:
+    with path.open("rb") as file:
+        if path.stat().st_size > MOST_BYTES:
+            raise TextTooLong(folder, name)
+        refuse_other_kinds(file, path, "utf-8")
+        text = clean("".join(text_lines(file, path, "utf-8")))
+    if not text:
+        raise TextEmpty(folder, name)
+    if len(text) > MOST_OF_TEXT:
+        raise TextTooLong(folder, name)
+    return text
+
+
+def _set(texts: list[str], labels: list[int]) -> TextSet:
+    return TextSet(tuple(texts), np.array(labels, dtype=np.int64))

@@ -1,0 +1,178 @@
+"""A hospital's part in masked rounds: its sealing key, what it deals, and what it gives back of others' masks.
+
+What it has once masked and answered for is on its own disk before it leaves, and is never given for other hospitals:
+not after a restart, and not where the chain says something else than it did.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.keystore import write_private_file
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import members
+from consilium_chain.rounds.secret_shares import masked_cohort, read_dealings
+from consilium_core.logs import emit
+from consilium_zk.agreement import BYTES_PER_KEY, public_key
+from consilium_zk.blame import (
+    agreements_to_wire,
+    disputed,
+    pair_points,
+    parse_points,
+    points_to_wire,
+    show_pair,
+    state,
+)
+from consilium_zk.blobs import Blob, add
+from consilium_zk.curve import Commitment
+from consilium_zk.dealing import Dealing
+from consilium_zk.errors import PointMalformed, ShapeWrong
+from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital
+
+from consilium_client.errors import MaskingChanged, NotASurvivor, SealingKeyLost
+
+_BYTES_PER_MAP = 32
+
+
+@dataclass(frozen=True)
+class Accused:
+    """A cohort that the aggregator accused: members and survivors as bit maps, and how many blobs an update has."""
+
+    round: int
+    cohort: int
+    survivors: int
+    accusation: bytes
+    blobs: int
+
+
+class Masking:
+    """One hospital in one masked task. Cohorts and survivors are bit maps over hospitals' indices, as on chain."""
+
+    def __init__(self, folder: Path, ledger: Ledger, store: ArtifactStore, task: int) -> None:
+        self._folder, self._ledger, self._store, self._task = folder, ledger, store, task
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._key_file = folder / "sealing.key"
+        if not self._key_file.exists():
+            write_private_file(self._key_file, secrets.token_bytes(BYTES_PER_KEY))
+        self._private = self._key_file.read_bytes()
+        self.sealing_key = public_key(self._private)
+        self._cohorts: dict[tuple[int, int], MaskedCohort] = {}  # the latest, by round and members
+        self._read: dict[tuple[int, int], dict[int, Dealing]] = {}  # likewise
+
+    def require_key(self, index: int) -> None:
+        """Raises SealingKeyLost where this hospital announced another key than it has: it could open nothing. Where the
+        block with its joining is gone meanwhile, nothing is announced yet.
+        """
+        if self._ledger.sealing_keys(self._task).get(index, self.sealing_key) != self.sealing_key:
+            raise SealingKeyLost(self._key_file)
+
+    def forget(self) -> None:
+        """Deletes the sealing key, once the task has ended: nobody opens any more what was sealed for this hospital,
+        nor asks with whom it masked.
+        """
+        self._key_file.unlink(missing_ok=True)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def dealing(self, round_: int, cohort: int, index: int, seed: bytes) -> bytes:
+        """What this hospital deals in a round: the same bytes whenever it is asked."""
+        return self._hospital(round_, cohort, index, seed).dealing().to_wire()
+
+    def masked(self, round_: int, cohort: int, index: int, seed: bytes, blobs: Sequence[Blob]) -> Iterator[Blob]:
+        """Weighted blobs, masked with all who have committed: commitments must be closed.
+
+        Raises MaskingTooSmall, MaskingChanged, ArtifactMissing, ArtifactCorrupt.
+        """
+        dealings = self._dealings(round_, cohort, index)
+        hospital = self._hospital(round_, cohort, index, seed)
+        seeds = hospital.seeds(dealings)
+        self._write_down("masked", round_, dealings)
+        return (add([blob, hospital.mask(seeds, number)]) for number, blob in enumerate(blobs))
+
+    def answer(self, round_: int, cohort: int, survivors: int, index: int, seed: bytes) -> bytes:
+        """What takes the masks from the survivors' sum, `survivors` being those that the chain has fixed.
+
+        Raises NotASurvivor, MaskingTooSmall, MaskingChanged, ArtifactMissing, ArtifactCorrupt.
+        """
+        alive = list(members(cohort & survivors))
+        if index not in alive:
+            raise NotASurvivor(round_)
+        dealings = self._dealings(round_, cohort, index)
+        answer, faults = self._hospital(round_, cohort, index, seed).answer(dealings, alive)
+        self._write_down("masked", round_, dealings)
+        self._write_down("answered", round_, alive)
+        for dealer, error in faults.items():
+            emit("dealing-invalid", round=round_, hospital=dealer, error=type(error).__name__)
+        return answer
+
+    def statement(self, round_: int, cohort: int, index: int, masked: Iterable[Blob]) -> bytes:
+        """What this hospital signs with its masked blobs. Raises MaskingTooSmall, ArtifactMissing, ArtifactCorrupt."""
+        dealings = self._dealings(round_, cohort, index)
+        return state(masked, self._cohort(round_, cohort), dealings).to_wire()
+
+    def points(self, accused: Accused, index: int, seed: bytes) -> bytes:
+        """Testimony on an accused cohort's masks: `consilium_zk.blame.pair_points`, as they travel."""
+        return points_to_wire(self._points(accused, index, seed))
+
+    def agreements(self, accused: Accused, index: int, seed: bytes, points: Mapping[int, bytes]) -> bytes:
+        """Testimony against whose `points`, as it signed them, are not those of the masks shared with it; or none.
+
+        Who gave none that can be read has nothing said about it, and is named for that.
+        """
+        theirs = {}
+        for other in members(accused.survivors & ~(1 << index)):
+            try:
+                theirs[other] = parse_points(points.get(other, b""), set(members(accused.survivors)) - {other})
+            except (ShapeWrong, PointMalformed):
+                continue
+        cohort = self._cohort(accused.round, accused.cohort)
+        dealings = self._dealings(accused.round, accused.cohort, index)
+        private = self._hospital(accused.round, accused.cohort, index, seed).mask_private
+        return agreements_to_wire(
+            {
+                other: show_pair(index, private, other, dealings[other], cohort.context, accused.accusation)
+                for other in disputed(index, self._points(accused, index, seed), theirs)
+            }
+        )
+
+    def _points(self, accused: Accused, index: int, seed: bytes) -> dict[int, Commitment]:
+        survivors = list(members(accused.survivors))
+        self._cohort(accused.round, accused.cohort).require_enough(survivors)
+        dealings = self._dealings(accused.round, accused.cohort, index)
+        _, pairs = self._hospital(accused.round, accused.cohort, index, seed).seeds(dealings)
+        return pair_points(index, pairs, survivors, accused.accusation, accused.blobs)
+
+    def _hospital(self, round_: int, cohort: int, index: int, seed: bytes) -> MaskingHospital:
+        return MaskingHospital(index, seed, self._private, self._cohort(round_, cohort))
+
+    def _cohort(self, round_: int, cohort: int) -> MaskedCohort:
+        """Read from the chain once: its keys do not change any more."""
+        if (round_, cohort) not in self._cohorts:
+            self._cohorts = {(round_, cohort): masked_cohort(self._ledger, self._task, round_, cohort)}
+        return self._cohorts[round_, cohort]
+
+    def _dealings(self, round_: int, cohort: int, index: int) -> dict[int, Dealing]:
+        """Read once, when commitments are closed: every look takes all that the cohort dealt to one another. What is
+        for this hospital is kept, which has one index in a task. Raises MaskingTooSmall: a chain node that lags may
+        show others yet.
+        """
+        if (round_, cohort) not in self._read:
+            masked = self._cohort(round_, cohort)
+            dealings = read_dealings(self._ledger, self._store, self._task, round_, masked, index)
+            masked.require_masking(index, dealings)
+            self._read = {(round_, cohort): dealings}
+        return self._read[round_, cohort]
+
+    def _write_down(self, what: str, round_: int, hospitals: Sequence[int] | dict[int, Dealing]) -> None:
+        """Raises MaskingChanged where this was done for others before."""
+        bit_map = sum(1 << index for index in hospitals).to_bytes(_BYTES_PER_MAP, "big")
+        file = self._folder / f"{what}-{round_}"
+        if not file.exists():
+            write_private_file(file, bit_map)
+        if file.read_bytes() != bit_map:
+            self._read.clear()  # likewise
+            raise MaskingChanged(round_, what)

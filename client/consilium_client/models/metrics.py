@@ -1,0 +1,98 @@
+"""What a model's probabilities (n, classes) are worth on rows with labels (n,), classes' numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+from consilium_chain.tasks.task_spec import Metric
+from numpy.typing import NDArray
+
+from consilium_client.errors import ShapeMismatch, TooFewRows
+
+LEAST_PROBABILITY = 1e-7  # one certain mistake costs at most 16.1, not infinity
+
+
+def log_loss(labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> float:
+    """Mean negative log-likelihood in nats. Raises ShapeMismatch, TooFewRows."""
+    return float(losses(labels, probabilities).mean())
+
+
+def losses(labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Each row's negative log-likelihood, float64 (n,). Raises ShapeMismatch, TooFewRows."""
+    _check(labels, probabilities)
+    own = probabilities[np.arange(len(labels)), labels]
+    found: NDArray[np.float64] = -np.log(np.clip(own, LEAST_PROBABILITY, 1 - LEAST_PROBABILITY))
+    return found
+
+
+def predicted(probabilities: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The likeliest class (n,); of equals the last, so that of two classes one half is class 1."""
+    found: NDArray[np.int64] = probabilities.shape[1] - 1 - np.argmax(probabilities[:, ::-1], axis=1)
+    return found
+
+
+def accuracy(labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> float:
+    """Share of rows whose likeliest class is theirs. Raises ShapeMismatch, TooFewRows."""
+    _check(labels, probabilities)
+    return float(np.mean(predicted(probabilities) == labels))
+
+
+def auc(labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> float | None:
+    """Chance that a random row of a class ranks above one of another by that class's probability, ties counting half:
+    the mean over the classes that are there, each against the rest. None with one class only.
+
+    Raises ShapeMismatch, TooFewRows.
+    """
+    _check(labels, probabilities)
+    present = [int(label) for label in np.unique(labels)]
+    if len(present) < 2:
+        return None
+    if probabilities.shape[1] == 2:  # class 0 against 1 is the same once more
+        present = [1]
+    return float(np.mean([_area(labels == one, probabilities[:, one]) for one in present]))
+
+
+def _area(is_one: NDArray[np.bool_], likely: NDArray[np.float64]) -> float:
+    positives = int(np.count_nonzero(is_one))
+    negatives = len(is_one) - positives
+    _, place, counts = np.unique(likely, return_inverse=True, return_counts=True)
+    mean_rank = np.cumsum(counts) - (counts - 1) / 2  # ties share the mean of their ranks
+    rank_sum = float(mean_rank[place][is_one].sum())
+    return (rank_sum - positives * (positives + 1) / 2) / (positives * negatives)
+
+
+def macro_f1(labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> float:
+    """Mean over the classes that are there or predicted of F1 = 2·TP / (2·TP + FP + FN).
+
+    Raises ShapeMismatch, TooFewRows.
+    """
+    _check(labels, probabilities)
+    called = predicted(probabilities)
+    scores = []
+    for one in range(probabilities.shape[1]):
+        hits = np.count_nonzero((labels == one) & (called == one))
+        named = np.count_nonzero(labels == one) + np.count_nonzero(called == one)  # 2·TP + FP + FN
+        if named:
+            scores.append(2 * hits / named)
+    return float(np.mean(scores))
+
+
+def worth(metric: Metric, labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> float:
+    """By a task's metric, so that more is better: log_loss with its sign changed. AUC of one class alone is 0.5.
+
+    Raises ShapeMismatch, TooFewRows.
+    """
+    if metric == "log_loss":
+        return -log_loss(labels, probabilities)
+    if metric == "accuracy":
+        return accuracy(labels, probabilities)
+    if metric == "macro_f1":
+        return macro_f1(labels, probabilities)
+    known = auc(labels, probabilities)
+    return 0.5 if known is None else known
+
+
+def _check(labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> None:
+    if labels.ndim != 1 or probabilities.ndim != 2 or len(probabilities) != len(labels):
+        raise ShapeMismatch("probabilities", (len(labels), "classes"), probabilities.shape)
+    if len(labels) == 0:
+        raise TooFewRows(0, 1)

@@ -1,0 +1,111 @@
+"""The outer step: from the state before a round and its verified mean update to the state after it.
+
+Pure, and elementwise float32 in a written order: no reductions, no fused operations. So all machines get the same bits:
+hospital, voter, auditor.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from consilium_chain.tasks.outer_specs import AdamSpec, MeanSpec, MomentumSpec
+from numpy.typing import NDArray
+
+from consilium_client.models import Vector
+
+# Mean update of the values from start to stop, float64: what the verified integers of a sum come to.
+MeanUpdate = Callable[[slice], NDArray[np.float64]]
+_CHUNK = 1 << 15  # values at a time, which stay in cache, and need no other memory of the model's size
+
+
+@dataclass(frozen=True)
+class State:
+    """`model`: the base, float32 (p,). `moments`: the optimiser's own, each float32 (p,). None is ever written to."""
+
+    model: Vector
+    moments: tuple[Vector, ...] = ()
+
+
+class Outer(ABC):
+    def begin(self, initial: Vector) -> State:
+        """The state before the first round, from the initial parameters float32 (p,)."""
+        return State(initial)
+
+    def after(self, state: State, update: MeanUpdate) -> State:
+        """The state after a round whose accepted sums have this mean."""
+        model, moments = state.model.copy(), tuple(moment.copy() for moment in state.moments)
+        for start in range(0, model.size, _CHUNK):
+            part = slice(start, min(start + _CHUNK, model.size))
+            self._move(model[part], tuple(moment[part] for moment in moments), update(part).astype(np.float32))
+        return State(model, moments)
+
+    def candidate(self, state: State, update: MeanUpdate) -> Vector:
+        """A sum's candidate, which a voter scores: the base moved by its mean, whatever the outer step. float32 (p,).
+
+        Not the base that would come next: its move is of earlier rounds, too. So a sum would be praised or blamed for
+        them, and a canary, which goes back by earlier means, would hardly be told from its sum (docs/models.md).
+        """
+        return Mean().after(State(state.model), update).model
+
+    @abstractmethod
+    def _move(self, model: Vector, moments: tuple[Vector, ...], update: Vector) -> None:
+        """Writes the values after the round into `model` and `moments`; all of one length."""
+
+
+class Mean(Outer):
+    """FedAvg (McMahan et al., 2017): x ← x + Δ."""
+
+    def _move(self, model: Vector, moments: tuple[Vector, ...], update: Vector) -> None:
+        model += update
+
+
+class Momentum(Outer):
+    """FedAvgM (Hsu et al., 2019): v ← β·v + Δ; x ← x + η·v."""
+
+    def __init__(self, spec: MomentumSpec) -> None:
+        self._rate, self._decay = np.float32(spec.learning_rate), np.float32(spec.momentum)
+
+    def begin(self, initial: Vector) -> State:
+        return State(initial, (np.zeros_like(initial),))
+
+    def _move(self, model: Vector, moments: tuple[Vector, ...], update: Vector) -> None:
+        (velocity,) = moments
+        velocity *= self._decay
+        velocity += update
+        model += self._rate * velocity
+
+
+class Adam(Outer):
+    """FedAdam (Reddi et al., 2021, algorithm 2): m ← β₁·m + (1−β₁)·Δ; v ← β₂·v + (1−β₂)·Δ²; x ← x + η·m/(√v + τ).
+
+    Without a correction of bias, as the paper has it; v begins at τ², the least that it allows.
+    """
+
+    def __init__(self, spec: AdamSpec) -> None:
+        self._rate, self._tau = np.float32(spec.learning_rate), np.float32(spec.tau)
+        self._first, self._second = np.float32(spec.beta1), np.float32(spec.beta2)
+        self._first_rest, self._second_rest = np.float32(1 - spec.beta1), np.float32(1 - spec.beta2)
+
+    def begin(self, initial: Vector) -> State:
+        return State(initial, (np.zeros_like(initial), np.full_like(initial, self._tau * self._tau)))
+
+    def _move(self, model: Vector, moments: tuple[Vector, ...], update: Vector) -> None:
+        mean, square = moments
+        mean *= self._first
+        mean += self._first_rest * update
+        square *= self._second
+        square += self._second_rest * (update * update)
+        model += self._rate * mean / (np.sqrt(square) + self._tau)
+
+
+def outer_of(spec: MeanSpec | MomentumSpec | AdamSpec) -> Outer:
+    match spec:
+        case MeanSpec():
+            return Mean()
+        case MomentumSpec():
+            return Momentum(spec)
+        case AdamSpec():
+            return Adam(spec)

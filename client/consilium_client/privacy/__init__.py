@@ -1,0 +1,1 @@
+"""Differential privacy and its accountant, exact statistics, and the risk of membership inference."""

@@ -1,0 +1,155 @@
+"""Whose rows exact statistics were given for, on the hospital's own disk: across restarts, tasks and contracts.
+
+Two sums over nearly the same rows give by their difference the rows in which these differ. So sums over rows that
+overlap an earlier set leave only if the two sets are equal. Rows are kept as keyed hashes (HMAC-SHA-256, key in a file
+of its own): the list says nothing to a reader without the key. A set is on disk before its sums are committed to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, KeystoreError, SpecInvalid, StoreMissing
+from consilium_chain.keystore import read_private_file, write_private_file
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import STATISTICS_ROUND
+from consilium_chain.tasks.data_schemas import DataSchema, ImageSchema, TableSchema
+from consilium_chain.tasks.task_spec import parse_task_spec
+from pydantic import BaseModel, ConfigDict, Field
+
+from consilium_client.append_only import AppendOnly, OpenLines
+from consilium_client.data.examples import Examples
+from consilium_client.data.split import contents
+from consilium_client.errors import (
+    StatisticsKeyLost,
+    StatisticsLedgerInvalid,
+    StatisticsOverlap,
+    StatisticsUncomparable,
+    StatisticsUnknown,
+)
+
+KEY_BYTES, TAG_BYTES, LABEL_BYTES = 32, 16, 4  # the last: of `row_bytes`, which sums do not hold
+
+Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Tag = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
+
+
+class Given(BaseModel):
+    """One task's set of rows. `task`: `Ledger.place`.
+
+    `encoding`: of the schema's part that turns rows into numbers. `whole`: of all rows exactly, in any order. `rows`:
+    of each, as coarse as `split.contents` is, so that another form of file hides none; empty where an earlier line has
+    the same `whole`.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    task: str
+    encoding: Digest
+    whole: Digest
+    rows: tuple[Tag, ...]
+
+
+class StatisticsLedger:
+    """All methods raise OSError, StatisticsLedgerInvalid, StatisticsKeyLost or KeystoreError where the files are not as
+    they were left."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = AppendOnly(path, Given, StatisticsLedgerInvalid)
+        self._key_file = path.with_suffix(".key")
+
+    def tasks(self) -> set[str]:
+        """In which rows were counted."""
+        with self._file.open() as opened:
+            return {one.task for one in opened.lines}
+
+    def require_givable(self, task: str, examples: Examples, schema: DataSchema) -> None:
+        """Raises StatisticsOverlap or StatisticsUncomparable where `give` would."""
+        with self._file.open() as opened:
+            _require_new(opened.lines, given_of(task, examples, schema, self._key(opened)))
+
+    def give(self, task: str, examples: Examples, schema: DataSchema) -> None:
+        """On return it is on disk that the sums of these rows may leave.
+
+        Raises StatisticsOverlap where some and not all of them were counted before, StatisticsUncomparable where
+        earlier ones were counted under another schema. Then nothing was written.
+        """
+        with self._file.open() as opened:
+            new = given_of(task, examples, schema, self._key(opened))
+            known = _require_new(opened.lines, new)
+            if (new.task, new.whole) not in [(one.task, one.whole) for one in opened.lines]:
+                opened.append(new.model_copy(update={"rows": ()}) if known else new)
+            opened.sync()
+
+    def require_complete(self, ledger: Ledger, store: ArtifactStore) -> None:
+        """Raises StatisticsUnknown where the chain has exact statistics of the ledger's account that this list lacks:
+        the file was restored from an older copy, or is gone."""
+        known = self.tasks()
+        for task, round_ in ledger.rounds_committed(ledger.address):
+            place = ledger.place(task)
+            if round_ == STATISTICS_ROUND and place not in known and _may_be_exact(ledger, store, task):
+                raise StatisticsUnknown(self._file.path, place)
+
+    def _key(self, opened: OpenLines[Given]) -> bytes:
+        """Made with the first use of the list."""
+        if not self._key_file.exists():
+            if opened.lines:
+                raise StatisticsKeyLost(self._key_file, opened.path)
+            write_private_file(self._key_file, secrets.token_hex(KEY_BYTES))
+        try:
+            key = bytes.fromhex(read_private_file(self._key_file))
+        except ValueError:  # which would quote it
+            key = b""
+        if len(key) != KEY_BYTES:
+            raise KeystoreError(
+                f"{self._key_file} is not the {2 * KEY_BYTES} hexadecimal digits that were written: restore it"
+            )
+        return key
+
+
+def given_of(task: str, examples: Examples, schema: DataSchema, key: bytes) -> Given:
+    encoding = hashlib.sha256(_encoding(schema)).digest()
+
+    def tag(what: bytes, of: bytes) -> bytes:
+        return hmac.digest(key, what + encoding + of, "sha256")
+
+    exact = sorted(tag(b"exact", row[LABEL_BYTES:]) for row in examples.row_bytes())
+    rows = sorted(tag(b"row", row)[:TAG_BYTES].hex() for row in contents(examples))
+    whole = tag(b"whole", b"".join(exact))
+    return Given(task=task, encoding=encoding.hex(), whole=whole.hex(), rows=tuple(rows))
+
+
+def _encoding(schema: DataSchema) -> bytes:
+    """What of a schema decides which numbers a row becomes: other ranges, other numbers for the same row."""
+    if isinstance(schema, TableSchema):
+        return "\n".join(one.model_dump_json(exclude={"mean", "deviation"}) for one in schema.features).encode()
+    if isinstance(schema, ImageSchema):
+        return schema.model_dump_json(include={"kind", "height", "width", "channels"}).encode()
+    return b"text"
+
+
+def _require_new(earlier: Sequence[Given], new: Given) -> bool:
+    """Whether the same set was counted before: its sums say nothing new then."""
+    if any(one.whole == new.whole for one in earlier):
+        return True
+    for one in earlier:
+        if one.encoding != new.encoding:
+            raise StatisticsUncomparable(one.task)
+        shared = (Counter(one.rows) & Counter(new.rows)).total()
+        if shared:
+            raise StatisticsOverlap(one.task, shared, len(one.rows) + len(new.rows) - 2 * shared)
+    return False
+
+
+def _may_be_exact(ledger: Ledger, store: ArtifactStore, task: int) -> bool:
+    try:
+        return parse_task_spec(store.get_file(ledger.params(task).spec_hash)).statistics == "exact"
+    except (ArtifactMissing, ArtifactCorrupt, StoreMissing, SpecInvalid):
+        return True

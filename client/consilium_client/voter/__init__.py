@@ -1,0 +1,1 @@
+"""The voter's node: it scores candidates on held-out rows, and can show that it did."""

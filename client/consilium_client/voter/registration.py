@@ -1,0 +1,25 @@
+"""An account becomes a voter: stake, and the BLS key that draws its seats."""
+
+from __future__ import annotations
+
+from consilium_chain.keystore import voter_key
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Role
+from consilium_zk.tickets import public_key
+from eth_utils.crypto import keccak
+
+
+def has_key(ledger: Ledger) -> bool:
+    """Whether the ledger's account is registered with the BLS key that its own key gives."""
+    return ledger.voter_key_hash(ledger.address) == keccak(public_key(voter_key(ledger.connection.signer)))
+
+
+def register(ledger: Ledger, stake: int, commission_bps: int) -> None:
+    """Makes the ledger's account a voter: its stake, free and locked, is at least `stake` then, and its key registered.
+
+    What is so already costs nothing.
+    """
+    active = ledger.stake_of(ledger.address, Role.VOTER).active
+    ledger.register_node(Role.VOTER, max(stake - active, 0), commission_bps)
+    if not has_key(ledger):
+        ledger.register_voter_key(voter_key(ledger.connection.signer))

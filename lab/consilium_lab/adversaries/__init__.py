@@ -1,0 +1,1 @@
+"""Dishonest hospitals, voters and strangers, for demos and tests of defences."""

@@ -1,0 +1,186 @@
+"""The demo's dishonest parties: real nodes with one step replaced. No such code is in the packages that nodes run.
+
+Run as a program: `python -m consilium_lab.adversaries.nodes KIND --home FOLDER --task N [--round N]`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from consilium_chain.errors import Refused
+from consilium_chain.ledger.ledger import CommittedUpdate
+from consilium_chain.ledger.structs import STATISTICS_ROUND, RoundState, ballot_size, members
+from consilium_chain.settings import read_settings
+from consilium_client.data.examples import Examples
+from consilium_client.home import HospitalHome, VoterHome
+from consilium_client.hospital.node import HospitalNode
+from consilium_client.models import Vector
+from consilium_client.voter.ballots import Ballot
+from consilium_client.voter.judging import Voter
+from consilium_client.voter.node import VoterNode
+from consilium_core.logs import emit
+from consilium_server.aggregator.collection import Collection
+from consilium_server.aggregator.node import Aggregator
+from consilium_server.aggregator.uploads import CohortSum, Contribution
+from consilium_server.config import AggregatorSettings
+from consilium_zk.blobs import Blob, add
+from consilium_zk.blobs import negate as negate_blob
+from consilium_zk.constants import BLS_MODULUS, BYTES_PER_EIP2537_G1
+from consilium_zk.curve import negate, to_eip2537, weighted_sum
+from consilium_zk.kzg import Commitment, Opening, commit
+from numpy.typing import NDArray
+
+from consilium_lab.demo.options import Attack, Cheat
+
+SIGN_FLIP_FACTOR = -10.0  # the clip then takes what is too much
+PATIENCE = 50  # looks, a fifth of a second apart
+
+
+class SignFlipper(HospitalNode):
+    """Sends the update turned round and stretched."""
+
+    def local_update(self, round_: int, base: Vector) -> NDArray[np.float64]:
+        return SIGN_FLIP_FACTOR * super().local_update(round_, base)
+
+
+class LabelFlipper(HospitalNode):
+    """Trains on its rows with every label turned."""
+
+    def read_data(self) -> Examples:
+        examples = super().read_data()
+        return replace(examples, labels=len(self.task.spec.data.classes) - 1 - examples.labels)
+
+
+class NoiseMaker(HospitalNode):
+    """Sends noise as long as an update may be, and trains nothing."""
+
+    def local_update(self, round_: int, base: Vector) -> NDArray[np.float64]:
+        noise = np.random.default_rng(secrets.randbits(128)).standard_normal(len(base))
+        return noise * (self.task.spec.update.clip_norm / np.linalg.norm(noise))
+
+
+class FalseUploader(HospitalNode):
+    """Uploads something else than it committed to, behind its masks, and signs for it; honest in the statistics."""
+
+    def uploaded(self, round_: int, masked: list[Blob]) -> list[Blob]:
+        return masked if round_ == STATISTICS_ROUND else [_one_lane_changed(masked[0]), *masked[1:]]
+
+
+class LazyVoter(VoterNode):
+    """Looks at nothing and says that nothing changed."""
+
+    def scores(self, round_: int, round_state: RoundState) -> tuple[int, ...]:
+        return (0,) * ballot_size(self.task.params, round_, round_state.cohorts)
+
+
+class SilentVoter(VoterNode):
+    """Takes its seat and never reveals."""
+
+    def reveal(self, ballot: Ballot) -> None:
+        emit("silent", round=ballot.round)
+
+
+class Colluder(HospitalNode):
+    """Waits for the others' commitments and posts Com(X) − ΣC, so that the cohort's sum would be its own X."""
+
+    cheat_round = 0
+
+    def committed(self, round_: int, blobs: Sequence[Blob]) -> CommittedUpdate:
+        honest = super().committed(round_, blobs)
+        if round_ != self.cheat_round:
+            return honest
+        points = [points[0] for points in self._others(round_)]
+        first = weighted_sum([commit(blobs[0]), *[negate(point) for point in points]], [1] * (1 + len(points)))
+        # It knows no polynomial behind this point: any opening of it is a guess.
+        guess = Opening(secrets.randbelow(BLS_MODULUS), honest.opening.proof)
+        rogue = CommittedUpdate(to_eip2537(first) + honest.points[BYTES_PER_EIP2537_G1:], guess)
+        try:
+            self.ledger.commit_update(self.task.number, round_, rogue, force=True)
+        except Refused as error:
+            emit("refused", call=error.call, error=error.name, round=round_)
+            raise
+        return rogue
+
+    def _others(self, round_: int) -> list[list[Commitment]]:
+        """The other members' commitments, once they are all there or a while has passed."""
+        for _ in range(PATIENCE):
+            state = self.ledger.round_state(self.task.number, round_)
+            if state.committed == state.members & ~(1 << self.index):
+                break
+            time.sleep(0.2)
+        return list(self.ledger.committed_points(self.task.number, round_).values())
+
+
+class CheatingAggregator(Aggregator):
+    """Honest but in one round."""
+
+    cheat = Cheat.CHANGE_BLOB
+    cheat_round = 0
+    _ignored = False  # all that hospitals signed for that round
+
+    def commit_for_hospitals(self, collection: Collection, round_state: RoundState) -> None:
+        if self.cheat is not Cheat.IGNORE_COMMITMENTS or collection.round != self.cheat_round:
+            super().commit_for_hospitals(collection, round_state)
+        elif not self._ignored and collection.signed.keys() >= set(members(round_state.members)):
+            self._ignored = True
+            emit("ignored", round=collection.round, updates=len(collection.signed))
+
+    def forces(self, round_: int) -> bool:
+        return round_ == self.cheat_round and self.cheat is not Cheat.IGNORE_COMMITMENTS
+
+    def sum_to_publish(self, round_: int, total: CohortSum, parts: Sequence[Contribution]) -> CohortSum:
+        if round_ != self.cheat_round or self.cheat is Cheat.IGNORE_COMMITMENTS:
+            return total
+        if self.cheat is Cheat.DROP_HOSPITAL:  # whom the contract counts as a survivor all the same
+            dropped = parts[0].upload.blobs
+            blobs = [add([blob, negate_blob(own)]) for blob, own in zip(total.blobs, dropped, strict=True)]
+        else:
+            blobs = [_one_lane_changed(total.blobs[0]), *total.blobs[1:]]
+        return CohortSum(blobs, [commit(blob) for blob in blobs])
+
+
+def _one_lane_changed(blob: Blob) -> Blob:
+    changed = bytearray(blob)
+    changed[31] ^= 1
+    return Blob(bytes(changed))
+
+
+HOSPITALS = {
+    Attack.SIGN_FLIP: SignFlipper,
+    Attack.LABEL_FLIP: LabelFlipper,
+    Attack.NOISE: NoiseMaker,
+    Attack.FALSE_UPLOAD: FalseUploader,
+}
+VOTERS = {Attack.LAZY: LazyVoter, Attack.SILENT: SilentVoter}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("kind", choices=[*Attack, *Cheat, "colluder"])
+    parser.add_argument("--home", type=Path, required=True)
+    parser.add_argument("--task", type=int, required=True)
+    parser.add_argument("--round", type=int, default=0)
+    given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    if given.kind in list(Attack) and Attack(given.kind) in HOSPITALS:
+        HOSPITALS[Attack(given.kind)](HospitalHome.open(given.home).approved_settings(given.task)).run()
+    elif given.kind in list(Attack):
+        Voter(VoterHome.open(given.home), VOTERS[Attack(given.kind)]).run_one(given.task)
+    elif given.kind == "colluder":
+        Colluder.cheat_round = given.round
+        Colluder(HospitalHome.open(given.home).approved_settings(given.task)).run()
+    else:
+        CheatingAggregator.cheat, CheatingAggregator.cheat_round = Cheat(given.kind), given.round
+        CheatingAggregator(read_settings(given.home / "node.toml", AggregatorSettings)).run()
+
+
+if __name__ == "__main__":
+    main()

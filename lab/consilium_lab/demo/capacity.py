@@ -1,0 +1,27 @@
+"""Whether this machine can carry a demo of so many parties."""
+
+from __future__ import annotations
+
+import psutil
+
+from consilium_lab.demo.errors import DemoTooLarge
+
+# Proportional set sizes in MiB, measured with 16 hospitals and 16 voters, rounded up. A hospital is a node with torch,
+# Flower's SuperNode, its executor and, while a message is worked on, a fork of that; a voter loads torch when seated.
+PARTY_MIB = {"hospital": 400, "voter": 200}
+ENCODER_MIB = 800  # what a hospital or a voter of texts takes beside, by its resident size
+OTHERS_MIB = 1_200  # the demo itself, the local chain, the aggregator, Flower's SuperLink
+
+
+def needed_mib(hospitals: int, voters: int, texts: bool = False) -> int:
+    """Memory in MiB that all processes of a demo take together at their peak."""
+    encoders = (hospitals + voters) * ENCODER_MIB if texts else 0
+    return OTHERS_MIB + hospitals * PARTY_MIB["hospital"] + voters * PARTY_MIB["voter"] + encoders
+
+
+def require_memory(hospitals: int, voters: int, texts: bool = False) -> None:
+    """Raises DemoTooLarge: better than the kernel, which would end one process after another."""
+    available = psutil.virtual_memory().available >> 20
+    needed = needed_mib(hospitals, voters, texts)
+    if needed > available:
+        raise DemoTooLarge(hospitals, voters, needed, available)

@@ -1,0 +1,191 @@
+"""The local chain's clock, put forward where a phase waits only for a party that was killed or that cheats.
+
+Every phase of the demo has ten minutes, and ends as soon as all have acted. So no machine is too slow for an honest
+party, and an attack whose end is a missed deadline would take those ten minutes. A short window instead would have to
+be fixed before anything on this machine was measured. The chain's clock is the only one that parties go by, so the
+demo moves it, once all honest parties have done their part, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from consilium_chain.ledger.structs import Phase, RoundState, TaskParams, TaskState, members
+from consilium_chain.rounds.machine import blaming_step, margin
+
+from consilium_lab.demo.chronicle import Chronicle
+from consilium_lab.demo.network import Network, Role
+from consilium_lab.demo.screen import Screen
+
+LEAPS = (
+    Phase.COMMITTING, Phase.UPLOADING, Phase.PUBLISHING, Phase.BLAMING, Phase.SCORING, Phase.REVEALING, Phase.OPENING,
+)  # fmt: skip
+GIVEN_UP = ("refused", "silent")  # what a cheat's journal says when it does nothing more in a phase
+
+
+@dataclass(frozen=True)
+class Leap:
+    """`until`: the chain's time, in seconds. `why`: what the screen says."""
+
+    until: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Where the task stands. `idle_hospitals`, `idle_voters`, `uploaded`, `answered` and `testified` are bit maps.
+
+    Idle is a party that was killed or that cheats and does nothing more in this round. `testified` is of the present
+    step of Blaming; who has nothing to show in it counts.
+    """
+
+    state: TaskState
+    round: RoundState
+    params: TaskParams
+    now: int
+    hospitals: tuple[str, ...]
+    voters: tuple[str, ...]
+    viable_members: int = 0
+    idle_hospitals: int = 0
+    idle_voters: int = 0
+    uploaded: int = 0
+    answered: int = 0
+    testified: int = 0
+    aggregator_refused: bool = False  # what the contract refused would have ended the phase
+    aggregator_ignores: bool = False  # it has all signed updates, and commits none
+
+
+def leap(scene: Scene) -> Leap | None:
+    """Until when the clock may go on without taking time from an honest party; None where it may not."""
+    state, round_ = scene.state, scene.round
+    over = state.deadline + 1
+    match state.phase:
+        case Phase.COMMITTING:
+            missing = round_.members & ~round_.committed
+            if missing and scene.aggregator_ignores:
+                half = scene.now + (state.deadline - scene.now) // 2
+                return Leap(half, "hospitals commit themselves once half of the time has passed")
+            return _without(scene.hospitals, missing, scene.idle_hospitals, over)
+        case Phase.UPLOADING:
+            missing = round_.committed & scene.viable_members & ~scene.uploaded
+            until = state.deadline - margin(scene.params.upload_window)
+            return _without(scene.hospitals, missing, scene.idle_hospitals, until)
+        case Phase.PUBLISHING if scene.params.masked and not scene.aggregator_refused:
+            missing = round_.survivors & ~scene.answered
+            until = state.deadline - margin(scene.params.publish_window)
+            return _without(scene.hospitals, missing, scene.idle_hospitals, until)
+        case Phase.PUBLISHING | Phase.OPENING if scene.aggregator_refused:
+            return Leap(over, "the aggregator has nothing else to show")
+        case Phase.BLAMING:
+            step = blaming_step(state, scene.params.publish_window, scene.now)
+            left = round_.accused & round_.survivors & ~scene.testified
+            if step == 2 or left & ~scene.idle_hospitals:
+                return None
+            until = state.deadline - (2 - step) * scene.params.publish_window
+            return Leap(until, f"all have testified, step {step + 1} of 2")
+        case Phase.SCORING:
+            missing = state.active_voters & ~(round_.seated | round_.stood_down)
+            return _without(scene.voters, missing, scene.idle_voters, over)
+        case Phase.REVEALING:
+            return _without(scene.voters, round_.seated & ~round_.revealed, scene.idle_voters, over)
+        case _:
+            return None
+
+
+def _without(names: tuple[str, ...], missing: int, idle: int, until: int) -> Leap | None:
+    """Where parties are missing, and all of them are idle."""
+    if not missing or missing & ~idle:
+        return None
+    return Leap(until, f"{', '.join(names[index] for index in members(missing))} will not act; all others have")
+
+
+class Clock:
+    def __init__(self, network: Network, chronicle: Chronicle, screen: Screen) -> None:
+        self._network, self._chronicle, self._screen = network, chronicle, screen
+        self._cheats = {party.name for party in network.parties if party.attack is not None}
+        self._killed: set[str] = set()
+        self._done: set[tuple[int, Phase, str]] = set()
+
+    def killed(self, name: str) -> None:
+        """A party that does nothing any more."""
+        self._killed.add(name)
+
+    def turn(self) -> None:
+        """Puts the clock forward if it is time to, at most once for each reason in a phase."""
+        state = self._network.treasury.state(self._network.task)
+        if state.phase not in LEAPS or not (self._cheats or self._killed):
+            return
+        scene = self._scene(state)
+        found = leap(scene)
+        if found is None or found.until <= scene.now:
+            return
+        key = scene.state.round, scene.state.phase, found.why
+        if key not in self._done:
+            self._done.add(key)
+            self._network.node.put_forward(found.until - scene.now)
+            self._screen.say(f"  [dim]the chain's clock goes on by {found.until - scene.now} s: {found.why}[/dim]")
+
+    def _scene(self, state: TaskState) -> Scene:
+        ledger, task = self._network.treasury, self._network.task
+        number = state.round
+        round_state, params, now = ledger.round_state(task, number), ledger.params(task), ledger.connection.now()
+        hospitals, voters = self._joined
+        viable = sum(ledger.cohort_members(task, number, cohort) for cohort in members(round_state.viable_cohorts))
+        idle = self._killed | {name for event in GIVEN_UP for name in self._told(event, number) & self._cheats}
+        step = blaming_step(state, params.publish_window, now)
+        return Scene(
+            state, round_state, params, now, hospitals, voters, viable,
+            idle_hospitals=_bits(hospitals, idle),
+            idle_voters=_bits(voters, idle),
+            uploaded=self._heard_of("uploaded", number),
+            answered=self._heard_of("answered", number),
+            testified=_bits(hospitals, self._testified(number, step)),
+            aggregator_refused=self._is_refused(number, state.phase),
+            aggregator_ignores=bool(self._told("ignored", number)),
+        )  # fmt: skip
+
+    @cached_property
+    def _joined(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Names of hospitals and of voters, by index, once joining is over."""
+        ledger, task = self._network.treasury, self._network.task
+        hospitals = self._names(hospital.node for hospital in ledger.hospitals(task))
+        return hospitals, self._names(voter.node for voter in ledger.voters(task))
+
+    def _names(self, addresses: Iterable[str]) -> tuple[str, ...]:
+        found = [(address, self._network.party(address)) for address in addresses]
+        return tuple(party.name if party is not None else address for address, party in found)
+
+    def _told(self, event: str, round_: int) -> set[str]:
+        """Processes that told of it in this round."""
+        return {line.process for line in self._chronicle.lines_of(event) if line.fields.get("round") == round_}
+
+    def _heard_of(self, event: str, round_: int) -> int:
+        """Of which hospitals the aggregator told it: a bit map."""
+        lines = (line for line in self._chronicle.lines_of(event) if line.fields.get("round") == round_)
+        return sum(1 << index for index in {line.fields["hospital"] for line in lines})
+
+    def _testified(self, round_: int, step: int) -> set[str]:
+        quiet = {
+            line.process
+            for line in self._chronicle.lines_of("nothing-to-show")
+            if (line.fields["round"], line.fields["step"]) == (round_, step)
+        }
+        spoke = self._chronicle.of_round(round_, "Testified")
+        return quiet | set(self._names(event.values["hospital"] for event in spoke if event.values["step"] == step))
+
+    def _is_refused(self, round_: int, phase: Phase) -> bool:
+        call = {Phase.PUBLISHING: "publish", Phase.OPENING: "openCanaries"}.get(phase)
+        (aggregator,) = self._network.of(Role.AGGREGATOR)
+        return call is not None and any(
+            line.process == aggregator.name
+            and line.fields.get("round") == round_
+            and line.fields["call"].startswith(call)
+            for line in self._chronicle.lines_of("refused")
+            if aggregator.name in self._cheats
+        )
+
+
+def _bits(names: tuple[str, ...], among: set[str]) -> int:
+    return sum(1 << index for index, name in enumerate(names) if name in among)

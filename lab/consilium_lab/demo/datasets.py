@@ -1,0 +1,361 @@
+"""The demo's data: real rows, texts and images dealt to hospitals and voters, written as the files that nodes read.
+
+Nothing here is part of the platform: a real hospital brings its own file. Frames hold the columns of the schema and
+its label, as found in the source (heart keeps each hospital's own way of writing numbers, and its gaps).
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TypeAlias
+
+import numpy as np
+import pandas as pd
+from consilium_chain.tasks.data_schemas import (
+    CategoryFeature,
+    DataSchema,
+    ImageSchema,
+    NumericFeature,
+    TableSchema,
+    TextSchema,
+)
+from consilium_client.data.examples import Examples, read_examples
+from numpy.typing import NDArray
+
+from consilium_lab.demo.errors import DemoDataMalformed, DemoDataMissing, DemoTooManyParties
+
+Frame: TypeAlias = pd.DataFrame
+
+METRICS = ("accuracy", "auc", "log_loss")
+
+
+@dataclass(frozen=True)
+class DemoData:
+    """A data set, dealt: one frame per hospital to train on, one per voter to judge with; no row twice."""
+
+    name: str
+    description: str
+    schema: DataSchema
+    hospital_names: list[str]
+    hospitals: list[Frame]
+    held_out: list[Frame]
+    metrics: tuple[str, ...] = METRICS
+
+
+def write_rows(frame: Frame, schema: DataSchema, path: Path) -> Path:
+    """The file that a node reads: images as arrays in an .npz, all else as .csv. `path`: without a suffix."""
+    if isinstance(schema, ImageSchema):
+        file = path.with_suffix(".npz")
+        np.savez(file, images=np.stack(frame["image"].to_list()), labels=frame[schema.label].to_numpy(np.int64))
+    else:
+        file = path.with_suffix(".csv")
+        write_csv(frame, file)
+    return file
+
+
+def write_csv(frame: Frame, path: Path) -> None:
+    """UTF-8 with a header line; a missing value is an empty cell, or `?` where the source says so."""
+    frame.to_csv(path, index=False, encoding="utf-8", lineterminator="\n")
+
+
+def examples_of(frames: Sequence[Frame], schema: DataSchema) -> list[Examples]:
+    """Of each frame, through the files that nodes would read."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "rows"
+        return [read_examples(write_rows(frame, schema, path), schema) for frame in frames]
+
+
+# --- Wisconsin breast cancer: one site, so hospitals are made by dealing -------------------------------------------
+
+WDBC_HELD_OUT = 0.3
+WDBC_SMALLEST_SHARE = 0.25  # the last hospital's share, relative to the first one's
+
+# Upper ends of the public ranges (all start at 0): what such an instrument could show, rounded generously.
+WDBC_MEAN_RANGES = {
+    "radius": 40.0, "texture": 50.0, "perimeter": 250.0, "area": 4000.0, "smoothness": 0.2, "compactness": 0.5,
+    "concavity": 0.5, "concave_points": 0.25, "symmetry": 0.4, "fractal_dimension": 0.12,
+}  # fmt: skip
+WDBC_ERROR_RANGES = {
+    "radius": 4.0, "texture": 6.0, "perimeter": 30.0, "area": 600.0, "smoothness": 0.04, "compactness": 0.2,
+    "concavity": 0.5, "concave_points": 0.08, "symmetry": 0.1, "fractal_dimension": 0.04,
+}  # fmt: skip
+WDBC_WORST_RANGES = {
+    "radius": 50.0, "texture": 60.0, "perimeter": 300.0, "area": 5000.0, "smoothness": 0.3, "compactness": 1.5,
+    "concavity": 1.5, "concave_points": 0.4, "symmetry": 0.8, "fractal_dimension": 0.25,
+}  # fmt: skip
+
+# By kind, where in such a generous range a usual value lies and how much it varies: not computed from these rows.
+WDBC_TYPICAL = {"mean": (0.33, 0.12), "error": (0.12, 0.08), "worst": (0.33, 0.12)}
+
+
+def deal_wdbc(hospitals: int, voters: int, seed: int) -> DemoData:
+    """Wisconsin Diagnostic Breast Cancer (569 rows, 30 measurements of cell nuclei), from scikit-learn's copy.
+
+    30 % is held out, stratified, and dealt evenly to the voters; the rest goes to the hospitals unevenly, the
+    first getting four times as much as the last. Everybody gets both classes, or DemoTooManyParties is raised.
+    """
+    from sklearn.datasets import load_breast_cancer  # takes a second to import
+
+    source = load_breast_cancer()
+    tables = {"mean": WDBC_MEAN_RANGES, "error": WDBC_ERROR_RANGES, "worst": WDBC_WORST_RANGES}
+    features = [
+        NumericFeature(
+            name=f"{kind}_{name}", min=0.0, max=upper,
+            mean=WDBC_TYPICAL[kind][0] * upper, deviation=WDBC_TYPICAL[kind][1] * upper,
+        )
+        for kind, table in tables.items() for name, upper in table.items()
+    ]  # fmt: skip
+    frame = pd.DataFrame(source.data, columns=[one.name for one in features])  # same order as scikit-learn's
+    frame["malignant"] = 1 - source.target  # scikit-learn calls benign 1
+    schema = TableSchema(features=[*features], label="malignant", classes=["benign", "malignant"])
+    generator = np.random.default_rng(seed)
+    labels = frame["malignant"].to_numpy()
+    held_out, training = _hold_out(labels, WDBC_HELD_OUT, generator)
+    shares = np.linspace(1.0, WDBC_SMALLEST_SHARE, max(hospitals, 0))
+    training_parts = _deal_by_shares(training, labels, shares, "hospitals")
+    return DemoData(
+        name="wdbc",
+        description="Wisconsin Diagnostic Breast Cancer: is a breast mass malignant, by its cells' nuclei",
+        schema=schema,
+        hospital_names=[f"hospital-{i + 1}" for i in range(hospitals)],
+        hospitals=[frame.iloc[part].reset_index(drop=True) for part in training_parts],
+        held_out=_deal_to_voters(frame, held_out, labels, voters),
+    )
+
+
+# --- UCI heart disease: four real hospitals -------------------------------------------------------------------------
+
+HEART_HOSPITALS = ("cleveland", "hungarian", "switzerland", "va")
+HEART_COLUMNS = (
+    "age", "sex", "cp", "trestbps", "chol", "fbs", "restecg", "thalach", "exang", "oldpeak", "slope", "ca", "thal",
+    "num",
+)  # fmt: skip
+HEART_UNUSED = ("slope", "ca", "thal", "num")  # the first three are nearly all missing outside Cleveland
+HEART_HELD_OUT = 1 / 3
+HEART_MOST_NUM = 4
+# Means and deviations are round figures for adults who are examined for chest pain; of yes and no, as likely as not.
+HEART_SCHEMA = TableSchema(
+    features=[
+        NumericFeature(name="age", min=20, max=90, mean=55, deviation=10),
+        NumericFeature(name="sex", min=0, max=1, mean=0.5, deviation=0.5),
+        CategoryFeature(kind="category", name="cp", values=[1, 2, 3, 4]),
+        NumericFeature(name="trestbps", min=60, max=220, mean=130, deviation=18),
+        NumericFeature(name="chol", min=0, max=650, mean=220, deviation=50),
+        NumericFeature(name="fbs", min=0, max=1, mean=0.5, deviation=0.5),
+        CategoryFeature(kind="category", name="restecg", values=[0, 1, 2]),
+        NumericFeature(name="thalach", min=50, max=220, mean=140, deviation=25),
+        NumericFeature(name="exang", min=0, max=1, mean=0.5, deviation=0.5),
+        NumericFeature(name="oldpeak", min=-3, max=7, mean=1, deviation=1),
+    ],
+    label="disease",
+    classes=["healthy", "disease"],
+)
+
+
+def deal_heart(data_dir: Path, voters: int, seed: int, *, complete_rows_only: bool = False) -> DemoData:
+    """UCI Heart Disease as four hospitals: Cleveland, Budapest, Switzerland, Long Beach.
+
+    `data_dir` holds the four `processed.*.data` files. A third of each hospital is held out, stratified, and dealt
+    so that each voter sees a mix of hospitals and both classes. Raises DemoDataMissing, DemoDataMalformed,
+    DemoTooManyParties.
+    """
+    if not data_dir.is_dir():
+        raise DemoDataMissing(data_dir, "there is no such directory")
+    generator = np.random.default_rng(seed)
+    hospitals, held_out = [], []
+    for name in HEART_HOSPITALS:
+        frame = _read_heart(data_dir / f"processed.{name}.data")
+        if complete_rows_only:
+            frame = frame[~frame.eq("?").any(axis=1)].reset_index(drop=True)
+        out, stay = _hold_out(_labels(frame, "disease"), HEART_HELD_OUT, generator)
+        hospitals.append(frame.iloc[stay].reset_index(drop=True))
+        held_out.append(frame.iloc[out])
+    everyone = pd.concat(held_out, ignore_index=True)
+    labels = _labels(everyone, "disease")
+    return DemoData(
+        name="heart",
+        description="UCI Heart Disease, four hospitals of 1988: is a coronary artery narrowed by more than half",
+        schema=HEART_SCHEMA,
+        hospital_names=list(HEART_HOSPITALS),
+        hospitals=hospitals,
+        held_out=_deal_to_voters(everyone, np.arange(len(everyone)), labels, voters),
+    )
+
+
+def _read_heart(path: Path) -> Frame:
+    """One raw file as a frame of text: features as written, `disease` 0 or 1."""
+    try:
+        text = path.read_text(encoding="ascii")
+    except OSError as error:
+        raise DemoDataMissing(path, error.strerror or "cannot be read") from error
+    except UnicodeDecodeError as error:
+        raise DemoDataMalformed(path, 1, "the file is not plain ASCII text") from error
+    rows = []
+    for line, row in enumerate(csv.reader(text.splitlines()), start=1):
+        if not row:
+            continue
+        if len(row) != len(HEART_COLUMNS):
+            raise DemoDataMalformed(path, line, f"{len(row)} columns instead of {len(HEART_COLUMNS)}")
+        cells = dict(zip(HEART_COLUMNS, (cell.strip() for cell in row), strict=True))
+        for column, cell in cells.items():
+            if not _is_number(cell) and (cell != "?" or column == "num"):
+                raise DemoDataMalformed(path, line, f"column {column} holds neither a number nor a question mark")
+        if not 0 <= float(cells["num"]) <= HEART_MOST_NUM:
+            raise DemoDataMalformed(path, line, f"column num is outside 0 to {HEART_MOST_NUM}")
+        kept = {column: cell for column, cell in cells.items() if column not in HEART_UNUSED}
+        rows.append({**kept, "disease": "1" if float(cells["num"]) > 0 else "0"})
+    if not rows:
+        raise DemoDataMalformed(path, 1, "the file holds no rows")
+    return pd.DataFrame(rows)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+# --- MedQuAD: what a question is about, by its answer; institutes are the hospitals ----------------------------------
+
+MEDQUAD_FILE = "medquad_qtype9.csv"
+MEDQUAD_INSTITUTES = ("GARD", "GHR", "MedlinePlus", "NINDS", "NIDDK", "SeniorHealth", "NCI", "NHLBI", "CDC")
+MEDQUAD_ROWS = 160  # of an institute, drawn, so that a round takes a laptop seconds
+MEDQUAD_HELD_OUT = 160
+
+
+def deal_medquad(
+    data_dir: Path,
+    hospitals: int,
+    voters: int,
+    seed: int,
+    rows: int | None = MEDQUAD_ROWS,
+    held_out_rows: int | None = MEDQUAD_HELD_OUT,
+) -> DemoData:
+    """MedQuAD: answers of nine institutes of health, to questions of nine types; the largest institutes first.
+
+    `data_dir` holds medquad_qtype9.csv, with its own division into training and test. Of each institute `rows` are
+    drawn, of all test rows `held_out_rows`; None takes all. Raises DemoDataMissing, DemoDataMalformed,
+    DemoTooManyParties.
+    """
+    path = data_dir / MEDQUAD_FILE
+    if not path.is_file():
+        raise DemoDataMissing(path, "there is no such file")
+    if hospitals > len(MEDQUAD_INSTITUTES):
+        raise DemoTooManyParties("hospitals", hospitals, len(MEDQUAD_INSTITUTES))
+    frame = pd.read_csv(path, encoding="utf-8")
+    if missing := {"institute", "qtype", "text", "split"} - set(frame.columns):
+        raise DemoDataMalformed(path, 1, f"there is no column {sorted(missing)[0]}")
+    generator, named = np.random.default_rng(seed), list(MEDQUAD_INSTITUTES[:hospitals])
+    classes = sorted(frame["qtype"].unique())
+    test = frame[(frame["split"] == "test") & frame["institute"].isin(named)]
+
+    def some(part: Frame, count: int | None) -> Frame:
+        drawn = generator.permutation(len(part))[:count]
+        return part.iloc[drawn][["text", "qtype"]].reset_index(drop=True)
+
+    held_out = some(test, held_out_rows)
+    labels = np.array([classes.index(name) for name in held_out["qtype"]], dtype=np.int64)
+    training = frame[frame["split"] == "train"]
+    return DemoData(
+        name="medquad",
+        description="MedQuAD, institutes of health as hospitals: which of nine questions does a text answer",
+        schema=TextSchema(kind="text", text="text", label="qtype", classes=classes),
+        hospital_names=named,
+        hospitals=[some(training[training["institute"] == name], rows) for name in named],
+        held_out=_deal_to_voters(held_out, np.arange(len(held_out)), labels, voters),
+    )
+
+
+# --- PneumoniaMNIST: one hospital's chest X-rays, dealt ---------------------------------------------------------------
+
+PNEUMONIA_FILE = "pneumoniamnist_rebuilt.npz"
+PNEUMONIA_ARRAYS = ("train_images", "train_labels", "test_images", "test_labels")
+
+
+def deal_pneumonia(data_dir: Path, hospitals: int, voters: int, seed: int) -> DemoData:
+    """PneumoniaMNIST: children's chest X-rays of 28 × 28 pixels, dealt to hospitals unevenly as `deal_wdbc` does; its
+    test images are the voters'. Raises DemoDataMissing, DemoDataMalformed, DemoTooManyParties.
+    """
+    path = data_dir / PNEUMONIA_FILE
+    if not path.is_file():
+        raise DemoDataMissing(path, "there is no such file")
+    with np.load(path, allow_pickle=False) as arrays:
+        if missing := [name for name in PNEUMONIA_ARRAYS if name not in arrays]:
+            raise DemoDataMalformed(path, 1, f"there is no array {missing[0]}")
+        images, labels, test_images, test_labels = (arrays[name] for name in PNEUMONIA_ARRAYS)
+    frame, test = (
+        pd.DataFrame({"image": list(pixels), "label": given.ravel().astype(np.int64)})
+        for pixels, given in ((images, labels), (test_images, test_labels))
+    )
+    generator = np.random.default_rng(seed)
+    shares = np.linspace(1.0, WDBC_SMALLEST_SHARE, max(hospitals, 0))
+    parts = _deal_by_shares(generator.permutation(len(frame)), frame["label"].to_numpy(), shares, "hospitals")
+    return DemoData(
+        name="pneumonia",
+        description="PneumoniaMNIST, chest X-rays of children: is there a pneumonia",
+        schema=ImageSchema(kind="images", height=28, width=28, classes=["normal", "pneumonia"]),
+        hospital_names=[f"hospital-{i + 1}" for i in range(hospitals)],
+        hospitals=[frame.iloc[part].reset_index(drop=True) for part in parts],
+        held_out=_deal_to_voters(test, generator.permutation(len(test)), test["label"].to_numpy(), voters),
+    )
+
+
+# --- dealing -------------------------------------------------------------------------------------------------------
+
+
+def _labels(frame: Frame, label: str) -> NDArray[np.int64]:
+    return np.asarray(frame[label].astype(int), dtype=np.int64)
+
+
+def _hold_out(
+    labels: NDArray[np.int64], share: float, generator: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Row numbers (held out, kept), each class split in the same share, each in random order."""
+    out, stay = [], []
+    for label in (0, 1):
+        rows = generator.permutation(np.flatnonzero(labels == label))
+        cut = round(share * len(rows))
+        out.append(rows[:cut])
+        stay.append(rows[cut:])
+    return np.concatenate(out), generator.permutation(np.concatenate(stay))
+
+
+def _deal_by_shares(
+    rows: NDArray[np.int64], labels: NDArray[np.int64], shares: NDArray[np.float64], who: str
+) -> list[NDArray[np.int64]]:
+    """Rows dealt in proportion to `shares`, class by class; everybody gets at least one row of each class."""
+    of_class = [rows[labels[rows] == label] for label in (0, 1)]
+    at_most = min(len(part) for part in of_class)
+    if not 1 <= len(shares) <= at_most:
+        raise DemoTooManyParties(who, len(shares), at_most)
+    dealt: list[list[NDArray[np.int64]]] = [[] for _ in shares]
+    for part in of_class:
+        spare = len(part) - len(shares)
+        ends = np.rint(np.cumsum(shares) / shares.sum() * spare).astype(int) + np.arange(1, len(shares) + 1)
+        for pile, piece in zip(dealt, np.split(part, ends[:-1]), strict=True):
+            pile.append(piece)
+    return [np.concatenate(pile) for pile in dealt]
+
+
+def _deal_to_voters(frame: Frame, rows: NDArray[np.int64], labels: NDArray[np.int64], voters: int) -> list[Frame]:
+    """Like cards, one row at a time, class by class, so that every voter gets some of two classes and each hospital."""
+    of_class: Sequence[NDArray[np.int64]] = [rows[labels[rows] == label] for label in np.unique(labels[rows])]
+    at_most = sorted(len(part) for part in of_class)[-2]
+    if not 1 <= voters <= at_most:
+        raise DemoTooManyParties("voters", voters, at_most)
+    # A class is dealt on from where the one before it ended, so that voters' row counts differ by at most one.
+    starts = np.cumsum([0, *map(len, of_class)])
+    return [
+        frame.iloc[
+            np.concatenate(
+                [part[(i - start) % voters :: voters] for part, start in zip(of_class, starts, strict=False)]
+            )
+        ].reset_index(drop=True)
+        for i in range(voters)
+    ]

@@ -1,0 +1,84 @@
+"""Homes of hospitals and voters on a network of one machine, as `hospital init` and `voter init` make them."""
+
+from __future__ import annotations
+
+import datetime
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.tasks.data_schemas import DataSchema
+from consilium_chain.tasks.task_spec import TaskSpec
+from consilium_client.home import Approval, HospitalHome, VoterHome
+from consilium_client.hospital.transport_key import make_transport_key
+from eth_account.signers.local import LocalAccount
+
+from consilium_lab.demo.datasets import Frame, write_rows
+
+
+@dataclass(frozen=True)
+class Place:
+    """What all nodes of a network read, and whose tasks they take part in."""
+
+    chain_url: str
+    deployment: Path
+    artifacts: Path
+    operator: str
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {
+            "chain_url": self.chain_url,
+            "deployment": str(self.deployment.absolute()),
+            "artifacts": str(self.artifacts.absolute()),
+        }
+
+    def policy(self, spec: TaskSpec) -> dict[str, Any]:
+        return {"operators": [self.operator], "models": [spec.model.name]}
+
+
+def write_key(home: Path, account: LocalAccount) -> None:
+    home.mkdir(parents=True, mode=0o700, exist_ok=True)
+    password = secrets.token_urlsafe(16)
+    write_private_file(home / "password", password + "\n")
+    write_keystore(home / "key.json", account, password, scrypt_n=LIGHT_SCRYPT_N)
+
+
+def make_hospital(
+    place: Place,
+    home: Path,
+    account: LocalAccount,
+    rows: tuple[Frame, DataSchema],
+    spec: TaskSpec,
+    more: Mapping[str, Any],
+) -> HospitalHome:
+    """With a policy for tasks like `spec`. `more`: settings besides."""
+    write_key(home, account)
+    data = write_rows(*rows, home / "data")
+    make_transport_key(home / "transport.key")
+    policy = place.policy(spec) | {"columns": spec.data.used, "masked_only": spec.update.masked}
+    return HospitalHome.create(home, place.settings | {"data": data.name, **more}, policy)
+
+
+def make_voter(
+    place: Place, home: Path, account: LocalAccount, rows: tuple[Frame, DataSchema], spec: TaskSpec
+) -> VoterHome:
+    write_key(home, account)
+    data = write_rows(*rows, home / "data")
+    policy = place.policy(spec) | {"metrics": [spec.judging.metric]}
+    return VoterHome.create(home, place.settings | {"data": data.name}, policy)
+
+
+def approve(home: HospitalHome, ledger: Ledger, task: int, spec_hash: bytes, port: int, authority: Path) -> None:
+    """Says yes to a task whose aggregator's SuperLink is on loopback, with a certificate of `authority`."""
+    approval = Approval(
+        place=ledger.place(task),
+        spec_hash=spec_hash.hex(),
+        approved_at=datetime.datetime.now(datetime.UTC).replace(microsecond=0),
+        superlink=f"127.0.0.1:{port}",
+    )
+    home.approve(task, approval, authority.read_bytes())

@@ -1,0 +1,300 @@
+"""The demo's report as one HTML file with its pictures inside: nothing is loaded from anywhere."""
+
+from __future__ import annotations
+
+import html
+import io
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from consilium_chain.tasks.task_spec import TOKEN
+
+INK, MUTED, GRID = "#1f2933", "#6b7785", "#e3e8ee"
+BLUE, GREEN, ORANGE, RED = "#2463b0", "#2e8b6f", "#c9782b", "#b3342f"
+PHASE_COLOURS = {
+    "forming": "#9fb3c8", "committing": BLUE, "uploading": "#6f9fd8", "publishing": GREEN, "drawing": "#b9c9a8",
+    "scoring": ORANGE, "revealing": "#e3b27a", "opening": "#7f6ea3",
+}  # fmt: skip
+LABEL_INCHES = 0.15  # height of a line's name in the money picture
+AXES_SHARE = 0.77  # of a figure's height, as matplotlib leaves it
+
+STYLE = """
+body{font:16px/1.5 system-ui,sans-serif;color:#1f2933;background:#fff;max-width:1080px;margin:2rem auto;padding:0 1rem}
+h1{font-size:1.6rem;margin:0}h2{font-size:1.15rem;margin:2.2rem 0 .6rem}
+p.sub{color:#6b7785;margin:.2rem 0 1.2rem}
+.tiles{display:flex;flex-wrap:wrap;gap:.8rem}
+.tile{border:1px solid #e3e8ee;border-radius:10px;padding:.7rem 1rem;flex:1;min-width:8rem}
+.tile b{display:block;font-size:1.5rem}.tile span{color:#6b7785;font-size:.85rem}
+table{border-collapse:collapse;width:100%;font-size:.92rem}
+th,td{text-align:left;padding:.35rem .6rem;border-bottom:1px solid #e3e8ee}
+td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
+.bad{color:#b3342f}.good{color:#2e8b6f}.note{background:#fff6e5;border-radius:8px;padding:.7rem 1rem}
+svg{width:100%;height:auto}.wrap{overflow-x:auto}
+"""
+
+
+def write_page(path: Path, report: dict[str, Any]) -> None:
+    """Writes the page; pictures are inline SVG."""
+    parts = [
+        f"<h1>Consilium demo: {html.escape(report['data'])}</h1>",
+        f"<p class=sub>{report['hospitals']} hospitals, {report['voters']} voters, seed {report['seed']},"
+        f" {report['wall_s']:.1f} s{_what_went_on(report)}</p>",
+        _tiles(report),
+        f"<p class=note>{html.escape(report['privacy'])}</p>",
+        "<h2>The model, round by round</h2>",
+        _svg(_metric_picture(report)),
+        "<h2>The money, round by round</h2>",
+        _svg(_money_picture(report)),
+        _balances(report),
+        "<h2>Time and gas</h2>",
+        _svg(_time_picture(report)),
+        _svg(_gas_picture(report)),
+        "<h2>Rounds</h2>",
+        _rounds(report),
+        _refusals(report),
+        _strangers(report),
+    ]
+    page = (
+        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
+        f"<title>Consilium demo</title><style>{STYLE}</style><body>{''.join(parts)}</body></html>"
+    )
+    path.write_text(page)
+
+
+def _what_went_on(report: dict[str, Any]) -> str:
+    said = [*report["attacks"], *([report["cheat"]] if report["cheat"] else [])]
+    return f"; attacks: {html.escape(', '.join(said))}" if said else ""
+
+
+def _tiles(report: dict[str, Any]) -> str:
+    proven = [c["sum_verified_on_chain"] for r in report["rounds"] for c in r["cohorts"]]
+    tiles = [
+        (_percent(report["final_metric"]), f"{report['metric_name']}, federated"),
+        (_percent(report["pooled_metric"]), "if all rows were in one place"),
+        (_percent(report["local_only_metric"]), "each hospital alone, mean"),
+        (f"{sum(proven)} of {len(proven)}", "cohort sums proven on chain"),
+        (report["conservation"]["difference"], "difference of all money, in wei"),
+    ]
+    return (
+        "<div class=tiles>" + "".join(f"<div class=tile><b>{b}</b><span>{s}</span></div>" for b, s in tiles) + "</div>"
+    )
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1%}"
+
+
+def _training(report: dict[str, Any]) -> list[dict[str, Any]]:
+    return [r for r in report["rounds"] if r["kind"] == "training"]
+
+
+def _figure(width: float, height: float) -> tuple[Any, Any]:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(width, height))
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(GRID)
+    axes.tick_params(colors=MUTED, length=0)
+    axes.grid(axis="y", color=GRID, linewidth=0.8)
+    axes.set_axisbelow(True)
+    return figure, axes
+
+
+def _svg(figure: Any) -> str:
+    from matplotlib import pyplot
+
+    with pyplot.rc_context({"svg.fonttype": "none", "svg.hashsalt": "consilium"}):
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None})
+    pyplot.close(figure)
+    text = buffer.getvalue()
+    return f"<div class=wrap>{text[text.index('<svg') :]}</div>"
+
+
+def _metric_picture(report: dict[str, Any]) -> Any:
+    figure, axes = _figure(9, 3.4)
+    rounds = _training(report)
+    values = [r["base_metric"] for r in rounds] + [report["final_metric"]]
+    points = [(x, y) for x, y in enumerate(values) if y is not None]
+    if points:
+        axes.plot(*zip(*points, strict=True), color=BLUE, linewidth=2.5, marker="o", label="Consilium")
+    axes.axhline(report["pooled_metric"], color=GREEN, linestyle="--", linewidth=1.5, label="pooled training")
+    axes.axhline(report["local_only_metric"], color=ORANGE, linestyle=":", linewidth=1.8, label="hospitals alone, mean")
+    for x, entry in enumerate(rounds):
+        if entry["outcome"] == "void":
+            axes.axvspan(x, x + 1, color=RED, alpha=0.08)
+    _zoom(axes, report, [y for _, y in points])
+    axes.set_xticks(range(len(values)), ["start", *[f"after {r['index']}" for r in rounds]], fontsize=9)
+    axes.set_ylabel(f"{report['metric_name']} on held-out rows", color=MUTED)
+    axes.legend(frameon=False, loc="lower right")
+    return figure
+
+
+def _zoom(axes: Any, report: dict[str, Any], values: list[float]) -> None:
+    """Shows the part of the scale in which the curves differ; an untrained start below it is named instead."""
+    lines = [report["pooled_metric"], report["local_only_metric"]]
+    low, high = min([*values[1:], *lines]), max([*values[1:], *lines])
+    margin = max(0.15 * (high - low), 0.01)
+    if values and values[0] < low - margin:
+        axes.set_ylim(low - 2 * margin, min(high + margin, 1.0))
+        axes.annotate(f"start: {values[0]:.3f}", (0, low - 2 * margin), xytext=(6, 8), fontsize=9, color=MUTED,
+                      textcoords="offset points")  # fmt: skip
+
+
+def _money_picture(report: dict[str, Any]) -> Any:
+    roles = {"hospital": BLUE, "voter": GREEN, "aggregator": ORANGE, "stranger": RED}
+    accounts = [row for row in report["balances"].values() if row["role"] in roles]
+    figure, axes = _figure(9, max(3.8, len(accounts) * 0.22))
+    rounds = _training(report)
+    ends = []
+    for row in accounts:
+        changes = _changes(rounds, row["name"])
+        colour = roles[row["role"]] if row["honest"] else RED
+        axes.plot(changes, color=colour, linewidth=2, linestyle="-" if row["honest"] else "--")
+        label = row["name"] if row["honest"] else f"{row['name']} ({row['does']})"
+        ends.append((changes[-1], label, colour))
+    axes.axhline(0, color=MUTED, linewidth=0.8)
+    axes.set_xlim(0, max(len(rounds), 1))
+    axes.set_xticks(range(len(rounds) + 1), ["start", *[f"after {r['index']}" for r in rounds]], fontsize=9)
+    axes.set_ylabel("tokens gained or lost", color=MUTED)
+    _label_ends(axes, ends)
+    return figure
+
+
+def _changes(rounds: list[dict[str, Any]], name: str) -> list[float]:
+    """What an account gained by the start and by the end of each round, in tokens."""
+    changes = [0.0]
+    for entry in rounds:
+        gained = sum(int(p["amount"]) for p in entry["payouts"] if p["who"] == name)
+        lost = sum(int(s["amount"]) for s in entry["slashes"] if s["who"] == name)
+        changes.append(changes[-1] + (gained - lost) / TOKEN)
+    return changes
+
+
+def _label_ends(axes: Any, ends: list[tuple[float, str, str]]) -> None:
+    """Names each line (last value, name, colour) right of its end, with a thin line to a name that had to give way."""
+    low, high = axes.get_ylim()
+    gap = (high - low) * LABEL_INCHES / (AXES_SHARE * axes.figure.get_figheight())
+    ends = sorted(reversed(ends), key=lambda end: end[0])  # of equals the first stands uppermost
+    places = spread([value for value, _, _ in ends], gap, low + gap / 2, high - gap / 2)
+    for place, (value, label, colour) in zip(places, ends, strict=True):
+        axes.annotate(
+            f" {label}", (1, value), (1.05, place), xycoords=axes.get_yaxis_transform(), color=colour, fontsize=8.5,
+            va="center", arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.6, "relpos": (0, 0.5)},
+        )  # fmt: skip
+
+
+def spread(values: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Places in [low, high] for ascending values: in their order, `gap` apart, else as near to them as can be.
+
+    Least squares by pooling adjacent violators (Barlow et al. 1972). [low, high] must have room for all.
+    """
+    pools: list[tuple[float, int]] = []  # mean of neighbours that touch, their gaps taken out; their number
+    for index, value in enumerate(values):
+        mean, count = value - index * gap, 1
+        while pools and pools[-1][0] > mean:
+            other, others = pools.pop()
+            mean, count = (mean * count + other * others) / (count + others), count + others
+        pools.append((mean, count))
+    highest = high - (len(values) - 1) * gap
+    places = [min(max(mean, low), highest) for mean, count in pools for _ in range(count)]
+    return [place + index * gap for index, place in enumerate(places)]
+
+
+def _time_picture(report: dict[str, Any]) -> Any:
+    figure, axes = _figure(9, 3.2)
+    labels = ["statistics" if r["kind"] == "statistics" else f"round {r['index']}" for r in report["rounds"]]
+    below = [0.0] * len(labels)
+    for phase, colour in PHASE_COLOURS.items():
+        heights = [r["seconds"].get(phase, 0.0) for r in report["rounds"]]
+        if any(heights):
+            axes.bar(labels, heights, bottom=below, color=colour, width=0.6, label=phase)
+        below = [b + h for b, h in zip(below, heights, strict=True)]
+    axes.set_ylabel("seconds", color=MUTED)
+    axes.legend(frameon=False, ncols=1, loc="center left", bbox_to_anchor=(1, 0.5), fontsize=9)
+    return figure
+
+
+def _gas_picture(report: dict[str, Any]) -> Any:
+    used: dict[str, list[int]] = defaultdict(list)
+    for entry in report["rounds"]:
+        for call, gas in entry["gas"].items():
+            used[call].append(gas)
+    means = sorted((sum(v) / len(v), call) for call, v in used.items())
+    figure, axes = _figure(9, 0.5 + 0.38 * max(len(means), 1))
+    axes.grid(visible=False)
+    bars = axes.barh([call for _, call in means], [gas for gas, _ in means], color=BLUE, height=0.6)
+    axes.bar_label(bars, [f" {gas:,.0f}" for gas, _ in means], color=INK, fontsize=9)
+    axes.set_xticks([])
+    axes.set_title("gas per transaction and party, mean", loc="left", color=MUTED, fontsize=10)
+    return figure
+
+
+def _amount(text: str) -> str:
+    return f"{int(text) / TOKEN:,.2f}"
+
+
+def _balances(report: dict[str, Any]) -> str:
+    rows = []
+    for row in report["balances"].values():
+        change = int(row["after"]) - int(row["before"])
+        kind = "good" if change > 0 else "bad" if change < 0 else ""
+        rows.append(
+            f"<tr><td>{html.escape(row['name'])}<td>{row['role']}<td>{html.escape(row['does'] or '')}"
+            f"<td class=n>{_amount(row['before'])}<td class=n>{_amount(row['after'])}"
+            f"<td class='n {kind}'>{change / TOKEN:+,.2f}"
+        )
+    head = "<tr><th>who<th>role<th>attack<th class=n>before<th class=n>after<th class=n>change, tokens"
+    return f"<div class=wrap><table>{head}{''.join(rows)}</table></div>"
+
+
+def _rounds(report: dict[str, Any]) -> str:
+    rows = []
+    for entry in report["rounds"]:
+        for index, cohort in enumerate(entry["cohorts"]):
+            median = cohort["median_improvement"]
+            rows.append(
+                f"<tr><td>{entry['index']}<td>{entry['outcome']}<td>{index}"
+                f"<td>{html.escape(', '.join(cohort['members']))}<td class=n>{cohort['weight']}"
+                f"<td>{'yes' if cohort['sum_verified_on_chain'] else 'no'}"
+                f"<td class=n>{'–' if median is None else f'{median:+.4f}'}<td>{'yes' if cohort['accepted'] else 'no'}"
+            )
+    head = (
+        "<tr><th>round<th>outcome<th>cohort<th>hospitals in the sum<th class=n>weight<th>sum proven on chain"
+        "<th class=n>median improvement<th>accepted"
+    )
+    return f"<div class=wrap><table>{head}{''.join(rows)}</table></div>"
+
+
+def _strangers(report: dict[str, Any]) -> str:
+    calls = report["strangers"]
+    if not calls:
+        return ""
+    rows = []
+    for call in calls:
+        errors = ", ".join(f"<b>{html.escape(error)}</b> {times}" for error, times in call["errors"].items())
+        taken = "<br>".join(html.escape(field) for field in dict.fromkeys(one["field"] for one in call["taken"]))
+        rows.append(
+            f"<tr><td>{html.escape(call['call'])}<td class=n>{call['tried']}<td class=n>{call['refused']}"
+            f"<td>{errors}<td>{taken}"
+        )
+    head = "<tr><th>call<th class=n>tried<th class=n>refused<th>by<th>taken"
+    broken = "".join(f"<p class=bad>{html.escape(words)}</p>" for words in report["broken"])
+    table = f"<div class=wrap><table>{head}{''.join(rows)}</table></div>"
+    return f"<h2>What strangers tried, with each field at its worst</h2>{broken}{table}"
+
+
+def _refusals(report: dict[str, Any]) -> str:
+    rows = [
+        f"<tr><td>{entry['index']}<td>{html.escape(r['who'])}<td>{html.escape(r['what'])}<td><b>{html.escape(r['error'])}</b>"
+        for entry in report["rounds"]
+        for r in entry["refusals"]
+    ]
+    if not rows:
+        return ""
+    return f"<h2>What the contract refused</h2><table><tr><th>round<th>who<th>what<th>error{''.join(rows)}</table>"

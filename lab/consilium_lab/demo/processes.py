@@ -1,0 +1,147 @@
+"""The demo's child processes: started each in a session of its own, heard line by line, and always ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from consilium_chain.rpc.local_node import child_environment
+
+GRACE = 8.0  # seconds between asking a process to end and ending it
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a process's journal."""
+
+    process: str
+    fields: dict[str, Any]
+
+
+class Processes:
+    """Children by name. Leaving the context ends every one of them, and whatever they started."""
+
+    def __init__(self, logs: Path) -> None:
+        self._logs = logs
+        self._children: dict[str, subprocess.Popen[str]] = {}
+        self._commands: dict[str, tuple[str, ...]] = {}
+        self._servers: set[str] = set()
+        self._lines: queue.Queue[Line] = queue.Queue()
+        logs.mkdir(parents=True, exist_ok=True)
+
+    def serve(self, name: str, module: str, *arguments: str) -> None:
+        """Starts a child that does not end by itself."""
+        self._servers.add(name)
+        self.start(name, module, *arguments)
+
+    def start(self, name: str, module: str, *arguments: str) -> None:
+        self._commands[name] = (module, *arguments)
+        self._start(name)
+
+    def again(self, name: str) -> None:
+        """Starts a child that has ended once more."""
+        _signal_group(self._children[name], signal.SIGKILL)  # what it left behind
+        self._start(name)
+
+    def _start(self, name: str) -> None:
+        with (self._logs / f"{name}.err").open("ab") as errors:
+            child = subprocess.Popen(
+                [sys.executable, "-m", *self._commands[name]],
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                stdin=subprocess.DEVNULL,
+                text=True,
+                env=child_environment() | {"OMP_NUM_THREADS": "1"},
+                start_new_session=True,
+            )
+        self._children[name] = child
+        threading.Thread(target=self._listen, args=(name, child), daemon=True).start()
+
+    def _listen(self, name: str, child: subprocess.Popen[str]) -> None:
+        if child.stdout is None:
+            return
+        with (self._logs / f"{name}.jsonl").open("a") as journal, child.stdout as lines:
+            for text in lines:
+                journal.write(text)
+                journal.flush()
+                try:
+                    self._lines.put(Line(name, json.loads(text)))
+                except json.JSONDecodeError:
+                    continue  # a library's print: kept in the file, of no use here
+
+    def lines(self) -> list[Line]:
+        """Journal lines that have come since the last call."""
+        found = []
+        while True:
+            try:
+                found.append(self._lines.get_nowait())
+            except queue.Empty:
+                return found
+
+    def ended_badly(self) -> dict[str, int]:
+        """Exit codes of the children that have ended with an error."""
+        return {name: child.returncode for name, child in self._children.items() if child.poll() not in (None, 0)}
+
+    def lost(self) -> dict[str, int]:
+        """Exit codes of the children that have ended with an error, or should not have ended at all."""
+        return self.ended_badly() | {name: 0 for name in self._servers if self._children[name].poll() == 0}
+
+    def is_server(self, name: str) -> bool:
+        """Whether it does not end by itself."""
+        return name in self._servers
+
+    def running(self) -> list[str]:
+        return [name for name, child in self._children.items() if child.poll() is None]
+
+    def kill(self, name: str) -> None:
+        """Kills a child alone, at once; what it started is left to itself."""
+        child = self._children.pop(name)
+        child.kill()
+        child.wait()
+
+    def forget(self, name: str) -> None:
+        """Kills a child and all it started, at once and for good."""
+        child = self._children.pop(name)
+        _signal_group(child, signal.SIGKILL)
+        child.wait()
+
+    def wait(self, seconds: float) -> list[str]:
+        """Waits for all children to end that do so by themselves; returns those that have not."""
+        end = time.monotonic() + seconds
+        while (left := [name for name in self.running() if name not in self._servers]) and time.monotonic() < end:
+            time.sleep(0.05)
+        return left
+
+    def errors_of(self, name: str) -> str:
+        """The last line that a child wrote to standard error."""
+        lines = (self._logs / f"{name}.err").read_text(errors="replace").strip().splitlines()
+        return lines[-1] if lines else "it wrote no error"
+
+    def __enter__(self) -> Processes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for child in self._children.values():
+            if child.poll() is None:
+                child.terminate()
+        self._servers.clear()  # they have been told to
+        self.wait(GRACE)
+        for child in self._children.values():
+            _signal_group(child, signal.SIGKILL)  # also what a child left behind in its session
+            child.wait()
+
+
+def _signal_group(child: subprocess.Popen[str], number: signal.Signals) -> None:
+    try:
+        os.killpg(child.pid, number)
+    except ProcessLookupError:
+        return  # all gone

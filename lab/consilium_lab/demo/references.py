@@ -1,0 +1,132 @@
+"""What a federated run is held against: training on everybody's rows, training alone, and plain averaging.
+
+All three read the demo's frames the way nodes do (written as CSV, read back), train with the task's own settings,
+and are tested on everybody's held-out rows. Metric dictionaries hold accuracy, auc and log_loss.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+
+import numpy as np
+from consilium_chain.tasks.data_schemas import DataSchema
+from consilium_chain.tasks.task_spec import TaskSpec
+from consilium_client.data.examples import Examples, joined
+from consilium_client.data.standardise import public_sums, sums_of
+from consilium_client.models import Vector, model_of
+from consilium_client.models.metrics import accuracy, auc, log_loss
+from consilium_client.models.outer import outer_of
+from consilium_client.models.training import train
+from consilium_zk.quantise import Quantiser, clip_norm
+from numpy.typing import NDArray
+
+from consilium_lab.demo.datasets import DemoData, examples_of
+
+Metrics = dict[str, float]
+
+
+@dataclass
+class FedavgRun:
+    """`history[r]` is the metrics after r rounds; the two sizes are the largest seen, to set clip and range by."""
+
+    parameters: Vector
+    history: list[Metrics]
+    largest_coordinate: float = 0.0
+    longest_update: float = 0.0
+    weights: list[int] = field(default_factory=list)
+
+
+def pooled(data: DemoData, spec: TaskSpec, seed: int) -> Metrics:
+    """One model on all hospitals' rows, for rounds × epochs epochs: what sharing the data would give.
+
+    With exact statistics, whatever the task says: one owner of all rows would have them.
+    """
+    parts, held_out = _examples(data)
+    sums = _summed(parts, data.schema)
+    return _evaluate(spec, _train_alone(spec, joined(parts), sums, seed), sums, held_out)
+
+
+def local_only(data: DemoData, spec: TaskSpec, seed: int) -> Metrics:
+    """Mean over hospitals of a model on own rows, own standardisation, tested on everybody's held-out rows."""
+    parts, held_out = _examples(data)
+    results = []
+    for index, own in enumerate(parts):
+        sums = _summed([own], data.schema)
+        results.append(_evaluate(spec, _train_alone(spec, own, sums, _seed(seed, index)), sums, held_out))
+    return {name: fmean(result[name] for result in results) for name in results[0]}
+
+
+def simulate_fedavg(
+    data: DemoData, spec: TaskSpec, seed: int, rounds: int | None = None, *, quantised: bool = True
+) -> FedavgRun:
+    """Federated averaging in this process: the task's weights and, unless switched off, its clip and quantiser.
+
+    The task's outer step is the nodes' own. No cohorts, masks, votes or chain: what a run of the platform in which
+    every cohort is accepted should match.
+    """
+    parts, held_out = _examples(data)
+    model = model_of(spec)
+    sums = _summed(parts, data.schema) if spec.statistics == "exact" else public_sums(data.schema)
+    inputs = [model.inputs(part, sums) for part in parts]
+    weights = [row_weight(part.rows, spec) for part in parts]
+    base = model.initial(seed)
+    outer = outer_of(spec.outer)
+    state = outer.begin(base)
+    run = FedavgRun(base, [_evaluate(spec, base, sums, held_out)], weights=weights)
+    for round_number in range(spec.rounds.rounds if rounds is None else rounds):
+        total = np.zeros(len(base))
+        for index, (part, own) in enumerate(zip(parts, inputs, strict=True)):
+            trained = train(spec, run.parameters, own, part.labels, _seed(seed, index, round_number))
+            update = trained.astype(np.float64) - run.parameters
+            run.largest_coordinate = max(run.largest_coordinate, float(np.abs(update).max()))
+            run.longest_update = max(run.longest_update, float(np.linalg.norm(update)))
+            total += weights[index] * (over_the_wire(update, spec) if quantised else update)
+        state = outer.after(state, (total / sum(weights)).__getitem__)
+        run.parameters = state.model
+        run.history.append(_evaluate(spec, run.parameters, sums, held_out))
+    return run
+
+
+def row_weight(rows: int, spec: TaskSpec) -> int:
+    """A hospital's weight as the contract sets it: rows in steps, at least 1, capped by the task."""
+    return min(max(math.ceil(rows / spec.rounds.rows_per_weight), 1), spec.rounds.max_weight)
+
+
+def over_the_wire(update: NDArray[np.float64], spec: TaskSpec) -> NDArray[np.float64]:
+    """An update after clipping and rounding, as the sum will count it."""
+    quantiser = Quantiser(spec.update.bits, spec.update.value_range)
+    return quantiser.dequantise_sum(quantiser.quantise(clip_norm(update, spec.update.clip_norm)), 1)
+
+
+def _examples(data: DemoData) -> tuple[list[Examples], Examples]:
+    """Hospitals' examples, and all voters' as one set."""
+    return examples_of(data.hospitals, data.schema), joined(examples_of(data.held_out, data.schema))
+
+
+def _summed(parts: Sequence[Examples], schema: DataSchema) -> NDArray[np.float64]:
+    return np.asarray(np.sum([sums_of(part, schema) for part in parts], axis=0))
+
+
+def _train_alone(spec: TaskSpec, examples: Examples, sums: NDArray[np.float64], seed: int) -> Vector:
+    epochs, model = spec.rounds.rounds * spec.training.epochs, model_of(spec)
+    longer = spec.model_copy(update={"training": spec.training.model_copy(update={"epochs": epochs})})
+    return train(longer, model.initial(seed), model.inputs(examples, sums), examples.labels, seed)
+
+
+def _evaluate(spec: TaskSpec, parameters: Vector, sums: NDArray[np.float64], held_out: Examples) -> Metrics:
+    model = model_of(spec)
+    probabilities = model.evaluate(parameters, model.inputs(held_out, sums)).probabilities
+    area = auc(held_out.labels, probabilities)
+    return {
+        "accuracy": accuracy(held_out.labels, probabilities),
+        "auc": math.nan if area is None else area,
+        "log_loss": log_loss(held_out.labels, probabilities),
+    }
+
+
+def _seed(*parts: int) -> int:
+    """One seed per hospital and round out of the run's seed."""
+    return int(np.random.SeedSequence(parts).generate_state(1, np.uint64)[0])

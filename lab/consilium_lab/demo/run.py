@@ -1,0 +1,164 @@
+"""The demo from beginning to end."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+from consilium_chain.ledger.structs import Phase
+from consilium_chain.rpc.local_node import LocalNode
+from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
+from consilium_client.models import model_of
+from consilium_core.locks import alone
+from rich.console import Console
+
+from consilium_lab.demo.capacity import require_memory
+from consilium_lab.demo.chronicle import Chronicle
+from consilium_lab.demo.clock import Clock
+from consilium_lab.demo.datasets import DemoData, deal_heart, deal_medquad, deal_pneumonia, deal_wdbc
+from consilium_lab.demo.errors import DemoFailed, FolderInUse
+from consilium_lab.demo.network import Network, Role, build, prepare_output, start, start_party
+from consilium_lab.demo.options import DataSet, DemoOptions
+from consilium_lab.demo.page import write_page
+from consilium_lab.demo.processes import Processes
+from consilium_lab.demo.screen import Screen, show_tables
+from consilium_lab.demo.tally import report
+from consilium_lab.demo.task_file import TaskSettings, task_toml
+
+LOCK_FILE = "in-use.lock"
+POLL = 0.15
+FAREWELL = 120.0  # at most, seconds for the nodes to collect their money and leave
+WINDOW = 600  # seconds of each phase, which ends as soon as all have acted: enough on a machine ten times slower
+WINDOW_HOLDS_FOR = 32  # parties: all processes share the machine
+PHASES = ("join", "commit", "upload", "publish", "score", "reveal")
+
+
+def run_demo(options: DemoOptions) -> int:
+    """Runs the demo; returns the exit code. Raises DemoError and the rooms' own errors."""
+    require_memory(options.hospital_count, options.voters, options.data is DataSet.MEDQUAD)
+    with alone(options.output / LOCK_FILE, FolderInUse(options.output, "--output")):
+        return _run(options)
+
+
+def _run(options: DemoOptions) -> int:
+    started = time.monotonic()
+    console = Console()
+    data = deal(options)
+    limits = windows(options.hospital_count + options.voters)
+    settings = TaskSettings(
+        options.rounds, options.cohorts, options.seats, limits, digests=options.digests, masked=options.masked,
+        epsilon=options.epsilon, strangers=options.strangers,
+    )  # fmt: skip
+    task_file = task_toml(data, settings).encode()
+    spec = parse_task_spec(task_file)
+    model_of(spec).require_installed()
+    prepare_output(options.output)
+    screen = Screen(console, spec.rounds.rounds)
+    screen.say(f"[bold]Consilium[/bold]: {data.description}")
+    rows = ", ".join(f"{name} {len(frame)}" for name, frame in zip(data.hospital_names, data.hospitals, strict=True))
+    screen.say(
+        f"  rows by hospital: {rows}; held out by {len(data.held_out)} voters: {sum(map(len, data.held_out))};"
+        f" {spec.parameters} parameters"
+    )
+    with ExitStack() as stack:
+        screen.begin("starting a local chain, deploying the contracts, funding everybody")
+        stack.callback(screen.end)
+        log = stack.enter_context((options.output / "chain.log").open("wb"))
+        node = stack.enter_context(LocalNode(options.chain_port, log))
+        network = build(options, data, task_file, node)
+        processes = stack.enter_context(Processes(options.output / "logs"))
+        start(network, processes)
+        screen.say(f"  {len(processes.running())} processes on loopback, chain at {node.url}")
+        chronicle = Chronicle(network.treasury, network.task, started)
+        follow(network, processes, chronicle, screen)
+        _farewell(processes, chronicle)
+        wall = time.monotonic() - started
+        screen.end()
+        result = report(network, chronicle, references(data, spec, options.seed), wall)
+        result["wall_s"] = round(time.monotonic() - started, 2)
+        (options.output / "report.json").write_text(json.dumps(result, indent=2) + "\n")
+        write_page(options.output / "report.html", result)
+        show_tables(console, result, network, chronicle)
+    shown = options.output / "report.html"
+    screen.say(f"{result['wall_s']:.1f} s. Report with pictures: {shown} (the same as JSON beside it)")
+    sound = result["conservation"]["difference"] == "0" and result["final_metric"] is not None
+    return 0 if sound and not result["broken"] else 1
+
+
+def windows(parties: int) -> dict[str, int]:
+    """Longest duration of each phase in seconds; a phase ends early when all are done."""
+    return dict.fromkeys(PHASES, -(-WINDOW * max(parties, WINDOW_HOLDS_FOR) // WINDOW_HOLDS_FOR))
+
+
+def deal(options: DemoOptions) -> DemoData:
+    hospitals, voters, seed = options.hospital_count, options.voters, options.seed
+    if options.data is DataSet.WDBC or options.data_dir is None:
+        return deal_wdbc(hospitals, voters, seed)
+    if options.data is DataSet.HEART:
+        return deal_heart(options.data_dir, voters, seed)
+    if options.data is DataSet.MEDQUAD:
+        return deal_medquad(options.data_dir, hospitals, voters, seed)
+    return deal_pneumonia(options.data_dir, hospitals, voters, seed)
+
+
+def references(data: DemoData, spec: TaskSpec, seed: int) -> dict[str, dict[str, float]]:
+    """Training without the platform on the same rows."""
+    from consilium_lab.demo.references import local_only, pooled  # loads torch, which the start need not wait for
+
+    return {"pooled": pooled(data, spec, seed), "local_only": local_only(data, spec, seed)}
+
+
+def follow(network: Network, processes: Processes, chronicle: Chronicle, screen: Screen) -> None:
+    """Shows what happens until the task ends. Raises DemoFailed if a process ends with an error before."""
+    clock = Clock(network, chronicle, screen)
+    killer = _killer(network, processes, screen, clock)
+    while True:
+        lines = processes.lines()
+        for line in lines:
+            if line.fields.get("event") == "refused":
+                screen.refused(line.process, line.fields["call"], line.fields["error"])
+        ended = network.treasury.state(network.task).phase is Phase.ENDED  # before its last events are read
+        for seen in chronicle.update(lines):
+            if seen.event.values.get("taskId") in (None, network.task):  # a stranger may propose others
+                screen.show(seen, network)
+                killer(seen.event.name, seen.event.values)
+        if ended:
+            return
+        for name, code in processes.ended_badly().items():
+            raise DemoFailed(name, code, processes.errors_of(name), network.options.output / "logs")
+        clock.turn()
+        time.sleep(POLL)
+
+
+def _killer(
+    network: Network, processes: Processes, screen: Screen, clock: Clock
+) -> Callable[[str, dict[str, Any]], None]:
+    """Kills the first hospital's processes in the chosen round, right after it committed; the aggregator in its round
+    as soon as commitments are closed, and starts it again.
+    """
+    victim, (aggregator,) = network.of(Role.HOSPITAL)[0], network.of(Role.AGGREGATOR)
+    pending = {network.options.kill_in_round} - {None}
+    closing = {network.options.kill_aggregator_in_round} - {None}
+
+    def kill(name: str, values: dict[str, Any]) -> None:
+        if name == "UpdateCommitted" and values["round"] in pending and values["hospital"] == victim.address:
+            pending.clear()
+            processes.forget(victim.name)
+            clock.killed(victim.name)
+            screen.say(f"  [yellow]killed[/yellow] {victim.name} in round {values['round']}, after its commitment")
+        elif name == "PhaseStarted" and values["round"] in closing and values["phase"] == Phase.UPLOADING:
+            closing.clear()
+            processes.kill(aggregator.name)
+            start_party(network, aggregator, processes)
+            screen.say(f"  [yellow]killed[/yellow] {aggregator.name} in round {values['round']}, and started it again")
+
+    return kill
+
+
+def _farewell(processes: Processes, chronicle: Chronicle) -> None:
+    """Waits for the nodes to take back their bonds; what they still own counts wherever it lies."""
+    processes.wait(FAREWELL)
+    chronicle.update(processes.lines())

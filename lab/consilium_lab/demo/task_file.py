@@ -1,0 +1,130 @@
+"""The demo's task file: measured defaults per data set, and the TOML that an operator would have typed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import tomli_w
+from consilium_chain.tasks.task_spec import MIN_MASKED, MoneySpec, TaskSpec
+
+from consilium_lab.demo.datasets import DemoData
+from consilium_lab.demo.options import least_cohort
+
+# Measured over dealing and training seeds 0 to 4, six hospitals (heart: four), five voters: test_demo_references.py
+# holds them. value_range and clip_norm are twice the largest coordinate and norm that an honest update showed. The
+# worst honest cohort's median, SGD noise once the model has converged, stayed above accept_floor; a lone hospital that
+# flips its labels, or sends its update times -10, stayed below harmful_below in every round. An update times -1 or -3
+# in a late round costs less than that noise: no threshold tells it from an honest one, and it does no harm.
+DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "wdbc": {
+        "model": {"name": "logistic"},
+        "training": {"epochs": 12, "batch_size": 64, "learning_rate": 0.2},
+        "update": {"bits": 16, "value_range": 1.1, "clip_norm": 2.5},
+        "rounds": {"rounds": 5, "rows_per_weight": 10, "max_weight": 32},
+        "judging": {"accept_floor": -0.02, "harmful_below": -0.04, "tolerance": 0.05, "tolerance_bps": 5_000},
+    },
+    "heart": {
+        "model": {"name": "logistic"},
+        "training": {"epochs": 1, "batch_size": 32, "learning_rate": 0.1},
+        "update": {"bits": 16, "value_range": 0.7, "clip_norm": 0.8},
+        "rounds": {"rounds": 6, "rows_per_weight": 10, "max_weight": 32},
+        "judging": {"accept_floor": -0.02, "harmful_below": -0.04, "tolerance": 0.03, "tolerance_bps": 5_000},
+    },
+    "medquad": {
+        "model": {"name": "lora", "max_tokens": 48},
+        "training": {"optimizer": "adamw", "epochs": 1, "batch_size": 16, "learning_rate": 0.005},
+        "update": {"bits": 8, "value_range": 0.05, "clip_norm": 2.0},
+        "rounds": {"rounds": 4, "rows_per_weight": 10, "max_weight": 32},
+        "judging": {"accept_floor": -0.3, "harmful_below": -1.0, "tolerance": 0.3, "tolerance_bps": 5_000},
+    },
+    "pneumonia": {
+        "model": {"name": "cnn"},
+        "training": {"optimizer": "adamw", "epochs": 1, "batch_size": 16, "learning_rate": 0.001},
+        "update": {"bits": 8, "value_range": 0.15, "clip_norm": 4.0},
+        "rounds": {"rounds": 5, "rows_per_weight": 50, "max_weight": 32},
+        "judging": {"accept_floor": -0.1, "harmful_below": -0.3, "tolerance": 0.15, "tolerance_bps": 5_000},
+    },
+}
+
+
+# Few rounds, large batches, long steps (`bench/learning.py`). Noise moves scores: thresholds are wide.
+PRIVATE: Mapping[str, Mapping[str, Any]] = {
+    "training": {"epochs": 3, "batch_size": 64, "learning_rate": 1.0},
+    "update": {"bits": 16, "value_range": 2.0, "clip_norm": 6.0},
+    "judging": {"accept_floor": -0.2, "harmful_below": -0.5, "tolerance": 0.2, "tolerance_bps": 5_000},
+}
+
+
+VOTERS_TO_DRAW_FROM = 4
+
+
+@dataclass(frozen=True)
+class TaskSettings:
+    """What the demo's user may turn; None takes the data set's default. Parties are counted from the data.
+
+    Unless `money` says otherwise, the aggregator's bond grows with its fee, which is the larger the fewer the rounds.
+    """
+
+    rounds: int | None = None
+    cohorts: int | None = None  # two, or as many as the hospitals suffice for
+    seats: int | None = None
+    windows: Mapping[str, int] | None = None
+    money: Mapping[str, int] | None = None
+    digests: bool = False
+    masked: bool = True
+    epsilon: float | None = None
+    strangers: int = 0  # who join besides, so many as hospitals and as many as voters, and do no work
+
+
+def default_seats(voters: int) -> int:
+    """One less than voters, so that chance has a say; but of few voters all. Of three, two seats expected are none in
+    one round of 27, and such a round is void.
+    """
+    return voters - 1 if voters >= VOTERS_TO_DRAW_FROM else voters
+
+
+def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSpec:
+    """The demo's task for `data`. Raises pydantic's ValidationError if the settings do not fit together."""
+    defaults = {**DEFAULTS[data.name], **(PRIVATE if settings.epsilon else {})}
+    private = {"privacy": {"epsilon": settings.epsilon, "max_grad_norm": 1.0}} if settings.epsilon else {}
+    hospitals, voters = len(data.hospitals), len(data.held_out)
+    strangers, size = settings.strangers, MIN_MASKED if settings.masked else 1
+    room = least_cohort(strangers) if settings.masked else 1
+    cohorts = settings.cohorts or max(1, min(2, (hospitals + strangers) // room))
+    rounds: dict[str, Any] = {
+        **defaults["rounds"],
+        "cohorts": cohorts,
+        "min_cohort_size": size,
+        "min_hospitals": max(size * cohorts, min(2, hospitals)),
+        "max_hospitals": hospitals + strangers,
+    }
+    if settings.rounds is not None:
+        rounds["rounds"] = settings.rounds
+    money = MoneySpec(**settings.money or {})
+    if "aggregator_bond" not in money.model_fields_set:
+        bond = max(money.aggregator_bond, money.least_aggregator_bond(rounds["rounds"]))
+        money = money.model_copy(update={"aggregator_bond": bond})
+    # Beside strangers all have a seat, so that chance never leaves them the majority.
+    usual = voters + strangers if strangers else default_seats(voters)
+    seats = settings.seats if settings.seats is not None else usual
+    publication = "digests" if settings.digests else "blobs"
+    return TaskSpec.model_validate(
+        {
+            **defaults,
+            **private,
+            "name": f"demo-{data.name}",
+            "data": data.schema.model_dump(),
+            "update": {**defaults["update"], "publication": publication, "masked": settings.masked},
+            "rounds": rounds,
+            "judging": {**defaults["judging"], "max_voters": voters + strangers, "seats": seats},
+            "windows": dict(settings.windows or {}),
+            "money": money.model_dump(),
+        }
+    )
+
+
+def task_toml(data: DemoData, settings: TaskSettings = TaskSettings()) -> str:
+    """The task file's text; `parse_task_spec` of its UTF-8 bytes gives `task_spec(data, settings)` again."""
+    return tomli_w.dumps(task_spec(data, settings).model_dump(mode="json", exclude_none=True))

@@ -1,0 +1,99 @@
+"""Measured scores: what real voters found when real hospitals' candidates were put before them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consilium_lab.economics.errors import RulesInvalid
+
+Integers = NDArray[np.int64]
+
+
+NO_MODEL = 1 - 2**31  # of a canary that is out of range: stands for INVALID_SCORE, where products stay within 64 bits
+
+
+class Conduct(StrEnum):
+    """What a hospital sends."""
+
+    HONEST = "honest"
+    ZERO = "zero"  # no change at all
+    NOISE = "noise"  # noise of an honest update's length
+    SIGN_FLIP = "sign-flip"  # its update turned round and stretched tenfold, then clipped
+    LABEL_FLIP = "label-flip"  # trained on its rows with every label turned
+
+
+Kind = tuple[Conduct, int, int]
+
+
+@dataclass(frozen=True)
+class Bank:
+    """Scores in millionths. `scores[conduct, size, deviants]` is of cohorts of `size` hospitals of which `deviants`
+    behave like that and the others honestly: (tasks, rounds, cohorts, voters). `canaries` likewise, of those cohorts'
+    canaries. A voter is the same one throughout a round, so what its rows have in common stays in.
+    """
+
+    scores: Mapping[Kind, Integers]
+    canaries: Mapping[Kind, Integers]
+    truth: Mapping[Kind, Integers]  # the scores on all held-out rows: (tasks, rounds, cohorts)
+    rows_per_voter: int
+
+    @property
+    def tasks(self) -> int:
+        return len(self._honest(1))
+
+    @property
+    def voters(self) -> int:
+        return int(self._honest(1).shape[-1])
+
+    def of(self, conduct: Conduct, size: int, deviants: int) -> tuple[Integers, Integers]:
+        """Scores of such cohorts and of their canaries. Raises RulesInvalid for a size that was not measured."""
+        key = (Conduct.HONEST, size, 0) if deviants == 0 or conduct is Conduct.HONEST else (conduct, size, deviants)
+        if key not in self.scores:
+            measured = sorted({size for _, size, _ in self.scores})
+            raise RulesInvalid("cohort_size", size, f"was not measured; measured are {measured}")
+        return self.scores[key], self.canaries[key]
+
+    def forecast(self, size: int) -> Integers:
+        """Median honest improvement per round of a task: what anybody can learn from earlier tasks."""
+        return np.asarray(np.median(self.truth[Conduct.HONEST, size, 0], axis=(0, 2)), dtype=np.int64)
+
+    def honest_fails(self, size: int, cohorts: int, late: bool) -> float:
+        """Chance that an honest voter rates a canary no worse than its sum in a round of so many cohorts."""
+        part = slice(-1 if late else None, None)
+        scores, canaries = self.of(Conduct.HONEST, size, 0)
+        fails = (scores[:, part] <= canaries[:, part]).mean()
+        return float(1 - (1 - fails) ** cohorts)
+
+    def _honest(self, size: int) -> Integers:
+        return self.scores[Conduct.HONEST, size, 0]
+
+    def summary(self, size: int) -> list[dict[str, Any]]:
+        """Per round of a task: improvement of honest cohorts, spread between cohorts, a voter's noise, and what voters
+        say of the canaries.
+        """
+        truth, scores = self.truth[Conduct.HONEST, size, 0], self._honest(size)
+        canaries = self.canaries[Conduct.HONEST, size, 0]
+        noise = (scores - truth[..., None]) / 1e6
+        centred = noise - noise.mean(axis=2, keepdims=True)
+        return [
+            {
+                "round": r + 1,
+                "improvement_mean": round(float(truth[:, r].mean()) / 1e6, 4),
+                "improvement_sd_between_cohorts": round(float(truth[:, r].std(axis=-1).mean()) / 1e6, 4),
+                "voter_noise_sd": round(float(noise[:, r].std()), 4),
+                "of_which_common_to_a_voters_scores": round(
+                    float(np.sqrt(max(noise[:, r].var() - centred[:, r].var(), 0))), 4
+                ),
+                "voter_noise_kurtosis": round(float((noise[:, r] ** 4).mean() / noise[:, r].var() ** 2), 1),
+                "canary_score_median": round(float(np.median(canaries[:, r])) / 1e6, 4),
+                "canaries_out_of_range": round(float((canaries[:, r] == NO_MODEL).mean()), 4),
+                "honest_rate_canary_no_worse": round(float((scores[:, r] <= canaries[:, r]).mean()), 6),
+            }
+            for r in range(truth.shape[1])
+        ]

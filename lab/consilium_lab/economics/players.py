@@ -1,0 +1,154 @@
+"""What players do, and what a run pays them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from consilium_chain.tasks.task_spec import MICRO
+
+from consilium_lab.economics.bank import Conduct, Integers
+from consilium_lab.economics.payoffs import Settled, lower_medians, settle_rounds
+from consilium_lab.economics.world import Ballots, Flags, Reals, World
+
+LOUD = 1 * MICRO  # a colluder's vote: more than any candidate earns
+SHADE = 0.9  # of the tolerance: how far a careful colluder bends its vote
+
+
+class Vote(StrEnum):
+    """How a voter votes. Who does not evaluate cannot tell a sum from its canary but by chance or by their norms."""
+
+    HONEST = "honest"  # what its own rows say
+    LAZY = "lazy"  # zero to all, without looking
+    FORECAST = "forecast"  # to all what this round of a task usually improves, from public history, without looking
+    COPYING = "copying"  # to all the mean of last round's medians: commitments hide this round's votes
+    COIN = "coin"  # the forecast to one of each pair by the toss of a coin, far down to the other
+    DODGING = "dodging"  # the same; sees the others reveal, and keeps silent if a coin fell wrongly
+    COMPARING = "comparing"  # works in a task's first round; then takes a pair's shorter one for the sum, and forecasts
+    SILENT = "silent"  # takes the seat, evaluates, never reveals
+    COLLUDING = "colluding"  # own hospitals' cohorts far up, the others down to rejection
+    OPPORTUNIST = "opportunist"  # the same, but only in rounds whose median the clique holds; honest in all others
+    SHADING = "shading"  # evaluates, then bends as far as the tolerance lets it
+
+
+CARELESS = {Vote.LAZY, Vote.FORECAST, Vote.COPYING, Vote.COIN, Vote.DODGING}  # who never evaluate
+
+
+@dataclass(frozen=True)
+class Cast:
+    """Who deviates, and how: voters (V,), hospitals (H,). `own` are the hospitals that colluding voters favour."""
+
+    vote: Vote
+    voters: Flags
+    conduct: Conduct
+    hospitals: Flags
+    own: Flags
+
+
+@dataclass(frozen=True)
+class Played:
+    """A run's payoffs in tokens, costs taken off: voters (R, V), hospitals (R, H)."""
+
+    settled: Settled
+    revealed: Flags
+    voters: Reals
+    hospitals: Reals
+    voter_costs: Reals
+
+
+def play(world: World, cast: Cast) -> Played:
+    """Raises MoneyLost, RulesInvalid."""
+    rules = world.rules
+    found = world.evaluations(cast.conduct, cast.hospitals)
+    revealed = world.seated & ~(_silent(world, cast.vote) & cast.voters)
+    theirs = ballots_of(world, cast, found, revealed)
+    ballots = Ballots(
+        np.where(cast.voters, theirs.sums, found.sums), np.where(cast.voters, theirs.canaries, found.canaries)
+    )
+    settled = settle_rounds(rules, ballots, world.tested, world.seated, revealed, world.cohort_of)
+    costs = (world.seated & (~cast.voters | _evaluates(world, cast.vote)[:, None])) * rules.evaluation_cost
+    trains = ~cast.hospitals | (cast.conduct not in (Conduct.ZERO, Conduct.NOISE))
+    hospitals = settled.hospital_rewards - settled.hospital_slashes - trains * rules.training_cost
+    return Played(
+        settled=settled,
+        revealed=revealed,
+        voters=(settled.voter_rewards - settled.voter_slashes - costs) / MICRO,
+        hospitals=hospitals / MICRO,
+        voter_costs=costs / MICRO,
+    )
+
+
+def _evaluates(world: World, vote: Vote) -> Flags:
+    """(R,) the rounds in which such a voter looks at its data."""
+    if vote is Vote.COMPARING:
+        return np.asarray(world.phase == 0)
+    return np.full(world.rounds, vote not in CARELESS)
+
+
+def _silent(world: World, vote: Vote) -> Flags:
+    """(R, V) who would not reveal, playing so."""
+    if vote is Vote.DODGING:
+        return np.asarray(world.tested[:, None] & ~world.coin.all(axis=1))
+    return np.full_like(world.seated, vote is Vote.SILENT)
+
+
+def ballots_of(world: World, cast: Cast, found: Ballots, revealed: Flags) -> Ballots:
+    """What all voters would say if each of them played so, given what each would find."""
+    usual = world.bank.forecast(world.rules.cohort_size)[world.phase]
+    forecast = np.broadcast_to(usual[:, None, None], found.sums.shape)
+    match cast.vote:
+        case Vote.LAZY:
+            return _alike(np.zeros_like(found.sums))
+        case Vote.FORECAST:
+            return _alike(forecast)
+        case Vote.COPYING:
+            return _alike(_copied(cast.voters, found.sums, revealed))
+        case Vote.COIN | Vote.DODGING:
+            says_so = world.coin | ~world.tested[:, None, None]  # without canaries there is nothing to guess
+            return Ballots(np.where(says_so, forecast, -LOUD), np.where(says_so, -LOUD, forecast))
+        case Vote.COMPARING:
+            works = _evaluates(world, cast.vote)[:, None, None]
+            return Ballots(np.where(works, found.sums, forecast), np.where(works, found.canaries, -LOUD))
+        case Vote.COLLUDING | Vote.OPPORTUNIST:
+            loud = np.where(favoured(world, cast.own)[..., None], LOUD, world.rules.harmful_below)  # rejects only
+            plays = holds_median(revealed, cast.voters) | (cast.vote is Vote.COLLUDING)
+            return told(np.where(plays[:, None, None], loud, found.sums), found)
+        case Vote.SHADING:
+            bend = int(SHADE * world.rules.tolerance_abs)
+            return told(found.sums + np.where(favoured(world, cast.own)[..., None], bend, -bend), found)
+        case Vote.HONEST | Vote.SILENT:
+            return found
+
+
+def _alike(scores: Integers) -> Ballots:
+    """The same to a sum and to its canary."""
+    return Ballots(scores, scores)
+
+
+def told(sums: Integers, found: Ballots) -> Ballots:
+    """Of a liar about sums that knows the canaries, and rates each below its sum so as not to fail."""
+    return Ballots(sums, np.minimum(found.canaries, sums - 1))
+
+
+def holds_median(revealed: Flags, clique: Flags) -> Flags:
+    """(R,) the rounds in which more than half of the votes are the clique's. It knows in time: seats are taken in
+    public, and it may take its own last.
+    """
+    return np.asarray((revealed & clique).sum(axis=1) > revealed.sum(axis=1) // 2)
+
+
+def favoured(world: World, own: Flags) -> Flags:
+    """(R, K) the cohorts that hold more of the colluders' hospitals than an even dealing would give them."""
+    return np.asarray(world.deviants_in(own) > world.rules.cohort_size * own.mean())
+
+
+def _copied(copiers: Flags, found: Integers, revealed: Flags) -> Integers:
+    """Round by round, since the copiers' own votes are in the medians that they copy next."""
+    votes = found.copy()
+    last = 0
+    for r in range(len(found)):
+        votes[r][:, copiers] = last
+        medians = lower_medians(votes[r : r + 1], revealed[r : r + 1])[0]
+        last = int(medians.sum()) // len(medians) if revealed[r].any() else last
+    return votes

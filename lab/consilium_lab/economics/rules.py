@@ -1,0 +1,120 @@
+"""A task's terms as far as money goes. Amounts in millionths of a token, scores in millionths of the metric."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from consilium_chain.settlement.payouts import portion
+from consilium_chain.settlement.round_record import Terms
+from consilium_chain.tasks.task_spec import MICRO
+
+from consilium_lab.economics.errors import RulesInvalid
+
+ROUNDS_PER_TASK = 5  # as measured: improvement falls from round to round, then the next task begins
+
+
+class Unpaid(StrEnum):
+    """Where the money goes that a played round does not pay."""
+
+    REFUNDED = "refunded"  # to the operator when the task ends: the contract's rule before 2026-11-24
+    CARRIED = "carried"  # into the task's next round; what the last round leaves is burnt
+    BURNT = "burnt"  # out of the world, with the round
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Defaults are the demo's terms, scaled to a network of 20 hospitals and 40 voters.
+
+    The voters' bonds are taken to be topped up after every slash, so that each slash is a full one.
+    """
+
+    hospitals: int = 20
+    voters: int = 40
+    cohort_size: int = 4
+    seats: int = 9
+    min_reveals: int = 1
+    budget: int = 2_000 * MICRO  # of one round
+    hospital_share_bps: int = 7_000
+    voter_share_bps: int = 2_000
+    aggregator_share_bps: int = 1_000
+    hospital_bond: int = 500 * MICRO
+    voter_bond: int = 200 * MICRO
+    accept_floor: int = -20_000
+    harmful_below: int = -40_000
+    tolerance_abs: int = 50_000
+    tolerance_bps: int = 5_000
+    harmful_slash_bps: int = 2_000
+    not_revealed_slash_bps: int = 1_000
+    failed_canary_slash_bps: int = 5_000
+    canary_margin: int = 50_000
+    canary_rate: float = 1.0  # share of the rounds in which every sum has a canary; a task has them in all or in none
+    late: bool = False  # only rounds like a task's last one: a long task that has converged
+    evaluation_cost: int = 5 * MICRO  # to a voter, per round with a seat
+    training_cost: int = 10 * MICRO  # to a hospital, per round
+    aggregator_bond: int = 1_000 * MICRO
+    not_published_slash_bps: int = 5_000
+    unpaid: Unpaid = Unpaid.BURNT
+    forfeits: bool = False  # the hospitals' part shrinks with every cohort that is rejected or improves nothing
+
+    def __post_init__(self) -> None:
+        """Raises RulesInvalid."""
+        if self.hospitals % self.cohort_size:
+            raise RulesInvalid("cohort_size", self.cohort_size, f"does not divide {self.hospitals} hospitals")
+        if not 1 <= self.seats <= self.voters:
+            raise RulesInvalid("seats", self.seats, f"must be 1 to {self.voters}, the number of voters")
+        if not 1 <= self.min_reveals <= self.seats:
+            raise RulesInvalid("min_reveals", self.min_reveals, f"must be 1 to {self.seats}, the number of seats")
+        if not 0 <= self.canary_rate <= 1:
+            raise RulesInvalid("canary_rate", self.canary_rate, "must be a share, 0 to 1")
+
+    @property
+    def cohorts(self) -> int:
+        return self.hospitals // self.cohort_size
+
+    @property
+    def canary_slash(self) -> int:
+        """Of a voter that failed in a round."""
+        return portion(self.voter_bond, self.failed_canary_slash_bps)
+
+    @property
+    def silence_slash(self) -> int:
+        """Of a voter that held a seat and did not reveal."""
+        return portion(self.voter_bond, self.not_revealed_slash_bps)
+
+    @property
+    def voter_part(self) -> int:
+        """What the seats of a round share."""
+        return portion(self.budget, self.voter_share_bps)
+
+    def terms(self, canaries: bool) -> Terms:
+        """Of one round, for the plain reference."""
+        return Terms(
+            pool=self.budget,
+            rounds=1,
+            max_hospitals=self.hospitals,
+            hospital_bond=self.hospital_bond,
+            voter_bond=self.voter_bond,
+            aggregator_bond=self.aggregator_bond,
+            digests=False,
+            canaries=canaries,
+            min_reveals=self.min_reveals,
+            accept_floor=self.accept_floor,
+            harmful_below=self.harmful_below,
+            tolerance_abs=self.tolerance_abs,
+            tolerance_bps=self.tolerance_bps,
+            canary_margin=self.canary_margin,
+            hospital_share_bps=self.hospital_share_bps,
+            voter_share_bps=self.voter_share_bps,
+            aggregator_share_bps=self.aggregator_share_bps,
+            harmful_slash_bps=self.harmful_slash_bps,
+            withheld_slash_bps=0,
+            not_revealed_slash_bps=self.not_revealed_slash_bps,
+            failed_canary_slash_bps=self.failed_canary_slash_bps,
+            not_published_slash_bps=self.not_published_slash_bps,
+        )
+
+
+DEMO = Rules()
+PLAIN = replace(DEMO, canary_rate=0.0)
+RECOMMENDED = replace(DEMO, seats=15, min_reveals=8, tolerance_abs=20_000, not_revealed_slash_bps=5_000)

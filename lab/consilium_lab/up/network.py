@@ -1,0 +1,160 @@
+"""What has to be there before a standing network's processes start: chain, contracts, accounts, homes, settings."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.deploying.address_book import deploy
+from consilium_chain.keystore import write_private_file
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.rpc.connection import Connection
+from consilium_chain.rpc.local_node import FAUCET_KEY, LocalNode, free_ports
+from consilium_chain.tasks.proposal import task_params
+from consilium_chain.tasks.task_spec import TOKEN, TaskSpec, parse_task_spec
+from consilium_client.home import HospitalHome
+from consilium_client.voter.registration import register
+from eth_account import Account
+
+from consilium_lab.demo.datasets import DemoData
+from consilium_lab.demo.homes import Place, make_hospital, make_voter, write_key
+from consilium_lab.demo.processes import Processes
+from consilium_lab.up.options import UpOptions
+
+GAS_MONEY = 100 * 10**18
+SPENDING_MONEY = 1_000_000 * TOKEN  # of each node, for the bonds of many tasks
+SUPERLINKS = 20  # one for each task that the aggregator's account has at once
+TASKS_OF_A_VOTER = 20  # at once, as far as its stake suffices
+OWN_FOLDERS = ("nodes", "logs", "artifacts", "server", "models")
+
+
+@dataclass
+class StandingNetwork:
+    options: UpOptions
+    data: DemoData
+    task_file: Path
+    spec: TaskSpec
+    operator: Ledger
+    store: ArtifactStore
+    place: Place
+    aggregator: str
+    hospitals: dict[str, HospitalHome]
+    voters: dict[str, Path]
+    names: dict[str, str] = field(default_factory=dict)  # of accounts
+
+    @property
+    def server(self) -> Path:
+        return self.options.home / "server"
+
+    @property
+    def worker(self) -> Path:
+        """The worker's home."""
+        return self.server / "worker"
+
+    @property
+    def models(self) -> Path:
+        """A folder for each task that has ended with a model."""
+        return self.options.home / "models"
+
+    def propose(self) -> int:
+        """The first task; returns its number."""
+        digest = self.store.put_file(self.task_file.read_bytes())
+        return self.operator.propose(task_params(self.spec, digest, self.aggregator))
+
+    def start(self, processes: Processes) -> None:
+        """Everything but hospitals, which run task by task."""
+        for name in ("api", "worker"):
+            processes.serve(
+                name,
+                "consilium_cli.main",
+                "server",
+                name,
+                "--config",
+                os.fspath(self.server / f"{name}.toml"),
+            )
+        for name, home in self.voters.items():
+            processes.serve(name, "consilium_cli.main", "voter", "run", "--home", os.fspath(home))
+
+
+def prepare(home: Path) -> None:
+    """Empties the folder of what an earlier network left there, and of nothing else."""
+    for name in OWN_FOLDERS:
+        shutil.rmtree(home / name, ignore_errors=True)
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+
+def build(options: UpOptions, data: DemoData, task: bytes, node: LocalNode) -> StandingNetwork:
+    """Deploys, makes and funds the accounts, writes every file. The operator is the account that has all tokens."""
+    faucet = Account.from_key(FAUCET_KEY)
+    deployment = deploy(Connection(node.url, faucet))
+    for book in (options.home / "deployment.json", options.address_book):
+        book.parent.mkdir(parents=True, exist_ok=True)
+        deployment.write(book)
+    operator = Ledger(Connection(node.url, faucet), deployment)
+    artifacts, nodes = options.home / "artifacts", options.home / "nodes"
+    place = Place(node.url, options.home / "deployment.json", artifacts, faucet.address)
+    spec, task_file = parse_task_spec(task), options.home / "task.toml"
+    task_file.write_bytes(task)
+    hospital_names = [f"hospital-{k + 1}" for k in range(len(data.hospitals))]
+    voter_names = [f"voter-{k + 1}" for k in range(len(data.held_out))]
+    accounts = {
+        name: Account.from_key(secrets.token_bytes(32)) for name in ("aggregator", *hospital_names, *voter_names)
+    }
+    for account in accounts.values():
+        operator.connection.send_ether(account.address, GAS_MONEY)
+        operator.transfer(account.address, SPENDING_MONEY)
+    hospitals = {
+        name: make_hospital(place, nodes / name, accounts[name], (rows, data.schema), spec, {})
+        for name, rows in zip(hospital_names, data.hospitals, strict=True)
+    }
+    voters = {}
+    for name, rows in zip(voter_names, data.held_out, strict=True):
+        voters[name] = make_voter(place, nodes / name, accounts[name], (rows, data.schema), spec).folder
+    stake = TASKS_OF_A_VOTER * spec.money.voter_bond * TOKEN
+    with ThreadPoolExecutor() as several:
+        ledgers = [Ledger(Connection(node.url, accounts[name]), deployment) for name in voter_names]
+        list(several.map(lambda ledger: register(ledger, stake, 0), ledgers))
+    names = {account.address: name for name, account in accounts.items()} | {faucet.address: "operator"}
+    network = StandingNetwork(
+        options, data, task_file, spec, operator, ArtifactStore(artifacts), place, accounts["aggregator"].address,
+        hospitals, voters, names,
+    )  # fmt: skip
+    write_key(nodes / "aggregator", accounts["aggregator"])
+    _write_server(network, nodes / "aggregator")
+    return network
+
+
+def _write_server(network: StandingNetwork, aggregator: Path) -> None:
+    """What `consilium server api` and `consilium server worker` are started with."""
+    options, home = network.options, network.server
+    home.mkdir(mode=0o700)
+    common = network.place.settings
+    if options.database_url is None:
+        common["database_url"] = f"sqlite:///{home / 'index.sqlite'}"
+    else:
+        common["database_url"] = options.database_url
+    api: dict[str, Any] = common | {
+        "home": str(home / "api"),
+        "origin": f"http://127.0.0.1:{options.port}",
+        "port": options.port,
+        "admins": [network.place.operator],
+        "public_chain_url": network.place.chain_url,
+        "models": str(network.models),
+    }
+    worker: dict[str, Any] = common | {
+        "home": str(network.worker),
+        "keystore": str(aggregator / "key.json"),
+        "password_file": str(aggregator / "password"),
+        "first_superlink_port": free_ports(SUPERLINKS),
+    }
+    if options.broker_url is not None:
+        worker["broker_url"] = options.broker_url
+    for name, settings in (("api", api), ("worker", worker)):
+        write_private_file(home / f"{name}.toml", tomli_w.dumps(settings))

@@ -1,0 +1,275 @@
+"""`consilium up`: starts a whole network on this machine, says where everything is, and keeps it running."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+import httpx
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Event
+from consilium_chain.rounds.deadlines import Deadlines, Missed, fields_of
+from consilium_chain.rpc.local_node import CHAIN_ID, LocalNode, require_free_port
+from consilium_chain.rpc.retry import patient_turns
+from consilium_client.errors import REFUSED
+from consilium_client.models import model_of
+from consilium_core.defaults import LOCAL_ADDRESS_BOOK
+from consilium_core.live import Waiting, Words, told
+from consilium_core.locks import alone
+from consilium_core.logs import emit
+from consilium_operators.watching import DEADLINE_MISSED, EVENTS, plain, told_as
+from consilium_server.api.dashboard import built
+from rich.console import Console
+
+from consilium_lab.demo.capacity import require_memory
+from consilium_lab.demo.errors import FolderInUse
+from consilium_lab.demo.options import DataSet, DemoOptions
+from consilium_lab.demo.processes import Processes
+from consilium_lab.demo.run import LOCK_FILE, deal, windows
+from consilium_lab.demo.task_file import TaskSettings, task_toml
+from consilium_lab.up.errors import NetworkNotUp
+from consilium_lab.up.network import StandingNetwork, build, prepare
+from consilium_lab.up.options import UpOptions
+from consilium_lab.up.supervisor import Deriving, Tending
+
+POLL = 0.5
+START_TIMEOUT = 120.0  # seconds until the API answers, while everything else starts, too
+LONGEST_PAUSE = 60.0  # seconds before a process that ended is started again
+LASTING = 600.0  # seconds after which a process that runs is taken to have started well
+MOST_STARTS = 8  # in a row, of what is no server: four minutes of pauses
+LONGEST_PAUSE_OF_CHAIN = 5.0  # seconds before a chain that gave no answer is asked again
+# Of a task's events, those that somebody would look up for.
+SHOWN = {
+    "TaskProposed", "TaskFunded", "AggregatorJoined", "HospitalJoined", "VoterJoined", "RoundSettled", "RoundVoided",
+    "Slashed", "CohortAccused", "CulpritsNamed", "TaskStopped", "TaskEnded",
+}  # fmt: skip
+WORDS: Words = {
+    **EVENTS,
+    "aggregator-joined": lambda f: "the aggregator joined",
+    "joining": lambda f: f"{f['hospitals']} hospitals are starting, to join it",
+    "not-joined": lambda f: f"[yellow]the hospitals here do not join it: {f['why']}[/yellow]",
+    "no-memory": lambda f: (
+        f"[yellow]its hospitals would take {f['needed_mib']} MiB and {f['available_mib']} are free: they start when"
+        " there is room[/yellow]"
+    ),
+    "process-refused": lambda f: (
+        f"[yellow]{f['process']} does not run, and is not started again:[/yellow] {f['error']} (all of it: {f['log']})"
+    ),
+    "process-given-up": lambda f: (
+        f"[red]{f['process']} ended with {f['code']}[/red] {f['starts']} times in a row, and is not started again:"
+        f" {f['error']} (all of it: {f['log']})"
+    ),
+    "process-ended": lambda f: (
+        f"[red]{f['process']} ended with {f['code']}[/red], and is started again in {f['again_in_s']:g} s:"
+        f" {f['error']} (all of it: {f['log']})"
+    ),
+}
+TOLD = Waiting("running; Ctrl-C ends it", words=WORDS)
+
+
+def run_up(options: UpOptions) -> None:
+    """Until it is told to stop. Raises NetworkNotUp, LocalNodeError, DemoError and the rooms' own errors."""
+    console = Console(highlight=False)
+    require_memory(options.hospitals, options.voters, options.data is DataSet.MEDQUAD)
+    require_free_port(options.port, "the API")
+    data = deal(
+        DemoOptions(data=options.data, data_dir=options.data_dir, hospitals=options.hospitals, voters=options.voters)
+    )
+    task = task_toml(data, TaskSettings(options.rounds, windows=windows(options.hospitals + options.voters)))
+    with ExitStack() as stack:
+        stack.enter_context(alone(options.home / LOCK_FILE, FolderInUse(options.home, "--home")))
+        prepare(options.home)
+        with _spinner(console, "starting a local chain, deploying the contracts, funding everybody"):
+            log = stack.enter_context((options.home / "chain.log").open("wb"))
+            node = stack.enter_context(LocalNode(options.chain_port, log))
+            network = build(options, data, task.encode(), node)
+        model_of(network.spec).require_installed()
+        processes = stack.enter_context(Processes(options.home / "logs"))
+        with _spinner(console, "starting the API, the jobs and the voters"):
+            network.start(processes)
+            _wait_for_api(options, processes)
+        first = network.propose() if options.task else None
+        _show(console, network, first)
+        with told(TOLD):
+            tend(node, _turns(network, processes))
+
+
+def _turns(network: StandingNetwork, processes: Processes) -> Callable[[], None]:
+    tending, deriving = Tending(network, processes), Deriving(network, processes)
+    news, fallen = News(network.operator, network.names), Fallen(network.options.home / "logs", processes)
+
+    def turn() -> None:
+        processes.lines()  # they are in the logs
+        tending.turn()
+        deriving.turn(news.tell())
+        fallen.turn()
+
+    return turn
+
+
+def tend(chain: LocalNode, turn: Callable[[], None]) -> NoReturn:
+    """A turn after the other, for as long as the chain runs, also where it refuses what one asks of it, as after blocks
+    were taken back. Raises LocalNodeError once the chain has ended.
+    """
+
+    def watched() -> None:
+        chain.require_running()
+        turn()
+
+    while True:
+        patient_turns(longest_wait=LONGEST_PAUSE_OF_CHAIN)(watched)
+        time.sleep(POLL)
+
+
+class News:
+    """Tells what happens on the chain, with names in the place of the network's own accounts."""
+
+    def __init__(self, ledger: Ledger, names: Mapping[str, str]) -> None:
+        self._ledger, self._names = ledger, names
+        self._next_block = ledger.deployment.first_block
+        self._deadlines: dict[int, Deadlines] = {}
+
+    def tell(self) -> list[Event]:
+        """All that has happened since the last time, told or not. Of a chain that was taken back to before that, what
+        happens from there on.
+        """
+        latest = self._ledger.connection.block_number()
+        if latest < self._next_block:
+            self._next_block = latest + 1
+            self._deadlines.clear()
+            return []
+        events = list(self._ledger.events(self._next_block, latest))
+        times = {block: self._ledger.connection.time_of(block) for block in {event.block for event in events}}
+        for event in events:
+            if missed := self._missed(event, times[event.block]):
+                emit(DEADLINE_MISSED, task=event.values["taskId"], **self._named(fields_of(missed)))
+            if event.name in SHOWN:
+                emit(told_as(event.name), task=event.values["taskId"], **self._named(plain(event)))
+        self._next_block = latest + 1
+        return events
+
+    def _missed(self, event: Event, time_: int) -> Missed | None:
+        task = event.values.get("taskId")
+        if task is None:
+            return None
+        if task not in self._deadlines:
+            self._deadlines[task] = Deadlines(self._ledger.params(task))
+        return self._deadlines[task].take(event, time_)
+
+    def _named(self, fields: Mapping[str, object]) -> dict[str, Any]:
+        return {key: self._name(value) for key, value in fields.items()}
+
+    def _name(self, value: object) -> object:
+        if isinstance(value, list):
+            return [self._name(one) for one in value]
+        return self._names.get(value, value) if isinstance(value, str) else value
+
+
+class Fallen:
+    """Starts again what has ended and should not have, one process a turn, after a pause that doubles each time.
+
+    Not again: a node whose owner has not allowed its task, and what failed too often in a row and is no server.
+    """
+
+    def __init__(self, logs: Path, processes: Processes, clock: Callable[[], float] = time.monotonic) -> None:
+        self._logs, self._processes, self._clock = logs, processes, clock
+        self._times: dict[str, int] = {}  # of failures in a row
+        self._since: dict[str, float] = {}  # when it was started again last
+        self._due: dict[str, float] = {}
+        self._given_up: set[str] = set()
+
+    def turn(self) -> None:
+        for name, code in self._processes.lost().items():
+            if name not in self._due and name not in self._given_up:
+                self._note(name, code)
+        if due := [name for name, at in self._due.items() if self._clock() >= at]:
+            name = min(due, key=self._due.__getitem__)
+            del self._due[name]
+            self._since[name] = self._clock()
+            self._processes.again(name)
+
+    def _note(self, name: str, code: int) -> None:
+        about = {"process": name, "error": self._processes.errors_of(name), "log": str(self._logs / f"{name}.err")}
+        if code == REFUSED:
+            self._given_up.add(name)
+            emit("process-refused", **about)
+            return
+        if self._clock() - self._since.get(name, self._clock()) >= LASTING:
+            self._times[name] = 0
+        self._times[name] = self._times.get(name, 0) + 1
+        if self._times[name] > MOST_STARTS and not self._processes.is_server(name):
+            self._given_up.add(name)
+            emit("process-given-up", code=code, starts=self._times[name], **about)
+            return
+        pause = min(2.0 ** self._times[name], LONGEST_PAUSE)
+        self._due[name] = self._clock() + pause
+        emit("process-ended", code=code, again_in_s=pause, **about)
+
+
+def _wait_for_api(options: UpOptions, processes: Processes) -> None:
+    """Raises NetworkNotUp."""
+    end = time.monotonic() + START_TIMEOUT
+    while time.monotonic() < end:
+        for name, code in processes.lost().items():
+            raise NetworkNotUp(name, code, processes.errors_of(name), options.home / "logs")
+        try:
+            httpx.get(f"http://127.0.0.1:{options.port}/ready", timeout=2).raise_for_status()
+            return
+        except httpx.HTTPError:
+            time.sleep(0.2)
+    raise NetworkNotUp("api", None, f"no answer within {START_TIMEOUT:g} s", options.home / "logs")
+
+
+@contextmanager
+def _spinner(console: Console, text: str) -> Iterator[None]:
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(text):
+        yield
+
+
+def _show(console: Console, network: StandingNetwork, first: int | None) -> None:
+    """Where everything is, and what to try."""
+    options = network.options
+    api = f"http://127.0.0.1:{options.port}"
+    if not sys.stdout.isatty():
+        emit(
+            "up", api=api, chain=network.place.chain_url, address_book=str(options.address_book),
+            artifacts=str(network.place.artifacts), aggregator=network.aggregator, task=first,
+        )  # fmt: skip
+        return
+    rpc = "" if options.chain_port == 8545 else f" --rpc {network.place.chain_url}"
+    book = "" if options.address_book == LOCAL_ADDRESS_BOOK else f" --address-book {options.address_book}"
+    store = f"--artifacts {_near(network.place.artifacts)}"
+    of_first = [f"consilium operator watch {first}{rpc}{book}", f"consilium verify {first} {store}{rpc}{book}"]
+    again = " --again" if first else ""
+    commands = [
+        f"curl {api}/v1/network",
+        *(of_first if first else []),
+        f"consilium operator propose {_near(network.task_file)} --aggregator {network.aggregator} \\\n"
+        f"      {store}{rpc}{book} --not-private{again}",
+        f"consilium server jobs --config {_near(network.server / 'worker.toml')}",
+    ]
+    count = f"{len(network.hospitals)} hospitals, {len(network.voters)} voters, an aggregator"
+    jobs = "by Redis" if options.broker_url else "in the worker, without Redis"
+    index = "the database that you named" if options.database_url else "SQLite"
+    console.print(
+        f"[bold]Consilium is up[/bold]: {count}; {network.data.description}\n"
+        f"  dashboard  {f'{api}/' if built() else 'not built: make dashboard'}\n"
+        f"  API        {api}/v1/tasks, live at {api}/v1/events; what there is: {api}/v1/openapi.json\n"
+        f"  chain      {network.place.chain_url}, chain id {CHAIN_ID}; addresses in {options.address_book}\n"
+        f"  jobs       {jobs}; index in {index}\n"
+        f"  files      {_near(options.home)}: nodes' homes, artifacts, settings, logs\n\n"
+        "Try, in another terminal:\n" + "".join(f"  {command}\n" for command in commands),
+        soft_wrap=True,  # commands are there to be copied
+    )
+
+
+def _near(path: Path) -> Path:
+    """As it is called from here."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

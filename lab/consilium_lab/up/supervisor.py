@@ -1,0 +1,134 @@
+"""What people would do by commands: a standing network's hospitals join every task that they can (`hospital join`), and
+a task's model is derived once it has ended (`operator download-model`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import psutil
+from consilium_chain.errors import ArtifactMissing, SpecInvalid
+from consilium_chain.ledger.structs import STATISTICS_ROUND, Event, Phase
+from consilium_chain.settings import read_settings
+from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
+from consilium_client.errors import NotAllowed, PolicyInvalid
+from consilium_core.logs import emit
+from consilium_operators.watching import rounds_over
+from consilium_server.api.models import model_folder
+from consilium_server.config import AggregatorSettings
+from consilium_server.jobs.supervisor import SETTINGS, task_folder
+
+from consilium_lab.demo.capacity import PARTY_MIB
+from consilium_lab.demo.homes import approve
+from consilium_lab.demo.processes import Processes
+from consilium_lab.up.network import StandingNetwork
+
+
+class Tending:
+    """Looks at tasks in the order of their numbers, each until it is joined or cannot be."""
+
+    def __init__(self, network: StandingNetwork, processes: Processes) -> None:
+        self._network, self._processes = network, processes
+        self._seen = 0
+        self._open: list[int] = []
+        self._told: set[int] = set()  # tasks for which there was no memory
+
+    def turn(self) -> None:
+        count = self._network.operator.task_count()
+        self._open += range(self._seen + 1, count + 1)
+        self._seen = count
+        for task in list(self._open):
+            if self._is_done(task):
+                self._open.remove(task)  # at once: the next may find no chain, and this one is not joined twice
+
+    def _is_done(self, task: int) -> bool:
+        """Whether the task is joined, or never will be."""
+        ledger = self._network.operator
+        if ledger.state(task).phase is not Phase.JOINING:
+            return True
+        params = ledger.params(task)
+        if params.aggregator != self._network.aggregator:
+            emit("not-joined", task=task, why=f"its aggregator is not this network's, {self._network.aggregator}")
+            return True
+        try:
+            spec = parse_task_spec(self._network.store.get_file(params.spec_hash))
+        except ArtifactMissing:
+            return False
+        except SpecInvalid:
+            return True
+        if why := self._unfit(spec) or self._refused(spec, ledger.state(task).operator):
+            emit("not-joined", task=task, why=why)
+            return True
+        folder = task_folder(self._network.worker, ledger, task)
+        settings, authority = folder / SETTINGS, folder / "tls" / "ca.crt"
+        if not (settings.exists() and authority.exists()):
+            return False  # its aggregator is still starting
+        if not self._has_memory(task):
+            return False
+        self._join(task, params.spec_hash, read_settings(settings, AggregatorSettings).superlink_port, authority)
+        return True
+
+    def _unfit(self, spec: TaskSpec) -> str | None:
+        own = self._network.spec
+        if spec.data != own.data:
+            return "it asks for other data than this network's hospitals have"
+        if spec.model.name != own.model.name:
+            return f"its model is {spec.model.name}, and these hospitals allow {own.model.name}"
+        if own.update.masked and not spec.update.masked:
+            return "its updates would not be masked"
+        return None
+
+    def _refused(self, spec: TaskSpec, operator: str) -> str | None:
+        """Why a hospital's own policy does not allow the task: then none is started for it."""
+        for name, home in self._network.hospitals.items():
+            try:
+                home.policy().require(spec, operator)
+            except NotAllowed as error:
+                return f"{name}: {'; '.join(error.objections)}"
+            except PolicyInvalid as error:
+                return f"{name}: {error}"
+        return None
+
+    def _has_memory(self, task: int) -> bool:
+        needed = len(self._network.hospitals) * PARTY_MIB["hospital"]
+        available = psutil.virtual_memory().available >> 20
+        if available < needed and task not in self._told:
+            self._told.add(task)
+            emit("no-memory", task=task, needed_mib=needed, available_mib=available)
+        return bool(available >= needed)
+
+    def _join(self, task: int, spec_hash: bytes, port: int, authority: Path) -> None:
+        for name, home in self._network.hospitals.items():
+            approve(home, self._network.operator, task, spec_hash, port, authority)
+            run: list[Any] = ["hospital", "run", str(task), "--home", os.fspath(home.folder)]
+            self._processes.start(f"{name}-task-{task}", "consilium_cli.main", *run)
+        emit("joining", task=task, hospitals=len(self._network.hospitals))
+
+
+class Deriving:
+    """The model of every task that has ended with one, for the API to hand out."""
+
+    def __init__(self, network: StandingNetwork, processes: Processes) -> None:
+        self._network, self._processes = network, processes
+        self._ended: deque[int] = deque()
+
+    def turn(self, events: Iterable[Event]) -> None:
+        self._ended += (event.values["taskId"] for event in events if event.name == "TaskEnded")
+        while self._ended:
+            self._derive(self._ended[0])
+            self._ended.popleft()
+
+    def _derive(self, task: int) -> None:
+        network = self._network
+        if max(rounds_over(network.operator.state(task)), default=STATISTICS_ROUND) == STATISTICS_ROUND:
+            return
+        place = network.place
+        self._processes.start(
+            f"model-of-task-{task}", "consilium_cli.main", "operator", "download-model", str(task),
+            "--output", os.fspath(model_folder(network.models, task)), "--artifacts", os.fspath(place.artifacts),
+            "--rpc", place.chain_url, "--address-book", os.fspath(network.options.address_book),
+        )  # fmt: skip

@@ -1,0 +1,171 @@
+"""A model card: what a model is, where it comes from, what was checked, and where its limits are. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from consilium_chain.ledger.structs import Hospital
+from consilium_chain.tasks.data_schemas import CategoryFeature, DataSchema, ImageSchema, TableSchema
+from consilium_chain.tasks.task_spec import MICRO, PrivacySpec, TaskSpec
+from consilium_client.data.preview import CHANNELS
+from consilium_client.data.standardise import LEAST_VARIANCE
+from consilium_core.visible_text import shown
+from consilium_verify.report import LIMITS, Result
+from numpy.typing import NDArray
+
+from consilium_operators.model_folder import ModelFile, Proof, RoundProof
+
+
+def model_card(index: ModelFile, spec: TaskSpec, proof: Proof, hospitals: Sequence[Hospital]) -> str:
+    """Markdown."""
+    parts = [
+        f"# {_line(index.name)}",
+        *([] if index.verified else ["**Not verified: checks of the record fail; see below.**"]),
+        *_what(index, spec),
+        "## Where it comes from",
+        f"Proposed by `{proof.operator}` as task {index.task} of contract `{index.contract}` on chain {index.chain_id};"
+        f" task file `keccak256 {index.spec_hash}`. It is derived from the public record alone: initial parameters,"
+        " plus, for each settled round, the weighted mean of the accepted cohorts' published sums.",
+        *_hospitals(proof.rounds, hospitals),
+        "## Rounds, and what the committee made of them",
+        *_rounds(proof.rounds),
+        "## What it cost the rows",
+        *_privacy(spec.privacy, spec),
+        "## Standardisation",
+        *_statistics(spec, np.array(index.statistics)),
+        "## What was checked",
+        *_checks(proof.rounds),
+        "## What is not proven, and limits",
+        *(f"- {limit}" for limit in LIMITS),
+        "- Scores are what voters' own rows gave: nothing says how the model does on anybody else's. Try it on rows of"
+        " your own before it is used, and do not use it for decisions about people by itself.",
+    ]
+    return "\n\n".join(_joined(parts)) + "\n"
+
+
+def _joined(parts: Sequence[str]) -> Iterator[str]:
+    """Lines of one table or list belong together."""
+    block: list[str] = []
+    for part in parts:
+        if part[:1] in "|-":
+            block.append(part)
+            continue
+        if block:
+            yield "\n".join(block)
+            block = []
+        yield part
+    if block:
+        yield "\n".join(block)
+
+
+def _line(text: str) -> str:
+    """On one line, visible, and nothing of it markup."""
+    return shown(text.replace("|", "/").replace("<", "‹").replace("`", "'"))
+
+
+def _what(index: ModelFile, spec: TaskSpec) -> Iterator[str]:
+    final = "the task's last" if index.round == index.rounds else f"of {index.rounds}: the task is not over"
+    yield (
+        f"A {spec.model.name} model of {spec.parameters:,} parameters (float32), as it is after round {index.round},"
+        f" {final}. SHA-256 of its parameters: `{index.sha256}`."
+    )
+    yield f"- classes: {', '.join(map(_line, spec.data.classes))}"
+    yield f"- reads: {_line(_reads(spec.data))}"
+    yield f"- judged by {spec.judging.metric}"
+
+
+def _reads(data: DataSchema) -> str:
+    if isinstance(data, TableSchema):
+        return "columns " + ", ".join(_feature(feature) for feature in data.features)
+    if isinstance(data, ImageSchema):
+        return f"images of {data.height} × {data.width} pixels, {data.channels} channel(s)"
+    return f"texts (column {data.text})"
+
+
+def _feature(feature: object) -> str:
+    if isinstance(feature, CategoryFeature):
+        return f"{feature.name} (codes {', '.join(f'{value:g}' for value in feature.values)})"
+    return f"{feature.name} ({feature.min:g} to {feature.max:g})"  # type: ignore[attr-defined]
+
+
+def _hospitals(rounds: Sequence[RoundProof], hospitals: Sequence[Hospital]) -> Iterator[str]:
+    """Round 0 is in the statistics, not in the model."""
+    yield "| hospital | weight | training rounds in the model |"
+    yield "|---|---|---|"
+    for hospital in hospitals:
+        taken = [
+            str(one.round) for one in rounds[1:] for c in one.cohorts if c.accepted and hospital.node in c.hospitals
+        ]
+        yield f"| `{hospital.node}` | {hospital.weight} | {', '.join(taken) or 'none'} |"
+
+
+def _rounds(rounds: Sequence[RoundProof]) -> Iterator[str]:
+    yield "| round | outcome | cohort | hospitals | total weight | median | accepted |"
+    yield "|---|---|---|---|---|---|---|"
+    for one in rounds:
+        if not one.cohorts:
+            yield f"| {one.round} | {one.report.subject.outcome} | – | – | – | – | – |"
+        for cohort in one.cohorts:
+            median = "–" if cohort.median is None else f"{cohort.median / MICRO:+.6f}"
+            yield (
+                f"| {one.round} | {one.report.subject.outcome} | {cohort.cohort} | {len(cohort.hospitals)} |"
+                f" {sum(cohort.hospitals.values())} | {median} | {'yes' if cohort.accepted else 'no'} |"
+            )
+    yield "A median is what the committee's voters measured on rows that nobody trains on: the gain over the base."
+
+
+def _privacy(privacy: PrivacySpec | None, spec: TaskSpec) -> Iterator[str]:
+    if privacy is None:
+        yield "There is no epsilon: the task was not private, and nothing bounds what the model says of a row."
+    else:
+        yield (
+            f"All {spec.rounds.rounds} rounds together cost a row at most epsilon {privacy.epsilon:g} at delta"
+            f" {privacy.delta:g} (DP-SGD; what the task's hospitals' own nodes kept to, and no record can show)."
+        )
+
+
+def _statistics(spec: TaskSpec, sums: NDArray[np.float64]) -> Iterator[str]:
+    data, exact = spec.data, spec.statistics == "exact"
+    if not isinstance(data, TableSchema | ImageSchema):
+        yield f"Texts have none; they are counted: {sums[0]:,.0f} in round 0." if exact else "Texts have none."
+        return
+    counts, totals, squares = np.split(sums, 3)
+    if not exact:
+        yield "By the schema: these are public constants of the task file, and no hospital's rows have a part in them."
+    yield "| column | values | mean | deviation |"
+    yield "|---|---|---|---|"
+    for name, count, total, square in zip(_columns(data), counts, totals, squares, strict=True):
+        known = max(round(count), 1)
+        mean = total / known
+        variance = square / known - mean**2
+        deviation = f"{variance**0.5:.6f}" if variance >= LEAST_VARIANCE else "0 (switched off)"
+        yield f"| {_line(name)} | {f'{round(count):,}' if exact else '–'} | {mean:.6f} | {deviation} |"
+    yield "In units of each column's public range, from 0 to 1."
+
+
+def _columns(data: TableSchema | ImageSchema) -> Iterator[str]:
+    """Names of encoded columns, or of channels."""
+    if isinstance(data, ImageSchema):
+        yield from CHANNELS[data.channels]
+        return
+    for feature in data.features:
+        if isinstance(feature, CategoryFeature):
+            yield from (f"{feature.name} = {value:g}" for value in feature.values[1:])
+        else:
+            yield feature.name
+
+
+def _checks(rounds: Sequence[RoundProof]) -> Iterator[str]:
+    yield "As `consilium verify` does, from chain and artifact store; `proof.json` has the values."
+    yield "| round | holds | fails | not checked | block | transaction |"
+    yield "|---|---|---|---|---|---|"
+    for one in rounds:
+        by = {
+            result: ", ".join(check.name for check in one.report.checks if check.result is result) or "–"
+            for result in Result
+        }
+        yield (
+            f"| {one.round} | {by[Result.HOLDS]} | {by[Result.FAILS]} | {by[Result.UNCHECKED]} | {one.block} |"
+            f" `{one.transaction}` |"
+        )

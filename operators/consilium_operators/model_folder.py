@@ -1,0 +1,191 @@
+"""A model as files: named tensors, what they are, where they come from and by which rounds that was checked.
+
+| file | what it is |
+|---|---|
+| `model.safetensors` | the parameters, float32, by the names of the family's torch module |
+| `model.json` | `ModelFile`: task file, statistics, and the SHA-256 of the other files |
+| `proof.json` | `Proof`: round by round what was published, in which transaction, and what each check found |
+| `model-card.md` | the same for people |
+
+Nothing in it is code, and nothing is read with pickle.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from consilium_chain.errors import SpecInvalid
+from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec, spec_hash
+from consilium_client.models import Vector
+from consilium_core.visible_text import Name
+from consilium_verify.report import Report, derived
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from consilium_operators.errors import ModelFolderInvalid
+
+MODEL, CARD, PROOF, INDEX = "model.safetensors", "model-card.md", "proof.json", "model.json"
+MOST_BYTES = 1 << 32  # of one file
+
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class _Plain(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ModelFile(_Plain):
+    """`task_file`: its text, whose keccak256 is `spec_hash`. `round`: the last one whose sums are in the model.
+
+    `verified`: whether no check of any round failed. `sha256`: of the parameters' bytes in the order in which they
+    travel, little-endian, which `consilium verify` says as well. `files`: the SHA-256 of each.
+    """
+
+    format: Literal["consilium-model-1"] = "consilium-model-1"
+    task: int
+    name: Name
+    chain_id: int
+    contract: str
+    spec_hash: Digest
+    task_file: str
+    round: int
+    rounds: int
+    verified: bool
+    sha256: Digest
+    statistics: tuple[FiniteFloat, ...]
+    files: dict[str, Digest]
+
+
+class CohortProof(_Plain):
+    """A cohort's published sum: whose updates with which weights, and the versioned hash of each blob."""
+
+    cohort: int
+    hospitals: dict[str, int]
+    versioned_hashes: tuple[str, ...]
+    turned: bool
+    accepted: bool
+    median: int | None
+
+
+class RoundProof(_Plain):
+    """`report` holds what was recomputed, as `consilium verify --json` says it."""
+
+    round: int
+    block: int
+    transaction: str
+    cohorts: tuple[CohortProof, ...]
+    report: Report
+
+
+class Proof(_Plain):
+    task: int
+    operator: str
+    chain_id: int
+    contract: str
+    spec_hash: Digest
+    model_sha256: Digest
+    rounds: tuple[RoundProof, ...]
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """What a folder held, all of it checked. `parameters`: float32 (p,). `sums`: float64 (statistics_values,)."""
+
+    index: ModelFile
+    spec: TaskSpec
+    parameters: Vector
+    sums: NDArray[np.float64]
+    card: str
+
+
+def named_tensors(spec: TaskSpec, parameters: Vector) -> dict[str, NDArray[np.float32]]:
+    """`parameters`: (p,), cut by `Family.tensors`."""
+    found, position = {}, 0
+    for name, shape in spec.model.tensors(spec.data).items():
+        size = int(np.prod(shape))
+        found[name] = np.ascontiguousarray(parameters[position : position + size].reshape(shape), np.float32)
+        position += size
+    return found
+
+
+def write_model(
+    folder: Path, index: ModelFile, tensors: Mapping[str, NDArray[np.float32]], card: str, proof: Proof
+) -> None:
+    """All files or none: under another name until all are there. `index.files` is filled in."""
+    contents = {MODEL: save(dict(tensors)), CARD: card.encode(), PROOF: proof.model_dump_json(indent=2).encode()}
+    files = {name: hashlib.sha256(raw).hexdigest() for name, raw in contents.items()}
+    index = ModelFile.model_validate(index.model_dump() | {"files": files})
+    contents[INDEX] = index.model_dump_json(indent=2).encode()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as scratch:
+        draft = Path(scratch) / folder.name
+        draft.mkdir()
+        for name, raw in contents.items():
+            (draft / name).write_bytes(raw)
+        draft.rename(folder)
+
+
+def read_model(folder: Path) -> SavedModel:
+    """Raises ModelFolderInvalid."""
+    try:
+        index = ModelFile.model_validate_json(_read(folder, INDEX))
+    except ValidationError as error:
+        fault = error.errors()[0]
+        where = ".".join(map(str, fault["loc"])) or INDEX
+        raise ModelFolderInvalid(folder / INDEX, f"{where}: {fault['msg']}") from None
+    contents = {}
+    for name in (MODEL, CARD, PROOF):
+        contents[name] = _read(folder, name)
+        if hashlib.sha256(contents[name]).hexdigest() != index.files.get(name):
+            raise ModelFolderInvalid(folder / name, f"its SHA-256 is not the one in {INDEX}: it was altered")
+    spec = _spec(folder, index)
+    if len(index.statistics) != spec.data.statistics_values:
+        raise ModelFolderInvalid(folder / INDEX, f"it has {len(index.statistics)} statistics, not as many as the task")
+    parameters = _parameters(folder / MODEL, contents[MODEL], spec)
+    if derived("", parameters).sha256 != index.sha256:
+        raise ModelFolderInvalid(folder / MODEL, f"its parameters are not those whose digest {INDEX} has")
+    return SavedModel(index, spec, parameters, np.array(index.statistics), contents[CARD].decode())
+
+
+def _read(folder: Path, name: str) -> bytes:
+    path = folder / name
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise ModelFolderInvalid(path, "it is larger than any model's file")
+        return path.read_bytes()
+    except OSError as error:
+        raise ModelFolderInvalid(path, f"it cannot be read: {error.strerror}") from error
+
+
+def _spec(folder: Path, index: ModelFile) -> TaskSpec:
+    raw = index.task_file.encode()
+    if spec_hash(raw).hex() != index.spec_hash:
+        raise ModelFolderInvalid(folder / INDEX, "its task file does not hash to its spec_hash")
+    try:
+        return parse_task_spec(raw)
+    except SpecInvalid as error:
+        raise ModelFolderInvalid(folder / INDEX, f"its task file does not hold here: {error}") from error
+
+
+def _parameters(path: Path, raw: bytes, spec: TaskSpec) -> Vector:
+    try:
+        tensors = load(raw)
+    except SafetensorError as error:
+        raise ModelFolderInvalid(path, "it is no safetensors file") from error
+    wanted = spec.model.tensors(spec.data)
+    if {name: (one.shape, one.dtype.name) for name, one in tensors.items()} != {
+        name: (shape, "float32") for name, shape in wanted.items()
+    }:
+        raise ModelFolderInvalid(path, "its tensors' names, shapes and types are not those of the task's model")
+    parameters: Vector = np.concatenate([tensors[name].reshape(-1) for name in wanted])
+    if not np.isfinite(parameters).all():
+        raise ModelFolderInvalid(path, "it has values that are not finite")
+    return parameters

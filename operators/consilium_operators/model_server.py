@@ -1,0 +1,127 @@
+"""`consilium operator serve-model`: a model's probabilities over HTTP, for this machine alone.
+
+What is asked is never logged, and no answer repeats a value of it.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import typer
+import uvicorn
+from consilium_chain.rpc.local_node import require_free_port
+from consilium_client.errors import CellError, ClientError
+from consilium_core.kinds import of_kind
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from consilium_operators.errors import BodyTooLarge, MediaTypeWrong, RowsInvalid
+from consilium_operators.model_folder import read_model
+from consilium_operators.prediction import Predictor, columns
+
+LARGEST_BODY = 1 << 24  # bytes
+MOST_AT_ONCE = 32  # connections
+PREDICT = "/predict"
+# A page elsewhere that a browser here shows must not reach it by a name of its own (DNS rebinding).
+HOSTS = ("127.0.0.1", "localhost")
+
+
+def serve(folder: Path, port: int) -> None:
+    """Until it is told to stop. Raises ModelFolderInvalid, ModelNotInstalled, LocalNodeError for a port in use."""
+    predictor = Predictor(read_model(folder))
+    require_free_port(port, "the model")
+    index = predictor.saved.index
+    if not index.verified:
+        typer.secho("this model is NOT VERIFIED: its card says which checks fail", fg=typer.colors.RED, err=True)
+    typer.echo(f"{index.name}, SHA-256 {index.sha256}, at http://127.0.0.1:{port}; Ctrl-C ends it")
+    uvicorn.run(
+        service(predictor), host="127.0.0.1", port=port, log_level="warning", access_log=False, ws="none",
+        limit_concurrency=MOST_AT_ONCE,
+    )  # fmt: skip
+
+
+def service(predictor: Predictor) -> Starlette:
+    """GET / says what it is; POST /predict answers rows. Errors are problem+json (RFC 9457), titled by their names."""
+    alone = threading.Lock()  # models set torch's threads for the whole process
+
+    def answer(body: bytes) -> Response:
+        try:
+            with alone:
+                probabilities = predictor.predict(body)
+        except (RowsInvalid, ClientError) as error:
+            return _problem(error)
+        classes = predictor.saved.spec.data.classes
+        predictions = [
+            {"class": classes[int(row.argmax())], "probabilities": dict(zip(classes, row.tolist(), strict=True))}
+            for row in probabilities
+        ]
+        return JSONResponse({"predictions": predictions})
+
+    async def predict(request: Request) -> Response:
+        try:
+            body = await _body(request)
+        except RowsInvalid as error:
+            return _problem(error)
+        return await run_in_threadpool(answer, body)
+
+    async def what(_: Request) -> Response:
+        return JSONResponse(_what(predictor))
+
+    return Starlette(
+        routes=[Route("/", what, methods=["GET"]), Route(PREDICT, predict, methods=["POST"])],
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=list(HOSTS), www_redirect=False)],
+        exception_handlers={HTTPException: _http_problem},
+    )
+
+
+async def _body(request: Request) -> bytes:
+    """Raises MediaTypeWrong, BodyTooLarge."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise MediaTypeWrong
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > LARGEST_BODY:
+            raise BodyTooLarge(LARGEST_BODY)
+    return body
+
+
+def _what(predictor: Predictor) -> dict[str, Any]:
+    saved = predictor.saved
+    return {
+        "name": saved.index.name,
+        "task": saved.index.task,
+        "chain_id": saved.index.chain_id,
+        "round": saved.index.round,
+        "verified": saved.index.verified,
+        "sha256": saved.index.sha256,
+        "classes": saved.spec.data.classes,
+        "columns": columns(saved.spec.data),
+        "data": saved.spec.data.model_dump(mode="json"),
+        "predict": {"post": PREDICT, "most_rows": predictor.most_rows, "most_bytes": LARGEST_BODY},
+        "card": saved.card,
+    }
+
+
+def _problem(error: RowsInvalid | ClientError) -> Response:
+    status = error.status if isinstance(error, RowsInvalid) else 422
+    place = {"row": error.row, "column": error.column} if isinstance(error, CellError) else {}
+    return _problem_of(status, type(error).__name__, str(error), place)
+
+
+def _http_problem(_: Request, error: Exception) -> Response:
+    refused = of_kind(HTTPException, error)
+    return _problem_of(refused.status_code, refused.detail, f"GET / says what there is; rows go to POST {PREDICT}", {})
+
+
+def _problem_of(status: int, title: str, detail: str, place: dict[str, Any]) -> Response:
+    content = {"type": "about:blank", "title": title, "status": status, "detail": detail, **place}
+    return JSONResponse(content, status, media_type="application/problem+json")

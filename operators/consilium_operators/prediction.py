@@ -1,0 +1,169 @@
+"""Rows from outside become examples of the task's schema, and these a model's probabilities.
+
+What is asked is JSON: {"rows": [{column: value, …}, …]}, each row with the columns that hospitals' tables have, but
+for the label. Of a table a value is a number, a text that reads as one, or null where it is missing; a text is text; an
+image is the base64 of a PNG, JPEG, BMP or TIFF file, as "image". They are read as the nodes read their own: what is
+refused is refused whole, by the same names, with its row and column and never with what it holds.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from consilium_chain.tasks.data_schemas import DataSchema, ImageSchema, TableSchema, TextSchema
+from consilium_client.data.examples import Examples
+from consilium_client.data.image.reader import ImageSet
+from consilium_client.data.table.cells import DEFAULT
+from consilium_client.data.table.reader import RawTable, encoded
+from consilium_client.data.text.reader import TextSet, text_of
+from consilium_client.errors import CellError, ValueNotFinite, ValueNotNumeric
+from consilium_client.models import model_of
+from numpy.typing import NDArray
+from pydantic_core import from_json
+
+from consilium_operators.errors import BodyMalformed, RowsInvalid, TooManyAtOnce
+from consilium_operators.model_folder import SavedModel
+
+MOST_ROWS = 1_000
+MOST_VALUES = 1 << 25  # that a model is given at once: images are many to a row
+REQUEST = Path("the request")
+ROWS, IMAGE = "rows", "image"
+
+Row = Mapping[str, Any]
+
+
+class Predictor:
+    def __init__(self, saved: SavedModel) -> None:
+        """Raises ModelNotInstalled, EncoderAltered."""
+        self.saved, self._model = saved, model_of(saved.spec)
+        self._model.require_installed()
+        self.most_rows = max(1, min(MOST_ROWS, MOST_VALUES // math.prod(self._model.input_shape)))
+
+    def predict(self, body: bytes) -> NDArray[np.float64]:
+        """Probabilities by class, float64 (n, classes). Raises RowsInvalid, and the client room's DataErrors."""
+        examples = examples_of(rows_of(body, self.saved.spec.data, self.most_rows), self.saved.spec.data)
+        inputs = self._model.inputs(examples, self.saved.sums)
+        return self._model.evaluate(self.saved.parameters, inputs).probabilities
+
+
+def rows_of(body: bytes, schema: DataSchema, at_most: int) -> Sequence[Row]:
+    """Rows that have the schema's columns and no others. Raises RowsInvalid."""
+    asked = _parsed(body)
+    if not isinstance(asked, dict) or list(asked) != [ROWS] or not isinstance(asked[ROWS], list):
+        raise RowsInvalid('the request is not {"rows": [{column: value, …}, …]}')
+    rows: list[Any] = asked[ROWS]
+    if not rows:
+        raise RowsInvalid("there is no row")
+    if len(rows) > at_most:
+        raise TooManyAtOnce(at_most)
+    wanted = columns(schema)
+    for at, row in enumerate(rows, 1):
+        if not isinstance(row, dict):
+            raise RowsInvalid(f"row {at} is no object of columns and values")
+        missing, foreign = [name for name in wanted if name not in row], len(row.keys() - set(wanted))
+        if missing or foreign:  # whose names are not repeated: they are the sender's
+            faults = [f"missing: {', '.join(missing)}"] * bool(missing)
+            faults += [f"{foreign} that the task does not have"] * bool(foreign)
+            raise RowsInvalid(
+                f"row {at}: its columns are not those wanted ({'; '.join(faults)}); send each of"
+                f" {', '.join(wanted)}, with null where a value is missing"
+            )
+    return rows
+
+
+def columns(schema: DataSchema) -> list[str]:
+    """Of a row to predict for: a hospital's but for the label."""
+    return [name for name in schema.used if name != schema.label]
+
+
+def examples_of(rows: Sequence[Row], schema: DataSchema) -> Examples:
+    """With labels that say nothing. Raises RowsInvalid, DataError."""
+    if isinstance(schema, TableSchema):
+        return _table(rows, schema)
+    return _images(rows, schema) if isinstance(schema, ImageSchema) else _texts(rows, schema)
+
+
+def _table(rows: Sequence[Row], schema: TableSchema) -> Examples:
+    names = [feature.name for feature in schema.features]
+    values = {name: np.array([_number(row[name], at, name) for at, row in enumerate(rows, 1)]) for name in names}
+    return encoded(RawTable(REQUEST, "Parquet", values, _unlabelled(rows), {}, 0, ()), schema)
+
+
+def _number(value: Any, at: int, column: str) -> float:
+    found: float | type[CellError] = ValueNotNumeric
+    if value is None or isinstance(value, str):
+        found = DEFAULT.number(value.strip() if value else None)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            found = DEFAULT.number(float(value))
+        except OverflowError:
+            found = ValueNotFinite
+    if isinstance(found, float):
+        return found
+    raise found(REQUEST, at, column, "row")
+
+
+def _texts(rows: Sequence[Row], schema: TextSchema) -> Examples:
+    texts = []
+    for at, row in enumerate(rows, 1):
+        value, where = row[schema.text], f"row {at}, column {schema.text}"
+        if not isinstance(value, str):
+            raise RowsInvalid(f"{where}: the value is no text")
+        texts.append(text_of(value, REQUEST, where, at))
+    return TextSet(tuple(texts), _unlabelled(rows))
+
+
+def _images(rows: Sequence[Row], schema: ImageSchema) -> Examples:
+    from consilium_client.data.image.files import decoded, fitted
+
+    pixels = np.empty((len(rows), schema.channels, schema.height, schema.width), np.uint8)
+    for at, row in enumerate(rows, 1):
+        value, where = row[IMAGE], f"row {at}, column {IMAGE}"
+        try:
+            raw = base64.b64decode(value, validate=True) if isinstance(value, str) else None
+        except (binascii.Error, ValueError):
+            raw = None
+        if raw is None:
+            raise RowsInvalid(f"{where}: the value is no base64 of an image file")
+        pixels[at - 1] = fitted(decoded(io.BytesIO(raw), REQUEST, where), schema)
+    return ImageSet(pixels, _unlabelled(rows))
+
+
+def _unlabelled(rows: Sequence[Row]) -> NDArray[np.int64]:
+    return np.zeros(len(rows), np.int64)
+
+
+# --- JSON ----------------------------------------------------------------------------------------------------------
+
+
+class _Twice(ValueError):
+    pass
+
+
+def _parsed(body: bytes) -> object:
+    """Read twice: by Rust, which bounds nesting whatever Python's own limit is, and by Python, which sees what stands
+    twice. Raises BodyMalformed; errors of the parsers may quote what they read, and are not chained."""
+    try:
+        from_json(body, allow_inf_nan=False)
+        found: object = json.loads(body, object_pairs_hook=_once)
+        return found
+    except _Twice:
+        why = "a name stands twice in one object"
+    except (ValueError, RecursionError):
+        why = "it is no JSON in UTF-8, has NaN or a number of thousands of digits, or is nested too deeply"
+    raise BodyMalformed(f"the request cannot be read: {why}")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _Twice
+    return found

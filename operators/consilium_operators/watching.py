@@ -1,0 +1,255 @@
+"""`consilium operator watch`: a task's events as they happen, told as a node tells of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from consilium_chain.deploying.address_book import Deployment
+from consilium_chain.errors import ChainUnreachable
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import (
+    DOES_NOT_MATCH,
+    INVALID_SCORE,
+    STATISTICS_ROUND,
+    Event,
+    Outcome,
+    Phase,
+    SlashReason,
+    TaskState,
+    VoidReason,
+    members,
+)
+from consilium_chain.rounds.deadlines import Deadlines, fields_of, in_words
+from consilium_chain.rounds.machine import WAITING
+from consilium_chain.rpc.connection import Connection
+from consilium_chain.rpc.retry import patient_turns
+from consilium_chain.tasks.task_spec import MICRO
+from consilium_core.live import Fields, Waiting, Words, chain_unreachable
+from consilium_core.logs import emit
+from consilium_core.units import tokens
+
+LONGEST_FIELD = 32  # bytes: commitments, dealings and testimonies are in the chain's own events
+LONGEST_SPAN = 50_000  # blocks asked for at once; providers refuse more, and some of them fewer
+DEADLINE_MISSED = "deadline-missed"
+AMOUNTS = ("amount", "pool", "refund", "burnt", "seatWeight")
+
+
+def reader(rpc: str, address_book: Path) -> Ledger:
+    """Without an account. Raises DeploymentInvalid, ChainUnreachable."""
+    return Ledger(Connection(rpc), Deployment.read(address_book))
+
+
+class Watcher:
+    """Tells all of a task's events in order, each once, from the proposal on."""
+
+    def __init__(self, ledger: Ledger, task: int) -> None:
+        """Raises Refused (TaskUnknown)."""
+        self._ledger, self._task = ledger, task
+        self._next_block = ledger.deployment.first_block
+        self._span = LONGEST_SPAN
+        self._deadlines = Deadlines(ledger.params(task))
+
+    def run(self) -> None:
+        """Until the task has ended."""
+        while not patient_turns()(self._turn):
+            patient_turns()(self._ledger.connection.next_block, self._next_block - 1)
+
+    def _turn(self) -> bool:
+        """Tells what is new, or the next part of it; whether the task is over. A node that does not answer leaves
+        nothing half told.
+        """
+        latest = self._ledger.connection.block_number()
+        if latest < self._next_block:
+            return False
+        last = min(latest, self._next_block + self._span - 1)
+        try:
+            found = list(self._ledger.events(self._next_block, last))
+        except ChainUnreachable:
+            self._ledger.connection.block_number()  # raises where it answers nothing at all
+            if last == self._next_block:
+                raise
+            self._span = (last - self._next_block + 1) // 2
+            return False
+        self._span = min(2 * self._span, LONGEST_SPAN)
+        own = [event for event in found if event.values.get("taskId") == self._task]
+        times = {block: self._ledger.connection.time_of(block) for block in {event.block for event in own}}
+        self._next_block = last + 1
+        for event in own:
+            place = {"block": event.block, "block_time": times[event.block]}
+            if missed := self._deadlines.take(event, times[event.block]):
+                emit(DEADLINE_MISSED, **place, **fields_of(missed))
+            emit(told_as(event.name), **place, **plain(event))
+        return any(event.name == "TaskEnded" for event in own)
+
+    def tell_status(self) -> None:
+        """Where the task stands, then each round that is over. Raises ChainUnreachable."""
+        ledger, task = self._ledger, self._task
+        state, params = ledger.state(task), ledger.params(task)
+        has_deadline = state.deadline != 0 and state.phase not in WAITING
+        emit(
+            "status", task_number=task, phase=state.phase.name, round=state.round, rounds=params.rounds,
+            seconds_left=max(0, state.deadline - ledger.connection.now()) if has_deadline else None,
+            hospitals=len(ledger.hospitals(task)), max_hospitals=params.max_hospitals,
+            voters=len(ledger.voters(task)), max_voters=params.max_voters, aggregator=state.aggregator_joined,
+            pool_left=str(state.pool_left), pool=str(params.pool),
+        )  # fmt: skip
+        for round_ in rounds_over(state):
+            found = ledger.round_state(task, round_)
+            emit(
+                "round", round=round_, outcome=found.outcome.name, reason=found.void_reason.name,
+                medians=list(found.medians), accepted=list(members(found.accepted_cohorts)),
+                revealed=found.revealed.bit_count(), seated=found.seated.bit_count(),
+            )  # fmt: skip
+
+
+def rounds_over(state: TaskState) -> range:
+    """Rounds with an outcome; a task that ended while it was joined has none."""
+    if state.phase in (Phase.NONE, Phase.JOINING):
+        return range(0)
+    return range(STATISTICS_ROUND, state.round + (state.phase is Phase.ENDED))
+
+
+def told_as(name: str) -> str:
+    """PhaseStarted: phase-started."""
+    return "".join(f"-{c.lower()}" if c.isupper() else c for c in name).lstrip("-")
+
+
+def plain(event: Event) -> dict[str, object]:
+    """An event's values for JSON: bytes in hexadecimal, long ones left out; amounts of tokens as text, enums by name,
+    bit maps of `CohortsFormed` and the like as lists of indices."""
+    return {name: _plain(event.name, name, value) for name, value in event.values.items() if _is_shown(name, value)}
+
+
+def _is_shown(name: str, value: Any) -> bool:
+    return name != "taskId" and not (isinstance(value, bytes) and len(value) > LONGEST_FIELD)
+
+
+def _plain(event: str, name: str, value: Any) -> object:
+    match event, name:
+        case "PhaseStarted", "phase":
+            return Phase(value).name
+        case "RoundVoided", "reason":
+            return VoidReason(value).name
+        case "Slashed", "reason":
+            return SlashReason(value).name
+        case "CohortsFormed", "members":
+            return [list(members(cohort)) for cohort in value]
+        case _, "acceptedCohorts" | "survivors" | "hospitals":
+            return list(members(value))
+    if name in AMOUNTS:
+        return str(value)
+    if isinstance(value, bytes):
+        return "0x" + value.hex()
+    return list(value) if isinstance(value, tuple) else value
+
+
+# --- in words ------------------------------------------------------------------------------------------------------
+
+
+def _phase(f: Fields) -> str:
+    words = {
+        "JOINING": "open to join", "FORMING": "the beacon deals the cohorts",
+        "COMMITTING": "hospitals train and commit",
+        "UPLOADING": "hospitals hand over their updates", "PUBLISHING": "the aggregator publishes the sums",
+        "BLAMING": "hospitals testify why a cohort has no sum", "DRAWING": "the beacon draws the seats",
+        "SCORING": "the committee judges", "REVEALING": "the committee reveals",
+        "OPENING": "the aggregator shows which sums were turned", "SETTLING": "rewards and slashes are settled",
+        "ENDED": "over",
+    }  # fmt: skip
+    said = words.get(f["phase"], f["phase"].lower())
+    return said if f["phase"] in ("JOINING", "ENDED") else f"[bold]round {f['round']}[/bold]: {said}"
+
+
+def _score(value: int) -> str:
+    if value in (INVALID_SCORE, DOES_NOT_MATCH):
+        return "no valid model" if value == INVALID_SCORE else "does not match"
+    return f"{value / MICRO:+.4f}"
+
+
+def _medians(f: Fields, accepted: str) -> str:
+    if not f["medians"]:
+        return "nothing was judged"
+    return ", ".join(
+        f"cohort {k} {_score(median)} {'[green]accepted[/green]' if k in f[accepted] else '[red]rejected[/red]'}"
+        for k, median in enumerate(f["medians"])
+    )
+
+
+def _status(f: Fields) -> str:
+    left = "" if f["seconds_left"] is None else f", {f['seconds_left']:,} s left"
+    aggregator = "" if f["aggregator"] else "no aggregator yet, "
+    return (
+        f"task {f['task_number']}: round {f['round']} of {f['rounds']}, {f['phase'].lower()}{left}; {aggregator}"
+        f"{f['hospitals']} of {f['max_hospitals']} hospitals, {f['voters']} of {f['max_voters']} voters;"
+        f" {tokens(int(f['pool_left']))} of {tokens(int(f['pool']))} tokens are left in the pool"
+    )
+
+
+def _round(f: Fields) -> str:
+    if f["outcome"] == Outcome.VOID.name:
+        return f"round {f['round']}: [red]void[/red] ({_spaced(f['reason'])})"
+    return f"round {f['round']}: settled, {_medians(f, 'accepted')}, {f['revealed']} of {f['seated']} seats revealed"
+
+
+def _spaced(name: str) -> str:
+    return name.lower().replace("_", " ")
+
+
+def _of(words: str) -> Callable[[Fields], str]:
+    return lambda f: f"round {f['round']}: {words.format(**f)}"
+
+
+EVENTS: Words = {
+    "task-proposed": lambda f: f"proposed by {f['operator']}, with a pool of {tokens(int(f['pool']))} tokens",
+    "task-funded": lambda f: (
+        f"its operator added {tokens(int(f['amount']))} tokens: the pool has {tokens(int(f['pool']))}"
+    ),
+    "aggregator-joined": lambda f: f"the aggregator {f['aggregator']} joined",
+    "hospital-joined": lambda f: f"{f['hospital']} joined as hospital {f['index']}",
+    "voter-joined": lambda f: f"{f['voter']} joined as voter {f['index']}",
+    "hospital-absent": _of("{hospital} did not take part"),
+    "hospital-resumed": lambda f: f"{f['hospital']} is back",
+    "phase-started": _phase,
+    DEADLINE_MISSED: lambda f: f"[yellow]late[/yellow]: {in_words(f)}",
+    "cohorts-formed": lambda f: (
+        f"round {f['round']}: {len(f['members'])} cohort(s): "
+        + "; ".join(f"{k} of hospitals {', '.join(map(str, cohort))}" for k, cohort in enumerate(f["members"]))
+    ),
+    "update-committed": _of("{hospital} committed"),
+    "survivors-fixed": lambda f: f"round {f['round']}: {len(f['survivors'])} update(s) are in the sums",
+    "dealt": _of("{hospital} committed by a transaction of its own, with what it dealt"),
+    "cohort-summed": _of("commitments of cohort {cohort} are added up, blob {blob}"),
+    "cohort-published": _of("the sum of cohort {cohort} is published, blob {blob}"),
+    "testified": _of("{hospital} testified"),
+    "cohort-dropped": _of("[red]cohort {cohort} has no sum[/red]"),
+    "cohort-accused": _of("[red]cohort {cohort} is accused[/red] of a sum that does not hold"),
+    "culprits-named": _of("[red]hospitals {hospitals} are named[/red] for it"),
+    "canaries-set": _of("its canaries are set"),
+    "cohort-opened": _of("the sum of cohort {cohort} is opened"),
+    "seats-drawn": _of("the seats are drawn"),
+    "scores-committed": _of("{voter} has a seat, and committed to its scores"),
+    "voter-stood-down": _of("{voter} has no seat"),
+    "scores-revealed": lambda f: f"round {f['round']}: {f['voter']} revealed {', '.join(map(_score, f['scores']))}",
+    "round-settled": lambda f: (
+        f"[bold green]round {f['round']} is settled[/bold green]: {_medians(f, 'acceptedCohorts')}"
+    ),
+    "round-voided": lambda f: f"[bold red]round {f['round']} is void[/bold red] ({_spaced(f['reason'])})",
+    "rewarded": lambda f: f"round {f['round']}: {f['account']} earns {tokens(int(f['amount']))} tokens",
+    "slashed": lambda f: (
+        f"round {f['round']}: [red]{f['account']} loses {tokens(int(f['amount']))} tokens[/red]"
+        f" ({_spaced(f['reason'])})"
+    ),
+    "bounty-paid": lambda f: f"round {f['round']}: {f['account']} moved it on, for {tokens(int(f['amount']))} tokens",
+    "task-stopped": lambda f: f"its operator stopped it in round {f['round']}: no further one begins",
+    "task-ended": lambda f: (
+        f"[bold]the task has ended[/bold]; {tokens(int(f['refund']))} tokens go back to its operator,"
+        f" {tokens(int(f['burnt']))} that rounds did not pay are burnt"
+    ),
+    "bond-released": lambda f: f"the bond of {f['account']} is free",
+    "chain-unreachable": chain_unreachable,
+    "status": _status,
+    "round": _round,
+}
+WATCHED = Waiting("reading the chain", dict.fromkeys(EVENTS, "waiting for what happens next"), EVENTS)

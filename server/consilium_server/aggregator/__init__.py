@@ -1,0 +1,1 @@
+"""The aggregator: it collects uploads, publishes sums, and opens disputes and decoys."""

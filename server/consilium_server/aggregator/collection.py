@@ -1,0 +1,185 @@
+"""Asks a round's hospitals for their parts over Flower and gathers what comes back, without waiting for anyone.
+
+A hospital is asked for one part at a time, by its name, and for the next as soon as the one before is on disk here: a
+SuperNode takes up nothing else while its hospital waits for a part's time to come. So whatever was lost, with the
+aggregator that had asked for it, can be asked for again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from consilium_chain.errors import SignedUpdateMalformed
+from consilium_chain.ledger.structs import members
+from consilium_chain.messages import Part
+from consilium_core.logs import emit
+from flwr.app import ConfigRecord, Message, RecordDict
+
+from consilium_server.aggregator.reply_store import KeptReplies
+from consilium_server.aggregator.uploads import Answer, Signed, Upload, parse_reply
+from consilium_server.errors import PartFailed, SecondReply, UploadInvalid
+from consilium_server.flower.internals import NODE_AWAY
+
+TRIES = 2  # of each part that reached the node: it may have been starting anew
+# Seconds until who failed so often is asked again for what it owes once it has committed, as long as its time lasts:
+# else a disk that is full for a moment would cost a hospital a slash.
+REST = 5.0
+OWED = (Part.UPLOAD, Part.ANSWER)
+
+
+class Carrier(Protocol):
+    """What is asked of Flower's grid; none of it waits."""
+
+    def get_node_ids(self) -> Iterable[int]:
+        """Who is online."""
+
+    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
+        """A number for each, in order; an empty one where it was not taken."""
+
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
+        """Replies to these that are there, each once."""
+
+
+class Collection:
+    """One round's requests and what they brought. Bit maps are over hospitals' indices, as are `addresses`."""
+
+    def __init__(
+        self,
+        grid: Carrier,
+        nodes: dict[int, int],
+        addresses: Sequence[str],
+        contract: bytes,
+        task: int,
+        round_: int,
+        blob_count: int,
+        masked: bool,
+        kept: KeptReplies | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`kept`: where replies are kept, and were by a process before this one; `clock`: seconds, going on alone."""
+        self._grid, self._nodes, self._addresses, self._blob_count = grid, nodes, addresses, blob_count
+        self.round = round_
+        self._place = {"contract": contract, "task": task, "round": round_}
+        self._masked, self._kept, self._clock = masked, kept, clock
+        self._asked = 0
+        self._committed = 0
+        self._tries: Counter[tuple[int, Part]] = Counter()
+        self._waiting: dict[str, tuple[int, Part]] = {}
+        self._away: set[int] = set()  # whom the last request did not reach: nothing was refused
+        self._resting: dict[int, float] = {}  # until when
+        self.signed: dict[int, Signed] = kept.signed(addresses, blob_count) if kept else {}
+        self.uploads: dict[int, Upload] = kept.uploads(len(addresses), blob_count) if kept else {}
+        self.answers: dict[int, Answer] = {}
+
+    @property
+    def arrived(self) -> int:
+        return sum(1 << index for index in self.uploads)
+
+    @property
+    def finished(self) -> int:
+        """Who owes no reply: what it has not sent, it will not send."""
+        return self._asked & ~sum(1 << index for index in self._owing | self._away | self._resting.keys())
+
+    @property
+    def _owing(self) -> set[int]:
+        return {index for index, _ in self._waiting.values()}
+
+    def ask(self, hospitals: int, committed: int = 0) -> bool:
+        """Asks those of them who are online and have not been asked for what is wanted of them; whether all have been.
+
+        committed: whose commitment is on chain, whoever brought it there.
+        """
+        self._committed |= committed
+        owing = self._owing
+        wanted = {index: part for index in members(hospitals) if index not in owing and (part := self._next(index))}
+        if not wanted:
+            return True
+        online = set(self._grid.get_node_ids())
+        ready = [(index, part) for index, part in wanted.items() if self._nodes.get(index) in online]
+        if ready:
+            self._send(ready)
+        return len(ready) == len(wanted)
+
+    def _next(self, index: int) -> Part | None:
+        """What is wanted of a hospital now; None where it has sent everything, will not, or is given time."""
+        if self._resting.get(index, 0.0) > self._clock():
+            return None
+        if index not in self.signed and not self._committed >> index & 1:
+            part = Part.SIGNED
+        elif index not in self.uploads:
+            part = Part.UPLOAD
+        elif self._masked and index not in self.answers:
+            part = Part.ANSWER
+        else:
+            return None
+        return part if self._tries[index, part] < TRIES else None
+
+    def _send(self, requests: Sequence[tuple[int, Part]]) -> None:
+        self._tries.update(requests)
+        self._away.difference_update(index for index, _ in requests)
+        for index, _ in requests:
+            self._resting.pop(index, None)
+        self._asked |= sum(1 << index for index, _ in requests)
+        messages = [
+            Message(
+                RecordDict({"request": ConfigRecord({**self._place, "part": int(part)})}),
+                dst_node_id=self._nodes[index],
+                message_type="train",
+            )
+            for index, part in requests
+        ]
+        for identifier, request in zip(list(self._grid.push_messages(messages)), requests, strict=True):
+            if identifier:
+                self._waiting[identifier] = request
+
+    def receive(self) -> None:
+        """Takes in what replies are there, and asks those who sent them for what comes next."""
+        if not self._waiting:
+            return
+        heard = []
+        for reply in self._grid.pull_messages(list(self._waiting)):
+            request = self._waiting.pop(reply.metadata.reply_to_message_id, None)
+            if request is None:
+                continue
+            index = request[0]
+            if reply.has_error() and reply.error.code == NODE_AWAY:
+                # Its node was ended or lost: it is asked again, by `ask`, once it is online.
+                self._tries[request] -= 1
+                self._away.add(index)
+                continue
+            try:
+                if reply.has_error():
+                    raise PartFailed(f"Flower error {reply.error.code}")
+                self._take(index, parse_reply(reply.content, self._addresses[index], self._blob_count))
+            except (UploadInvalid, SignedUpdateMalformed, SecondReply) as error:
+                emit("reply-refused", round=self.round, hospital=index, error=str(error))
+                if isinstance(error, PartFailed) and request[1] in OWED and self._tries[request] >= TRIES:
+                    self._tries[request] -= 1
+                    self._resting[index] = self._clock() + REST
+            heard.append(index)
+        if requests := [(index, part) for index in heard if (part := self._next(index))]:
+            self._send(requests)
+
+    def _take(self, index: int, reply: Signed | Upload | Answer) -> None:
+        """Raises SecondReply."""
+        match reply:
+            case Upload():
+                self._keep(index, reply)
+                self.uploads[index] = reply
+                emit("uploaded", round=self.round, hospital=index)
+            case Signed():
+                if self.signed.get(index, reply) != reply:
+                    raise SecondReply("signed update")
+                self._keep(index, reply)
+                self.signed[index] = reply
+            case Answer():
+                if self.answers.setdefault(index, reply) != reply:
+                    raise SecondReply("answer")
+                emit("answered", round=self.round, hospital=index)
+
+    def _keep(self, index: int, reply: Signed | Upload) -> None:
+        if self._kept is not None:
+            self._kept.keep(index, reply)

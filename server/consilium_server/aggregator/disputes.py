@@ -1,0 +1,86 @@
+"""The aggregator's part where a masked cohort has no sum: statements taken in, and the case made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.errors import StatementMalformed
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.publishing import Accusation
+from consilium_chain.ledger.structs import RoundState
+from consilium_chain.rounds.disputes import Shown, read_case
+from consilium_chain.rounds.statements import SignedStatement, parse_signed_statement
+from consilium_core.logs import emit
+from consilium_zk.blame import parse_statement, upload_digest
+from consilium_zk.dealing import Dealing
+from consilium_zk.errors import ShapeWrong
+from consilium_zk.secure_aggregation import MaskedCohort, masking_digest
+
+from consilium_server.aggregator.uploads import Upload
+
+
+class Statements:
+    """What a round's hospitals signed with their uploads, by index: sound ones only."""
+
+    def __init__(self, ledger: Ledger, task: int, round_: int) -> None:
+        self._addresses = [hospital.node for hospital in ledger.hospitals(task)]
+        self._signing, self.round = ledger.statement_signing(task, round_), round_
+        self._signed: dict[int, SignedStatement] = {}
+
+    def sound(self, cohort: MaskedCohort, dealings: Mapping[int, Dealing], uploads: Mapping[int, Upload]) -> set[int]:
+        """Of a cohort's masking those who uploaded with a sound statement: else nobody answers for an upload."""
+        masking, found = masking_digest(cohort, dealings), set()
+        for index in dealings.keys() & uploads.keys():
+            try:
+                self._take(index, uploads[index], masking)
+            except (StatementMalformed, ShapeWrong) as error:
+                emit("statement-refused", round=self.round, hospital=index, error=str(error))
+            else:
+                found.add(index)
+        return found
+
+    def _take(self, index: int, upload: Upload, masking: bytes) -> None:
+        """Raises StatementMalformed, ShapeWrong."""
+        signed = parse_signed_statement(upload.statement)
+        statement = parse_statement(signed.statement)
+        if not self._signing.is_by(self._addresses[index], signed):
+            raise StatementMalformed("another's signature")
+        if statement.upload != upload_digest(upload.blobs):
+            raise StatementMalformed("it is on another upload")
+        if statement.masking != masking:
+            raise StatementMalformed("it is of another masking")
+        self._signed[index] = signed
+
+    def of(self, hospitals: set[int]) -> dict[int, SignedStatement]:
+        return {index: signed for index, signed in self._signed.items() if index in hospitals}
+
+
+def make_accusation(
+    ledger: Ledger,
+    store: ArtifactStore,
+    task: int,
+    cohort: int,
+    round_state: RoundState,
+    statements: Statements,
+    uploads: Mapping[int, Upload],
+    roots: Mapping[int, int],
+) -> Accusation:
+    """Stores what judges need of a cohort, by its number, whose sum does not hold.
+
+    Uploads are masked, and roots given only ever of one kind: who reads the store learns no more than this aggregator.
+    """
+    case = read_case(ledger, store, task, statements.round, cohort, round_state)
+    signed = statements.of(set(case.survivors))
+    stored = {index: [store.put_file(blob) for blob in uploads[index].blobs] for index in case.survivors}
+    evidence = store.put_file(Shown(signed, stored, roots).to_file())
+    return Accusation(case.accusation({index: one.statement for index, one in signed.items()}), evidence)
+
+
+def accuse_withholders(store: ArtifactStore, answers: Mapping[int, bytes]) -> Accusation:
+    """Stores what judges need of a cohort whose roots are missing though a threshold have answered.
+
+    answers: by index, of survivors. Nothing is combined by factors here, so that the accusation is the evidence's name.
+    """
+    evidence = store.put_file(Shown(answers=answers).to_file())
+    return Accusation(evidence, evidence)

@@ -1,0 +1,77 @@
+"""A masked round's answers, cohort by cohort, and whether they give the cohort's sum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import RoundState, members
+from consilium_chain.rounds.secret_shares import masked_cohort, read_dealings
+from consilium_core.logs import emit
+from consilium_zk.blobs import Blob
+from consilium_zk.errors import AnswerMalformed, UnmaskingFailed
+from consilium_zk.secure_aggregation import Unmasking
+
+from consilium_server.aggregator.uploads import Answer
+
+
+class CohortAnswers:
+    """One cohort's survivors, and what they have answered so far."""
+
+    def __init__(self, round_: int, survivors: int, threshold: int, unmasking: Unmasking) -> None:
+        self._round, self._survivors, self._threshold, self._unmasking = round_, survivors, threshold, unmasking
+        self.sound: dict[int, bytes] = {}  # answers that their hospitals signed, by index
+        self._taken = 0
+        self._tried = 0
+        self._residue: Callable[[int], Blob] | None = None
+
+    def take(self, answers: Mapping[int, Answer]) -> None:
+        """Takes in the answers of this cohort's survivors that are new. What is wrong with one is told, with names."""
+        for index in members(self._survivors & ~self._taken):
+            if index not in answers:
+                continue
+            self._taken |= 1 << index
+            try:
+                faults = self._unmasking.take(index, answers[index].words)
+            except AnswerMalformed as error:
+                emit("answer-refused", round=self._round, hospital=index, error=str(error))
+                continue
+            self.sound[index] = answers[index].words
+            for dealer, fault in faults.items():
+                emit("share-missing", round=self._round, hospital=index, dealer=dealer, error=str(fault))
+
+    def at_fault(self) -> set[int]:
+        """Hospitals whose doing it is that roots are missing though a threshold have answered."""
+        return set(self._unmasking.at_fault()) if len(self.sound) >= self._threshold else set()
+
+    def is_over(self, silent: int) -> bool:
+        """Whether nothing is to be waited for: the masks are known, or all others are `silent`, a bit map."""
+        return self.residue() is not None or not self._survivors & ~self._taken & ~silent
+
+    def roots(self) -> dict[int, int]:
+        """Of all in the masking (`Unmasking.roots`), once the residue is known."""
+        return self._unmasking.roots()
+
+    def residue(self) -> Callable[[int], Blob] | None:
+        """What masks the survivors' sum, by number of blob; None as long as the answers do not give it."""
+        if self._residue is None and self._taken != self._tried and len(self.sound) >= self._threshold:
+            self._tried = self._taken
+            try:
+                seeds = self._unmasking.seeds()
+            except UnmaskingFailed as error:
+                for index, fault in error.faults.items():
+                    emit("root-missing", round=self._round, hospital=index, error=str(fault))
+            else:
+                self._residue = lambda blob: self._unmasking.residue(seeds, blob)
+        return self._residue
+
+
+def cohort_answers(
+    ledger: Ledger, store: ArtifactStore, task: int, round_: int, cohort: int, round_state: RoundState
+) -> CohortAnswers:
+    """Of a cohort, by its members' bit map, whose survivors are fixed. Raises ArtifactMissing, ArtifactCorrupt."""
+    masked = masked_cohort(ledger, task, round_, cohort)
+    dealings = read_dealings(ledger, store, task, round_, masked)
+    survivors = cohort & round_state.survivors
+    return CohortAnswers(round_, survivors, masked.threshold, Unmasking(masked, dealings, members(survivors)))

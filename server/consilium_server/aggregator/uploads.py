@@ -1,0 +1,161 @@
+"""Replies: a peer's bytes become its part of a round here; cohorts' sums are held against commitments.
+
+Pure: no I/O, no clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from consilium_chain.errors import SignedUpdateMalformed
+from consilium_chain.messages import ReplyCode, signed_update_bytes
+from consilium_chain.rounds.signed_updates import NO_DEALING, SignedUpdate, parse_signed_update
+from consilium_zk.blobs import Blob, add, parse_blob
+from consilium_zk.constants import BYTES_PER_BLOB
+from consilium_zk.curve import weighted_sum
+from consilium_zk.errors import ZkError
+from consilium_zk.kzg import Commitment, commit, commits_to
+from consilium_zk.masks import without
+from eth_utils.crypto import keccak
+from flwr.app import RecordDict
+
+from consilium_server.errors import PartFailed, SumMismatch, UploadInvalid
+
+
+@dataclass(frozen=True)
+class Signed:
+    """A hospital's signed update, and in a masked task the dealing whose digest it holds; else no bytes."""
+
+    update: SignedUpdate
+    dealing: bytes
+
+
+@dataclass(frozen=True)
+class Upload:
+    """One hospital's weighted blobs, masked or not; every scalar is below the field's modulus.
+
+    statement: what it signed on masked ones, as it travels, unchecked; else no bytes.
+    """
+
+    blobs: Sequence[Blob]
+    statement: bytes = b""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a survivor gives to unmask its cohort's sum, unchecked (`secure_aggregation.Unmasking`)."""
+
+    words: bytes
+
+
+def parse_reply(content: RecordDict, hospital: str, blob_count: int) -> Signed | Upload | Answer:
+    """What `hospital`, the address behind a Flower node, answers.
+
+    Raises UploadInvalid, PartFailed, SignedUpdateMalformed.
+    """
+    status = content.config_records.get("status", {})
+    code = status.get("code")
+    if code not in (ReplyCode.SIGNED, ReplyCode.ANSWERED):
+        return parse_upload(content, blob_count)
+    if set(content) != {"status"} or set(status) != {"code", "body"} or not isinstance(status["body"], bytes):
+        raise SignedUpdateMalformed("it did not come alone, or not as bytes")
+    body = status["body"]
+    return Answer(body) if code == ReplyCode.ANSWERED else parse_signed(body, hospital, blob_count)
+
+
+def parse_signed(body: bytes, hospital: str, blob_count: int) -> Signed:
+    """A signed update with its dealing, as they travel. Raises SignedUpdateMalformed."""
+    size = signed_update_bytes(blob_count)
+    update, dealing = parse_signed_update(body[:size], hospital, blob_count), body[size:]
+    if update.dealing != (keccak(dealing) if dealing else NO_DEALING):
+        raise SignedUpdateMalformed("the dealing with it is not the one that it names")
+    return Signed(update, dealing)
+
+
+def parse_upload(content: RecordDict, blob_count: int) -> Upload:
+    """Exactly one status and `blob_count` blobs of raw bytes, and nothing else. Raises UploadInvalid, PartFailed."""
+    if set(content) != {"status", "blobs"}:
+        raise UploadInvalid(f"records {sorted(content)} instead of blobs and status")
+    status = content.config_records.get("status", {})
+    code, statement = status.get("code"), status.get("body", b"")
+    if not isinstance(statement, bytes):
+        raise UploadInvalid("its statement is not bytes")
+    if code != ReplyCode.OK:
+        name = ReplyCode(code).name if isinstance(code, int) and code in set(ReplyCode) else "unknown code"
+        raise (PartFailed if code == ReplyCode.FAILED else UploadInvalid)(f"the hospital answered {name}")
+    arrays = content.array_records.get("blobs", {})
+    if set(arrays) != {str(index) for index in range(blob_count)}:
+        raise UploadInvalid(f"{len(arrays)} blobs instead of {blob_count}")
+    blobs = []
+    for index in range(blob_count):
+        array = arrays[str(index)]
+        if (array.dtype, tuple(array.shape), array.stype) != ("uint8", (BYTES_PER_BLOB,), "raw"):
+            raise UploadInvalid(f"blob {index} is not {BYTES_PER_BLOB} raw bytes")
+        try:
+            blobs.append(parse_blob(array.data))
+        except ZkError as error:
+            raise UploadInvalid(f"blob {index} is not a blob of field elements") from error
+    return Upload(blobs, statement)
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """A survivor: its upload, its commitments (one per blob) and its public weight."""
+
+    upload: Upload
+    points: Sequence[Commitment]
+    weight: int
+
+
+def wrong_uploads(contributions: Mapping[int, Contribution]) -> list[int]:
+    """Hospitals (by index) whose upload is not `weight` times what they committed to.
+
+    Asked only once a cohort's sum is wrong: it costs a commitment for each upload. So hospitals whose deviations add up
+    to zero are never named, and need not be: a KZG commitment is additive and binding, so a sum that opens the sum of
+    the commitments is the committed sum, whatever the shares that it was put together from; nothing else is made of
+    an upload, and each of these hospitals answers for what it committed to.
+    """
+    return [
+        index
+        for index, c in contributions.items()
+        if any(
+            commit(blob) != weighted_sum([point], [c.weight])
+            for blob, point in zip(c.upload.blobs, c.points, strict=True)
+        )
+    ]
+
+
+def sum_commitments(contributions: Sequence[Contribution]) -> list[Commitment]:
+    """Per blob what the contract makes of the same commitments: their weighted sum."""
+    weights = [c.weight for c in contributions]
+    return [weighted_sum(points, weights) for points in zip(*(c.points for c in contributions), strict=True)]
+
+
+@dataclass(frozen=True)
+class CohortSum:
+    """A cohort's sum: its blobs, and the commitment to each."""
+
+    blobs: list[Blob]
+    commitments: list[Commitment]
+
+
+def sum_cohort(
+    cohort: int,
+    contributions: Sequence[Contribution],
+    factors: Sequence[int],
+    residue: Callable[[int], Blob] | None = None,
+) -> CohortSum:
+    """The cohort's sum, checked against the commitments that the contract adds up. Raises SumMismatch.
+
+    residue: of masked uploads, what masks the sum of the blobs of a number. `factors`, one per blob, are those of
+    `consilium_zk.kzg.commits_to`: nobody may know them before the uploads are in.
+    """
+    expected = sum_commitments(contributions)
+    sums = [add([c.upload.blobs[position] for c in contributions]) for position in range(len(expected))]
+    if residue is not None:
+        sums = [without(total, residue(position)) for position, total in enumerate(sums)]
+    if not commits_to(sums, expected, factors):
+        wrong = next(i for i, (total, point) in enumerate(zip(sums, expected, strict=True)) if commit(total) != point)
+        raise SumMismatch(cohort, wrong)
+    return CohortSum(sums, expected)

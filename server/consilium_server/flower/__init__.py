@@ -1,0 +1,1 @@
+"""All that uses Flower's private API at the server."""

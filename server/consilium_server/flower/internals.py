@@ -1,0 +1,399 @@
+"""Flower's private API, which `bounded_superlink` uses beside this module (flwr 1.41.0; a test fails when it moves).
+
+The SuperLink runs as a child, bound to loopback; the ServerApp runs in the aggregator's own process, which alone holds
+the key that signs publications.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+from consilium_chain.errors import LocalNodeError
+from consilium_chain.keystore import write_private_file
+from consilium_chain.rpc.local_node import child_environment, require_free_port
+from consilium_chain.tasks.task_spec import MAX_BLOBS, MAX_PARTICIPANTS
+from consilium_chain.transport_keys import pem_of
+from consilium_zk.constants import BYTES_PER_BLOB
+from flwr.app import Array, Context, Error, Message, Metadata, RecordDict
+from flwr.app.message import make_message
+from flwr.cli.build import build_fab_from_disk
+from flwr.common.constant import ErrorCode, Status
+from flwr.common.serde import context_from_proto, context_to_proto, fab_to_proto, run_from_proto
+from flwr.proto.control_pb2 import (
+    ListNodesRequest,
+    ListRunsRequest,
+    RegisterNodeRequest,
+    StartRunRequest,
+    StopRunRequest,
+)
+from flwr.proto.message_pb2 import ConfirmMessageReceivedRequest
+from flwr.proto.runtime_pb2 import (
+    AcquireTaskRequest,
+    PullAppMessagesRequest,
+    PullTaskInputRequest,
+    PushTaskOutputRequest,
+    SendTaskHeartbeatRequest,
+)
+from flwr.serverapp import Grid
+from flwr.supercore.control import ControlHttpClient
+from flwr.supercore.fab import Fab
+from flwr.supercore.heartbeat import HeartbeatSender
+from flwr.supercore.inflatable.inflatable_object import (
+    get_object_body,
+    get_object_head_values_from_object_content,
+    iterate_object_tree,
+)
+from flwr.supercore.inflatable.inflatable_protobuf_utils import make_pull_object_fn_protobuf
+from flwr.supercore.inflatable.inflatable_utils import (
+    ObjectPullError,
+    ObjectUnavailableError,
+    inflate_object_from_contents,
+)
+from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor, SuperExecAuthHttpInterceptor
+from flwr.supercore.retry.retry_invoker import RetryInvoker, exponential
+from flwr.supercore.runtime import RuntimeHttpClient
+from flwr.supercore.task_identity import TaskIdentity
+from flwr.superlink.grid import HttpGrid
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from consilium_server.certificates import Certificates, ensure_certificates
+from consilium_server.errors import SuperLinkFailed
+
+START_TIMEOUT = 180.0  # seconds; a machine that starts all of a demo's parties at once is busy for a minute and more
+ACQUIRE_TIMEOUT = 60.0
+PORT_PATIENCE = 10.0  # of a SuperLink before this one, which is ending
+PATIENCE = 20.0  # with a SuperLink that lives and does not answer
+# Of a hospital's reply: twice the blobs of the largest update; and the objects that Flower cuts it into.
+MOST_BYTES = 2 * MAX_BLOBS * BYTES_PER_BLOB
+MOST_OBJECTS = 8 * MAX_BLOBS
+NODE_AWAY = ErrorCode.NODE_UNAVAILABLE  # what a message is answered with whose node has left, or is silent
+SMALL_PARTS = 4 << 20  # bytes of what a hospital sends beside blobs: a signed update, a dealing, what unmasks a sum
+FLOWERS_OWN = 64 << 20  # bytes of its database that are no hospital's
+MOST_RUNS = 1_000  # in a database; each start of an aggregator adds one
+SUPERLINK = "from consilium_server.flower.bounded_superlink import main; main()"
+DATABASE = "superlink.sqlite"  # below the home, and what SQLite has beside it
+BUNDLE = Path(__file__).parent / "bundle"
+
+
+@dataclass
+class _Arriving:
+    """A reply that a hospital has announced: the objects that it consists of, and those of them that are here."""
+
+    message_id: str
+    reply_to: str
+    object_ids: list[str]
+    contents: dict[str, bytes] = field(default_factory=dict)
+
+
+class GradualGrid(HttpGrid):  # type: ignore[misc]
+    """Flower's grid, but `pull_messages` never waits: a reply still on its way comes with a later call.
+
+    Flower's own waits for each announced reply in turn, up to three minutes, while whole ones lie behind it: a single
+    hospital that announces an upload and never sends it would let a round's deadlines pass.
+    """
+
+    def __init__(
+        self, address: str, authority: bytes, token: str, has_ended: Callable[[], bool] = lambda: False
+    ) -> None:
+        """`has_ended`: whether the SuperLink at the address is no more. All calls raise SuperLinkFailed."""
+        super().__init__(address, insecure=False, root_certificates=authority, token=token)
+        self._retry_invoker = _retrying(has_ended)
+        self._arriving: list[_Arriving] = []
+
+    def get_node_ids(self) -> list[int]:
+        with _named_errors():
+            return list(super().get_node_ids())
+
+    def push_messages(self, messages: Iterable[Message]) -> list[str]:
+        with _named_errors():
+            return list(super().push_messages(messages))
+
+    def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
+        """Replies to these messages that are here as a whole; one that can never be, as an error."""
+        with _named_errors():
+            return self._pull_messages(message_ids)
+
+    def _pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
+        if unknown := set(message_ids) - {reply.reply_to for reply in self._arriving}:
+            answer = self._runtime_client.PullMessages(PullAppMessagesRequest(message_ids=unknown))
+            for proto, tree in zip(answer.messages_list, answer.message_object_trees, strict=True):
+                ids = [node.object_id for node in iterate_object_tree(tree)]
+                self._arriving.append(_Arriving(proto.metadata.message_id, proto.metadata.reply_to_message_id, ids))
+        pulled = [(reply, self._pull(reply)) for reply in self._arriving]
+        self._arriving = [reply for reply, message in pulled if message is None]
+        return [message for _, message in pulled if message is not None]
+
+    def _pull(self, reply: _Arriving) -> Message | None:
+        """Takes in the objects that have come since; None if some are missing."""
+        run = self._run.run_id
+        fetch = make_pull_object_fn_protobuf(self._runtime_client.PullObject, self.node, run)
+        if len(reply.object_ids) > MOST_OBJECTS:
+            return self._lost(reply, "it is cut into more objects than any reply")
+        size = sum(map(len, reply.contents.values()))
+        try:
+            for object_id in reply.object_ids:
+                if object_id not in reply.contents:
+                    reply.contents[object_id] = fetch(object_id)
+                    size += len(reply.contents[object_id])
+                if size > MOST_BYTES:
+                    return self._lost(reply, "it is longer than any reply")
+        except ObjectUnavailableError:
+            return None
+        except ObjectPullError as error:
+            return self._lost(reply, str(error))
+        self._runtime_client.ConfirmMessageReceived(
+            ConfirmMessageReceivedRequest(node=self.node, run_id=run, message_object_id=reply.message_id)
+        )
+        try:
+            message = _inflated(reply)
+        except Exception as error:  # Flower's objects raise whatever foreign bytes make them
+            return self._lost(reply, f"it is no message ({type(error).__name__})")
+        # The SuperLink has checked whose answer the announcement is; what the object itself says of that, nobody has.
+        message.metadata.__dict__["_message_id"] = reply.message_id
+        message.metadata.__dict__["_reply_to_message_id"] = reply.reply_to
+        return message
+
+    def _lost(self, reply: _Arriving, why: str) -> Message:
+        ours = self.node.node_id
+        metadata = Metadata(
+            run_id=self._run.run_id, message_id="", src_node_id=ours, dst_node_id=ours, message_type="system",
+            group_id="", ttl=0, reply_to_message_id=reply.reply_to, created_at=time.time(),
+        )  # fmt: skip
+        return make_message(metadata=metadata, error=Error(code=ErrorCode.MESSAGE_UNAVAILABLE, reason=why))
+
+
+def _inflated(reply: _Arriving) -> Message:
+    """Raises whatever Flower does where the objects are no message."""
+    for content in reply.contents.values():
+        kind, parts, _ = get_object_head_values_from_object_content(content)
+        if kind == Array.__qualname__:  # which may name one part any number of times
+            order = json.loads(get_object_body(content, Array))["arraychunk_ids"]
+            if sum(len(reply.contents[parts[at]]) for at in order) > MOST_BYTES:
+                raise ValueError("an array is longer than any reply")
+    message = inflate_object_from_contents(reply.message_id, reply.contents)
+    if not isinstance(message, Message) or not (message.has_error() or isinstance(message.content, RecordDict)):
+        raise TypeError("another object stands where the message or its content belongs")
+    return message
+
+
+def _retrying(has_ended: Callable[[], bool]) -> RetryInvoker:
+    """Flower's own tries for ever, and ends the process with SIGINT where the run is no more."""
+
+    def is_final(error: Exception) -> bool:
+        return has_ended() or (isinstance(error, httpx.HTTPStatusError) and not error.response.is_server_error)
+
+    return RetryInvoker(
+        wait_gen_factory=lambda: exponential(base_delay=0.2, max_delay=2),
+        recoverable_exceptions=(httpx.TransportError, httpx.HTTPStatusError),
+        max_tries=None,
+        max_time=PATIENCE,
+        should_giveup=is_final,
+    )
+
+
+@contextmanager
+def _named_errors() -> Iterator[None]:
+    """Raises SuperLinkFailed where Flower's client raises what httpx does."""
+    try:
+        yield
+    except httpx.HTTPError as error:
+        status = f" {error.response.status_code}" if isinstance(error, httpx.HTTPStatusError) else ""
+        raise SuperLinkFailed(f"the SuperLink does not answer ({type(error).__name__}{status}); see its log") from error
+
+
+def _heartbeat(client: RuntimeHttpClient) -> bool:
+    """Whether it came through. Flower's own raises SIGINT where the run is no more: the grid's next call says so."""
+    try:
+        client.SendTaskHeartbeat(SendTaskHeartbeatRequest())
+    except httpx.HTTPError:
+        return False
+    return True
+
+
+class SuperLink:
+    """Flower's SuperLink on 127.0.0.1, with TLS, node authentication and a database; ended on exit.
+
+    It ends by itself with the process that made it, killed or not.
+    """
+
+    def __init__(self, home: Path, port: int, blobs: int = MAX_BLOBS, hospitals: int = MAX_PARTICIPANTS) -> None:
+        """`blobs`: of the largest update. A hospital has room for twice that, and none of another's.
+
+        Raises LocalNodeError where something else listens on the port, and goes on to; CertificatesUnusable.
+        """
+        for attempt in Retrying(
+            retry=retry_if_exception_type(LocalNodeError),
+            stop=stop_after_delay(PORT_PATIENCE),
+            wait=wait_fixed(0.2),
+            reraise=True,
+        ):
+            with attempt:
+                require_free_port(port, "the SuperLink")
+        self.certificates: Certificates = ensure_certificates(home / "tls")
+        self.address = f"127.0.0.1:{port}"
+        self._secret = home / "superexec.secret"
+        write_private_file(self._secret, secrets.token_hex(32))
+        log, share = home / "superlink.log", 2 * blobs * BYTES_PER_BLOB + SMALL_PARTS
+        command = [
+            sys.executable, "-c", SUPERLINK, str(log), str(share), str(2 * hospitals * share + FLOWERS_OWN),
+            "--host", "127.0.0.1", "--port", str(port),
+            "--ssl-ca-certfile", str(self.certificates.authority),
+            "--ssl-certfile", str(self.certificates.certificate),
+            "--ssl-keyfile", str(self.certificates.key),
+            "--enable-supernode-auth",
+            "--database", str(home / DATABASE),
+            "--isolation", "process",
+            "--superexec-auth-secret-file", str(self._secret),
+            "--disable-runtime-dependency-installation",
+        ]  # fmt: skip
+        environment = child_environment() | {
+            "FLWR_HOME": str(home / "flower"),
+            "FLWR_TELEMETRY_ENABLED": "0",
+            "FLWR_DISABLE_UPDATE_CHECK": "1",
+        }
+        with log.open("ab") as said:
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=said, stderr=said, env=environment)
+        self._node_ids: dict[bytes, int] | None = None  # of all keys that are registered
+
+    def __enter__(self) -> SuperLink:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(10)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def wait_until_up(self) -> None:
+        """Raises SuperLinkFailed."""
+        end = time.monotonic() + START_TIMEOUT
+        with httpx.Client(verify=_trust(self.certificates.authority), timeout=2) as client:
+            while time.monotonic() < end:
+                if self._process.poll() is not None:
+                    raise SuperLinkFailed(f"the SuperLink ended with exit code {self._process.returncode}; see its log")
+                try:
+                    client.get(f"https://{self.address}/health").raise_for_status()
+                    return
+                except httpx.HTTPError:
+                    time.sleep(0.1)
+        raise SuperLinkFailed(f"the SuperLink did not answer within {START_TIMEOUT:.0f} s")
+
+    def register(self, transport_key: bytes) -> int:
+        """Admits a hospital's node key (64 bytes, as on chain), unless the database has it; returns its Flower node id.
+
+        Raises SuperLinkFailed, TransportKeyMalformed.
+        """
+        key = pem_of(transport_key)
+        with self._control() as control:
+            if self._node_ids is None:
+                nodes = control.ListNodes(ListNodesRequest()).nodes_info
+                self._node_ids = {bytes(node.public_key): int(node.node_id) for node in nodes}
+            if key not in self._node_ids:
+                answer = control.RegisterNode(RegisterNodeRequest(public_key=key))
+                self._node_ids[key] = int(answer.node_id)
+            return self._node_ids[key]
+
+    @contextmanager
+    def _control(self) -> Iterator[ControlHttpClient]:
+        client = ControlHttpClient.from_server_address(
+            server_address=self.address,
+            insecure=False,
+            root_certificates=self.certificates.authority.read_bytes(),
+            interceptors=[RuntimeVersionHttpInterceptor(component_name="flwr CLI")],
+        )
+        try:
+            with _named_errors():
+                yield client
+        finally:
+            client.close()
+
+    @contextmanager
+    def run(self) -> Iterator[tuple[Grid, Context]]:
+        """Starts a Flower run and yields its grid, as a ServerApp process would get it.
+
+        Runs that another process left behind are stopped, and with them goes whatever of theirs is on its way.
+        Raises SuperLinkFailed.
+        """
+        bundle = build_fab_from_disk(BUNDLE)
+        fab = Fab(hashlib.sha256(bundle).hexdigest(), bundle, {})
+        with self._control() as control:
+            for run_id in unfinished_runs(control):
+                control.StopRun(StopRunRequest(run_id=run_id))
+            started = control.StartRun(StartRunRequest(fab=fab_to_proto(fab)))
+        if not started.HasField("run_id"):
+            raise SuperLinkFailed(f"the SuperLink did not start a run: {started.note}")
+        authority = self.certificates.authority.read_bytes()
+        token = self._acquire(int(started.run_id), authority)
+        grid = GradualGrid(self.address, authority, token, self.has_ended)
+        client = grid._runtime_client
+        heartbeat = HeartbeatSender(lambda: _heartbeat(client))
+        heartbeat.start()
+        try:
+            with _named_errors():
+                task = client.PullTaskInput(PullTaskInputRequest())
+            grid.set_run(run_from_proto(task.run))
+            TaskIdentity.task_id, TaskIdentity.run_id = task.task_id, task.run.run_id
+            TaskIdentity.node_id = task.context.node_id
+            context = context_from_proto(task.context)
+            yield grid, context
+            with _named_errors():
+                output = PushTaskOutputRequest(context=context_to_proto(context), sub_status="completed", details="")
+                client.PushTaskOutput(output)
+        finally:
+            heartbeat.stop()
+            grid.close()
+
+    def _acquire(self, run_id: int, authority: bytes) -> str:
+        client = RuntimeHttpClient.from_server_address(
+            server_address=self.address,
+            insecure=False,
+            root_certificates=authority,
+            interceptors=[
+                RuntimeVersionHttpInterceptor(component_name="SuperExec"),
+                SuperExecAuthHttpInterceptor(
+                    master_secret=self._secret.read_bytes(),
+                    protected_methods=frozenset({"/flwr.proto.Runtime/AcquireTask"}),
+                ),
+            ],
+        )
+        end = time.monotonic() + ACQUIRE_TIMEOUT
+        try:
+            with _named_errors():
+                while time.monotonic() < end:
+                    response = client.AcquireTask(AcquireTaskRequest(supported_task_types=["flwr-serverapp"]))
+                    if response.token and response.task.run_id == run_id:
+                        return str(response.token)
+                    time.sleep(0.05)
+        finally:
+            client.close()
+        raise SuperLinkFailed(f"the SuperLink handed out no ServerApp task within {ACQUIRE_TIMEOUT:.0f} s")
+
+
+def unfinished_runs(control: ControlHttpClient) -> list[int]:
+    """Of a SuperLink, whose database outlives what conducted them. Raises SuperLinkFailed."""
+    with _named_errors():
+        runs = control.ListRuns(ListRunsRequest(limit=MOST_RUNS)).run_dict
+    return [int(run_id) for run_id, run in runs.items() if run.status.status != Status.FINISHED]
+
+
+def _trust(authority: Path) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=str(authority))

@@ -1,0 +1,282 @@
+"""Follows the chain into the tables: every block's facts exactly once, and none of a block that is no longer on it.
+
+A range of blocks is read first, and then written by one transaction together with the checkpoint that says so. What
+was read counts only if the chain was the same before and after: the range's last block and the checkpoint before it
+have the hashes that they had, and every log that of its block. A transaction finds the checkpoint that the range
+follows on, or leaves everything as it is: of two indexers one has its way, and so it is after a kill at any point.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.errors import (
+    ArtifactCorrupt,
+    ArtifactMissing,
+    ChainError,
+    ChainUnreachable,
+    Refused,
+    SpecInvalid,
+    StoreMissing,
+)
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Event, Head, TaskParams
+from consilium_chain.tasks.task_spec import parse_task_spec
+from consilium_core.logs import emit
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError, IntegrityError, StatementError
+
+from consilium_server.database.engine import reading, writing
+from consilium_server.database.tables import Block, Checkpoint, Source, Spec
+from consilium_server.errors import ChainMoved, DatabaseUnreachable, EventsInconsistent
+from consilium_server.index import store
+from consilium_server.index.facts import facts, needs
+
+FIRST_SPAN, LONGEST_SPAN = 1_000, 50_000  # blocks of one range
+MANY_EVENTS, MOST_EVENTS = 10_000, 20_000  # of a range: all of it is in memory, and in one transaction
+# Blocks under the latest one that may still change: their logs are compared with their headers one by one.
+UNSETTLED = 64
+SHALLOW = 1_000  # blocks among which a reorganisation is looked for first
+RETRY = 5.0  # seconds
+MOST_MOVES = 10  # of the chain while one range is read
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the chain said of a range of blocks that ends with `end`."""
+
+    events: Sequence[Event]
+    blocks: Sequence[Block]
+    params: dict[int, TaskParams]
+    end: Head
+
+
+class Indexer:
+    """Reads by a ledger, which needs no account, and writes into a database. `store`: where task files are."""
+
+    def __init__(self, ledger: Ledger, database: Engine, store: ArtifactStore | None = None) -> None:
+        self._ledger, self._database, self._store = ledger, database, store
+        self._span = FIRST_SPAN
+        self._told: set[bytes] = set()  # task files that are known to be missing or none
+        self._invalid: set[bytes] = set()
+
+    def follow(self) -> None:
+        """Follows the chain for good; where it or the database does not answer, tries again."""
+        seen = -1
+        while True:
+            try:
+                seen = self.catch_up()
+                self._ledger.connection.next_block(seen)
+            except (ChainUnreachable, ChainMoved, DatabaseUnreachable) as error:
+                emit("waiting", error=type(error).__name__)
+                time.sleep(RETRY)
+
+    def catch_up(self, last: int | None = None) -> int:
+        """Brings the tables up to the chain's latest block, or to `last`; returns the number of the last block in them.
+
+        Raises ChainUnreachable, DatabaseUnreachable, SchemaTooNew, SourceMismatch, EventsInconsistent, and ChainMoved
+        where the chain would not keep still for one range, or its node contradicts itself.
+        """
+        self.require_own()
+        moved, more = 0, True
+        while more:
+            try:
+                more, moved = self._step(last), 0
+            except ChainMoved as error:
+                moved += 1
+                if moved == MOST_MOVES:
+                    raise
+                emit("chain-moved", what=error.what)
+        self.fetch_specs()
+        return self._done(self._checkpoint())
+
+    def fetch_specs(self) -> None:
+        """Task files that tasks name, as far as the store has them: what it lacks is asked for again next time."""
+        if self._store is None:
+            return
+        with reading(self._database) as connection:
+            missing = store.missing_specs(connection)
+        for digest in missing:
+            if digest in self._invalid:
+                continue
+            try:
+                raw = self._store.get_file(digest)
+                parse_task_spec(raw)
+            except (ArtifactMissing, ArtifactCorrupt, StoreMissing, SpecInvalid) as error:
+                self._tell_missing(digest, error)
+                continue
+            with writing(self._database) as connection:
+                if not store.has_spec(connection, digest):
+                    store.add(connection, [Spec(digest, raw.decode())])
+
+    def _tell_missing(self, digest: bytes, error: ChainError) -> None:
+        if isinstance(error, SpecInvalid):
+            self._invalid.add(digest)  # what has this hash will never be another file
+        if digest not in self._told:
+            self._told.add(digest)
+            emit("no-task-file", spec=digest.hex(), error=type(error).__name__)
+
+    def require_own(self) -> None:
+        """Raises SourceMismatch where the tables are of other contracts, DatabaseUnreachable."""
+        deployment = self._ledger.deployment
+        with writing(self._database) as connection:
+            if not store.has_source(self._database, connection, deployment):
+                store.add(connection, [Source(deployment.chain_id, deployment.tasks)])
+
+    def _checkpoint(self) -> Checkpoint | None:
+        with reading(self._database) as connection:
+            return store.checkpoint(connection)
+
+    def _done(self, checkpoint: Checkpoint | None) -> int:
+        return self._ledger.deployment.first_block - 1 if checkpoint is None else checkpoint.number
+
+    def _step(self, last: int | None) -> bool:
+        """One range, or one reorganisation; false where there is nothing to do. Raises ChainMoved."""
+        started = time.monotonic()
+        before = self._checkpoint()
+        if before is not None and not self._stands(before.number, before.hash):
+            self._reorganise(before)
+            return True
+        latest = self._block(None).number
+        first, aim = self._done(before) + 1, latest if last is None else min(last, latest)
+        if first > aim:
+            return False
+        reading_ = self._read(first, aim, latest)
+        if before is not None and not self._stands(before.number, before.hash):
+            raise ChainMoved(f"block {before.number} before the range")
+        if self._write(before, reading_) and (reading_.events or reading_.end.number < aim):
+            rate = len(reading_.events) / max(time.monotonic() - started, 1e-9)
+            emit(
+                "indexed",
+                first=first,
+                last=reading_.end.number,
+                behind=latest - reading_.end.number,
+                events=len(reading_.events),
+                events_per_second=round(rate),
+            )
+        return True
+
+    # Reading
+
+    def _block(self, number: int | None) -> Head:
+        found = self._ledger.connection.head(number)
+        if found is None:
+            raise ChainMoved(f"no block {number}")
+        return found
+
+    def _stands(self, number: int, digest: bytes) -> bool:
+        found = self._ledger.connection.head(number)
+        return found is not None and found.hash == digest
+
+    def _read(self, first: int, aim: int, latest: int) -> Reading:
+        """From `first` as many blocks up to `aim` as the node gives at once. Raises ChainMoved, ChainUnreachable."""
+        while True:
+            end = self._block(min(first + self._span - 1, aim))
+            count = end.number - first + 1
+            try:
+                events = list(self._ledger.events(first, end.number))
+            except ChainUnreachable:
+                self._block(None)  # raises where it answers nothing at all
+                if count == 1:
+                    raise
+                self._span = count // 2
+                continue
+            if len(events) <= MOST_EVENTS or count == 1:
+                break
+            self._span = max(1, count * MANY_EVENTS // len(events))
+        params = self._params(events)
+        blocks = self._blocks(events, end, latest)
+        if not self._stands(end.number, end.hash):
+            raise ChainMoved(f"block {end.number}")
+        if len(events) < MANY_EVENTS:
+            self._span = min(2 * self._span, LONGEST_SPAN)
+        return Reading(events, blocks, params, end)
+
+    def _params(self, events: Sequence[Event]) -> dict[int, TaskParams]:
+        """Terms never change, so they are read as of now: nodes forget what was. The pool alone can have grown, and is
+        the event's. Whether they are those of the task that was proposed then, its hash and a pool no smaller say, and
+        that the chain is still the same.
+        """
+        found = {}
+        for event in events:
+            if event.name != "TaskProposed":
+                continue
+            try:
+                terms = self._ledger.params(event.values["taskId"])
+            except Refused:  # there is no such task any more
+                raise ChainMoved(f"no task {event.values['taskId']}") from None
+            proposed = event.values["pool"]
+            if terms.spec_hash != event.values["specHash"] or terms.pool < proposed:
+                raise ChainMoved(f"task {event.values['taskId']}")
+            found[event.values["taskId"]] = replace(terms, pool=proposed)
+        return found
+
+    def _blocks(self, events: Sequence[Event], end: Head, latest: int) -> list[Block]:
+        """Blocks of events, each log of which has its block's hash."""
+        found: dict[int, Block] = {}
+        for event in events:
+            block = found.get(event.block)
+            if block is None:
+                block = found[event.block] = self._block_of(event, end, latest)
+            if block.hash != event.block_hash:
+                raise ChainMoved(f"a log of another block {event.block}")
+        return list(found.values())
+
+    def _block_of(self, event: Event, end: Head, latest: int) -> Block:
+        if event.time is not None and event.block <= latest - UNSETTLED:
+            return Block(event.block, event.block_hash, event.time)
+        head = end if event.block == end.number else self._block(event.block)
+        return Block(head.number, head.hash, head.time)
+
+    # Writing
+
+    def _write(self, before: Checkpoint | None, reading_: Reading) -> bool:
+        """False where another indexer was here meanwhile."""
+        staking = self._ledger.deployment.staking
+        times = {block.number: block.time for block in reading_.blocks}
+        with writing(self._database) as connection:
+            if store.checkpoint(connection) != before:
+                return False
+            known = store.known(connection, needs(reading_.events, staking))
+            with self._consistent(before, reading_):
+                store.add(connection, reading_.blocks)
+                store.add(connection, facts(reading_.events, times, staking, known, reading_.params))
+            store.advance(connection, reading_.end)
+        return True
+
+    @contextmanager
+    def _consistent(self, before: Checkpoint | None, reading_: Reading) -> Iterator[None]:
+        """A contract emits no event about what it does not know, and none that leaves less than nothing."""
+        try:
+            yield
+        except (KeyError, ValueError, StatementError) as error:
+            if isinstance(error, DBAPIError) and not isinstance(error, IntegrityError):
+                raise
+            first, url = self._done(before) + 1, self._ledger.connection.shown_url
+            raise EventsInconsistent(url, first, reading_.end.number) from error
+
+    def _reorganise(self, before: Checkpoint) -> None:
+        """Takes back what is no longer on the chain."""
+        fork = self._fork()
+        with writing(self._database) as connection:
+            if store.checkpoint(connection) != before:
+                return
+            gone = store.take_back(connection, fork)
+        kept = self._done(fork)
+        emit("reorganised", fork=kept, depth=before.number - kept, blocks=gone)
+
+    def _fork(self) -> Checkpoint | None:
+        """The last block of the tables that is on the chain. All before it are, too: each is its ancestor."""
+        for limit in (SHALLOW, None):
+            with reading(self._database) as connection:
+                known = store.hashes(connection, limit)
+            numbers = list(known)
+            gone = bisect_left(numbers, True, key=lambda number: not self._stands(number, known[number]))
+            if gone:
+                return Checkpoint(numbers[gone - 1], known[numbers[gone - 1]])
+        return None

@@ -1,0 +1,165 @@
+"""The tables hold nothing that the chain and the artifacts could not give again: builds them anew, and compares.
+
+The second building is an SQLite file beside, whatever the first is in: rows are compared as the program reads them, so
+that it also shows that both kinds of database keep the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.ledger.ledger import Ledger
+from consilium_core.logs import emit
+from sqlalchemy import Connection, Engine, Table, delete, insert, select
+
+from consilium_server.database.engine import open_database, reading, shown, writing
+from consilium_server.database.tables import Base, Block, Checkpoint, Fact, Spec
+from consilium_server.errors import ChainMoved, EventsInconsistent, IndexDiffers
+from consilium_server.index import store
+from consilium_server.index.indexer import Indexer
+
+ROWS_AT_ONCE = 1_000
+MOST_TOLD = 100  # differences
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A row of a table by its key: what is there and what should be, None for nothing."""
+
+    table: str
+    key: Key
+    found: dict[str, Any] | None
+    expected: dict[str, Any] | None
+
+
+def reindex(ledger: Ledger, database: Engine, store: ArtifactStore | None, folder: Path, replace: bool) -> int:
+    """Builds the tables anew up to the block that the database has come to, and compares; returns how many rows.
+
+    Rows that differ are told in the journal, the first MOST_TOLD of them. With `replace` the rebuilt ones then take the
+    place of all, in one transaction: readers see the one or the other. `folder`: where the second building may stand
+    meanwhile.
+
+    Raises IndexDiffers unless they were replaced, ChainMoved where the chain or another indexer moved on by a
+    reorganisation meanwhile, and as `Indexer.catch_up`.
+    """
+    last = _last(Indexer(ledger, database, store), replace)
+    with TemporaryDirectory(prefix="reindex-", dir=folder) as place:
+        fresh = open_database(f"sqlite:///{Path(place) / 'index.sqlite'}")
+        try:
+            built = Indexer(ledger, fresh, store).catch_up(last)
+            if last is not None:
+                rows, differing = _compared(database, fresh, last)
+                emit("compared", last=last, rows=rows, differing=differing)
+                if not replace:
+                    if differing:
+                        raise IndexDiffers(shown(database), differing, last)
+                    return rows
+            rows = _replace(database, fresh)
+            emit("replaced", last=built, rows=rows)
+            return rows
+        finally:
+            fresh.dispose()
+
+
+def _last(indexer: Indexer, replace: bool) -> int | None:
+    """Up to where the database has come; None where it cannot be brought on, and is to be replaced anyhow."""
+    try:
+        return indexer.catch_up()
+    except EventsInconsistent as error:
+        if not replace:
+            raise
+        emit("not-brought-on", error=type(error).__name__)
+        return None
+
+
+def differences(found: Connection, expected: Connection, last: int) -> Iterator[Difference]:
+    """Of facts up to a block, and of task files, one table after the other in the order of keys."""
+    for table in _tables():
+        names = [column.key for column in table.primary_key]
+        pairs = _side_by_side(_rows(found, table, last), _rows(expected, table, last), names)
+        yield from (Difference(table.name, *pair) for pair in pairs)
+
+
+def _compared(database: Engine, fresh: Engine, last: int) -> tuple[int, int]:
+    """How many rows there should be, and how many differ."""
+    with ExitStack() as stack:
+        found, expected = (stack.enter_context(reading(engine)) for engine in (database, fresh))
+        ends = [_hash_at(connection, last) for connection in (found, expected)]
+        if ends[0] != ends[1]:
+            raise ChainMoved(f"block {last}")
+        differing = 0
+        for one in differences(found, expected, last):
+            differing += 1
+            if differing > MOST_TOLD:
+                continue
+            emit(
+                "differs",
+                table=one.table,
+                key=[str(part) for part in one.key],
+                found=_shown(one.found),
+                expected=_shown(one.expected),
+            )
+        return sum(1 for table in _tables() for _ in _rows(expected, table, last)), differing
+
+
+def _hash_at(connection: Connection, number: int) -> bytes | None:
+    """Of the checkpoint of a block: another indexer that has gone on keeps it."""
+    return connection.scalar(select(Checkpoint.hash).where(Checkpoint.number == number))
+
+
+def _tables() -> list[Table]:
+    """All but the indexer's own bookkeeping; what others refer to comes first."""
+    kept = {store.table_of(kind).name for kind in (Block, Spec)}
+    facts = {store.table_of(kind).name for kind in Fact.__subclasses__()}
+    return [table for table in Base.metadata.sorted_tables if table.name in kept | facts]
+
+
+def _rows(connection: Connection, table: Table, last: int) -> Iterator[dict[str, Any]]:
+    """In the order of keys; of facts those up to a block."""
+    place = table.columns.get("block", table.columns.get("number"))
+    asked = select(table).order_by(*table.primary_key)
+    if place is not None:
+        asked = asked.where(place <= last)
+    result = connection.execution_options(yield_per=ROWS_AT_ONCE).execute(asked)
+    return (dict(row._mapping) for row in result)
+
+
+def _side_by_side(
+    found: Iterator[dict[str, Any]], expected: Iterator[dict[str, Any]], names: list[str]
+) -> Iterator[tuple[Key, dict[str, Any] | None, dict[str, Any] | None]]:
+    """What differs of two sequences in the order of their keys."""
+    left, right = next(found, None), next(expected, None)
+    while left is not None or right is not None:
+        keys = [None if row is None else tuple(row[name] for name in names) for row in (left, right)]
+        least = min(key for key in keys if key is not None)
+        ours, theirs = (row if key == least else None for row, key in zip((left, right), keys, strict=True))
+        if ours != theirs:
+            yield least, ours, theirs
+        left = next(found, None) if ours is not None else left
+        right = next(expected, None) if theirs is not None else right
+
+
+def _replace(database: Engine, fresh: Engine) -> int:
+    """Returns how many rows there are, the indexer's own left out."""
+    tables, copied = [*_tables(), store.table_of(Checkpoint)], 0
+    with reading(fresh) as source, writing(database) as target:
+        for table in reversed(tables):
+            target.execute(delete(table))
+        for table in tables:
+            rows = iter(source.execute(select(table)).mappings())
+            while batch := [dict(row) for row in islice(rows, ROWS_AT_ONCE)]:
+                target.execute(insert(table), batch)
+                copied += len(batch) if table.name != Checkpoint.__tablename__ else 0
+    return copied
+
+
+def _shown(row: dict[str, Any] | None) -> dict[str, str] | None:
+    return None if row is None else {name: str(value) for name, value in row.items()}

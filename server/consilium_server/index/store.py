@@ -1,0 +1,138 @@
+"""What the indexer asks of its tables, and writes into them, within a transaction that its caller holds."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from consilium_chain.deploying.address_book import Deployment
+from consilium_chain.ledger.structs import Head
+from sqlalchemy import Connection, Engine, Select, Table, bindparam, delete, insert, select
+from sqlalchemy.orm import Session
+
+from consilium_server.database.engine import shown
+from consilium_server.database.tables import (
+    Base,
+    Block,
+    Checkpoint,
+    EventRow,
+    Fact,
+    Participant,
+    PoolRow,
+    Position,
+    Source,
+    Spec,
+    TaskRow,
+    UnbondingRow,
+)
+from consilium_server.errors import SourceMismatch
+from consilium_server.index.facts import Known, Needs
+
+KEPT_CHECKPOINTS = 1_000  # blocks: blocks with facts tell of deeper reorganisations, too
+Row = TypeVar("Row", bound=Base)
+
+
+def table_of(kind: type[Base]) -> Table:
+    return Base.metadata.tables[kind.__tablename__]
+
+
+def has_source(database: Engine, connection: Connection | Session, deployment: Deployment) -> bool:
+    """Whether the tables are of these contracts; False where they are of none yet. Raises SourceMismatch."""
+    own = Source(deployment.chain_id, deployment.tasks)
+    found = [Source(*row) for row in connection.execute(select(table_of(Source)))]
+    if found and found != [own]:
+        raise SourceMismatch(shown(database), *map(_named, (found[0], own)))
+    return bool(found)
+
+
+def _named(source: Source) -> str:
+    return f"contract {source.tasks} of chain {source.chain_id}"
+
+
+def checkpoint(connection: Connection) -> Checkpoint | None:
+    """The latest."""
+    found = connection.execute(select(table_of(Checkpoint)).order_by(Checkpoint.number.desc()).limit(1)).first()
+    return None if found is None else Checkpoint(*found)
+
+
+def hashes(connection: Connection, limit: int | None) -> dict[int, bytes]:
+    """Of the last `limit` checkpoints and as many blocks, by number ascending; of all where it is None."""
+    found: dict[int, bytes] = {}
+    for kind in (Block, Checkpoint):
+        ordered = select(kind.number, kind.hash).order_by(kind.number.desc()).limit(limit)
+        found |= {number: digest for number, digest in connection.execute(ordered)}
+    return dict(sorted(found.items()))
+
+
+def take_back(connection: Connection, fork: Checkpoint | None) -> int:
+    """Leaves what is up to a block; returns how many blocks with facts are gone."""
+    number = -1 if fork is None else fork.number
+    gone = connection.execute(delete(table_of(Block)).where(Block.number > number)).rowcount
+    connection.execute(delete(table_of(Checkpoint)).where(Checkpoint.number >= number))
+    if fork is not None:
+        add(connection, [fork])
+    return gone
+
+
+def advance(connection: Connection, end: Head) -> None:
+    """Says that all up to `end` is in the tables."""
+    add(connection, [Checkpoint(end.number, end.hash)])
+    connection.execute(delete(table_of(Checkpoint)).where(Checkpoint.number < end.number - KEPT_CHECKPOINTS))
+
+
+def add(connection: Connection, rows: Iterable[Base]) -> None:
+    by_kind: dict[type[Base], list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        columns = table_of(type(row)).columns
+        by_kind[type(row)].append({column.key: getattr(row, column.key) for column in columns})
+    for kind, values in by_kind.items():
+        connection.execute(insert(table_of(kind)), values)
+
+
+def missing_specs(connection: Connection) -> list[bytes]:
+    """Hashes of task files that tasks name and the tables do not have."""
+    wanted = select(TaskRow.spec_hash).distinct().where(TaskRow.spec_hash.not_in(select(Spec.hash)))
+    return list(connection.scalars(wanted.order_by(TaskRow.spec_hash)))
+
+
+def has_spec(connection: Connection, digest: bytes) -> bool:
+    return connection.scalar(select(Spec.hash).where(Spec.hash == digest)) is not None
+
+
+def known(connection: Connection, needs: Needs) -> Known:
+    """The latest rows of these keys."""
+    found = Known()
+    for pool in needs.pools:
+        if row := _latest(connection, PoolRow, _POOL, pool):
+            found.pools[pool] = row
+    for position in needs.positions:
+        if held := _latest(connection, Position, _POSITION, position):
+            found.positions[position] = held
+    for number in needs.unbondings:
+        if request := _latest(connection, UnbondingRow, _REQUEST, number):
+            found.unbondings[number] = request
+    tasks = {task for task, _ in needs.members}
+    members = select(Participant.task, Participant.account, Participant.role).where(Participant.task.in_(tasks))
+    found.roles = {(task, account): role for task, account, role in connection.execute(members)}
+    operators = select(TaskRow.task, TaskRow.operator).where(TaskRow.task.in_(needs.ended))
+    found.operators = {task: operator for task, operator in connection.execute(operators)}
+    keys = select(EventRow.account).where(EventRow.name == "VoterKeyRegistered", EventRow.account.in_(needs.voters))
+    found.voter_keys = {account for account in connection.scalars(keys) if account is not None}
+    return found
+
+
+def _by(kind: type[Fact], *columns: Any) -> Select[Any]:
+    """The latest row with these columns' values, which are k0, k1 and so on."""
+    matches = [column == bindparam(f"k{place}") for place, column in enumerate(columns)]
+    return select(table_of(kind)).where(*matches).order_by(kind.block.desc(), kind.log_index.desc()).limit(1)
+
+
+_POOL = _by(PoolRow, PoolRow.node, PoolRow.role)
+_POSITION = _by(Position, Position.delegator, Position.node, Position.role)
+_REQUEST = _by(UnbondingRow, UnbondingRow.delegator, UnbondingRow.request)
+
+
+def _latest(connection: Connection, kind: type[Row], by: Select[Any], key: tuple[Any, ...]) -> Row | None:
+    found = connection.execute(by, {f"k{place}": value for place, value in enumerate(key)}).first()
+    return None if found is None else kind(**found._mapping)

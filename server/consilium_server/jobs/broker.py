@@ -1,0 +1,94 @@
+"""Hands jobs to the broker, for whichever worker is free, and does here what the broker does not take.
+
+A message says only that a job is due, and leases keep apart who does it: so it may as well be done by who would have
+sent it. A Redis that is full, read-only or away then costs the sharing of work, and nothing stands still.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+from celery import Celery
+from celery.worker.consumer import Consumer
+from celery.worker.state import maybe_shutdown
+from consilium_core.logs import emit
+from kombu import Connection
+from kombu.exceptions import OperationalError
+from kombu.utils.functional import retry_over_time
+from redis import Redis
+from redis.exceptions import RedisError
+
+from consilium_server.config import WITHIN_THE_PROCESS
+from consilium_server.errors import BrokerUnreachable
+from consilium_server.jobs.retry_delay import Backoff
+
+ASKING = Backoff(1.0, 30.0)  # between messages for a broker that takes none
+LISTENING = 5.0  # seconds at most between looks whether one can be listened to: sooner than it is sent to
+PATIENCE = 10.0  # seconds for an answer
+
+
+class Sender:
+    """Of one process. `threads`: how many jobs that the broker did not take are done at once."""
+
+    def __init__(self, app: Celery, threads: int) -> None:
+        self._app = app
+        self._threads = ThreadPoolExecutor(threads, "without-broker")
+        self._lock = threading.Lock()
+        self._failures, self._not_before = 0, 0.0
+        self.failure: BrokerUnreachable | None = None  # while the broker takes nothing
+
+    def send(self, job: str, arguments: tuple[int, ...], seconds: float) -> None:
+        """Good for so many seconds: until the next look, which sends it again."""
+        if not self._taken(job, arguments, seconds):
+            with suppress(RuntimeError):  # told to end
+                self._threads.submit(self._do, job, arguments, time.monotonic() + seconds)
+
+    def end(self) -> None:
+        """Waits for jobs that run here, and begins no others."""
+        self._threads.shutdown(cancel_futures=True)
+
+    def _taken(self, job: str, arguments: tuple[int, ...], seconds: float) -> bool:
+        if time.monotonic() < self._not_before:
+            return False
+        try:
+            self._app.send_task(job, arguments, expires=seconds)
+        except (OperationalError, RedisError, OSError) as error:
+            self._failed(BrokerUnreachable.by(error.__cause__ or error))
+            return False
+        with self._lock:
+            failures, self._failures, self.failure = self._failures, 0, None
+        if failures:
+            emit("broker-recovered", failures=failures)
+        return True
+
+    def _failed(self, failure: BrokerUnreachable) -> None:
+        with self._lock:
+            self._failures, self.failure = self._failures + 1, failure
+            wait = ASKING.seconds(self._failures, random.random())
+            self._not_before = time.monotonic() + wait
+            failures = self._failures
+        emit("broker-failed", error=failure.cause, failures=failures, wait=round(wait, 1))
+
+    def _do(self, job: str, arguments: tuple[int, ...], end: float) -> None:
+        if time.monotonic() < end:
+            self._app.tasks[job].apply(arguments)
+
+
+class PatientConsumer(Consumer):  # type: ignore[misc]
+    """Celery's, which waits for a Redis that refuses to write as for one that is away. By itself it would connect
+    six times a second, for who waits for a message writes, and leave sockets open each time.
+    """
+
+    def connect(self) -> Connection:
+        broker = self.app.conf.broker_url
+        if broker != WITHIN_THE_PROCESS:
+            with Redis.from_url(broker, socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE) as redis:
+                retry_over_time(
+                    redis.setrange, (RedisError, OSError), ("consilium-writes", 0, ""),  # a write that changes nothing
+                    interval_start=1, interval_step=1, interval_max=LISTENING, callback=maybe_shutdown,
+                )  # fmt: skip
+        return super().connect()

@@ -1,0 +1,152 @@
+"""The table of jobs: who is at one, how it went, and when it may be begun again.
+
+A lease saves work, and nothing rests on it: whoever comes while another is at it, or after that one was killed, does
+what it finds still to be done.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import Engine, insert, select, update
+
+from consilium_server.database.engine import reading, writing
+from consilium_server.database.tables import JobRow
+from consilium_server.index.store import table_of
+
+LONGEST_WHY, LONGEST_ERROR = 1_000, 80  # characters
+MOST_AHEAD = 60.0  # seconds that one worker's clock is thought to be ahead of another's
+_JOBS = table_of(JobRow)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What becomes of a row. `lasts`: False where what was set off has yet to show that it does, which leaves the
+    failures in a row as they are. `failure`: an error's name, and words without secrets; then `wait` is the seconds
+    until the next try.
+    """
+
+    mark: str | None = None
+    lasts: bool = True
+    failure: tuple[str, str] | None = None
+    wait: float = 0.0
+
+
+def take(database: Engine, job: str, subject: str, owner: str, now: float, lease: float) -> JobRow | None:
+    """The row, held for `lease` seconds; None where another holds it, or it is not to be begun yet.
+
+    Raises DatabaseUnreachable, SchemaTooNew.
+    """
+    place = (_JOBS.c.job == job) & (_JOBS.c.subject == subject)
+    with reading(database) as connection:  # most who ask too early need no writer's turn to hear it
+        found = connection.execute(select(_JOBS).where(place)).first()
+    if found is not None and not _is_free(JobRow(**found._mapping), now):
+        return None
+    with writing(database) as connection:
+        found = connection.execute(select(_JOBS).where(place)).first()
+        if found is None:
+            row = JobRow(
+                job=job, subject=subject, begun_at=now, ended_at=None, succeeded_at=None, outcome=None, failures=0,
+                error=None, why=None, mark=None, not_before=now, owner=owner, leased_until=now + lease,
+            )  # fmt: skip
+            connection.execute(insert(_JOBS), [{column.key: getattr(row, column.key) for column in _JOBS.columns}])
+            return row
+        row = JobRow(**found._mapping)
+        if not _is_free(row, now):
+            return None
+        values: dict[str, object] = {"begun_at": now, "owner": owner, "leased_until": now + lease}
+        if _is_of_another_time(row, now):
+            values |= {"ended_at": None, "not_before": now}
+        connection.execute(update(_JOBS).where(place).values(**values))
+        return row
+
+
+def end(database: Engine, row: JobRow, owner: str, now: float, ended: Ended) -> None:
+    """Writes down how it went, unless another has taken it meanwhile. Raises DatabaseUnreachable, SchemaTooNew."""
+    values: dict[str, object] = {"ended_at": now, "leased_until": now, "not_before": now + ended.wait}
+    if ended.failure is not None:
+        name, why = ended.failure
+        values |= {
+            "outcome": "failed",
+            "failures": row.failures + 1,
+            "error": name[:LONGEST_ERROR],
+            "why": why[:LONGEST_WHY],
+        }
+    elif ended.lasts:
+        values |= {"outcome": "done", "failures": 0, "error": None, "why": None, "succeeded_at": now}
+        values |= {"mark": ended.mark}
+    else:
+        values |= {"outcome": "begun"}
+    mine = (_JOBS.c.job == row.job) & (_JOBS.c.subject == row.subject) & (_JOBS.c.owner == owner)
+    with writing(database) as connection:
+        connection.execute(update(_JOBS).where(mine).values(**values))
+
+
+def all_jobs(database: Engine) -> list[JobRow]:
+    """Jobs without a subject first. Raises DatabaseUnreachable."""
+    with reading(database) as connection:
+        found = connection.execute(select(_JOBS).order_by(_JOBS.c.subject != "", _JOBS.c.job, _JOBS.c.subject))
+        return [JobRow(**row._mapping) for row in found]
+
+
+def as_line(row: JobRow, now: float) -> Mapping[str, object]:
+    """As a line of JSON says it: times in whole seconds since the epoch."""
+    return {
+        "job": row.job,
+        "subject": row.subject,
+        "state": state_of(row, now),
+        "failures": row.failures,
+        "begun_at": int(row.begun_at),
+        "succeeded_at": None if row.succeeded_at is None else int(row.succeeded_at),
+        "next_try_at": int(row.not_before) if row.not_before > now else None,
+        "error": row.error,
+        "why": row.why,
+        "worker": row.owner,
+    }
+
+
+def state_of(row: JobRow, now: float) -> str:
+    """running, done, begun, failed, or lost: who was at it did not end it."""
+    if row.ended_at is not None and row.ended_at >= row.begun_at:
+        return row.outcome or "lost"
+    return "running" if row.leased_until > now else "lost"
+
+
+def new_owner() -> str:
+    """Of a run: host, process, and what tells it from others."""
+    return f"{socket.gethostname()[:80]}:{os.getpid()}:{secrets.token_hex(4)}"
+
+
+def not_before(row: JobRow, now: float) -> float:
+    """When it may be begun again. What was written later than now says nothing: by a clock that was wrong then, and for
+    as long as it was wrong the job would be left alone.
+    """
+    return 0.0 if _is_of_another_time(row, now) else row.not_before
+
+
+def _is_free(row: JobRow, now: float) -> bool:
+    is_held = row.leased_until > now and not _is_gone(row.owner) and not _is_of_another_time(row, now)
+    return not_before(row, now) <= now and not is_held
+
+
+def _is_of_another_time(row: JobRow, now: float) -> bool:
+    return max(row.begun_at, row.ended_at or 0.0) > now + MOST_AHEAD
+
+
+def _is_gone(owner: str) -> bool:
+    """Whether it was a process of this machine that has ended. Of others nobody knows before the lease is over."""
+    host, _, rest = owner.partition(":")
+    number = rest.partition(":")[0]
+    if host != socket.gethostname()[:80] or not number.isdecimal():
+        return False
+    try:
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False

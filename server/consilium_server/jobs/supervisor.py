@@ -1,0 +1,206 @@
+"""Keeps an aggregator running for each of this account's tasks: a process of its own, with a folder of its own.
+
+home/tasks/PLACE-TASK/   node.toml   what it runs on       journal   what it says
+                         pid         of the process        lock      held by it for as long as it lives
+
+An aggregator outlives a worker that is killed, and the next worker finds it running. What the folder says counts, not
+what a process remembers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+from consilium_chain.errors import ConfigInvalid
+from consilium_chain.keystore import write_private_file
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Phase
+from consilium_chain.rpc.local_node import child_environment
+from consilium_chain.settings import read_settings
+from consilium_core.locks import in_turn, is_locked
+from consilium_core.logs import emit
+
+from consilium_server.config import AggregatorSettings, KeyFiles, WorkerSettings
+from consilium_server.errors import AggregatorEnded
+from consilium_server.jobs.store import Ended
+
+LASTING = 60.0  # seconds after which an aggregator that runs is taken to have started well
+GRACE = 25.0  # seconds that aggregators have to end by themselves
+HIGHEST_PORT = 65_535
+TASKS = "tasks"  # of a worker's home
+SETTINGS = "node.toml"
+COMMAND = "consilium_cli.main"  # by its name: this room does not import that one
+STARTED = "started-by-worker"
+_NAMED_ERROR = re.compile(rb"error \((\w{1,60})\)")
+_TAIL = 4_096  # bytes of a journal
+
+
+def task_folder(home: Path, ledger: Ledger, task: int) -> Path:
+    """Of the aggregator that a worker keeps for a task, in its `home`; `SETTINGS` is in it once it has been started."""
+    return home / TASKS / ledger.place(task)
+
+
+class Conductor:
+    """`keys`: of the account that `ledger` acts for. `is_over`: whether a task has ended, as the index has it."""
+
+    def __init__(
+        self, settings: WorkerSettings, keys: KeyFiles, ledger: Ledger, is_over: Callable[[int], bool]
+    ) -> None:
+        self._settings, self._keys, self._ledger, self._is_over = settings, keys, ledger, is_over
+        self._tasks = settings.home.absolute() / TASKS
+        self._children: list[subprocess.Popen[bytes]] = []
+
+    def conduct(self, task: int) -> Ended:
+        """Sees to it that this task's aggregator runs. Raises AggregatorEnded once each time that it ended."""
+        self.reap()
+        with in_turn(self._tasks / "lock"):  # ports are given out one at a time
+            return self._conduct(task, self._folder(task))
+
+    def _conduct(self, task: int, folder: Path) -> Ended:
+        started = _Started(folder)
+        if started.runs:
+            return Ended(lasts=started.seconds > LASTING)
+        if is_locked(folder / "lock"):  # by one that somebody else started
+            return Ended()
+        if self._ledger.state(task).phase is Phase.ENDED:
+            return Ended()
+        if started.pid is not None:
+            started.clear_away()
+            raise AggregatorEnded(task, _last_error(folder / "journal"), str(folder / "journal"))
+        self._start(task, folder)
+        return Ended(lasts=False)
+
+    def reap(self) -> None:
+        """Takes leave of children that have ended."""
+        self._children = [child for child in self._children if child.poll() is None]
+
+    def end_all(self) -> None:
+        """Ends every aggregator that workers of this home have started."""
+        running = [one for one in map(_Started, sorted(self._tasks.glob("*/"))) if one.runs]
+        for one in running:
+            one.ask_to_end()
+        end = time.monotonic() + GRACE
+        while any(one.runs for one in running) and time.monotonic() < end:
+            self.reap()
+            time.sleep(0.1)
+        for one in running:
+            one.clear_away()
+            emit("aggregator-ended", folder=one.folder.name)
+        for child in self._children:
+            child.wait()
+
+    def _start(self, task: int, folder: Path) -> None:
+        settings = self._written(task, self._port(task, folder))
+        config = folder / SETTINGS
+        write_private_file(config, tomli_w.dumps(settings))
+        command = [sys.executable, "-m", COMMAND, "server", "run", "--config", str(config)]
+        with open(folder / "journal", "ab", opener=_private) as journal:
+            journal.write(json.dumps({"at": round(time.time(), 3), "event": STARTED}).encode() + b"\n")
+            journal.flush()
+            child = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=journal, stderr=journal, env=child_environment(),
+                start_new_session=True,
+            )  # fmt: skip
+        self._children.append(child)
+        write_private_file(folder / "pid", str(child.pid))
+        emit("aggregator-started", pid=child.pid, superlink_port=settings["superlink_port"])
+
+    def _written(self, task: int, port: int) -> dict[str, Any]:
+        """An aggregator's settings, as TOML has them: what is relative here is not in another folder."""
+        own = self._settings
+        return {
+            "home": str(self._folder(task)),
+            "chain_url": own.chain_url,
+            "deployment": str(own.deployment.absolute()),
+            "artifacts": [str(place.absolute() if isinstance(place, Path) else place) for place in own.artifacts],
+            "keystore": str(self._keys.keystore.absolute()),
+            "password_file": str(self._keys.password_file.absolute()),
+            "drand_relays": list(own.drand_relays),
+            "task": task,
+            "superlink_port": port,
+        }
+
+    def _folder(self, task: int) -> Path:
+        return task_folder(self._settings.home.absolute(), self._ledger, task)
+
+    def _port(self, task: int, folder: Path) -> int:
+        """The one that it had, else the lowest that no task here has which is not over: hospitals have agreed to it.
+        Raises ConfigInvalid.
+        """
+        if (folder / SETTINGS).exists():
+            return read_settings(folder / SETTINGS, AggregatorSettings).superlink_port
+        taken = set()
+        for config in self._tasks.glob(f"*/{SETTINGS}"):
+            other = read_settings(config, AggregatorSettings)
+            is_ours = config.parent == self._folder(other.task)
+            if not is_ours or not self._is_over(other.task) or is_locked(config.parent / "lock"):
+                taken.add(other.superlink_port)
+        first = self._settings.first_superlink_port
+        free = next((port for port in range(first, HIGHEST_PORT + 1) if port not in taken), None)
+        if free is None:
+            raise ConfigInvalid(f"no port from {first} on is free for task {task}: lower first_superlink_port")
+        return free
+
+
+class _Started:
+    """The process that a worker started in a folder last, whether or not it was this worker."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._file = folder / "pid"
+        try:
+            self.pid: int | None = int(self._file.read_text())
+            self.seconds = max(0.0, time.time() - self._file.stat().st_mtime)
+        except (FileNotFoundError, ValueError):
+            self.pid, self.seconds = None, 0.0
+
+    @property
+    def runs(self) -> bool:
+        """A process of that number which is another's now, is none; nor is one that waits to be reaped."""
+        return str(self.folder / SETTINGS).encode() in self._command()
+
+    def _command(self) -> bytes:
+        try:
+            return Path(f"/proc/{self.pid}/cmdline").read_bytes()
+        except OSError:  # or there is no /proc: then the lock alone tells
+            return b""
+
+    def ask_to_end(self) -> None:
+        if self.pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGTERM)
+
+    def clear_away(self) -> None:
+        """Ends what is left of its session: an aggregator that was killed leaves a SuperLink, on the next one's port.
+
+        No process gets the number of a group that has members: unless the number is another's now, they are its own.
+        """
+        if self.pid is not None and (self.runs or not self._command()):
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+        self._file.unlink(missing_ok=True)
+
+
+def _last_error(journal: Path) -> str | None:
+    try:
+        with journal.open("rb") as file:
+            file.seek(max(0, journal.stat().st_size - _TAIL))
+            found = _NAMED_ERROR.findall(file.read().rpartition(STARTED.encode())[2])
+    except FileNotFoundError:
+        return None
+    return found[-1].decode() if found else None
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

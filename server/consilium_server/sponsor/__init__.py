@@ -1,0 +1,1 @@
+"""The sponsor of hospitals' gas."""

@@ -1,0 +1,128 @@
+"""Why a server cannot be reached, in words; and that a hospital's node says so of its SuperLink."""
+
+from __future__ import annotations
+
+import email.utils
+import re
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from consilium_chain.rpc.local_node import free_port
+from consilium_core.connectivity import host_and_port, why_shut_out, why_unreachable
+from consilium_server.certificates import ensure_certificates
+
+
+@contextmanager
+def server(folder: Path | None, answer: bytes = b"") -> Iterator[int]:
+    """Listens on loopback, over TLS with the certificate in `folder`, and answers whoever asks; without one it accepts,
+    and says nothing.
+    """
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        ends, kept = threading.Event(), list[socket.socket]()
+
+        def serve() -> None:
+            while not ends.is_set():
+                try:
+                    plain, _ = listening.accept()
+                except OSError:
+                    return
+                if folder is None:
+                    kept.append(plain)
+                    continue
+                made = ensure_certificates(folder)
+                context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+                context.load_cert_chain(made.certificate, made.key)
+                try:
+                    with context.wrap_socket(plain, server_side=True) as link:
+                        if answer and link.recv(1_000):
+                            link.sendall(answer)
+                except OSError:
+                    plain.close()
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        try:
+            yield listening.getsockname()[1]
+        finally:
+            ends.set()
+            listening.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            for plain in kept:
+                plain.close()
+
+
+def test_a_server_of_the_authority_is_reached_and_no_other(tmp_path: Path) -> None:
+    own, other = (ensure_certificates(tmp_path / name).authority for name in ("own", "other"))
+    with server(tmp_path / "own") as port:
+        assert why_unreachable("127.0.0.1", port, own) is None
+        assert "not of the authority named" in (why_unreachable("127.0.0.1", port, other) or "")
+
+
+def test_each_way_not_to_be_reached_has_its_words(tmp_path: Path) -> None:
+    authority = ensure_certificates(tmp_path).authority
+    assert "nothing listens there" in (why_unreachable("127.0.0.1", free_port(), authority) or "")
+    assert "its name is not known here" in (why_unreachable("nowhere.invalid", 9092, authority) or "")
+    assert "cannot be read" in (why_unreachable("127.0.0.1", free_port(), tmp_path / "none.crt") or "")
+    with server(None) as port:
+        assert "does not answer within 0.2 s" in (why_unreachable("127.0.0.1", port, authority, 0.2) or "")
+
+
+@pytest.mark.parametrize(
+    ("ahead", "why"),
+    [
+        (3_600, r"this machine's clock is 3[56]\d\d s later than its own: set it"), (-3_600, r"3[56]\d\d s earlier"),
+        (10, r"clock is \d+ s later"), (-240, None), (0, None),
+    ],
+)  # fmt: skip
+def test_a_clock_at_which_flower_refuses_nodes_is_told(ahead: int, why: str | None, tmp_path: Path) -> None:
+    authority = ensure_certificates(tmp_path).authority
+    date = email.utils.formatdate(time.time() - ahead, usegmt=True)
+    answer = f"HTTP/1.1 404 Not Found\r\nDate: {date}\r\nContent-Length: 0\r\n\r\n".encode()
+    with server(tmp_path, answer) as port:
+        found = why_shut_out("localhost", port, authority)
+    assert found is None if why is None else re.search(why, found or "")
+
+
+@pytest.mark.parametrize("answer", [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\nDate: soon\r\n\r\n"])
+def test_who_tells_no_time_is_believed_to_let_nodes_in(answer: bytes, tmp_path: Path) -> None:
+    authority = ensure_certificates(tmp_path).authority
+    with server(tmp_path, answer) as port:
+        assert why_shut_out("localhost", port, authority) is None
+
+
+@pytest.mark.parametrize("said", [b"HTTP/1.1 400 Bad Request\r\n\r\n"])
+def test_what_speaks_no_tls_is_told_from_silence(said: bytes, tmp_path: Path) -> None:
+    authority = ensure_certificates(tmp_path).authority
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer() -> None:
+            plain, _ = listening.accept()
+            plain.recv(1_000)
+            plain.sendall(said)
+            plain.close()
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        found = why_unreachable("127.0.0.1", listening.getsockname()[1], authority)
+        thread.join()
+    assert "does not speak TLS" in (found or "")
+
+
+@pytest.mark.parametrize(
+    ("address", "found"),
+    [("fl.example:9092", ("fl.example", 9092)), ("[::1]:1", ("::1", 1)), ("127.0.0.1:65535", ("127.0.0.1", 65_535))],
+)
+def test_an_address_is_a_host_and_a_port(address: str, found: tuple[str, int]) -> None:
+    assert host_and_port(address) == found
+
+
+@pytest.mark.parametrize("address", ["", "fl.example", ":9092", "fl.example:", "a:x", "a:0", "a:65536", "a:-1"])
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(ValueError, match="say host:port"):
+        host_and_port(address)

