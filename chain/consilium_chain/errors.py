@@ -53,6 +53,7 @@ import errno
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from consilium_core.faults import FaultError
 from consilium_core.units import ether
 
 
@@ -64,11 +65,11 @@ DISK_FAULTS = {errno.ENOSPC: "DiskFull", errno.EDQUOT: "DiskFull", errno.EROFS: 
 
 
 def name_of(error: Exception) -> str:
-    """What journals and screens call an error: a contract's refusal by its Solidity name, a disk that takes nothing by
-    that, and all others by their class."""
+    """The name of an error in logs and on screens: a contract's refusal by its Solidity name, a disk that takes nothing
+    by that, an error with faults by its fault, and all others by their class."""
     if isinstance(error, OSError) and error.errno in DISK_FAULTS:
         return DISK_FAULTS[error.errno]
-    return error.name if isinstance(error, Refused) else type(error).__name__
+    return error.name if isinstance(error, (Refused, FaultError)) else type(error).__name__
 
 
 class ChainUnreachable(ChainError):
