@@ -1,4 +1,4 @@
-"""Errors that tell one of several faults: one class for each decision that a caller makes, one message for each fault."""
+"""Errors that tell one of several faults: a class for each decision of a caller, a message for each fault."""
 
 from __future__ import annotations
 
