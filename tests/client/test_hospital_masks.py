@@ -34,11 +34,12 @@ from consilium_zk.agreement import public_key
 from consilium_zk.blame import Reason
 from consilium_zk.blobs import parse_blob
 from consilium_zk.dealing import BYTES_PER_ENTRY, Dealing, dealing_bytes
-from consilium_zk.errors import DealingInvalid, MaskingTooSmall
+from consilium_zk.errors import MaskingTooSmall, SharesInvalid
 from consilium_zk.kzg import commit
 from consilium_zk.packing import unpack
 from consilium_zk.quantise import Quantiser
 from hospital_driver import WINDOW, Committing, start
+from raised_faults import raises_fault
 
 Make = Callable[[int], Committing]
 
@@ -232,7 +233,7 @@ def test_who_deals_nothing_sound_is_in_nobodys_masking(make: Make, monkeypatch: 
     cohort = masked_cohort(round_.aggregator, round_.task, 0, 0b1111)
     assert sorted(read_dealings(round_.aggregator, round_.store, round_.task, 0, cohort)) == [0, 1, 2]
     parts = {index: upload(round_, nodes[index]) for index in range(3)}
-    with pytest.raises(DealingInvalid, match="hospital 3 dealt nothing sound"):
+    with raises_fault(SharesInvalid, "DealingInvalid", match="hospital 3 dealt nothing sound"):
         round_.ask(nodes[3], Part.UPLOAD)
     answers = fix(round_, [0, 1, 2])
     answers.take({index: answer(round_, nodes[index]) for index in range(3)})
@@ -340,12 +341,12 @@ def test_a_sealing_key_that_is_none_leaves_out_its_hospital_alone(
     nodes = [round_.node(index) for index in range(4)]
     signed = [round_.signed(node) for node in nodes]
     aggregator = aggregator_of(round_, tmp_path / "aggregator")
-    with pytest.raises(DealingInvalid, match="no point of the prime-order group"):
+    with raises_fault(SharesInvalid, "DealingInvalid", match="no point of the prime-order group"):
         aggregator._store_dealing(0, 3, round_.store.get_file(signed[3].dealing), [0b1111])
     round_.relay(*signed)
     assert aggregator._uploaders(0, round_.round_state) == 0b0111
     parts = {index: upload(round_, nodes[index]) for index in range(3)}
-    with pytest.raises(DealingInvalid, match="hospital 3 dealt nothing sound"):
+    with raises_fault(SharesInvalid, "DealingInvalid", match="hospital 3 dealt nothing sound"):
         round_.ask(nodes[3], Part.UPLOAD)
     answers = fix(round_, [0, 1, 2])
     answers.take({index: answer(round_, nodes[index]) for index in range(3)})

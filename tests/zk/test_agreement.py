@@ -17,10 +17,11 @@ from consilium_zk.agreement import (
     show_agreed,
     shown_point,
 )
-from consilium_zk.errors import AgreementUnproven, KeyMalformed
+from consilium_zk.errors import AgreementUnproven, Malformed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nacl.bindings import crypto_core_ed25519_add, crypto_scalarmult_ed25519_base_noclamp
+from raised_faults import raises_fault
 from zk_support import BAD_KEYS
 
 PRIVATE = st.binary(min_size=32, max_size=32)
@@ -49,7 +50,7 @@ def test_keys_are_ed25519s_and_derivation_is_hkdf() -> None:
 def test_keys_that_are_no_points_of_the_group_are_refused(key: bytes) -> None:
     assert not is_usable(key)
     assert not is_possessed(key, prove_possession(ANNA, CONTEXT), CONTEXT)
-    with pytest.raises(KeyMalformed):
+    with raises_fault(Malformed, "KeyMalformed"):
         agreed_point(ANNA, key)
 
 
@@ -63,7 +64,7 @@ def test_keys_of_another_length_are_refused(key: bytes) -> None:
         lambda: prove_possession(key, CONTEXT),
     ]
     for call in calls:
-        with pytest.raises(KeyMalformed):
+        with raises_fault(Malformed, "KeyMalformed"):
             call()
 
 

@@ -32,12 +32,13 @@ from consilium_zk.blobs import Blob
 from consilium_zk.constants import BLS_MODULUS
 from consilium_zk.curve import Commitment, weighted_sum
 from consilium_zk.dealing import Dealing, Kind, open_entry, recover_root
-from consilium_zk.errors import EvidenceMalformed, PointMalformed, ShapeWrong
+from consilium_zk.errors import EvidenceMalformed, Malformed, ShapeWrong
 from consilium_zk.masks import expand, mask, own_seed, residue, without
 from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital, context, threshold
 from eth_utils.crypto import keccak
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raised_faults import raises_fault
 from zk_support import field_blob, is_uniform, signed_answer
 
 CONTEXT = context(31_337, bytes(range(20)), 7, 3)
@@ -563,5 +564,5 @@ def test_statements_and_points_are_what_their_bytes_say(accused: tuple[Case, byt
         for wrong in (raw[:-1], raw + b"\0"):
             with pytest.raises(ShapeWrong):
                 parse(wrong)
-    with pytest.raises(PointMalformed):
+    with raises_fault(Malformed, "PointMalformed"):
         parse_points(bytes(96), set(case.survivors) - {first})

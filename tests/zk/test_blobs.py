@@ -3,9 +3,10 @@ from __future__ import annotations
 import pytest
 from consilium_zk import blobs
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_BLOB
-from consilium_zk.errors import ArgumentInvalid, BlobMalformed, ShapeWrong
+from consilium_zk.errors import ArgumentInvalid, Malformed, ShapeWrong
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raised_faults import raises_fault
 from zk_support import field_blob
 
 # Where the reduction's estimate is at its worst: around multiples and halves of the modulus, and at limbs' edges.
@@ -94,7 +95,7 @@ def test_combine_refuses_nothing_missing_factors_and_wrong_lengths() -> None:
     for parts, factors in (([], []), ([], [1]), ([blob], []), ([blob] * 9, [1] * 8)):
         with pytest.raises(ShapeWrong):
             blobs.combine(parts, factors)
-    with pytest.raises(BlobMalformed):
+    with raises_fault(Malformed, "BlobMalformed"):
         blobs.combine([blob, blobs.Blob(blob[:-1])], [1, 1])
 
 
@@ -134,15 +135,15 @@ def test_parse_blob_takes_what_from_scalars_makes() -> None:
 def test_parse_blob_refuses_a_scalar_not_below_the_modulus(bad: int, index: int) -> None:
     raw = bytearray(filled([BLS_MODULUS - 1]))
     raw[32 * index : 32 * index + 32] = bad.to_bytes(32, "big")
-    with pytest.raises(BlobMalformed, match=f"scalar {index} "):
+    with raises_fault(Malformed, "BlobMalformed", match=f"scalar {index} "):
         blobs.parse_blob(bytes(raw))
 
 
 @pytest.mark.parametrize("length", [0, 1, BYTES_PER_BLOB - 1, BYTES_PER_BLOB + 1, 2 * BYTES_PER_BLOB])
 def test_parse_blob_refuses_a_wrong_length(length: int) -> None:
-    with pytest.raises(BlobMalformed):
+    with raises_fault(Malformed, "BlobMalformed"):
         blobs.parse_blob(bytes(length))
-    with pytest.raises(BlobMalformed):
+    with raises_fault(Malformed, "BlobMalformed"):
         blobs.add([blobs.Blob(bytes(length))])
 
 
@@ -150,7 +151,7 @@ def test_from_scalars_refuses_wrong_counts_and_values() -> None:
     with pytest.raises(ShapeWrong):
         blobs.from_scalars([0] * 4095)
     for bad in (-1, BLS_MODULUS):
-        with pytest.raises(BlobMalformed):
+        with raises_fault(Malformed, "BlobMalformed"):
             blobs.from_scalars([0] * 4095 + [bad])
 
 

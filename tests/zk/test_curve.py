@@ -3,12 +3,13 @@ from __future__ import annotations
 import pytest
 from consilium_zk import curve
 from consilium_zk.constants import BLS_MODULUS
-from consilium_zk.errors import PointMalformed, ShapeWrong
+from consilium_zk.errors import Malformed, ShapeWrong
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from py_arkworks_bls12381 import G1Point, Scalar
 from py_ecc.bls.point_compression import compress_G1
 from py_ecc.optimized_bls12_381 import G1, Z1, add, field_modulus, multiply, neg, normalize
+from raised_faults import raises_fault
 
 INFINITY = b"\xc0" + bytes(47)
 
@@ -62,7 +63,7 @@ def test_weighted_sum_equals_py_ecc(terms: list[tuple[int, int]]) -> None:
 def test_weighted_sum_refuses_uneven_lengths_and_bad_points() -> None:
     with pytest.raises(ShapeWrong):
         curve.weighted_sum([curve.Commitment(INFINITY)], [])
-    with pytest.raises(PointMalformed, match="commitment 1"):
+    with raises_fault(Malformed, "PointMalformed", match="commitment 1"):
         curve.weighted_sum([curve.Commitment(INFINITY), curve.Commitment(OUTSIDE)], [1, 1])
 
 
@@ -92,7 +93,7 @@ GENERATOR_X = int.from_bytes(GENERATOR, "big") & (1 << 381) - 1
     ],
 )
 def test_parse_commitment_refuses(raw: bytes) -> None:
-    with pytest.raises(PointMalformed):
+    with raises_fault(Malformed, "PointMalformed"):
         curve.parse_commitment(raw)
 
 
@@ -115,5 +116,5 @@ ENCODED = curve.to_eip2537(curve.Commitment(GENERATOR))
     ],
 )
 def test_from_eip2537_refuses(raw: bytes) -> None:
-    with pytest.raises(PointMalformed):
+    with raises_fault(Malformed, "PointMalformed"):
         curve.from_eip2537(raw)

@@ -26,12 +26,13 @@ from consilium_zk.dealing import (
     recover_root,
     show_bad_entry,
 )
-from consilium_zk.errors import AgreementUnproven, DealingInvalid, SealInvalid, ShapeWrong, SharesTooFew
+from consilium_zk.errors import AgreementUnproven, ShapeWrong, SharesInvalid, SharesTooFew
 from consilium_zk.masks import between, mask, own_seed, pair_seeds, residue, without
 from consilium_zk.sealing import seal
 from eth_utils.crypto import keccak
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raised_faults import raises_fault
 from zk_support import BAD_KEYS, field_blob
 
 CONTEXT = b"chain, contract, task, round"
@@ -193,7 +194,7 @@ def test_shares_of_something_else_name_the_dealer(kind: Kind) -> None:
     cohort.dealings[dealer.index] = replace(cohort.dealings[dealer.index], entries=mixed)
     shares = {index: cohort.share(index, dealer.index, kind) for index in recipients}
     assert all(is_share(cohort.dealings[dealer.index], index, kind, share) for index, share in shares.items())
-    with pytest.raises(DealingInvalid, match=f"{kind.name.lower()} root"):
+    with raises_fault(SharesInvalid, "DealingInvalid", match=f"{kind.name.lower()} root"):
         recover_root(cohort.dealings[dealer.index], kind, shares, 3, CONTEXT)
 
 
@@ -202,17 +203,17 @@ def test_a_recipient_sees_at_once_that_it_was_dealt_something_else_than_is_shown
     dealing = deal(2, Roots(5, 6), ([7], [8]), anna[0], {0: bert[1], 1: bert[1]}, CONTEXT)
     first, second = dealing.entries[0], dealing.entries[1]
     assert open_entry(first, bert, 2, anna[1], 0, CONTEXT) == {Kind.KEY: 5 + 7, Kind.OWN: 6 + 8}
-    with pytest.raises(SealInvalid):  # for another
+    with raises_fault(SharesInvalid, "SealInvalid"):  # for another
         open_entry(Entry(second.sealed, first.digests), bert, 2, anna[1], 0, CONTEXT)
-    with pytest.raises(SealInvalid):  # by another
+    with raises_fault(SharesInvalid, "SealInvalid"):  # by another
         open_entry(first, bert, 1, anna[1], 0, CONTEXT)
     for entry in (
         Entry(first.sealed, (first.digests[0], second.digests[1])),
         Entry(first.sealed, (first.digests[1], first.digests[0])),
     ):
-        with pytest.raises(DealingInvalid, match="not the one that it shows"):
+        with raises_fault(SharesInvalid, "DealingInvalid", match="not the one that it shows"):
             open_entry(entry, bert, 2, anna[1], 0, CONTEXT)
-    with pytest.raises(SealInvalid):  # of another round
+    with raises_fault(SharesInvalid, "SealInvalid"):  # of another round
         open_entry(first, bert, 2, anna[1], 0, b"another round")
 
 
@@ -225,12 +226,12 @@ def test_a_share_outside_the_field_names_the_dealer() -> None:
         seal(b"".join(words), anna, bert[1], CONTEXT + between(2, 0)),
         (keccak(tag + words[0]), keccak(tag + words[1])),
     )
-    with pytest.raises(DealingInvalid, match="outside the field"):
+    with raises_fault(SharesInvalid, "DealingInvalid", match="outside the field"):
         open_entry(entry, bert, 2, anna[1], 0, CONTEXT)
     dealing = replace(honest, entries={**honest.entries, 0: entry})
     assert is_share(dealing, 0, Kind.KEY, BLS_MODULUS + 12)  # it is what was shown, and that is the fault
     shares = {0: BLS_MODULUS + 12, 1: open_entry(honest.entries[1], bert, 2, anna[1], 1, CONTEXT)[Kind.KEY]}
-    with pytest.raises(DealingInvalid, match="outside the field"):
+    with raises_fault(SharesInvalid, "DealingInvalid", match="outside the field"):
         recover_root(dealing, Kind.KEY, shares, 2, CONTEXT)
 
 
@@ -289,7 +290,7 @@ def test_a_dealing_with_a_key_that_is_none_is_refused(key: bytes) -> None:
     cohort = Cohort.of(10, 4, 2)
     dealing = next(iter(cohort.dealings.values()))
     for changed in (replace(dealing, key=key), replace(dealing, seal_key=key)):
-        with pytest.raises(DealingInvalid, match="no point of the prime-order group"):
+        with raises_fault(SharesInvalid, "DealingInvalid", match="no point of the prime-order group"):
             parse_dealing(changed.to_wire(), list(dealing.entries))
 
 

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 
 import pytest
-from consilium_zk.errors import ArgumentInvalid, PathMalformed, ShapeWrong
+from consilium_zk.errors import ArgumentInvalid, Malformed, ShapeWrong
 from consilium_zk.evaluation import (
     BATCH_ROWS,
     FINGERPRINT_TAG,
@@ -24,6 +24,7 @@ from consilium_zk.evaluation import (
 from consilium_zk.merkle import path_of
 from hypothesis import given
 from hypothesis import strategies as st
+from raised_faults import raises_fault
 
 WORDS = st.binary(min_size=32, max_size=32)
 SECRET = bytes(range(32))
@@ -88,7 +89,7 @@ def test_an_opening_shows_this_batchs_fingerprint_and_no_other(prints: list[byte
     assert root_of_opening(index, len(prints), salt, prints[index], path) == root
     assert root_of_opening(index, len(prints), salt, prints[index] + b"\0", path) != root
     assert root_of_opening(index, len(prints), leaf_salt(SECRET, index + 1), prints[index], path) != root
-    with pytest.raises(PathMalformed):
+    with raises_fault(Malformed, "PathMalformed"):
         root_of_opening(index, len(prints), salt, prints[index], [*path, root])
     with pytest.raises(ShapeWrong):
         root_of_opening(index, len(prints), salt[1:], prints[index], path)

@@ -10,10 +10,11 @@ import pytest
 from consilium_zk import blobs
 from consilium_zk.blobs import Blob
 from consilium_zk.constants import BLS_MODULUS
-from consilium_zk.errors import ArgumentInvalid, KeyMalformed, ShapeWrong
+from consilium_zk.errors import ArgumentInvalid, Malformed, ShapeWrong
 from consilium_zk.masks import expand, mask, mask_key, own_seed, pair_seeds, residue, without
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raised_faults import raises_fault
 from zk_support import field_blob
 
 CONTEXT = b"chain, contract, task, round"
@@ -126,7 +127,7 @@ def test_expansions_of_other_seeds_and_blobs_share_nothing() -> None:
 
 
 def test_what_is_out_of_range_is_refused_by_name() -> None:
-    with pytest.raises(KeyMalformed):
+    with raises_fault(Malformed, "KeyMalformed"):
         pair_seeds(0, 1, {1: bytes(32)}, CONTEXT)
     with pytest.raises(ArgumentInvalid, match="root"):
         mask_key(BLS_MODULUS)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 
 import pytest
-from consilium_zk.errors import ArgumentInvalid, PathMalformed
+from consilium_zk.errors import ArgumentInvalid, Malformed
 from consilium_zk.merkle import leaf_hash, path_of, root_above, tree_root
 from eth_utils.crypto import keccak
 from hypothesis import given
 from hypothesis import strategies as st
+from raised_faults import raises_fault
 
 # Of the tests of Google's Certificate Transparency (cpp/merkletree/merkle_tree_test.cc): entries, roots over the first
 # 0 … 8 of them, and paths by (index, size).
@@ -82,7 +83,7 @@ def test_every_path_leads_to_the_root_and_from_no_other_place(size: int, data: s
     if other != index:
         try:
             assert root_above(leaves[index], other, size, path) != tree_root(leaves)
-        except PathMalformed:
+        except Malformed:
             assert len(path_of(leaves, other)) != len(path)
 
 
@@ -101,12 +102,12 @@ def test_a_path_of_another_length_is_none(size: int, data: st.DataObject) -> Non
     leaves = numbered(size)
     index = data.draw(st.integers(0, size - 1))
     path = path_of(leaves, index)
-    with pytest.raises(PathMalformed):
+    with raises_fault(Malformed, "PathMalformed"):
         root_above(leaves[index], index, size, [bytes(32), *path])
     if path:
-        with pytest.raises(PathMalformed):
+        with raises_fault(Malformed, "PathMalformed"):
             root_above(leaves[index], index, size, path[1:])
-        with pytest.raises(PathMalformed):
+        with raises_fault(Malformed, "PathMalformed"):
             root_above(leaves[index], index, size, [*path[:-1], path[-1][1:]])
 
 

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from consilium_zk import blobs
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_BLOB, USABLE_SCALARS
-from consilium_zk.errors import ArgumentInvalid, BlobMalformed, LaneOutOfRange, LanesTooWide, ShapeWrong
+from consilium_zk.errors import ArgumentInvalid, LaneOutOfRange, Malformed, ShapeWrong, UpdateInvalid
 from consilium_zk.packing import LaneLayout, pack, packed, unpack
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from raised_faults import raises_fault
 
 
 @st.composite
@@ -41,9 +42,9 @@ def test_lane_layout_has_room_for_every_honest_sum(layout: LaneLayout) -> None:
 
 def test_lane_layout_refuses_lanes_beyond_63_bits() -> None:
     assert LaneLayout(40, 2**23).lane_bits == 63
-    with pytest.raises(LanesTooWide) as caught:
+    with raises_fault(UpdateInvalid, "LanesTooWide") as caught:
         LaneLayout(40, 2**23 + 1)
-    assert caught.value.lane_bits == 64
+    assert caught.value.values["lane_bits"] == 64
     assert "lower the bits, the weights or the number of hospitals" in str(caught.value)
 
 
@@ -227,7 +228,7 @@ def test_unpack_refuses_wrong_blobs() -> None:
         unpack([], COUNT, LAYOUT, 1)
     with pytest.raises(ShapeWrong):
         unpack(packed * 2, COUNT, LAYOUT, 1)
-    with pytest.raises(BlobMalformed):
+    with raises_fault(Malformed, "BlobMalformed"):
         unpack([packed[0][:-1]], COUNT, LAYOUT, 1)
     for weight in (0, 61):
         with pytest.raises(ArgumentInvalid):

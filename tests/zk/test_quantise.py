@@ -6,11 +6,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from consilium_zk import ZkError
-from consilium_zk.errors import ArgumentInvalid, NotFinite, ShapeWrong
+from consilium_zk.errors import ArgumentInvalid, ShapeWrong, UpdateInvalid
 from consilium_zk.quantise import Quantiser, clip_norm
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from raised_faults import raises_fault
 
 BITS = st.integers(2, 40)
 RANGES = st.floats(1e-6, 1e6)
@@ -87,9 +88,9 @@ def test_quantise_leaves_its_inputs_alone_and_takes_strides(random: np.random.Ge
 def test_quantise_refuses_what_is_not_finite(bad: float) -> None:
     values = np.zeros(100_000)
     values[99_998] = bad
-    with pytest.raises(NotFinite) as caught:
+    with raises_fault(UpdateInvalid, "NotFinite") as caught:
         Quantiser(8, 1.0).quantise(values)
-    assert caught.value.index == 99_998
+    assert caught.value.values["index"] == 99_998
     assert isinstance(caught.value, ZkError)
 
 
@@ -157,7 +158,7 @@ def test_clip_norm_survives_extremes_and_refuses_nonsense() -> None:
     np.testing.assert_allclose(huge, [math.sqrt(0.5), -math.sqrt(0.5)], rtol=1e-12)
     assert clip_norm(np.zeros(3), 1.0).tolist() == [0, 0, 0]
     assert clip_norm(np.zeros(0), 1.0).shape == (0,)
-    with pytest.raises(NotFinite):
+    with raises_fault(UpdateInvalid, "NotFinite"):
         clip_norm(np.array([0.0, np.nan]), 1.0)
     for max_norm in (0.0, -1.0, np.nan, np.inf):
         with pytest.raises(ArgumentInvalid):

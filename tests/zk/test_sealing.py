@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
 from consilium_zk.agreement import agreed_point, public_key
-from consilium_zk.errors import KeyMalformed, SealInvalid
+from consilium_zk.errors import Malformed, SharesInvalid
 from consilium_zk.sealing import SEAL_OVERHEAD, seal, unseal, unseal_by
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 from hypothesis import given
 from hypothesis import strategies as st
+from raised_faults import raises_fault
 
 ANNA, BERT, EVE = ((private, public_key(private)) for private in (bytes([k]) * 32 for k in (1, 2, 3)))
 KEYS = st.binary(min_size=32, max_size=32)
@@ -34,7 +34,7 @@ def test_nobody_else_reads_it_and_nobody_else_has_written_it() -> None:
         (sealed[:-1], BERT, ANNA[1], b"round 1"),
         (b"", BERT, ANNA[1], b"round 1"),
     ):
-        with pytest.raises(SealInvalid):
+        with raises_fault(SharesInvalid, "SealInvalid"):
             unseal(*attempt)
 
 
@@ -42,17 +42,17 @@ def test_nobody_else_reads_it_and_nobody_else_has_written_it() -> None:
 def test_a_changed_bit_is_seen(bit: int) -> None:
     sealed = bytearray(seal(b"two shares", ANNA, BERT[1], b"round 1"))
     sealed[bit // 8] ^= 1 << bit % 8
-    with pytest.raises(SealInvalid):
+    with raises_fault(SharesInvalid, "SealInvalid"):
         unseal(bytes(sealed), BERT, ANNA[1], b"round 1")
 
 
 def test_keys_that_are_none_are_refused() -> None:
     for key in (bytes(31), bytes(32)):
-        with pytest.raises(KeyMalformed):
+        with raises_fault(Malformed, "KeyMalformed"):
             seal(b"words", ANNA, key, b"")
-        with pytest.raises(KeyMalformed):
+        with raises_fault(Malformed, "KeyMalformed"):
             unseal(bytes(40), ANNA, key, b"")
-    with pytest.raises(KeyMalformed):
+    with raises_fault(Malformed, "KeyMalformed"):
         seal(b"words", (bytes(16), ANNA[1]), BERT[1], b"")
 
 

@@ -15,18 +15,12 @@ from consilium_zk.agreement import public_key
 from consilium_zk.blobs import Blob, to_scalars
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_BLOB
 from consilium_zk.dealing import Dealing, Entry, Kind, open_entry
-from consilium_zk.errors import (
-    AnswerMalformed,
-    DealingInvalid,
-    MaskingTooSmall,
-    SealInvalid,
-    SharesTooFew,
-    UnmaskingFailed,
-)
+from consilium_zk.errors import AnswerMalformed, MaskingTooSmall, SharesInvalid, SharesTooFew, UnmaskingFailed
 from consilium_zk.masks import without
 from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital, Unmasking, context, threshold
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raised_faults import raises_fault
 from zk_support import BAD_KEYS, field_blob, is_uniform, signed_answer
 
 CONTEXT = context(31_337, bytes(range(20)), 7, 3)
@@ -205,14 +199,12 @@ def test_a_copied_dealing_gives_nobody_shares_of_the_one_that_it_was_copied_from
     survivors = [victim, *others]
     for index in others:
         answer, faults = made.hospitals[index].answer(made.dealings, survivors)
-        assert {dealer: type(fault) for dealer, fault in faults.items()} == {liar: SealInvalid}
+        assert {dealer: type(fault) for dealer, fault in faults.items()} == {liar: SharesInvalid}
         assert answer[-160:-64] == bytes(96)  # nothing is shown to a dealer that has not proven its keys
         for dealer in (victim, liar):
             assert shares_in(made, {index: answer}, victim, Kind.KEY, sorted(made.dealings).index(dealer)) == 0
         unmasking = Unmasking(made.cohort, made.dealings, survivors)
-        assert {dealer: type(fault) for dealer, fault in unmasking.take(index, answer).items()} == {
-            liar: DealingInvalid
-        }
+        assert {dealer: type(fault) for dealer, fault in unmasking.take(index, answer).items()} == {liar: SharesInvalid}
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
@@ -254,7 +246,7 @@ def test_a_hospital_gives_nothing_to_fewer_than_its_cohorts_threshold(size: int)
         assert (caught.value.hospitals, caught.value.size) == (len(few), size)
     made.dealings = {index: everybody[index] for index in others}
     if size > 3:
-        with pytest.raises(DealingInvalid, match="has no part in the masking"):
+        with raises_fault(SharesInvalid, "DealingInvalid", match="has no part in the masking"):
             hospital.seeds(made.dealings)
 
 
@@ -278,7 +270,7 @@ def test_a_hospital_that_deals_inconsistent_shares_is_named(size: int) -> None:
     answers = made.answers(survivors, answering)
     with pytest.raises(UnmaskingFailed) as caught:
         made.unmasking(survivors, answers).seeds()
-    assert {index: type(fault) for index, fault in caught.value.faults.items()} == {liar: DealingInvalid}
+    assert {index: type(fault) for index, fault in caught.value.faults.items()} == {liar: SharesInvalid}
 
 
 def test_shares_that_their_dealer_does_not_show_are_named_and_missed() -> None:
@@ -289,7 +281,7 @@ def test_shares_that_their_dealer_does_not_show_are_named_and_missed() -> None:
     made.dealings[liar] = replace(made.dealings[liar], entries=entries)
     survivors = sorted(made.dealings)
     answer, faults = made.hospitals[victim].answer(made.dealings, survivors)
-    assert {index: type(fault) for index, fault in faults.items()} == {liar: SealInvalid}
+    assert {index: type(fault) for index, fault in faults.items()} == {liar: SharesInvalid}
     unmasking = Unmasking(made.cohort, made.dealings, survivors)
     assert unmasking.take(victim, answer).keys() == {liar}  # whom the aggregator hears of, too
     for index in survivors:
@@ -338,9 +330,9 @@ def test_dealings_that_are_none_are_refused() -> None:
     wire = made.dealings[index].to_wire()
     assert made.cohort.parse(index, wire) == made.dealings[index]
     for raw in (b"", wire[:-1], wire + b"\0", wire[:-144]):
-        with pytest.raises(DealingInvalid, match="bytes instead of"):
+        with raises_fault(SharesInvalid, "DealingInvalid", match="bytes instead of"):
             made.cohort.parse(index, raw)
-    with pytest.raises(DealingInvalid, match="no point of the prime-order group"):
+    with raises_fault(SharesInvalid, "DealingInvalid", match="no point of the prime-order group"):
         made.cohort.parse(index, bytes(32) + wire[32:])
 
 
@@ -353,7 +345,7 @@ def test_a_hospital_whose_key_is_none_keeps_the_others_from_nothing(size: int, k
     assert made.cohort.threshold == threshold(size)
     made.hospitals = {i: MaskingHospital(i, bytes([i]) * 32, made.privates[i], made.cohort) for i in indices}
     wires = {i: hospital.dealing().to_wire() for i, hospital in made.hospitals.items()}
-    with pytest.raises(DealingInvalid, match="no point of the prime-order group"):
+    with raises_fault(SharesInvalid, "DealingInvalid", match="no point of the prime-order group"):
         made.cohort.parse(outsider, wires[indices[0]])
     made.dealings = {i: made.cohort.parse(i, wire) for i, wire in wires.items()}
     assert made.total(indices, indices[: made.cohort.threshold]) == made.expected(indices)
@@ -373,7 +365,7 @@ def test_a_copied_sealing_key_costs_nobody_else_anything(place: int) -> None:
     assert made.total(indices, indices) == made.expected(indices)
     unmasking = Unmasking(made.cohort, made.dealings, everybody)
     wrong, faults = made.hospitals[copier].answer(made.dealings, everybody)
-    assert {dealer: type(fault) for dealer, fault in faults.items()} == dict.fromkeys(indices, SealInvalid)
+    assert {dealer: type(fault) for dealer, fault in faults.items()} == dict.fromkeys(indices, SharesInvalid)
     assert {type(fault) for fault in unmasking.take(copier, wrong).values()} == {AnswerMalformed}
     unmasking.take(indices[0], made.answers(everybody, indices)[indices[0]])
     unmasking.take(indices[1], made.answers(everybody, indices)[indices[1]])
@@ -409,9 +401,9 @@ def test_a_dealer_whose_shares_cannot_be_opened_is_at_fault(size: int) -> None:
     unmasking = Unmasking(made.cohort, made.dealings, survivors)
     for index in others:
         faults = unmasking.take(index, made.hospitals[index].answer(made.dealings, survivors)[0])
-        assert {dealer: type(fault) for dealer, fault in faults.items()} == {liar: DealingInvalid}
+        assert {dealer: type(fault) for dealer, fault in faults.items()} == {liar: SharesInvalid}
     found = unmasking.at_fault()
-    assert {index: type(fault) for index, fault in found.items()} == {liar: DealingInvalid}
+    assert {index: type(fault) for index, fault in found.items()} == {liar: SharesInvalid}
 
 
 def test_a_hospital_that_says_it_was_dealt_nothing_must_show_it() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from consilium_zk import bls, curve, tickets
 from consilium_zk.constants import BLS_MODULUS, POSSESSION_DST, TICKET_DST
-from consilium_zk.errors import ArgumentInvalid, KeyMalformed, PointMalformed, ShapeWrong
+from consilium_zk.errors import ArgumentInvalid, Malformed, ShapeWrong
 from eth_abi.abi import encode
 from eth_utils.crypto import keccak
 from hypothesis import given, settings
@@ -17,6 +17,7 @@ from py_arkworks_bls12381 import G1Point, G2Point
 from py_ecc.bls import G2Basic
 from py_ecc.bls.hash_to_curve import hash_to_G1
 from py_ecc.optimized_bls12_381 import FQ, G2, field_modulus, multiply, normalize, pairing
+from raised_faults import raises_fault
 from zk_support import load_vectors
 
 ADDRESS = st.binary(min_size=20, max_size=20)
@@ -87,16 +88,16 @@ def test_verify_ticket_refuses_other_keys_messages_tags_and_signs() -> None:
 
 def test_identity_key_and_ticket_are_refused() -> None:
     identity_key, identity = bls.PublicKey(bytes(256)), tickets.Ticket(bytes(128))
-    with pytest.raises(KeyMalformed):
+    with raises_fault(Malformed, "KeyMalformed"):
         tickets.verify_ticket(identity_key, MESSAGE, TICKET)
-    with pytest.raises(PointMalformed):
+    with raises_fault(Malformed, "PointMalformed"):
         tickets.verify_ticket(PUBLIC, MESSAGE, identity)
-    with pytest.raises(PointMalformed):
+    with raises_fault(Malformed, "PointMalformed"):
         # The pairing equation itself would hold.
         tickets.verify_ticket(identity_key, MESSAGE, identity)
-    with pytest.raises(KeyMalformed):
+    with raises_fault(Malformed, "KeyMalformed"):
         bls.parse_public_key(identity_key)
-    with pytest.raises(PointMalformed):
+    with raises_fault(Malformed, "PointMalformed"):
         tickets.parse_ticket(identity)
 
 
@@ -130,14 +131,14 @@ def outside_subgroup_g2() -> bytes:
     ],
 )
 def test_parse_public_key_refuses(raw: bytes) -> None:
-    with pytest.raises(KeyMalformed):
+    with raises_fault(Malformed, "KeyMalformed"):
         bls.parse_public_key(raw)
 
 
 def test_parse_takes_what_the_package_makes() -> None:
     assert bls.parse_public_key(PUBLIC) == PUBLIC
     assert tickets.parse_ticket(TICKET) == TICKET
-    with pytest.raises(PointMalformed):
+    with raises_fault(Malformed, "PointMalformed"):
         tickets.parse_ticket(TICKET[:-1])
 
 
@@ -150,10 +151,10 @@ def test_secret_key_hides_itself() -> None:
     with pytest.raises(TypeError):
         copy.deepcopy(KEY)
     for bad in (0, -1, BLS_MODULUS):
-        with pytest.raises(KeyMalformed) as caught:
+        with raises_fault(Malformed, "KeyMalformed") as caught:
             tickets.SecretKey(bad)
         assert str(BLS_MODULUS) not in str(caught.value)
-    with pytest.raises(KeyMalformed):
+    with raises_fault(Malformed, "KeyMalformed"):
         tickets.generate_secret_key(bytes(31))
 
 
@@ -199,7 +200,7 @@ def test_possession_proof_verifies_for_its_voter_contract_chain_and_key_only() -
     assert not tickets.verify_possession(tickets.public_key(OTHER_KEY), 31337, STAKING, VOTER, proof)
     as_ticket = tickets.sign_ticket(KEY, tickets.possession_message(31337, STAKING, VOTER, PUBLIC))
     assert not tickets.verify_possession(PUBLIC, 31337, STAKING, VOTER, as_ticket)
-    with pytest.raises(KeyMalformed):
+    with raises_fault(Malformed, "KeyMalformed"):
         tickets.verify_possession(bls.PublicKey(bytes(256)), 31337, STAKING, VOTER, proof)
 
 

@@ -31,7 +31,7 @@ from nacl.bindings import (
 )
 from nacl.exceptions import CryptoError
 
-from .errors import AgreementUnproven, KeyMalformed
+from .errors import AgreementUnproven, Malformed
 
 BYTES_PER_KEY: Final = 32
 BYTES_PER_SIGNATURE: Final = 64
@@ -55,11 +55,11 @@ def is_usable(public: bytes) -> bool:
 def agreed_point(private: bytes, other: bytes) -> bytes:
     """The 32 bytes that the holders of both private keys derive alike. Raises KeyMalformed, as for `is_usable`."""
     if len(other) != BYTES_PER_KEY:
-        raise KeyMalformed(f"a public key of {len(other)} bytes instead of {BYTES_PER_KEY}")
+        raise Malformed("KeyMalformed", reason=f"a public key of {len(other)} bytes instead of {BYTES_PER_KEY}")
     try:
         return crypto_scalarmult_ed25519_noclamp(_expanded(private)[0], other)
     except CryptoError as error:
-        raise KeyMalformed("a public key that is no point of the prime-order group") from error
+        raise Malformed("KeyMalformed", reason="a public key that is no point of the prime-order group") from error
 
 
 def agreed(private: bytes, other: bytes, tag: bytes, info: bytes, length: int) -> bytes:
@@ -148,7 +148,7 @@ def _reduced(*words: bytes) -> bytes:
 def _expanded(private: bytes) -> tuple[bytes, bytes]:
     """The scalar of a private key, as RFC 8032 has it, and what else is secret of it."""
     if len(private) != BYTES_PER_KEY:
-        raise KeyMalformed(f"a private key of {len(private)} bytes instead of {BYTES_PER_KEY}")
+        raise Malformed("KeyMalformed", reason=f"a private key of {len(private)} bytes instead of {BYTES_PER_KEY}")
     digest = hashlib.sha512(private).digest()
     scalar = int.from_bytes(digest[:_BYTES_PER_SCALAR], "little") & (1 << 254) - 8 | 1 << 254
     return scalar.to_bytes(_BYTES_PER_SCALAR, "little"), digest[_BYTES_PER_SCALAR:]
@@ -156,5 +156,5 @@ def _expanded(private: bytes) -> tuple[bytes, bytes]:
 
 def _private_key(private: bytes) -> Ed25519PrivateKey:
     if len(private) != BYTES_PER_KEY:
-        raise KeyMalformed(f"a private key of {len(private)} bytes instead of {BYTES_PER_KEY}")
+        raise Malformed("KeyMalformed", reason=f"a private key of {len(private)} bytes instead of {BYTES_PER_KEY}")
     return Ed25519PrivateKey.from_private_bytes(private)

@@ -60,15 +60,7 @@ from .constants import BLS_MODULUS, BYTES_PER_COMPRESSED_G1
 from .curve import Commitment, parse_commitment, weighted_sum
 from .dealing import Dealing, is_proven, root_digest
 from .encoding import uint256
-from .errors import (
-    AgreementUnproven,
-    AnswerMalformed,
-    BlobMalformed,
-    DealingInvalid,
-    EvidenceMalformed,
-    PointMalformed,
-    ShapeWrong,
-)
+from .errors import AgreementUnproven, AnswerMalformed, EvidenceMalformed, Malformed, ShapeWrong, SharesInvalid
 from .kzg import commit
 from .masks import between, expand, mask, mask_key, own_seed, pair_seed, pair_seeds, without
 from .secure_aggregation import MaskedCohort, Unmasking, masking_digest
@@ -261,7 +253,7 @@ def withholders(case: Case, answers: Mapping[int, bytes]) -> dict[int, Reason]:
     if not found:
         raise EvidenceMalformed("these answers give the sum")
     return {
-        index: Reason.FALSE_DEALING if isinstance(found[index], DealingInvalid) else Reason.FALSE_ANSWER
+        index: Reason.FALSE_DEALING if isinstance(found[index], SharesInvalid) else Reason.FALSE_ANSWER
         for index in sorted(found)
     }
 
@@ -290,7 +282,7 @@ def culprits(case: Case, accusation: bytes, evidence: Evidence) -> dict[int, Rea
         try:
             masks = own_seed(evidence.own_roots[index], case.cohort.context), {d: gone[d][index] for d in gone}
             left[index] = _left(case, index, upload, masks, accusation)
-        except BlobMalformed:
+        except Malformed:
             named.setdefault(index, Reason.UPLOAD_MALFORMED)
     if left.keys() == case.commitments.keys() and weighted_sum(list(left.values()), [1] * len(left)) == _ZERO:
         return dict(sorted(named.items()))
@@ -300,7 +292,7 @@ def culprits(case: Case, accusation: bytes, evidence: Evidence) -> dict[int, Rea
         try:
             others = set(case.survivors) - {index}
             points[index] = parse_points(evidence.points.get(index, b""), others)
-        except (ShapeWrong, PointMalformed):
+        except (ShapeWrong, Malformed):
             named.setdefault(index, Reason.NO_POINTS)
     for index in left.keys() & points.keys():
         signs = [1 if index < other else -1 for other in points[index]]
@@ -383,7 +375,7 @@ def _left(
     """
     commitments = case.commitments[index]
     if len(upload) != len(commitments):
-        raise BlobMalformed(f"{len(upload)} of them instead of {len(commitments)}")
+        raise Malformed("BlobMalformed", reason=f"{len(upload)} of them instead of {len(commitments)}")
     bare = (without(parse_blob(raw), mask(index, *masks, number)) for number, raw in enumerate(upload))
     combined = commit(combine(bare, _factors(accusation)))
     weights = [-case.weights[index] * factor for factor in islice(_factors(accusation), len(commitments))]

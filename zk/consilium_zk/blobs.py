@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .constants import BLS_MODULUS, BYTES_PER_BLOB, BYTES_PER_FIELD_ELEMENT, FIELD_ELEMENTS_PER_BLOB, USABLE_SCALARS
-from .errors import ArgumentInvalid, BlobMalformed, ShapeWrong
+from .errors import ArgumentInvalid, Malformed, ShapeWrong
 
 Blob = NewType("Blob", bytes)
 """131,072 bytes: 4096 big-endian scalars, each below BLS_MODULUS. From `parse_blob` or this package's functions."""
@@ -46,7 +46,7 @@ def parse_blob(raw: bytes) -> Blob:
         # Only scalars whose first eight bytes leave it open need the whole comparison.
         start = int(index) * BYTES_PER_FIELD_ELEMENT
         if int.from_bytes(raw[start : start + BYTES_PER_FIELD_ELEMENT], "big") >= BLS_MODULUS:
-            raise BlobMalformed(f"scalar {int(index)} is not below the modulus")
+            raise Malformed("BlobMalformed", reason=f"scalar {int(index)} is not below the modulus")
     return Blob(bytes(raw))
 
 
@@ -56,7 +56,7 @@ def from_scalars(scalars: Sequence[int]) -> Blob:
         raise ShapeWrong("scalars", len(scalars), f"{FIELD_ELEMENTS_PER_BLOB}")
     for index, scalar in enumerate(scalars):
         if not 0 <= scalar < BLS_MODULUS:
-            raise BlobMalformed(f"scalar {index} is not in [0, modulus)")
+            raise Malformed("BlobMalformed", reason=f"scalar {index} is not in [0, modulus)")
     return Blob(b"".join(int(scalar).to_bytes(BYTES_PER_FIELD_ELEMENT, "big") for scalar in scalars))
 
 
@@ -171,7 +171,7 @@ def _digits(blob: bytes) -> NDArray[np.uint16]:
 
 def _require_length(blob: bytes) -> None:
     if len(blob) != BYTES_PER_BLOB:
-        raise BlobMalformed(f"{len(blob)} bytes instead of {BYTES_PER_BLOB}")
+        raise Malformed("BlobMalformed", reason=f"{len(blob)} bytes instead of {BYTES_PER_BLOB}")
 
 
 def _reduce(limbs: _Limbs) -> Blob:

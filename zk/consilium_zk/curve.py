@@ -14,7 +14,7 @@ from typing import NewType
 from py_arkworks_bls12381 import G1Point, Scalar
 
 from .constants import BLS_MODULUS, BYTES_PER_COMPRESSED_G1, BYTES_PER_EIP2537_G1
-from .errors import PointMalformed, ShapeWrong
+from .errors import Malformed, ShapeWrong
 
 Commitment = NewType("Commitment", bytes)
 """A KZG commitment: a G1 point of the prime-order group, compressed, 48 bytes."""
@@ -22,6 +22,7 @@ Commitment = NewType("Commitment", bytes)
 GENERATOR = Commitment(bytes(G1Point().to_compressed_bytes()))
 """The generator of G1: commits to one in every scalar of a blob."""
 
+_NO_POINT = "not on the curve, outside the subgroup, or badly encoded"
 _COORDINATE = 48
 _PADDED = 64
 _PADDING = bytes(_PADDED - _COORDINATE)
@@ -39,14 +40,14 @@ def parse_commitment(raw: bytes) -> Commitment:
 def decompress(raw: bytes, what: str) -> G1Point:
     """The G1 point of 48 compressed bytes. `what` names it in errors. Raises PointMalformed."""
     if len(raw) != BYTES_PER_COMPRESSED_G1:
-        raise PointMalformed(what, f"{len(raw)} bytes instead of {BYTES_PER_COMPRESSED_G1}")
+        raise Malformed("PointMalformed", what=what, reason=f"{len(raw)} bytes instead of {BYTES_PER_COMPRESSED_G1}")
     try:
         point = _decompressed(bytes(raw))
     except ValueError as error:
-        raise PointMalformed(what, "not on the curve, outside the subgroup, or badly encoded") from error
+        raise Malformed("PointMalformed", what=what, reason=_NO_POINT) from error
     # The library takes any flags and bytes behind the infinity bit.
     if compressed(point) != raw:
-        raise PointMalformed(what, "not the canonical encoding")
+        raise Malformed("PointMalformed", what=what, reason="not the canonical encoding")
     return point
 
 
@@ -64,14 +65,14 @@ def point_to_eip2537(point: G1Point) -> bytes:
 def point_from_eip2537(raw: bytes, what: str) -> G1Point:
     """The G1 point of 128 bytes. `what` names it in errors. Raises PointMalformed."""
     if len(raw) != BYTES_PER_EIP2537_G1:
-        raise PointMalformed(what, f"{len(raw)} bytes instead of {BYTES_PER_EIP2537_G1}")
+        raise Malformed("PointMalformed", what=what, reason=f"{len(raw)} bytes instead of {BYTES_PER_EIP2537_G1}")
     coordinates = [raw[start : start + _PADDED] for start in range(0, len(raw), _PADDED)]
     if any(coordinate[: len(_PADDING)] != _PADDING for coordinate in coordinates):
-        raise PointMalformed(what, "a coordinate's padding is not zero")
+        raise Malformed("PointMalformed", what=what, reason="a coordinate's padding is not zero")
     try:
         return G1Point.from_xy_bytes_be(b"".join(coordinate[len(_PADDING) :] for coordinate in coordinates))
     except ValueError as error:
-        raise PointMalformed(what, "not on the curve, outside the subgroup, or badly encoded") from error
+        raise Malformed("PointMalformed", what=what, reason=_NO_POINT) from error
 
 
 def to_eip2537(commitment: Commitment) -> bytes:

@@ -31,7 +31,7 @@ from .agreement import (
     shown_point,
 )
 from .constants import BLS_MODULUS, BYTES_PER_FIELD_ELEMENT
-from .errors import DealingInvalid, SealInvalid, ShapeWrong
+from .errors import ShapeWrong, SharesInvalid
 from .masks import between, mask_key, mask_private
 from .sealing import SEAL_OVERHEAD, seal, unseal, unseal_by
 from .shamir import recover, split
@@ -150,12 +150,14 @@ def parse_dealing(raw: bytes, recipients: Collection[int]) -> Dealing:
     """A dealing to these recipients, from its wire form. Raises DealingInvalid."""
     size = dealing_bytes(len(recipients))
     if len(raw) != size:
-        raise DealingInvalid(f"{len(raw)} bytes instead of {size} for {len(recipients)} recipients")
+        raise SharesInvalid(
+            "DealingInvalid", reason=f"{len(raw)} bytes instead of {size} for {len(recipients)} recipients"
+        )
     key, seal_key, own_digest = (raw[start : start + _BYTES_PER_DIGEST] for start in (0, 32, 64))
     proofs = raw[3 * _BYTES_PER_DIGEST : _BYTES_PER_HEAD]
     possessions = proofs[:BYTES_PER_SIGNATURE], proofs[BYTES_PER_SIGNATURE:]
     if not (is_usable(key) and is_usable(seal_key)):
-        raise DealingInvalid("a key of it is no point of the prime-order group")
+        raise SharesInvalid("DealingInvalid", reason="a key of it is no point of the prime-order group")
     return Dealing(key, seal_key, own_digest, possessions, _Entries(raw, recipients))
 
 
@@ -215,7 +217,7 @@ def is_bad_entry(
     point = shown_point(sealing_key, key, shown, _ENTRY_TAG + context + ends)
     try:
         _shares(entry, unseal_by(point, entry.sealed, key, sealing_key, context + ends))
-    except (SealInvalid, DealingInvalid):
+    except SharesInvalid:
         return True
     return False
 
@@ -225,9 +227,9 @@ def _shares(entry: Entry, words: bytes) -> dict[Kind, int]:
     shares = {Kind.KEY: words[:BYTES_PER_FIELD_ELEMENT], Kind.OWN: words[BYTES_PER_FIELD_ELEMENT:]}
     for kind, share in shares.items():
         if _share_digest(share) != entry.digests[kind]:
-            raise DealingInvalid(f"its {kind.name.lower()} share is not the one that it shows")
+            raise SharesInvalid("DealingInvalid", reason=f"its {kind.name.lower()} share is not the one that it shows")
         if int.from_bytes(share, "big") >= BLS_MODULUS:
-            raise DealingInvalid(f"its {kind.name.lower()} share is outside the field")
+            raise SharesInvalid("DealingInvalid", reason=f"its {kind.name.lower()} share is outside the field")
     return {kind: int.from_bytes(share, "big") for kind, share in shares.items()}
 
 
@@ -245,11 +247,13 @@ def recover_root(dealing: Dealing, kind: Kind, shares: Mapping[int, int], thresh
     # Any threshold of them do for an honest dealer, and for another it is the first that count, for everybody alike.
     chosen = sorted(shares)[:threshold]
     if any(shares[index] >= BLS_MODULUS for index in chosen):
-        raise DealingInvalid(f"its {kind.name.lower()} shares are outside the field")
+        raise SharesInvalid("DealingInvalid", reason=f"its {kind.name.lower()} shares are outside the field")
     root = recover({_place(index): shares[index] for index in chosen}, threshold)
     shown = mask_key(root) == dealing.key if kind is Kind.KEY else root_digest(root, context) == dealing.own_digest
     if not shown:
-        raise DealingInvalid(f"its shares do not give the {kind.name.lower()} root that it shows")
+        raise SharesInvalid(
+            "DealingInvalid", reason=f"its shares do not give the {kind.name.lower()} root that it shows"
+        )
     return root
 
 

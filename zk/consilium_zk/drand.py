@@ -17,7 +17,7 @@ from .bls import PublicKey, decompress_public_key, verify
 from .constants import DRAND_DST
 from .curve import compressed, decompress, point_from_eip2537, point_to_eip2537
 from .encoding import uint256
-from .errors import ArgumentInvalid, RoundUnsigned
+from .errors import ArgumentInvalid, Malformed
 
 RoundSignature = NewType("RoundSignature", bytes)
 """A G1 point that a round was signed with: x, y, each padded to 64 bytes; 128 bytes."""
@@ -45,7 +45,7 @@ class DrandChain:
         """A relay's 48 bytes as the round's signature. Raises PointMalformed, RoundUnsigned, ArgumentInvalid."""
         signature = point_to_eip2537(decompress(raw, "drand signature"))
         if not verify(self.public_key, round_message(round), signature, DRAND_DST):
-            raise RoundUnsigned(round)
+            raise Malformed("RoundUnsigned", round=round)
         return RoundSignature(signature)
 
 

@@ -1,35 +1,41 @@
 """Everything this room raises.
 
     ZkError (a ValueError)
-    ├── ArgumentInvalid     a setting or number outside what the function takes
-    ├── ShapeWrong          an array or sequence of the wrong length, dimension or type
-    ├── NotFinite           NaN or infinity in an update
-    ├── LanesTooWide        a sum of lanes would not fit into its place in a scalar
-    ├── LaneOutOfRange      a lane that honest updates cannot add up to
-    ├── BlobMalformed       bytes that are not 4096 canonical scalars
-    ├── PointMalformed      bytes that are not a canonical point of the group
-    ├── OpeningInvalid      a KZG opening that does not verify or does not parse
-    ├── ChallengeOnDomain   an opening there would reveal one of the blob's scalars
-    ├── KeyMalformed        a key that is malformed, the identity, zero or of small order
-    ├── AgreementUnproven   bytes that do not show what two keys agree on
+    ├── ArgumentInvalid     a setting or number is outside what the function takes
+    ├── ShapeWrong          an array or sequence has the wrong length, dimension or type
+    ├── UpdateInvalid       an update cannot be packed
+    │   ├ NotFinite             it has NaN or an infinity
+    │   └ LanesTooWide          a sum of its lanes would not fit into a scalar
+    ├── LaneOutOfRange      honest updates cannot add up to this lane
+    ├── Malformed           bytes are not a valid encoding or proof
+    │   ├ BlobMalformed         not 4096 canonical scalars
+    │   ├ PointMalformed        not a canonical point of the group
+    │   ├ OpeningInvalid        a KZG proof does not verify or does not parse
+    │   ├ ChallengeOnDomain     a KZG proof there would reveal one of the blob's scalars
+    │   ├ KeyMalformed          a key is malformed, the identity, zero or of small order
+    │   ├ PathMalformed         hashes are not a path of a Merkle tree
+    │   ├ RoundUnsigned         a point is not the signature of the drand round
+    │   └ SetupMalformed        the ceremony's setup is missing or is not the ceremony's
+    ├── AgreementUnproven   bytes do not prove the key exchange of two keys
     ├── SharesTooFew        fewer shares of a secret than its threshold
-    ├── SharesInconsistent  shares of a secret that are not of one polynomial
-    ├── DealingInvalid      shares that are not what their dealer shows
-    ├── MaskingTooSmall     fewer hospitals of a cohort than its threshold
-    ├── AnswerMalformed     what a hospital gives back of others' masks is not what it was dealt
-    ├── UnmaskingFailed     a cohort's sum cannot be had: some hospital's root is missing
-    ├── EvidenceMalformed   what an accuser gives is not what it must
-    ├── PathMalformed       hashes that are no path of a Merkle tree
-    ├── SealInvalid         bytes that this sender did not seal for this recipient
-    ├── RoundUnsigned       a point that is not the signature of the drand round
-    └── SetupMalformed      the ceremony's setup is missing or is not the ceremony's
+    ├── SharesInvalid       secret shares are not those that their dealer commits to
+    │   ├ DealingInvalid        they differ from the dealer's commitment
+    │   ├ SealInvalid           this sender did not encrypt these bytes for this recipient
+    │   └ SharesInconsistent    they are not of one polynomial
+    ├── MaskingTooSmall     fewer hospitals of a cohort take part than must
+    ├── AnswerMalformed     a hospital's answer does not match the shares that it was dealt
+    ├── UnmaskingFailed     a cohort has no sum: some hospital's root is missing
+    └── EvidenceMalformed   an accuser's evidence proves nothing
 
-Errors carry their values as attributes, and never carry secrets.
+The names below a class are its faults: `error.name` has them. Errors carry their values, and never carry secrets.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
+
+from consilium_core.faults import FaultError
 
 
 class ZkError(ValueError):
@@ -52,23 +58,40 @@ class ShapeWrong(ZkError):
         super().__init__(f"{name} has {actual}; it must have {wanted}")
 
 
-class NotFinite(ZkError):
-    """An update contains NaN or an infinity, first at `index`."""
+class UpdateInvalid(FaultError, ZkError):
+    """An update cannot be packed."""
 
-    def __init__(self, index: int) -> None:
-        self.index = index
-        super().__init__(f"value {index} is not finite; training diverged or the update is corrupt")
+    MESSAGES: ClassVar[Mapping[str, str]] = {
+        "NotFinite": "value {index} is not finite; training diverged or the update is corrupt",
+        "LanesTooWide": "{bits} bits summed over a total weight of {total_weight} need lanes of {lane_bits} bits,"
+        " and at most {widest} fit; lower the bits, the weights or the number of hospitals",
+    }
 
 
-class LanesTooWide(ZkError):
-    """`bits` for a value plus head-room for `total_weight` summands exceed the widest lane."""
+class Malformed(FaultError, ZkError):
+    """Bytes from outside are not a valid encoding or proof. No message contains key material."""
 
-    def __init__(self, bits: int, total_weight: int, lane_bits: int, widest: int) -> None:
-        self.bits, self.total_weight, self.lane_bits, self.widest = bits, total_weight, lane_bits, widest
-        super().__init__(
-            f"{bits} bits summed over a total weight of {total_weight} need lanes of {lane_bits} bits, "
-            f"at most {widest} fit; lower the bits, the weights or the number of hospitals"
-        )
+    MESSAGES: ClassVar[Mapping[str, str]] = {
+        "BlobMalformed": "not a blob: {reason}",
+        "PointMalformed": "{what} is not a point of the group: {reason}",
+        "OpeningInvalid": "the KZG proof is refused: {reason}",
+        "ChallengeOnDomain": "challenge {challenge:#x} is a 4096th root of unity; a KZG proof there would reveal a"
+        " scalar",
+        "KeyMalformed": "key refused: {reason}",
+        "PathMalformed": "not a path of this Merkle tree: {reason}",
+        "RoundUnsigned": "the point is not the chain's signature of drand round {round}; ask another relay",
+        "SetupMalformed": "trusted setup {path}: {reason}; reinstall eth-account",
+    }
+
+
+class SharesInvalid(FaultError, ZkError):
+    """Secret shares are not those that their dealer commits to."""
+
+    MESSAGES: ClassVar[Mapping[str, str]] = {
+        "DealingInvalid": "the dealer is at fault: {reason}",
+        "SealInvalid": "this sender did not encrypt these bytes for this recipient in this context",
+        "SharesInconsistent": "the shares at {places} are not of one polynomial with threshold {threshold}",
+    }
 
 
 class LaneOutOfRange(ZkError):
@@ -82,52 +105,12 @@ class LaneOutOfRange(ZkError):
         super().__init__(f"lane {index} holds {value}, outside [0, {bound}]; the update or sum must be refused")
 
 
-class BlobMalformed(ZkError):
-    """Bytes are not 4096 canonical big-endian scalars."""
-
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
-        super().__init__(f"not a blob: {reason}")
-
-
-class PointMalformed(ZkError):
-    """Bytes are not the canonical encoding of a point of the prime-order group."""
-
-    def __init__(self, what: str, reason: str) -> None:
-        self.what, self.reason = what, reason
-        super().__init__(f"{what} is not a point of the group: {reason}")
-
-
-class OpeningInvalid(ZkError):
-    """A KZG opening does not verify, or its value is not a canonical scalar."""
-
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
-        super().__init__(f"opening refused: {reason}")
-
-
-class ChallengeOnDomain(ZkError):
-    """The challenge is one of the 4096 points at which the blob's own scalars are the values."""
-
-    def __init__(self, challenge: int) -> None:
-        self.challenge = challenge
-        super().__init__(f"challenge {challenge:#x} is a 4096th root of unity; opening there would reveal a scalar")
-
-
-class KeyMalformed(ZkError):
-    """A key is malformed, zero, the identity or of small order. The message never contains key material."""
-
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
-        super().__init__(f"key refused: {reason}")
-
-
 class AgreementUnproven(ZkError):
-    """Bytes are no agreed point with its proof, for these two keys in this context."""
+    """Bytes are not the shared point of these two keys with its proof, in this context."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
-        super().__init__(f"they do not show what the two keys agree on: {reason}")
+        super().__init__(f"the bytes do not prove the key exchange of the two keys: {reason}")
 
 
 class SharesTooFew(ZkError):
@@ -136,22 +119,6 @@ class SharesTooFew(ZkError):
     def __init__(self, count: int, threshold: int) -> None:
         self.count, self.threshold = count, threshold
         super().__init__(f"{count} shares are here and {threshold} are needed; wait for more hospitals to answer")
-
-
-class SharesInconsistent(ZkError):
-    """Shares at `places`, more than `threshold`, are not of one polynomial: a share or its dealer is wrong."""
-
-    def __init__(self, places: tuple[int, ...], threshold: int) -> None:
-        self.places, self.threshold = places, threshold
-        super().__init__(f"the shares at {places} are not of one polynomial with threshold {threshold}")
-
-
-class DealingInvalid(ZkError):
-    """What a dealer dealt is not what it shows."""
-
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
-        super().__init__(f"the dealer is at fault: {reason}")
 
 
 class MaskingTooSmall(ZkError):
@@ -166,7 +133,7 @@ class MaskingTooSmall(ZkError):
 
 
 class AnswerMalformed(ZkError):
-    """What a hospital gave back is not a word for each in the masking, or a word is not what it was dealt."""
+    """A hospital's answer lacks a word for one in the masking, or a word is not what the hospital was dealt."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -174,7 +141,7 @@ class AnswerMalformed(ZkError):
 
 
 class UnmaskingFailed(ZkError):
-    """A cohort's sum cannot be had: `faults` says of each hospital whose root is missing, why."""
+    """A cohort has no sum: `faults` has the reason for each hospital whose root is missing."""
 
     def __init__(self, faults: Mapping[int, ZkError]) -> None:
         self.faults = dict(faults)
@@ -183,39 +150,8 @@ class UnmaskingFailed(ZkError):
 
 
 class EvidenceMalformed(ZkError):
-    """What an accuser gives is not what it must: it is the accuser's fault and names no hospital."""
+    """An accuser's evidence is not what it must be: that is the accuser's fault, and no hospital is named."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(f"the evidence proves nothing: {reason}")
-
-
-class PathMalformed(ZkError):
-    """Hashes are no path to this place of a tree of this size."""
-
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
-        super().__init__(f"not a path of this Merkle tree: {reason}")
-
-
-class SealInvalid(ZkError):
-    """The bytes are not what this sender sealed for this recipient in this context."""
-
-    def __init__(self) -> None:
-        super().__init__("not sealed by this sender for this recipient in this context")
-
-
-class RoundUnsigned(ZkError):
-    """A point is not the signature of the drand round: of another round, of another chain, or of nobody."""
-
-    def __init__(self, round: int) -> None:
-        self.round = round
-        super().__init__(f"the point is not the chain's signature of drand round {round}; ask another relay")
-
-
-class SetupMalformed(ZkError):
-    """The ceremony's setup cannot be found, or its bytes are not the ceremony's."""
-
-    def __init__(self, path: str, reason: str) -> None:
-        self.path, self.reason = path, reason
-        super().__init__(f"trusted setup {path}: {reason}; reinstall eth-account")

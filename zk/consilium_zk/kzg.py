@@ -23,15 +23,7 @@ from .blobs import Blob, add, combine, parse_blob, to_scalars
 from .constants import BLS_MODULUS, BYTES_PER_FIELD_ELEMENT, FIELD_ELEMENTS_PER_BLOB, OPENING_TAG, USABLE_SCALARS
 from .curve import GENERATOR, Commitment, compressed, decompress, parse_commitment, weighted_sum
 from .encoding import address, bytes32, uint256
-from .errors import (
-    ArgumentInvalid,
-    BlobMalformed,
-    ChallengeOnDomain,
-    OpeningInvalid,
-    PointMalformed,
-    SetupMalformed,
-    ShapeWrong,
-)
+from .errors import ArgumentInvalid, Malformed, ShapeWrong
 
 __all__ = [
     "Challenge",
@@ -81,7 +73,7 @@ def setup_path() -> Path:
     """Where the ceremony's setup lies: inside the installed eth-account. Raises SetupMalformed."""
     spec = find_spec("eth_account")  # finds without importing
     if spec is None or spec.origin is None:
-        raise SetupMalformed(str(_SETUP_FILE), "eth-account is not installed")
+        raise Malformed("SetupMalformed", path=str(_SETUP_FILE), reason="eth-account is not installed")
     return Path(spec.origin).parent / _SETUP_FILE
 
 
@@ -91,9 +83,9 @@ def _setup_bytes() -> bytes:
     try:
         raw = path.read_bytes()
     except OSError as error:
-        raise SetupMalformed(str(path), "cannot be read") from error
+        raise Malformed("SetupMalformed", path=str(path), reason="cannot be read") from error
     if hashlib.sha256(raw).hexdigest() != _SETUP_SHA256:
-        raise SetupMalformed(str(path), "is not the ceremony's (SHA-256 differs)")
+        raise Malformed("SetupMalformed", path=str(path), reason="is not the ceremony's (SHA-256 differs)")
     return raw
 
 
@@ -123,7 +115,7 @@ def commit(blob: Blob, near: int = 0) -> Commitment:
     try:
         return Commitment(ckzg.blob_to_kzg_commitment(blob, setup()))
     except (RuntimeError, ValueError) as error:
-        raise BlobMalformed("the KZG library refuses it") from error
+        raise Malformed("BlobMalformed", reason="the KZG library refuses it") from error
 
 
 def commits_to(blobs: Iterable[Blob], commitments: Sequence[Commitment], factors: Sequence[int]) -> bool:
@@ -178,11 +170,11 @@ def open_at(blob: Blob, z: int) -> Opening:
     if not 0 <= z < BLS_MODULUS:
         raise ArgumentInvalid("z", z, "in [0, BLS_MODULUS)")
     if pow(z, FIELD_ELEMENTS_PER_BLOB, BLS_MODULUS) == 1:
-        raise ChallengeOnDomain(z)
+        raise Malformed("ChallengeOnDomain", challenge=z)
     try:
         proof, value = ckzg.compute_kzg_proof(blob, _scalar_bytes(z), setup())
     except (RuntimeError, ValueError) as error:
-        raise BlobMalformed("the KZG library refuses it") from error
+        raise Malformed("BlobMalformed", reason="the KZG library refuses it") from error
     return Opening(int.from_bytes(value, "big"), Proof(proof))
 
 
@@ -190,7 +182,7 @@ def parse_opening(value: bytes, proof: bytes) -> Opening:
     """An opening from its 32-byte value and 48-byte proof. Raises OpeningInvalid, PointMalformed."""
     number = int.from_bytes(value, "big")
     if len(value) != BYTES_PER_FIELD_ELEMENT or number >= BLS_MODULUS:
-        raise OpeningInvalid("the value is not a canonical scalar")
+        raise Malformed("OpeningInvalid", reason="the value is not a canonical scalar")
     return Opening(number, Proof(compressed(decompress(proof, "proof"))))
 
 
@@ -207,13 +199,13 @@ def verify_opening(commitment: Commitment, z: int, opening: Opening) -> bool:
             ckzg.verify_kzg_proof(commitment, _scalar_bytes(z), _scalar_bytes(opening.value), opening.proof, setup())
         )
     except (RuntimeError, ValueError) as error:
-        raise PointMalformed("commitment or proof", "the KZG library refuses it") from error
+        raise Malformed("PointMalformed", what="commitment or proof", reason="the KZG library refuses it") from error
 
 
 def require_opening(commitment: Commitment, z: int, opening: Opening) -> None:
     """Raises OpeningInvalid unless `verify_opening`; raises as that does."""
     if not verify_opening(commitment, z, opening):
-        raise OpeningInvalid(f"the commitment does not take this value at {z:#x}")
+        raise Malformed("OpeningInvalid", reason=f"the commitment does not take this value at {z:#x}")
 
 
 def versioned_hash(commitment: Commitment) -> VersionedHash:

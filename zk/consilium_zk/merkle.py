@@ -13,7 +13,7 @@ from typing import Final
 from eth_utils.crypto import keccak
 
 from .encoding import WORD
-from .errors import ArgumentInvalid, PathMalformed
+from .errors import ArgumentInvalid, Malformed
 
 Hash = Callable[[bytes], bytes]
 
@@ -58,10 +58,10 @@ def root_above(leaf: bytes, index: int, size: int, path: Sequence[bytes], hash_:
     _require_index(index, size)
     if size == 1:
         if path:
-            raise PathMalformed(f"{len(path)} hashes more than a path at this place has")
+            raise Malformed("PathMalformed", reason=f"{len(path)} hashes more than a path at this place has")
         return leaf
     if not path or len(path[-1]) != WORD:
-        raise PathMalformed(f"a hash of {WORD} bytes is missing")
+        raise Malformed("PathMalformed", reason=f"a hash of {WORD} bytes is missing")
     left, beside = _left(size), path[-1]
     if index < left:
         return _node(root_above(leaf, index, left, path[:-1], hash_), beside, hash_)

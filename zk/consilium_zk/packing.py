@@ -23,7 +23,7 @@ from .constants import (
     USABLE_BITS,
     USABLE_SCALARS,
 )
-from .errors import ArgumentInvalid, BlobMalformed, LaneOutOfRange, LanesTooWide, ShapeWrong
+from .errors import ArgumentInvalid, LaneOutOfRange, Malformed, ShapeWrong, UpdateInvalid
 
 _LIMB_BITS = 64
 _LIMBS = 4
@@ -46,7 +46,13 @@ class LaneLayout:
         if self.total_weight < 1:
             raise ArgumentInvalid("total_weight", self.total_weight, "at least 1")
         if self.lane_bits > MAX_LANE_BITS:
-            raise LanesTooWide(self.bits, self.total_weight, self.lane_bits, MAX_LANE_BITS)
+            raise UpdateInvalid(
+                "LanesTooWide",
+                bits=self.bits,
+                total_weight=self.total_weight,
+                lane_bits=self.lane_bits,
+                widest=MAX_LANE_BITS,
+            )
 
     @property
     def lane_bits(self) -> int:
@@ -153,7 +159,7 @@ def _pack_blob(lanes: NDArray[np.uint64], layout: LaneLayout) -> Blob:
 def _unpack_blob(blob: bytes, lanes: NDArray[np.uint64], layout: LaneLayout, bound: int, start: int) -> None:
     """Fill `lanes`, the blob's share of the vector from index `start` on."""
     if len(blob) != BYTES_PER_BLOB:
-        raise BlobMalformed(f"{len(blob)} bytes instead of {BYTES_PER_BLOB}")
+        raise Malformed("BlobMalformed", reason=f"{len(blob)} bytes instead of {BYTES_PER_BLOB}")
     words = np.frombuffer(blob, dtype=">u8").reshape(FIELD_ELEMENTS_PER_BLOB, _LIMBS)[:USABLE_SCALARS]
     limbs = words.T[::-1].astype(np.uint64, order="C")  # (limbs, scalars), least significant limb first
     _require_nothing_above_lanes(limbs, layout, bound, start)

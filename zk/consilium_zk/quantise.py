@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .constants import MAX_BITS, MIN_BITS
-from .errors import ArgumentInvalid, NotFinite, ShapeWrong
+from .errors import ArgumentInvalid, ShapeWrong, UpdateInvalid
 
 # Values handled at a time: the working set of a chunk stays in a core's second-level cache.
 _CHUNK = 1 << 15
@@ -77,7 +77,7 @@ class Quantiser:
     ) -> None:
         finite = np.isfinite(values)
         if not finite.all():
-            raise NotFinite(start + int(finite.argmin()))
+            raise UpdateInvalid("NotFinite", index=start + int(finite.argmin()))
         # A finite value over a small step may overflow to infinity, which the clamp below brings back.
         with np.errstate(over="ignore"):
             steps = np.divide(values, self.step, dtype=np.float64)
@@ -128,7 +128,7 @@ def clip_norm(vector: NDArray[np.floating[Any]], max_norm: float) -> NDArray[np.
     wide = vector.astype(np.float64, copy=False)
     lowest, highest = float(wide.min(initial=0.0)), float(wide.max(initial=0.0))
     if not (math.isfinite(lowest) and math.isfinite(highest)):
-        raise NotFinite(int(np.isfinite(wide).argmin()))
+        raise UpdateInvalid("NotFinite", index=int(np.isfinite(wide).argmin()))
     largest = max(-lowest, highest)
     if largest == 0.0:
         return wide

@@ -15,7 +15,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
 from .agreement import agreed_point, derived
-from .errors import SealInvalid
+from .errors import SharesInvalid
 
 SEAL_OVERHEAD: Final = 16
 _TAG: Final = b"CONSILIUM-V1-SEAL"
@@ -46,7 +46,7 @@ def unseal_by(point: bytes, sealed: bytes, sender: bytes, recipient: bytes, cont
     try:
         return _cipher(point, sender, recipient, context).decrypt(sealed, None)
     except InvalidTag as error:
-        raise SealInvalid from error
+        raise SharesInvalid("SealInvalid") from error
 
 
 def _cipher(point: bytes, sender: bytes, recipient: bytes, context: bytes) -> AESSIV:

@@ -46,9 +46,8 @@ from .encoding import address, uint256
 from .errors import (
     AgreementUnproven,
     AnswerMalformed,
-    DealingInvalid,
     MaskingTooSmall,
-    SealInvalid,
+    SharesInvalid,
     SharesTooFew,
     UnmaskingFailed,
     ZkError,
@@ -114,7 +113,9 @@ class MaskedCohort:
         """Raises MaskingTooSmall; DealingInvalid where hospital `index` itself is not in the masking."""
         self.require_enough(dealings)
         if index not in dealings:
-            raise DealingInvalid(f"hospital {index} dealt nothing sound, and has no part in the masking")
+            raise SharesInvalid(
+                "DealingInvalid", reason=f"hospital {index} dealt nothing sound, and has no part in the masking"
+            )
 
     def recipients(self, dealer: int) -> dict[int, bytes]:
         """To whom a hospital deals: all others."""
@@ -123,7 +124,7 @@ class MaskedCohort:
     def parse(self, dealer: int, raw: bytes) -> Dealing:
         """A dealing from its bytes, which are as the dealer signed them. Raises DealingInvalid."""
         if dealer not in self.usable:
-            raise DealingInvalid("its sealing key is no point of the prime-order group")
+            raise SharesInvalid("DealingInvalid", reason="its sealing key is no point of the prime-order group")
         return parse_dealing(raw, self.recipients(dealer))
 
 
@@ -191,7 +192,7 @@ class MaskingHospital:
             try:
                 share = self._share(index, dealings[index], Kind.OWN if index in alive else Kind.KEY)
                 words.append(share.to_bytes(BYTES_PER_FIELD_ELEMENT, "big"))
-            except (SealInvalid, DealingInvalid) as error:
+            except SharesInvalid as error:
                 faults[index] = error
                 words.append(_NO_SHARE)
                 dealing, context = dealings[index], self._cohort.context
@@ -234,7 +235,7 @@ class Unmasking:
             except AnswerMalformed as error:
                 faults[index] = error
                 self._at_fault[index][hospital] = error
-            except DealingInvalid as error:
+            except SharesInvalid as error:
                 faults[index] = error
                 self._at_fault[index][index] = error
         return faults
@@ -273,7 +274,7 @@ class Unmasking:
         dealing, context, value = self._dealings[index], self._cohort.context, int.from_bytes(word, "big")
         if index == hospital:
             if value >= BLS_MODULUS or root_digest(value, context) != dealing.own_digest:
-                raise DealingInvalid("its own root is not the one that it shows")
+                raise SharesInvalid("DealingInvalid", reason="its own root is not the one that it shows")
             self._own[index] = value
         elif is_share(dealing, hospital, self._kind(index), value):
             self._shares[index][hospital] = value
@@ -286,7 +287,9 @@ class Unmasking:
                 raise AnswerMalformed("neither a share nor a proof that none was dealt") from error
             if not bad:
                 raise AnswerMalformed("what it was dealt can be opened")
-            raise DealingInvalid(f"what it sealed for hospital {hospital} is not the shares that it shows")
+            raise SharesInvalid(
+                "DealingInvalid", reason=f"what it sealed for hospital {hospital} is not the shares that it shows"
+            )
 
     def residue(self, seeds: tuple[list[bytes], dict[int, dict[int, bytes]]], blob: int) -> Blob:
         """What is to be taken from the sum of the survivors' blobs of this number."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from .constants import BLS_MODULUS
-from .errors import ArgumentInvalid, SharesInconsistent, SharesTooFew
+from .errors import ArgumentInvalid, SharesInvalid, SharesTooFew
 
 
 def split(secret: int, coefficients: Sequence[int], places: Sequence[int]) -> dict[int, int]:
@@ -41,7 +41,7 @@ def recover(shares: Mapping[int, int], threshold: int) -> int:
     basis = {place: shares[place] for place in places[:threshold]}
     for place in places[threshold:]:
         if _interpolate(basis, place) != shares[place]:
-            raise SharesInconsistent(tuple(places), threshold)
+            raise SharesInvalid("SharesInconsistent", places=tuple(places), threshold=threshold)
     return _interpolate(basis, 0)
 
 

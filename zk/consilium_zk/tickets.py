@@ -21,7 +21,7 @@ from .bls import PublicKey, key_to_eip2537, signature_point, verify
 from .constants import BLS_MODULUS, POSSESSION_DST, TICKET_DST
 from .curve import point_to_eip2537
 from .encoding import address, bytes32, uint256, words_then_bytes
-from .errors import ArgumentInvalid, KeyMalformed
+from .errors import ArgumentInvalid, Malformed
 
 Ticket = NewType("Ticket", bytes)
 """A G1 signature on `ticket_message`, not the identity: x, y, each padded to 64 bytes; 128 bytes."""
@@ -40,7 +40,7 @@ class SecretKey:
 
     def __init__(self, scalar: int) -> None:
         if not 0 < scalar < BLS_MODULUS:
-            raise KeyMalformed("a secret key must be an integer in [1, BLS_MODULUS)")
+            raise Malformed("KeyMalformed", reason="a secret key must be an integer in [1, BLS_MODULUS)")
         self._scalar = scalar
 
     def __repr__(self) -> str:
@@ -57,7 +57,7 @@ class SecretKey:
 def generate_secret_key(seed: bytes) -> SecretKey:
     """IETF BLS draft's KeyGen with empty key_info, from a seed of at least 32 secret bytes. Raises KeyMalformed."""
     if len(seed) < 32:
-        raise KeyMalformed(f"the seed has {len(seed)} bytes; it must have at least 32")
+        raise Malformed("KeyMalformed", reason=f"the seed has {len(seed)} bytes; it must have at least 32")
     salt = b"BLS-SIG-KEYGEN-SALT-"
     scalar = 0
     while scalar == 0:

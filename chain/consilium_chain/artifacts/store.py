@@ -16,7 +16,7 @@ from pathlib import Path
 from consilium_core.logs import emit
 from consilium_zk.blobs import Blob, parse_blob
 from consilium_zk.constants import BYTES_PER_BLOB
-from consilium_zk.errors import BlobMalformed, PointMalformed
+from consilium_zk.errors import Malformed
 from consilium_zk.kzg import Commitment, commits_to, parse_commitment, versioned_hash
 from eth_utils.crypto import keccak
 
@@ -60,7 +60,7 @@ def _parse_file(digest: bytes, raw: bytes) -> _Parts | None:
 def _parse_blob(digest: bytes, raw: bytes) -> _Parts | None:
     try:
         blob, commitment = parse_blob(raw[:BYTES_PER_BLOB]), parse_commitment(raw[BYTES_PER_BLOB:])
-    except (BlobMalformed, PointMalformed):
+    except Malformed:
         return None
     return (blob, commitment) if versioned_hash(commitment) == digest else None
 

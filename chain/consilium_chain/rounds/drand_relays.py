@@ -13,7 +13,7 @@ from typing import Annotated
 
 import httpx
 from consilium_zk.drand import QUICKNET_HASH, DrandChain, RoundSignature
-from consilium_zk.errors import PointMalformed, RoundUnsigned
+from consilium_zk.errors import Malformed
 from pydantic import AfterValidator, AnyHttpUrl, BaseModel, Field, TypeAdapter, ValidationError
 
 from consilium_chain.errors import (
@@ -111,5 +111,5 @@ def _parse(raw: bytes, url: str, chain: DrandChain, round: int) -> RoundSignatur
         raise RelayRoundWrong(url, round, f"it answers with round {answer.round}")
     try:
         return chain.parse_signature(round, bytes.fromhex(answer.signature))
-    except (PointMalformed, RoundUnsigned) as error:
+    except Malformed as error:
         raise RelaySignatureInvalid(url, round, "its signature is not the chain's on this round") from error

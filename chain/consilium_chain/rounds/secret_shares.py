@@ -7,7 +7,7 @@ commitment puts them, or on chain, where the hospital sent its own transaction.
 from __future__ import annotations
 
 from consilium_zk.dealing import Dealing
-from consilium_zk.errors import DealingInvalid
+from consilium_zk.errors import SharesInvalid
 from consilium_zk.secure_aggregation import MaskedCohort
 
 from consilium_chain.artifacts.store import ArtifactStore
@@ -40,7 +40,7 @@ def read_dealings(
         raw = on_chain.get(digest) or store.get_file(digest)
         try:
             dealing = cohort.parse(index, raw)
-        except DealingInvalid:  # whoever reads these bytes leaves it out
+        except SharesInvalid:  # whoever reads these bytes leaves it out
             continue
         found[index] = dealing if recipient is None else dealing.to(recipient)
     return found

@@ -31,7 +31,7 @@ from consilium_zk.blame import (
 from consilium_zk.blobs import Blob, add
 from consilium_zk.curve import Commitment
 from consilium_zk.dealing import Dealing
-from consilium_zk.errors import PointMalformed, ShapeWrong
+from consilium_zk.errors import Malformed, ShapeWrong
 from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital
 
 from consilium_client.errors import MaskingChanged, NotASurvivor, SealingKeyLost
@@ -127,7 +127,7 @@ class Masking:
         for other in members(accused.survivors & ~(1 << index)):
             try:
                 theirs[other] = parse_points(points.get(other, b""), set(members(accused.survivors)) - {other})
-            except (ShapeWrong, PointMalformed):
+            except (ShapeWrong, Malformed):
                 continue
         cohort = self._cohort(accused.round, accused.cohort)
         dealings = self._dealings(accused.round, accused.cohort, index)

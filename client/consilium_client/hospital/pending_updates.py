@@ -15,7 +15,7 @@ from consilium_chain.messages import signed_update_bytes
 from consilium_chain.rounds.signed_updates import SignedUpdate, parse_signed_update
 from consilium_zk.blobs import Blob, parse_blob
 from consilium_zk.constants import BYTES_PER_BLOB
-from consilium_zk.errors import BlobMalformed
+from consilium_zk.errors import Malformed
 from consilium_zk.masks import BYTES_PER_SEED
 
 from consilium_client.errors import PendingUpdateLost
@@ -66,6 +66,6 @@ class PendingUpdates:
         try:
             signed = parse_signed_update(raw[BYTES_PER_SEED:head], self._hospital, count)
             blobs = [parse_blob(raw[i : i + BYTES_PER_BLOB]) for i in range(head, len(raw), BYTES_PER_BLOB)]
-        except (SignedUpdateMalformed, BlobMalformed) as error:
+        except (SignedUpdateMalformed, Malformed) as error:
             raise PendingUpdateLost(round_) from error
         return PendingUpdate(signed, blobs, raw[:BYTES_PER_SEED])

@@ -50,7 +50,7 @@ from consilium_chain.tasks.task_spec import PAGE_GAS, parse_task_spec, settle_ga
 from consilium_core.logs import emit
 from consilium_zk.curve import to_eip2537
 from consilium_zk.dealing import Dealing
-from consilium_zk.errors import DealingInvalid, EvidenceMalformed
+from consilium_zk.errors import EvidenceMalformed, SharesInvalid
 from consilium_zk.kzg import setup
 from consilium_zk.secure_aggregation import MaskedCohort
 from flwr.app import Context
@@ -322,7 +322,7 @@ class Aggregator:
             signed = collection.signed[index]
             try:
                 self._store_dealing(collection.round, index, signed.dealing, cohorts)
-            except DealingInvalid as error:
+            except SharesInvalid as error:
                 emit("dealing-refused", round=collection.round, hospital=index, error=str(error))
                 known.unsound.add(index)
             else:
@@ -336,7 +336,7 @@ class Aggregator:
             self._masked_cohort(round_, cohort).parse(index, dealing)
             self.store.put_file(dealing)
         elif dealing:
-            raise DealingInvalid("nothing is to be dealt here")
+            raise SharesInvalid("DealingInvalid", reason="nothing is to be dealt here")
 
     def _masked_cohort(self, round_: int, cohort: int) -> MaskedCohort:
         """A cohort, by its members' bit map; read from the chain once a round, for its keys do not change any more."""
