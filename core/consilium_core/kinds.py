@@ -1,4 +1,4 @@
-"""What callers vouch for, and types do not say: that an example, a schema or a profile is of its model's kind."""
+"""Narrows a type where the caller knows the kind: an example, a schema or a profile of its model's kind."""
 
 from __future__ import annotations
 

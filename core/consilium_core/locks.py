@@ -32,7 +32,7 @@ def in_turn(path: Path) -> Iterator[None]:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether anybody holds it."""
+    """True if some process holds it."""
     if not path.exists():
         return False
     with _opened(path) as handle:

@@ -80,7 +80,7 @@ def _fault(character: str, before: str) -> str | None:
 
 
 def _marks(before: str) -> int:
-    """How many marks that take no room end it."""
+    """The number of zero-width marks at its end."""
     return next((n for n, one in enumerate(reversed(before)) if unicodedata.category(one) != "Mn"), len(before))
 
 

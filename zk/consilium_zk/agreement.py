@@ -43,7 +43,7 @@ _CHALLENGE_TAG: Final = b"CONSILIUM-V1-AGREEMENT"
 
 
 def public_key(private: bytes) -> bytes:
-    """Of 32 uniform bytes. Raises KeyMalformed."""
+    """The key of 32 uniform bytes. Raises KeyMalformed."""
     return _private_key(private).public_key().public_bytes_raw()
 
 
@@ -81,7 +81,7 @@ def prove_possession(private: bytes, context: bytes) -> bytes:
 
 
 def is_possessed(public: bytes, possession: bytes, context: bytes) -> bool:
-    """Whether the maker of these bytes knew the private key to a usable one."""
+    """True if the maker of these bytes knew the private key to a usable one."""
     return has_signed(public, possession, _POSSESSION_TAG + context)
 
 
@@ -91,7 +91,7 @@ def sign(private: bytes, words: bytes) -> bytes:
 
 
 def has_signed(public: bytes, signature: bytes, words: bytes) -> bool:
-    """Whether the holder of the private key to a usable one signed these words."""
+    """True if the holder of the private key to a usable one signed these words."""
     if not is_usable(public):
         return False
     try:

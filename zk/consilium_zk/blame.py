@@ -87,7 +87,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True)
 class Statement:
-    """What a hospital signs with its upload: `upload_digest`, and the digest of its masking (`masking_digest`)."""
+    """The statement that a hospital signs with its upload: `upload_digest` and `masking_digest`."""
 
     upload: bytes
     masking: bytes
@@ -99,7 +99,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Case:
-    """What the chain says of a cohort whose sum does not hold, the same to everybody.
+    """The chain's record of a cohort whose sum does not hold, the same to everybody.
 
     dealings: of all in the masking. commitments, one per blob, and weights: of the survivors.
     """
@@ -115,7 +115,7 @@ class Case:
 
     @property
     def blobs(self) -> int:
-        """How many an update has."""
+        """The number of blobs of an update."""
         return len(next(iter(self.commitments.values())))
 
     def accusation(self, statements: Mapping[int, bytes]) -> bytes:
@@ -134,7 +134,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a judge needs beyond the chain. An accuser answers for it all, but for what hospitals signed or showed.
+    """The evidence that a judge needs beyond the chain. An accuser answers for all but the parts that hospitals signed.
 
     statements: of the survivors as signed. uploads: blobs by survivor, read one by one and twice. own_roots: of the
     survivors. key_roots: of the rest. points: of each survivor that gave them, as signed. agreements: by who showed it
@@ -171,7 +171,7 @@ def parse_statement(raw: bytes) -> Statement:
 
 
 def dropped_seeds(case: Case, key_roots: Mapping[int, int]) -> dict[int, dict[int, bytes]]:
-    """Of each who dropped out, the seeds that it shares with all others in the masking, from its key root.
+    """The seeds that each dropped hospital shares with all others in the masking, from its key root.
 
     Raises EvidenceMalformed where a root is not the one that its hospital's dealing shows.
     """
@@ -185,7 +185,7 @@ def dropped_seeds(case: Case, key_roots: Mapping[int, int]) -> dict[int, dict[in
 def pair_points(
     index: int, pairs: Mapping[int, bytes], survivors: Collection[int], accusation: bytes, blobs: int
 ) -> dict[int, Commitment]:
-    """What hospital `index` says of the masks that it shares with other survivors: of each, the combination's point.
+    """The points of hospital `index` for its masks with other survivors: the combination's point of each mask.
 
     pairs: its seeds with others. accusation: the chain's. blobs: how many an update has.
     """
@@ -213,7 +213,7 @@ def disputed(index: int, mine: Mapping[int, Commitment], theirs: Mapping[int, Ma
 
 
 def show_pair(index: int, private: bytes, other: int, dealing: Dealing, context: bytes, accusation: bytes) -> bytes:
-    """What hospital `index`, by the private key to its mask key, shows in a dispute with `other`: 96 bytes.
+    """The proof of hospital `index`, by the private key to its mask key, in a dispute with `other`: 96 bytes.
 
     dealing: the other's. Zeros where it is not `is_proven`: its dealer could have made its key of a third one's, and is
     named for it.
@@ -229,14 +229,14 @@ def agreements_to_wire(shown: Mapping[int, bytes]) -> bytes:
 
 
 def parse_agreements(raw: bytes) -> dict[int, bytes]:
-    """What is shown by the other end, from its wire form, checked in nothing but its length. Raises ShapeWrong."""
+    """The other end's proof from its wire form. Only its length is checked. Raises ShapeWrong."""
     size = _BYTES_PER_INDEX + BYTES_PER_SHOWN
     pieces = _pieces("agreements", raw, size, len(raw) // size)
     return {int.from_bytes(piece[:_BYTES_PER_INDEX], "big"): piece[_BYTES_PER_INDEX:] for piece in pieces}
 
 
 def withholders(case: Case, answers: Mapping[int, bytes]) -> dict[int, Reason]:
-    """Who is to blame, by hospital index, that a threshold have answered and roots are missing.
+    """The cheaters, by hospital index, where a threshold have answered and roots are missing.
 
     answers: by survivor. Raises EvidenceMalformed where fewer have answered, or a hospital has not answered so, or
     nothing is missing: the accuser was wrong.
@@ -259,7 +259,7 @@ def withholders(case: Case, answers: Mapping[int, bytes]) -> dict[int, Reason]:
 
 
 def culprits(case: Case, accusation: bytes, evidence: Evidence) -> dict[int, Reason]:
-    """Who is to blame by hospital index, for the first thing found of each; nobody is where the accuser was wrong.
+    """The cheaters by hospital index, with the first fault of each; none where the accuser was wrong.
 
     accusation: the chain's. The same to everybody who has the same evidence. Raises EvidenceMalformed where the accuser
     gave something else than it must; no hospital's doing brings that about.
@@ -327,7 +327,7 @@ def _disputes(
     points: Mapping[int, Mapping[int, Commitment]],
     agreements: Mapping[tuple[int, int], bytes],
 ) -> Iterator[tuple[int, Reason]]:
-    """Who is wrong where the two ends' points differ."""
+    """The cheaters where the two ends' points differ."""
     for one, other in combinations(sorted(points), 2):
         if points[one][other] == points[other][one]:
             continue
@@ -354,7 +354,7 @@ def _proven_seed(case: Case, accusation: bytes, index: int, other: int, shown: b
 
 
 def _dispute(index: int, other: int, context: bytes, accusation: bytes) -> bytes:
-    """What a proof is bound to: chain, contract, task and round; all of the accused cohort's masking; and the pair."""
+    """The context of a proof: chain, contract, task and round; all of the accused cohort's masking; and the pair."""
     return _DISPUTE_TAG + context + accusation + between(index, other)
 
 
@@ -388,7 +388,7 @@ def _point(seed: bytes, accusation: bytes, blobs: int) -> Commitment:
 
 
 def _factors(accusation: bytes) -> Iterator[int]:
-    """Of blobs in order, without end: uniform below 2^128, as `commits_to` takes them."""
+    """Factors of blobs in order, without end: uniform below 2^128, as `commits_to` takes them."""
     return (int.from_bytes(keccak(accusation + uint256("blob", n))[:_BYTES_PER_FACTOR], "big") for n in count())
 
 

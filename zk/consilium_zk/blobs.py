@@ -115,7 +115,7 @@ def combine(blobs: Iterable[Blob], factors: Iterable[int]) -> Blob:
 
 
 def _products(blobs: Iterable[Blob], factors: Iterator[int]) -> Iterator[Blob]:
-    """What `combine` adds up: the sums of `_GROUP` blobs times their factors, one after the other."""
+    """The summands of `combine`: sums of `_GROUP` blobs times their factors, one after the other."""
     digits = np.empty((_PIECES, _GROUP, _DIGITS, _PIECE))
     taken: list[int] = []
     for count, blob in enumerate(blobs):

@@ -51,7 +51,7 @@ def key_to_eip2537(point: G2Point) -> PublicKey:
 
 
 def verify(key: bytes, message: bytes, signature: bytes, tag: bytes) -> bool:
-    """Whether e(signature, generator) equals e(H(message), key), H hashing under `tag` (RFC 9380).
+    """True if e(signature, generator) equals e(H(message), key), H hashing under `tag` (RFC 9380).
 
     signature: 128 bytes; key: 256 bytes. Raises KeyMalformed, PointMalformed; identities are refused.
     """

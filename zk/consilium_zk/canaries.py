@@ -48,7 +48,7 @@ _MAX_MIDDLE = 1 << 61
 def published_lanes(
     lanes: NDArray[np.uint64], retreat: NDArray[np.uint64], weight: int, bits: int, turned: bool
 ) -> NDArray[np.uint64]:
-    """What is published of a sum: uint64 (n,), each in [0, 4wh].
+    """The published lanes of a sum: uint64 (n,), each in [0, 4wh].
 
     lanes: the sum's, uint64 (n,), each in [0, 2wh]. retreat: of `retreat_lanes`, uint64 (n,), each in [0, 2h]; one for
     all cohorts of a round. weight: the sum's, w. bits: of a quantised value; h = 2^(bits-1) - 1.
@@ -87,7 +87,7 @@ def _turn(lanes: NDArray[np.uint64], retreat: NDArray[np.uint64], weight: int, o
 
 
 def retreat_lanes(progress: NDArray[np.int64], bits: int, strength: int = STRENGTH) -> NDArray[np.uint64]:
-    """How far a round's canaries go back, per unit of weight and offset to be non-negative: uint64 (n,), in [0, 2h].
+    """A round's negated delta, per unit of weight and offset to be non-negative: uint64 (n,), in [0, 2h].
 
         h + clamp(floor(progress · strength / 16), -h, h),    h = 2^(bits-1) - 1
 
@@ -126,7 +126,7 @@ def progress_after(progress: NDArray[np.int64], lanes: NDArray[np.uint64], weigh
 
 
 def is_turned(seed: bytes, task: int, round: int, cohort: int) -> bool:
-    """Whether this cohort's sum is published turned: the lowest bit of keccak256(abi.encode(tag, seed, ...)).
+    """True if this cohort's sum is published sign-flipped: the lowest bit of keccak256(abi.encode(tag, seed, ...)).
 
     seed: 32 secret random bytes, of which `seed_commitment` is on chain before publication.
     Raises ShapeWrong, ArgumentInvalid.

@@ -45,7 +45,7 @@ _ENTRY_TAG: Final = b"CONSILIUM-V1-ENTRY"
 
 
 class Kind(IntEnum):
-    """Of which root a share is. Whoever gets a threshold of both kinds of one hospital reads its update."""
+    """The root that a share belongs to. A threshold of shares of both kinds of one hospital reveal its update."""
 
     KEY = 0  # given back for who dropped out
     OWN = 1  # given back for who survived
@@ -61,7 +61,7 @@ class Roots:
 
 @dataclass(frozen=True)
 class Entry:
-    """What a dealer has for one recipient: both shares sealed (80 bytes), and their digests (32 bytes each) for all."""
+    """A dealer's entry for one recipient: both shares, encrypted (80 bytes), and their digests (32 bytes each)."""
 
     sealed: bytes
     digests: tuple[bytes, bytes]
@@ -72,7 +72,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Dealing:
-    """Of one dealer.
+    """The secret shares of one dealer.
 
     key: the public key of its key root. seal_key: with which entries are sealed. own_digest: of its own root.
     possessions: that it knows the private keys to `key` and `seal_key`. entries: one for each recipient.
@@ -90,12 +90,12 @@ class Dealing:
         return b"".join([self.key, self.seal_key, self.own_digest, *self.possessions, *entries])
 
     def to(self, recipient: int) -> Dealing:
-        """What one recipient needs of it; of what all deal to all, a cohort's square is left out."""
+        """The part that one recipient needs: without it, memory grows with the square of the cohort."""
         return replace(self, entries={index: self.entries[index] for index in (recipient,) if index in self.entries})
 
 
 class _Entries(Mapping[int, Entry]):
-    """Of a dealing's wire form, each parsed when it is asked for: most readers look at one of many."""
+    """Entries of the wire form, each parsed when it is asked for: most readers look at one of many."""
 
     def __init__(self, raw: bytes, recipients: Collection[int]) -> None:
         self._raw, self._places = raw, {index: place for place, index in enumerate(sorted(recipients))}
@@ -184,7 +184,7 @@ def open_entry(
 
 
 def is_proven(dealing: Dealing, dealer: int, context: bytes) -> bool:
-    """Whether this hospital has shown that it knows the private keys to both keys of its dealing.
+    """True if this hospital proved that it knows the private keys to both keys of its secret shares.
 
     Most rounds have no dispute, and nobody asks.
     """
@@ -207,7 +207,7 @@ def show_bad_entry(dealing: Dealing, private: bytes, dealer: int, recipient: int
 def is_bad_entry(
     dealing: Dealing, shown: bytes, dealer: int, recipient: int, sealing_key: bytes, context: bytes
 ) -> bool:
-    """Whether a recipient, by its sealing key, showed that what it was dealt cannot be opened: the dealer's fault.
+    """True if a recipient, by its sealing key, proved that its entry cannot be decrypted: the dealer's fault.
 
     Raises AgreementUnproven where it showed nothing of the kind.
     """
@@ -234,7 +234,7 @@ def _shares(entry: Entry, words: bytes) -> dict[Kind, int]:
 
 
 def is_share(dealing: Dealing, recipient: int, kind: Kind, share: int) -> bool:
-    """Whether what a recipient gives back is what it was dealt."""
+    """True if a recipient gives back the share that it was dealt."""
     entry = dealing.entries.get(recipient)
     return entry is not None and 0 <= share < 1 << 256 and _share_digest(_scalar(share)) == entry.digests[kind]
 
@@ -258,7 +258,7 @@ def recover_root(dealing: Dealing, kind: Kind, shares: Mapping[int, int], thresh
 
 
 def root_digest(root: int, context: bytes) -> bytes:
-    """What tells everybody that an own root is the dealer's, once it is known."""
+    """The digest by which everybody recognises the dealer's own root, once it is known."""
     return keccak(b"".join([DEALT_TAG, _scalar(root), context]))
 
 
@@ -267,7 +267,7 @@ def _possession_context(dealer: int, context: bytes) -> bytes:
 
 
 def _place(index: int) -> int:
-    """Where a hospital's shares are on the polynomials: never at zero, where the secret is."""
+    """The share coordinate of a hospital on the polynomials: never zero, where the secret is."""
     return index + 1
 
 

@@ -65,7 +65,7 @@ QUICKNET_HASH: Final = "52db9ba70e0cc0f6eaf7803dd07447a1f5477735fd3f661792ba9460
 
 
 def round_message(round: int) -> bytes:
-    """What the nodes sign for a round, 32 bytes. Raises ArgumentInvalid."""
+    """The message that the nodes sign for a round, 32 bytes. Raises ArgumentInvalid."""
     return hashlib.sha256(_valid(round).to_bytes(8, "big")).digest()
 
 
@@ -75,7 +75,7 @@ def randomness(signature: RoundSignature) -> bytes:
 
 
 def seed(round: int, signature: RoundSignature) -> bytes:
-    """What DrandBeacon.seed returns: keccak256(abi.encode(randomness, round)), 32 bytes. Raises ArgumentInvalid."""
+    """The result of DrandBeacon.seed: keccak256(abi.encode(randomness, round)), 32 bytes. Raises ArgumentInvalid."""
     return keccak(randomness(signature) + uint256("round", _valid(round)))
 
 

@@ -1,4 +1,4 @@
-"""What binds a voter to the rows that it judges by and to having evaluated them, and which batches it has to show.
+"""Commitments of a voter to its held-out rows and to its evaluation of them, and the batches that it must disclose.
 
 Rows go in batches. Before a voter joins, it commits to all batches of its rows (`held_out_root`). With a ballot it
 commits to a fingerprint of every batch (`fingerprints_root`, hidden in the ballot's salt by `ballot_salt`). After the
@@ -41,7 +41,7 @@ def batch_count(rows: int) -> int:
 
 
 def leaf_salt(secret: bytes, index: int) -> bytes:
-    """Of the batch at `index`: 32 bytes. `secret`: 32 random bytes, of this tree alone."""
+    """The salt of the batch at `index`: 32 bytes. `secret`: 32 random bytes, of this tree alone."""
     return keccak(_SALT_TAG + bytes32("secret", secret) + uint256("index", index))
 
 
@@ -56,7 +56,7 @@ def batch_leaves(tag: bytes, secret: bytes, contents: Sequence[bytes]) -> list[b
 
 
 def held_out_root(secret: bytes, rows: Sequence[bytes]) -> bytes:
-    """What a voter commits to on chain: its rows' number, and the tree over them in batches. 32 bytes.
+    """The commitment of a voter on chain: its rows' number, and the tree over them in batches. 32 bytes.
 
     rows: keccak256 of each one's canonical bytes, in the order of the batches. Raises ArgumentInvalid, ShapeWrong.
     """
@@ -66,7 +66,7 @@ def held_out_root(secret: bytes, rows: Sequence[bytes]) -> bytes:
 
 
 def fingerprints_root(secret: bytes, fingerprints: Sequence[bytes]) -> bytes:
-    """Of the tree over the fingerprints, by index of batch. 32 bytes."""
+    """The root of the tree over the fingerprints, by index of batch. 32 bytes."""
     return tree_root(batch_leaves(FINGERPRINT_TAG, secret, fingerprints))
 
 

@@ -70,7 +70,7 @@ class Opening:
 
 
 def setup_path() -> Path:
-    """Where the ceremony's setup lies: inside the installed eth-account. Raises SetupMalformed."""
+    """The path of the ceremony's setup, inside the installed eth-account. Raises SetupMalformed."""
     spec = find_spec("eth_account")  # finds without importing
     if spec is None or spec.origin is None:
         raise Malformed("SetupMalformed", path=str(_SETUP_FILE), reason="eth-account is not installed")
@@ -119,7 +119,7 @@ def commit(blob: Blob, near: int = 0) -> Commitment:
 
 
 def commits_to(blobs: Iterable[Blob], commitments: Sequence[Commitment], factors: Sequence[int]) -> bool:
-    """Whether every commitment is its blob's, by one commitment to a combination of all of them.
+    """True if every commitment is its blob's, by one commitment to a combination of all of them.
 
     `factors` are uniform below 2^128, drawn after blobs and commitments are fixed and known to nobody before: then a
     wrong pair passes with a chance of 2^-128 (small-exponent batch test; Bellare, Garay, Rabin 1998). A blob costs
@@ -187,7 +187,7 @@ def parse_opening(value: bytes, proof: bytes) -> Opening:
 
 
 def verify_opening(commitment: Commitment, z: int, opening: Opening) -> bool:
-    """Whether the committed polynomial takes the opening's value at `z`.
+    """True if the committed polynomial takes the KZG proof's value at `z`.
 
     Raises ArgumentInvalid (z or value outside the field), PointMalformed (commitment or proof).
     """
@@ -215,7 +215,7 @@ def versioned_hash(commitment: Commitment) -> VersionedHash:
 
 @dataclass(frozen=True)
 class Challenge:
-    """How a hospital must open a round's commitments C_0, C_1, …: the sum of ratio^i · C_i, at `point`.
+    """The KZG proof that a round asks of a hospital's commitments C_0, C_1, …: the sum of ratio^i · C_i, at `point`.
 
     Both are scalars that nobody knows before the commitments are fixed. A blob that its sender does not know stays in
     the combination but for one ratio in 2^247, so one opening shows knowledge of all of them.
@@ -260,7 +260,7 @@ def open_combined(blobs: Iterable[Blob], challenge: Challenge) -> Opening:
 
 
 def combined_commitment(commitments: Sequence[Commitment], challenge: Challenge) -> Commitment:
-    """What `open_combined` opens, from the commitments alone. Raises ShapeWrong, PointMalformed."""
+    """The commitment that `open_combined` opens, from the commitments alone. Raises ShapeWrong, PointMalformed."""
     return weighted_sum(commitments, list(islice(_powers(challenge), len(commitments))))
 
 

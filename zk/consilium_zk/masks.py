@@ -63,7 +63,7 @@ def pair_seed(point: bytes, ends: tuple[int, int], keys: tuple[bytes, bytes], co
 
 
 def pair_seeds(index: int, root: int, keys: Mapping[int, bytes], context: bytes) -> dict[int, bytes]:
-    """Of hospital `index`, whose key root this is, the seeds with all others that have keys.
+    """The seeds of hospital `index`, whose key root this is, with all others that have keys.
 
     Raises ArgumentInvalid, KeyMalformed.
     """
@@ -77,7 +77,7 @@ def pair_seeds(index: int, root: int, keys: Mapping[int, bytes], context: bytes)
 
 
 def between(one: int, other: int) -> bytes:
-    """What tells two hospitals, in this order, from any other two."""
+    """Bytes that tell two hospitals, in this order, from any other two."""
     return one.to_bytes(_BYTES_PER_INDEX, "big") + other.to_bytes(_BYTES_PER_INDEX, "big")
 
 
@@ -113,7 +113,7 @@ def mask(index: int, own: bytes, pairs: Mapping[int, bytes], blob: int) -> Blob:
 
 
 def residue(own: Iterable[bytes], dropped: Mapping[int, Mapping[int, bytes]], blob: int) -> Blob:
-    """What of their masks is left in the sum of the survivors' blobs of this number.
+    """The masks that remain in the sum of the survivors' blobs of this number.
 
     own: the survivors' own seeds. dropped: of each who has a key and did not survive, its seeds with the survivors.
     """
@@ -128,7 +128,7 @@ def without(total: Blob, left: Blob) -> Blob:
 
 
 def _sum(plus: Iterable[bytes], minus: Iterable[bytes], blob: int) -> Blob:
-    """Of masks, in memory of a few blobs however many they are."""
+    """The sum of masks, in memory of a few blobs however many they are."""
     added, taken = ((expand(seed, blob) for seed in seeds) for seeds in (plus, minus))
     return add(chain([_NOTHING], added), taken)
 

@@ -27,7 +27,7 @@ def leaf_hash(entry: bytes, hash_: Hash = keccak) -> bytes:
 
 
 def tree_root(leaves: Sequence[bytes], hash_: Hash = keccak) -> bytes:
-    """Of leaves as `leaf_hash` gives them; of none, the hash of nothing. 32 bytes."""
+    """The root of leaves as `leaf_hash` gives them; of none, the hash of nothing. 32 bytes."""
     if not leaves:
         return hash_(b"")
     if len(leaves) == 1:
@@ -37,7 +37,7 @@ def tree_root(leaves: Sequence[bytes], hash_: Hash = keccak) -> bytes:
 
 
 def path_of(leaves: Sequence[bytes], index: int, hash_: Hash = keccak) -> list[bytes]:
-    """What shows that the leaf at `index` is beneath the root: the roots beside its way up, from below.
+    """The path of the leaf at `index` to the root: the hashes beside its way up, from below.
 
     Raises ArgumentInvalid.
     """

@@ -32,7 +32,7 @@ _LANES = "uint64 (n,), n >= 1"
 
 @dataclass(frozen=True)
 class LaneLayout:
-    """How values of `bits` bits, in sums of total weight up to `total_weight`, lie in scalars.
+    """The lanes of values of `bits` bits, in sums of total weight up to `total_weight`, in scalars.
 
     Raises ArgumentInvalid, LanesTooWide.
     """
@@ -101,7 +101,7 @@ def pack(lanes: NDArray[np.uint64], layout: LaneLayout, total_weight: int = 1) -
 
 
 def packed(chunks: Iterable[NDArray[np.uint64]], layout: LaneLayout, total_weight: int = 1) -> Iterator[Blob]:
-    """What `pack` makes of the chunks one after the other, blob by blob, in memory of a chunk and a few blobs.
+    """Packs the chunks one after the other as `pack` does, blob by blob, in memory of a chunk and a few blobs.
 
     chunks: uint64 (n,) each, of any lengths, not all zero. Raises as `pack`, as soon as it comes to what is wrong.
     """

@@ -1,4 +1,4 @@
-"""What one hospital tells another through an aggregator that must not read it.
+"""Authenticated encryption between two hospitals, through an aggregator that must not read it.
 
 The key is agreed of the sender's seal key, of one round, and of the recipient's sealing key, which the chain carries,
 for one context. Sealing is deterministic and resists misuse: the same words sealed twice are the same bytes, and of
@@ -33,7 +33,7 @@ def seal(words: bytes, own: tuple[bytes, bytes], recipient: bytes, context: byte
 
 
 def unseal(sealed: bytes, own: tuple[bytes, bytes], sender: bytes, context: bytes) -> bytes:
-    """What the holder of the sender's key sealed for this one. Raises SealInvalid where it did not; KeyMalformed.
+    """The plaintext that the sender encrypted for this recipient. Raises SealInvalid where it did not; KeyMalformed.
 
     own: the recipient's private key and its public one.
     """

@@ -63,7 +63,7 @@ _BYTES_PER_MAP: Final = 32
 
 
 def threshold(size: int) -> int:
-    """How many of a cohort's `size` hospitals must answer: two thirds, rounded up.
+    """The number of a cohort's `size` hospitals that must answer: two thirds, rounded up.
 
     So no two sets of that many can be without a common honest hospital while fewer than a third are not.
     """
@@ -71,7 +71,7 @@ def threshold(size: int) -> int:
 
 
 def context(chain_id: int, contract: bytes, task: int, round: int) -> bytes:
-    """What binds keys, seals and masks to a round. Raises ArgumentInvalid, ShapeWrong."""
+    """The context that binds keys, ciphertexts and masks to a round. Raises ArgumentInvalid, ShapeWrong."""
     words = uint256("chain_id", chain_id), address("contract", contract), uint256("task", task), uint256("round", round)
     return b"".join(words)
 
@@ -88,7 +88,7 @@ class MaskedCohort:
 
     @cached_property
     def threshold(self) -> int:
-        """Of all that the chain dealt to the cohort, whether or not they have a key or have committed."""
+        """All hospitals that the chain assigned to the cohort, with or without a key or a commitment."""
         return threshold(len(self.sealing_keys))
 
     @property
@@ -165,7 +165,7 @@ class MaskingHospital:
         return own_seed(self._roots.own, context), pair_seeds(self._index, self._roots.key, keys, context)
 
     def mask(self, seeds: tuple[bytes, dict[int, bytes]], blob: int) -> Blob:
-        """What it adds to its weighted blob of this number."""
+        """The mask that it adds to its weighted blob of this number."""
         own, pairs = seeds
         return mask(self._index, own, pairs, blob)
 
@@ -292,12 +292,12 @@ class Unmasking:
             )
 
     def residue(self, seeds: tuple[list[bytes], dict[int, dict[int, bytes]]], blob: int) -> Blob:
-        """What is to be taken from the sum of the survivors' blobs of this number."""
+        """The residue to subtract from the sum of the survivors' blobs of this number."""
         own, dropped = seeds
         return residue(own, dropped, blob)
 
     def seeds(self) -> tuple[list[bytes], dict[int, dict[int, bytes]]]:
-        """Of the survivors' own masks, and of those that dropped hospitals share with survivors.
+        """The seeds of the survivors' own masks, and of those that dropped hospitals share with survivors.
 
         Raises UnmaskingFailed, which says for each hospital whose root is missing, why: SharesTooFew, or DealingInvalid
         where as many as are needed are as the dealer shows them, and give something else.
@@ -309,7 +309,7 @@ class Unmasking:
         return own, {index: pair_seeds(index, roots[index], keys, context) for index in gone}
 
     def roots(self) -> dict[int, int]:
-        """Of all in the masking: the survivors' own roots, and the key roots of the rest. Raises UnmaskingFailed."""
+        """All roots of the masking: the survivors' own roots, the key roots of the rest. Raises UnmaskingFailed."""
         roots: dict[int, int] = {}
         faults: dict[int, ZkError] = {}
         for index, dealing in self._dealings.items():
@@ -330,7 +330,7 @@ class Unmasking:
 
 
 def _answered(hospital: int, masking: bytes, survivors: Iterable[int], answer: bytes) -> bytes:
-    """What a hospital signs with its answer."""
+    """The message that a hospital signs with its answer."""
     alive = sum(1 << index for index in survivors).to_bytes(_BYTES_PER_MAP, "big")
     return b"".join([_ANSWER_TAG, masking, alive, between(hospital, hospital), answer])
 

@@ -83,7 +83,7 @@ def parse_ticket(raw: bytes) -> Ticket:
 
 
 def ticket_message(chain_id: int, contract: bytes, task: int, round: int, seed: bytes, voter: bytes) -> bytes:
-    """What a ticket signs: abi.encode(chain id, contract, task, round, seed, voter), 192 bytes.
+    """The message that a ticket signs: abi.encode(chain id, contract, task, round, seed, voter), 192 bytes.
 
     It names the account, so that accounts draw independently. contract, voter: 20 bytes; seed: 32 bytes. Raises
     ArgumentInvalid, ShapeWrong.
@@ -106,12 +106,12 @@ def sign_ticket(secret_key: SecretKey, message: bytes) -> Ticket:
 
 
 def verify_ticket(key: PublicKey, message: bytes, ticket: Ticket) -> bool:
-    """Whether `ticket` is `key`'s ticket on `message`. Raises KeyMalformed, PointMalformed; identities are refused."""
+    """True if `ticket` is `key`'s ticket on `message`. Raises KeyMalformed, PointMalformed; identities are refused."""
     return verify(key, message, ticket, TICKET_DST)
 
 
 def possession_message(chain_id: int, staking: bytes, voter: bytes, key: PublicKey) -> bytes:
-    """What a proof of possession signs: abi.encode(chain id, staking contract, voter, key), as IStaking.
+    """The message that a proof of possession signs: abi.encode(chain id, staking contract, voter, key), as IStaking.
 
     Addresses are 20 bytes. Raises ArgumentInvalid, ShapeWrong.
     """
@@ -129,7 +129,7 @@ def prove_possession(secret_key: SecretKey, chain_id: int, staking: bytes, voter
 
 
 def verify_possession(key: PublicKey, chain_id: int, staking: bytes, voter: bytes, proof: bytes) -> bool:
-    """Whether `proof` shows possession. Raises KeyMalformed, PointMalformed, ArgumentInvalid, ShapeWrong."""
+    """True if `proof` shows possession. Raises KeyMalformed, PointMalformed, ArgumentInvalid, ShapeWrong."""
     return verify(key, possession_message(chain_id, staking, voter, key), proof, POSSESSION_DST)
 
 
@@ -153,7 +153,7 @@ def seat_threshold(seats: int, bond: int, total: int) -> int:
 
 
 def wins_seat(ticket: Ticket, seats: int, bond: int, total: int) -> bool:
-    """Whether the ticket's draw is below the threshold. Raises ArgumentInvalid."""
+    """True if the ticket's draw is below the threshold. Raises ArgumentInvalid."""
     return draw(ticket) < seat_threshold(seats, bond, total)
 
 

@@ -1,4 +1,4 @@
-"""What proves the values that contracts ask their beacon for: one prover for each implementation of IBeacon."""
+"""Proofs of the beacon values that contracts ask for: one prover for each implementation of IBeacon."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class Beacon(Protocol):
     """A source of randomness, seen by who proves its values. A request is what IBeacon.request gave."""
 
     def ready(self, request: int) -> bool:
-        """Whether the chain would take a proof now."""
+        """True if the chain takes a proof now."""
 
     def expired(self, request: int) -> bool:
-        """Whether the chain will never take one again."""
+        """True if the chain never takes a proof again."""
 
     def proof(self, request: int) -> bytes:
-        """What IBeacon.seed takes as proof, once `ready`. Raises ChainUnreachable, RandomnessUnavailable."""
+        """The proof that IBeacon.seed takes, once `ready`. Raises ChainUnreachable, RandomnessUnavailable."""
 
     def wait(self, block_seconds: float) -> float:
         """Seconds from a request to `ready`, about, with so many from block to block. Raises ChainUnreachable."""

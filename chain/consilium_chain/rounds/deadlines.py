@@ -1,4 +1,4 @@
-"""Which deadlines a task's parties missed, by how much, and who: from the chain's events alone.
+"""Missed deadlines of a task, with party and delay, from the chain's events alone.
 
 Pure: events and their blocks' times are arguments. A phase that starts after the deadline of the one before tells that
 the deadline ended that one.
@@ -111,7 +111,7 @@ class Deadlines:
         return tuple(sorted(self._seated - self._open.acted.keys())) if phase is Phase.REVEALING else ()
 
     def _too_few(self) -> tuple[str, ...]:
-        """Of whom a task needs more to begin."""
+        """The parties of which a task needs more to begin."""
         least = {"hospitals": self._params.min_hospitals, "voters": self._params.min_voters}
         found = {"hospitals": len(self._joined["HospitalJoined"]), "voters": len(self._joined["VoterJoined"])}
         aggregator = () if self._joined["AggregatorJoined"] else (self._params.aggregator,)

@@ -27,7 +27,7 @@ _BYTES_PER_DIGEST = 32
 
 @dataclass(frozen=True)
 class Shown:
-    """What an accuser shows of a cohort, by hospital index.
+    """The evidence of an accuser about a cohort, by hospital index.
 
     answers: where roots are missing though a threshold have answered; then it shows nothing else. Of a sum that does
     not hold, statements: of the survivors, with signatures; uploads: the survivors' blobs, by the keccak256 of each;
@@ -68,7 +68,7 @@ def parse_shown(raw: bytes) -> Shown:
 
 
 def _digest(text: str) -> bytes:
-    """Of no other length: it becomes a file's name, and one that no system takes is the accuser's fault alone.
+    """Takes no other length: it becomes a file's name, and a name that no system takes is the accuser's fault alone.
 
     Raises ValueError.
     """
@@ -81,7 +81,7 @@ def _digest(text: str) -> bytes:
 def read_case(
     ledger: Ledger, store: ArtifactStore, task: int, round_: int, cohort: int, round_state: RoundState
 ) -> Case:
-    """Of a cohort, by its number. Raises ArtifactMissing, ArtifactCorrupt, EvidenceMalformed."""
+    """Reads a cohort's case, by the cohort's number. Raises ArtifactMissing, ArtifactCorrupt, EvidenceMalformed."""
     masked = masked_cohort(ledger, task, round_, ledger.cohort_members(task, round_, cohort))
     dealings = read_dealings(ledger, store, task, round_, masked)
     survivors = [index for index in masked.sealing_keys if round_state.survivors >> index & 1]
@@ -95,7 +95,7 @@ def read_case(
 def find_culprits(
     ledger: Ledger, store: ArtifactStore, task: int, round_: int, round_state: RoundState
 ) -> dict[int, Reason]:
-    """Of all accused cohorts of a round, the hospitals to blame, once they cannot testify any more.
+    """The cheaters in all accused cohorts of a round, once no hospital can testify any more.
 
     The same to everybody who reads the chain and the store. Raises EvidenceMalformed where an accuser shows something
     else than it must, ArtifactMissing and ArtifactCorrupt where what it shows is not there.

@@ -50,7 +50,7 @@ RelayUrl = Annotated[str, AfterValidator(_has_round)]
 
 
 class _Answer(BaseModel):
-    """What of a relay's answer counts: the rest is derived from the signature."""
+    """The fields of a relay's answer that count: the rest is derived from the signature."""
 
     round: Annotated[int, Field(strict=True)]
     signature: Annotated[str, Field(pattern="^[0-9a-fA-F]{96}$")]

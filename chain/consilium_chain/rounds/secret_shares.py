@@ -1,4 +1,4 @@
-"""What a masked round's hospitals dealt, as everybody reads it from chain and artifact store.
+"""Secret shares of a masked round's hospitals, as everybody reads them from chain and artifact store.
 
 The chain names each dealing by its keccak256. Its bytes are in the store, where the aggregator that relayed the
 commitment puts them, or on chain, where the hospital sent its own transaction.

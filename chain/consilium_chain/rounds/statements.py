@@ -1,4 +1,4 @@
-"""What a hospital signs with its masked upload, so that it answers for these bytes (`consilium_zk.blame.Statement`).
+"""The statement that a hospital signs with its masked upload: it answers for these bytes (`blame.Statement` in zk).
 
 EIP-712, as the update itself: UploadStatement(uint256 taskId,uint256 round,bytes statement). No contract reads it; it
 is evidence, for whoever judges why a cohort has no sum.
@@ -39,7 +39,7 @@ def parse_signed_statement(raw: bytes) -> SignedStatement:
 
 @dataclass(frozen=True)
 class StatementSigning:
-    """Where statements are of: a round of a task on one chain."""
+    """The round that statements belong to: of a task on one chain."""
 
     chain_id: int
     contract: str
@@ -51,7 +51,7 @@ class StatementSigning:
         return SignedStatement(statement, bytes(signed.signature))
 
     def is_by(self, hospital: str, signed: SignedStatement) -> bool:
-        """Whether the account behind this address has signed it."""
+        """True if the account behind this address signed it."""
         message = encode_typed_data(full_message=self._message(signed.statement))
         try:
             return bool(Account.recover_message(message, signature=signed.signature) == hospital)

@@ -35,7 +35,7 @@ class CohortSum:
 
 @dataclass(frozen=True, eq=False)
 class Retreat:
-    """What all canaries of a round take back: lanes, uint64 (spec.lanes,), and what follows from them."""
+    """The negated delta of a round's canaries: lanes, uint64 (spec.lanes,), and the values that follow from them."""
 
     lanes: NDArray[np.uint64]
     layout: LaneLayout
@@ -64,7 +64,7 @@ class PublishedSums:
         self._retreats: dict[int, Retreat] = {}
 
     def readings(self, round_: int, cohort: int, state: RoundState) -> list[CohortSum | None]:
-        """What a published sum may stand for: as it is, and in a canary round turned. None for what is no valid sum:
+        """The readings of a published sum: as it is, and in a canary round sign-flipped. None for an invalid sum:
         a lane is out of range, which commitments cannot rule out.
 
         Raises ArtifactMissing, ArtifactCorrupt, RecordIncomplete.
@@ -103,7 +103,7 @@ class PublishedSums:
             self._published_sum(round_, cohort, state)
 
     def retreat(self, round_: int) -> Retreat:
-        """What the canaries of training round `round_` take back, from the rounds before. Raises as `accepted` does."""
+        """The negated delta of training round `round_`, from the rounds before. Raises as `accepted` does."""
         if round_ not in self._retreats:
             spec, progress = self._spec, self._progress_to(round_)
             padded = np.pad(progress, (0, spec.lanes - progress.size))

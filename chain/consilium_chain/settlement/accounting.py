@@ -1,4 +1,4 @@
-"""Where all tokens are, by the contracts' own accounts: the check that no unit is lost, and none paid twice."""
+"""All tokens, by the contracts' own accounts: the check that no unit is lost, and none paid twice."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def take_stock(ledger: Ledger, minted: int, accounts: Iterable[str]) -> Books:
 
 
 def worth(ledger: Ledger, account: str) -> int:
-    """What an account owns: wallet, own stake in every role, rewards vested or not, and refunds. Its delegations to
+    """All that an account owns: wallet, own stake in every role, rewards vested or not, and refunds. Its delegations to
     others do not count, and of a node with delegators what is not vested yet counts whole."""
     block = _block_to_read(ledger)
     total = ledger.balance(account, block) + ledger.refundable(account, block)

@@ -36,7 +36,7 @@ def share(amount: int, part: int, whole: int) -> int:
 
 
 def reach(median: int, tolerance_abs: int, tolerance_bps: int) -> int:
-    """How far from the median a score may lie and still be paid."""
+    """The largest distance from the median of a score that is paid."""
     return tolerance_abs + portion(abs(median), tolerance_bps)
 
 
@@ -45,7 +45,7 @@ def is_near(score: int, median: int, tolerance_abs: int, tolerance_bps: int) -> 
 
 
 def counts(genuine: int, canary: int, accept_floor: int, margin: int) -> bool:
-    """Whether a cohort's two medians tell its sum from its canary, so that voters are held to it."""
+    """True if a cohort's two medians tell its sum from its canary, so that voters are held to it."""
     return genuine >= accept_floor and genuine - canary >= margin
 
 

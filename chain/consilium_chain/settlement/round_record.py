@@ -1,4 +1,4 @@
-"""What settling reads: the terms of a task as far as they concern it, and a round that has been scored."""
+"""The input of settlement: the terms of a task that concern it, and a round with its scores."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Terms:
 
     @property
     def withheld_slash(self) -> int:
-        """Of a hospital whose committed upload is in no sum, if its bond holds as much.
+        """The slash of a hospital whose committed upload is in no sum, if its bond holds as much.
 
         Nobody can tell on chain whether it or the aggregator kept the upload, so it never exceeds an even part of the
         aggregator's fee.
@@ -133,7 +133,7 @@ class RoundRecord:
 
     @property
     def withheld(self) -> int:
-        """Who committed, and was left out when the survivors of its cohort were fixed."""
+        """Hospitals that committed, and were left out when the survivors of their cohort were fixed."""
         return self._members_of(self.viable | self.dropped) & self.committed & ~self.survivors
 
     @property
@@ -142,27 +142,27 @@ class RoundRecord:
 
     @property
     def mismatched(self) -> int:
-        """Who says that what is published, or who is named, is not what it must be."""
+        """Voters that say that the published sum, or the named hospitals, are wrong."""
         return sum(1 << voter for voter in members(self.revealed) if self.scores_of(voter)[0] == DOES_NOT_MATCH)
 
     def scores_of(self, voter: int) -> tuple[int, ...]:
-        """Of a voter that revealed."""
+        """The ballot of a voter that revealed."""
         scores = self.scores[voter]
         if scores is None:
             raise SettlementInvalid(f"voter {voter} has not revealed")
         return scores
 
     def genuine_of(self, voter: int, cohort: int) -> int:
-        """What a voter that revealed says of a cohort's sum."""
+        """The score that a voter revealed for a cohort's sum."""
         return self.scores_of(voter)[cohort + self._turn(cohort)]
 
     def canary_of(self, voter: int, cohort: int) -> int:
-        """What it says of the sum's canary."""
+        """The score that it revealed for the sum's canary."""
         return self.scores_of(voter)[cohort + len(self.cohorts) - self._turn(cohort)]
 
     def cohort_of(self, hospital: int) -> int | None:
         return next((k for k, cohort in enumerate(self.cohorts) if cohort >> hospital & 1), None)
 
     def _turn(self, cohort: int) -> int:
-        """How many places further in a ballot the sum's score stands, since a turned sum is read the other way."""
+        """The distance in a ballot from here to the sum's score, since a sign-flipped sum is read the other way."""
         return len(self.cohorts) if (self.turned or 0) >> cohort & 1 else 0

@@ -1,4 +1,4 @@
-"""What a round pays and slashes: the contract's arithmetic in plain integers, and in words for every account.
+"""Rewards and slashes of a round: the contract's arithmetic in plain integers, with words for every account.
 
 Pure: no I/O, no clock, no randomness. A reference for `phases/Settling.sol` and `libraries/Verdicts.sol`, held to the
 same vectors (`tests/vectors/settlement_rounds.jsonl`). Amounts in the token's smallest unit, scores in millionths, sets
@@ -53,7 +53,7 @@ class Reason(StrEnum):
 
     @property
     def code(self) -> PayoutReason:
-        """What `explain` on chain says for it."""
+        """The answer of `explain` on chain for it."""
         return PayoutReason[self.name]
 
 
@@ -172,7 +172,7 @@ def _void_accounts(terms: Terms, record: RoundRecord, void: VoidReason) -> Itera
 
 @dataclass(frozen=True)
 class _Judged:
-    """What the committee's medians decide. Cohorts and hospitals as bit maps."""
+    """The verdict of the committee's medians. Cohorts and hospitals as bit maps."""
 
     terms: Terms
     record: RoundRecord
