@@ -71,8 +71,8 @@ contract Tasks is Relaying, Publishing, Judging, Multicall {
         if (isWaiting) _conclude(taskId, task, VoidReason.NoRandomness);
         else if (phase == Phase.Joining) _closeJoining(taskId, task);
         else if (phase == Phase.Committing) _closeCommitting(taskId, task);
-        else if (phase == Phase.Uploading) _notPublished(taskId, task, VoidReason.SurvivorsNotFixed);
-        else if (phase <= Phase.Blaming) _notPublished(taskId, task, VoidReason.NotPublished);
+        else if (phase == Phase.Uploading) _concludeAtFault(taskId, task, VoidReason.SurvivorsNotFixed);
+        else if (phase <= Phase.Blaming) _concludeAtFault(taskId, task, VoidReason.NotPublished);
         else _closeScoring(taskId, task);
     }
 
@@ -120,9 +120,5 @@ contract Tasks is Relaying, Publishing, Judging, Multicall {
     function _close(uint256 taskId, Task storage task) internal override {
         if (Verdicts.withheld(task, task.state.round) != 0) _startPhase(taskId, task, Phase.Settling, 0);
         else _finish(taskId, task);
-    }
-
-    function _notPublished(uint256 taskId, Task storage task, VoidReason reason) private {
-        _blame(taskId, task, SlashReason.NotPublished, reason);
     }
 }

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {IStaking} from "../interfaces/IStaking.sol";
 import {Bits} from "../libraries/Bits.sol";
 import {Payouts} from "../libraries/Payouts.sol";
-import {Slashes} from "../libraries/Slashes.sol";
 import {TaskRules} from "../libraries/TaskRules.sol";
-import {Bond, Round, Task} from "../types/Task.sol";
-import {TaskBase} from "./TaskBase.sol";
+import {Verdicts} from "../libraries/Verdicts.sol";
+import {Round, Task} from "../types/Task.sol";
+import {Slashing} from "./Slashing.sol";
 
 /// @title How a round is concluded, whatever phase it ends in; the passage to the next; slashes; the aggregator's grace.
 /// @notice A void round pays nobody and the task goes on with the next. A task ends after its last round, when its
@@ -18,9 +17,8 @@ import {TaskBase} from "./TaskBase.sol";
 ///         Nobody gains by a round's not paying: an even part of the pool is due for each round whose uploads began. What
 ///         such a round does not pay is burnt in the end, and no later round's: or who keeps others from their pay would
 ///         share in it then (`docs/economics.md`). Only what was due for no round goes back to the operator.
-abstract contract Concluding is TaskBase {
+abstract contract Concluding is Slashing {
     using Bits for uint256;
-    using Slashes for Bond;
 
     /// @dev A phase of the aggregator, which it may overrun by a grace period that costs it the round's fee.
     function _startGracedPhase(uint256 taskId, Task storage task, Phase phase, uint256 window) internal {
@@ -83,22 +81,9 @@ abstract contract Concluding is TaskBase {
         else _awaitBeacon(taskId, task, Phase.Forming);
     }
 
-    function _blame(uint256 taskId, Task storage task, SlashReason fault, VoidReason reason) internal {
-        _slash(taskId, task, fault, 0);
+    /// @dev Concludes a round that the aggregator made void, and slashes it for that.
+    function _concludeAtFault(uint256 taskId, Task storage task, VoidReason reason) internal {
+        _slash(taskId, task, IStaking.Role.Aggregator, 0, Verdicts.aggregatorUnpaid(reason));
         _conclude(taskId, task, reason);
-    }
-
-    /// @param index among those of the role that the fault is of; 0 for the aggregator.
-    function _slash(uint256 taskId, Task storage task, SlashReason reason, uint256 index) internal {
-        (IStaking.Role role, uint256 full) = Slashes.rule(task.params, reason);
-        (address node, Bond storage bond) = _bondOf(task, role, index);
-        uint256 amount = Math.min(full, bond.left);
-        if (amount == 0) return;
-        uint256 burnt = staking.slash(node, role, amount);
-        bond.note(burnt, task.state.round);
-        emit Slashed(taskId, task.state.round, node, burnt, reason);
-        if (bond.left > 0) return;
-        if (role == IStaking.Role.Hospital) task.state.activeHospitals = task.state.activeHospitals.without(index);
-        else if (role == IStaking.Role.Voter) task.state.activeVoters = task.state.activeVoters.without(index);
     }
 }

@@ -5,7 +5,6 @@ import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {IStaking} from "../interfaces/IStaking.sol";
 import {ITaskSettlement} from "../interfaces/ITaskSettlement.sol";
 import {Bits} from "../libraries/Bits.sol";
-import {Slashes} from "../libraries/Slashes.sol";
 import {Verdicts} from "../libraries/Verdicts.sol";
 import {Round, SettlingStage, Task} from "../types/Task.sol";
 import {Concluding} from "./Concluding.sol";
@@ -62,7 +61,7 @@ abstract contract Settling is Concluding, ITaskSettlement {
         _payBounty(taskId, task);
         Round storage round = task.rounds[task.state.round];
         bool isLate = task.state.phase == Phase.Opening && !_isSummed(round);
-        if (isLate) _blame(taskId, task, SlashReason.NotOpened, VoidReason.NotOpened);
+        if (isLate) _concludeAtFault(taskId, task, VoidReason.NotOpened);
         else _decide(taskId, task, round);
     }
 
@@ -70,7 +69,7 @@ abstract contract Settling is Concluding, ITaskSettlement {
         (uint256 revealed, uint256 mismatched) = (round.revealed.count(), round.mismatched.count());
         uint256 wanted = task.params.minReveals;
         if (revealed >= wanted && 2 * mismatched > revealed) {
-            return _blame(taskId, task, SlashReason.Mismatched, VoidReason.Mismatched);
+            return _concludeAtFault(taskId, task, VoidReason.Mismatched);
         }
         if (revealed - mismatched < wanted) return _conclude(taskId, task, VoidReason.TooFewScores);
         if (!_isSummed(round)) return _startGracedPhase(taskId, task, Phase.Opening, task.params.publishWindow);
@@ -150,69 +149,55 @@ abstract contract Settling is Concluding, ITaskSettlement {
             new IStaking.Reward[](Math.min(round.survivors.count() + verdict.seats, PAGE_GAS / GAS_PER_NODE) + 1);
         if (stage == SettlingStage.Hospitals) {
             uint256 dealtWith = (verdict.isPaid ? round.survivors : round.guilty) | verdict.withheld;
-            next = _settleHospitals(taskId, task, verdict, dealtWith, next, page);
+            next = _payMembers(taskId, task, verdict, IStaking.Role.Hospital, dealtWith, next, page);
             if (dealtWith >> next == 0) (stage, next) = (SettlingStage.Voters, 0);
         }
         if (stage == SettlingStage.Voters) {
-            next = _settleVoters(taskId, task, verdict, round.seated, next, page);
+            next = _payMembers(taskId, task, verdict, IStaking.Role.Voter, round.seated, next, page);
             if (round.seated >> next == 0) stage = SettlingStage.Done;
         }
-        if (stage == SettlingStage.Done) {
-            _apply(taskId, task, page, task.params.aggregator, 0, Verdicts.ofAggregator(task, verdict));
-        }
+        if (stage == SettlingStage.Done) _pay(taskId, task, verdict, IStaking.Role.Aggregator, 0, page);
         _handOver(task, page);
         return (stage, next);
     }
 
-    function _settleHospitals(
+    /// @dev Pays and slashes the members of a role in `among` from `next` on. @return the first that is left.
+    function _payMembers(
         uint256 taskId,
         Task storage task,
         Verdicts.Verdict memory verdict,
+        IStaking.Role role,
         uint256 among,
         uint256 next,
         Page memory page
     ) private returns (uint256) {
-        for (; among >> next != 0; ++next) {
-            if (!among.has(next)) continue;
-            if (!_fits(page, GAS_PER_NODE)) break;
-            Payout memory payout = Verdicts.ofHospital(task, verdict, next);
-            _apply(taskId, task, page, task.hospitals[next].node, next, payout);
-        }
-        return next;
-    }
-
-    function _settleVoters(
-        uint256 taskId,
-        Task storage task,
-        Verdicts.Verdict memory verdict,
-        uint256 among,
-        uint256 next,
-        Page memory page
-    ) private returns (uint256) {
-        uint256 gasNeeded = GAS_PER_NODE + SCORES_PER_COHORT * GAS_PER_SCORE * verdict.medians.length;
+        uint256 gasNeeded = GAS_PER_NODE;
+        if (role == IStaking.Role.Voter) gasNeeded += SCORES_PER_COHORT * GAS_PER_SCORE * verdict.medians.length;
         for (; among >> next != 0; ++next) {
             if (!among.has(next)) continue;
             if (!_fits(page, gasNeeded)) break;
-            Payout memory payout = Verdicts.ofVoter(task, verdict, next);
-            _apply(taskId, task, page, task.voters[next].node, next, payout);
+            _pay(taskId, task, verdict, role, next, page);
         }
         return next;
     }
 
-    /// @dev The aggregator's slash is its own: it came when it was due.
-    function _apply(
+    function _pay(
         uint256 taskId,
         Task storage task,
-        Page memory page,
-        address node,
+        Verdicts.Verdict memory verdict,
+        IStaking.Role role,
         uint256 index,
-        Payout memory payout
+        Page memory page
     ) private {
-        (bool isFault, SlashReason fault) = Slashes.fault(payout.reason);
-        if (isFault && payout.role != IStaking.Role.Aggregator) _slash(taskId, task, fault, index);
-        if (payout.reward == 0) return;
+        Payout memory payout = Verdicts.ofMember(task, verdict, role, index);
+        if (payout.reward == 0) {
+            // The aggregator was slashed when it was at fault (`_concludeAtFault`).
+            if (role != IStaking.Role.Aggregator) _slash(taskId, task, role, index, payout.reason);
+            return;
+        }
+        (address node,) = _bondOf(task, role, index);
         // No amount exceeds the pool, which is of the token's supply, which Staking counts in 96 bits.
-        page.entries[page.count++] = IStaking.Reward(node, payout.role, uint96(payout.reward));
+        page.entries[page.count++] = IStaking.Reward(node, role, uint96(payout.reward));
         page.total += payout.reward;
         emit Rewarded(taskId, task.state.round, node, payout.reward);
     }

@@ -9,7 +9,7 @@ import {IStaking} from "../interfaces/IStaking.sol";
 import {ITaskTypes} from "../interfaces/ITaskTypes.sol";
 import {Bits} from "../libraries/Bits.sol";
 import {TaskRules} from "../libraries/TaskRules.sol";
-import {Bond, Keys, Membership, Round, Task} from "../types/Task.sol";
+import {Bond, HospitalEntry, Keys, Membership, Round, Task, VoterEntry} from "../types/Task.sol";
 
 /// @title What all phases share: storage, guards, the passage from phase to phase, and money.
 abstract contract TaskBase is ITaskTypes {
@@ -181,8 +181,12 @@ abstract contract TaskBase is ITaskTypes {
         view
         returns (address node, Bond storage bond)
     {
-        if (role == IStaking.Role.Hospital) return (task.hospitals[index].node, task.hospitals[index].bond);
-        if (role == IStaking.Role.Voter) return (task.voters[index].node, task.voters[index].bond);
-        return (task.params.aggregator, task.aggregatorBond);
+        if (role == IStaking.Role.Aggregator) return (task.params.aggregator, task.aggregatorBond);
+        if (role == IStaking.Role.Voter) {
+            VoterEntry storage voter = task.voters[index];
+            return (voter.node, voter.bond);
+        }
+        HospitalEntry storage hospital = task.hospitals[index];
+        return (hospital.node, hospital.bond);
     }
 }
