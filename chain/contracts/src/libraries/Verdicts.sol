@@ -9,33 +9,33 @@ import {Medians} from "./Medians.sol";
 import {Payouts} from "./Payouts.sol";
 import {Scores} from "./Scores.sol";
 
-/// @title What a round comes to, account by account. Settling pays and slashes by it, and `explain` repeats it later.
-/// @notice Two steps: cohorts are judged, and what that gives is kept in the round; then each account's part follows from
-///         the round alone, whichever page of settling, or later call, asks for it.
-/// @dev Reads only what no later round changes. The plain reference is `consilium_chain/settlement.py`.
+/// @title The results of a round, account by account. Settling pays and slashes by them, and `explain` repeats them.
+/// @notice There are two steps. First, cohorts are judged, and the round keeps the results. Then each account's payout
+///         follows from the round alone, for any page of settling and any later call.
+/// @dev It reads only state that no later round changes. The plain reference is `consilium_chain/settlement.py`.
 library Verdicts {
     using Bits for uint256;
 
-    /// @notice What all accounts' parts have in common.
+    /// @notice The common input of all payouts of a round.
     struct Verdict {
-        uint256 number; // of the round
+        uint256 number; // the round's
         bool isPaid; // neither void nor the statistics round
-        int64[] medians; // per cohort, of the sum's scores
+        int64[] medians; // per cohort: median score of its sum
         uint256[] sums; // per cohort: the hospitals in its published sum, as a bit map; 0 without one
-        uint256 summed; // all of them
+        uint256 summed; // the hospitals in all sums
         uint256 withheld; // hospitals that committed and are missing from their cohorts' sums
         uint256 seats;
     }
 
-    /// @notice Votes on one cohort, and what they come to.
+    /// @notice The result of the votes on one cohort.
     struct Judgement {
-        int64 median; // of the sum's scores
+        int64 median; // median score of the sum
         bool isAccepted;
-        bool isTest; // its canary is told from the sum by the committee
-        uint256 gain; // what its hospitals claim together
+        bool isTest; // the committee can tell its canary from the sum
+        uint256 gain; // the claims of its hospitals together
     }
 
-    /// @param raters voters that revealed, and do not say that nothing matches: bit map.
+    /// @param raters bit map of the voters that revealed scores, without those that say that nothing matches.
     function judge(Task storage task, uint256 number, uint256 cohort, uint256 raters)
         internal
         view
@@ -48,12 +48,11 @@ library Verdicts {
         if (!judgement.isAccepted) return judgement;
         judgement.gain = Payouts.gain(_weight(task, _summed(task, number, cohort)), judgement.median);
         if (!p.canaries) return judgement;
-        // Two numbers of 64 bits.
         int256 canary = _median(task, number, _scoreIndex(round, cohort, true), raters);
         judgement.isTest = judgement.median - canary >= int256(uint256(p.canaryMargin));
     }
 
-    /// @notice Of a round whose cohorts are judged, or which is void, or without judgement.
+    /// @notice Reads a round whose cohorts are judged, or that is void, or the statistics round.
     function read(Task storage task, uint256 number) internal view returns (Verdict memory verdict) {
         Round storage round = task.rounds[number];
         verdict.number = number;
@@ -133,7 +132,7 @@ library Verdicts {
         if (!round.late) payout.reward = Payouts.share(payout.base, payout.part, payout.whole);
     }
 
-    /// @notice Hospitals left out of the sum of a cohort that stayed when the survivors were fixed.
+    /// @notice Hospitals that committed, but are not in the sum of a cohort that stayed when the survivors were fixed.
     function withheld(Task storage task, uint256 number) internal view returns (uint256 missing) {
         Round storage round = task.rounds[number];
         (uint256 viable, uint256 survivors) = (round.viableCohorts | round.droppedCohorts, round.survivors);
@@ -166,12 +165,12 @@ library Verdicts {
         return isFlipped ? round.cohorts + cohort : cohort;
     }
 
-    /// @dev The lower median at one place of the ballots.
-    function _median(Task storage task, uint256 number, uint256 place, uint256 raters) private view returns (int64) {
+    /// @dev The lower median of the raters' scores at one index of their ballots.
+    function _median(Task storage task, uint256 number, uint256 index, uint256 raters) private view returns (int64) {
         int64[] memory scores = new int64[](raters.count());
         uint256 next;
         for (uint256 i = 0; raters >> i != 0; ++i) {
-            if (raters.has(i)) scores[next++] = Scores.scoreAt(task.scores, number, i, place);
+            if (raters.has(i)) scores[next++] = Scores.scoreAt(task.scores, number, i, index);
         }
         return Medians.lower(scores);
     }
@@ -196,7 +195,7 @@ library Verdicts {
         return (gain == 0 ? ITaskTypes.PayoutReason.NoImprovement : ITaskTypes.PayoutReason.Paid, gain);
     }
 
-    /// @dev Who kept silent is slashed in void rounds, too, if there were seats enough to reveal.
+    /// @dev Silent voters are slashed in void rounds, too, if enough seats were taken.
     function _voterReason(Task storage task, Round storage round, Verdict memory verdict, uint256 index)
         private
         view
@@ -206,16 +205,16 @@ library Verdicts {
         if (!round.seated.has(index)) return ITaskTypes.PayoutReason.NoSeat;
         if (!round.revealed.has(index)) return ITaskTypes.PayoutReason.NotRevealed;
         if (!verdict.isPaid) return _unpaid(round);
-        // With nothing to score there is nothing to test by: the committee judged who is named, and would not for nothing.
+        // Without sums there is nothing to test: the committee judged named cheaters, and is paid for that.
         bool isTested = round.tests != 0 || round.viableCohorts == 0;
         if (task.params.canaries && !isTested) return ITaskTypes.PayoutReason.Untested;
-        // Who says that nothing matches rated nothing: it goes unpaid, and no more, or an honest accuser among the lazy would
-        // answer for their silence.
+        // A voter that says that nothing matches rated nothing. It is only unpaid: a slash would hit an honest voter
+        // among lazy ones.
         if (round.mismatched.has(index)) return ITaskTypes.PayoutReason.Far;
         return _ballotReason(task, round, verdict, index);
     }
 
-    /// @dev Of a voter that rated: it fails by a canary rated at least as high as its sum, ties included.
+    /// @dev The reason of a voter that rated. It fails if it rated a canary at least as high as its sum.
     function _ballotReason(Task storage task, Round storage round, Verdict memory verdict, uint256 index)
         private
         view
