@@ -18,7 +18,7 @@ abstract contract Blaming is Concluding, ITaskRounds {
     /// @inheritdoc ITaskRounds
     function testify(uint256 taskId, uint256 number, uint256 step, bytes calldata testimony) external {
         (Task storage task, Round storage round) = _open(taskId, Phase.Blaming, number);
-        _member(taskId, task, IStaking.Role.Hospital, round.accused & round.survivors);
+        _member(taskId, task, msg.sender, IStaking.Role.Hospital, round.accused & round.survivors);
         uint256 naming = _namingStart(task);
         if (block.timestamp >= naming) revert PhaseOver(taskId, uint64(naming));
         uint256 current = block.timestamp < naming - task.params.publishWindow ? 0 : 1;

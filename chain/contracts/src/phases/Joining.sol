@@ -98,7 +98,7 @@ abstract contract Joining is TaskBase, ITaskRegistry {
         Phase phase = task.state.phase;
         bool isOpen = phase == Phase.Committing || phase == Phase.Uploading || phase == Phase.Publishing;
         if (!isOpen) revert WrongPhase(taskId, phase, Phase.Committing);
-        uint256 index = _member(taskId, task, IStaking.Role.Hospital, type(uint256).max);
+        uint256 index = _member(taskId, task, msg.sender, IStaking.Role.Hospital, type(uint256).max);
         if (task.hospitals[index].bond.left == 0) revert NotAMember(taskId, msg.sender);
         if (task.state.activeHospitals.has(index)) revert AlreadyJoined(taskId, msg.sender);
         task.state.activeHospitals = task.state.activeHospitals.with(index);
@@ -118,10 +118,14 @@ abstract contract Joining is TaskBase, ITaskRegistry {
     /// @inheritdoc ITaskRegistry
     function releaseBond(uint256 taskId, address account) external {
         Task storage task = _in(taskId, Phase.Ended);
-        (IStaking.Role role, uint128 bond) = _takeBond(task, account);
-        if (bond == 0) revert NothingToRelease(taskId, account);
-        emit BondReleased(taskId, account, bond);
-        staking.unlock(account, role, bond);
+        Membership memory member = task.memberships[account];
+        if (!member.joined) revert NothingToRelease(taskId, account);
+        (, Bond storage bond) = _bondOf(task, member.role, member.index);
+        uint128 left = bond.left;
+        if (left == 0) revert NothingToRelease(taskId, account);
+        bond.left = 0; // the record of its last slash stays, for `explain`
+        emit BondReleased(taskId, account, left);
+        staking.unlock(account, member.role, left);
     }
 
     /// @inheritdoc ITaskRegistry
@@ -166,13 +170,5 @@ abstract contract Joining is TaskBase, ITaskRegistry {
         (, uint256 own,) = staking.positionOf(msg.sender, msg.sender, role);
         uint256 wanted = Payouts.portion(staking.stakeOf(msg.sender, role).locked, Pools.OWN_BPS);
         if (own < wanted) revert IStaking.OwnStakeInsufficient(msg.sender, role, own, wanted);
-    }
-
-    /// @dev Empties the bond, but keeps its record of slashes for `explain`.
-    function _takeBond(Task storage task, address account) private returns (IStaking.Role role, uint128 left) {
-        Membership memory member = task.memberships[account];
-        if (!member.joined) return (member.role, 0);
-        (, Bond storage bond) = _bondOf(task, member.role, member.index);
-        (role, left, bond.left) = (member.role, bond.left, 0);
     }
 }

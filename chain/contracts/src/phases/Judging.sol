@@ -20,7 +20,7 @@ abstract contract Judging is Concluding, ITaskRounds {
         Task storage task = _in(taskId, Phase.Drawing);
         uint256 number = task.state.round;
         Round storage round = task.rounds[number];
-        bytes32 seed = _beaconSeed(round, beaconProof);
+        bytes32 seed = beacon.seed(round.beaconRequest, beaconProof);
         uint256 weight;
         uint256 active = task.state.activeVoters;
         for (uint256 i = 0; active >> i != 0; ++i) {
@@ -63,7 +63,7 @@ abstract contract Judging is Concluding, ITaskRounds {
     /// @inheritdoc ITaskRounds
     function revealScores(uint256 taskId, uint256 number, int64[] calldata scores, bytes32 salt) external {
         (Task storage task, Round storage round) = _open(taskId, Phase.Revealing, number);
-        uint256 index = _member(taskId, task, IStaking.Role.Voter, type(uint256).max);
+        uint256 index = _member(taskId, task, msg.sender, IStaking.Role.Voter, type(uint256).max);
         if (!round.seated.has(index)) revert NotSeated(taskId, msg.sender);
         if (round.revealed.has(index)) revert AlreadyActed(taskId, msg.sender);
         uint256 wanted = _hasCanaries(task, number) ? 2 * uint256(round.cohorts) : round.cohorts;
@@ -92,7 +92,7 @@ abstract contract Judging is Concluding, ITaskRounds {
         returns (Task storage task, Round storage round, uint256 index)
     {
         (task, round) = _open(taskId, Phase.Scoring, number);
-        index = _member(taskId, task, IStaking.Role.Voter, task.state.activeVoters);
+        index = _member(taskId, task, msg.sender, IStaking.Role.Voter, task.state.activeVoters);
         if ((round.seated | round.stoodDown).has(index)) revert AlreadyActed(taskId, msg.sender);
     }
 

@@ -77,14 +77,6 @@ abstract contract TaskBase is ITaskTypes {
         if (msg.sender != task.params.aggregator) revert NotAggregator(msg.sender);
     }
 
-    function _member(uint256 taskId, Task storage task, IStaking.Role role, uint256 among)
-        internal
-        view
-        returns (uint256 index)
-    {
-        return _member(taskId, task, msg.sender, role, among);
-    }
-
     /// @dev The account's index. Reverts unless it has that role and is in `among`.
     function _member(uint256 taskId, Task storage task, address account, IStaking.Role role, uint256 among)
         internal
@@ -124,10 +116,6 @@ abstract contract TaskBase is ITaskTypes {
     function _awaitBeacon(uint256 taskId, Task storage task, Phase phase) internal {
         task.rounds[task.state.round].beaconRequest = uint128(beacon.request());
         _startPhase(taskId, task, phase, TaskRules.BEACON_WINDOW);
-    }
-
-    function _beaconSeed(Round storage round, bytes calldata proof) internal view returns (bytes32) {
-        return beacon.seed(round.beaconRequest, proof);
     }
 
     /// @dev All hospitals are in the statistics round's one cohort.

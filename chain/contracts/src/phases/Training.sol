@@ -22,7 +22,7 @@ abstract contract Training is Concluding, ITaskRounds {
         Round storage round = task.rounds[number];
         bytes32 seed = round.beaconRequest == 0
             ? Cohorts.seed(task.rounds[number - 1].seatSeed)
-            : Cohorts.seed(_beaconSeed(round, beaconProof));
+            : Cohorts.seed(beacon.seed(round.beaconRequest, beaconProof));
 
         uint256 members = task.state.activeHospitals;
         // At least one: a round does not start with fewer hospitals than one cohort takes.
@@ -43,7 +43,7 @@ abstract contract Training is Concluding, ITaskRounds {
     /// @inheritdoc ITaskRounds
     function commitUpdate(uint256 taskId, uint256 number, Update calldata update) external {
         (Task storage task, Round storage round) = _open(taskId, Phase.Committing, number);
-        uint256 index = _member(taskId, task, IStaking.Role.Hospital, round.members);
+        uint256 index = _member(taskId, task, msg.sender, IStaking.Role.Hospital, round.members);
         uint256 pending = round.pending;
         if (!pending.has(index)) revert AlreadyCommitted(taskId, msg.sender);
         bytes memory points = _record(task, number, msg.sender, index, update.points);
