@@ -6,7 +6,7 @@ import {ERC20Burnable} from "@openzeppelin/contracts/token/ERC20/extensions/ERC2
 import {ERC20Permit} from "@openzeppelin/contracts/token/ERC20/extensions/ERC20Permit.sol";
 
 /// @title The token of stakes, bonds and rewards.
-/// @notice The whole supply exists from the start; it only ever shrinks, by slashing.
+/// @notice The whole supply exists from the start. It only shrinks, by slashes and burnt pools.
 contract ConsiliumToken is ERC20, ERC20Burnable, ERC20Permit {
     constructor(uint256 supply, address holder) ERC20("Consilium", "CSL") ERC20Permit("Consilium") {
         _mint(holder, supply);

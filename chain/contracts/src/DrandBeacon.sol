@@ -6,9 +6,9 @@ import {IBeacon} from "./interfaces/IBeacon.sol";
 import {Bls12381, G1} from "./libraries/Bls12381.sol";
 
 /// @title Randomness from a drand chain: the threshold signature of its nodes on one fixed, later round.
-/// @notice A request is a round's number, its proof that round's signature as a point of G1 (EIP-2537, 128 bytes).
-///         Key and round have exactly one signature, so nobody can choose the value, and fewer nodes than the threshold
-///         cannot know it before the round starts. It stays provable forever.
+/// @notice A request is a round's number. Its proof is that round's signature, a point of G1 (EIP-2537, 128 bytes).
+///         Each round has exactly one signature, so nobody can choose the value. Fewer nodes than the threshold cannot
+///         know it before the round starts. It stays provable forever.
 /// @dev For chains of drand's scheme bls-unchained-g1-rfc9380: key in G2, signature in G1, on sha256 of the round as
 ///      eight bytes. The values of quicknet, which the League of Entropy runs (chain hash
 ///      52db9ba70e0cc0f6eaf7803dd07447a1f5477735fd3f661792ba94600c84e971, as every relay serves under /info):
@@ -18,17 +18,18 @@ import {Bls12381, G1} from "./libraries/Bls12381.sol";
 ///      key        83cf0f2896adee7eb8b5f01fcad3912212c437e0073e911fb90022d3e760183c8c4b450b6a0a6c3ac6a5776a2d106451
 ///                 0d1fec758c921cc22b0e17e63aaf4bcb5ed66304de9cf809bd274ca73bab4af5a6e9c76a4bc09e76eae8991ef5ece45a
 ///
-///      which is compressed; the constructor takes it as EIP-2537 does. `consilium_zk.drand.QUICKNET` holds both.
+///      The key is compressed here; the constructor takes it in EIP-2537 encoding. `consilium_zk.drand.QUICKNET` has
+///      both.
 contract DrandBeacon is IBeacon {
-    /// @notice Rounds that take no time, or a look-ahead of none, which would ask for values that are already known.
+    /// @notice Period and look-ahead must be at least a second: otherwise requested values could be known already.
     error ScheduleInvalid(uint256 period, uint256 lookahead);
     /// @notice The key is no point of G2, is outside its subgroup, or is the identity.
     error KeyInvalid();
 
-    /// @dev Fixed by the scheme (RFC 9380, BLS12381G1_XMD:SHA-256_SSWU_RO_, IETF BLS basic ciphersuite).
+    /// @dev The scheme fixes it (RFC 9380, BLS12381G1_XMD:SHA-256_SSWU_RO_, IETF BLS basic ciphersuite).
     bytes private constant DOMAIN = "BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_NUL_";
 
-    /// @notice When round 1 starts, in seconds of Unix time.
+    /// @notice The start of round 1, in seconds of Unix time.
     uint256 public immutable genesis;
     /// @notice Seconds from one round to the next.
     uint256 public immutable period;
@@ -46,10 +47,10 @@ contract DrandBeacon is IBeacon {
     uint256 private immutable _key7;
 
     /// @param key of the drand chain: x.c0, x.c1, y.c0, y.c1, each padded to 64 bytes (EIP-2537, 256 bytes).
-    /// @param lookahead_ seconds: longer than a block's timestamp may lie behind the moment at which nobody can change
-    ///        the block any more (a proposer of n successive slots may hold blocks back that long, a sequencer as long
-    ///        as its chain may lag), plus what drand nodes may sign early for clocks that run ahead. Otherwise who makes
-    ///        the request knows the value already.
+    /// @param lookahead_ seconds. It must exceed the time by which a block's timestamp may precede the moment at which
+    ///        nobody can change the block any more: a proposer of n successive slots may hold blocks back that long, a
+    ///        sequencer as long as its chain may lag. Add the time by which drand nodes with fast clocks may sign
+    ///        early. Otherwise the requester could know the value already.
     constructor(uint256 genesis_, uint256 period_, bytes memory key, uint256 lookahead_) {
         if (period_ == 0 || lookahead_ == 0) revert ScheduleInvalid(period_, lookahead_);
         if (!_isKey(key)) revert KeyInvalid();
@@ -69,9 +70,9 @@ contract DrandBeacon is IBeacon {
         if (request_ > _started()) revert SeedNotReady(request_);
         if (proof.length != Bls12381.G1_LENGTH) revert SeedProofInvalid(request_);
         G1 memory signature = abi.decode(proof, (G1));
-        // A round that has started fits 64 bits, as timestamps do.
+        // The number of a round that has started fits 64 bits, as timestamps do.
         bytes32 message = sha256(abi.encodePacked(uint64(request_)));
-        // No key but the identity has the identity as a signature; a pairing refuses what is outside the subgroup.
+        // Only the identity key has the identity as a signature. The pairing refuses points outside the subgroup.
         bool signed = Bls12381.signs(signature, Bls12381.hashToG1(bytes.concat(message), DOMAIN), publicKey());
         if (!signed) revert SeedProofInvalid(request_);
         return keccak256(abi.encode(sha256(Bls12381.compress(signature)), request_));
@@ -92,7 +93,8 @@ contract DrandBeacon is IBeacon {
         return block.timestamp < genesis ? 0 : (block.timestamp - genesis) / period + 1;
     }
 
-    /// @dev The identity signs the identity for every key, and the pairing refuses what is not one.
+    /// @dev The identity is every key's signature on the identity, so the pairing only tells if the key is a point of
+    ///      G2.
     function _isKey(bytes memory key) private view returns (bool) {
         if (key.length != Bls12381.G2_LENGTH || keccak256(key) == keccak256(new bytes(Bls12381.G2_LENGTH))) {
             return false;

@@ -6,15 +6,15 @@ import {Blockhash} from "@openzeppelin/contracts/utils/Blockhash.sol";
 import {IBeacon} from "./interfaces/IBeacon.sol";
 
 /// @title Randomness from the consensus layer: the `prevrandao` of one fixed, later block.
-/// @notice A request is a block's number, its proof that block's RLP header. The value is that of one fixed block,
-///         so no caller can grind it by choosing when to deliver the proof. What remains is the proposer of exactly
-///         that block, who may withhold the block and so refuse one value.
+/// @notice A request is a block's number. Its proof is that block's RLP header. The value is that of one fixed block,
+///         so no caller can grind it by choosing when to deliver the proof. Only the proposer of exactly that block has
+///         influence: it may withhold the block, and so refuse one value.
 /// @dev Block hashes reach back 8191 blocks with EIP-2935 and 256 without.
 contract PrevrandaoBeacon is IBeacon {
     uint256 public immutable lookahead;
 
-    /// @param lookahead_ blocks between a request and its value: at least so many that the proposers' reveals up to
-    ///        that block are unknown to everybody when the request is made.
+    /// @param lookahead_ blocks between a request and its value. Nobody may know the proposers' reveals up to that
+    ///        block when the request is made.
     constructor(uint256 lookahead_) {
         lookahead = lookahead_;
     }
@@ -29,7 +29,7 @@ contract PrevrandaoBeacon is IBeacon {
         if (block.number <= request_) revert SeedNotReady(request_);
         bytes32 blockHash = Blockhash.blockHash(request_);
         if (blockHash == 0) revert SeedExpired(request_);
-        // The hash is that of the block with this number, so a header that has it has this number, too.
+        // This hash belongs to the block with this number, so the header has this number, too.
         if (keccak256(proof) != blockHash) revert SeedProofInvalid(request_);
         return keccak256(abi.encode(BlockHeader.getPrevRandao(proof), request_));
     }

@@ -9,16 +9,17 @@ import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
 import {ISponsoredAccount} from "./interfaces/ISponsoredAccount.sol";
 
 /// @title Code for ordinary accounts that hold no ether (EIP-7702).
-/// @notice An account points to this code by one signed authorization, and from then on anybody may carry out, and pay for,
-///         what it signs. Its calls are its own: contracts see the account as their sender. It stays an ordinary account
-///         besides: its key sends transactions as before, it receives ether, and its signatures count as its own.
-/// @dev Without the account's signature nothing is done, whoever calls, so it is no matter who first calls an account
-///      that has just been pointed here: there is nothing to initialise.
+/// @notice An account points to this code by one signed authorization. From then on anybody may carry out the batches
+///         that it signs, and pay for them. Contracts see the account as the sender of these calls. It stays an
+///         ordinary account: its key sends transactions as before, it receives ether, and its signatures count as its
+///         own.
+/// @dev The code does nothing without the account's signature, and needs no initialisation. So the first caller of an
+///      account that was just pointed here has no advantage.
 contract SponsoredAccount is ISponsoredAccount, IERC1271, EIP712 {
     bytes32 private constant CALL_TYPE = keccak256("Call(address to,bytes data)");
     bytes32 private constant BATCH_TYPE =
         keccak256("Batch(Call[] calls,uint256 nonce,uint256 deadline)Call(address to,bytes data)");
-    /// @dev Of ERC-7201: storage is the account's, and remains when it points to other code.
+    /// @dev A slot by ERC-7201: the account keeps its storage when it points to other code.
     bytes32 private constant NONCE_SLOT =
         keccak256(abi.encode(uint256(keccak256("consilium.SponsoredAccount.nonce")) - 1)) & ~bytes32(uint256(0xff));
 
@@ -49,7 +50,7 @@ contract SponsoredAccount is ISponsoredAccount, IERC1271, EIP712 {
     }
 
     /// @inheritdoc IERC1271
-    /// @dev For contracts that ask an account with code: the answer is what they would find for one without.
+    /// @dev For contracts that ask accounts with code: the answer is the same as for an account without.
     function isValidSignature(bytes32 hash, bytes calldata signature) external view returns (bytes4) {
         return _isMine(hash, signature) ? IERC1271.isValidSignature.selector : bytes4(0xffffffff);
     }

@@ -10,9 +10,9 @@ import {VoterKeys} from "./staking/VoterKeys.sol";
 import {Pool, Position} from "./types/Pool.sol";
 
 /// @title Staking, delegation and rewards. The arithmetic is in `Pools`.
-/// @notice What is owed is counted here and never read from the token's balance: tokens sent here by plain transfer
-///         change nothing. Each function costs the same however many delegate.
-/// @dev Tokens are pulled in before they are counted. The token is the one named at deployment and calls nobody back.
+/// @notice The contract counts what it owes, and never reads the token's balance: tokens sent here by plain transfer
+///         change nothing. The cost of each function does not depend on the number of delegators.
+/// @dev Tokens are pulled in before they are counted. The token is fixed at deployment and calls nobody back.
 contract Staking is VoterKeys {
     using SafeERC20 for ConsiliumToken;
     using Pools for Pool;
@@ -25,7 +25,7 @@ contract Staking is VoterKeys {
     uint32 public immutable vestingPeriod;
     /// @inheritdoc IStaking
     uint96 public totalStaked;
-    /// @notice The one contract that may lock, unlock, slash and reward.
+    /// @notice The only contract that may lock, unlock, slash and reward.
     address public tasks;
 
     address private immutable _deployer;
@@ -54,7 +54,7 @@ contract Staking is VoterKeys {
         _;
     }
 
-    /// @notice Names the task contract, once, by the deployer: the two contracts need each other's address.
+    /// @notice Sets the task contract. Only the deployer may call, once: the two contracts need each other's address.
     function setTasks(address tasks_) external {
         if (msg.sender != _deployer) revert OnlyDeployer(msg.sender);
         if (tasks != address(0)) revert TasksAlreadySet(tasks);
@@ -69,7 +69,8 @@ contract Staking is VoterKeys {
         Pool storage pool = _pools[msg.sender][role];
         if (pool.vestedAt != 0) revert AlreadyRegistered(msg.sender, role);
         pool.vestedAt = uint40(block.timestamp);
-        // Only differences of the index count. From one on, its word is paid for here, and not by who settles a round.
+        // Only differences of the index count. It starts at one, so that the owner pays for its word, and not the
+        // settler.
         pool.indexX48 = 1;
         pool.commissionBps = uint16(commissionBps);
         emit NodeRegistered(msg.sender, role, commissionBps);
@@ -106,7 +107,7 @@ contract Staking is VoterKeys {
         bytes32 r,
         bytes32 s
     ) external {
-        // A refused permit says nothing: whoever saw it may have used it first. The transfer asks for what it gave.
+        // A refused permit may have been used by somebody else before. The transfer checks the allowance anyway.
         try token.permit(msg.sender, address(this), amount, deadline, v, r, s) {} catch {}
         _delegate(node, role, amount);
     }
@@ -254,7 +255,8 @@ contract Staking is VoterKeys {
 
     // Shared steps.
 
-    /// @dev An owner that leaves with `leaving` shares keeps its part of what bonds lock: what is unbonding answers for them, too.
+    /// @dev Checks that an owner that takes out `leaving` shares keeps its part of the locked stake. Its other
+    ///      unbonding shares count, too, since they answer for bonds.
     function _requireOwn(Pool memory pool, address node, Role role, uint256 leaving) private {
         uint256 unbonding = _ownUnbonding[node][role][pool.generation] - leaving;
         _ownUnbonding[node][role][pool.generation] = unbonding;
@@ -263,7 +265,7 @@ contract Staking is VoterKeys {
         if (own < wanted) revert OwnStakeInsufficient(node, role, own, wanted);
     }
 
-    /// @dev The caller stores it.
+    /// @dev The pool with rewards shared out up to now. The caller stores it.
     function _accrued(address node, Role role) private returns (Pool memory pool) {
         pool = _pools[node][role];
         if (pool.vestedAt == 0) revert NodeUnknown(node, role);
@@ -273,7 +275,7 @@ contract Staking is VoterKeys {
         emit RewardsVested(node, role, pool.commission - commission, pool.indexX48);
     }
 
-    /// @dev The caller stores it.
+    /// @dev The position, brought up to its pool. The caller stores it.
     function _settled(Pool memory pool, address node, Role role, address delegator)
         private
         view
@@ -290,7 +292,7 @@ contract Staking is VoterKeys {
         _join(node, role, amount);
     }
 
-    /// @dev `amount` is in this contract, and no pool's.
+    /// @dev Adds `amount`, which is in this contract but in no pool, to a pool.
     function _join(address node, Role role, uint256 amount) private {
         if (amount == 0) revert AmountIsZero();
         Pool memory pool = _accrued(node, role);
@@ -302,7 +304,7 @@ contract Staking is VoterKeys {
         emit Delegated(node, role, msg.sender, amount, minted, pool.assets, pool.shares);
     }
 
-    /// @dev Takes a matured request's worth out of its pool, and leaves it in this contract as no pool's.
+    /// @dev Takes a matured request's worth out of its pool. The tokens stay in this contract, in no pool.
     function _unbond(uint256 requestId) private returns (uint256 amount) {
         if (requestId >= _requests[msg.sender].length) revert RequestUnknown(msg.sender, requestId);
         Request memory request = _requests[msg.sender][requestId];

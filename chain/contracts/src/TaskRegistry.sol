@@ -10,10 +10,10 @@ import {Proposing} from "./phases/Proposing.sol";
 import {TaskBase} from "./phases/TaskBase.sol";
 import {HospitalEntry, Keys, Round, Task, VoterEntry} from "./types/Task.sol";
 
-/// @title The part of `Tasks` around its rounds: proposals, coming and going, and what can be read.
-/// @notice Code alone: it runs in the storage of `Tasks`, and has nothing of its own.
+/// @title The part of `Tasks` around its rounds: proposals, joining and leaving, and reads.
+/// @notice It only has code, which runs in the storage of `Tasks`.
 contract TaskRegistry is Proposing, Joining {
-    /// @param guardian_ Who may stop proposals; zero for nobody.
+    /// @param guardian_ the account that may stop proposals; zero for nobody.
     constructor(IERC20 token_, IStaking staking_, IBeacon beacon_, address guardian_)
         TaskBase(token_, staking_, beacon_)
         Proposing(guardian_)

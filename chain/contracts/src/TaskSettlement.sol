@@ -8,8 +8,8 @@ import {Explaining} from "./phases/Explaining.sol";
 import {Opening} from "./phases/Opening.sol";
 import {TaskBase} from "./phases/TaskBase.sol";
 
-/// @title The part of `Tasks` at the end of its rounds: sums shown, rewards, slashes, and what they were for.
-/// @notice Code alone: it runs in the storage of `Tasks`, and has nothing of its own.
+/// @title The part of `Tasks` at the end of its rounds: disclosed canaries, rewards and slashes with their reasons.
+/// @notice It only has code, which runs in the storage of `Tasks`.
 contract TaskSettlement is Opening, Explaining {
     constructor(IERC20 token_, IStaking staking_, IBeacon beacon_) TaskBase(token_, staking_, beacon_) {}
 }

@@ -18,12 +18,13 @@ import {Relaying} from "./phases/Relaying.sol";
 import {TaskBase} from "./phases/TaskBase.sol";
 import {Task} from "./types/Task.sol";
 
-/// @title Tasks and their rounds: the clock.
-/// @notice Every phase has a deadline after which anyone may `tick`. While one waits for the beacon, a tick asks it anew
-///         where its value went by. No task gets stuck. Calls can be batched with `multicall`, so that one blob transaction fixes survivors, adds
-///         up commitments and publishes.
-/// @dev The code of one contract does not hold all of it (EIP-170). `ITaskSettlement` is the code of `settlement`, and
-///      `ITaskRegistry` that of `registry`, both fixed for good. They run here by delegatecall, in the one storage of `TaskBase`.
+/// @title Tasks and their rounds.
+/// @notice Every phase has a deadline after which anyone may `tick`, so no task gets stuck. If the beacon's value can
+///         no longer be proven, a tick requests a new one. Calls can be batched with `multicall`: one blob transaction
+///         fixes survivors, adds up commitments and publishes.
+/// @dev One contract cannot hold all the code (EIP-170). `settlement` has the code of `ITaskSettlement`, and `registry`
+///      that of `ITaskRegistry`. Both are fixed for good, and run here by delegatecall, in the one storage of
+///      `TaskBase`.
 contract Tasks is Relaying, Publishing, Judging, Multicall {
     address public immutable registry;
     address public immutable settlement;
@@ -32,13 +33,13 @@ contract Tasks is Relaying, Publishing, Judging, Multicall {
         TaskBase(token_, staking_, beacon_)
     {
         (registry, settlement) = (registry_, settlement_);
-        // Staking draws on it for the rewards that this contract names, and for nothing else.
+        // Staking pulls the rewards that this contract names, and nothing else.
         token_.approve(address(staking_), type(uint256).max);
     }
 
-    /// @dev The other contracts' code, here. Delegates as OpenZeppelin's `Proxy` does, but takes no ether; and behind allocated
-    ///      memory, for assembly that is not memory-safe keeps the compiler from moving variables off the stack, in all of
-    ///      the contract: 1.6 kB of code, and gas in every call.
+    /// @dev Runs the code of the other contracts here. It delegates as OpenZeppelin's `Proxy` does, but takes no ether.
+    ///      It writes behind allocated memory: assembly that is not memory-safe keeps the compiler from moving
+    ///      variables off the stack in the whole contract, which costs 1.6 kB of code, and gas in every call.
     fallback() external {
         bool isEnd = msg.sig == ITaskSettlement.settle.selector || msg.sig == ITaskSettlement.openCanaries.selector
             || msg.sig == ITaskSettlement.explain.selector;
@@ -71,8 +72,8 @@ contract Tasks is Relaying, Publishing, Judging, Multicall {
         if (isWaiting) _conclude(taskId, task, VoidReason.NoRandomness);
         else if (phase == Phase.Joining) _closeJoining(taskId, task);
         else if (phase == Phase.Committing) _closeCommitting(taskId, task);
-        else if (phase == Phase.Uploading) _notPublished(taskId, task, VoidReason.SurvivorsNotFixed);
-        else if (phase <= Phase.Blaming) _notPublished(taskId, task, VoidReason.NotPublished);
+        else if (phase == Phase.Uploading) _concludeAtFault(taskId, task, VoidReason.SurvivorsNotFixed);
+        else if (phase <= Phase.Blaming) _concludeAtFault(taskId, task, VoidReason.NotPublished);
         else _closeScoring(taskId, task);
     }
 
@@ -108,21 +109,17 @@ contract Tasks is Relaying, Publishing, Judging, Multicall {
         return Scores.commitment(taskId, round, voter, scores, salt);
     }
 
-    /// @dev The beacon's value went by unproven: wait for another. Nobody can use this to choose, since the value
-    ///      that went by stays the only one until it can no longer be proven by anybody.
+    /// @dev Requests a new beacon value after the old one expired unproven. Nobody can use this to choose a value: the
+    ///      old one stays the only one until nobody can prove it any more.
     function _askAnew(uint256 taskId, Task storage task, Phase phase) private {
         uint256 request = task.rounds[task.state.round].beaconRequest;
         if (!beacon.expired(request)) revert PhaseNotOver(taskId, task.state.deadline);
         _awaitBeacon(taskId, task, phase);
     }
 
-    /// @dev Of a round that ends here, without scores, hospitals that withheld an upload are all that there is to slash.
+    /// @dev A round that ends here has no scores, so only hospitals that withheld an upload are slashed.
     function _close(uint256 taskId, Task storage task) internal override {
         if (Verdicts.withheld(task, task.state.round) != 0) _startPhase(taskId, task, Phase.Settling, 0);
         else _finish(taskId, task);
-    }
-
-    function _notPublished(uint256 taskId, Task storage task, VoidReason reason) private {
-        _blame(taskId, task, SlashReason.NotPublished, reason);
     }
 }

@@ -5,7 +5,8 @@ import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
 import {TaskRules} from "../src/libraries/TaskRules.sol";
 import {Fixture} from "./utils/Fixture.sol";
 
-/// @notice A beacon that never gives its value again: the task ends, everybody has its bond, and the operator gains nothing.
+/// @notice A beacon that never gives its value again: the task ends, everybody has its bond, and the operator gains
+///         nothing.
 contract BeaconDiesTest is Fixture {
     function _refuseTick() private {
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.PhaseNotOver.selector, id, tasks.state(id).deadline));
@@ -24,7 +25,7 @@ contract BeaconDiesTest is Fixture {
         _assertConserved();
     }
 
-    function test_tick_endsATaskWhoseCohortsCannotBeDealt() public {
+    function test_tick_endsATaskWhoseCohortsCannotBeAssigned() public {
         _toForming();
         vm.warp(tasks.state(id).deadline);
         _refuseTick();
@@ -56,7 +57,7 @@ contract BeaconDiesTest is Fixture {
         _assertPhase(ITaskTypes.Phase.Scoring);
     }
 
-    /// @dev Whose value went by has another week: the beacon lives.
+    /// @dev A new request has another week: the beacon lives.
     function test_tick_startsTheWeekAnewWithAnotherRequest() public {
         _toForming();
         vm.warp(block.timestamp + TaskRules.BEACON_WINDOW - 1);

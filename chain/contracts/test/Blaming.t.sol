@@ -10,7 +10,7 @@ import {CanaryFixture} from "./utils/CanaryFixture.sol";
 import {MaskingFixture} from "./utils/MaskingFixture.sol";
 import {Log} from "./utils/Vm.sol";
 
-/// @notice Masked cohorts whose survivors' uploads do not add up to what they committed to: accused, heard, named, judged.
+/// @notice Disputes over masked cohorts whose uploads do not add up to their commitments: accuse, testify, name, judge.
 contract BlamingTest is MaskingFixture, CanaryFixture {
     using Bits for uint256;
 
@@ -41,12 +41,12 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         tasks.nameCulprits(id, round, hospitals);
     }
 
-    function _naming() private view returns (uint64) {
+    function _namingStart() private view returns (uint64) {
         return uint64(tasks.state(id).deadline - WINDOW);
     }
 
     function _step() private view returns (uint256) {
-        return block.timestamp < _naming() - WINDOW ? 0 : 1;
+        return block.timestamp < _namingStart() - WINDOW ? 0 : 1;
     }
 
     /// @dev Cohort 0 is published, the other one accused.
@@ -64,12 +64,12 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
     }
 
     function _nameAndDraw(uint256 hospitals) private {
-        vm.warp(_naming());
+        vm.warp(_namingStart());
         _name(hospitals);
         _draw();
     }
 
-    /// @dev Round 1 comes to its end with these hospitals guilty, and these cohorts accepted.
+    /// @dev Round 1 ends with these hospitals guilty, and these cohorts accepted.
     function _nameAndSettle(uint256 hospitals, uint256 against, int64[] memory scores, uint256 accepted) private {
         _nameAndDraw(hospitals);
         _vote(against, scores);
@@ -78,7 +78,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         _sayOf(1, hospitals, ITaskTypes.PayoutReason.FalseUpload, FALSE_UPLOAD);
     }
 
-    /// @dev Of the voters the first `against` say that who is named is not whom they find.
+    /// @dev The first `against` voters say that the named hospitals are not the cheaters.
     function _vote(uint256 against, int64[] memory scores) private {
         int64[][] memory ballots = new int64[][](VOTERS);
         for (uint256 i = 0; i < VOTERS; ++i) {
@@ -123,7 +123,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         return abi.encodeWithSelector(ITaskTypes.NotAMember.selector, id, account);
     }
 
-    // What holds.
+    // Assertions.
 
     function _first(uint256 hospitals) private pure returns (uint256 index) {
         while (!hospitals.has(index)) ++index;
@@ -140,7 +140,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         vm.assertTrue(payout.reason == ITaskTypes.PayoutReason.Paid || payout.reward == 0);
     }
 
-    /// @dev Of these hospitals in the round.
+    /// @dev `explain` gives these hospitals this reason and this slash in the round.
     function _sayOf(uint256 round, uint256 hospitals, ITaskTypes.PayoutReason reason, uint256 slash) private view {
         for (uint256 i = 0; hospitals >> i != 0; ++i) {
             if (!hospitals.has(i)) continue;
@@ -195,7 +195,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         _drop(1 - four);
     }
 
-    /// @dev Who committed has dealt, and may have dealt shares that give nothing, whether or not it uploaded.
+    /// @dev A hospital that committed sent secret shares. They may be wrong, even if it did not upload.
     function test_accuseCohort_accusesWhoCommittedInItsCohortAlone() public {
         (uint256 four, uint256 missing) = _accuseWithOneMissing();
         _assertPhase(ITaskTypes.Phase.Blaming);
@@ -203,7 +203,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         vm.assertEq(_roundState().accused, accused);
         _refuseTestifying(_hospital(missing), _notAMember(_hospital(missing)));
         _refuseTestifying(_hospital(_memberOf(1 - four)), _notAMember(_hospital(_memberOf(1 - four))));
-        vm.warp(_naming());
+        vm.warp(_namingStart());
         uint256 named = accused.with(_memberOf(1 - four));
         _refuseNaming(AGGREGATOR, named, abi.encodeWithSelector(ITaskTypes.CulpritsInvalid.selector, named));
         _nameAndDraw(uint256(0).with(missing));
@@ -247,7 +247,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         _assertNobodyGuilty(1);
     }
 
-    /// @dev What was shown cannot be taken back.
+    /// @dev A published sum cannot be taken back.
     function test_accuseCohort_refusesOneThatIsPublished() public {
         ITaskTypes.TaskParams memory params = _masked(_params());
         params.updateBlobs = 2;
@@ -264,7 +264,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         _refuseAccusing(AGGREGATOR, 0, abi.encodeWithSelector(ITaskTypes.NotMasked.selector, id));
     }
 
-    /// @dev All steps but the last fit one transaction; that one waits for the hospitals.
+    /// @dev All steps but the last fit one transaction. The last waits for the hospitals.
     function test_accuseCohort_worksInABatchThatCannotNameToo() public {
         _toPublishingOf(_masked(_params()));
         bytes[] memory calls = new bytes[](3);
@@ -285,20 +285,20 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
 
     // Testifying.
 
-    /// @dev The step is the time's, to the second; whoever comes later than the second one comes too late.
+    /// @dev Time sets the step, to the second. After the second step testimony is too late.
     /// forge-config: default.fuzz.runs = 64
     function test_testify_countsForTheStepOfItsTime(uint256 offset) public {
         _toBlaming();
         address hospital = _hospital(_memberOf(1));
         offset = offset % (3 * WINDOW + 2);
-        uint64 naming = _naming();
+        uint64 naming = _namingStart();
         (uint256 start, uint64 deadline) = (block.timestamp, tasks.state(id).deadline);
         vm.warp(start + offset);
         if (offset >= 2 * WINDOW) {
             return _refuseTestifying(hospital, _over(offset <= 3 * WINDOW ? naming : deadline));
         }
         uint256 step = offset < WINDOW ? 0 : 1;
-        // As often as it likes: readers take the first.
+        // A hospital may testify again, but readers take the first.
         for (uint256 i = 0; i < 2; ++i) {
             vm.expectEmit(address(tasks));
             emit ITaskTypes.Testified(id, 1, hospital, step, TESTIMONY);
@@ -315,7 +315,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         }
     }
 
-    /// @dev Who carries it for the hospital can come late or early, and it counts for no step but its own.
+    /// @dev A relayer may send testimony late or early, but it counts only for its own step.
     /// forge-config: default.fuzz.runs = 64
     function test_testify_countsForNoOtherStep(uint256 offset, uint256 given) public {
         _toBlaming();
@@ -331,13 +331,13 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         );
     }
 
-    /// @dev Kept back until the second step, what was signed for the first is not the first that counts there.
+    /// @dev Testimony for the first step does not count in the second.
     function test_testify_keptBackIsRefusedAndLeavesTheNextStepToTheHospital() public {
         _toBlaming();
         address hospital = _hospital(_memberOf(1));
         bytes memory kept = abi.encodeCall(ITaskRounds.testify, (id, 1, 0, bytes("points")));
         bytes memory refusal = abi.encodeWithSelector(ITaskTypes.WrongStep.selector, id, 1, 0);
-        vm.warp(_naming() - WINDOW);
+        vm.warp(_namingStart() - WINDOW);
         _refused(hospital, kept, refusal);
         vm.expectEmit(address(tasks));
         emit ITaskTypes.Testified(id, 1, hospital, 1, TESTIMONY);
@@ -360,7 +360,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
             abi.encodeCall(ITaskRounds.testify, (id, 0, 0, TESTIMONY)),
             abi.encodeWithSelector(ITaskTypes.WrongRound.selector, id, 1, 0)
         );
-        uint64 naming = _naming();
+        uint64 naming = _namingStart();
         vm.warp(naming);
         _refuseTestifying(accused, _over(naming));
         _name(_roundState().accused);
@@ -393,7 +393,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         uint256 culprits = uint256(0).with(_memberOf(1));
         _refuseNaming(AGGREGATOR, culprits, _wrongPhase(ITaskTypes.Phase.Publishing, ITaskTypes.Phase.Blaming));
         _publishCohort(0);
-        (uint64 naming, uint64 deadline) = (_naming(), tasks.state(id).deadline);
+        (uint64 naming, uint64 deadline) = (_namingStart(), tasks.state(id).deadline);
         bytes memory early = abi.encodeWithSelector(ITaskTypes.PhaseNotOver.selector, id, naming);
         _refuseNaming(AGGREGATOR, culprits, early);
         vm.warp(naming - 1);
@@ -437,7 +437,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
 
     // Judging.
 
-    /// @dev One cohort is paid as ever; of the other, who is named is slashed and the rest goes unpaid.
+    /// @dev One cohort is paid as usual. In the other, named hospitals are slashed and the rest is unpaid.
     function test_settle_slashesWhomTheCommitteeFindsToo() public {
         _toBlaming();
         (uint256 paid, uint256 accused) = (_survivors(1, 0), _survivors(1, 1));
@@ -479,7 +479,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         vm.assertEq(tasks.state(id).poolLeft, 1_000e18 - 3 * (uint256(100e18) / 3));
     }
 
-    /// @dev Though nothing says what else is wrong: no canaries, no digests.
+    /// @dev Voters may disagree without canaries and digests, too.
     function test_settle_slashesTheAggregatorWhereMostFindOthers() public {
         _toBlaming();
         _nameAndDraw(uint256(0).with(_memberOf(1)));
@@ -493,7 +493,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         vm.assertEq(_earned(_voter(0)), 0);
     }
 
-    /// @dev A lowest score is a score where nobody is named.
+    /// @dev The lowest score is an ordinary score if nobody is named.
     function test_revealScores_asksOnlyWhereSomebodyIsNamed() public {
         _toPublishingOf(_masked(_params()));
         _publishCohort(0);
@@ -528,7 +528,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         vm.assertEq(_locked(AGGREGATOR, IStaking.Role.Aggregator), 200e18);
     }
 
-    /// @dev A bond gives what it still has, and whoever has none sits out from then on: no round names it again.
+    /// @dev A slash takes the rest of a bond. A hospital without bond sits out: no round names it again.
     function test_settle_slashesAsFarAsTheBondReaches() public {
         ITaskTypes.TaskParams memory params = _masked(_params());
         (params.rounds, params.harmfulSlashBps) = (3, 7_000);
@@ -553,7 +553,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         _fix(Bits.below(MEMBERS).without(0));
         _accuse(0);
         _accuse(1);
-        vm.warp(_naming());
+        vm.warp(_namingStart());
         _refuseNaming(AGGREGATOR, 3, abi.encodeWithSelector(ITaskTypes.CulpritsInvalid.selector, 3));
         _nameAndDraw(2);
         _vote(0, _scores(0));
@@ -643,7 +643,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
 
     // With canaries.
 
-    /// @dev Of which none are set: there is nothing to open, and nothing to tell the committee's scores by.
+    /// @dev No canaries are set: there is nothing to open, and no test of the committee's scores.
     function test_settle_withCanariesAndWithoutAnySumPaysTheCommittee() public {
         _toBlamingAll(_masked(_canaryParams()));
         _nameAndSettle(4, 1, _constant(0), 0);
@@ -653,10 +653,10 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         vm.assertEq(_earned(AGGREGATOR), 0);
     }
 
-    /// @dev One cohort is published turned, one accused.
+    /// @dev One cohort is published sign-flipped, one is accused.
     function _toCanaryOpening() private returns (uint256 culprit) {
         _toPublishingOf(_masked(_canaryParams()));
-        _turn(1);
+        _flip(1);
         _setCanaries();
         _publish(0, 0, _publishedHash(0, 0, true));
         _accuse(1);
@@ -688,10 +688,10 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         _assertNobodyGuilty(1);
     }
 
-    // Whatever is done.
+    // Any behaviour.
 
-    /// @dev Over whole tasks: what `explain` says of every account in every round is what the events say, nobody is slashed
-    ///      twice in a round, and pool and bonds lose just that.
+    /// @dev Over whole tasks `explain` and events agree on every account and round, nobody is slashed
+    ///      twice in a round, and pool and bonds lose exactly that.
     /// forge-config: default.fuzz.runs = 48
     function test_explain_agreesWithTheEventsWhateverIsAccused(uint256 entropy) public {
         _entropy = entropy;
@@ -734,7 +734,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         }
     }
 
-    /// @dev All of a cohort, or one less where that leaves enough.
+    /// @dev All hospitals of a cohort, or one less if that leaves enough.
     function _fixSome() private {
         ITaskTypes.RoundState memory round = _roundState();
         uint256 survivors;
@@ -758,7 +758,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
             uint256 choice = _choose(_round() == 0 ? 16 : 5);
             if (choice == 0) _drop(cohort);
             else if (choice <= 2) _accuse(cohort);
-            else if (hasCanaries) _publish(cohort, 0, _publishedHash(cohort, 0, _isTurned(cohort)));
+            else if (hasCanaries) _publish(cohort, 0, _publishedHash(cohort, 0, _isFlipped(cohort)));
             else _publishCohort(cohort);
         }
     }
@@ -789,7 +789,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         }
     }
 
-    /// @dev The same when sealed and when revealed: all of one mind, or one or two of another.
+    /// @dev The same ballot for commitment and reveal. All voters agree, or one or two do not.
     function _opinion(uint256 voter) private view returns (int64[] memory scores) {
         uint256 mood = uint256(_roundState().seatSeed) % 6;
         bool hasCanaries = _round() > 0 && tasks.params(id).canaries;

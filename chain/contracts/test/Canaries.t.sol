@@ -6,7 +6,7 @@ import {Canaries, Shown} from "../src/libraries/Canaries.sol";
 import {Kzg} from "../src/libraries/Kzg.sol";
 import {Test} from "./utils/Vm.sol";
 
-/// @notice What the library makes of a cohort's points is what ckzg commits to in blobs that were built lane by lane.
+/// @notice The library's commitments equal those of ckzg to blobs that were built lane by lane.
 contract CanariesTest is Test {
     string private constant VECTORS = "../../tests/vectors/canaries.json";
     uint256 private constant CASES = 6;
@@ -34,42 +34,42 @@ contract CanariesTest is Test {
         vm.assertEq(blobs, 11);
     }
 
-    /// @dev Of whatever else is opened, the hash is another: each of these must count.
+    /// @dev Each input counts: any other value gives another hash.
     function test_setTerms_dependsOnEverythingThatIsOpened() public view {
         string memory key = _item(".cases", 2);
         string memory blob = string.concat(key, ".blobs[0]");
         uint256[] memory weights = vm.parseJsonUintArray(_json, string.concat(key, ".weights"));
         bytes memory points = vm.parseJsonBytes(_json, string.concat(blob, ".points"));
         for (uint256 i = 0; i < 2; ++i) {
-            bool isTurned = i == 1;
-            bytes32 right = _word(blob, isTurned ? ".hash_turned" : ".hash_as_it_is");
-            Shown memory shown = _shown(blob, isTurned);
+            bool isFlipped = i == 1;
+            bytes32 right = _word(blob, isFlipped ? ".hash_turned" : ".hash_as_it_is");
+            Shown memory shown = _shown(blob, isFlipped);
             vm.assertEq(_hash(shown, points, weights, 16, 25), right);
             shown.first += 1;
             vm.assertTrue(_hash(shown, points, weights, 16, 25) != right);
             (shown.first, shown.second) = (shown.first - 1, shown.second + 1);
             vm.assertTrue(_hash(shown, points, weights, 16, 25) != right);
-            // What is congruent modulo the group's order is the same scalar, and opens the same.
+            // Values that are congruent modulo the group's order are the same scalar.
             shown.second = shown.second - 1 + Bls12381.ORDER;
             vm.assertEq(_hash(shown, points, weights, 16, 25), right);
             vm.assertTrue(_hash(shown, points, weights, 16, 24) != right);
             vm.assertTrue(_hash(shown, points, weights, 15, 25) != right);
-            shown.retreat = Bls12381.generator();
-            vm.assertTrue((_hash(shown, points, weights, 16, 25) == right) != isTurned);
+            shown.negatedDelta = Bls12381.generator();
+            vm.assertTrue((_hash(shown, points, weights, 16, 25) == right) != isFlipped);
         }
     }
 
-    function test_isTurned_isTheLowestBitOfTheVectorsDigest() public view {
-        uint256 turned;
+    function test_isFlipped_isTheLowestBitOfTheVectorsDigest() public view {
+        uint256 flipped;
         for (uint256 i = 0; i < CASES; ++i) {
             string memory key = _item(".cases", i);
             (uint256 taskId, uint256 round, uint256 cohort) =
                 (_uint(key, ".task"), _uint(key, ".round"), _uint(key, ".cohort"));
             bool expected = vm.parseJsonBool(_json, string.concat(key, ".turned"));
-            vm.assertTrue(Canaries.isTurned(_word(key, ".seed"), taskId, round, cohort) == expected);
-            if (expected) ++turned;
+            vm.assertTrue(Canaries.isFlipped(_word(key, ".seed"), taskId, round, cohort) == expected);
+            if (expected) ++flipped;
         }
-        vm.assertTrue(turned > 0 && turned < CASES);
+        vm.assertTrue(flipped > 0 && flipped < CASES);
     }
 
     function test_seedCommitment_isTheVectors() public view {
@@ -97,19 +97,19 @@ contract CanariesTest is Test {
         vm.assertEq(abi.encode(Bls12381.generator()), vm.parseJsonBytes(_json, ".generator"));
     }
 
-    function _hash(string memory blob, uint256[] memory weights, uint256 bits, uint256 laneBits, bool isTurned)
+    function _hash(string memory blob, uint256[] memory weights, uint256 bits, uint256 laneBits, bool isFlipped)
         private
         view
         returns (bytes32)
     {
         bytes memory points = vm.parseJsonBytes(_json, string.concat(blob, ".points"));
-        return _hash(_shown(blob, isTurned), points, weights, bits, laneBits);
+        return _hash(_shown(blob, isFlipped), points, weights, bits, laneBits);
     }
 
-    function _shown(string memory blob, bool isTurned) private view returns (Shown memory shown) {
-        shown.isTurned = isTurned;
+    function _shown(string memory blob, bool isFlipped) private view returns (Shown memory shown) {
+        shown.isFlipped = isFlipped;
         (shown.first, shown.second) = (uint256(_word(blob, ".first")), uint256(_word(blob, ".second")));
-        shown.retreat = abi.decode(vm.parseJsonBytes(_json, string.concat(blob, ".retreat")), (G1));
+        shown.negatedDelta = abi.decode(vm.parseJsonBytes(_json, string.concat(blob, ".retreat")), (G1));
     }
 
     function _hash(Shown memory shown, bytes memory points, uint256[] memory weights, uint256 bits, uint256 laneBits)
@@ -117,11 +117,11 @@ contract CanariesTest is Test {
         view
         returns (bytes32)
     {
-        uint256 room = shown.isTurned ? Canaries.TURNED_TERMS : Canaries.PLAIN_TERMS;
+        uint256 room = shown.isFlipped ? Canaries.FLIPPED_TERMS : Canaries.PLAIN_TERMS;
         bytes memory terms = new bytes((weights.length + room) * Bls12381.TERM_LENGTH);
         shown.weight = 0;
         for (uint256 i = 0; i < weights.length; ++i) {
-            uint256 scalar = shown.isTurned ? Bls12381.ORDER - weights[i] : weights[i];
+            uint256 scalar = shown.isFlipped ? Bls12381.ORDER - weights[i] : weights[i];
             Bls12381.setTerm(terms, i, this.pointAt(points, i), scalar);
             shown.weight += weights[i];
         }

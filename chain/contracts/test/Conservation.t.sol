@@ -9,8 +9,8 @@ import {Scores} from "../src/libraries/Scores.sol";
 import {Fixture} from "./utils/Fixture.sol";
 import {Log} from "./utils/Vm.sol";
 
-/// @notice Whatever nodes do or fail to do: every task ends, money is conserved at every step, and in the end
-///         everybody can take home what is theirs, to the last unit.
+/// @notice Any behaviour of nodes: every task ends, money is conserved at every step, and in the end
+///         everybody can withdraw what is theirs, to the last unit.
 contract ConservationTest is Fixture {
     using Bits for uint256;
 
@@ -40,7 +40,7 @@ contract ConservationTest is Fixture {
             _assertConserved();
         }
         _assertExplained(params);
-        // Whoever is late, rewards give up no more than a hundredth of the pool to bounties.
+        // Bounties take at most a hundredth of the pool from the rewards.
         vm.assertLe(tasks.claimable(STRANGER) * 100, params.pool);
         _leaveAll();
     }
@@ -68,7 +68,7 @@ contract ConservationTest is Fixture {
         }
     }
 
-    /// @dev Of each cohort all, most or none, or nothing at all; and some absent hospital comes back.
+    /// @dev All, most or none of each cohort survive, or nothing happens. An absent hospital may come back.
     function _fixSome() private {
         if (_choose(6) == 0) return;
         ITaskTypes.RoundState memory round = _roundState();
@@ -97,7 +97,7 @@ contract ConservationTest is Fixture {
         tasks.accuseCohort(id, round, 0, "accusation", "evidence");
     }
 
-    /// @dev Who testifies matters to readers alone.
+    /// @dev Only readers use testimony.
     function _blamePerhaps() private {
         (uint256 round, uint256 named) = (_round(), _roundState().accused & _choose(16));
         if (named == 0) return;
@@ -128,7 +128,7 @@ contract ConservationTest is Fixture {
         if (_roundState().revealed == _roundState().seated) tasks.settle(id, _round());
     }
 
-    /// @dev The same when sealed and when revealed; the voters agree more or less.
+    /// @dev The same ballot for commitment and reveal. The voters agree more or less.
     function _opinion(uint256 voter) private view returns (int64[] memory scores) {
         scores = _scores(0);
         for (uint256 cohort = 0; cohort < scores.length; ++cohort) {
@@ -136,12 +136,12 @@ contract ConservationTest is Fixture {
             scores[cohort] = int64(uint64(uint256(truth) % 8_000)) - 4_000 + int64(uint64(voter * 400));
             if (uint256(truth) >> 240 == voter) scores[cohort] = type(int64).min;
         }
-        // Of whom is named the voters think alike, but for one.
+        // All voters but one agree on the named hospitals.
         bool disagrees = uint256(_roundState().seatSeed) % 3 == 0;
         if (_roundState().named != 0 && disagrees == (voter > 0)) scores[0] = Scores.DOES_NOT_MATCH;
     }
 
-    /// @dev What `explain` says of all rounds, added up: every unit that left the pool or a bond, and no other.
+    /// @dev The sum of `explain` over all rounds is every unit that left the pool or a bond, and no other.
     function _assertExplained(ITaskTypes.TaskParams memory params) private {
         uint256 paid;
         for (uint256 i = 0; i < HOSPITALS; ++i) {
@@ -154,7 +154,7 @@ contract ConservationTest is Fixture {
         vm.assertEq(paid + tasks.claimable(OPERATOR) + tasks.claimable(STRANGER) + _burnt(), params.pool);
     }
 
-    /// @dev Of the pool, when the task ended.
+    /// @dev The parts of the pool when the task ended.
     function _burnt() private returns (uint256 burnt) {
         Log[] memory logs = vm.getRecordedLogs();
         for (uint256 i = 0; i < logs.length; ++i) {

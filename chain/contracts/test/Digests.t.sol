@@ -61,10 +61,10 @@ contract DigestsTest is CanaryFixture {
         _form();
         _commitAll();
         _fix(15);
-        _turn(2);
+        _flip(2);
         _setCanaries();
         for (uint256 cohort = 0; cohort < 2; ++cohort) {
-            _publishDigest(cohort, _publishedHash(cohort, 0, _isTurned(cohort)));
+            _publishDigest(cohort, _publishedHash(cohort, 0, _isFlipped(cohort)));
         }
         _draw();
         _judge(_honest());
@@ -74,7 +74,7 @@ contract DigestsTest is CanaryFixture {
         _assertConserved();
     }
 
-    /// @dev Statistics are judged for whether they can be had, and for nothing else; nobody is paid for it.
+    /// @dev Voters only say if the statistics are available. Nobody is paid for it.
     function test_settle_statisticsPayNobodyAndSlashTheSilent() public {
         _toStatisticsScoring(false);
         for (uint256 i = 0; i < VOTERS; ++i) {
@@ -128,7 +128,7 @@ contract DigestsTest is CanaryFixture {
         _assertPhase(ITaskTypes.Phase.Committing);
     }
 
-    /// @dev Half is no majority: who would slash must be more than who would not. Too few are left to judge, though.
+    /// @dev Half is no majority, so nobody is slashed. But too few voters are left to judge.
     function test_settle_halfIsNoMajority() public {
         _judgeStatistics();
         _form();
@@ -150,7 +150,7 @@ contract DigestsTest is CanaryFixture {
         _assertConserved();
     }
 
-    /// @dev Who scores nothing has no part in the medians, by which hospitals are slashed.
+    /// @dev Voters without scores have no part in the medians, by which hospitals are slashed.
     function test_settle_judgesByThoseWhoScored() public {
         _judgeStatistics();
         _form();

@@ -152,7 +152,7 @@ contract DrandBeaconTest is QuicknetFixture {
         vm.assertGt(round, 0);
         vm.assertLe(moment + ahead, start);
         if (round > 1) vm.assertGt(moment + ahead, start - every);
-        // What is asked for has never started, so that it cannot be proven yet.
+        // The requested round has not started, so it cannot be proven yet.
         vm.expectRevert(abi.encodeWithSelector(IBeacon.SeedNotReady.selector, round));
         beacon.seed(round, new bytes(128));
     }
@@ -196,7 +196,7 @@ contract DrandBeaconTest is QuicknetFixture {
     }
 }
 
-/// @dev What a proof costs that is delivered by itself; in a task, drawing seats and forming cohorts cost more besides.
+/// @dev The cost of a proof alone. In a task, drawing seats and forming cohorts cost more on top.
 contract DrandGasTest is GasFixture, QuicknetFixture {
     bytes private _data;
 

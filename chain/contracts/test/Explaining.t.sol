@@ -6,7 +6,7 @@ import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
 import {Bits} from "../src/libraries/Bits.sol";
 import {Fixture} from "./utils/Fixture.sol";
 
-/// @notice What `explain` says of whole tasks; single rounds are compared with the reference in Settlement.t.sol.
+/// @notice `explain` over whole tasks. Settlement.t.sol compares single rounds with the reference.
 contract ExplainingTest is Fixture {
     using Bits for uint256;
 
@@ -44,7 +44,7 @@ contract ExplainingTest is Fixture {
         tasks.explain(9, 1, AGGREGATOR);
     }
 
-    /// @dev Though pool and bonds go on shrinking, are emptied by slashes, and go home.
+    /// @dev The answers stay although pool and bonds shrink, are slashed to nothing, and are released.
     function test_explain_neverChangesItsAnswer() public {
         ITaskTypes.TaskParams memory params = _params();
         (params.rounds, params.harmfulSlashBps) = (3, 7_000);
@@ -106,7 +106,7 @@ contract ExplainingTest is Fixture {
         _saysOf(1, _hospital(0), ITaskTypes.PayoutReason.Void, 0, 0);
     }
 
-    /// @dev With too few seated nobody could have revealed; with too few revealed, who kept silent is slashed.
+    /// @dev With too few seats nobody could reveal. With too few reveals the silent voters are slashed.
     function test_explain_blamesSilenceOnlyWhereThereWasATimeToReveal() public {
         _toScoring();
         _score(0, _scores(1));

@@ -4,7 +4,7 @@ pragma solidity ^0.8.28;
 import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
 import {Fixture} from "./utils/Fixture.sol";
 
-/// @notice What a round that was played does not pay is nobody's, and burnt in the end.
+/// @notice The unpaid part of a played round is burnt in the end.
 contract ForfeitTest is Fixture {
     uint256 private constant PART = 500e18; // of 1,000 in two rounds
 
@@ -19,12 +19,12 @@ contract ForfeitTest is Fixture {
         _assertConserved();
     }
 
-    /// @dev Who keeps others from their pay has no part of it later.
+    /// @dev A node that keeps others from their pay gets no part of it later.
     function test_settle_paysALaterRoundNothingOfARejectedOne() public {
         _toScoring();
         _scoreAll(-1); // rejected, and not harmful
         tasks.settle(id, 1);
-        // Of its part the voters, who agree, and the aggregator are paid.
+        // The voters, who agree, and the aggregator are paid from the round's part.
         uint256 left = PART * 7_000 / 10_000;
         vm.assertLe(left, _forfeited());
         vm.assertLe(_forfeited(), left + VOTERS);
@@ -36,7 +36,7 @@ contract ForfeitTest is Fixture {
         _assertConserved();
     }
 
-    /// @dev Who holds the median gets nothing back by it.
+    /// @dev A node that holds the median gets nothing back by it.
     function test_end_burnsWhatPlayedRoundsDidNotPay() public {
         _toScoring();
         _scoreAll(-1);
@@ -82,7 +82,7 @@ contract ForfeitTest is Fixture {
         _assertEnded(1_000e18, 0);
     }
 
-    /// @dev After uploads it is the aggregator's doing that there are too few.
+    /// @dev After uploads the aggregator is at fault if there are too few.
     function test_fixSurvivors_ofTooFewPaysNothingBack() public {
         _toUploading();
         _fix(0);

@@ -10,7 +10,7 @@ contract FundingTest is Fixture {
     uint256 private constant POOL = 1_000e18;
     uint256 private constant ROOM = 1_000e18; // what the bond of `_terms` allows on top
 
-    /// @dev Of 400 tokens half is slashed, which is two fees of a pool of 2,000: a tenth of a thousand each.
+    /// @dev A slash takes half of 400 tokens. That is two fees of a pool of 2,000: a tenth of a thousand each.
     function _terms() private pure returns (ITaskTypes.TaskParams memory params) {
         params = _params();
         params.aggregatorBond = 400e18;
@@ -42,7 +42,7 @@ contract FundingTest is Fixture {
         _assertConserved();
     }
 
-    /// @dev In as many parts as it likes, and whoever has joined before: a round pays an even part of all of it.
+    /// @dev A round pays an even part of all funds, whenever and in however many parts they came.
     /// forge-config: default.fuzz.runs = 24
     function test_fund_isPaidOutByTheRounds(uint256 first, uint256 second) public {
         first = _bound(first, 1, ROOM - 1);
@@ -118,7 +118,7 @@ contract FundingTest is Fixture {
         vm.assertEq(tasks.params(id).pool, POOL + most);
     }
 
-    /// @dev What `propose` takes and what `fund` leads to are the same terms.
+    /// @dev `propose` and `fund` accept the same terms.
     function test_fund_allowsWhatAProposalMay(uint256 pool, uint256 bond, uint256 share) public {
         ITaskTypes.TaskParams memory params = _params();
         params.aggregatorShareBps = uint16(_bound(share, 0, 10_000));

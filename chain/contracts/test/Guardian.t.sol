@@ -46,7 +46,7 @@ contract GuardianTest is Fixture {
         unguarded.stopProposals();
     }
 
-    /// @dev In whatever phase it comes, the task goes on to its end, and everybody takes home what is theirs.
+    /// @dev The task goes on to its end, whatever its phase, and everybody withdraws what is theirs.
     /// forge-config: default.fuzz.runs = 24
     function test_stopProposals_touchesNoRunningTask(uint256 when) public {
         when = _bound(when, 0, 5);

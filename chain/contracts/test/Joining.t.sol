@@ -229,7 +229,7 @@ contract JoiningTest is Fixture {
         vm.assertEq(_roundState().members, 15);
     }
 
-    /// @dev Who knows the seed of the next dealing could choose its cohort by whether it takes part.
+    /// @dev A hospital that knows the seed of the next cohorts could choose its cohort by taking part or not.
     function test_resume_refusedOnceTheNextSeedIsAskedFor() public {
         ITaskTypes.TaskParams memory params = _params();
         params.cohorts = 1;

@@ -32,7 +32,7 @@ contract LibrariesTest is Test {
     }
 
     /// @dev The cases that the precompile can be asked: it takes 32-byte scalars and 48-byte points only.
-    function test_verifyOpening_agreesWithCKzg() public view {
+    function test_verifyProof_agreesWithCKzg() public view {
         string memory json = vm.readFile(string.concat(VECTORS, "kzg/verify_kzg_proof.json"));
         uint256 count;
         uint256 accepted;
@@ -43,7 +43,7 @@ contract LibrariesTest is Test {
             bytes memory proof = vm.parseJsonBytes(json, string.concat(key, ".input.proof"));
             if (z.length != 32 || y.length != 32 || commitment.length != 48 || proof.length != 48) continue;
             bool expected = _equal(vm.parseJsonString(json, string.concat(key, ".output")), "true");
-            bool verified = this.verifyOpening(uint256(bytes32(z)), bytes32(y), commitment, proof);
+            bool verified = this.verifyProof(uint256(bytes32(z)), bytes32(y), commitment, proof);
             vm.assertTrue(verified == expected);
             if (expected) ++accepted;
         }
@@ -119,7 +119,7 @@ contract LibrariesTest is Test {
     function test_deal_isAPartitionOfEvenSizes(uint256 members, bytes32 seed, uint256 count) public pure {
         vm.assume(members != 0);
         count = _bound(count, 1, members.count());
-        uint256[] memory cohorts = Cohorts.deal(members, seed, count);
+        uint256[] memory cohorts = Cohorts.assign(members, seed, count);
         uint256 seen;
         for (uint256 i = 0; i < count; ++i) {
             vm.assertEq(seen & cohorts[i], 0);
@@ -131,8 +131,8 @@ contract LibrariesTest is Test {
     }
 
     function test_deal_dependsOnSeed() public pure {
-        uint256[] memory one = Cohorts.deal(type(uint256).max, keccak256("one"), 4);
-        uint256[] memory two = Cohorts.deal(type(uint256).max, keccak256("two"), 4);
+        uint256[] memory one = Cohorts.assign(type(uint256).max, keccak256("one"), 4);
+        uint256[] memory two = Cohorts.assign(type(uint256).max, keccak256("two"), 4);
         vm.assertTrue(one[0] != two[0]);
     }
 
@@ -211,12 +211,12 @@ contract LibrariesTest is Test {
 
     // Calls that give memory as calldata, or that may revert.
 
-    function verifyOpening(uint256 z, bytes32 y, bytes calldata commitment, bytes calldata proof)
+    function verifyProof(uint256 z, bytes32 y, bytes calldata commitment, bytes calldata proof)
         external
         view
         returns (bool)
     {
-        return Kzg.verifyOpening(commitment, z, y, proof);
+        return Kzg.verifyProof(commitment, z, y, proof);
     }
 
     function verify(bytes calldata key, bytes calldata signature, bytes memory message, bytes memory domain)

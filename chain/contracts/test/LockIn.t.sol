@@ -7,7 +7,7 @@ import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
 import {TaskRules} from "../src/libraries/TaskRules.sol";
 import {Fixture} from "./utils/Fixture.sol";
 
-/// @notice An owner that would lock in who delegated to it: it locks as much of its own, and never for long.
+/// @notice An owner that tries to lock its delegators in: it locks its own stake, too, and never for long.
 contract LockInTest is Fixture {
     address private constant OWNER = address(0xBAD);
     address private constant DELEGATOR = address(0xDE1);
@@ -37,8 +37,8 @@ contract LockInTest is Fixture {
     }
 
     function _longestJoinWindow() private pure returns (uint32) {
-        // Three rounds, each of commit, upload and a half, publish and a half twice, blame three times, score, reveal; and a
-        // beacon that dies in the end.
+        // Three rounds, each of commit, upload and a half, publish and a half twice, blame three times, score, reveal;
+        // and a beacon that dies in the end.
         return uint32(TaskRules.MAX_DURATION - TaskRules.BEACON_WINDOW - 3 * (WINDOW * 21 / 2));
     }
 
@@ -101,7 +101,7 @@ contract LockInTest is Fixture {
         vm.stopPrank();
     }
 
-    /// @dev At the longest, with an owner that never does anything.
+    /// @dev The longest case, with an owner that never acts.
     function test_delegator_isOutWithinHalfAYear() public {
         _node(DELEGATED / 10);
         _trap(_longestJoinWindow());

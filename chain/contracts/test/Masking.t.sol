@@ -8,11 +8,12 @@ import {Lines} from "./utils/Crypto.sol";
 import {MaskingFixture} from "./utils/MaskingFixture.sol";
 import {RelayFixture} from "./utils/RelayFixture.sol";
 
-/// @notice Tasks whose updates travel masked: what is signed and emitted for it, and cohorts of which no sum can be had.
+/// @notice Tasks whose updates travel masked: what is signed and emitted for it, and cohorts of which no sum can be
+///         had.
 contract MaskingTest is MaskingFixture, RelayFixture {
     using Bits for uint256;
 
-    bytes private constant DEALING = "a dealing";
+    bytes private constant SHARES = "secret shares";
 
     function _refuseDrop(uint256 cohort, bytes memory refusal) private {
         uint256 round = _round();
@@ -38,36 +39,36 @@ contract MaskingTest is MaskingFixture, RelayFixture {
         _propose(params);
     }
 
-    function test_commitUpdate_showsItsDealingToAll() public {
+    function test_commitUpdate_emitsItsSecretShares() public {
         _propose(_masked(_params()));
         _joinMembers();
         ITaskTypes.Update memory update = _update(0, 2);
-        update.dealing = DEALING;
+        update.dealing = SHARES;
         vm.expectEmit(address(tasks));
-        emit ITaskTypes.Dealt(id, 0, _hospital(2), DEALING);
+        emit ITaskTypes.Dealt(id, 0, _hospital(2), SHARES);
         vm.expectEmit(address(tasks));
-        emit ITaskTypes.UpdateCommitted(id, 0, _hospital(2), Lines.compressed(_lines(0, 2)), keccak256(DEALING));
+        emit ITaskTypes.UpdateCommitted(id, 0, _hospital(2), Lines.compressed(_lines(0, 2)), keccak256(SHARES));
         _commit(0, _hospital(2), update);
     }
 
-    function test_commitUpdates_emitsTheDealingThatWasSigned() public {
+    function test_commitUpdates_emitsTheSecretSharesThatWereSigned() public {
         _toRelaying(4, 1);
         ITaskTypes.SignedUpdate[] memory updates = new ITaskTypes.SignedUpdate[](1);
         updates[0] = _signed(0);
         bytes memory points = Lines.compressed(_lines(0, 0));
-        updates[0].dealing = keccak256(DEALING);
-        (updates[0].r, updates[0].vs) = _sign(_key(0), tasks.commitmentDigest(id, 0, points, keccak256(DEALING)));
+        updates[0].dealing = keccak256(SHARES);
+        (updates[0].r, updates[0].vs) = _sign(_key(0), tasks.commitmentDigest(id, 0, points, keccak256(SHARES)));
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.NotAggregator.selector, STRANGER));
         vm.prank(STRANGER); // who may not have its bytes
         tasks.commitUpdates(id, 0, updates);
         vm.expectEmit(address(tasks));
-        emit ITaskTypes.UpdateCommitted(id, 0, _signer(0), points, keccak256(DEALING));
+        emit ITaskTypes.UpdateCommitted(id, 0, _signer(0), points, keccak256(SHARES));
         vm.prank(AGGREGATOR);
         tasks.commitUpdates(id, 0, updates);
     }
 
-    /// @dev Whoever relays could otherwise give the cohort shares of its own making.
-    function test_commitUpdates_refusesAnotherDealingThanTheSignedOne() public {
+    /// @dev Otherwise a relayer could give the cohort shares of its own.
+    function test_commitUpdates_refusesOtherSecretSharesThanTheSignedOnes() public {
         _toRelaying(4, 1);
         ITaskTypes.SignedUpdate[] memory updates = new ITaskTypes.SignedUpdate[](1);
         updates[0] = _signed(0);
@@ -135,8 +136,8 @@ contract MaskingTest is MaskingFixture, RelayFixture {
         }
     }
 
-    /// @dev Of seven at least five: with four, though more than the task's minimum, nobody can take the masks off, and who gives
-    ///      nothing then must not be slashed for it.
+    /// @dev Five of seven must survive. Nobody can remove the masks of four, though that is more than the task's
+    ///      minimum, and hospitals that refuse to help then must not be slashed.
     function test_fixSurvivors_wantsTwoThirdsOfAMaskedCohort() public {
         _propose(_masked(_params()));
         _joinMembers();
@@ -148,7 +149,7 @@ contract MaskingTest is MaskingFixture, RelayFixture {
         _assertPhase(ITaskTypes.Phase.Publishing);
     }
 
-    /// @dev What was slashed for a withheld upload stays explained.
+    /// @dev `explain` keeps the slash for a withheld upload.
     function test_explain_namesWhoWasLeftOutOfADroppedCohort() public {
         _toUploadingOf(_masked(_params()));
         uint256 four = tasks.cohortMembers(id, 1, 0).count() == 4 ? 0 : 1;
@@ -197,7 +198,7 @@ contract MaskingTest is MaskingFixture, RelayFixture {
         _refuseDrop(0, abi.encodeWithSelector(ITaskTypes.PhaseOver.selector, id, deadline));
     }
 
-    /// @dev What was shown cannot be taken back.
+    /// @dev A published sum cannot be taken back.
     function test_dropCohort_refusesOneThatIsPartlyPublished() public {
         ITaskTypes.TaskParams memory params = _masked(_params());
         params.updateBlobs = 2;

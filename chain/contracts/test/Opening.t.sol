@@ -9,12 +9,12 @@ import {Bits} from "../src/libraries/Bits.sol";
 import {CanaryFixture} from "./utils/CanaryFixture.sol";
 import {Lines} from "./utils/Crypto.sol";
 
-/// @notice Sums published as they are or turned, and opened after the reveals.
+/// @notice Sums published as they are or sign-flipped, and disclosed after the reveals.
 contract OpeningTest is CanaryFixture {
     using Bits for uint256;
 
-    function _toOpening(uint256 turned) private {
-        _toCanaryScoring(turned);
+    function _toOpening(uint256 flipped) private {
+        _toCanaryScoring(flipped);
         _judge(_honest());
         tasks.settle(id, 1);
     }
@@ -22,14 +22,14 @@ contract OpeningTest is CanaryFixture {
     // The path on which all goes well.
 
     /// forge-config: default.fuzz.runs = 16
-    function test_round_settlesWhicheverSumsAreTurned(uint8 turned) public {
-        _toOpening(turned % 4);
+    function test_round_settlesWhicheverSumsAreFlipped(uint8 flipped) public {
+        _toOpening(flipped % 4);
         _assertPhase(ITaskTypes.Phase.Opening);
         _openAll();
         tasks.settle(id, 1);
         ITaskTypes.RoundState memory round = tasks.roundState(id, 1);
         vm.assertEq(uint256(round.outcome), uint256(ITaskTypes.Outcome.Settled));
-        vm.assertEq(round.turnedCohorts, turned % 4);
+        vm.assertEq(round.turnedCohorts, flipped % 4);
         vm.assertEq(round.medians.length, 2);
         vm.assertEq(round.medians[0], GOOD);
         vm.assertEq(round.medians[1], GOOD);
@@ -57,7 +57,7 @@ contract OpeningTest is CanaryFixture {
         ITaskTypes.TaskParams memory params = _canaryParams();
         (params.updateBlobs, params.cohorts) = (3, 1);
         _toCanaryPublishing(params);
-        _turn(1);
+        _flip(1);
         _setCanaries();
         ITaskTypes.Opened[] memory opened = new ITaskTypes.Opened[](3);
         for (uint256 blob = 0; blob < 3; ++blob) {
@@ -125,7 +125,7 @@ contract OpeningTest is CanaryFixture {
         vm.assertEq(tasks.expectedBlobHash(id, 1, 0, 0), keccak256("blob"));
     }
 
-    // What cannot be opened.
+    // Refused disclosures.
 
     function test_openCanaries_refusals() public {
         _toCanaryScoring(2);
@@ -187,11 +187,11 @@ contract OpeningTest is CanaryFixture {
         }
     }
 
-    /// @dev Whatever the blinders it names: they are fixed by what it published.
+    /// @dev The published blob fixes the blinders: any others are refused.
     /// forge-config: default.fuzz.runs = 32
     function test_attack_changedBlobCannotBeOpened(uint256 first, uint256 second) public {
         _toCanaryPublishing(_canaryParams());
-        _turn(1);
+        _flip(1);
         _setCanaries();
         _publish(0, 0, Lines.hash(Lines.from("something else")));
         _publish(1, 0, _publishedHash(1, 0, false));
@@ -206,10 +206,10 @@ contract OpeningTest is CanaryFixture {
         _assertBlamed(ITaskTypes.VoidReason.NotOpened, ITaskTypes.PayoutReason.NotOpened);
     }
 
-    /// @dev Once the seed is committed to, a good sum cannot be passed off as the canary, nor the other way round.
+    /// @dev The committed seed fixes which one is the sum and which one the canary.
     function test_attack_sumPublishedTheOtherWayCannotBeOpened() public {
         _toCanaryPublishing(_canaryParams());
-        _turn(1);
+        _flip(1);
         _setCanaries();
         _publish(0, 0, _publishedHash(0, 0, false));
         _publish(1, 0, _publishedHash(1, 0, true));
@@ -221,7 +221,7 @@ contract OpeningTest is CanaryFixture {
 
     function test_attack_sumWithoutASurvivorCannotBeOpened() public {
         _toCanaryPublishing(_canaryParams());
-        _turn(0);
+        _flip(0);
         _setCanaries();
         uint256 survivors = _survivors(1, 0);
         (, bytes32 hash) = _sum(1, survivors & (survivors - 1), 0);
@@ -253,7 +253,7 @@ contract OpeningTest is CanaryFixture {
         vm.assertEq(_locked(_voter(2), IStaking.Role.Voter), 25e18);
     }
 
-    /// @dev Once everything is opened, time alone makes nobody guilty.
+    /// @dev After all is opened, a passed deadline is nobody's fault.
     function test_tick_settlesWhatIsOpened() public {
         _toOpening(1);
         _openAll();
@@ -274,13 +274,13 @@ contract OpeningTest is CanaryFixture {
         _assertConserved();
     }
 
-    // Voters and what they pass as good.
+    // Voters and their ballots.
 
-    function _settleBallots(uint256 turned, int64[][] memory ballots) private {
+    function _settleBallots(uint256 flipped, int64[][] memory ballots) private {
         _judge(ballots);
         _openAll();
         tasks.settle(id, 1);
-        vm.assertEq(tasks.roundState(id, 1).turnedCohorts, turned);
+        vm.assertEq(tasks.roundState(id, 1).turnedCohorts, flipped);
         _assertConserved();
     }
 
@@ -293,11 +293,11 @@ contract OpeningTest is CanaryFixture {
     }
 
     /// forge-config: default.fuzz.runs = 32
-    function test_settle_slashesWhoPassesACanary(uint8 turned, int64 each) public {
-        _toCanaryScoring(turned % 4);
+    function test_settle_slashesWhoPassesACanary(uint8 flipped, int64 each) public {
+        _toCanaryScoring(flipped % 4);
         int64[][] memory ballots = _honest();
         ballots[2] = _constant(each % 1_000_000); // ties fail, whatever the constant
-        _settleBallots(turned % 4, ballots);
+        _settleBallots(flipped % 4, ballots);
         _says(0, ITaskTypes.PayoutReason.Paid, 0);
         _says(2, ITaskTypes.PayoutReason.FailedCanary, 25e18);
     }
@@ -346,7 +346,7 @@ contract OpeningTest is CanaryFixture {
         _says(0, ITaskTypes.PayoutReason.Untested, 0);
     }
 
-    // What does not match.
+    // Mismatches.
 
     function test_settle_slashesTheAggregatorByMajority() public {
         _toCanaryScoring(1);

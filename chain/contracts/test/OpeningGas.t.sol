@@ -15,8 +15,8 @@ abstract contract OpeningGasFixture is CanaryFixture, GasMeter {
         return _measure("gas", name, sender, address(tasks), data);
     }
 
-    function _prepareOpening(uint256 turned) internal {
-        _toCanaryScoring(turned);
+    function _prepareOpening(uint256 flipped) internal {
+        _toCanaryScoring(flipped);
         _judge(_honest());
         tasks.settle(id, 1);
         _data = abi.encodeCall(ITaskSettlement.openCanaries, (id, 1, 0, 0, _seed, _retreat(1), _one(_opened(0, 0))));
@@ -34,13 +34,13 @@ contract OpenPlainGasTest is OpeningGasFixture {
     }
 }
 
-contract OpenTurnedGasTest is OpeningGasFixture {
+contract OpenFlippedGasTest is OpeningGasFixture {
     function setUp() public override {
         super.setUp();
         _prepareOpening(3);
     }
 
-    function test_openCanaries_costsLessThan170kWhereItIsTurned() public {
+    function test_openCanaries_costsLessThan170kWhereItIsFlipped() public {
         vm.assertLe(_measureCall("openCanaries, one blob of two hospitals, turned", AGGREGATOR), 170_000);
     }
 }
@@ -52,8 +52,8 @@ contract PublishCanariesGasTest is OpeningGasFixture {
         super.setUp();
         _toCanaryPublishing(_canaryParams());
         _setCanaries();
-        _publish(0, 0, _publishedHash(0, 0, _isTurned(0)));
-        _hash = _publishedHash(1, 0, _isTurned(1));
+        _publish(0, 0, _publishedHash(0, 0, _isFlipped(0)));
+        _hash = _publishedHash(1, 0, _isFlipped(1));
         _data = abi.encodeCall(ITaskRounds.publish, (id, 1, 1, 0, 0, 1));
     }
 

@@ -134,7 +134,7 @@ contract PoolsTest is Test {
         uint256 paid = uint256(pool.commission) << 48;
         vm.assertEq(unvested - pool.unvestedX48, paid + gain * earning);
         vm.assertLe(paid + gain * earning, vested);
-        // What stays does not divide: less than a unit of commission, less than a bit a share.
+        // The rest does not divide: less than a unit of commission, less than a bit a share.
         vm.assertLe(vested, paid + gain * earning + (1 << 48) + earning);
         if (earning == 0) vm.assertEq(gain, 0);
         else vm.assertLe(paid * 10_000, vested * pool.commissionBps);

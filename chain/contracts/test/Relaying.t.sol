@@ -43,7 +43,7 @@ contract RelayingTest is RelayFixture {
         _relay(updates);
         vm.assertEq(_roundState().committed, 15);
         _assertPhase(ITaskTypes.Phase.Uploading);
-        // What is kept is what `commitUpdate` keeps: the sums can be published.
+        // The stored commitments are those of `commitUpdate`, so the sums can be published.
         _fix(15);
         _publishAll();
         _assertPhase(ITaskTypes.Phase.Forming);
@@ -224,8 +224,8 @@ contract RelayingTest is RelayFixture {
         ITaskTypes.SignedUpdate[] memory updates = _batch(COUNT);
         Claim[] memory claims = _claims(updates);
         uint256 ratio = _weights.ratio(updates, claims);
-        G1 memory first = Points.times(_fromTau(claims[2].place), ratio);
-        G1 memory second = Points.negated(_fromTau(claims[1].place));
+        G1 memory first = Points.times(_fromTau(claims[2].point), ratio);
+        G1 memory second = Points.negated(_fromTau(claims[1].point));
         updates[1].proof = Points.plus(updates[1].proof, first);
         updates[2].proof = Points.plus(updates[2].proof, second);
         _expect(ITaskTypes.OpeningInvalid.selector, 1);

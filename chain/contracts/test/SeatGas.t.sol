@@ -5,9 +5,9 @@ import {IStaking} from "../src/interfaces/IStaking.sol";
 import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
 import {CanaryFixture} from "./utils/CanaryFixture.sol";
 
-/// @notice What settling costs for each seat of the committee, all of them paid: by how much one more seat raises it.
-/// @dev `setUp` makes two tasks ready to settle, which differ in their seats. Each test's calls are transactions of their
-///      own, with gas as on a chain (`isolate`), and either task is settled from the same state.
+/// @notice The cost of settling for each further seat of the committee, if all seats are paid.
+/// @dev `setUp` makes two tasks ready to settle, which differ in their seats. Each test's calls are transactions of
+///      their own, with gas as on a chain (`isolate`), and either task is settled from the same state.
 abstract contract SeatGasFixture is CanaryFixture {
     uint256 internal constant FEW = 3;
     uint256 internal constant MOST = 6;
@@ -26,7 +26,7 @@ abstract contract SeatGasFixture is CanaryFixture {
         many = _toSettling(MOST);
     }
 
-    /// @dev What the nodes have earned before.
+    /// @dev Rewards that the nodes earned before.
     function _reward() internal virtual {}
 
     function _terms() internal virtual returns (ITaskTypes.TaskParams memory) {

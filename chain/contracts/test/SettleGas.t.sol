@@ -25,7 +25,7 @@ abstract contract SettleGasFixture is Fixture, GasMeter {
     }
 }
 
-/// @notice What settling costs where nodes are slashed; what it costs at its limits is in `SettlingPages`.
+/// @notice The cost of settling with slashes. `SettlingPages` has the cost at the limits.
 contract SettleSlashGasTest is SettleGasFixture {
     function _judge() internal override {
         _scoreAll(-1_000_000);

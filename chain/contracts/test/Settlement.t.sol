@@ -38,8 +38,8 @@ struct Record {
     uint256 named;
 }
 
-/// @dev What settling needs of its neighbours: slashes burn all that is asked, beacon values can be requested, and
-///      what is paid is noted.
+/// @dev Stand-ins for settling: slashes burn the full amount, beacon values can be requested, and
+///      rewards are recorded.
 contract Neighbours {
     mapping(address node => uint256) public paid;
     uint256 public burnt;
@@ -67,7 +67,7 @@ contract Neighbours {
     }
 }
 
-/// @dev The contract with one door more: it can be put in front of any round.
+/// @dev The contract with one more call, which sets any round.
 contract PlantedTasks is Tasks {
     using Bits for uint256;
 
@@ -361,7 +361,7 @@ contract SettlementTest is Test {
         vm.assertEq(burnt, slashes[slashes.length - 1]);
     }
 
-    /// @dev What the contract says of every account is what the reference says, the amounts that were paid included.
+    /// @dev Contract and reference give the same payout of every account, with the same paid amounts.
     function _comparePayouts(uint256 id, string memory key) private view {
         uint256[][7] memory expected;
         string[7] memory names = ["roles", "codes", "bases", "parts", "wholes", "rewards", "slashes"];

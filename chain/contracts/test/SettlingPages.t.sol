@@ -8,8 +8,8 @@ import {Bits} from "../src/libraries/Bits.sol";
 import {Line, Lines} from "./utils/Crypto.sol";
 import {Fixture} from "./utils/Fixture.sol";
 
-/// @notice Rounds as large as a task may have them, at their dearest: no page takes more than a transaction can, and the
-///         pages together do what one would.
+/// @notice The largest and most expensive rounds: each page fits a transaction, and the
+///         pages together give the result of a single one.
 /// @dev Each reaches its round in `setUp`, and pages are calls of their own, so that they find storage as cold as
 ///      transactions do.
 abstract contract PagesFixture is Fixture {
@@ -97,7 +97,7 @@ abstract contract PagesFixture is Fixture {
         }
     }
 
-    /// @dev As `_sum`, which copies all points for each, and knows weights of small tasks alone.
+    /// @dev Replaces `_sum`, which copies all points each time, and only knows weights of small tasks.
     function _sumOf(uint256 survivors) private view returns (bytes memory points, bytes32 hash) {
         Line memory sum;
         bytes[] memory all = new bytes[](survivors.count());
@@ -133,7 +133,7 @@ abstract contract PagesFixture is Fixture {
         }
     }
 
-    /// @dev Everybody's next page, until the round is over, and the dearest page's gas.
+    /// @dev Settles page by page until the round is over. Gives the gas of the most expensive page.
     function _settleByPages(string memory name) internal {
         uint256 largest;
         while (tasks.roundState(id, 1).outcome == ITaskTypes.Outcome.Pending) {
@@ -189,7 +189,7 @@ contract AllSilentGasTest is PagesFixture {
         _vote(1);
     }
 
-    /// @dev A void round, too, ends however many are slashed for it.
+    /// @dev A void round ends, too, however many nodes are slashed.
     /// forge-config: default.isolate = true
     function test_settle_slashesManySilentVotersWithinTransactions() public {
         _settleByPages("256 voters silent, and lose all");

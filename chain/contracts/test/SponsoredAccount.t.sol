@@ -60,7 +60,7 @@ contract SponsoredAccountTest is Test {
         _another = _pointed(OTHER);
     }
 
-    /// @dev As the authorization of EIP-7702 leaves an account.
+    /// @dev The state of an account after its authorization (EIP-7702).
     function _pointed(uint256 secret) private returns (ISponsoredAccount) {
         vm.etch(vm.addr(secret), abi.encodePacked(hex"ef0100", _code));
         return ISponsoredAccount(vm.addr(secret));
@@ -199,7 +199,7 @@ contract SponsoredAccountTest is Test {
         _account.execute(calls, 0, NEVER, signature);
     }
 
-    /// @dev The code by itself is nobody's account.
+    /// @dev The deployed code is no account itself.
     function test_execute_refusesTheCodeItself() public {
         ISponsoredAccount code = ISponsoredAccount(_code);
         ISponsoredAccount.Call[] memory calls = _notes(2, 4);
@@ -264,8 +264,8 @@ contract SponsoredGasTest is GasMeter {
         }
     }
 
-    /// @dev Of an account that has sent a batch before; its first one costs 17,100 more for the nonce's word, and 25,000 for
-    ///      the authorization.
+    /// @dev Of an account that has sent a batch before; its first one costs 17,100 more for the nonce's word, and
+    ///      25,000 for the authorization.
     function test_execute_costsLessThan50kForTwoCallsOfNothing() public {
         bytes memory data = abi.encodeCall(ISponsoredAccount.execute, (_calls, 1, type(uint256).max, _signature));
         vm.assertLe(

@@ -122,7 +122,7 @@ contract StakingTest is StakingFixture {
     function test_delegate_refusals() public {
         vm.expectRevert(IStaking.AmountIsZero.selector);
         _delegate(ALICE, 0);
-        // What nobody has, whether it is small or would be if it were cut to 96 or 128 bits.
+        // Nobody has these amounts; some would be small if they were cut to 96 or 128 bits.
         uint256[3] memory amounts = [FUNDS + 1, (1 << 96) + 1, (1 << 128) + 1];
         for (uint256 i = 0; i < 3; ++i) {
             vm.expectRevert(

@@ -96,7 +96,7 @@ contract UnbondGasTest is StakingGasFixture {
         _wait(UNBONDING);
     }
 
-    /// @dev Of an owner it is also noted how much of its own is leaving: 22,100 gas once.
+    /// @dev An owner's request also records its own unbonding shares, which costs 22,100 gas once.
     function test_startUnbonding_costsLessThan180kForTheFirst() public {
         bytes memory data = abi.encodeCall(IStaking.startUnbonding, (OWNER, ROLE, 100e18));
         vm.assertLe(_meter("startUnbonding, first of an owner", OWNER, data), 180_000);
@@ -112,7 +112,7 @@ contract UnbondGasTest is StakingGasFixture {
     }
 }
 
-/// @dev What a settlement pays for each node.
+/// @dev The calls of a settlement for each node.
 contract RewardGasTest is StakingGasFixture {
     uint256 private constant NODES = 8;
 

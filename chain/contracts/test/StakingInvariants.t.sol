@@ -6,9 +6,9 @@ import {Pool} from "../src/types/Pool.sol";
 import {StakingFixture} from "./utils/StakingFixture.sol";
 import {StakingHandler} from "./utils/StakingHandler.sol";
 
-/// @notice What holds after whatever sequence of calls by whomever; and in the end everybody goes home.
+/// @notice Invariants after any sequence of calls by anybody. In the end everybody can withdraw.
 contract StakingInvariantsTest is StakingFixture {
-    /// @dev As forge reads it.
+    /// @dev forge reads this struct.
     struct FuzzSelector {
         address addr;
         bytes4[] selectors;

@@ -27,7 +27,7 @@ contract StoppingTest is Fixture {
         _assertConserved();
     }
 
-    /// @dev Whoever stops while hospitals give statistics pays for one round with them.
+    /// @dev An operator that stops in the statistics round pays for one round after it.
     function test_stop_inTheStatisticsRoundStillPlaysOneMore() public {
         _propose(_params());
         _joinAll();

@@ -10,8 +10,8 @@ import {Bits} from "../src/libraries/Bits.sol";
 import {Signer} from "./utils/Crypto.sol";
 import {Fixture} from "./utils/Fixture.sol";
 
-/// @notice A stranger with stake that calls whatever it likes with the worst that it has, while everybody else does their
-///         part: the task plays its rounds to the end, and the stranger is no richer.
+/// @notice A stranger with stake that calls whatever it likes with the worst that it has, while everybody else does
+///         their part: the task plays its rounds to the end, and the stranger is no richer.
 contract StrangersTest is Fixture {
     using Bits for uint256;
 
@@ -71,7 +71,7 @@ contract StrangersTest is Fixture {
         tasks.tick(id);
     }
 
-    /// @dev Of each cohort that is left all who committed.
+    /// @dev All hospitals that committed, of each viable cohort.
     function _fixWhole() private {
         ITaskTypes.RoundState memory round = _roundState();
         uint256 survivors;
@@ -204,7 +204,7 @@ contract StrangersTest is Fixture {
         return choice == 3 ? 1 : STAKE;
     }
 
-    /// @dev All that is its own, what it delegated to others aside, which shares their gains.
+    /// @dev All of the stranger's tokens. Its delegations to others are left out, because they share in their gains.
     function _worth() private view returns (uint256 worth) {
         worth = token.balanceOf(STRANGER) + tasks.claimable(STRANGER);
         for (uint256 role = 0; role < 3; ++role) {

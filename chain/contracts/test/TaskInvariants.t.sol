@@ -4,9 +4,9 @@ pragma solidity ^0.8.28;
 import {TaskHandler} from "./utils/TaskHandler.sol";
 import {Test} from "./utils/Vm.sol";
 
-/// @notice What holds after whatever sequence of acts of all roles, over whole tasks; and every task can be ended.
+/// @notice Invariants after any sequence of calls by all roles, over whole tasks. Every task can be ended.
 contract TaskInvariantsTest is Test {
-    /// @dev As forge reads it.
+    /// @dev forge reads this struct.
     struct FuzzSelector {
         address addr;
         bytes4[] selectors;

@@ -17,7 +17,7 @@ contract TrainingTest is Fixture {
         _toForming();
         uint256 number = _roundState().beaconRequest;
         _form();
-        uint256[] memory expected = Cohorts.deal(15, Cohorts.seed(_seedOf(number)), 2);
+        uint256[] memory expected = Cohorts.assign(15, Cohorts.seed(_seedOf(number)), 2);
         for (uint256 i = 0; i < 2; ++i) {
             vm.assertEq(tasks.cohortMembers(id, 1, i), expected[i]);
             vm.assertEq(expected[i].count(), 2);

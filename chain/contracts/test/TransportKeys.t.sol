@@ -4,7 +4,7 @@ pragma solidity ^0.8.28;
 import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
 import {Fixture} from "./utils/Fixture.sol";
 
-/// @notice The keys that hospitals join by, at their worst: nobody joins by what is no key, or by another's.
+/// @notice Bad transport keys: nobody joins with an invalid key, or with another's.
 contract TransportKeysTest is Fixture {
     bytes32 private constant SEALING = keccak256("sealing key");
 
@@ -38,7 +38,7 @@ contract TransportKeysTest is Fixture {
         _refused(invalid, hospital, key, bytes.concat(proof, hex"00"));
     }
 
-    /// @dev Who copies a join from the pool of transactions gets nothing by being first.
+    /// @dev A copied join from the pool of transactions is refused, even if it comes first.
     function test_joinAsHospital_refusesAnothersKey() public {
         bytes memory key = _transportKey(_hospital(0));
         bytes memory proof = _transportProof(_hospital(0), _hospital(0));

@@ -3,12 +3,12 @@ pragma solidity ^0.8.28;
 
 import {ITaskTypes} from "./ITaskTypes.sol";
 
-/// @title How a round ends, and what it came to.
+/// @title The end of a round: disclosed canaries, rewards and slashes.
 interface ITaskSettlement is ITaskTypes {
-    /// @notice Opens a cohort's published blobs `firstBlob …` after the reveals: shows which way it was published, and that
-    ///         it is the sum of what the survivors committed to. Anyone who knows the secrets may call; what is open already
-    ///         is passed over.
-    /// @param retreat the points behind `CanariesSet`, 128 bytes per blob of an update.
+    /// @notice Discloses a cohort's published blobs `firstBlob …` after the reveals: says if they were sign-flipped,
+    ///         and proves that they are the sum of the survivors' commitments. Anyone who knows the secrets may call.
+    ///         Blobs that are open already are skipped.
+    /// @param retreat the commitments to the negated delta behind `CanariesSet`, 128 bytes per blob of an update.
     function openCanaries(
         uint256 taskId,
         uint256 round,
@@ -18,10 +18,11 @@ interface ITaskSettlement is ITaskTypes {
         bytes calldata retreat,
         Opened[] calldata opened
     ) external;
-    /// @notice Settles a round once everybody seated has revealed, or the deadline passed; anyone may call. With canaries it
-    ///         first starts the opening phase, and settles once every cohort is opened. Where a round is too large for one
-    ///         transaction, or void with somebody to slash, phase `Settling` remains: call again until it is over.
+    /// @notice Settles a round once all seated voters have revealed, or the deadline has passed. Anyone may call. With
+    ///         canaries it first starts the opening phase, and settles once every cohort is opened. A round that is too
+    ///         large for one transaction, or void with nodes to slash, stays in phase `Settling`: call again until it
+    ///         ends.
     function settle(uint256 taskId, uint256 round) external;
-    /// @notice What an account was paid and slashed in a round, and why; the same answer at any time after its end.
+    /// @notice An account's reward and slash of a round, with the reason. The answer never changes after the round.
     function explain(uint256 taskId, uint256 round, address account) external view returns (Payout memory);
 }

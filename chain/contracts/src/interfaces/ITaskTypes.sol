@@ -4,25 +4,26 @@ pragma solidity ^0.8.28;
 import {G1} from "../libraries/Bls12381.sol";
 import {IStaking} from "./IStaking.sol";
 
-/// @title What tasks are made of: states, events, errors.
-/// @notice Round 0 is the statistics round (one cohort of everybody, weight 1 each, not judged, not paid);
-///         rounds 1 … `rounds` train. Amounts in the token's smallest unit, times in seconds, scores in
-///         millionths of the task's metric. Hospitals and voters are known by their index of joining,
-///         and sets of them are bit maps: bit `i` stands for index `i`.
+/// @title Structs, events and errors of tasks.
+/// @notice Round 0 is the statistics round: one cohort of all hospitals, weight 1 each, not judged, not paid. Rounds
+///         1 … `rounds` train. Amounts are in the token's smallest unit, times in seconds, scores in millionths of the
+///         task's metric. Hospitals and voters are numbered in the order of joining. Sets of them are bit maps: bit `i`
+///         stands for index `i`.
 interface ITaskTypes {
+    /// @dev To add a phase: name it here, write its calls in `phases/`, and end it at its deadline in `Tasks.tick`.
     enum Phase {
         None, // no such task
         Joining, // hospitals, voters and the aggregator lock their bonds
-        Forming, // the cohorts are dealt by the value that drew the last seats, or by one that is waited for
-        Committing, // hospitals post commitments with openings
+        Forming, // the seed of the last seats assigns the cohorts; without one, the beacon's next value does
+        Committing, // hospitals post commitments with KZG proofs
         Uploading, // hospitals hand their updates to the aggregator, which then fixes the survivors
-        Publishing, // the aggregator publishes each cohort's sum, or says that one does not hold
-        Blaming, // only if so: hospitals testify in two steps, then the aggregator names whose doing it is
+        Publishing, // the aggregator publishes each cohort's sum, or accuses a cohort whose sum is wrong
+        Blaming, // the dispute over accused cohorts: hospitals testify in two steps, then the aggregator names cheaters
         Drawing, // waits for the beacon's value that draws the seats
         Scoring, // seated voters commit to scores
-        Revealing, // and reveal them
-        Opening, // the aggregator shows which sums were turned, and that they are the sums
-        Settling, // only where one transaction cannot hold it: the round's rewards and slashes, page by page
+        Revealing, // seated voters reveal their scores
+        Opening, // the aggregator discloses which sums are sign-flipped, and proves that they are the sums
+        Settling, // rewards and slashes, page by page, if one transaction cannot hold them
         Ended
     }
 
@@ -39,12 +40,12 @@ interface ITaskTypes {
         NotPublished, // the aggregator let the publishing or blaming phase pass
         TooFewScores, // fewer than `minReveals` score commitments or reveals
         NotOpened, // the aggregator let the opening phase pass
-        Mismatched, // most of those who revealed say that what is published, or who is named, is not what it should be
+        Mismatched, // most voters who revealed say that published data or named cheaters are wrong
         NoSums, // no cohort has a sum
         NoRandomness // the beacon gave no value; the task ends with this round
     }
 
-    /// @notice By role: three faults of hospitals, two of voters, three of the aggregator.
+    /// @notice Three faults of hospitals, two of voters, three of the aggregator. `Slashing` has their rates.
     enum SlashReason {
         HarmfulCohort,
         WithheldUpload,
@@ -56,47 +57,47 @@ interface ITaskTypes {
         Mismatched
     }
 
-    /// @notice Why an account got what it got in a round.
+    /// @notice The reason for an account's payout of a round.
     enum PayoutReason {
         NotSettled, // the round is not over, or never was
         Stranger, // the account has no role in the task
         Statistics, // round 0 is neither judged nor paid
         Void, // the round is void: nobody is paid
         NotPublished, // the aggregator let the upload, publishing or blaming phase pass
-        NotOpened, // it let the opening phase pass
-        Mismatched, // what it published or said of hospitals is not what it should be
-        SatOut, // the hospital was not dealt into a cohort
+        NotOpened, // the aggregator let the opening phase pass
+        Mismatched, // the aggregator published wrong data or named the wrong cheaters
+        SatOut, // the hospital was assigned to no cohort
         NotCommitted,
         NotInSum, // its update is in no published sum, since its cohort fell below its minimum
-        Withheld, // its update is not in its cohort's sum: whoever of the two kept it, both lose
-        FalseUpload, // its cohort has no sum because of what it uploaded, said or kept to itself
+        Withheld, // its update is not in its cohort's sum; the hospital and the aggregator both lose
+        FalseUpload, // the hospital is a cheater: its cohort has no sum because of it
         Harmful, // its cohort's median is below `harmfulBelow`
         Rejected, // its cohort's median is below `acceptFloor`
         NoImprovement, // its cohort was accepted and improved nothing
         NoSeat,
         NotRevealed, // the voter held a seat
-        Untested, // no canary of the round could tell who looked: no voter is paid
-        FailedCanary, // the voter rated a canary as high as the sum it was made of
-        Far, // a score of the voter is too far from the median; or it says, alone, that nothing matches
+        Untested, // no canary of the round could test voters: none is paid
+        FailedCanary, // the voter rated a canary at least as high as its sum
+        Far, // a score of the voter is too far from the median; or it says, in a minority, that nothing matches
         Late, // the aggregator fixed survivors, published or opened in a grace period
         Paid
     }
 
-    /// @notice Fixed when the task is proposed; but the pool can grow while others join.
+    /// @notice The terms of a task, fixed by the proposal. Only the pool can grow, while others join.
     struct TaskParams {
         bytes32 specHash; // keccak256 of the task file
         address aggregator; // in one storage slot with the next six, which publishing reads
-        bool digests; // sums may be published by their hash alone: for chains without blobs
-        bool canaries; // training rounds' sums are published as they are or turned, and voters must tell
-        bool masked; // updates travel masked, and the aggregator learns a cohort's sum alone
-        uint8 updateBits; // of an update's values, 2 to 40; of use with canaries only
-        uint8 laneBits; // of a lane of a scalar, wide enough for what is published; of use with canaries only
-        uint32 publishWindow; // of the aggregator, which may take half as long again without its fee; as `uploadWindow`
+        bool digests; // sums may be published by hash alone, for chains without blobs
+        bool canaries; // sums of training rounds are published as they are or sign-flipped, and voters must tell
+        bool masked; // updates are masked, so that the aggregator learns only a cohort's sum
+        uint8 updateBits; // bits of an update's value, 2 to 40; used only with canaries
+        uint8 laneBits; // bits of a scalar's lane, wide enough for published values; used only with canaries
+        uint32 publishWindow; // as in `uploadWindow`, the aggregator may take half as long again, without its fee
         uint128 pool; // rewards, paid in by the operator at proposal and by `fund`
         uint128 hospitalBond;
         uint128 voterBond;
         uint128 aggregatorBond; // holds at least two slashes, each of at least two rounds' fees (`TaskRules`)
-        uint128 tickBounty; // for a tick that moves the task on; all possible ones take at most 1 % of the pool
+        uint128 tickBounty; // for a tick that ends a phase; all possible bounties take at most 1 % of the pool
         uint16 rounds; // training rounds, >= 1
         uint16 cohorts; // per training round, 1 to 64
         uint16 minCohortSize; // >= 1; >= 3 if masked
@@ -114,12 +115,12 @@ interface ITaskTypes {
         int64 harmfulBelow; // a cohort whose median score is below this is slashed; <= acceptFloor, and <= -10,000
         uint64 toleranceAbs; // a voter is paid if |score - median| <= toleranceAbs + |median| * toleranceBps / 10,000
         uint16 toleranceBps;
-        uint64 canaryMargin; // a pair counts if the medians of sum and canary part by at least this; > 0 with canaries
+        uint64 canaryMargin; // a pair counts if the medians of sum and canary differ by at least this; > 0
         uint16 hospitalShareBps; // the three shares sum to 10,000
         uint16 voterShareBps;
         uint16 aggregatorShareBps;
-        uint16 harmfulSlashBps; // of the bond, per event
-        uint16 withheldSlashBps; // at most what an average hospital's upload is worth to the aggregator
+        uint16 harmfulSlashBps; // all slashes are shares of the bond, per event
+        uint16 withheldSlashBps; // at most the aggregator's fee for an average hospital
         uint16 notRevealedSlashBps;
         uint16 failedCanarySlashBps;
         uint16 notPublishedSlashBps; // also for sums not opened, or mismatched
@@ -134,11 +135,11 @@ interface ITaskTypes {
         address operator;
         Phase phase;
         uint16 round; // current round
-        uint64 deadline; // when anyone may `tick`; 0 in Settling, and in a Forming that waits for nothing
+        uint64 deadline; // anyone may `tick` after it; 0 in Settling, and in Forming without a beacon request
         uint128 poolLeft;
         bool aggregatorJoined;
         bool stopping; // the operator asked for no further round
-        uint96 forfeited; // of what is left of the pool: what played rounds did not pay, to be burnt in the end
+        uint96 forfeited; // the part of `poolLeft` that played rounds did not pay; burnt in the end
         uint256 activeHospitals; // bit map: joined, with bond left, not absent
         uint256 activeVoters; // bit map
     }
@@ -146,87 +147,87 @@ interface ITaskTypes {
     struct Hospital {
         address node;
         uint32 weight;
-        uint128 bond; // what is left of it
+        uint128 bond; // the remainder
     }
 
     struct Voter {
         address node;
-        uint128 bond; // what is left of it
+        uint128 bond; // the remainder
         bytes32 keyHash; // keccak256 of the G2 key, as registered when joining
     }
 
     struct RoundState {
         Outcome outcome;
         VoidReason voidReason;
-        uint16 cohorts; // cohorts dealt
-        uint256 beaconRequest; // of the wait in progress (Forming, Drawing); 0 in a Forming that waits for nothing
+        uint16 cohorts; // number of cohorts
+        uint256 beaconRequest; // of Forming or Drawing; 0 in Forming without a request
         bytes32 cohortSeed;
         bytes32 seatSeed;
         uint256 members; // hospitals of the round: bit map
-        uint256 committed; // of these, who committed
-        uint256 viableCohorts; // bit map over cohorts: enough commitments (from Uploading on), enough survivors (from Publishing on)
+        uint256 committed; // members that committed
+        uint256 viableCohorts; // bit map over cohorts: enough commitments, and from Publishing on enough survivors
         uint256 survivors; // hospitals in the sums: bit map, fixed once
         uint256 summedCohorts; // bit map over cohorts: every blob's expected hash is known
         uint256 publishedCohorts; // bit map over cohorts
-        uint256 droppedCohorts; // bit map over cohorts: not viable any more, though their survivors were fixed
-        uint256 accused; // who committed in those of these that the aggregator accused: bit map over hospitals
-        uint256 named; // of these, whose doing it is by the aggregator: bit map
-        uint256 guilty; // the same once the committee agreed: bit map
-        uint256 turnedCohorts; // bit map over cohorts whose sum was published turned; known once opened
+        uint256 droppedCohorts; // bit map over cohorts: dropped after their survivors were fixed
+        uint256 accused; // bit map over hospitals: those that committed in accused cohorts
+        uint256 named; // bit map over hospitals: cheaters that the aggregator named
+        uint256 guilty; // the named hospitals, once the committee agreed
+        uint256 turnedCohorts; // bit map over cohorts whose sum was published sign-flipped; known once opened
         uint256 seated; // voters: bit map
         uint256 stoodDown; // voters: bit map
         uint256 revealed; // voters: bit map
-        uint256 mismatched; // of these, who say that what is published does not match
+        uint256 mismatched; // voters that say that the published data do not match
         uint256 seatWeight; // sum of the active voters' bonds when the seats were drawn
         uint256 acceptedCohorts; // bit map; in round 0 the one cohort, unjudged
-        uint256 budget; // what the round may pay, or could have paid, once that is known
+        uint256 budget; // the most that the round pays, once it is concluded
         bool late; // the aggregator acted in a grace period
         int64[] medians; // per cohort, 0 for one that was not judged
     }
 
-    /// @notice An account's round: `reward` is `base` times `part` of `whole`, rounded down.
+    /// @notice An account's payout of a round: `reward` is `base` times `part` of `whole`, rounded down.
     struct Payout {
-        IStaking.Role role; // says nothing for a stranger
+        IStaking.Role role; // meaningless for a stranger
         PayoutReason reason;
-        uint256 base; // what its role shares in this round
+        uint256 base; // the amount that its role shares
         uint256 part; // its claim: weight times the cohort's median, one seat, or the survivors' weight
         uint256 whole; // all claims: of hospitals, seats taken, or weight committed
         uint256 reward;
-        uint256 slash; // burnt of its bond
+        uint256 slash; // burnt from its bond
     }
 
-    /// @notice A hospital's commitments of a round, and one opening for all of them (see `challenge`).
+    /// @notice A hospital's commitments of a round, and one KZG proof for all of them (see `challenge`).
     struct Update {
         bytes points; // one G1 point per blob in EIP-2537 encoding, 128 bytes each
-        bytes32 value; // what the combined polynomial takes at the challenge
+        bytes32 value; // of the combined polynomial at the challenge
         bytes proof; // G1, compressed, 48 bytes
-        bytes dealing; // of a masked task: shares of what removes the masks, sealed for the cohort (docs/secure-aggregation.md)
+        bytes dealing; // of a masked task: encrypted secret shares for the cohort (docs/secure-aggregation.md)
     }
 
-    /// @notice An update that another than its hospital hands in, with the hospital's signature on `commitmentDigest`.
-    ///         What is not signed, value and proof, cannot be other than they are: the points and the challenge fix both.
+    /// @notice An update that another account sends, with the hospital's signature on `commitmentDigest`. The value and
+    ///         the proof need no signature: points and challenge fix both.
     struct SignedUpdate {
         address hospital;
         bytes points; // as in `Update`
         bytes32 value; // as in `Update`
-        G1 proof; // EIP-2537: what is checked in one go for many is added up, not handed to precompile 0x0A
-        bytes32 dealing; // keccak256 of the dealing, whose bytes the aggregator has; 0 where the task is not masked
+        G1 proof; // EIP-2537: the batch check adds proofs up, which precompile 0x0A cannot
+        bytes32 dealing; // keccak256 of the secret shares, which the aggregator has; 0 if the task is not masked
         bytes32 r; // the signature in its compact form (EIP-2098)
         bytes32 vs;
     }
 
-    /// @notice What opens a published blob of a canary round.
+    /// @notice The disclosure of a published blob of a canary round.
     struct Opened {
-        uint256 first; // sums of the survivors' weighted blinders: what the blob's last two scalars would have been
+        uint256 first; // sums of the survivors' weighted blinders, which the published blob leaves out
         uint256 second;
         bytes points; // the survivors' commitments in order of index, G1 in EIP-2537 encoding, 128 bytes each
     }
 
     event TaskProposed(uint256 indexed taskId, address indexed operator, bytes32 specHash, uint256 pool);
-    /// @param pool with the amount.
+    /// @param pool after the amount is added.
     event TaskFunded(uint256 indexed taskId, address indexed operator, uint256 amount, uint256 pool);
-    /// @param transportKey the hospital's Flower node key, a point of P-256, its coordinates in 64 bytes.
-    /// @param sealingKey X25519 (RFC 7748): what others of its cohort seal for it. 0 where the task is not masked.
+    /// @param transportKey the hospital's Flower node key: a point of P-256, both coordinates in 64 bytes.
+    /// @param sealingKey X25519 key (RFC 7748) to which its cohort encrypts; 0 if the task is not masked.
     event HospitalJoined(
         uint256 indexed taskId,
         address indexed hospital,
@@ -239,31 +240,32 @@ interface ITaskTypes {
     event AggregatorJoined(uint256 indexed taskId, address indexed aggregator);
     event PhaseStarted(uint256 indexed taskId, uint256 indexed round, Phase phase, uint64 deadline);
     event CohortsFormed(uint256 indexed taskId, uint256 indexed round, bytes32 seed, uint256[] members);
-    /// @param points the commitments, G1 compressed, 48 bytes per blob: whoever adds them up reads them here.
-    /// @param dealing keccak256 of the hospital's dealing; 0 where it dealt nothing.
+    /// @param points the commitments, G1 compressed, 48 bytes per blob, for whoever adds them up.
+    /// @param dealing keccak256 of the hospital's secret shares; 0 if it has none.
     event UpdateCommitted(
         uint256 indexed taskId, uint256 indexed round, address indexed hospital, bytes points, bytes32 dealing
     );
-    /// @notice The bytes of a dealing that came with the hospital's own transaction: the aggregator may not have them.
+    /// @notice Secret shares from the hospital's own transaction: the aggregator may not have them.
     event Dealt(uint256 indexed taskId, uint256 indexed round, address indexed hospital, bytes dealing);
     event SurvivorsFixed(uint256 indexed taskId, uint256 indexed round, uint256 survivors);
     event CohortSummed(
         uint256 indexed taskId, uint256 indexed round, uint256 cohort, uint256 blob, bytes32 versionedHash
     );
-    /// @param seedCommitment of the seed that says which cohorts' sums are turned.
-    /// @param retreat keccak256 of the commitments to how far the round's canaries go back, G1 in EIP-2537 encoding, 128
-    ///        bytes per blob. By the public record alone: everybody can tell what it must be.
+    /// @param seedCommitment commits to the seed that says which cohorts' sums are sign-flipped.
+    /// @param retreat keccak256 of the commitments to the round's negated delta, G1 in EIP-2537 encoding, 128 bytes per
+    ///        blob. The public record gives the negated delta, so everybody can check it.
     event CanariesSet(uint256 indexed taskId, uint256 indexed round, bytes32 seedCommitment, bytes32 retreat);
     event CohortOpened(uint256 indexed taskId, uint256 indexed round, uint256 cohort, bool isTurned);
-    /// @notice Its hospitals' updates are in no sum: too few of them helped to unmask it, or it is not what they committed to.
+    /// @notice The cohort has no sum: too few hospitals helped to unmask it, or it does not match their commitments.
     event CohortDropped(uint256 indexed taskId, uint256 indexed round, uint256 cohort);
-    /// @notice Its survivors' uploads do not add up to what they committed to: they must `testify`. Whoever dealt may be named.
-    /// @param accusation what testimony is about: a hash of all that was fixed before (docs/secure-aggregation.md).
-    /// @param evidence keccak256 of a file in the artifact store: what judges need beyond the chain.
+    /// @notice A dispute begins: the survivors' uploads do not add up to their commitments. Survivors must `testify`.
+    ///         Every hospital of the cohort that sent secret shares may be named.
+    /// @param accusation hash of all that was fixed before the dispute (docs/secure-aggregation.md).
+    /// @param evidence keccak256 of a file in the artifact store that judges need beside the chain.
     event CohortAccused(
         uint256 indexed taskId, uint256 indexed round, uint256 cohort, bytes32 accusation, bytes32 evidence
     );
-    /// @param step 0 or 1. The first that a hospital says in a step counts.
+    /// @param step 0 or 1. In each step the first testimony of a hospital counts.
     event Testified(
         uint256 indexed taskId, uint256 indexed round, address indexed hospital, uint256 step, bytes testimony
     );
@@ -283,21 +285,21 @@ interface ITaskTypes {
     event Slashed(
         uint256 indexed taskId, uint256 indexed round, address indexed account, uint256 amount, SlashReason reason
     );
-    /// @notice For a tick, from the pool.
+    /// @notice The pool paid for a tick.
     event BountyPaid(uint256 indexed taskId, uint256 indexed round, address indexed account, uint256 amount);
     /// @notice No task can be proposed any more.
     event ProposalsEnded(address indexed guardian);
-    /// @param round the current one. It goes on to its end; if it is the statistics round, so does the first after it.
+    /// @param round the current round, which is the last. After the statistics round one more is played.
     event TaskStopped(uint256 indexed taskId, uint256 indexed round);
-    /// @param refund of rounds that were not played, to the operator.
-    /// @param burnt of rounds that were played: what they did not pay.
+    /// @param refund to the operator, for rounds that were not played.
+    /// @param burnt the amount that played rounds did not pay.
     event TaskEnded(uint256 indexed taskId, uint256 refund, uint256 burnt);
     event BondReleased(uint256 indexed taskId, address indexed account, uint256 amount);
     event Claimed(address indexed account, uint256 amount);
 
-    /// @notice This address holds code for `Tasks`, and nothing else: call `Tasks`.
+    /// @notice This address only holds code for `Tasks`. Call `Tasks`.
     error OnlyDelegated();
-    /// @notice The guardian stopped proposals for good: use a newer deployment.
+    /// @notice The guardian stopped proposals for good. Use a newer deployment.
     error ProposalsStopped();
     error NotGuardian(address caller);
     error ParamsInvalid(string field);
@@ -307,18 +309,18 @@ interface ITaskTypes {
     error TaskUnknown(uint256 taskId);
     error WrongPhase(uint256 taskId, Phase actual, Phase wanted);
     error WrongRound(uint256 taskId, uint256 actual, uint256 given);
-    /// @notice Of testimony in Blaming.
+    /// @notice The dispute is in another step (`testify`).
     error WrongStep(uint256 taskId, uint256 actual, uint256 given);
     error PhaseOver(uint256 taskId, uint64 deadline);
     error PhaseNotOver(uint256 taskId, uint64 deadline);
     error AlreadyJoined(uint256 taskId, address account);
     error TaskFull(uint256 taskId);
     error RowsAreZero();
-    /// @notice Not a point of P-256 with this account's signature by it (`transportMessage`).
+    /// @notice The key is no point of P-256, or did not sign this account's `transportMessage`.
     error TransportKeyInvalid(address hospital);
-    /// @notice Another hospital of the task has it: make a new one.
+    /// @notice Another hospital of the task has this key. Make a new one.
     error TransportKeyTaken(address hospital);
-    /// @notice A masked task's hospitals need one.
+    /// @notice A hospital needs a sealing key to join a masked task.
     error SealingKeyMissing(address hospital);
     error VoterKeyMissing(address voter);
     error NotAMember(uint256 taskId, address account);
@@ -326,36 +328,36 @@ interface ITaskTypes {
     error BlobUnknown(uint256 blob, uint256 blobs);
     error CommitmentMalformed(address hospital, uint256 blob);
     error OpeningInvalid(address hospital);
-    /// @notice Not this hospital's signature on this task, round, points and dealing; or one in its other, malleable form.
+    /// @notice The hospital did not sign this task, round, points and `dealing`, or the signature is not canonical.
     error SignatureInvalid(address hospital);
     error NotAggregator(address caller);
     error SurvivorsInvalid(uint256 survivors);
     error CohortUnknown(uint256 cohort);
-    /// @notice Not some of those who committed in accused cohorts.
+    /// @notice Name at least one hospital, and only those that committed in accused cohorts.
     error CulpritsInvalid(uint256 hospitals);
-    /// @notice In bytes.
+    /// @notice The points have the wrong length, in bytes.
     error PointsWrong(uint256 given, uint256 wanted);
-    /// @notice The point is not the one that this hospital committed to.
+    /// @notice The hospital committed to another point.
     error CommitmentMismatch(address hospital, uint256 blob);
     error AlreadySummed(uint256 cohort, uint256 blob);
     error NotSummed(uint256 cohort, uint256 blob);
     error AlreadyPublished(uint256 cohort, uint256 blob);
-    /// @notice The transaction's blob is not the sum of what the cohort's survivors committed to.
+    /// @notice The published blob is not the sum of the survivors' commitments.
     error BlobMismatch(uint256 cohort, uint256 blob, bytes32 expected, bytes32 actual);
-    /// @notice There is no blob in this place of the transaction.
+    /// @notice The transaction has no blob at this index.
     error BlobMissing(uint256 cohort, uint256 blob);
-    /// @notice The aggregator has every upload in the clear, and says before it publishes whose are in the sums.
+    /// @notice Only cohorts of masked tasks can be dropped. Leave hospitals out of `fixSurvivors` instead.
     error NotMasked(uint256 taskId);
-    /// @notice The task's sums are published as blobs.
+    /// @notice The task's sums are published as blobs. Call `publish`.
     error NotByDigest(uint256 taskId);
-    /// @notice In a canary round sums are added up when they are opened, not before; in others there are no canaries.
+    /// @notice A canary round adds sums up in `openCanaries`.
     error CanaryRound(uint256 taskId, uint256 round);
     error NotACanaryRound(uint256 taskId, uint256 round);
     error CanariesAlreadySet(uint256 taskId, uint256 round);
     error CanariesNotSet(uint256 taskId, uint256 round);
-    /// @notice Seed and retreat are not those that the aggregator committed to before it published.
+    /// @notice The aggregator committed to another seed or negated delta before it published.
     error CanariesMismatch(uint256 taskId, uint256 round);
-    /// @notice Bit maps over cohorts.
+    /// @notice Some cohorts are not opened. Both fields are bit maps over cohorts.
     error CohortsNotOpened(uint256 opened, uint256 wanted);
     error VoterKeyMismatch(address voter);
     error TicketInvalid(address voter);

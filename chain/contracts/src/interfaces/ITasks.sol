@@ -5,5 +5,5 @@ import {ITaskRegistry} from "./ITaskRegistry.sol";
 import {ITaskRounds} from "./ITaskRounds.sol";
 import {ITaskSettlement} from "./ITaskSettlement.sol";
 
-/// @title Tasks and their rounds, as everybody sees them: one address, whose code is three contracts (see `Tasks`).
+/// @title All calls of tasks: one address, whose code is in three contracts (see `Tasks`).
 interface ITasks is ITaskRounds, ITaskRegistry, ITaskSettlement {}

@@ -15,7 +15,7 @@ library Bits {
         return map & ~(1 << index);
     }
 
-    /// @notice The indices below `size`.
+    /// @notice All indices below `size`.
     function below(uint256 size) internal pure returns (uint256) {
         return size >= 256 ? type(uint256).max : (1 << size) - 1;
     }
@@ -25,7 +25,7 @@ library Bits {
         return part & ~map == 0;
     }
 
-    /// @notice How many indices are in the set: adjacent fields of bits are added up, in parallel.
+    /// @notice The number of indices in the set. Adjacent fields of bits are added up in parallel.
     function count(uint256 map) internal pure returns (uint256) {
         if (map == type(uint256).max) return 256;
         unchecked {

@@ -11,13 +11,13 @@ struct G1 {
 }
 
 /// @title BLS12-381 over the precompiles of EIP-2537.
-/// @dev A precompile that refuses its input burns all gas it was given, so each gets what it can cost and no more.
+/// @dev A precompile that refuses its input burns all gas it was given, so each gets only its maximal cost.
 library Bls12381 {
     /// @notice A precompile refused points that no honest caller sends: off the curve, outside the subgroup, or
     ///         with coordinates that are not reduced.
     error PrecompileFailed(uint256 precompile);
 
-    /// @dev Of the groups: scalars are below it.
+    /// @dev The order of the groups. Scalars are below it.
     uint256 internal constant ORDER = 0x73eda753299d7d483339d80809a1d80553bda402fffe5bfeffffffff00000001;
     uint256 internal constant G1_LENGTH = 128;
     uint256 internal constant G2_LENGTH = 256;
@@ -56,7 +56,7 @@ library Bls12381 {
         }
     }
 
-    /// @notice Sum of scalar multiples.
+    /// @notice The sum of scalar multiples.
     /// @param terms points, each followed by its scalar: 160 bytes per term.
     function weightedSum(bytes memory terms) internal view returns (G1 memory) {
         (bool ok, G1 memory sum) = tryWeightedSum(terms);
@@ -64,19 +64,19 @@ library Bls12381 {
         return sum;
     }
 
-    /// @notice The same, but for a point that is none, or outside the subgroup, it says so.
+    /// @notice As `weightedSum`, but `ok` is false for points off the curve or outside the subgroup.
     function tryWeightedSum(bytes memory terms) internal view returns (bool ok, G1 memory sum) {
         bytes memory output;
         (ok, output) = _call(G1_MSM, terms, terms.length / TERM_LENGTH * G1_MUL_GAS, G1_LENGTH);
         sum = abi.decode(output, (G1));
     }
 
-    /// @notice One of a row of points of 128 bytes each.
+    /// @notice The point at an index in a row of points of 128 bytes each.
     function pointAt(bytes calldata points, uint256 index) internal pure returns (G1 memory) {
         return abi.decode(points[index * G1_LENGTH:][:G1_LENGTH], (G1));
     }
 
-    /// @notice The sum of points times powers of `ratio`, the first of them times one.
+    /// @notice The sum of points times powers of `ratio`. The first point counts once.
     /// @param points at least one, 128 bytes each. A single one comes back as it is, unchecked.
     /// @param ratio a scalar.
     function powerSum(bytes calldata points, uint256 ratio) internal view returns (G1 memory) {
@@ -91,8 +91,8 @@ library Bls12381 {
         return weightedSum(terms);
     }
 
-    /// @notice True if e(left, -G) · e(right, key) = 1, with G the generator of G2. False for what is not a point
-    ///         of its subgroup.
+    /// @notice True if e(left, -G) · e(right, key) = 1, with G the generator of G2. False if an input is no point of
+    ///         its subgroup.
     function signs(G1 memory left, G1 memory right, bytes memory key) internal view returns (bool) {
         bytes memory input = bytes.concat(abi.encode(left), NEGATED_G2, abi.encode(right), key);
         (bool ok, bytes memory one) = _call(PAIRING, input, TWO_PAIRINGS_GAS, 32);
@@ -103,7 +103,7 @@ library Bls12381 {
     function hashToG1(bytes memory message, bytes memory domain) internal view returns (G1 memory) {
         (bytes memory first, bytes memory second) = _hashToField(message, domain);
         bytes memory input = bytes.concat(_map(first), _map(second));
-        // The map's precompile clears the cofactor; clearing that of the sum is the same.
+        // The map's precompile clears the cofactor of each point, which equals clearing that of the sum.
         (bool ok, bytes memory sum) = _call(G1_ADD, input, G1_ADD_GAS, G1_LENGTH);
         if (!ok) revert PrecompileFailed(G1_ADD);
         return abi.decode(sum, (G1));
@@ -118,7 +118,7 @@ library Bls12381 {
         });
     }
 
-    /// @notice The 48 bytes that KZG commitments are written in: x, and flags for compression, infinity and y's sign.
+    /// @notice The 48 bytes of a KZG commitment: x, and flags for compression, infinity and y's sign.
     function compress(G1 memory point) internal pure returns (bytes memory) {
         if (isIdentity(point)) return bytes.concat(bytes16(0xc0000000000000000000000000000000), bytes32(0));
         uint256 flags = 0x80;
@@ -146,7 +146,7 @@ library Bls12381 {
         second = _reduce(three, four);
     }
 
-    /// @dev 64 bytes modulo p, by raising them to the power of one.
+    /// @dev 64 bytes modulo p: the precompile raises them to the power of one.
     function _reduce(bytes32 high, bytes32 low) private view returns (bytes memory) {
         bytes memory input = abi.encodePacked(uint256(64), uint256(1), uint256(64), high, low, uint8(1), P_HIGH, P_LOW);
         (bool ok, bytes memory element) = _call(MODEXP, input, MODEXP_GAS, 64);

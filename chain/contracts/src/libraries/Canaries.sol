@@ -3,68 +3,70 @@ pragma solidity ^0.8.28;
 
 import {Bls12381, G1} from "./Bls12381.sol";
 
-/// @notice What a published blob is made of besides the survivors' points.
+/// @notice The parts of a published blob besides the survivors' points.
 struct Shown {
-    bool isTurned;
+    bool isFlipped;
     uint256 first; // the sum's blinders
     uint256 second;
-    G1 retreat; // the commitment to how far the canary goes back in this blob
+    G1 negatedDelta; // commitment to this blob of the negated delta
     uint256 weight; // of the survivors
     uint256 next; // the first term behind their points
 }
 
-/// @title Canaries: a cohort's sum is published as it is or turned, by a secret bit, and voters must tell which is good.
-/// @notice With w the cohort's weight, h the quantiser's offset 2^(bits-1) - 1 and x the mean update in its steps, a sum's
-///         lane is S = wh + wx. Published is, lane by lane and without blinders,
+/// @title Canaries (decoys): a secret bit says if a cohort's sum is published as it is or sign-flipped, and voters must
+///        tell.
+/// @notice Let w be the cohort's weight, h the quantiser's offset 2^(bits-1) - 1 and x the mean update in steps of the
+///         quantiser. A lane of the sum is S = wh + wx. With the negated delta r, a published lane, without blinders,
+///         is
 ///
-///             as it is:  S + wh  =  2wh + wx        turned:  4wh - w·retreat - S  =  2wh - wx - w·(retreat - h)
+///             as it is:  S + wh  =  2wh + wx        sign-flipped:  4wh - wr - S  =  2wh - wx - w·(r - h)
 ///
-///         where `retreat` depends on earlier rounds alone and is the same for all cohorts. Neither carries out of its lane,
-///         so that both are linear in scalars, and in commitments. What is turned twice is as it was: whoever reads a
-///         blob has both candidates. Strength and retreat: `docs/canaries.md`, and `consilium_zk/canaries.py`.
+///         The negated delta depends on earlier rounds alone and is the same for all cohorts. No lane overflows into
+///         the next, so both forms are linear in scalars, and in commitments. Flipping twice gives the sum back, so a
+///         blob gives its reader both candidates. See `docs/canaries.md` and `consilium_zk/canaries.py`.
 library Canaries {
     bytes32 private constant DOMAIN = keccak256("CONSILIUM-V1-CANARY");
-    /// @dev Bits of a scalar that lanes are laid into.
+    /// @dev The bits of a scalar that hold lanes.
     uint256 internal constant USABLE_BITS = 252;
-    /// @dev What `setTerms` writes.
+    /// @dev The number of terms that `setTerms` writes.
     uint256 internal constant PLAIN_TERMS = 3;
-    uint256 internal constant TURNED_TERMS = 4;
+    uint256 internal constant FLIPPED_TERMS = 4;
 
-    /// @notice What says which sums are turned.
+    /// @notice The commitment to the seed that says which sums are sign-flipped.
     function seedCommitment(bytes32 seed) internal pure returns (bytes32) {
         return keccak256(abi.encode(DOMAIN, seed));
     }
 
-    /// @notice What the aggregator commits to before it publishes.
-    function commitment(bytes32 seedCommitment_, bytes32 retreat) internal pure returns (bytes32) {
-        return keccak256(abi.encode(seedCommitment_, retreat));
+    /// @notice The commitment of the aggregator before it publishes.
+    function commitment(bytes32 seedCommitment_, bytes32 negatedDelta) internal pure returns (bytes32) {
+        return keccak256(abi.encode(seedCommitment_, negatedDelta));
     }
 
-    function isTurned(bytes32 seed, uint256 taskId, uint256 round, uint256 cohort) internal pure returns (bool) {
+    function isFlipped(bytes32 seed, uint256 taskId, uint256 round, uint256 cohort) internal pure returns (bool) {
         return uint256(keccak256(abi.encode(DOMAIN, seed, taskId, round, cohort))) & 1 == 1;
     }
 
-    /// @notice The most that a published lane can be: 4wh.
+    /// @notice The highest value of a published lane: 4wh.
     function highest(uint256 bits, uint256 weight) internal pure returns (uint256) {
         return 4 * weight * _offset(bits);
     }
 
-    /// @notice Writes the terms behind the survivors' points (their negatives, where the sum is turned) with which these
-    ///         add up to the published blob's commitment.
+    /// @notice Writes the terms behind the survivors' points, or behind their negatives if the sum is sign-flipped.
+    ///         With them all terms add up to the published blob's commitment.
     function setTerms(bytes memory terms, Shown memory shown, uint256 bits, uint256 laneBits) internal pure {
         uint256 order = Bls12381.ORDER;
-        uint256 times = shown.isTurned ? 4 : 1;
+        uint256 times = shown.isFlipped ? 4 : 1;
         uint256 level = mulmod(times * shown.weight * _offset(bits), _ones(laneBits), order);
         (uint256 first, uint256 second) = (shown.first % order, shown.second % order);
-        if (!shown.isTurned) (first, second) = (order - first, order - second);
-        // One in all lanes in use is one in all scalars, which the generator commits to, but for the two blinders'.
+        if (!shown.isFlipped) (first, second) = (order - first, order - second);
+        // The generator commits to a one in every scalar, so the level is taken off the two blinders' scalars again.
         Bls12381.setTerm(terms, shown.next, Bls12381.generator(), level);
         Bls12381.setTerm(terms, shown.next + 1, _firstBlinder(), addmod(first, order - level, order));
         Bls12381.setTerm(terms, shown.next + 2, _secondBlinder(), addmod(second, order - level, order));
-        if (shown.isTurned) Bls12381.setTerm(terms, shown.next + 3, shown.retreat, order - shown.weight);
+        if (shown.isFlipped) Bls12381.setTerm(terms, shown.next + 3, shown.negatedDelta, order - shown.weight);
     }
 
-    /// @dev What stands for zero in an update.
+    /// @dev The quantised value of zero.
     function _offset(uint256 bits) private pure returns (uint256) {
         return (1 << (bits - 1)) - 1;
     }

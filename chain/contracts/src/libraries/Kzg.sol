@@ -3,7 +3,7 @@ pragma solidity ^0.8.28;
 
 import {Bls12381} from "./Bls12381.sol";
 
-/// @title KZG commitments to blobs, and openings of them at a challenge.
+/// @title KZG commitments to blobs, and KZG proofs of values at a challenge.
 library Kzg {
     /// @dev Order of the scalar field.
     uint256 internal constant MODULUS = Bls12381.ORDER;
@@ -11,16 +11,16 @@ library Kzg {
 
     bytes32 private constant DOMAIN = keccak256("CONSILIUM-V1-OPENING");
     uint256 private constant POINT_EVALUATION = 0x0a;
-    /// @dev Forwarding exactly the cost bounds what a refused opening burns.
+    /// @dev A refused proof burns the forwarded gas, so this is the exact cost.
     uint256 private constant POINT_EVALUATION_GAS = 50_000;
     bytes1 private constant INFINITY_FLAG = 0x40;
 
-    /// @notice The hash by which the consensus layer names a blob.
+    /// @notice The hash by which the consensus layer names a blob (EIP-4844).
     function versionedHash(bytes memory commitment) internal pure returns (bytes32) {
         return bytes32((uint256(sha256(commitment)) & (type(uint256).max >> 8)) | (1 << 248));
     }
 
-    /// @notice True for 48 bytes that do not claim to be the point at infinity. Curve and subgroup are checked by the opening.
+    /// @notice True for 48 bytes without the flag of infinity. The KZG proof checks curve and subgroup.
     function isPoint(bytes memory commitment) internal pure returns (bool) {
         return commitment.length == POINT_LENGTH && commitment[0] & INFINITY_FLAG == 0;
     }
@@ -32,9 +32,9 @@ library Kzg {
         }
     }
 
-    /// @notice How a hospital must open its commitments: by which ratio to combine them, and where to open the
-    ///         combination. Bound to chain, contract, task, round, sender and all of its points, so that an opening proves
-    ///         that its sender, now, knows what is committed to.
+    /// @notice The challenge of a hospital's KZG proof: the ratio that combines its commitments, and the point at which
+    ///         the combination is evaluated. Both are bound to chain, contract, task, round, sender and all points. So
+    ///         a proof shows that its sender knows the committed values in this round.
     /// @param points compressed, 48 bytes each.
     function challenge(uint256 taskId, uint256 round, address hospital, bytes memory points)
         internal
@@ -48,7 +48,7 @@ library Kzg {
     }
 
     /// @notice True if `proof` shows that the polynomial behind `commitment` takes `value` at `point`.
-    function verifyOpening(bytes memory commitment, uint256 point, bytes32 value, bytes calldata proof)
+    function verifyProof(bytes memory commitment, uint256 point, bytes32 value, bytes calldata proof)
         internal
         view
         returns (bool ok)

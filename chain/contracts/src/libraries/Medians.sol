@@ -3,17 +3,17 @@ pragma solidity ^0.8.28;
 
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 
-/// @title The lower median: one of the values given, never an average of two.
+/// @title The lower median: always one of the given values, never an average of two.
 library Medians {
-    /// @notice The element at place (n - 1) / 2 of the n values in ascending order. There must be at least one.
+    /// @notice The element at index (n - 1) / 2 of the n values in ascending order. There must be at least one value.
     function lower(int64[] memory values) internal pure returns (int64) {
         return _sorted(values)[(values.length - 1) / 2];
     }
 
     uint256 private constant RUN = 8;
 
-    /// @dev Merge sort from the bottom up, over runs sorted by insertion: the cost has no worst case for a voter to aim at.
-    ///      Indices stay below twice the count, so nothing can overflow.
+    /// @dev Merge sort from the bottom up, over runs sorted by insertion: it has no expensive worst case that a voter
+    ///      could cause. Indices stay below twice the count, so nothing can overflow.
     function _sorted(int64[] memory values) private pure returns (int64[] memory) {
         unchecked {
             uint256 count = values.length;
@@ -33,20 +33,20 @@ library Medians {
         }
     }
 
-    /// @dev Sorts the places from `start` to below `end`, which are within the values.
+    /// @dev Sorts the indices from `start` to below `end`, which are within the values.
     function _insert(int64[] memory values, uint256 start, uint256 end) private pure {
         assembly ("memory-safe") {
             let first := add(add(values, 32), shl(5, start))
             let last := add(add(values, 32), shl(5, end))
             for { let next := add(first, 32) } lt(next, last) { next := add(next, 32) } {
                 let value := mload(next)
-                let place := next
-                for {} gt(place, first) { place := sub(place, 32) } {
-                    let before := mload(sub(place, 32))
+                let slot := next
+                for {} gt(slot, first) { slot := sub(slot, 32) } {
+                    let before := mload(sub(slot, 32))
                     if iszero(sgt(before, value)) { break }
-                    mstore(place, before)
+                    mstore(slot, before)
                 }
-                mstore(place, value)
+                mstore(slot, value)
             }
         }
     }
@@ -57,9 +57,9 @@ library Medians {
             uint256 end = Math.min(middle + width, from.length);
             uint256 left = start;
             uint256 right = middle;
-            for (uint256 place = start; place < end; ++place) {
+            for (uint256 slot = start; slot < end; ++slot) {
                 bool takesLeft = right == end || (left < middle && from[left] <= from[right]);
-                to[place] = takesLeft ? from[left++] : from[right++];
+                to[slot] = takesLeft ? from[left++] : from[right++];
             }
         }
     }

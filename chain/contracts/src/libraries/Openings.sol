@@ -6,28 +6,28 @@ import {Bls12381, G1} from "./Bls12381.sol";
 
 /// @notice The challenge (`Kzg.challenge`) that one update of a batch answers.
 struct Claim {
-    uint256 update; // its place in the batch
+    uint256 update; // its index in the batch
     uint256 ratio;
-    uint256 place;
+    uint256 point;
 }
 
-/// @title Many KZG openings by one pairing check.
+/// @title Many KZG proofs in one pairing check.
 /// @notice The batch verification of EIP-4844's consensus specification (`verify_kzg_proof_batch`): with C_i the
-///         combination of an update's points by powers of its ratio, opened at z_i to y_i by proof P_i,
+///         combination of an update's points by powers of its ratio, and P_i the proof of its value y_i at z_i,
 ///
 ///             e(sum of r^i (C_i - y_i G1 + z_i P_i), G2) = e(sum of r^i P_i, tau G2).
 ///
-///         An opening that fails by itself leaves an error in the exponent, and the errors' sum by powers of r is zero for
-///         fewer than n values of r, where n is the number of openings; r is a hash of all of them, and so of no one's
-///         choosing.
+///         A wrong proof leaves an error in the exponent. The sum of errors by powers of r is zero for fewer than n
+///         values of r, where n is the number of proofs. r is a hash of all of them, so nobody can choose it.
 library Openings {
     bytes32 private constant DOMAIN = keccak256("CONSILIUM-V1-BATCH");
 
-    /// @dev tau times the generator of G2, from Ethereum's ceremony: the second of `g2_monomial` in `trusted_setup.txt`.
+    /// @dev tau times the generator of G2, from Ethereum's ceremony: the second of `g2_monomial` in
+    ///      `trusted_setup.txt`.
     bytes private constant TAU_G2 =
         hex"00000000000000000000000000000000185cbfee53492714734429b7b38608e23926c911cceceac9a36851477ba4c60b087041de621000edc98edada20c1def20000000000000000000000000000000015bfd7dd8cdeb128843bc287230af38926187075cbfbefa81009a2ce615ac53d2914e5870cb452d2afaaab24f3499f7200000000000000000000000000000000014353bdb96b626dd7d5ee8599d1fca2131569490e28de18e82451a496a9c9794ce26d105941f383ee689bfbbb832a99000000000000000000000000000000001666c54b0a32529503432fcae0181b4bef79de09fc63671fda5ed1ba9bfa07899495346f3d7ac9cd23048ef30d0a154f";
 
-    /// @notice True if every claimed update opens as it says. False, too, for points or proofs outside the group.
+    /// @notice True if every claim's proof is right. False if a point or a proof is outside the group.
     /// @param claims at least one.
     function hold(ITaskTypes.SignedUpdate[] calldata updates, Claim[] memory claims) internal view returns (bool) {
         (bytes memory terms, bytes memory proofs) = _terms(updates, claims);
@@ -37,8 +37,8 @@ library Openings {
         return Bls12381.signs(left, Bls12381.weightedSum(proofs), TAU_G2);
     }
 
-    /// @notice By whose powers the openings are weighed: a hash of everything that the check is about. A claim's ratio and
-    ///         place are hashes that name the update's points.
+    /// @notice The ratio r that weighs the proofs: a hash of all inputs of the check. A claim's ratio and point are
+    ///         hashes of the update's points.
     function weightRatio(ITaskTypes.SignedUpdate[] calldata updates, Claim[] memory claims)
         internal
         pure
@@ -47,12 +47,12 @@ library Openings {
         bytes32 transcript = keccak256(abi.encode(DOMAIN, claims.length));
         for (uint256 i = 0; i < claims.length; ++i) {
             ITaskTypes.SignedUpdate calldata update = updates[claims[i].update];
-            transcript = keccak256(abi.encode(transcript, claims[i].ratio, claims[i].place, update.value, update.proof));
+            transcript = keccak256(abi.encode(transcript, claims[i].ratio, claims[i].point, update.value, update.proof));
         }
         return uint256(transcript) % Bls12381.ORDER;
     }
 
-    /// @dev What is added up on either side of the equation.
+    /// @dev The terms of both sides of the equation.
     function _terms(ITaskTypes.SignedUpdate[] calldata updates, Claim[] memory claims)
         private
         pure
@@ -69,7 +69,7 @@ library Openings {
             ITaskTypes.SignedUpdate calldata update = updates[claims[i].update];
             next = _setPoints(terms, next, update.points, weight, claims[i].ratio);
             G1 memory proof = update.proof;
-            Bls12381.setTerm(terms, next++, proof, mulmod(weight, claims[i].place, Bls12381.ORDER));
+            Bls12381.setTerm(terms, next++, proof, mulmod(weight, claims[i].point, Bls12381.ORDER));
             Bls12381.setTerm(proofs, i, proof, weight);
             value = addmod(value, mulmod(weight, uint256(update.value), Bls12381.ORDER), Bls12381.ORDER);
             weight = mulmod(weight, ratio, Bls12381.ORDER);

@@ -11,17 +11,18 @@ library Payouts {
         return amount * basisPoints / BASIS_POINTS;
     }
 
-    /// @notice A slash of `basisPoints` of `bond`, as far as `left` reaches.
-    function penalty(uint256 bond, uint256 basisPoints, uint256 left) internal pure returns (uint256) {
-        return Math.min(portion(bond, basisPoints), left);
+    /// @notice A slash of `basisPoints` of `bond`, at most `most`.
+    function penalty(uint256 bond, uint256 basisPoints, uint256 most) internal pure returns (uint256) {
+        return Math.min(portion(bond, basisPoints), most);
     }
 
-    /// @notice What a played round may pay: an even part of the pool.
+    /// @notice The part of the pool that a played round may pay: an even one.
     function roundPart(uint256 pool, uint256 rounds, uint256 left) internal pure returns (uint256) {
         return Math.min(pool / rounds, left);
     }
 
-    /// @notice A hospital's claim on its cohort's improvement. What did not improve earns nothing.
+    /// @notice The payout curve: a hospital's claim, by its weight and its cohort's median score. To change the curve,
+    ///         change this line, and `gain` in `consilium_chain.payouts`.
     function gain(uint256 weight, int64 median) internal pure returns (uint256) {
         return median > 0 ? weight * uint256(int256(median)) : 0;
     }
@@ -40,7 +41,7 @@ library Payouts {
         return _distance(score, median) <= toleranceAbs + portion(_distance(median, 0), toleranceBps);
     }
 
-    /// @dev In 256 bits, where the distance between any two 64-bit numbers fits.
+    /// @dev The distance of any two 64-bit numbers fits 256 bits.
     function _distance(int256 a, int256 b) private pure returns (uint256) {
         return uint256(a > b ? a - b : b - a);
     }

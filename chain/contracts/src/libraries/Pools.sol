@@ -6,26 +6,26 @@ import {IStaking} from "../interfaces/IStaking.sol";
 import {Pool, Position} from "../types/Pool.sol";
 import {Payouts} from "./Payouts.sol";
 
-/// @title Arithmetic of pools of stake: shares, slashes, and rewards that vest. Pure: the clock is an argument.
+/// @title Arithmetic of pools of stake: shares, slashes, and rewards that vest. Time is an argument.
 /// @notice Rewards stay out of the assets, so a share starts at one unit and only slashes lower it: assets <= shares
 ///         holds through every function here. A deposit therefore mints at least as many shares as it has units, and
-///         rounding costs it less than one unit: there is no high price that a first depositor could make.
+///         rounding costs it less than one unit: no first depositor can make a high price.
 /// @dev No product overflows: amounts have 96 bits, shares 112, fixed-point numbers 144, times 40, commissions 16.
 ///      The reward index is that of Batog, Boca and Johnson, "Scalable Reward Distribution on the Ethereum
 ///      Blockchain" (2018).
 library Pools {
     uint256 internal constant FRACTION_BITS = 48;
-    /// @dev Of what bonds lock, the owner's own: who can have others' stake locked has its own in it.
+    /// @dev The owner's own part of the stake that its bonds lock: an owner that locks others' stake risks its own.
     uint256 internal constant OWN_BPS = 1_000;
 
     // Stake.
 
-    /// @notice Units of stake that `shares` are worth, rounded down.
+    /// @notice The worth of `shares` in units of stake, rounded down.
     function worth(Pool memory pool, uint256 shares) internal pure returns (uint256) {
         return pool.shares == 0 ? 0 : shares * pool.assets / pool.shares;
     }
 
-    /// @notice Stake that is not unbonding, rounded down: the most that bonds can reach.
+    /// @notice Stake that is not unbonding, rounded down: the limit of all bonds.
     function active(Pool memory pool) internal pure returns (uint256) {
         return worth(pool, pool.shares - pool.unbondingShares);
     }
@@ -45,7 +45,7 @@ library Pools {
         pool.shares += uint112(minted);
     }
 
-    /// @notice Takes unbonding shares out, and what they are worth, rounded down. The last to leave takes all.
+    /// @notice Takes out unbonding shares and their worth, rounded down. The last to leave takes all.
     function exit(Pool memory pool, uint256 shares) internal pure returns (uint256 amount) {
         amount = worth(pool, shares);
         pool.assets -= uint96(amount);
@@ -53,8 +53,8 @@ library Pools {
         pool.unbondingShares -= uint112(shares);
     }
 
-    /// @notice Takes `amount`, at most the locked, from all shares alike, and the same proportion of the unvested
-    ///         rewards, in whole units and rounded up. Where nothing is left, a new generation starts.
+    /// @notice Takes `amount`, at most the locked stake, from all shares alike, and the same proportion of the unvested
+    ///         rewards, in whole units and rounded up. If no assets are left, a new generation starts.
     function slash(Pool memory pool, uint256 amount) internal pure returns (uint256 forfeited) {
         uint256 unvested = pool.unvestedX48;
         forfeited = Math.ceilDiv(unvested * amount, uint256(pool.assets) << FRACTION_BITS);
@@ -70,16 +70,17 @@ library Pools {
 
     // Rewards.
 
-    /// @notice Adds a reward. All that is unvested, this included, vests evenly from now over `period` seconds.
-    /// @dev To be called on an accrued pool. However often rewards come, what is unvested shrinks at least by the
-    ///      factor e in every period.
+    /// @notice Adds a reward. All unvested rewards, with this one, vest evenly over `period` seconds from now.
+    /// @dev The pool must be accrued. However often rewards come, an unvested amount shrinks at least by the factor e
+    ///      in every period.
     function addReward(Pool memory pool, uint256 amount, uint256 time, uint256 period) internal pure {
         pool.unvestedX48 += uint144(amount << FRACTION_BITS);
         pool.vestedAt = uint40(time);
         pool.vestingEnd = uint40(time + period);
     }
 
-    /// @notice Shares out what has vested up to `time`: until an announced commission takes effect by the old one.
+    /// @notice Shares out the rewards that vested up to `time`. The old commission counts until an announced one
+    ///         starts.
     function accrue(Pool memory pool, uint256 time) internal pure {
         uint256 changeAt = pool.nextCommissionAt;
         if (changeAt != 0 && changeAt <= time) {
@@ -90,14 +91,14 @@ library Pools {
         _vest(pool, time);
     }
 
-    /// @notice Part of `unvestedX48` that vests between `vestedAt` and `time`, rounded down.
+    /// @notice The part of `unvestedX48` that vests between `vestedAt` and `time`, rounded down.
     function vestedX48(Pool memory pool, uint256 time) internal pure returns (uint256) {
         if (time >= pool.vestingEnd) return pool.unvestedX48;
         return pool.unvestedX48 * (time - pool.vestedAt) / (pool.vestingEnd - pool.vestedAt);
     }
 
-    /// @notice Brings a position up to its pool. Shares of an earlier generation earned up to its last index, and are
-    ///         gone.
+    /// @notice Brings a position up to its pool. Shares of an earlier generation earned up to its last index, and then
+    ///         vanish.
     function settle(Position memory position, Pool memory pool, uint256 lastIndexX48) internal pure {
         bool isCurrent = position.generation == pool.generation;
         uint256 index = isCurrent ? pool.indexX48 : lastIndexX48;
@@ -107,16 +108,17 @@ library Pools {
         position.indexX48 = pool.indexX48;
     }
 
-    /// @notice Takes out what a position has earned, rounded down; the fraction of a unit is the pool's to vest again.
+    /// @notice Takes out a position's earnings, rounded down. The fraction of a unit goes back to the pool's unvested
+    ///         rewards.
     function takeEarned(Position memory position, Pool memory pool) internal pure returns (uint256 amount) {
         amount = position.earnedX48 >> FRACTION_BITS;
         pool.unvestedX48 += uint144(position.earnedX48 - (amount << FRACTION_BITS));
         position.earnedX48 = 0;
     }
 
-    /// @dev The owner's part in whole units, the rest evenly over the shares that are not unbonding; or all to the
-    ///      owner where there are none. What does not divide stays unvested, so that every bit is accounted for.
-    ///      An index that is full, which no supply can fill within reason, stops rising: nothing ever reverts here.
+    /// @dev The owner gets its commission in whole units, and the shares that are not unbonding get the rest evenly. If
+    ///      there are none, the owner gets all. The remainder of a division stays unvested, so that no bit is lost. An
+    ///      index at its maximum, which no real supply can reach, stops rising: nothing reverts here.
     function _vest(Pool memory pool, uint256 until) private pure {
         uint256 vested = vestedX48(pool, until);
         if (vested == 0) return;
@@ -131,7 +133,7 @@ library Pools {
         pool.vestedAt = uint40(until);
     }
 
-    // Storing by whole words: the compiler would read, change and write a word for each of its fields.
+    // Stores whole words: the compiler would read, change and write a word for each of its fields.
 
     function store(Pool memory pool, Pool storage target) internal {
         uint256 stake = pool.assets | uint256(pool.shares) << 96 | uint256(pool.commissionBps) << 208

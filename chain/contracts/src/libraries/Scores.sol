@@ -3,15 +3,15 @@ pragma solidity ^0.8.28;
 
 import {Keys} from "../types/Task.sol";
 
-/// @title Voters' revealed scores, four to a storage word.
+/// @title Voters' revealed scores, four in a storage word.
 library Scores {
-    /// @notice In a ballot's first place: what is published, or who is named, cannot be read, or is not what it should be.
+    /// @notice The first score of a ballot that says: published data or named cheaters are wrong, or cannot be read.
     int64 internal constant DOES_NOT_MATCH = type(int64).min + 1;
 
     uint256 private constant PER_WORD = 4;
     bytes32 private constant DOMAIN = keccak256("CONSILIUM-V1-SCORES");
 
-    /// @notice What a voter commits to: scores bound to place and author, so that nobody can copy them.
+    /// @notice A voter's commitment. It binds scores to chain, contract, round and voter, so that nobody can copy it.
     function commitment(uint256 taskId, uint256 round, address voter, int64[] calldata scores, bytes32 salt)
         internal
         view
@@ -32,12 +32,12 @@ library Scores {
         }
     }
 
-    /// @notice One score of a voter that revealed.
-    function scoreAt(mapping(bytes32 key => uint256) storage words, uint256 round, uint256 voter, uint256 place)
+    /// @notice One score of a voter that has revealed.
+    function scoreAt(mapping(bytes32 key => uint256) storage words, uint256 round, uint256 voter, uint256 index)
         internal
         view
         returns (int64)
     {
-        return int64(uint64(words[Keys.entry(round, voter, place / PER_WORD)] >> (place % PER_WORD) * 64));
+        return int64(uint64(words[Keys.entry(round, voter, index / PER_WORD)] >> (index % PER_WORD) * 64));
     }
 }

@@ -4,9 +4,9 @@ pragma solidity ^0.8.28;
 import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
 import {MessageHashUtils} from "@openzeppelin/contracts/utils/cryptography/MessageHashUtils.sol";
 
-/// @title What a hospital signs so that another may commit in its name (EIP-712).
-/// @dev No nonce: a hospital commits once a round, so a signature that names chain, contract, task and round is of no use
-///      after it was used. No expiry: the phase has one.
+/// @title The signature by which another account may commit for a hospital (EIP-712).
+/// @dev It needs no nonce: a hospital commits once a round, so a signature on chain, contract, task and round works
+///      only once. It needs no expiry: the phase has one.
 library Signatures {
     bytes32 private constant DOMAIN_TYPE =
         keccak256("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)");
@@ -15,23 +15,23 @@ library Signatures {
     bytes32 private constant COMMITMENT_TYPE =
         keccak256("UpdateCommitment(uint256 taskId,uint256 round,bytes points,bytes32 dealing)");
 
-    /// @notice The digest that is signed.
+    /// @notice The digest that the hospital signs.
     /// @param points the commitments, G1 compressed, 48 bytes per blob.
-    /// @param dealing keccak256 of the dealing; 0 for none.
+    /// @param dealing keccak256 of the secret shares; 0 for none.
     function digest(uint256 taskId, uint256 round, bytes memory points, bytes32 dealing)
         internal
         view
         returns (bytes32)
     {
-        // Not kept from construction: the code may run on a fork's chain id.
+        // Computed anew each time: the code may run on a fork with another chain id.
         bytes32 domain = keccak256(abi.encode(DOMAIN_TYPE, NAME, VERSION, block.chainid, address(this)));
         bytes32 message = keccak256(abi.encode(COMMITMENT_TYPE, taskId, round, keccak256(points), dealing));
         return MessageHashUtils.toTypedDataHash(domain, message);
     }
 
-    /// @notice True for the one signature in canonical form (s in the lower half) that the account's key makes of these.
-    /// @dev Of keys alone: a contract's consent (ERC-1271) can change between the call that tries a batch and the
-    ///      transaction that sends it, and then one hospital could make the others' commitments fail.
+    /// @notice True if the account's key made this signature, in canonical form (s in the lower half).
+    /// @dev Contracts cannot sign (ERC-1271): their consent can change between the simulation of a batch and its
+    ///      transaction, and then one hospital could make the others' commitments fail.
     function isBy(address account, bytes32 digest_, bytes32 r, bytes32 vs) internal pure returns (bool) {
         (address signer, ECDSA.RecoverError failure,) = ECDSA.tryRecover(digest_, r, vs);
         return failure == ECDSA.RecoverError.NoError && signer == account;

@@ -5,33 +5,34 @@ import {ITaskTypes} from "../interfaces/ITaskTypes.sol";
 import {Canaries} from "./Canaries.sol";
 import {Payouts} from "./Payouts.sol";
 
-/// @title Which parameters a task may have.
+/// @title The limits of a task's parameters.
 library TaskRules {
     uint256 internal constant MAX_NODES = 256; // a bit map's width
     uint256 internal constant MAX_COHORTS = 64; // three maps of cohorts share a storage slot
-    uint256 internal constant MAX_BLOBS = 128; // two maps of blobs share one; and a commit must fit a transaction
-    uint256 internal constant MIN_MASKED = 3; // of two, each knows the other's update by their sum
-    uint256 internal constant MIN_BITS = 2; // of an update's values, as the quantiser takes them
+    uint256 internal constant MAX_BLOBS = 128; // two maps of blobs share a slot; a commitment must fit a transaction
+    uint256 internal constant MIN_MASKED = 3; // with two, each learns the other's update from their sum
+    uint256 internal constant MIN_BITS = 2; // the quantiser's limits for an update's value
     uint256 internal constant MAX_BITS = 40;
-    /// @dev An aggregator that lets a third of the rounds go by has earned nothing, if a slash is two rounds' fees; and a
-    ///      bond that one slash eats up deters nobody from the second (`docs/economics.md`).
+    /// @dev A slash of two rounds' fees leaves nothing to an aggregator that lets a third of the rounds go by. A bond
+    ///      that one slash consumes deters nobody from the second fault (`docs/economics.md`).
     uint256 internal constant SLASH_PER_FEE = 2;
     uint256 internal constant SLASHES_PER_BOND = 2;
-    /// @dev Joining's deadline, and those of committing, scoring and revealing in every round, the statistics round
-    ///      counted in; a tick at another deadline, one more at most, makes the round void or ends the task. Together they take at most 1 % of the pool.
+    /// @dev Paid ticks: one for joining, and for committing, scoring and revealing in every round, statistics included.
+    ///      A tick at another deadline, at most one more a round, voids the round or ends the task. All bounties
+    ///      together take at most 1 % of the pool.
     uint256 internal constant TICKS_PER_ROUND = 4;
     uint256 internal constant BOUNTIES_BPS = 100;
-    /// @dev No task keeps stake, and with it delegators, for longer, whatever its nodes do.
+    /// @dev No task locks stake, and with it delegators, for longer, whatever its nodes do.
     uint256 internal constant MAX_DURATION = 180 days;
-    /// @dev Honest updates do harm now and then, by chance: a hundredth of the metric's unit is the least that is one's fault.
+    /// @dev Honest updates do some harm by chance. Only a loss of a hundredth of the metric's unit or more is a fault.
     int64 internal constant MAX_HARMFUL_BELOW = -10_000;
-    /// @dev By how much of its window the aggregator may overrun a phase, without its fee.
+    /// @dev The part of its window by which the aggregator may overrun a phase, without its fee.
     uint256 internal constant GRACE_BPS = 5_000;
     uint256 internal constant BLAMING_STEPS = 3; // each as long as publishing
-    /// @dev A beacon that gives no value for so long ends the task.
+    /// @dev The task ends if the beacon gives no value for so long.
     uint256 internal constant BEACON_WINDOW = 7 days;
 
-    /// @dev Reverts with `ParamsInvalid` and the name of the first field that does not fit.
+    /// @dev Reverts with `ParamsInvalid` and the name of the first invalid field.
     function validate(ITaskTypes.TaskParams calldata p) internal pure {
         _require(p.aggregator != address(0), "aggregator");
         _require(p.hospitalBond > 0, "hospitalBond");
@@ -75,7 +76,7 @@ library TaskRules {
         _require(_longest(p) <= MAX_DURATION, "duration");
     }
 
-    /// @notice How long the aggregator may overrun a phase of this window.
+    /// @notice The seconds by which the aggregator may overrun a phase of this window.
     function grace(uint256 window) internal pure returns (uint256) {
         return Payouts.portion(window, GRACE_BPS);
     }
@@ -85,7 +86,7 @@ library TaskRules {
         return window + grace(window);
     }
 
-    /// @dev The aggregator's slash must be worth more to it than the most that rounds pay it for letting them go by.
+    /// @dev The aggregator's slash must cost more than the fees that it could earn while it lets rounds go by.
     function requireOutweighed(uint256 bond, uint256 slashBps, uint256 pool, uint256 rounds, uint256 shareBps)
         internal
         pure
@@ -94,13 +95,14 @@ library TaskRules {
         _require(Payouts.portion(bond, slashBps) >= SLASH_PER_FEE * fee, "aggregatorBond");
     }
 
-    /// @notice A hospital's weight: its rows in steps, rounded up, between 1 and the task's maximum.
+    /// @notice A hospital's weight: its rows / `rowsPerWeight`, rounded up, between 1 and `maxWeight`. Rows are at
+    ///         least 1.
     function weight(uint256 rows, uint256 rowsPerWeight, uint256 maxWeight) internal pure returns (uint32) {
         uint256 steps = (rows - 1) / rowsPerWeight + 1;
         return uint32(steps < maxWeight ? steps : maxWeight);
     }
 
-    /// @dev What is published must not overflow its lane, or its commitment is not what the contract makes it.
+    /// @dev Published values must not overflow their lanes, or their commitment differs from the contract's.
     function _validateCanaries(ITaskTypes.TaskParams calldata p) private pure {
         _require(p.updateBits >= MIN_BITS && p.updateBits <= MAX_BITS, "updateBits");
         uint256 most = Canaries.highest(p.updateBits, uint256(p.maxHospitals) * p.maxWeight);
@@ -108,10 +110,11 @@ library TaskRules {
         _require(p.canaryMargin > 0 && p.canaryMargin <= uint64(type(int64).max), "canaryMargin");
     }
 
-    /// @dev Seconds, where every phase of every round lasts until its deadline, and the beacon dies in the end. A beacon that
-    ///      lives is awaited for minutes, which nobody can draw out: anybody may prove its value. These come on top.
+    /// @dev The longest duration of a task in seconds: every phase lasts until its deadline, and the beacon dies in the
+    ///      end. Waits for a living beacon come on top. They take minutes, and nobody can prolong them: anybody may
+    ///      prove a value.
     function _longest(ITaskTypes.TaskParams calldata p) private pure returns (uint256) {
-        // Publishing, opening, and the steps of blaming in between.
+        // Publishing, opening, and the steps of the dispute in between.
         uint256 published = 2 * graced(p.publishWindow) + BLAMING_STEPS * p.publishWindow;
         uint256 round = p.commitWindow + graced(p.uploadWindow) + published + p.scoreWindow + p.revealWindow;
         return p.joinWindow + (uint256(p.rounds) + 1) * round + BEACON_WINDOW;

@@ -4,7 +4,7 @@ pragma solidity ^0.8.28;
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {Bls12381, G1} from "./Bls12381.sol";
 
-/// @title Voters' BLS signatures (in G1, keys in G2): a seat's ticket, and a key's proof of possession.
+/// @title Voters' BLS signatures (in G1, keys in G2): tickets for seats, and proofs of possession of keys.
 /// @notice A signature is a function of key and message alone, so a voter has one ticket per seed and cannot try again.
 library Tickets {
     bytes internal constant TICKET_DOMAIN = "CONSILIUM-V1-TICKET_BLS12381G1_XMD:SHA-256_SSWU_RO_";
@@ -23,17 +23,18 @@ library Tickets {
         return Bls12381.signs(point, Bls12381.hashToG1(signed, domain), publicKey);
     }
 
-    /// @notice What a voter's ticket signs. It names the account, so that accounts draw independently whatever keys they have.
+    /// @notice The message of a voter's ticket. It names the account, so that accounts draw independently, whatever
+    ///         their keys.
     function message(uint256 taskId, uint256 round, bytes32 seed, address voter) internal view returns (bytes memory) {
         return abi.encode(block.chainid, address(this), taskId, round, seed, voter);
     }
 
-    /// @notice The draw that a ticket stands for: uniform, and known to nobody but the voter before it is shown.
+    /// @notice The draw of a ticket: uniform, and known only to the voter before it shows the ticket.
     function draw(bytes calldata ticket) internal pure returns (uint256) {
         return uint256(keccak256(ticket));
     }
 
-    /// @notice Draws below this win one of `seats` expected seats, for `bond` of `weight`.
+    /// @notice The limit of winning draws: below it a voter with `bond` of `weight` wins one of `seats` expected seats.
     function threshold(uint256 seats, uint256 bond, uint256 weight) internal pure returns (uint256) {
         uint256 share = seats * bond;
         return share >= weight ? type(uint256).max : Math.mulDiv(type(uint256).max, share, weight);

@@ -7,19 +7,19 @@ import {Bits} from "../libraries/Bits.sol";
 import {Round, Task} from "../types/Task.sol";
 import {Concluding} from "./Concluding.sol";
 
-/// @title Whose doing it is that a masked cohort has no sum.
-/// @notice Expanding masks is more than a contract can afford. It keeps the time in which hospitals testify, so that
-///         nobody can be said to have been silent who was not, and has the committee recompute who is named.
-/// @dev The phase has three steps, each as long as the publishing phase: so that nobody answers, by testifying last,
-///      what the others have no time to answer in turn.
+/// @title The dispute over a masked cohort without a sum: the hospitals testify, and the aggregator names cheaters.
+/// @notice A contract cannot afford to expand masks. It records the time of each testimony, so that nobody can call a
+///         hospital silent that was not, and the committee recomputes who the cheaters are.
+/// @dev The phase has three steps, each as long as the publishing phase, so that the last to testify leaves the others
+///      time to answer.
 abstract contract Blaming is Concluding, ITaskRounds {
     using Bits for uint256;
 
     /// @inheritdoc ITaskRounds
     function testify(uint256 taskId, uint256 number, uint256 step, bytes calldata testimony) external {
         (Task storage task, Round storage round) = _open(taskId, Phase.Blaming, number);
-        _member(taskId, task, IStaking.Role.Hospital, round.accused & round.survivors);
-        uint256 naming = _naming(task);
+        _member(taskId, task, msg.sender, IStaking.Role.Hospital, round.accused & round.survivors);
+        uint256 naming = _namingStart(task);
         if (block.timestamp >= naming) revert PhaseOver(taskId, uint64(naming));
         uint256 current = block.timestamp < naming - task.params.publishWindow ? 0 : 1;
         if (step != current) revert WrongStep(taskId, current, step);
@@ -30,7 +30,7 @@ abstract contract Blaming is Concluding, ITaskRounds {
     function nameCulprits(uint256 taskId, uint256 number, uint256 hospitals) external {
         (Task storage task, Round storage round) = _open(taskId, Phase.Blaming, number);
         _requireAggregator(task);
-        uint256 naming = _naming(task);
+        uint256 naming = _namingStart(task);
         if (block.timestamp < naming) revert PhaseNotOver(taskId, uint64(naming));
         if (hospitals == 0 || !round.accused.contains(hospitals)) revert CulpritsInvalid(hospitals);
         round.named = hospitals;
@@ -38,8 +38,8 @@ abstract contract Blaming is Concluding, ITaskRounds {
         _awaitBeacon(taskId, task, Phase.Drawing);
     }
 
-    /// @dev When the last step begins.
-    function _naming(Task storage task) private view returns (uint256) {
+    /// @dev The start of the last step.
+    function _namingStart(Task storage task) private view returns (uint256) {
         return task.state.deadline - task.params.publishWindow;
     }
 }

@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {IStaking} from "../interfaces/IStaking.sol";
 import {Bits} from "../libraries/Bits.sol";
 import {Payouts} from "../libraries/Payouts.sol";
-import {Slashes} from "../libraries/Slashes.sol";
 import {TaskRules} from "../libraries/TaskRules.sol";
-import {Bond, Round, Task} from "../types/Task.sol";
-import {TaskBase} from "./TaskBase.sol";
+import {Verdicts} from "../libraries/Verdicts.sol";
+import {Round, Task} from "../types/Task.sol";
+import {Slashing} from "./Slashing.sol";
 
-/// @title How a round is concluded, whatever phase it ends in; the passage to the next; slashes; the aggregator's grace.
+/// @title The end of a round in any phase, the start of the next, and the aggregator's grace periods.
 /// @notice A void round pays nobody and the task goes on with the next. A task ends after its last round, when its
 ///         operator stops it, when fewer hospitals are active than one cohort takes, when its statistics round is
 ///         void, since without statistics nothing can be standardised, or when the beacon is silent for a week.
 ///
-///         Nobody gains by a round's not paying: an even part of the pool is due for each round whose uploads began. What
-///         such a round does not pay is burnt in the end, and no later round's: or who keeps others from their pay would
-///         share in it then (`docs/economics.md`). Only what was due for no round goes back to the operator.
-abstract contract Concluding is TaskBase {
+///         Nobody gains if a round does not pay. An even part of the pool is due for each round whose uploads began.
+///         Its unpaid rest is burnt in the end, and never goes to later rounds: otherwise a node that keeps others
+///         from their pay would share in it later (`docs/economics.md`). Only parts that were due for no round go back
+///         to the operator.
+abstract contract Concluding is Slashing {
     using Bits for uint256;
-    using Slashes for Bond;
 
-    /// @dev A phase of the aggregator, which it may overrun by a grace period that costs it the round's fee.
+    /// @dev Starts a phase of the aggregator. It may overrun the phase by a grace period, which costs it the round's
+    ///      fee.
     function _startGracedPhase(uint256 taskId, Task storage task, Phase phase, uint256 window) internal {
         _startPhase(taskId, task, phase, TaskRules.graced(window));
     }
 
-    /// @dev The aggregator just ended a phase of this window.
+    /// @dev Notes if the aggregator, which ends a phase of this window now, is in its grace period.
     function _noteLate(Task storage task, Round storage round, uint256 window) internal {
         if (block.timestamp > task.state.deadline - TaskRules.grace(window)) round.late = true;
     }
 
-    /// @dev What the round comes to is known; what it pays and slashes follows from it.
-    /// @param reason why the round is void; `None` for one that counts.
+    /// @dev Fixes the result of a round. Its rewards and slashes follow from that.
+    /// @param reason the reason for a void round; `None` otherwise.
     function _conclude(uint256 taskId, Task storage task, VoidReason reason) internal {
         uint256 number = task.state.round;
         Round storage round = task.rounds[number];
@@ -41,23 +41,23 @@ abstract contract Concluding is TaskBase {
         if (number == 0) {
             if (reason == VoidReason.None) round.acceptedCohorts = round.publishedCohorts;
         } else if (task.state.phase > Phase.Committing) {
-            // A round that fails before uploads was not played: nobody has learnt anything by it.
+            // A round that fails before uploads was not played: nobody has learnt anything from it.
             round.budget = _forfeit(task);
         }
         _close(taskId, task);
     }
 
-    /// @dev A round's part of the pool, which is nobody's but for what the round then pays of it.
+    /// @dev Sets a round's part of the pool aside. The round pays rewards from it, and the rest is burnt.
     function _forfeit(Task storage task) private returns (uint128 part) {
         uint96 forfeited = task.state.forfeited;
         part = uint128(Payouts.roundPart(task.params.pool, task.params.rounds, task.state.poolLeft - forfeited));
-        task.state.forfeited = forfeited + uint96(part); // the pool is of the token's supply, which Staking counts in 96 bits
+        task.state.forfeited = forfeited + uint96(part); // the token's supply fits 96 bits (`Staking`)
     }
 
-    /// @dev Pays and slashes, or leaves that to phase Settling; where all is done, `_finish`.
+    /// @dev Pays and slashes, or leaves that to phase Settling. Calls `_finish` when all is done.
     function _close(uint256 taskId, Task storage task) internal virtual;
 
-    /// @dev All is paid and slashed.
+    /// @dev Ends a round in which all is paid and slashed.
     function _finish(uint256 taskId, Task storage task) internal {
         uint256 number = task.state.round;
         Round storage round = task.rounds[number];
@@ -72,33 +72,20 @@ abstract contract Concluding is TaskBase {
     }
 
     function _nextRound(uint256 taskId, Task storage task) private {
-        // Who stops after the statistics has had them for nothing: one round is paid for.
+        // An operator that stops after the statistics round still pays for one round.
         bool isLast = task.state.round == task.params.rounds || (task.state.stopping && task.state.round > 0);
         if (isLast || task.state.activeHospitals.count() < task.params.minCohortSize) return _end(taskId, task);
-        bool isDealt = task.rounds[task.state.round].seatSeed != 0;
+        bool hasSeed = task.rounds[task.state.round].seatSeed != 0;
         ++task.state.round;
-        // The value that drew the last round's seats deals these cohorts, too: it was asked for when nobody could change
-        // any more who is active. A round that ended before its seats were drawn leaves none.
-        if (isDealt) _startPhase(taskId, task, Phase.Forming, 0);
+        // The value that drew the last round's seats also assigns these cohorts: it was requested when nobody could
+        // change the set of active hospitals any more. A round that ended before its seats were drawn leaves no value.
+        if (hasSeed) _startPhase(taskId, task, Phase.Forming, 0);
         else _awaitBeacon(taskId, task, Phase.Forming);
     }
 
-    function _blame(uint256 taskId, Task storage task, SlashReason fault, VoidReason reason) internal {
-        _slash(taskId, task, fault, 0);
+    /// @dev Concludes a round that the aggregator made void, and slashes it for that.
+    function _concludeAtFault(uint256 taskId, Task storage task, VoidReason reason) internal {
+        _slash(taskId, task, IStaking.Role.Aggregator, 0, Verdicts.aggregatorUnpaid(reason));
         _conclude(taskId, task, reason);
-    }
-
-    /// @param index among those of the role that the fault is of; 0 for the aggregator.
-    function _slash(uint256 taskId, Task storage task, SlashReason reason, uint256 index) internal {
-        (IStaking.Role role, uint256 full) = Slashes.rule(task.params, reason);
-        (address node, Bond storage bond) = _bondOf(task, role, index);
-        uint256 amount = Math.min(full, bond.left);
-        if (amount == 0) return;
-        uint256 burnt = staking.slash(node, role, amount);
-        bond.note(burnt, task.state.round);
-        emit Slashed(taskId, task.state.round, node, burnt, reason);
-        if (bond.left > 0) return;
-        if (role == IStaking.Role.Hospital) task.state.activeHospitals = task.state.activeHospitals.without(index);
-        else if (role == IStaking.Role.Voter) task.state.activeVoters = task.state.activeVoters.without(index);
     }
 }

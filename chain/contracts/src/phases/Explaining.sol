@@ -2,15 +2,12 @@
 pragma solidity ^0.8.28;
 
 import {ITaskSettlement} from "../interfaces/ITaskSettlement.sol";
-import {Slashes} from "../libraries/Slashes.sol";
 import {Verdicts} from "../libraries/Verdicts.sol";
-import {Bond, Membership, Task} from "../types/Task.sol";
-import {TaskBase} from "./TaskBase.sol";
+import {Membership, Task} from "../types/Task.sol";
+import {Slashing} from "./Slashing.sol";
 
-/// @title Afterwards: what a round paid and slashed, and why, by the very arithmetic that settled it.
-abstract contract Explaining is TaskBase, ITaskSettlement {
-    using Slashes for Bond;
-
+/// @title Rewards and slashes of a past round, with their reasons, by the arithmetic that settled it.
+abstract contract Explaining is Slashing, ITaskSettlement {
     /// @inheritdoc ITaskSettlement
     function explain(uint256 taskId, uint256 number, address account) external view returns (Payout memory payout) {
         Task storage task = _known(taskId);
@@ -18,22 +15,10 @@ abstract contract Explaining is TaskBase, ITaskSettlement {
         if (!member.joined) {
             payout.reason = PayoutReason.Stranger;
         } else if (task.rounds[number].outcome == Outcome.Pending) {
-            payout.role = member.role; // and `NotSettled`
+            payout.role = member.role; // the reason is `NotSettled`, the first
         } else {
-            payout = Verdicts.ofMember(task, Verdicts.read(task, number), member);
-            payout.slash = _taken(task, number, member, payout.reason);
+            payout = Verdicts.ofMember(task, Verdicts.read(task, number), member.role, member.index);
+            payout.slash = _slashed(task, number, member.role, member.index, payout.reason);
         }
-    }
-
-    function _taken(Task storage task, uint256 number, Membership memory member, PayoutReason reason)
-        private
-        view
-        returns (uint256)
-    {
-        (bool isFault, SlashReason fault) = Slashes.fault(reason);
-        if (!isFault) return 0;
-        (, uint256 full) = Slashes.rule(task.params, fault);
-        (, Bond storage bond) = _bondOf(task, member.role, member.index);
-        return bond.taken(full, number);
     }
 }

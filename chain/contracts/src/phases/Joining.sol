@@ -13,7 +13,7 @@ import {TransportKeys} from "../libraries/TransportKeys.sol";
 import {Bond, HospitalEntry, Membership, Task, VoterEntry} from "../types/Task.sol";
 import {TaskBase} from "./TaskBase.sol";
 
-/// @title Coming and going: bonds, what is added to a pool, and what is paid out.
+/// @title Joining and leaving: bonds, additions to a pool, and claims.
 abstract contract Joining is TaskBase, ITaskRegistry {
     using Bits for uint256;
     using SafeERC20 for IERC20;
@@ -71,7 +71,7 @@ abstract contract Joining is TaskBase, ITaskRegistry {
         _requireOperator(task);
         if (amount == 0) revert AmountIsZero();
         TaskParams storage terms = task.params;
-        uint128 pool = terms.pool + amount; // all of it is left: nothing is paid while others join
+        uint128 pool = terms.pool + amount; // equals `poolLeft`: nothing is paid while others join
         TaskRules.requireOutweighed(
             terms.aggregatorBond, terms.notPublishedSlashBps, pool, terms.rounds, terms.aggregatorShareBps
         );
@@ -91,14 +91,14 @@ abstract contract Joining is TaskBase, ITaskRegistry {
     }
 
     /// @inheritdoc ITaskRegistry
-    /// @dev Not while the seed of the next dealing is on its way or known: who knows it could choose the cohorts by
-    ///      choosing whether to be among them.
+    /// @dev Refused while the seed of the next cohorts is requested or known: a hospital that knows it could influence
+    ///      the cohorts by taking part or not.
     function resume(uint256 taskId) external {
         Task storage task = _known(taskId);
         Phase phase = task.state.phase;
         bool isOpen = phase == Phase.Committing || phase == Phase.Uploading || phase == Phase.Publishing;
         if (!isOpen) revert WrongPhase(taskId, phase, Phase.Committing);
-        uint256 index = _member(taskId, task, IStaking.Role.Hospital, type(uint256).max);
+        uint256 index = _member(taskId, task, msg.sender, IStaking.Role.Hospital, type(uint256).max);
         if (task.hospitals[index].bond.left == 0) revert NotAMember(taskId, msg.sender);
         if (task.state.activeHospitals.has(index)) revert AlreadyJoined(taskId, msg.sender);
         task.state.activeHospitals = task.state.activeHospitals.with(index);
@@ -118,10 +118,14 @@ abstract contract Joining is TaskBase, ITaskRegistry {
     /// @inheritdoc ITaskRegistry
     function releaseBond(uint256 taskId, address account) external {
         Task storage task = _in(taskId, Phase.Ended);
-        (IStaking.Role role, uint128 bond) = _takeBond(task, account);
-        if (bond == 0) revert NothingToRelease(taskId, account);
-        emit BondReleased(taskId, account, bond);
-        staking.unlock(account, role, bond);
+        Membership memory member = task.memberships[account];
+        if (!member.joined) revert NothingToRelease(taskId, account);
+        (, Bond storage bond) = _bondOf(task, member.role, member.index);
+        uint128 left = bond.left;
+        if (left == 0) revert NothingToRelease(taskId, account);
+        bond.left = 0; // the record of its last slash stays, for `explain`
+        emit BondReleased(taskId, account, left);
+        staking.unlock(account, member.role, left);
     }
 
     /// @inheritdoc ITaskRegistry
@@ -133,7 +137,7 @@ abstract contract Joining is TaskBase, ITaskRegistry {
         return TransportKeys.message(taskId, hospital, transportKey);
     }
 
-    /// @dev Keys of one task differ, so that a node known by a key is one hospital.
+    /// @dev All keys of a task differ, so that a key belongs to one hospital.
     function _takeTransportKey(uint256 taskId, Task storage task, bytes calldata key, bytes calldata proof) private {
         if (!TransportKeys.isHeldBy(taskId, msg.sender, key, proof)) revert TransportKeyInvalid(msg.sender);
         bytes32 hash = keccak256(key);
@@ -151,7 +155,7 @@ abstract contract Joining is TaskBase, ITaskRegistry {
         if (task.memberships[msg.sender].joined) revert AlreadyJoined(taskId, msg.sender);
     }
 
-    /// @dev The last to join ends the phase.
+    /// @dev Locks the bond. The last node to join ends the phase.
     function _join(uint256 taskId, Task storage task, IStaking.Role role, uint256 index, uint256 bond) private {
         task.memberships[msg.sender] = Membership({joined: true, role: role, index: uint8(index)});
         staking.lock(msg.sender, role, bond);
@@ -161,18 +165,10 @@ abstract contract Joining is TaskBase, ITaskRegistry {
         if (complete) _startStatistics(taskId, task);
     }
 
-    /// @dev Unbonding keeps it so.
+    /// @dev The owner must hold its own part of the stake that its bonds lock. Staking enforces it when stake leaves.
     function _requireOwnStake(IStaking.Role role) private view {
         (, uint256 own,) = staking.positionOf(msg.sender, msg.sender, role);
         uint256 wanted = Payouts.portion(staking.stakeOf(msg.sender, role).locked, Pools.OWN_BPS);
         if (own < wanted) revert IStaking.OwnStakeInsufficient(msg.sender, role, own, wanted);
-    }
-
-    /// @dev The record of slashes stays.
-    function _takeBond(Task storage task, address account) private returns (IStaking.Role role, uint128 left) {
-        Membership memory member = task.memberships[account];
-        if (!member.joined) return (member.role, 0);
-        (, Bond storage bond) = _bondOf(task, member.role, member.index);
-        (role, left, bond.left) = (member.role, bond.left, 0);
     }
 }

@@ -9,9 +9,9 @@ import {Tickets} from "../libraries/Tickets.sol";
 import {Keys, Round, Task} from "../types/Task.sol";
 import {Concluding} from "./Concluding.sol";
 
-/// @title Voters' part of a round: seats, scores under seal, scores revealed.
-/// @notice Seats are drawn after the sums are public and by a seed from after that, so whom to bribe is known to
-///         nobody before there is something to judge.
+/// @title Voters' part of a round: seats, committed scores, revealed scores.
+/// @notice A seed that is requested after the sums are public draws the seats. So nobody knows whom to bribe before
+///         there are sums to judge.
 abstract contract Judging is Concluding, ITaskRounds {
     using Bits for uint256;
 
@@ -20,7 +20,7 @@ abstract contract Judging is Concluding, ITaskRounds {
         Task storage task = _in(taskId, Phase.Drawing);
         uint256 number = task.state.round;
         Round storage round = task.rounds[number];
-        bytes32 seed = _beaconSeed(round, beaconProof);
+        bytes32 seed = beacon.seed(round.beaconRequest, beaconProof);
         uint256 weight;
         uint256 active = task.state.activeVoters;
         for (uint256 i = 0; active >> i != 0; ++i) {
@@ -63,7 +63,7 @@ abstract contract Judging is Concluding, ITaskRounds {
     /// @inheritdoc ITaskRounds
     function revealScores(uint256 taskId, uint256 number, int64[] calldata scores, bytes32 salt) external {
         (Task storage task, Round storage round) = _open(taskId, Phase.Revealing, number);
-        uint256 index = _member(taskId, task, IStaking.Role.Voter, type(uint256).max);
+        uint256 index = _member(taskId, task, msg.sender, IStaking.Role.Voter, type(uint256).max);
         if (!round.seated.has(index)) revert NotSeated(taskId, msg.sender);
         if (round.revealed.has(index)) revert AlreadyActed(taskId, msg.sender);
         uint256 wanted = _hasCanaries(task, number) ? 2 * uint256(round.cohorts) : round.cohorts;
@@ -79,7 +79,7 @@ abstract contract Judging is Concluding, ITaskRounds {
         emit ScoresRevealed(taskId, number, msg.sender, scores);
     }
 
-    /// @dev Nobody takes a seat any more: go on with enough of them.
+    /// @dev Ends the taking of seats. The round goes on if enough were taken.
     function _closeScoring(uint256 taskId, Task storage task) internal {
         bool enough = task.rounds[task.state.round].seated.count() >= task.params.minReveals;
         if (enough) _startPhase(taskId, task, Phase.Revealing, task.params.revealWindow);
@@ -92,7 +92,7 @@ abstract contract Judging is Concluding, ITaskRounds {
         returns (Task storage task, Round storage round, uint256 index)
     {
         (task, round) = _open(taskId, Phase.Scoring, number);
-        index = _member(taskId, task, IStaking.Role.Voter, task.state.activeVoters);
+        index = _member(taskId, task, msg.sender, IStaking.Role.Voter, task.state.activeVoters);
         if ((round.seated | round.stoodDown).has(index)) revert AlreadyActed(taskId, msg.sender);
     }
 
@@ -100,7 +100,8 @@ abstract contract Judging is Concluding, ITaskRounds {
         return (round.seated | round.stoodDown).contains(task.state.activeVoters);
     }
 
-    /// @dev Where the contract itself compared what is published, and nobody is named, nobody is asked what matches.
+    /// @dev True if voters may say that nothing matches: the contract could not compare the sums, or cheaters are
+    ///      named.
     function _isAsked(Task storage task, Round storage round) private view returns (bool) {
         return task.params.digests || task.params.canaries || round.named != 0;
     }

@@ -10,8 +10,9 @@ import {Cohort, Keys, Round, Task} from "../types/Task.sol";
 import {Settling} from "./Settling.sol";
 import {Summing} from "./Summing.sol";
 
-/// @title What was published in a canary round: shown, once the scores are revealed, to be the sums or the sums turned.
-/// @notice Nobody is paid, and no model goes on, before every blob's hash is the one that the survivors' commitments give.
+/// @title The disclosure of a canary round: published blobs are proven to be sums, as they are or sign-flipped.
+/// @notice It follows the reveals. Nobody is paid before every blob's hash is the one that the survivors' commitments
+///         give.
 abstract contract Opening is Summing, Settling {
     using Bits for uint256;
 
@@ -35,17 +36,17 @@ abstract contract Opening is Summing, Settling {
             revert PointsWrong(retreat.length, round.blobs * Bls12381.G1_LENGTH);
         }
         Shown memory shown;
-        shown.isTurned = Canaries.isTurned(seed, taskId, number, cohort);
+        shown.isFlipped = Canaries.isFlipped(seed, taskId, number, cohort);
         for (uint256 i = 0; i < opened.length; ++i) {
             uint256 blob = firstBlob + i;
             if (blob >= round.blobs) revert BlobUnknown(blob, round.blobs);
-            shown.retreat = Bls12381.pointAt(retreat, blob);
+            shown.negatedDelta = Bls12381.pointAt(retreat, blob);
             _openBlob(taskId, cohort, blob, shown, opened[i]);
         }
         if (!uint256(round.summedCohorts).has(cohort)) return;
         if (round.summedCohorts == round.viableCohorts) _noteLate(task, round, task.params.publishWindow);
-        if (shown.isTurned) round.turnedCohorts = uint64(uint256(round.turnedCohorts).with(cohort));
-        emit CohortOpened(taskId, number, cohort, shown.isTurned);
+        if (shown.isFlipped) round.turnedCohorts = uint64(uint256(round.turnedCohorts).with(cohort));
+        emit CohortOpened(taskId, number, cohort, shown.isFlipped);
     }
 
     function _openBlob(uint256 taskId, uint256 cohort, uint256 blob, Shown memory shown, Opened calldata opened)
@@ -55,7 +56,7 @@ abstract contract Opening is Summing, Settling {
         uint256 number = task.state.round;
         Round storage round = task.rounds[number];
         Cohort storage sums = task.cohorts[Keys.entry(number, cohort)];
-        if (uint256(sums.summedBlobs).has(blob)) return; // by another, or before a restart
+        if (uint256(sums.summedBlobs).has(blob)) return; // opened by another, or before a restart
         (shown.first, shown.second) = (opened.first, opened.second);
         bytes32 expected = _expected(task, sums.members & round.survivors, blob, shown, opened.points);
         bytes32 published = task.sums[Keys.entry(number, cohort, blob)];
@@ -63,16 +64,16 @@ abstract contract Opening is Summing, Settling {
         _summed(round, sums, cohort, blob);
     }
 
-    /// @dev The versioned hash of what the survivors' points make of a published blob.
+    /// @dev The versioned hash that a published blob must have by the survivors' commitments.
     function _expected(Task storage task, uint256 survivors, uint256 blob, Shown memory shown, bytes calldata points)
         private
         view
         returns (bytes32)
     {
-        uint256 room = shown.isTurned ? Canaries.TURNED_TERMS : Canaries.PLAIN_TERMS;
+        uint256 room = shown.isFlipped ? Canaries.FLIPPED_TERMS : Canaries.PLAIN_TERMS;
         bytes memory terms;
         (terms, shown.next, shown.weight) =
-            _terms(task, task.state.round, survivors, blob, points, shown.isTurned, room);
+            _terms(task, task.state.round, survivors, blob, points, shown.isFlipped, room);
         Canaries.setTerms(terms, shown, task.params.updateBits, task.params.laneBits);
         return Kzg.versionedHash(Bls12381.compress(Bls12381.weightedSum(terms)));
     }

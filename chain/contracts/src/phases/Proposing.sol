@@ -8,7 +8,7 @@ import {TaskRules} from "../libraries/TaskRules.sol";
 import {Task} from "../types/Task.sol";
 import {TaskBase} from "./TaskBase.sol";
 
-/// @title New tasks, and who may end them coming.
+/// @title Proposals of tasks, and the guardian that may stop them.
 abstract contract Proposing is TaskBase, ITaskRegistry {
     using SafeERC20 for IERC20;
 
@@ -30,7 +30,7 @@ abstract contract Proposing is TaskBase, ITaskRegistry {
     }
 
     /// @inheritdoc ITaskRegistry
-    /// @dev At this code's own address a pool would be in storage that nothing else reads.
+    /// @dev At this code's own address a pool would be lost: nothing else reads the storage there.
     function propose(TaskParams calldata params_) external returns (uint256 taskId) {
         if (address(this) == _code) revert OnlyDelegated();
         if (_proposalsStopped) revert ProposalsStopped();

@@ -11,10 +11,10 @@ import {Cohort, Keys, Round, Task} from "../types/Task.sol";
 import {Blaming} from "./Blaming.sol";
 import {Summing} from "./Summing.sol";
 
-/// @title The sums: what they must be by the hospitals' commitments, and the blobs that show them.
-/// @notice The consensus layer proves that a blob's bytes open the commitment behind its versioned hash. So when that
-///         hash is the one of the survivors' added commitments, the blob is the sum of what they committed to. In a
-///         canary round the comparison waits until the reveals, and is made by `Opening`.
+/// @title Sums: their expected commitments, and the blobs that publish them.
+/// @notice The consensus layer proves that a blob's bytes belong to the commitment behind its versioned hash. If that
+///         hash is the one of the survivors' added commitments, the blob is the sum of their committed updates. In a
+///         canary round `Opening` makes this comparison after the reveals.
 abstract contract Publishing is Summing, Blaming {
     using Bits for uint256;
 
@@ -140,12 +140,12 @@ abstract contract Publishing is Summing, Blaming {
         if (hash != expected) revert BlobMismatch(cohort, blob, expected, hash);
     }
 
-    /// @dev Without blobs nobody but the committee can say that the statistics can be had.
+    /// @dev Without blobs only the committee can say that the statistics are available.
     function _closePublishing(uint256 taskId, Task storage task, Round storage round) private {
         uint256 published = round.publishedCohorts;
         if (published != round.viableCohorts) return;
         _noteLate(task, round, task.params.publishWindow);
-        bool isWhole = published == Bits.below(round.cohorts); // in the same slot, which spares the common case a read
+        bool isWhole = published == Bits.below(round.cohorts); // same slot: the common case needs no further read
         if (!isWhole && round.accused != 0) {
             return _startPhase(taskId, task, Phase.Blaming, TaskRules.BLAMING_STEPS * task.params.publishWindow);
         }

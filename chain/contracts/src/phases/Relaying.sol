@@ -10,7 +10,7 @@ import {Signatures} from "../libraries/Signatures.sol";
 import {Round, Task} from "../types/Task.sol";
 import {Training} from "./Training.sol";
 
-/// @title Commitments that another than the hospital hands in, many at once: a hospital needs no ether.
+/// @title Batches of commitments that another account sends, so that a hospital needs no ether.
 abstract contract Relaying is Training {
     using Bits for uint256;
 
@@ -22,13 +22,14 @@ abstract contract Relaying is Training {
         uint256 count;
         for (uint256 i = 0; i < updates.length; ++i) {
             uint256 index = _member(taskId, task, updates[i].hospital, IStaking.Role.Hospital, round.members);
-            // A hospital, or anybody with its signature, may be faster: that must not undo the others' commitments.
+            // A hospital, or anybody with its signature, may have been faster. That must not undo the others'
+            // commitments.
             if (!pending.has(index)) continue;
             pending = pending.without(index);
             claims[count++] = _take(taskId, number, index, i, updates[i]);
         }
         if (count == 0) return;
-        // Those that were skipped left the end of the array unused.
+        // Skipped updates leave the end of the array unused.
         assembly ("memory-safe") {
             mstore(claims, count)
         }
@@ -37,27 +38,27 @@ abstract contract Relaying is Training {
         if (pending == 0) _closeCommitting(taskId, task);
     }
 
-    /// @dev Everything of one update but its opening.
+    /// @dev Checks and records one update, except for its KZG proof.
     function _take(uint256 taskId, uint256 number, uint256 index, uint256 position, SignedUpdate calldata update)
         private
         returns (Claim memory claim)
     {
         address hospital = update.hospital;
-        // Who relays a dealing's digest vouches that its bytes can be had: a hospital must not, by another's hand, be in
-        // a masking that nobody can complete.
+        // The sender vouches that it has the bytes of the secret shares. Otherwise a relayer could put a hospital into
+        // a masked sum that nobody can unmask.
         if (update.dealing != 0) _requireAggregator(_tasks[taskId]);
         bytes memory points = _record(_tasks[taskId], number, hospital, index, update.points);
         bytes32 digest = Signatures.digest(taskId, number, points, update.dealing);
         bool isSigned = Signatures.isBy(hospital, digest, update.r, update.vs);
         if (!isSigned) revert SignatureInvalid(hospital);
-        // As precompile 0x0A does: a value has one form.
+        // A value has one form, as for precompile 0x0A.
         if (uint256(update.value) >= Kzg.MODULUS) revert OpeningInvalid(hospital);
         claim.update = position;
-        (claim.ratio, claim.place) = Kzg.challenge(taskId, number, hospital, points);
+        (claim.ratio, claim.point) = Kzg.challenge(taskId, number, hospital, points);
         emit UpdateCommitted(taskId, number, hospital, points, update.dealing);
     }
 
-    /// @dev Names the hospital by which a batch fails: the first that fails alone, at the latest the last one.
+    /// @dev Reverts with the first hospital whose proof fails alone; the last one needs no check.
     function _refuse(SignedUpdate[] calldata updates, Claim[] memory claims) private view {
         Claim[] memory one = new Claim[](1);
         uint256 last = claims.length - 1;

@@ -5,34 +5,34 @@ import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {IStaking} from "../interfaces/IStaking.sol";
 import {ITaskSettlement} from "../interfaces/ITaskSettlement.sol";
 import {Bits} from "../libraries/Bits.sol";
-import {Slashes} from "../libraries/Slashes.sol";
 import {Verdicts} from "../libraries/Verdicts.sol";
 import {Round, SettlingStage, Task} from "../types/Task.sol";
 import {Concluding} from "./Concluding.sol";
 
-/// @title The end of a round: judgement, rewards and slashes.
-/// @notice In pages, so that no number of hospitals, voters or cohorts makes a round that no transaction can settle. Most
-///         rounds take one page, in the transaction that settles them; what is left over waits in phase `Settling` for
-///         anybody's next call. All pages go by what the round was when it was decided, in whatever order they come.
+/// @title The settlement of a round: judgement, rewards and slashes.
+/// @notice It goes by pages, so that a transaction can settle a part of any round, however many nodes and cohorts it
+///         has. Most rounds take one page, in the transaction that settles them. Further pages wait in phase `Settling`
+///         for anybody's next call. All pages use the state of the round when it was decided.
 abstract contract Settling is Concluding, ITaskSettlement {
     using Bits for uint256;
 
-    /// @dev A transaction has 16.7 million gas (EIP-7825). Pages end by what their steps cost at most, as measured with
-    ///      wiped pools and vesting rewards, and not by the gas left: or whoever estimates gas finds the smallest page.
+    /// @dev A transaction has 16.7 million gas (EIP-7825). A page ends by the maximal cost of its steps, as measured
+    ///      with wiped pools and vesting rewards. It does not look at the gas left: an estimate of gas would then find
+    ///      the smallest page.
     uint256 private constant PAGE_GAS = 9_000_000;
     uint256 private constant GAS_PER_NODE = 90_000; // to slash or pay one
     uint256 private constant GAS_PER_SCORE = 4_000; // to read and sort one
-    uint256 private constant SCORES_PER_COHORT = 2; // of a sum and its canary
+    uint256 private constant SCORES_PER_COHORT = 2; // one of the sum, one of its canary
 
-    /// @dev What a page pays: handed over to Staking, where it vests, in one call.
+    /// @dev Rewards of a page. One call hands them over to Staking, where they vest.
     struct Page {
-        uint256 gasUsed; // at most
-        IStaking.Reward[] entries; // the first `count` of them
+        uint256 gasUsed; // upper bound
+        IStaking.Reward[] entries; // only the first `count` are in use
         uint256 count;
         uint256 total;
     }
 
-    /// @dev Cohorts so far.
+    /// @dev Results of the cohorts that are judged so far.
     struct Judged {
         int64[] medians;
         uint256 accepted;
@@ -54,7 +54,7 @@ abstract contract Settling is Concluding, ITaskSettlement {
         _decide(taskId, task, round);
     }
 
-    /// @notice The end of the late phases: `Tasks.tick` comes here with them.
+    /// @notice Ends the late phases at their deadlines. `Tasks.tick` delegates to it.
     function tick(uint256 taskId) external {
         Task storage task = _known(taskId);
         if (task.state.phase == Phase.Settling) return _close(taskId, task);
@@ -62,7 +62,7 @@ abstract contract Settling is Concluding, ITaskSettlement {
         _payBounty(taskId, task);
         Round storage round = task.rounds[task.state.round];
         bool isLate = task.state.phase == Phase.Opening && !_isSummed(round);
-        if (isLate) _blame(taskId, task, SlashReason.NotOpened, VoidReason.NotOpened);
+        if (isLate) _concludeAtFault(taskId, task, VoidReason.NotOpened);
         else _decide(taskId, task, round);
     }
 
@@ -70,22 +70,22 @@ abstract contract Settling is Concluding, ITaskSettlement {
         (uint256 revealed, uint256 mismatched) = (round.revealed.count(), round.mismatched.count());
         uint256 wanted = task.params.minReveals;
         if (revealed >= wanted && 2 * mismatched > revealed) {
-            return _blame(taskId, task, SlashReason.Mismatched, VoidReason.Mismatched);
+            return _concludeAtFault(taskId, task, VoidReason.Mismatched);
         }
         if (revealed - mismatched < wanted) return _conclude(taskId, task, VoidReason.TooFewScores);
         if (!_isSummed(round)) return _startGracedPhase(taskId, task, Phase.Opening, task.params.publishWindow);
         round.guilty = round.named;
-        // The statistics round has one cohort: with somebody to name for it, it has no sum.
+        // The statistics round has one cohort. If cheaters are named for it, it has no sum.
         bool isLost = task.state.round == 0 && round.named != 0;
         _conclude(taskId, task, isLost ? VoidReason.NoSums : VoidReason.None);
     }
 
-    /// @dev Whether every sum is known to be what was published: without canaries since the publication.
+    /// @dev True if the contract has compared every sum with its blob. Without canaries publication does that.
     function _isSummed(Round storage round) private view returns (bool) {
         return round.summedCohorts == round.viableCohorts;
     }
 
-    /// @dev One page.
+    /// @dev Settles one page.
     function _close(uint256 taskId, Task storage task) internal override {
         uint256 number = task.state.round;
         Round storage round = task.rounds[number];
@@ -102,14 +102,14 @@ abstract contract Settling is Concluding, ITaskSettlement {
         if (task.state.phase != Phase.Settling) _startPhase(taskId, task, Phase.Settling, 0);
     }
 
-    /// @dev True where the page has room for one more step. The first step of a page always has.
+    /// @dev Says if a page has room for one more step, and counts it. The first step always fits.
     function _fits(Page memory page, uint256 gasNeeded) private pure returns (bool) {
         if (page.gasUsed > 0 && page.gasUsed + gasNeeded > PAGE_GAS) return false;
         page.gasUsed += gasNeeded;
         return true;
     }
 
-    /// @dev Judges cohorts from `next` on. @return the first that is not judged yet.
+    /// @dev Judges cohorts from `next` on. @return the first that is left.
     function _judge(Task storage task, Round storage round, uint256 number, uint256 next, Page memory page)
         private
         returns (uint256)
@@ -132,7 +132,7 @@ abstract contract Settling is Concluding, ITaskSettlement {
         return next;
     }
 
-    /// @dev What earlier pages judged.
+    /// @dev Results of earlier pages.
     function _judged(Round storage round, uint256 next) private view returns (Judged memory judged) {
         judged.medians = next == 0 ? new int64[](round.cohorts) : round.medians;
         (judged.accepted, judged.tests, judged.gain) = (round.acceptedCohorts, round.tests, round.totalGain);
@@ -149,70 +149,56 @@ abstract contract Settling is Concluding, ITaskSettlement {
         page.entries =
             new IStaking.Reward[](Math.min(round.survivors.count() + verdict.seats, PAGE_GAS / GAS_PER_NODE) + 1);
         if (stage == SettlingStage.Hospitals) {
-            uint256 dealtWith = (verdict.isPaid ? round.survivors : round.guilty) | verdict.withheld;
-            next = _settleHospitals(taskId, task, verdict, dealtWith, next, page);
-            if (dealtWith >> next == 0) (stage, next) = (SettlingStage.Voters, 0);
+            uint256 concerned = (verdict.isPaid ? round.survivors : round.guilty) | verdict.withheld;
+            next = _payMembers(taskId, task, verdict, IStaking.Role.Hospital, concerned, next, page);
+            if (concerned >> next == 0) (stage, next) = (SettlingStage.Voters, 0);
         }
         if (stage == SettlingStage.Voters) {
-            next = _settleVoters(taskId, task, verdict, round.seated, next, page);
+            next = _payMembers(taskId, task, verdict, IStaking.Role.Voter, round.seated, next, page);
             if (round.seated >> next == 0) stage = SettlingStage.Done;
         }
-        if (stage == SettlingStage.Done) {
-            _apply(taskId, task, page, task.params.aggregator, 0, Verdicts.ofAggregator(task, verdict));
-        }
+        if (stage == SettlingStage.Done) _pay(taskId, task, verdict, IStaking.Role.Aggregator, 0, page);
         _handOver(task, page);
         return (stage, next);
     }
 
-    function _settleHospitals(
+    /// @dev Pays and slashes the members of a role in `among` from `next` on. @return the first that is left.
+    function _payMembers(
         uint256 taskId,
         Task storage task,
         Verdicts.Verdict memory verdict,
+        IStaking.Role role,
         uint256 among,
         uint256 next,
         Page memory page
     ) private returns (uint256) {
-        for (; among >> next != 0; ++next) {
-            if (!among.has(next)) continue;
-            if (!_fits(page, GAS_PER_NODE)) break;
-            Payout memory payout = Verdicts.ofHospital(task, verdict, next);
-            _apply(taskId, task, page, task.hospitals[next].node, next, payout);
-        }
-        return next;
-    }
-
-    function _settleVoters(
-        uint256 taskId,
-        Task storage task,
-        Verdicts.Verdict memory verdict,
-        uint256 among,
-        uint256 next,
-        Page memory page
-    ) private returns (uint256) {
-        uint256 gasNeeded = GAS_PER_NODE + SCORES_PER_COHORT * GAS_PER_SCORE * verdict.medians.length;
+        uint256 gasNeeded = GAS_PER_NODE;
+        if (role == IStaking.Role.Voter) gasNeeded += SCORES_PER_COHORT * GAS_PER_SCORE * verdict.medians.length;
         for (; among >> next != 0; ++next) {
             if (!among.has(next)) continue;
             if (!_fits(page, gasNeeded)) break;
-            Payout memory payout = Verdicts.ofVoter(task, verdict, next);
-            _apply(taskId, task, page, task.voters[next].node, next, payout);
+            _pay(taskId, task, verdict, role, next, page);
         }
         return next;
     }
 
-    /// @dev The aggregator's slash is its own: it came when it was due.
-    function _apply(
+    function _pay(
         uint256 taskId,
         Task storage task,
-        Page memory page,
-        address node,
+        Verdicts.Verdict memory verdict,
+        IStaking.Role role,
         uint256 index,
-        Payout memory payout
+        Page memory page
     ) private {
-        (bool isFault, SlashReason fault) = Slashes.fault(payout.reason);
-        if (isFault && payout.role != IStaking.Role.Aggregator) _slash(taskId, task, fault, index);
-        if (payout.reward == 0) return;
-        // No amount exceeds the pool, which is of the token's supply, which Staking counts in 96 bits.
-        page.entries[page.count++] = IStaking.Reward(node, payout.role, uint96(payout.reward));
+        Payout memory payout = Verdicts.ofMember(task, verdict, role, index);
+        if (payout.reward == 0) {
+            // The aggregator was slashed when it was at fault (`_concludeAtFault`).
+            if (role != IStaking.Role.Aggregator) _slash(taskId, task, role, index, payout.reason);
+            return;
+        }
+        (address node,) = _bondOf(task, role, index);
+        // No amount exceeds the pool, and that fits 96 bits, in which Staking counts the token's supply.
+        page.entries[page.count++] = IStaking.Reward(node, role, uint96(payout.reward));
         page.total += payout.reward;
         emit Rewarded(taskId, task.state.round, node, payout.reward);
     }

@@ -6,7 +6,7 @@ import {Bls12381, G1} from "../libraries/Bls12381.sol";
 import {Cohort, Keys, Round, Task} from "../types/Task.sol";
 import {Concluding} from "./Concluding.sol";
 
-/// @title Adding up a cohort's commitments.
+/// @title Sums of a cohort's commitments.
 abstract contract Summing is Concluding {
     using Bits for uint256;
 
@@ -17,10 +17,10 @@ abstract contract Summing is Concluding {
         }
     }
 
-    /// @dev The survivors' points with their weights, each point compared with what its hospital committed to.
-    ///      Curve and subgroup need no check here: the opening made it, and the precompile makes it again.
-    /// @param isNegated whether the sum is wanted with its sign turned.
-    /// @param room places for more terms behind these. @return next the first of them. @return total of the weights.
+    /// @dev The survivors' points with their weights. Each point is compared with its hospital's commitment. Curve and
+    ///      subgroup need no check here: the KZG proof was checked, and the precompile checks them again.
+    /// @param isNegated true for the negated sum.
+    /// @param room number of terms to leave free at the end. @return next the first free one. @return total of weights.
     function _terms(
         Task storage task,
         uint256 number,

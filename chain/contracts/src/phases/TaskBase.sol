@@ -9,9 +9,9 @@ import {IStaking} from "../interfaces/IStaking.sol";
 import {ITaskTypes} from "../interfaces/ITaskTypes.sol";
 import {Bits} from "../libraries/Bits.sol";
 import {TaskRules} from "../libraries/TaskRules.sol";
-import {Bond, Keys, Membership, Round, Task} from "../types/Task.sol";
+import {Bond, HospitalEntry, Keys, Membership, Round, Task, VoterEntry} from "../types/Task.sol";
 
-/// @title What all phases share: storage, guards, the passage from phase to phase, and money.
+/// @title The shared parts of all phases: storage, guards, phase changes and money.
 abstract contract TaskBase is ITaskTypes {
     using Bits for uint256;
 
@@ -77,15 +77,7 @@ abstract contract TaskBase is ITaskTypes {
         if (msg.sender != task.params.aggregator) revert NotAggregator(msg.sender);
     }
 
-    function _member(uint256 taskId, Task storage task, IStaking.Role role, uint256 among)
-        internal
-        view
-        returns (uint256 index)
-    {
-        return _member(taskId, task, msg.sender, role, among);
-    }
-
-    /// @dev The account's index, if it is in `among` and of that role.
+    /// @dev The account's index. Reverts unless it has that role and is in `among`.
     function _member(uint256 taskId, Task storage task, address account, IStaking.Role role, uint256 among)
         internal
         view
@@ -97,12 +89,12 @@ abstract contract TaskBase is ITaskTypes {
         if (!isIn) revert NotAMember(taskId, account);
     }
 
-    /// @dev The statistics are judged by nobody, so there is nobody to be tested.
+    /// @dev Voters do not judge the statistics, so they need no test there.
     function _hasCanaries(Task storage task, uint256 number) internal view returns (bool) {
         return number != 0 && task.params.canaries;
     }
 
-    // Passage.
+    // Phase changes.
 
     function _startPhase(uint256 taskId, Task storage task, Phase phase, uint256 window) internal {
         uint64 deadline = window == 0 ? 0 : uint64(block.timestamp + window);
@@ -111,7 +103,7 @@ abstract contract TaskBase is ITaskTypes {
         emit PhaseStarted(taskId, task.state.round, phase, deadline);
     }
 
-    /// @dev The joining phase is over: go on with enough of everybody, else end.
+    /// @dev Ends the joining phase. The task goes on if enough nodes have joined, and ends otherwise.
     function _closeJoining(uint256 taskId, Task storage task) internal {
         bool enough = task.state.aggregatorJoined && task.hospitals.length >= task.params.minHospitals
             && task.voters.length >= task.params.minVoters;
@@ -119,17 +111,14 @@ abstract contract TaskBase is ITaskTypes {
         else _end(taskId, task);
     }
 
-    /// @dev Forming and Drawing last until the beacon's value is proven. A beacon that died must not keep stake locked.
+    /// @dev Starts Forming or Drawing, which last until the beacon's value is proven. The deadline frees stake if the
+    ///      beacon dies.
     function _awaitBeacon(uint256 taskId, Task storage task, Phase phase) internal {
         task.rounds[task.state.round].beaconRequest = uint128(beacon.request());
         _startPhase(taskId, task, phase, TaskRules.BEACON_WINDOW);
     }
 
-    function _beaconSeed(Round storage round, bytes calldata proof) internal view returns (bytes32) {
-        return beacon.seed(round.beaconRequest, proof);
-    }
-
-    /// @dev Everybody who joined is in the statistics round's one cohort.
+    /// @dev All hospitals are in the statistics round's one cohort.
     function _startStatistics(uint256 taskId, Task storage task) internal {
         Round storage round = task.rounds[0];
         round.cohorts = 1;
@@ -150,7 +139,7 @@ abstract contract TaskBase is ITaskTypes {
         if (burnt > 0) ConsiliumToken(address(token)).burn(burnt);
     }
 
-    /// @dev An absent hospital sits out until it resumes.
+    /// @dev Hospitals marked absent sit out until they resume.
     function _markAbsent(uint256 taskId, Task storage task, uint256 absent) internal {
         if (absent == 0) return;
         task.state.activeHospitals &= ~absent;
@@ -161,7 +150,7 @@ abstract contract TaskBase is ITaskTypes {
 
     // Money.
 
-    /// @dev Before the task moves on: what is left of the pool may go back to the operator then.
+    /// @dev Called before the phase changes, because the rest of the pool may go back to the operator then.
     function _payBounty(uint256 taskId, Task storage task) internal {
         uint128 left = task.state.poolLeft;
         uint128 amount = uint128(Math.min(task.params.tickBounty, left - task.state.forfeited));
@@ -181,8 +170,12 @@ abstract contract TaskBase is ITaskTypes {
         view
         returns (address node, Bond storage bond)
     {
-        if (role == IStaking.Role.Hospital) return (task.hospitals[index].node, task.hospitals[index].bond);
-        if (role == IStaking.Role.Voter) return (task.voters[index].node, task.voters[index].bond);
-        return (task.params.aggregator, task.aggregatorBond);
+        if (role == IStaking.Role.Aggregator) return (task.params.aggregator, task.aggregatorBond);
+        if (role == IStaking.Role.Voter) {
+            VoterEntry storage voter = task.voters[index];
+            return (voter.node, voter.bond);
+        }
+        HospitalEntry storage hospital = task.hospitals[index];
+        return (hospital.node, hospital.bond);
     }
 }

@@ -11,7 +11,7 @@ import {Kzg} from "../libraries/Kzg.sol";
 import {Keys, Round, Task} from "../types/Task.sol";
 import {Concluding} from "./Concluding.sol";
 
-/// @title Hospitals' part of a round: cohorts, commitments, and who is in the sums.
+/// @title Hospitals' part of a round: cohorts, commitments, and survivors.
 abstract contract Training is Concluding, ITaskRounds {
     using Bits for uint256;
 
@@ -22,12 +22,12 @@ abstract contract Training is Concluding, ITaskRounds {
         Round storage round = task.rounds[number];
         bytes32 seed = round.beaconRequest == 0
             ? Cohorts.seed(task.rounds[number - 1].seatSeed)
-            : Cohorts.seed(_beaconSeed(round, beaconProof));
+            : Cohorts.seed(beacon.seed(round.beaconRequest, beaconProof));
 
         uint256 members = task.state.activeHospitals;
         // At least one: a round does not start with fewer hospitals than one cohort takes.
         uint256 count = Math.min(task.params.cohorts, members.count() / task.params.minCohortSize);
-        uint256[] memory cohorts = Cohorts.deal(members, seed, count);
+        uint256[] memory cohorts = Cohorts.assign(members, seed, count);
         for (uint256 i = 0; i < count; ++i) {
             task.cohorts[Keys.entry(number, i)].members = cohorts[i];
         }
@@ -43,20 +43,21 @@ abstract contract Training is Concluding, ITaskRounds {
     /// @inheritdoc ITaskRounds
     function commitUpdate(uint256 taskId, uint256 number, Update calldata update) external {
         (Task storage task, Round storage round) = _open(taskId, Phase.Committing, number);
-        uint256 index = _member(taskId, task, IStaking.Role.Hospital, round.members);
+        uint256 index = _member(taskId, task, msg.sender, IStaking.Role.Hospital, round.members);
         uint256 pending = round.pending;
         if (!pending.has(index)) revert AlreadyCommitted(taskId, msg.sender);
         bytes memory points = _record(task, number, msg.sender, index, update.points);
-        _checkOpening(taskId, number, update, points);
+        _checkProof(taskId, number, update, points);
         pending = pending.without(index);
         round.pending = pending;
-        emit UpdateCommitted(taskId, number, msg.sender, points, _dealt(taskId, number, update.dealing));
+        emit UpdateCommitted(taskId, number, msg.sender, points, _recordShares(taskId, number, update.dealing));
         if (pending == 0) _closeCommitting(taskId, task);
     }
 
     /// @inheritdoc ITaskRounds
-    /// @dev A cohort that falls below its minimum leaves the round, and of its hospitals nobody can tell on chain
-    ///      who withheld an upload: absent, and slashed in the end, are only those left out of a cohort that stays.
+    /// @dev A cohort that falls below its minimum leaves the round. Nobody can tell on chain which of its hospitals
+    ///      withheld an upload. So only hospitals left out of a cohort that stays are marked absent, and slashed in the
+    ///      end.
     function fixSurvivors(uint256 taskId, uint256 number, uint256 survivors) external {
         (Task storage task, Round storage round) = _open(taskId, Phase.Uploading, number);
         _requireAggregator(task);
@@ -71,13 +72,13 @@ abstract contract Training is Concluding, ITaskRounds {
         else _startGracedPhase(taskId, task, Phase.Publishing, task.params.publishWindow);
     }
 
-    function _dealt(uint256 taskId, uint256 number, bytes calldata dealing) private returns (bytes32) {
+    function _recordShares(uint256 taskId, uint256 number, bytes calldata dealing) private returns (bytes32) {
         if (dealing.length == 0) return 0;
         emit Dealt(taskId, number, msg.sender, dealing);
         return keccak256(dealing);
     }
 
-    /// @dev Nobody commits any more: go on with the cohorts that have enough commitments.
+    /// @dev Ends the commitments. The round goes on with the cohorts that have enough of them.
     function _closeCommitting(uint256 taskId, Task storage task) internal {
         uint256 number = task.state.round;
         Round storage round = task.rounds[number];
@@ -89,7 +90,7 @@ abstract contract Training is Concluding, ITaskRounds {
         else _startGracedPhase(taskId, task, Phase.Uploading, task.params.uploadWindow);
     }
 
-    /// @dev Of the cohorts viable so far, those with enough hospitals in `present`; and all their members.
+    /// @dev The viable cohorts that have enough hospitals in `present`, and all their members.
     function _viable(Task storage task, Round storage round, uint256 number, uint256 present)
         private
         view
@@ -105,15 +106,16 @@ abstract contract Training is Concluding, ITaskRounds {
         }
     }
 
-    /// @dev Of a cohort of this size, how many hospitals make a sum. Where updates are masked two thirds: with fewer nobody can
-    ///      take the masks off, and a hospital rightly gives nothing (docs/secure-aggregation.md).
+    /// @dev The least number of hospitals for a sum in a cohort of this size. Masked sums need two thirds of the
+    ///      cohort: with fewer nobody can remove the masks, and honest hospitals refuse to help
+    ///      (docs/secure-aggregation.md).
     function _least(Task storage task, uint256 size) private view returns (uint256) {
         uint256 minimum = task.params.minCohortSize;
         return task.params.masked ? Math.max(minimum, Math.ceilDiv(2 * size, 3)) : minimum;
     }
 
-    /// @dev Keeps what a hospital commits to; whether it knows what that is, the caller finds out.
-    /// @param given 128 bytes a blob. @return points the same, compressed.
+    /// @dev Stores a hospital's commitments. The caller checks that the hospital knows the committed values.
+    /// @param given 128 bytes a blob. @return points the same points, compressed.
     function _record(Task storage task, uint256 number, address hospital, uint256 index, bytes calldata given)
         internal
         returns (bytes memory points)
@@ -131,13 +133,13 @@ abstract contract Training is Concluding, ITaskRounds {
         }
     }
 
-    /// @dev The opening shows that the sender knows what it commits to. Without it, a hospital that saw the others'
-    ///      commitments could post Com(X) minus their sum, and any X would pass for the aggregate. One opening of the
-    ///      points' combination by powers of a ratio that depends on all of them does for each of them: a point that the
-    ///      sender cannot open stays in the combination, but for one ratio in 2^247.
-    function _checkOpening(uint256 taskId, uint256 round, Update calldata update, bytes memory points) private view {
-        (uint256 ratio, uint256 place) = Kzg.challenge(taskId, round, msg.sender, points);
+    /// @dev The KZG proof shows that the sender knows the committed values. Without it, a hospital that saw the others'
+    ///      commitments could post Com(X) minus their sum, and any X would pass for the aggregate. One proof covers all
+    ///      points: it is for their combination by powers of a ratio that depends on all of them. A point whose values
+    ///      the sender does not know stays in the combination, except for one ratio in 2^247.
+    function _checkProof(uint256 taskId, uint256 round, Update calldata update, bytes memory points) private view {
+        (uint256 ratio, uint256 point) = Kzg.challenge(taskId, round, msg.sender, points);
         bytes memory combined = Bls12381.compress(Bls12381.powerSum(update.points, ratio));
-        if (!Kzg.verifyOpening(combined, place, update.value, update.proof)) revert OpeningInvalid(msg.sender);
+        if (!Kzg.verifyProof(combined, point, update.value, update.proof)) revert OpeningInvalid(msg.sender);
     }
 }

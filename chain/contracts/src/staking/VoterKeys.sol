@@ -5,7 +5,7 @@ import {IStaking} from "../interfaces/IStaking.sol";
 import {Bls12381} from "../libraries/Bls12381.sol";
 import {Tickets} from "../libraries/Tickets.sol";
 
-/// @title Voters' keys, the check of what they sign, and what they say that they hold.
+/// @title Voters' keys, the check of their signatures, and commitments to held-out rows.
 abstract contract VoterKeys is IStaking {
     /// @inheritdoc IStaking
     mapping(address voter => bytes32) public voterKeyHash;
@@ -28,7 +28,7 @@ abstract contract VoterKeys is IStaking {
     }
 
     /// @inheritdoc IStaking
-    /// @dev Only an event: no contract reads it, and who audits a voter reads events anyway.
+    /// @dev Only an event: no contract reads it, and auditors of voters read events anyway.
     function commitHeldOut(bytes32 root) external {
         emit HeldOutCommitted(msg.sender, root);
     }

@@ -18,7 +18,7 @@ abstract contract CanaryFixture is Fixture {
     uint256 internal constant BITS = 16;
     uint256 internal constant LANE_BITS = 24;
     uint64 internal constant MARGIN = 1_000;
-    /// @dev A ballot of these passes every test: what is read plainly is the sum in cohorts that are not turned.
+    /// @dev A ballot of these passes every test: the published blob is the sum in cohorts that are not sign-flipped.
     int64 internal constant GOOD = 3_000;
     int64 internal constant BAD = -3_000;
 
@@ -33,7 +33,7 @@ abstract contract CanaryFixture is Fixture {
         params.failedCanarySlashBps = 5_000;
     }
 
-    // What is published.
+    // Published blobs.
 
     function _retreat(uint256 blobs) internal view returns (bytes memory points) {
         for (uint256 blob = 0; blob < blobs; ++blob) {
@@ -49,20 +49,20 @@ abstract contract CanaryFixture is Fixture {
         return uint256(keccak256(abi.encode("blinder", cohort, blob, which))) % Kzg.MODULUS;
     }
 
-    function _isTurned(uint256 cohort) internal view returns (bool) {
+    function _isFlipped(uint256 cohort) internal view returns (bool) {
         return uint256(keccak256(abi.encode(TAG, _seed, id, _round(), cohort))) & 1 == 1;
     }
 
-    function _turned() internal view returns (uint256 cohorts) {
+    function _flipped() internal view returns (uint256 cohorts) {
         for (uint256 cohort = 0; cohort < _roundState().cohorts; ++cohort) {
-            if (_isTurned(cohort)) cohorts = cohorts.with(cohort);
+            if (_isFlipped(cohort)) cohorts = cohorts.with(cohort);
         }
     }
 
-    /// @dev Seeds are tried until exactly these of the round's cohorts are turned.
-    function _turn(uint256 cohorts) internal {
+    /// @dev Tries seeds until exactly these of the round's cohorts are sign-flipped.
+    function _flip(uint256 cohorts) internal {
         uint256 all = Bits.below(_roundState().cohorts);
-        while (_turned() & all != cohorts) {
+        while (_flipped() & all != cohorts) {
             _seed = keccak256(abi.encode(_seed));
         }
     }
@@ -72,12 +72,13 @@ abstract contract CanaryFixture is Fixture {
         (opened.first, opened.second) = (_blinder(cohort, blob, 0), _blinder(cohort, blob, 1));
     }
 
-    function _publishedHash(uint256 cohort, uint256 blob, bool isTurned) internal view returns (bytes32) {
-        return Kzg.versionedHash(Bls12381.compress(_publishedPoint(cohort, blob, isTurned)));
+    function _publishedHash(uint256 cohort, uint256 blob, bool isFlipped) internal view returns (bytes32) {
+        return Kzg.versionedHash(Bls12381.compress(_publishedPoint(cohort, blob, isFlipped)));
     }
 
-    /// @dev The sum without blinders plus w·h in all lanes; or 4w·h in all lanes less w times the retreat and the sum.
-    function _publishedPoint(uint256 cohort, uint256 blob, bool isTurned) internal view returns (G1 memory) {
+    /// @dev The sum without blinders plus w·h in all lanes; or 4w·h in all lanes less w times the negated delta and the
+    ///      sum.
+    function _publishedPoint(uint256 cohort, uint256 blob, bool isFlipped) internal view returns (G1 memory) {
         uint256 survivors = _survivors(_round(), cohort);
         Line memory sum;
         uint256 weight;
@@ -92,7 +93,7 @@ abstract contract CanaryFixture is Fixture {
         );
         G1 memory plain = Points.plus(Lines.point(sum), Points.negated(blinders));
         uint256 level = weight * (2 ** (BITS - 1) - 1);
-        if (!isTurned) return Points.plus(plain, Points.times(_ones(), level));
+        if (!isFlipped) return Points.plus(plain, Points.times(_ones(), level));
         G1 memory taken = Points.plus(plain, Points.times(Lines.point(_retreatOf(blob)), weight));
         return Points.plus(Points.times(_ones(), 4 * level), Points.negated(taken));
     }
@@ -119,7 +120,7 @@ abstract contract CanaryFixture is Fixture {
     function _publishCohorts() internal {
         ITaskTypes.RoundState memory round = _roundState();
         for (uint256 cohort = 0; cohort < round.cohorts; ++cohort) {
-            if (round.viableCohorts.has(cohort)) _publish(cohort, 0, _publishedHash(cohort, 0, _isTurned(cohort)));
+            if (round.viableCohorts.has(cohort)) _publish(cohort, 0, _publishedHash(cohort, 0, _isFlipped(cohort)));
         }
     }
 
@@ -139,14 +140,14 @@ abstract contract CanaryFixture is Fixture {
         list[0] = opened;
     }
 
-    /// @dev Places of `good` and `bad` by what is turned.
+    /// @dev A ballot with `good` for sums and `bad` for canaries.
     function _ballot(int64 good, int64 bad) internal view returns (int64[] memory scores) {
         uint256 cohorts = _roundState().cohorts;
         scores = new int64[](2 * cohorts);
         for (uint256 cohort = 0; cohort < cohorts; ++cohort) {
-            bool isTurned = _isTurned(cohort);
-            scores[cohort] = isTurned ? bad : good;
-            scores[cohorts + cohort] = isTurned ? good : bad;
+            bool isFlipped = _isFlipped(cohort);
+            scores[cohort] = isFlipped ? bad : good;
+            scores[cohorts + cohort] = isFlipped ? good : bad;
         }
     }
 
@@ -189,9 +190,9 @@ abstract contract CanaryFixture is Fixture {
         _fix(_roundState().members);
     }
 
-    function _toCanaryScoring(uint256 turned) internal {
+    function _toCanaryScoring(uint256 flipped) internal {
         _toCanaryPublishing(_canaryParams());
-        _turn(turned);
+        _flip(flipped);
         _setCanaries();
         _publishCohorts();
         _draw();

@@ -39,13 +39,13 @@ library Points {
     }
 }
 
-/// @notice f(X) = constant + slope * X: the smallest polynomial with an opening that depends on where it is opened.
+/// @notice f(X) = constant + slope * X: the smallest polynomial whose value depends on the point.
 struct Line {
     uint256 constant_;
     uint256 slope;
 }
 
-/// @notice Commitments to lines, and their openings. The prover needs no more of the ceremony than its first power.
+/// @notice Commitments to lines, and their KZG proofs. The prover only needs the first power of the ceremony.
 library Lines {
     function tau() internal pure returns (G1 memory) {
         return G1({
@@ -71,14 +71,14 @@ library Lines {
         return Kzg.versionedHash(Bls12381.compress(point(line)));
     }
 
-    /// @dev What Kzg.challenge takes: the lines' commitments, compressed, one after another.
+    /// @dev The input of Kzg.challenge: the lines' commitments, compressed, one after another.
     function compressed(Line[] memory lines) internal view returns (bytes memory points) {
         for (uint256 i = 0; i < lines.length; ++i) {
             points = bytes.concat(points, Bls12381.compress(point(lines[i])));
         }
     }
 
-    /// @dev The lines' commitments, with the opening at `z` of their combination by powers of `ratio`.
+    /// @dev The lines' commitments, with the KZG proof at `z` of their combination by powers of `ratio`.
     function open(Line[] memory lines, uint256 ratio, uint256 z)
         internal
         view
@@ -89,7 +89,7 @@ library Lines {
         update.proof = Bls12381.compress(proof);
     }
 
-    /// @dev The same, with the proof as a point.
+    /// @dev As above, with the proof as a point.
     function opened(Line[] memory lines, uint256 ratio, uint256 z)
         internal
         view

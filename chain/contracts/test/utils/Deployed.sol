@@ -6,7 +6,7 @@ import {IStaking} from "../../src/interfaces/IStaking.sol";
 import {ITaskRounds} from "../../src/interfaces/ITaskRounds.sol";
 import {ITasks} from "../../src/interfaces/ITasks.sol";
 
-/// @notice What the deployed contracts have besides their interfaces. Tests see no more of them than callers do, and
+/// @notice The deployed contracts, with calls besides their interfaces. Tests see them as callers do, and
 ///         so run the very code that ships.
 interface IDeployedTasks is ITasks {
     function multicall(bytes[] calldata calls) external returns (bytes[] memory);

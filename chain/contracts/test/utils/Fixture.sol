@@ -378,7 +378,7 @@ abstract contract Fixture is Test {
         return Signer.sign(_secret(voter), tasks.ticketMessage(id, _round(), _voter(voter)), Tickets.TICKET_DOMAIN);
     }
 
-    /// @dev Who was slashed has a smaller chance than the others.
+    /// @dev Slashed voters have a smaller chance of a seat.
     function _wins(uint256 voter) internal view returns (bool) {
         uint256 threshold =
             Tickets.threshold(tasks.params(id).seats, tasks.voters(id)[voter].bond, _roundState().seatWeight);
@@ -526,7 +526,7 @@ abstract contract Fixture is Test {
         vm.assertEq(wallets + inStaking + inTasks, token.totalSupply());
     }
 
-    /// @dev What a node without delegators was paid and has not claimed, vested or not.
+    /// @dev The unclaimed rewards of a node without delegators, vested or not.
     function _rewards(address node, IStaking.Role role) internal view returns (uint256) {
         (,, uint256 claimable) = staking.positionOf(node, node, role);
         return claimable + (staking.poolOf(node, role).unvestedX48 >> 48);

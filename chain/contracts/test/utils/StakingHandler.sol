@@ -7,7 +7,7 @@ import {Pool} from "../../src/types/Pool.sol";
 import {IDeployedStaking} from "./Deployed.sol";
 import {Test} from "./Vm.sol";
 
-/// @notice All who deal with the staking contract, and what they may do: three owners, three more delegators, the
+/// @notice All callers of the staking contract: three owners, three more delegators, the
 ///         task contract (this one), and somebody who sends tokens for nothing. No call here may revert, except where
 ///         a refusal is what must come. Keeps its own books by person.
 contract StakingHandler is Test {
@@ -25,7 +25,7 @@ contract StakingHandler is Test {
     uint256 public burnt;
     uint256 public staked;
     uint256 public withdrawn;
-    /// @notice In each an amount can be off by less than a unit, for somebody.
+    /// @notice The number of roundings: each may be off by less than a unit.
     uint256 public roundings;
     mapping(address actor => uint256) public paidIn;
     mapping(address actor => uint256) public paidOut;
@@ -195,7 +195,7 @@ contract StakingHandler is Test {
         vm.stopPrank();
     }
 
-    /// @notice What a person's stake is worth, at all nodes and on its way out.
+    /// @notice The worth of a person's stake at all nodes, unbonding stake included.
     function worthOf(address delegator) public view returns (uint256 worth) {
         for (uint256 n = 0; n < OWNERS; ++n) {
             worth += _worthAt(delegator, owner(n));
@@ -239,7 +239,7 @@ contract StakingHandler is Test {
         return least + (word >> 16) % (((most - least) >> (word % 70)) + 1);
     }
 
-    /// @dev Whether an owner that leaves with a request keeps its part of what bonds lock.
+    /// @dev True if an owner that withdraws a request keeps its part of the locked stake.
     function _keepsOwn(address delegator, IStaking.Request memory request, Pool memory pool, uint256 worth)
         private
         view

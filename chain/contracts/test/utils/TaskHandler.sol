@@ -9,7 +9,7 @@ import {TaskRules} from "../../src/libraries/TaskRules.sol";
 import {CanaryFixture} from "./CanaryFixture.sol";
 import {Signer} from "./Crypto.sol";
 
-/// @notice All roles of a task, each doing what it may at that moment, or not doing it. No call here may revert.
+/// @notice All roles of a task. Each makes a call that is allowed at the moment, or none. No call here may revert.
 contract TaskHandler is CanaryFixture {
     using Bits for uint256;
 
@@ -52,7 +52,8 @@ contract TaskHandler is CanaryFixture {
         tasks.stop(id);
     }
 
-    /// @param left of whose updates go into the sums, as far as it keeps cohorts above their minimum; and whom it names.
+    /// @param left of whose updates go into the sums, as far as it keeps cohorts above their minimum; and whom it
+    ///        names.
     function aggregatorActs(uint256 left) external {
         if (!_isOpen()) return;
         ITaskTypes.Phase phase = tasks.state(id).phase;
@@ -111,7 +112,7 @@ contract TaskHandler is CanaryFixture {
         }
     }
 
-    /// @dev Most rounds are of people who do their part.
+    /// @dev In most rounds all nodes act honestly.
     function everybodyActs(int64 opinion) external {
         for (uint256 i = 0; i < HOSPITALS; ++i) {
             if (tasks.state(id).phase == ITaskTypes.Phase.Committing) hospitalActs(i);
@@ -156,13 +157,13 @@ contract TaskHandler is CanaryFixture {
         tasks.claim();
     }
 
-    // What must hold.
+    // Invariants.
 
     function checkConserved() external view {
         _assertConserved();
     }
 
-    /// @dev With nobody but strangers left to tick and to deliver the beacon's values, a task ends: bounded by the
+    /// @dev A task ends even if only strangers tick and deliver the beacon's values. The bound is the
     ///      deadlines of all rounds and two waits for the beacon in each. Every other task's beacon is dead by then.
     function checkEnds() external {
         uint256 most = 8 * (uint256(tasks.params(id).rounds) + 1);
@@ -183,7 +184,8 @@ contract TaskHandler is CanaryFixture {
         _assertExplained();
     }
 
-    /// @dev A task after the last one, with whoever can still put up the bond. Its bonds come back first.
+    /// @dev Proposes the next task, with the nodes that can still pay the bond. The last task's bonds are released
+    ///      first.
     function _begin() private {
         ITaskTypes.TaskParams memory params = _params();
         if (token.balanceOf(OPERATOR) < params.pool) return;
@@ -215,7 +217,7 @@ contract TaskHandler is CanaryFixture {
         }
     }
 
-    /// @dev Some of what the aggregator's bond outweighs and the operator has.
+    /// @dev An amount that the aggregator's bond outweighs and that the operator has.
     function _fundSome(uint256 amount) private {
         ITaskTypes.TaskParams memory params = tasks.params(id);
         uint256 fee = uint256(params.aggregatorBond) * params.notPublishedSlashBps / 10_000 / TaskRules.SLASH_PER_FEE;
@@ -229,7 +231,7 @@ contract TaskHandler is CanaryFixture {
         return _round() > 0 && tasks.params(id).canaries;
     }
 
-    /// @dev Now and then it says that a masked cohort has no sum, and that somebody is to answer for it.
+    /// @dev Sometimes the aggregator drops or accuses a masked cohort.
     function _publishOrDrop(uint256 cohort, uint256 choice) private {
         uint256 round = _round();
         if (!tasks.params(id).masked || choice % 5 > 1) return _publishCohort(cohort);
@@ -253,7 +255,7 @@ contract TaskHandler is CanaryFixture {
 
     function _publishCohort(uint256 cohort) private {
         uint256 round = _round();
-        bytes32 hash = _hasCanaries() ? _publishedHash(cohort, 0, _isTurned(cohort)) : _sumCohort(cohort, 0);
+        bytes32 hash = _hasCanaries() ? _publishedHash(cohort, 0, _isFlipped(cohort)) : _sumCohort(cohort, 0);
         if (!tasks.params(id).digests) return _publish(cohort, 0, hash);
         bytes32[] memory hashes = new bytes32[](1);
         hashes[0] = hash;
@@ -261,7 +263,7 @@ contract TaskHandler is CanaryFixture {
         tasks.publishDigests(id, round, cohort, 0, hashes);
     }
 
-    /// @dev Most look; some say the same of everything, and some that nothing matches.
+    /// @dev Most voters judge. Some give everything the same score, and some say that nothing matches.
     function _ballotOf(int64 opinion) private view returns (int64[] memory) {
         if (opinion % 11 == 1) opinion = Scores.DOES_NOT_MATCH;
         if (!_hasCanaries()) return _scores(opinion);
@@ -271,7 +273,7 @@ contract TaskHandler is CanaryFixture {
                 : _ballot(opinion, opinion - 2_000);
     }
 
-    /// @dev What bonds have lost, before they go home, is what `explain` says of all rounds.
+    /// @dev Before release, the loss of all bonds is the sum of `explain` over all rounds.
     function _assertExplained() private view {
         ITaskTypes.TaskParams memory params = tasks.params(id);
         _assertBond(AGGREGATOR, IStaking.Role.Aggregator, params.aggregatorBond);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-/// @notice What forge is running as.
+/// @notice The mode in which forge runs.
 enum Context {
     TestGroup,
     Test,
     Coverage
 }
 
-/// @notice Of a call that is a transaction of its own (`isolate`), what is before and after it included.
+/// @notice Gas of a call that is a transaction of its own (`isolate`), with the transaction's fixed cost.
 struct Gas {
     uint64 gasLimit;
     uint64 gasTotalUsed;
@@ -84,8 +84,8 @@ abstract contract Test {
 
     Vm internal constant vm = Vm(address(uint160(uint256(keccak256("hevm cheat code")))));
 
-    /// @dev Where the contract's code is: the one that ships, by its path, since by its name forge might take one that it
-    ///      compiled with the tests' settings; or the one that counts which lines run, which is in no file.
+    /// @dev The path of the contract that ships: by its name forge might take one that it
+    ///      compiled with the tests' settings. Coverage uses its own build, which is in no file.
     function _artifact(string memory name) internal view returns (string memory) {
         if (vm.isContext(Context.Coverage)) return string.concat(name, ".sol:", name);
         return string.concat("out/", name, ".sol/", name, ".json");
