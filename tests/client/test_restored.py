@@ -85,7 +85,7 @@ def test_a_hospital_from_an_older_copy_is_charged_for_what_the_chain_has_of_it(
     (told,) = events(capsys, "charged-late")
     assert told["rounds"] == [2]
     with pytest.raises(PendingUpdateLost):
-        node._update(2)
+        node.updates.of(2)
     private.start(0)  # what is charged is not charged again
     assert events(capsys, "charged-late") == []
     assert private.spent(0).charges() == before
@@ -226,7 +226,7 @@ def test_a_disk_that_takes_and_gives_nothing_for_a_while_costs_no_vote_and_no_bo
     task.to_drawing().draw()
     capsys.readouterr()
 
-    kept = node._ballot_path(0)
+    kept = node.ballots.path(0)
     in_the_way = kept.with_name(kept.name + ".draft")
     in_the_way.mkdir(parents=True)
     for _ in range(3):

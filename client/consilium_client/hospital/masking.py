@@ -78,8 +78,8 @@ class Masking:
         self._key_file.unlink(missing_ok=True)
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def dealing(self, round_: int, cohort: int, index: int, seed: bytes) -> bytes:
-        """What this hospital deals in a round: the same bytes whenever it is asked."""
+    def secret_shares(self, round_: int, cohort: int, index: int, seed: bytes) -> bytes:
+        """This hospital's secret shares of a round: the same bytes whenever it is asked."""
         return self._hospital(round_, cohort, index, seed).dealing().to_wire()
 
     def masked(self, round_: int, cohort: int, index: int, seed: bytes, blobs: Sequence[Blob]) -> Iterator[Blob]:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from consilium_chain.keystore import write_private_file
+from consilium_chain.ledger.ledger import Ledger
 from consilium_zk.encoding import WORD
 from consilium_zk.evaluation import ballot_salt, fingerprints_root
 
@@ -70,6 +72,37 @@ class Ballot:
             return cls(kept["round"], tuple(kept["scores"]), bytes.fromhex(kept["salt"]), evaluated)
         except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):  # unchained: it could be quoted
             raise BallotLost(round_) from None
+
+
+class Ballots:
+    """One task's ballots on disk: of each round one, never a second."""
+
+    def __init__(self, home: Path, ledger: Ledger, task: int) -> None:
+        self._home, self._ledger, self._task = home, ledger, task
+        self._unkept: tuple[Path, Ballot] | None = None  # it could not be written where it belongs
+
+    def path(self, round_: int) -> Path:
+        seed = self._ledger.round_state(self._task, round_).seat_seed
+        return ballot_path(self._home, self._ledger.place(self._task), round_, seed)
+
+    def kept(self, round_: int) -> Ballot:
+        """Raises BallotLost, and OSError where it cannot be read now."""
+        return Ballot.kept(self.path(round_), round_)
+
+    def of(self, round_: int, judge: Callable[[], tuple[tuple[int, ...], tuple[bytes, ...]]]) -> Ballot:
+        """The round's ballot, on disk before its commitment leaves. `judge` gives scores and fingerprints where there
+        is none: an earlier process may have committed to its own, in a transaction that is on no block yet.
+        """
+        path = self.path(round_)
+        try:
+            return Ballot.kept(path, round_)
+        except BallotLost:
+            if self._unkept is None or self._unkept[0] != path:
+                self._unkept = path, Ballot.bound(round_, *judge())
+            ballot = self._unkept[1]
+            ballot.keep(path)
+            self._unkept = None
+            return ballot
 
 
 def ballot_path(home: Path, place: str, round_: int, seat_seed: bytes) -> Path:

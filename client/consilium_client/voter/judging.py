@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from consilium_chain.artifacts.store import CACHE, ArtifactStore
 from consilium_chain.errors import ChainUnreachable, Refused, TransactionRejected, name_of
 from consilium_chain.ledger.ledger import Ledger
-from consilium_chain.ledger.structs import Phase, Role
+from consilium_chain.ledger.structs import Role
+from consilium_chain.rounds.machine import Step, has_ended, is_joining
 from consilium_chain.rpc.retry import LONGEST_WAIT, patient_turns
 from consilium_core.logs import about, emit
 
@@ -53,7 +54,7 @@ class _Judge:
                 self._due.wait()
                 self._due.clear()
                 try:
-                    if self._node.turn() is Phase.ENDED:
+                    if Step.STOP in self._node.turn():
                         self._node.leave()
                         self.ended = True
                     wait = FIRST_WAIT
@@ -138,7 +139,7 @@ class Voter:
 
     def _consider(self, task: int, aside: _Aside) -> None:
         """Joins, or says once why not."""
-        if self.ledger.state(task).phase is not Phase.JOINING:
+        if not is_joining(self.ledger.state(task)):
             del self._aside[task]
             return
         try:
@@ -166,9 +167,9 @@ class Voter:
         self._judges[task] = _Judge(node)
 
     def _is_over(self, task: int) -> bool:
-        """Whether it has ended, and left nothing of this account's behind."""
+        """True if it has ended, and left nothing of this account's behind."""
         bonds = (voter.bond for voter in self.ledger.voters(task) if voter.node == self.ledger.address)
-        return self.ledger.state(task).phase is Phase.ENDED and not any(bonds)
+        return has_ended(self.ledger.state(task)) and not any(bonds)
 
     def _require_registered(self) -> None:
         """Raises NotRegistered."""
