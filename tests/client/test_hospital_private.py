@@ -301,7 +301,7 @@ def test_rows_held_out_are_not_trained_on_and_show_what_each_base_is_worth(
     assert node.training.examples.rows + node.training.own_test.rows == ROWS[0]
     assert 0 < node.training.own_test.rows < ROWS[0]
     assert len(node.training.inputs) == node.training.examples.rows
-    np.testing.assert_array_equal(
+    np.testing.assert_array_equal(  # the same after a restart
         again.training.own_test.labels, node.training.own_test.labels
     )
     assert (settings.home / "split.salt").stat().st_mode & 0o777 == 0o600

@@ -137,6 +137,4 @@ def test_a_superlink_that_cannot_be_reached_is_told_once_and_again_when_it_can(
         assert look(listening.getsockname()[1], 4 * CHECK_INTERVAL) == ["superlink-reached"]
         thread.join()
     node.link.asked = 0  # a request came: nothing is looked at any more
-        committing.task
-    ).round  # a request came: nothing is looked at any more
     assert look(closed, 5 * CHECK_INTERVAL) == []
