@@ -123,7 +123,7 @@ def test_a_voter_whose_place_another_took_does_nothing(chain: LocalChain, tmp_pa
     task.judges = chain.staked(Role.VOTER, 1)
     task.join()
     task.to_drawing().draw()
-    assert node.turn() == (Step.SCORE,)
+    assert (task.phase, node.turn()) == (Phase.SCORING, ())
     assert task.round_state.seated == 0
     with pytest.raises(Refused, match="WrongPhase"):
         node.join()

@@ -7,9 +7,8 @@ a transaction. The contract is the authority; these are its rules seen from outs
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum, auto
-from types import MappingProxyType
 from typing import TypeVar
 
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Phase, RoundState, TaskState, members
@@ -86,30 +85,6 @@ class AsAggregator:
     refused: bool = False
     unmasked: bool = True
 
-    def has_uploads(self, view: View) -> bool:
-        complete = self.arrived & self.awaited == self.awaited
-        return not self.refused and (complete or view.now >= view.state.deadline - view.upload_margin)
-
-    def fixes(self, view: View) -> bool:
-        return view.masked and self.has_uploads(view)
-
-    def publishes_plainly(self, view: View) -> bool:
-        return not view.masked and self.has_uploads(view)
-
-    def publishes_unmasked(self, view: View) -> bool:
-        return not self.refused and (self.unmasked or view.now >= view.state.deadline - view.answer_margin)
-
-    def names(self, view: View) -> bool:
-        return not self.refused and dispute_step(view.state, view.publish_window, view.now) == 2
-
-    def opens(self, view: View) -> bool:
-        """A round that is void whatever is opened is not worth the opening's gas."""
-        closed = view.has_canaries and view.round.viable_cohorts != 0
-        return not self.refused and closed and are_reveals_over(self, view) and is_judged(view.round, view.min_reveals)
-
-    def goes_on_opening(self, view: View) -> bool:
-        return not self.refused
-
 
 @dataclass(frozen=True)
 class AsHospital:
@@ -130,45 +105,8 @@ class AsHospital:
     knows_commitment: bool = False
     has_sent: bool = False
     send_at: int = 0
-    disputed: frozenset[tuple[int, int]] = field(default=frozenset())
+    disputed: frozenset[tuple[int, int]] = frozenset()
     has_read: bool = True
-
-    def disputes(self, view: View) -> bool:
-        step = dispute_step(view.state, view.publish_window, view.now)
-        accused = view.round.accused & view.round.survivors
-        is_stated = (view.state.round, step) in self.disputed
-        return view.masked and step < 2 and not is_stated and bool(accused >> self.index & 1)
-
-    def checks(self, view: View) -> bool:
-        return self.is_cut_off
-
-    def waits_for_request(self, view: View) -> bool:
-        return self.is_cut_off or not self.is_asked
-
-    def resumes(self, view: View) -> bool:
-        return self.can_resume and not view.state.active_hospitals >> self.index & 1
-
-    def trains(self, view: View) -> bool:
-        """In the first round only once the aggregator's request has come through: Flower takes seconds to start, and a
-        hospital that cannot be reached yet would commit to what it cannot upload in time.
-        """
-        return not self.has_begun and (self.is_reached or view.state.round != STATISTICS_ROUND)
-
-    def is_committed(self, view: View) -> bool:
-        return bool(view.round.committed >> self.index & 1)
-
-    def learns_of_commitment(self, view: View) -> bool:
-        return self.has_update and not self.knows_commitment and self.is_committed(view)
-
-    def learns_of_change(self, view: View) -> bool:
-        """Also that the block that had its commitment is gone."""
-        return self.has_update and self.knows_commitment != self.is_committed(view)
-
-    def commits(self, view: View) -> bool:
-        return self.has_update and not self.has_sent and not self.is_committed(view) and view.now >= self.send_at
-
-    def reads_ahead(self, view: View) -> bool:
-        return not self.has_read
 
 
 @dataclass(frozen=True)
@@ -178,22 +116,6 @@ class AsVoter:
     index: int
     is_member: bool = True
     is_paused: bool = False
-
-    def may_score(self, view: View) -> bool:
-        """A voter whose bond is slashed to nothing takes no seat any more; what it committed to, it still reveals."""
-        is_active = view.state.active_voters >> self.index & 1
-        has_acted = (view.round.seated | view.round.stood_down) >> self.index & 1
-        return bool(is_active) and not has_acted
-
-    def stands_down(self, view: View) -> bool:
-        """Others need not wait then for a ballot that does not come."""
-        return self.is_paused and self.may_score(view)
-
-    def scores(self, view: View) -> bool:
-        return not self.is_paused and self.may_score(view)
-
-    def reveals(self, view: View) -> bool:
-        return bool((view.round.seated & ~view.round.revealed) >> self.index & 1)
 
 
 Party = AsAnybody | AsAggregator | AsHospital | AsVoter
@@ -206,8 +128,8 @@ class Rules:
     """A phase's steps, by party and in order of precedence. Of its due steps the aggregator takes the first one."""
 
     aggregator: Guards[AsAggregator]
-    hospital: Guards[AsHospital] = field(default_factory=lambda: MappingProxyType({}))
-    voter: Guards[AsVoter] = field(default_factory=lambda: MappingProxyType({}))
+    hospital: Guards[AsHospital]
+    voter: Guards[AsVoter]
 
 
 def next_steps(view: View, party: Party) -> tuple[Step, ...]:
@@ -285,88 +207,151 @@ def is_judged(round_state: RoundState, min_reveals: int) -> bool:
     return revealed - mismatched >= min_reveals and 2 * mismatched <= revealed
 
 
-def always(party: object, view: View) -> bool:
+def _always(party: object, view: View) -> bool:
     return True
 
 
-def is_over(party: object, view: View) -> bool:
+def _is_over(party: object, view: View) -> bool:
     return deadline_passed(view.state, view.now)
 
 
-def is_beacon_dead(party: object, view: View) -> bool:
+def _is_beacon_dead(party: object, view: View) -> bool:
     """An expired value looks ready, too: its block is past."""
-    return is_over(party, view) or view.beacon_expired
+    return _is_over(party, view) or view.beacon_expired
 
 
-def is_beacon_ready(party: object, view: View) -> bool:
+def _is_beacon_ready(party: object, view: View) -> bool:
     return view.beacon_ready
 
 
-def are_reveals_over(party: object, view: View) -> bool:
-    return is_over(party, view) or view.round.revealed == view.round.seated
+def _has_uploads(party: AsAggregator, view: View) -> bool:
+    complete = party.arrived & party.awaited == party.awaited
+    return not party.refused and (complete or view.now >= view.state.deadline - view.upload_margin)
 
 
-def are_sums_complete(party: object, view: View) -> bool:
-    return view.round.summed_cohorts == view.round.viable_cohorts
+def _has_answers(party: AsAggregator, view: View) -> bool:
+    return not party.refused and (party.unmasked or view.now >= view.state.deadline - view.answer_margin)
 
 
-_STOP: Guards[object] = {Step.STOP: always}
-_TICK: Guards[object] = {Step.TICK: is_over}
+def _names(party: AsAggregator, view: View) -> bool:
+    return not party.refused and dispute_step(view.state, view.publish_window, view.now) == 2
+
+
+def _are_reveals_over(party: object, view: View) -> bool:
+    return _is_over(party, view) or view.round.revealed == view.round.seated
+
+
+def _opens(party: AsAggregator, view: View) -> bool:
+    """A round that is void whatever is opened is not worth the opening's gas."""
+    closed = view.has_canaries and view.round.viable_cohorts != 0 and not party.refused
+    return closed and _are_reveals_over(party, view) and is_judged(view.round, view.min_reveals)
+
+
+def _disputes(party: AsHospital, view: View) -> bool:
+    step = dispute_step(view.state, view.publish_window, view.now)
+    is_asked = view.masked and step < 2 and (view.state.round, step) not in party.disputed
+    return is_asked and _has(party, view.round.accused & view.round.survivors)
+
+
+def _resumes(party: AsHospital, view: View) -> bool:
+    return party.can_resume and not _has(party, view.state.active_hospitals)
+
+
+def _waits_for_request(party: AsHospital, view: View) -> bool:
+    return party.is_cut_off or not party.is_asked
+
+
+def _trains(party: AsHospital, view: View) -> bool:
+    """In the first round only once the aggregator's request has come through: Flower takes seconds to start, and a
+    hospital that cannot be reached yet would commit to what it cannot upload in time.
+    """
+    return not party.has_begun and (party.is_reached or view.state.round != STATISTICS_ROUND)
+
+
+def _commits(party: AsHospital, view: View) -> bool:
+    is_due = party.has_update and not party.has_sent and view.now >= party.send_at
+    return is_due and not _has(party, view.round.committed)
+
+
+def _may_score(party: AsVoter, view: View) -> bool:
+    """A voter whose bond is slashed to nothing takes no seat any more; what it committed to, it still reveals."""
+    has_acted = _has(party, view.round.seated | view.round.stood_down)
+    return _has(party, view.state.active_voters) and not has_acted
+
+
+def _has(party: AsHospital | AsVoter, bit_map: int) -> bool:
+    return bool(bit_map >> party.index & 1)
+
+
+_STOP: Guards[object] = {Step.STOP: _always}
+_TICK: Guards[object] = {Step.TICK: _is_over}
 _IN_TASK: Guards[AsHospital] = {
-    Step.RUN_RELAY: always,
-    Step.CHECK_LINK: AsHospital.checks,
-    Step.NOTE_COMMITMENT: AsHospital.learns_of_commitment,
+    Step.RUN_RELAY: _always,
+    Step.CHECK_LINK: lambda me, view: me.is_cut_off,
+    Step.NOTE_COMMITMENT: lambda me, view: me.has_update and not me.knows_commitment and _has(me, view.round.committed),
 }
-_IN_JUDGING: Guards[AsHospital] = {**_IN_TASK, Step.READ_AHEAD: AsHospital.reads_ahead}
+_IN_JUDGING: Guards[AsHospital] = {**_IN_TASK, Step.READ_AHEAD: lambda me, view: not me.has_read}
+_COMMITTING: Guards[AsHospital] = {
+    Step.RUN_RELAY: _always,
+    Step.CHECK_LINK: _waits_for_request,
+    Step.RESUME: _resumes,
+    Step.TRAIN: _trains,
+    # Also that the block that had it is gone.
+    Step.NOTE_COMMITMENT: lambda me, view: me.has_update and me.knows_commitment != _has(me, view.round.committed),
+    Step.COMMIT: _commits,
+    Step.SIGN: _always,
+    Step.TICK: _is_over,
+}
+_UPLOADING: Guards[AsHospital] = {
+    **_IN_TASK,
+    Step.CHECK_LINK: _waits_for_request,
+    Step.RESUME: _resumes,
+    Step.SIGN: _always,  # also to a late request: only then the upload is asked for
+    Step.UPLOAD: _always,
+}
 
 PHASES: Mapping[Phase, Rules] = {
-    Phase.NONE: Rules(_STOP),
-    Phase.JOINING: Rules(_TICK),
-    Phase.FORMING: Rules({Step.TICK: is_beacon_dead, Step.FORM_COHORTS: is_beacon_ready}, _IN_TASK),
-    Phase.COMMITTING: Rules(
-        _TICK,
-        {
-            Step.RUN_RELAY: always,
-            Step.CHECK_LINK: AsHospital.waits_for_request,
-            Step.RESUME: AsHospital.resumes,
-            Step.TRAIN: AsHospital.trains,
-            Step.NOTE_COMMITMENT: AsHospital.learns_of_change,
-            Step.COMMIT: AsHospital.commits,
-            Step.SIGN: always,
-            Step.TICK: is_over,
-        },
-    ),
+    Phase.NONE: Rules(_STOP, {}, {}),
+    Phase.JOINING: Rules(_TICK, {}, {}),
+    Phase.FORMING: Rules({Step.TICK: _is_beacon_dead, Step.FORM_COHORTS: _is_beacon_ready}, _IN_TASK, {}),
+    Phase.COMMITTING: Rules(_TICK, _COMMITTING, {}),
     Phase.UPLOADING: Rules(
         {
-            Step.TICK: is_over,
-            Step.FIX_SURVIVORS: AsAggregator.fixes,
-            Step.PUBLISH: AsAggregator.publishes_plainly,
+            Step.TICK: _is_over,
+            Step.FIX_SURVIVORS: lambda me, view: view.masked and _has_uploads(me, view),
+            Step.PUBLISH: lambda me, view: not view.masked and _has_uploads(me, view),
         },
-        {
-            **_IN_TASK,
-            Step.CHECK_LINK: AsHospital.waits_for_request,
-            Step.RESUME: AsHospital.resumes,
-            Step.SIGN: always,  # also to a late request: only then the upload is asked for
-            Step.UPLOAD: always,
-        },
+        _UPLOADING,
+        {},
     ),
     Phase.PUBLISHING: Rules(
-        {Step.TICK: is_over, Step.PUBLISH: AsAggregator.publishes_unmasked},
-        {**_IN_TASK, Step.RESUME: AsHospital.resumes, Step.UNMASK: always},
+        {Step.TICK: _is_over, Step.PUBLISH: _has_answers}, {**_IN_TASK, Step.RESUME: _resumes, Step.UNMASK: _always}, {}
     ),
-    Phase.BLAMING: Rules(
-        {Step.TICK: is_over, Step.NAME: AsAggregator.names},
-        # First of all: a node may have started late, and silence is slashed.
-        {Step.DISPUTE: AsHospital.disputes, **_IN_TASK},
+    # Statements come first: a node may have started late, and silence is slashed.
+    Phase.BLAMING: Rules({Step.TICK: _is_over, Step.NAME: _names}, {Step.DISPUTE: _disputes, **_IN_TASK}, {}),
+    Phase.DRAWING: Rules({Step.TICK: _is_beacon_dead, Step.DRAW_SEATS: _is_beacon_ready}, _IN_JUDGING, {}),
+    Phase.SCORING: Rules(
+        _TICK,
+        _IN_JUDGING,
+        {
+            Step.STAND_DOWN: lambda me, view: me.is_paused and _may_score(me, view),  # so that others need not wait
+            Step.SCORE: lambda me, view: not me.is_paused and _may_score(me, view),
+        },
     ),
-    Phase.DRAWING: Rules({Step.TICK: is_beacon_dead, Step.DRAW_SEATS: is_beacon_ready}, _IN_JUDGING),
-    Phase.SCORING: Rules(_TICK, _IN_JUDGING, {Step.STAND_DOWN: AsVoter.stands_down, Step.SCORE: AsVoter.scores}),
     Phase.REVEALING: Rules(
-        {Step.OPEN: AsAggregator.opens, Step.SETTLE: are_reveals_over}, _IN_JUDGING, {Step.REVEAL: AsVoter.reveals}
+        {Step.OPEN: _opens, Step.SETTLE: _are_reveals_over},
+        _IN_JUDGING,
+        {Step.REVEAL: lambda me, view: _has(me, view.round.seated & ~view.round.revealed)},
     ),
     Phase.OPENING: Rules(
-        {Step.SETTLE: are_sums_complete, Step.TICK: is_over, Step.OPEN: AsAggregator.goes_on_opening}, _IN_TASK
+        {
+            Step.SETTLE: lambda me, view: view.round.summed_cohorts == view.round.viable_cohorts,
+            Step.TICK: _is_over,
+            Step.OPEN: lambda me, view: not me.refused,
+        },
+        _IN_TASK,
+        {},
     ),
-    Phase.SETTLING: Rules({Step.SETTLE: always}, _IN_TASK),
+    Phase.SETTLING: Rules({Step.SETTLE: _always}, _IN_TASK, {}),
     Phase.ENDED: Rules(_STOP, _STOP, _STOP),
 }
