@@ -109,7 +109,7 @@ def judge(plan: Plan, first: int, step: int) -> None:
             if state.phase is Phase.ENDED:
                 del judges[task]
             elif state.phase in (Phase.SCORING, Phase.REVEALING) and moment not in done:
-                taken = {(state.round, step) for node in nodes for step in node.turn()}
+                taken = {(state.round, step) for node in nodes for step in node.poll()}
                 if not any(failed[:2] in taken for node in nodes for failed in node.failed):
                     done.add(moment)
         block = reader.connection.next_block(block)

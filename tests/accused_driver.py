@@ -128,7 +128,7 @@ class Accused:
         self.round.chain.mine(3)  # the beacon's block, and what proves it
         aggregator.draw_seats(task, self.state.beacon_request)
         for _ in ("score", "reveal"):
-            voter.turn()
+            voter.poll()
         aggregator.settle(task, 0)
 
     def culprits(self) -> dict[int, Reason]:

@@ -205,5 +205,5 @@ class EvaluatedTask(CanaryDriver):
         """The committee reveals what it found."""
         for _ in ("score", "reveal"):
             for node in self.voter_nodes:
-                node.turn()
+                node.poll()
         return self

@@ -101,7 +101,7 @@ def test_a_hospital_testifies_before_its_relay_is_started(case: Accused, monkeyp
     monkeypatch.setattr(node.link, "raise_fault", lambda: None)
     monkeypatch.setattr(node.link, "keep_running", keep_running)
     with pytest.raises(BlockingIOError):
-        node.turn()
+        node.poll()
     assert list(case.round.aggregator.testimonies(case.round.task, 0)[0]) == [0]
 
 

@@ -45,7 +45,7 @@ def test_a_voter_joins_votes_and_reveals_again(chain: LocalChain, tmp_path: Path
     node.join()
     take_back(chain, 2)  # its joining, and what it said of its rows
     assert task.operator.voters(task.task) == []
-    node.turn()
+    node.poll()
     assert [voter.node for voter in task.operator.voters(task.task)] == [node.ledger.address]
     assert node.ledger.held_out_root(task.task, node.ledger.address) is not None
 
@@ -53,17 +53,17 @@ def test_a_voter_joins_votes_and_reveals_again(chain: LocalChain, tmp_path: Path
     task.nodes[0].join_as_hospital(task.task, 8, TransportKey.generate())
     task.to_drawing().draw()
     for _ in range(2):
-        node.turn()
+        node.poll()
         moved_to = task.phase
         assert moved_to is Phase.REVEALING  # the only voter's ballot ends the phase
         take_back(chain)
         assert task.phase is Phase.SCORING
-    node.turn()
+    node.poll()
     for _ in range(2):
-        node.turn()
+        node.poll()
         assert task.round_state.revealed == 0b1
         take_back(chain)
-    node.turn()
+    node.poll()
     task.operator.settle(task.task, 0)
     assert task.round == 1
 
@@ -87,11 +87,11 @@ def test_a_voter_gives_up_what_fails_while_the_chain_stands(
 
     with monkeypatch.context() as patch:
         patch.setattr(node, "scores", failing)
-        assert node.turn() == (Step.SCORE,)
+        assert node.poll() == (Step.SCORE,)
     if taken_back:
         assert task.phase is Phase.DRAWING
         task.draw()
-    node.turn()
+    node.poll()
     assert task.phase is (Phase.REVEALING if taken_back else Phase.SCORING)
 
 
@@ -111,7 +111,7 @@ def test_a_voter_stands_where_others_joining_puts_it(chain: LocalChain, tmp_path
         for signed in sent[2:] + sent[:2]:  # what the second one said comes first
             front.ask("eth_sendRawTransaction", "0x" + signed.hex())
         for node in nodes:
-            node.turn()
+            node.poll()
         assert [node.index for node in nodes] == [1, 0]
 
 
@@ -123,7 +123,7 @@ def test_a_voter_whose_place_another_took_does_nothing(chain: LocalChain, tmp_pa
     task.judges = chain.staked(Role.VOTER, 1)
     task.join()
     task.to_drawing().draw()
-    assert (task.phase, node.turn()) == (Phase.SCORING, ())
+    assert (task.phase, node.poll()) == (Phase.SCORING, ())
     assert task.round_state.seated == 0
     with pytest.raises(Refused, match="WrongPhase"):
         node.join()

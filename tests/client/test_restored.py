@@ -230,22 +230,22 @@ def test_a_disk_that_takes_and_gives_nothing_for_a_while_costs_no_vote_and_no_bo
     in_the_way = kept.with_name(kept.name + ".draft")
     in_the_way.mkdir(parents=True)
     for _ in range(3):
-        node.turn()
+        node.poll()
     assert len(events(capsys, "round-failed")) == 1  # told once
     in_the_way.rmdir()
-    node.turn()
+    node.poll()
     assert (judged, task.phase) == ([0], Phase.REVEALING)  # judged once
 
     aside = kept.rename(kept.with_name("aside"))
     for _ in range(2):
-        node.turn()
+        node.poll()
     kept.mkdir()  # something is there, and cannot be read
     for _ in range(2):
-        node.turn()
+        node.poll()
     kept.rmdir()
     aside.rename(kept)
     said = capsys.readouterr().out
     assert (said.count('"ballot-lost"'), said.count('"round-failed"')) == (1, 1)
-    node.turn()
+    node.poll()
     task.operator.settle(task.task, 0)
     assert task.events("Slashed") == []

@@ -125,7 +125,7 @@ Guards = Mapping[Step, Callable[[P, View], bool]]
 
 @dataclass(frozen=True)
 class Rules:
-    """A phase's steps, by party and in order of precedence. Of its due steps the aggregator takes the first one."""
+    """A phase's steps, by party and in order of precedence. The aggregator takes the first due step."""
 
     aggregator: Guards[AsAggregator]
     hospital: Guards[AsHospital]
@@ -169,7 +169,7 @@ def has_ended(state: TaskState) -> bool:
 
 
 def last_round(state: TaskState, rounds: int) -> int:
-    """Of a task of so many: the current one where its operator stopped it, but for the statistics alone."""
+    """The last of a task's `rounds`; the current one if its operator stopped it. Statistics alone are no end."""
     return min(max(state.round, 1), rounds) if state.stopping else rounds
 
 
@@ -188,7 +188,7 @@ def deadline_passed(state: TaskState, now: int) -> bool:
 
 
 def dispute_step(state: TaskState, publish_window: int, now: int) -> int:
-    """Of Blaming: 0 or 1, in which hospitals make dispute statements, or 2, in which the aggregator names cheaters."""
+    """The step of Blaming: in 0 and 1 hospitals make dispute statements, in 2 the aggregator names cheaters."""
     naming = state.deadline - publish_window
     return (now >= naming - publish_window) + (now >= naming)
 

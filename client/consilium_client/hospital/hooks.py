@@ -1,4 +1,4 @@
-"""A hospital's own decisions, in one place: a dishonest hospital overrides these methods and nothing else."""
+"""The decisions of a hospital: a dishonest one overrides these methods and nothing else."""
 
 from __future__ import annotations
 

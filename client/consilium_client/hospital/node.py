@@ -84,11 +84,11 @@ class HospitalNode(Hooks):
 
     def _take_part(self) -> None:
         with self.link:
-            turn = patient_turns()
-            while Step.STOP not in turn(self.turn):
-                self._block = turn(self.ledger.connection.next_block, self._block)
+            patiently = patient_turns()
+            while Step.STOP not in patiently(self.poll):
+                self._block = patiently(self.ledger.connection.next_block, self._block)
 
-    def turn(self) -> tuple[Step, ...]:
+    def poll(self) -> tuple[Step, ...]:
         """Takes the steps that are due, and returns them. Raises ChainUnreachable."""
         self.link.raise_fault()
         view, due = self.due()

@@ -77,7 +77,7 @@ class RoundUpdates:
     def of(self, round_: int) -> PendingUpdate | None:
         """This round's update: as kept from before a restart, or made now. None: not a member, or it failed before.
 
-        A signed update is never made again: of two updates, whoever holds both could choose.
+        A signed update is never made again: a holder of two could choose.
         """
         with self._lock:
             if self.work.number == round_:
@@ -133,7 +133,7 @@ class RoundUpdates:
         return self.masking.secret_shares(round_, cohort or self._context.cohort(round_), self._index, seed)
 
     def note_commitment(self, view: View) -> None:
-        """Tells of the commitment once it is on chain. Where the block that had it is gone, it is to be sent again."""
+        """Tells of the commitment once it is on chain. If the block that had it is gone, it is to be sent again."""
         if view.round.committed >> self._index & 1:
             self.work.tell_committed(by="relay")
         else:
@@ -164,7 +164,7 @@ class RoundUpdates:
         if not self._is_committed(round_):
             return RoundReply(ReplyCode.SAT_OUT)
         committed = self._ledger.points_of(self._task, round_, self._ledger.address)
-        if committed not in (None, update.signed.compressed):  # another, of which this home, an older copy, knows not
+        if committed not in (None, update.signed.compressed):  # this home is an older copy, and lacks the other update
             raise PendingUpdateLost(round_)
         weight = 1 if round_ == STATISTICS_ROUND else self._ledger.hospitals(self._task)[self._index].weight
         weighted = [scale(blob, weight) for blob in update.blobs]

@@ -1,7 +1,7 @@
 """A voter's process: it watches all tasks, joins those that its policy allows and its data fits, and judges them side
 by side until it is told to stop.
 
-Nothing of it is lost with the process: which tasks it is in, the chain says, and what is to be revealed is on disk.
+Nothing is lost with the process: the chain lists its tasks, and its unrevealed ballots are on disk.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Judge:
                 self._due.wait()
                 self._due.clear()
                 try:
-                    if Step.STOP in self._node.turn():
+                    if Step.STOP in self._node.poll():
                         self._node.leave()
                         self.ended = True
                     wait = FIRST_WAIT
@@ -91,7 +91,7 @@ class Voter:
         with running_alone(self.home.folder):
             patient_turns()(self._begin)
             while True:
-                patient_turns()(self._turn)
+                patient_turns()(self._poll)
 
     def run_one(self, task: int) -> None:
         """Judges one task until it ends. Raises also what is wrong with it."""
@@ -118,7 +118,7 @@ class Voter:
                     self._start(task)
         emit("watching", tasks=self.ledger.task_count(), judged=len(self._judges))
 
-    def _turn(self) -> None:
+    def _poll(self) -> None:
         for task in range(self._seen + 1, self.ledger.task_count() + 1):
             if task not in self._judges:
                 self._aside[task] = _Aside()

@@ -1,7 +1,7 @@
 """A voter's node: draws its ticket, evaluates every cohort's candidate on its own held-out data, commits, reveals.
 
-A dishonest voter overrides `scores` and `reveal`. Where the published sums cannot be had, or are wrong, a voter says so
-in place of its scores.
+A dishonest voter overrides `scores` and `reveal`. If the published sums are missing or wrong, a voter says so instead
+of its scores.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class VoterNode:
         """This voter's in the task, once it has joined."""
         return self.membership.index
 
-    def turn(self) -> tuple[Step, ...]:
+    def poll(self) -> tuple[Step, ...]:
         """Takes the step that is due, which may take long, and returns it. ChainUnreachable is for the caller to retry.
 
         A step that is refused or not paid for is tried again with each block. So is one that a disk fails, which may
