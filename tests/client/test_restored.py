@@ -186,18 +186,18 @@ def test_a_voter_reveals_from_its_copy_and_loses_what_an_older_one_does_not_have
     task.aggregator.join_as_aggregator(task.task)
     task.nodes[0].join_as_hospital(task.task, 8, TransportKey.generate())
     task.to_drawing().draw()
-    node().turn()  # commits
+    node().poll()  # commits
     copy = copy_of(home.folder)
     put_back(copy, home.folder)
-    node().turn()  # reveals
+    node().poll()  # reveals
     task.operator.settle(task.task, 0)
     assert task.events("Slashed") == []
 
     task.to_drawing().draw()
-    node().turn()
+    node().poll()
     put_back(copy, home.folder)  # of the round before
     capsys.readouterr()
-    node().turn()
+    node().poll()
     assert len(events(capsys, "ballot-lost")) == 1
     task.pass_deadline()
     task.tick()

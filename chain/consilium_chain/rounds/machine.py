@@ -53,11 +53,11 @@ class Step(Enum):
 
 @dataclass(frozen=True)
 class View:
-    """The chain's state at one moment; `now` is the chain's clock in seconds."""
+    """The chain's state at one moment; `now` is the chain's clock in seconds, which voters do not go by."""
 
     state: TaskState
     round: RoundState
-    now: int
+    now: int = 0
     beacon_ready: bool = False
     beacon_expired: bool = False
     has_canaries: bool = False  # the round's sums are published as they are or sign-flipped

@@ -110,7 +110,7 @@ class Masking:
         return answer
 
     def statement(self, round_: int, cohort: int, index: int, masked: Iterable[Blob]) -> bytes:
-        """The statement that it signs with its masked blobs. Raises MaskingTooSmall, ArtifactMissing, ArtifactCorrupt."""
+        """The statement to sign with masked blobs. Raises MaskingTooSmall, ArtifactMissing, ArtifactCorrupt."""
         dealings = self._dealings(round_, cohort, index)
         return state(masked, self._cohort(round_, cohort), dealings).to_wire()
 

@@ -37,7 +37,7 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class Ballot:
-    """Scores in millionths, of `ballot_size`; the salt that hides them until the reveal; the evaluation that it binds."""
+    """Scores in millionths (`ballot_size`); the salt that hides them until the reveal; the evaluation that it binds."""
 
     round: int
     scores: tuple[int, ...]

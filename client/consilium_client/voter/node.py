@@ -150,7 +150,7 @@ class VoterNode:
         """
         state = self.ledger.state(self.number)
         self._payouts.tell(state)
-        view = View(state, self.ledger.round_state(self.number, state.round), self.ledger.connection.now())
+        view = View(state, self.ledger.round_state(self.number, state.round))
         party = AsVoter(self.index, self.membership.stands(state), is_paused(self.settings.home))
         due = next_steps(view, party)
         for step in due:
