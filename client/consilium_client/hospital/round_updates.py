@@ -101,13 +101,6 @@ class RoundUpdates:
             self.work.update = update
             return update
 
-    def require(self, round_: int) -> PendingUpdate:
-        """Raises PendingUpdateLost."""
-        update = self.of(round_)
-        if update is None:
-            raise PendingUpdateLost(round_)
-        return update
-
     def _make(self, work: RoundWork, cohort: int) -> PendingUpdate:
         """For the cohort as it was before training: another one may follow, in which this update is unsound."""
         started = time.monotonic()
@@ -134,18 +127,22 @@ class RoundUpdates:
 
     def note_commitment(self, view: View) -> None:
         """Tells of the commitment once it is on chain. If the block that had it is gone, it is to be sent again."""
+        work = self.work
+        if work.number != view.state.round:  # a request took up the next one meanwhile
+            return
         if view.round.committed >> self._index & 1:
-            self.work.tell_committed(by="relay")
+            work.tell_committed(by="relay")
         else:
-            self.work.has_told = self.work.has_sent = False
+            work.has_told = work.has_sent = False
 
     def commit(self, view: View) -> None:
         """By a transaction of its own: half of the time went by, and nobody relayed it."""
         work, round_ = self.work, view.state.round
+        if work.number != round_ or work.update is None:
+            return
         work.has_sent = True
-        update = self.require(round_)
-        signed = update.signed
-        own = CommittedUpdate(signed.points, signed.opening, self.secret_shares(round_, update.seed))
+        signed, shares = work.update.signed, self.secret_shares(round_, work.update.seed)
+        own = CommittedUpdate(signed.points, signed.opening, shares)
         try:
             receipt = self._ledger.commit_update(self._task, round_, own)
         except (Refused, TransactionRejected) as error:
