@@ -109,9 +109,8 @@ def judge(plan: Plan, first: int, step: int) -> None:
             if state.phase is Phase.ENDED:
                 del judges[task]
             elif state.phase in (Phase.SCORING, Phase.REVEALING) and moment not in done:
-                for node in nodes:
-                    node.turn()
-                if not any(failed[:2] == moment[1:] for node in nodes for failed in node._failed):
+                taken = {(state.round, step) for node in nodes for step in node.poll()}
+                if not any(failed[:2] in taken for node in nodes for failed in node.failed):
                     done.add(moment)
         block = reader.connection.next_block(block)
 
@@ -144,7 +143,7 @@ def ask(message: Message, context: Context) -> Any:
         try:
             node = _node(plan_file, number, context.node_id)
             reply = node.answer(request)
-            node.leaving(request, reply)
+            node.link.write_down(request, reply)
         except ROUND_ERRORS as error:
             log.write(f"{type(error).__name__}: {error}\n")
             return RoundReply(ReplyCode.FAILED)

@@ -164,28 +164,33 @@ def hospital(home: str, connection: Connection, index: int) -> None:
     node.settings.runtime.mkdir(exist_ok=True)
     socket_path = node.settings.runtime / "node.sock"
     os.environ[app.SOCKET_VARIABLE] = str(socket_path)
-    with Listener(socket_path, node.answer, node.leaving):
-        answer_all(connection, index, app.app, parts, lambda: node.read_ahead(node.ledger.state(node.task.number)))
+    with Listener(socket_path, node.answer, node.link.write_down):
+        answer_all(connection, index, app.app, parts, lambda: read_ahead(node))
+
+
+def read_ahead(node: Any) -> None:
+    view, due = node.due()
+    if Step.READ_AHEAD in due:
+        node.actions[Step.READ_AHEAD](view)
 
 
 def watch_hospital(parts: Parts, node: Any) -> None:
     """What is in no part is Flower's messages, the socket's, and what the node asks the chain."""
-    from consilium_client.hospital import masking
-    from consilium_client.hospital import node as module
+    from consilium_client.hospital import hooks, masking, round_updates, training
     from consilium_zk.secure_aggregation import MaskingHospital
 
-    parts.watch("derive base", node.record, "base")
-    parts.watch("train", module, "train")
-    parts.watch("quantise and pack", node, "_packed")
-    parts.watch("blind", node, "_blinded")
-    parts.watch("commit", module, "commit")
-    parts.watch("open", module, "open_combined")
-    parts.watch("deal", node, "_dealing")
+    parts.watch("derive base", node.training.record, "base")
+    parts.watch("train", training, "train")
+    parts.watch("quantise and pack", node.training, "packed")
+    parts.watch("blind", node.updates, "_blinded")
+    parts.watch("commit", hooks, "commit")
+    parts.watch("open", hooks, "open_combined")
+    parts.watch("deal", node.updates, "secret_shares")
     parts.watch("sign", node.ledger, "sign_update")
-    parts.watch("keep on disk", node.pending, "write")
-    parts.watch("write down replies", node, "leaving")
-    parts.watch("read dealings", node.masking, "_dealings")
-    parts.watch("weigh", module, "scale")
+    parts.watch("keep on disk", node.updates.pending, "write")
+    parts.watch("write down replies", node.link, "write_down")
+    parts.watch("read dealings", node.updates.masking, "_dealings")
+    parts.watch("weigh", round_updates, "scale")
     parts.watch("expand masks", MaskingHospital, "mask")
     parts.watch("add masks", masking, "add")
     parts.watch("open shares", MaskingHospital, "answer")

@@ -15,6 +15,7 @@ from consilium_chain.artifacts.store import CHECK_BITS
 from consilium_chain.ledger.structs import DOES_NOT_MATCH, Phase, RoundState, TaskState
 from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.rounds.disputes import find_culprits
+from consilium_chain.rounds.machine import Step
 from consilium_chain.rounds.secret_shares import masked_cohort, read_dealings
 from consilium_client.hospital.node import HospitalNode
 from consilium_client.voter.node import VoterNode
@@ -28,7 +29,7 @@ from consilium_zk.constants import BYTES_PER_BLOB, BYTES_PER_COMPRESSED_G1
 from consilium_zk.curve import parse_commitment, weighted_sum
 from consilium_zk.kzg import commit
 from eth_utils.crypto import keccak
-from hospital_driver import WINDOW, Committing, start
+from hospital_driver import WINDOW, Committing, start, take
 
 HOSPITALS = 4
 LIAR = 3
@@ -45,8 +46,8 @@ class FalseUpload(HospitalNode):
 class Covered(FalseUpload):
     """Says of the mask that it shares with hospital 0 what would make its upload right."""
 
-    def testimony(self, step: int, round_: int, round_state: RoundState) -> bytes:
-        said = super().testimony(step, round_, round_state)
+    def dispute_statement(self, step: int, round_: int, round_state: RoundState) -> bytes:
+        said = super().dispute_statement(step, round_, round_state)
         if step == 1:
             return b""
         accusation = self.ledger.accusations(self.task.number, round_)[0].accusation
@@ -59,19 +60,19 @@ class Covered(FalseUpload):
 class FalseProof(Covered):
     """And shows, as what their keys agree on, what they do not."""
 
-    def testimony(self, step: int, round_: int, round_state: RoundState) -> bytes:
-        return super().testimony(step, round_, round_state) if step == 0 else bytes(2) + bytes(range(96))
+    def dispute_statement(self, step: int, round_: int, round_state: RoundState) -> bytes:
+        return super().dispute_statement(step, round_, round_state) if step == 0 else bytes(2) + bytes(range(96))
 
 
 class Silent(FalseUpload):
-    def testimony(self, step: int, round_: int, round_state: RoundState) -> bytes:
+    def dispute_statement(self, step: int, round_: int, round_state: RoundState) -> bytes:
         return b""
 
 
 class Garbage(FalseUpload):
     """Says something that is neither points nor agreements."""
 
-    def testimony(self, step: int, round_: int, round_state: RoundState) -> bytes:
+    def dispute_statement(self, step: int, round_: int, round_state: RoundState) -> bytes:
         return b"\xff" * 48 * (HOSPITALS - 1)
 
 
@@ -107,7 +108,7 @@ class Accused:
         """A turn of each node, but of these."""
         for node in self.nodes:
             if node.index not in but:
-                node._testify_if_accused(self.round.aggregator.state(self.round.task))
+                take(node, Step.DISPUTE)
 
     def testify(self, *but: int) -> None:
         """Both steps."""
@@ -126,8 +127,8 @@ class Accused:
         voter.join()
         self.round.chain.mine(3)  # the beacon's block, and what proves it
         aggregator.draw_seats(task, self.state.beacon_request)
-        voter._score(aggregator.state(task), self.state)
-        voter._reveal(aggregator.state(task), self.state)
+        for _ in ("score", "reveal"):
+            voter.poll()
         aggregator.settle(task, 0)
 
     def culprits(self) -> dict[int, Reason]:
@@ -138,7 +139,7 @@ def processes(round_: Committing, liar: type[HospitalNode]) -> list[HospitalNode
     """Of all hospitals, LIAR's of this kind."""
     nodes = [round_.node(index) for index in range(HOSPITALS) if index != LIAR]
     nodes.insert(LIAR, liar(round_.settings[LIAR]))
-    nodes[LIAR].index = LIAR
+    nodes[LIAR].context.membership.index = LIAR
     return nodes
 
 

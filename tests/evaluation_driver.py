@@ -203,7 +203,7 @@ class EvaluatedTask(CanaryDriver):
 
     def vote_all(self) -> Self:
         """The committee reveals what it found."""
-        for act in ("_score", "_reveal"):
+        for _ in ("score", "reveal"):
             for node in self.voter_nodes:
-                getattr(node, act)(self.operator.state(self.task), self.round_state)
+                node.poll()
         return self

@@ -13,6 +13,7 @@ from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_priva
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase, Role, RoundState
 from consilium_chain.messages import Part, ReplyCode, signed_update_bytes
+from consilium_chain.rounds.machine import Step
 from consilium_chain.rounds.signed_updates import SignedUpdate, parse_signed_update
 from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec
@@ -43,7 +44,7 @@ class Committing:
     def node(self, index: int, **changes: Any) -> HospitalNode:
         """A process of this hospital: at first as after joining, later as after a restart."""
         node = HospitalNode(self.settings[index].model_copy(update=changes))
-        node.index = index
+        node.context.membership.index = index
         return node
 
     @property
@@ -56,8 +57,8 @@ class Committing:
         return node
 
     def look(self, node: HospitalNode) -> None:
-        """One turn of the node's own loop."""
-        node._take_part(self.aggregator.state(self.task))
+        """One turn of the node's own loop, but for its relay."""
+        take(node, Step.TRAIN, Step.NOTE_COMMITMENT, Step.COMMIT)
 
     def ask(self, node: HospitalNode, part: Part, round_: int = 0) -> RoundReply:
         contract = bytes.fromhex(self.aggregator.deployment.tasks.removeprefix("0x"))
@@ -77,6 +78,14 @@ class Committing:
 
     def set_ether(self, node: HospitalNode, wei: int) -> None:
         self.chain.rpc("anvil_setBalance", node.ledger.address, hex(wei))
+
+
+def take(node: HospitalNode, *steps: Step) -> None:
+    """Has a node take these steps, if they are due."""
+    for step in steps:
+        view, due = node.due()
+        if step in due:
+            node.actions[step](view)
 
 
 def hospital_settings(chain: LocalChain, task: int, home: Path, data: Path, **policy: Any) -> HospitalSettings:
@@ -136,8 +145,8 @@ def start(
     made = Committing(chain, aggregator, store, task, settings, voter_settings)
     for index, own in enumerate(settings):
         node = HospitalNode(own)
-        if sealing_keys and index in sealing_keys and node.masking:
-            node.masking.sealing_key = sealing_keys[index]
+        if sealing_keys and index in sealing_keys and node.updates.masking:
+            node.updates.masking.sealing_key = sealing_keys[index]
         node.join()
         made.set_ether(node, 0)
     assert aggregator.state(task).phase is Phase.COMMITTING

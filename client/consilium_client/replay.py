@@ -42,9 +42,9 @@ class PublicRecord:
         self._states = {FIRST_ROUND: self._outer.begin(first)}
 
     def statistics(self) -> NDArray[np.float64]:
-        """What everybody standardises by: float64 (statistics_values,). Raises StatisticsOutOfRange.
+        """The sums that everybody standardises by: float64 (statistics_values,). Raises StatisticsOutOfRange.
 
-        By the schema, whatever round 0 brought; in a task with exact statistics, round 0's sums over all hospitals.
+        Those of the schema; in a task with exact statistics, round 0's sums over all hospitals.
         """
         if self._task.spec.statistics == "schema":
             return public_sums(self._task.spec.data)
@@ -61,15 +61,15 @@ class PublicRecord:
         return self._before(round_).model
 
     def candidates(self, round_: int, cohort: int, state: RoundState) -> list[Vector | None]:
-        """A cohort's candidates (`Outer.candidate`): as published, and in a canary round turned. None for no valid
-        model."""
+        """A cohort's candidates (`Outer.candidate`): as published, and in a canary round sign-flipped. None for no
+        valid model."""
         found, before = self.sums.readings(round_, cohort, state), self._before(round_)
         return [None if one is None else self._outer.candidate(before, self._mean_of(one)) for one in found]
 
     def require_canaries(self, round_: int) -> None:
-        """Raises RetreatMismatched unless the aggregator has said of this canary round what the record gives.
+        """Raises RetreatMismatched unless the aggregator published the negated delta of this canary round's record.
 
-        The contract takes what canaries take back from the aggregator: voters see that it is not of its own choosing.
+        The contract takes it from the aggregator: voters see that it is not of the aggregator's own choosing.
         """
         published = self._ledger.canaries_set(self._task.number, round_)
         if published is None:

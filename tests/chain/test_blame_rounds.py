@@ -11,7 +11,7 @@ from canary_driver import CanaryDriver
 from chain_driver import ACCUSATION, BOND, LocalChain, TaskDriver, refused
 from consilium_chain.ledger.publishing import CohortsFate
 from consilium_chain.ledger.structs import DOES_NOT_MATCH, Outcome, PayoutReason, Phase, Role, SlashReason, VoidReason
-from consilium_chain.rounds.machine import blaming_step
+from consilium_chain.rounds.machine import dispute_step
 from consilium_chain.settlement.settlement import Reason
 from settled_rounds import Scores, assert_as_expected, expected, reasons, slashes
 
@@ -78,7 +78,7 @@ def test_hospitals_testify_in_two_steps_and_the_aggregator_names_in_the_third(lo
     def testify(hospital: int, testimony: bytes, step: int) -> None:
         task.nodes[hospital].testify(task.task, 1, step, testimony)
         now = task.operator.connection.now()
-        assert blaming_step(task.operator.state(task.task), task.params.publish_window, now) == step
+        assert dispute_step(task.operator.state(task.task), task.params.publish_window, now) == step
 
     assert (task.phase, task.round_state.accused) == (Phase.BLAMING, bit_map(accused))
     assert (task.operator.accusations(task.task, 1), task.operator.accusations(task.task, 0)) == ({0: ACCUSATION}, {})

@@ -1,4 +1,4 @@
-"""The round as a pure state machine: properties of `next_step` over all that a chain may say."""
+"""The round as a pure state machine: properties of `next_steps` over all states of a chain, for each party."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ from dataclasses import replace
 import pytest
 from consilium_chain.ledger.structs import Outcome, Phase, RoundState, TaskState, VoidReason, members
 from consilium_chain.rounds.machine import (
+    PHASES,
+    AsAggregator,
+    AsAnybody,
+    AsHospital,
+    AsVoter,
     Step,
     View,
-    blaming_step,
     deadline_passed,
+    dispute_step,
     expected_uploads,
     is_judged,
     margin,
-    next_step,
+    may_come,
+    next_steps,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,6 +38,10 @@ TIMED = [
 ]  # fmt: skip
 
 
+BY_ANYBODY = (Step.TICK, Step.FORM_COHORTS, Step.DRAW_SEATS, Step.SETTLE)
+HANDED_OVER = (Step.SIGN, Step.UPLOAD, Step.UNMASK)
+
+
 @st.composite
 def views(draw: st.DrawFn, phases: list[Phase] = list(Phase)) -> View:  # noqa: B006 - never changed
     phase = draw(st.sampled_from(phases))
@@ -43,33 +53,136 @@ def views(draw: st.DrawFn, phases: list[Phase] = list(Phase)) -> View:  # noqa: 
         ROUND, members=draw(MAPS), committed=draw(MAPS), seated=seated, revealed=revealed,
         mismatched=draw(MAPS) & revealed, viable_cohorts=viable,
         summed_cohorts=draw(st.one_of(MAPS.map(lambda some: some & viable), st.just(viable))),
+        survivors=draw(MAPS), accused=draw(MAPS), stood_down=draw(MAPS),
     )  # fmt: skip
+    state = replace(STATE, phase=phase, deadline=deadline, round=draw(st.integers(0, 2)))
     return View(
-        replace(STATE, phase=phase, deadline=deadline), round_, draw(TIMES), draw(st.booleans()), False,
+        replace(state, active_hospitals=draw(MAPS), active_voters=draw(MAPS)), round_, draw(TIMES), draw(st.booleans()),
         has_canaries=draw(st.booleans()), masked=draw(st.booleans()), min_reveals=draw(st.integers(1, 4)),
         publish_window=draw(st.integers(1, 60)),
     )  # fmt: skip
 
 
-def step(view: View, awaited: int = 0, arrived: int = 0, refused: bool = False, unmasked: bool = True) -> Step:
-    return next_step(view, awaited, arrived, refused, unmasked)
+def step(view: View, awaited: int = 0, arrived: int = 0, refused: bool = False, unmasked: bool = True) -> Step | None:
+    """The aggregator's; None: it waits."""
+    (found,) = next_steps(view, AsAggregator(awaited, arrived, refused, unmasked)) or (None,)
+    return found
+
+
+@st.composite
+def hospitals(draw: st.DrawFn) -> AsHospital:
+    flags = {name: draw(st.booleans()) for name, kind in AsHospital.__annotations__.items() if kind == "bool"}
+    disputed = draw(st.frozensets(st.tuples(st.integers(0, 2), st.integers(0, 1))))
+    return AsHospital(draw(st.integers(0, 7)), **flags, send_at=draw(TIMES), disputed=disputed)
+
+
+VOTERS = st.builds(AsVoter, st.integers(0, 7), st.booleans(), st.booleans())
+
+
+def test_every_phase_has_its_rules_and_every_step_its_phase() -> None:
+    assert list(PHASES) == list(Phase)
+    steps = {step for rules in PHASES.values() for step in (*rules.aggregator, *rules.hospital, *rules.voter)}
+    assert steps == set(Step) - {Step.JOIN}
+
+
+@given(views(), MAPS, MAPS, st.booleans(), st.booleans())
+def test_anybody_takes_the_aggregators_steps_that_are_anybodys(
+    view: View, awaited: int, arrived: int, refused: bool, unmasked: bool
+) -> None:
+    found, own = next_steps(view, AsAnybody()), step(view, awaited, arrived, refused, unmasked)
+    assert set(found) <= {Step.STOP, *BY_ANYBODY}
+    assert found == (own,) or own not in (Step.STOP, *BY_ANYBODY)
+
+
+@given(views(), st.one_of(hospitals(), VOTERS))
+def test_nodes_that_are_not_in_the_task_join_while_it_is_open_and_else_do_nothing(
+    view: View, party: AsHospital | AsVoter
+) -> None:
+    found = next_steps(view, replace(party, is_member=False))
+    assert found == ((Step.JOIN,) if view.state.phase is Phase.JOINING else ())
+    assert Step.JOIN not in next_steps(view, replace(party, is_member=True))
+
+
+@given(views(), hospitals())
+def test_a_hospital_sends_nothing_that_the_contract_refuses(view: View, party: AsHospital) -> None:
+    found, phase, bit = next_steps(view, party), view.state.phase, 1 << party.index
+    if Step.COMMIT in found:
+        assert phase is Phase.COMMITTING
+        assert party.has_update
+        assert not view.round.committed & bit
+        assert view.now >= party.send_at
+    if Step.RESUME in found:
+        assert phase in (Phase.COMMITTING, Phase.UPLOADING, Phase.PUBLISHING)
+        assert not view.state.active_hospitals & bit
+    if Step.DISPUTE in found:
+        assert found[0] is Step.DISPUTE
+        assert phase is Phase.BLAMING
+        assert view.masked
+        assert view.round.accused & view.round.survivors & bit
+        assert dispute_step(view.state, view.publish_window, view.now) < 2
+    if Step.TICK in found:
+        assert view.now > view.state.deadline > 0
+
+
+@given(views(), hospitals())
+def test_a_hospital_trains_once_a_round_and_while_commitments_are_open(view: View, party: AsHospital) -> None:
+    in_reach = party.is_reached or view.state.round != 0
+    wanted = party.is_member and view.state.phase is Phase.COMMITTING and not party.has_begun and in_reach
+    assert (Step.TRAIN in next_steps(view, party)) == wanted
+
+
+@given(views(), hospitals())
+def test_a_hospital_notes_a_commitment_once_and_its_loss_while_it_can_send_it_again(
+    view: View, party: AsHospital
+) -> None:
+    is_committed = bool(view.round.committed >> party.index & 1)
+    if Step.NOTE_COMMITMENT in next_steps(view, party):
+        assert party.has_update
+        assert party.knows_commitment != is_committed
+        assert is_committed or view.state.phase is Phase.COMMITTING
+
+
+@given(views(), st.sampled_from(HANDED_OVER))
+def test_a_part_of_a_round_that_is_due_may_come_and_never_after_one_that_may_not(view: View, part: Step) -> None:
+    state = view.state
+    if part in next_steps(view, AsHospital(0)):
+        assert may_come(state, state.round, part)
+    if not may_come(state, state.round, part):
+        later = [replace(view, state=replace(state, phase=phase)) for phase in Phase if phase >= state.phase]
+        assert not any(part in next_steps(one, AsHospital(0)) for one in later)
+    assert may_come(state, state.round + 1, part) == (state.phase is not Phase.ENDED)
+    assert not may_come(state, state.round + 2, part)
+    assert not may_come(state, state.round - 1, part)
+
+
+@given(views(), VOTERS)
+def test_a_voter_takes_one_step_that_the_contract_takes(view: View, party: AsVoter) -> None:
+    found, bit = next_steps(view, party), 1 << party.index
+    assert len(found) <= 1
+    if Step.SCORE in found or Step.STAND_DOWN in found:
+        assert view.state.phase is Phase.SCORING
+        assert view.state.active_voters & bit
+        assert not (view.round.seated | view.round.stood_down) & bit
+        assert (Step.STAND_DOWN in found) == party.is_paused
+    owes = party.is_member and view.state.phase is Phase.REVEALING and view.round.seated & ~view.round.revealed & bit
+    assert (Step.REVEAL in found) == bool(owes)  # also while it is paused
 
 
 @given(views(TIMED), MAPS, MAPS, st.booleans())
-def test_next_step_never_waits_after_a_deadline(view: View, awaited: int, arrived: int, refused: bool) -> None:
+def test_aggregator_never_waits_after_a_deadline(view: View, awaited: int, arrived: int, refused: bool) -> None:
     late = replace(view, now=view.state.deadline + 1)
     moves = [Step.TICK, Step.SETTLE] + [Step.OPEN] * (view.state.phase is Phase.REVEALING)
     assert step(late, awaited, arrived, refused) in moves
 
 
 @given(views(), MAPS, MAPS, st.booleans())
-def test_next_step_stops_exactly_at_the_end(view: View, awaited: int, arrived: int, refused: bool) -> None:
+def test_aggregator_stops_exactly_at_the_end(view: View, awaited: int, arrived: int, refused: bool) -> None:
     stops = step(view, awaited, arrived, refused) is Step.STOP
     assert stops == (view.state.phase in (Phase.ENDED, Phase.NONE))
 
 
 @given(views(), MAPS, MAPS, st.booleans())
-def test_next_step_publishes_only_in_time_and_never_what_was_refused(
+def test_aggregator_publishes_only_in_time_and_never_what_was_refused(
     view: View, awaited: int, arrived: int, refused: bool
 ) -> None:
     found = step(view, awaited, arrived, refused)
@@ -82,7 +195,7 @@ def test_next_step_publishes_only_in_time_and_never_what_was_refused(
 
 
 @given(views(), MAPS, MAPS, st.booleans())
-def test_next_step_ticks_only_where_the_contract_would_move(
+def test_aggregator_ticks_only_where_the_contract_would_move(
     view: View, awaited: int, arrived: int, refused: bool
 ) -> None:
     """`tick` before a deadline costs gas and is refused (PhaseNotOver)."""
@@ -91,48 +204,48 @@ def test_next_step_ticks_only_where_the_contract_would_move(
 
 
 @given(views([Phase.UPLOADING]), MAPS, MAPS)
-def test_next_step_publishes_with_all_awaited_uploads_or_shortly_before_the_deadline(
+def test_aggregator_publishes_with_all_awaited_uploads_or_shortly_before_the_deadline(
     view: View, awaited: int, arrived: int
 ) -> None:
     if view.now > view.state.deadline:
         return
     hurried = view.now + view.upload_margin >= view.state.deadline
     complete = all(arrived >> index & 1 for index in members(awaited))
-    assert (step(view, awaited, arrived) is not Step.WAIT) == (complete or hurried)
+    assert (step(view, awaited, arrived) is not None) == (complete or hurried)
 
 
 @given(views([Phase.PUBLISHING]), st.booleans())
-def test_next_step_publishes_once_sums_are_unmasked_or_shortly_before_the_deadline(view: View, unmasked: bool) -> None:
+def test_aggregator_publishes_once_sums_are_unmasked_or_shortly_before_the_deadline(view: View, unmasked: bool) -> None:
     in_time = replace(view, now=min(view.now, view.state.deadline))
     hurried = in_time.now + view.answer_margin >= view.state.deadline
     assert (step(in_time, unmasked=unmasked) is Step.PUBLISH) == (unmasked or hurried)
 
 
 @given(views([Phase.BLAMING]), st.booleans())
-def test_next_step_names_culprits_in_the_last_of_three_steps_alone(view: View, refused: bool) -> None:
+def test_aggregator_names_culprits_in_the_last_of_three_steps_alone(view: View, refused: bool) -> None:
     over, last = view.now > view.state.deadline, view.now >= view.state.deadline - view.publish_window
     names = last and not over and not refused
-    assert step(view, refused=refused) is (Step.TICK if over else Step.NAME if names else Step.WAIT)
+    assert step(view, refused=refused) is (Step.TICK if over else Step.NAME if names else None)
 
 
 @given(st.integers(1, 60), st.integers(0, 10_000), st.integers(0, 179))
 def test_blaming_has_three_steps_as_long_as_the_publishing_window(window: int, start: int, passed: int) -> None:
     state = replace(STATE, phase=Phase.BLAMING, deadline=start + 3 * window)
-    assert blaming_step(state, window, start + passed) == min(passed // window, 2)
+    assert dispute_step(state, window, start + passed) == min(passed // window, 2)
 
 
 @given(views([Phase.UPLOADING]), MAPS)
-def test_next_step_does_not_wait_for_uploads_that_nobody_owes(view: View, arrived: int) -> None:
+def test_aggregator_does_not_wait_for_uploads_that_nobody_owes(view: View, arrived: int) -> None:
     in_time = replace(view, now=min(view.now, view.state.deadline))
-    assert step(in_time, 0, arrived) is not Step.WAIT
+    assert step(in_time, 0, arrived) is not None
 
 
 @given(views([Phase.REVEALING]), st.booleans())
-def test_next_step_ends_the_reveals_once_all_seated_have_revealed_or_time_is_up(view: View, refused: bool) -> None:
+def test_aggregator_ends_the_reveals_once_all_seated_have_revealed_or_time_is_up(view: View, refused: bool) -> None:
     over = view.round.revealed == view.round.seated or view.now > view.state.deadline
     closed = view.has_canaries and view.round.viable_cohorts != 0
     opens = closed and is_judged(view.round, view.min_reveals) and not refused
-    assert step(view, refused=refused) is ((Step.OPEN if opens else Step.SETTLE) if over else Step.WAIT)
+    assert step(view, refused=refused) is ((Step.OPEN if opens else Step.SETTLE) if over else None)
 
 
 REVEALED = replace(ROUND, seated=0b1111, revealed=0b1111, viable_cohorts=0b11)
@@ -162,7 +275,7 @@ def test_round_is_opened_only_where_there_is_something_to_judge(
 
 
 @given(views([Phase.OPENING]), st.booleans())
-def test_next_step_opens_what_is_closed_until_the_deadline_and_settles_what_is_open(view: View, refused: bool) -> None:
+def test_aggregator_opens_what_is_closed_until_the_deadline_and_settles_what_is_open(view: View, refused: bool) -> None:
     found = step(view, refused=refused)
     late = view.now > view.state.deadline
     if view.round.summed_cohorts == view.round.viable_cohorts:
@@ -170,11 +283,11 @@ def test_next_step_opens_what_is_closed_until_the_deadline_and_settles_what_is_o
     elif late:
         assert found is Step.TICK
     else:
-        assert found is (Step.WAIT if refused else Step.OPEN)
+        assert found is (None if refused else Step.OPEN)
 
 
 @given(views(), MAPS, MAPS, st.booleans())
-def test_next_step_opens_nothing_that_was_refused_or_has_no_canaries(
+def test_aggregator_opens_nothing_that_was_refused_or_has_no_canaries(
     view: View, awaited: int, arrived: int, refused: bool
 ) -> None:
     if step(view, awaited, arrived, refused) is Step.OPEN:
@@ -187,23 +300,23 @@ def test_next_step_opens_nothing_that_was_refused_or_has_no_canaries(
 @pytest.mark.parametrize("phase", [Phase.FORMING, Phase.DRAWING])
 @pytest.mark.parametrize(
     ("ready", "expired", "wanted"),
-    [(False, False, Step.WAIT), (True, False, None), (False, True, Step.TICK)],
+    [(False, False, "waits"), (True, False, "proves"), (False, True, "asks anew")],
 )
-def test_next_step_follows_the_beacon(phase: Phase, ready: bool, expired: bool, wanted: Step | None) -> None:
+def test_aggregator_follows_the_beacon(phase: Phase, ready: bool, expired: bool, wanted: str) -> None:
     view = View(replace(STATE, phase=phase), ROUND, 10**9, ready, expired)
     proves = {Phase.FORMING: Step.FORM_COHORTS, Phase.DRAWING: Step.DRAW_SEATS}[phase]
-    assert step(view) is (wanted or proves)
+    assert step(view) is {"waits": None, "proves": proves, "asks anew": Step.TICK}[wanted]
 
 
 @pytest.mark.parametrize("phase", [Phase.FORMING, Phase.DRAWING])
-def test_next_step_asks_anew_for_a_value_that_can_no_longer_be_proven(phase: Phase) -> None:
+def test_aggregator_asks_anew_for_a_value_that_can_no_longer_be_proven(phase: Phase) -> None:
     """An expired request is past its block, so it looks ready, too: trying to prove it would be refused for ever."""
     assert step(View(replace(STATE, phase=phase), ROUND, 0, beacon_ready=True, beacon_expired=True)) is Step.TICK
 
 
 @pytest.mark.parametrize("phase", [Phase.FORMING, Phase.DRAWING])
 @pytest.mark.parametrize("ready", [False, True])  # by the chain's clock: relays may all be dead
-def test_next_step_gives_a_silent_beacon_up_after_its_deadline(phase: Phase, ready: bool) -> None:
+def test_aggregator_gives_a_silent_beacon_up_after_its_deadline(phase: Phase, ready: bool) -> None:
     state = replace(STATE, phase=phase, deadline=1_000)
     assert step(View(state, ROUND, 1_001, beacon_ready=ready, beacon_expired=False)) is Step.TICK
     assert step(View(state, ROUND, 1_000, beacon_ready=ready, beacon_expired=False)) is not Step.TICK
@@ -234,6 +347,6 @@ def test_aggregator_waits_for_a_slow_hospital_until_a_quarter_of_the_window_is_l
     round_ = replace(ROUND, members=0b11, committed=0b11, viable_cohorts=1)
     state = replace(STATE, phase=Phase.UPLOADING, deadline=window)
     slow = View(state, round_, window - margin(window) - 1, False, False, masked=True, upload_margin=margin(window))
-    assert step(slow, awaited=0b11, arrived=0b01) is Step.WAIT
+    assert step(slow, awaited=0b11, arrived=0b01) is None
     assert step(slow, awaited=0b11, arrived=0b11) is Step.FIX_SURVIVORS
     assert step(replace(slow, now=window - margin(window)), awaited=0b11, arrived=0b01) is Step.FIX_SURVIVORS

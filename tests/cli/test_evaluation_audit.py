@@ -55,7 +55,7 @@ class Voted:
 
     def ballot(self, voter: int) -> Ballot:
         node = self.task.voter_nodes[voter]
-        return Ballot.kept(node._ballot_path(1), 1)
+        return node.ballots.kept(1)
 
     def secret(self, voter: int) -> bytes:
         node = self.task.voter_nodes[voter]
@@ -227,14 +227,14 @@ def test_nothing_is_opened_that_was_not_evaluated(voted: Voted, tmp_path: Path) 
     with pytest.raises(NothingEvaluated):
         opened(node.ledger, voted.task.task, Ballot.bound(1, (0,) * 4, ()), bytes(32))
     with pytest.raises(BallotLost):
-        Ballot.kept(node._ballot_path(2), 2)
+        node.ballots.kept(2)
     with pytest.raises(HeldOutLost):
         kept_held_out_secret(tmp_path, "nowhere")
 
 
 def test_what_a_voter_keeps_is_its_own_to_read(voted: Voted) -> None:
     for voter in (HONEST, LAZY, LIAR):
-        path = voted.task.voter_nodes[voter]._ballot_path(1)
+        path = voted.task.voter_nodes[voter].ballots.path(1)
         kept = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
         assert kept == {"held-out.json": 0o600, path.name: 0o600}
     assert len({voted.secret(voter) for voter in (HONEST, LAZY, LIAR)}) == 3

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import pytest
 from consilium_chain.artifacts import store
 from consilium_chain.rpc import retry
-from consilium_client import polling
+from consilium_client import membership, polling
+from consilium_client.hospital import dispute, relay_link, round_updates, training
 from consilium_client.hospital import node as hospital
 from consilium_client.privacy import private_rounds
 from consilium_client.voter import judging
@@ -35,7 +36,8 @@ FIELDS = {
 
 def told_by_the_node() -> Iterator[tuple[str, set[str]]]:
     """Names of events and of their fields, as they stand in the node's code."""
-    for module in (store, hospital, private_rounds, retry, polling, voter, judging):
+    hospitals = hospital, round_updates, dispute, relay_link, training
+    for module in (store, *hospitals, private_rounds, retry, membership, polling, voter, judging):
         for node in ast.walk(ast.parse(inspect.getsource(module))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "emit":
                 (name,) = node.args

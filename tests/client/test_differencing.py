@@ -81,9 +81,9 @@ class Consortium:
             node.join()
         updates = []
         for node in nodes:
-            update = node._update(0)
+            update = node.updates.of(0)
             assert update is not None
-            dealing = node._dealing(0, update.seed)
+            dealing = node.updates.secret_shares(0, update.seed)
             node.ledger.commit_update(task, 0, CommittedUpdate(update.signed.points, update.signed.opening, dealing))
             updates.append(update)
         total = [add(blobs) for blobs in zip(*(one.blobs for one in updates), strict=True)]
@@ -124,7 +124,7 @@ def test_differencing_exact_statistics_is_refused_by_the_hospital_whose_rows_dif
         grown.join()
     assert (caught.value.shared, caught.value.differing) == (len(DATA.hospitals[0]), 1)
     with pytest.raises(StatisticsOverlap):
-        grown._packed(0)
+        grown.training.packed(0, grown.local_update)
     assert consortium.chain.treasury.hospitals(again) == []
 
     # The same rows say nothing new.
@@ -135,7 +135,7 @@ def test_differencing_exact_statistics_is_refused_by_the_hospital_whose_rows_dif
     with pytest.raises(StatisticsUnknown, match="does not have their rows"):
         consortium.read_sums("exact", with_patient(DATA.hospitals))
     (row,) = read_table(_written(tmp_path, PATIENT), of_kind(TableSchema, spec.data), allow_one_class=True).features
-    own = sums_of(grown.examples, spec.data)
+    own = sums_of(grown.training.examples, spec.data)
     earlier = sums_of(read_table(_written(tmp_path, DATA.hospitals[0]), of_kind(TableSchema, spec.data)), spec.data)
     np.testing.assert_allclose(np.split(own - earlier, 3)[1], row, atol=1e-9)
 

@@ -135,7 +135,7 @@ def test_hospital_that_nobody_relays_and_without_ether_says_so_once_and_lives(
 def test_training_on_the_same_rows_from_the_same_base_gives_another_update(committing: Committing) -> None:
     """Else two tasks' updates would differ by a row that is in one of them alone."""
     node = committing.node(0)
-    base = node.record.base(1)
+    base = node.training.record.base(1)
     first, again = (node.local_update(1, base) for _ in range(2))
     assert not np.array_equal(first, again)
     assert np.linalg.norm(first - again) < np.linalg.norm(first)
@@ -143,7 +143,7 @@ def test_training_on_the_same_rows_from_the_same_base_gives_another_update(commi
 
 def test_a_node_does_not_start_on_fewer_rows_than_its_policy_wants(committing: Committing) -> None:
     settings = committing.settings[0]
-    rows = committing.node(0).examples.rows
+    rows = committing.node(0).training.examples.rows
     settings.policy.write_text(tomli_w.dumps(OPEN_POLICY | {"min_rows": rows}))
     committing.node(0)
     with pytest.raises(NotAllowed, match=f"below `min_rows` {rows}"):

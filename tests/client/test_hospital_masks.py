@@ -103,7 +103,7 @@ def assert_is_sum_of(total: CohortSum, nodes: Sequence[HospitalNode]) -> None:
     spec = nodes[0].task.spec
     lanes = unpack(total.blobs, spec.statistics_values, spec.statistics_layout, len(nodes))
     quantiser = Quantiser(STATISTICS_BITS, STATISTICS_RANGE)
-    expected = sum(quantiser.quantise(sums_of(node.examples, spec.data), None) for node in nodes)
+    expected = sum(quantiser.quantise(sums_of(node.training.examples, spec.data), None) for node in nodes)
     assert (lanes == expected).all()
 
 
@@ -227,7 +227,7 @@ def test_a_hospital_that_commits_on_its_own_deals_on_chain(make: Make) -> None:
 def test_who_deals_nothing_sound_is_in_nobodys_masking(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     round_ = make(4)
     nodes = [round_.node(index) for index in range(4)]
-    monkeypatch.setattr(nodes[3], "_dealing", lambda *_: b"no dealing")
+    monkeypatch.setattr(nodes[3].updates, "secret_shares", lambda *_: b"no dealing")
     signed = [round_.signed(node) for node in nodes]
     round_.relay(*signed)
     cohort = masked_cohort(round_.aggregator, round_.task, 0, 0b1111)
@@ -243,7 +243,7 @@ def test_who_deals_nothing_sound_is_in_nobodys_masking(make: Make, monkeypatch: 
 def test_nobody_masks_with_fewer_than_two_others(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     round_ = make(3)
     nodes = [round_.node(index) for index in range(3)]
-    monkeypatch.setattr(nodes[2], "_dealing", lambda *_: b"no dealing")
+    monkeypatch.setattr(nodes[2].updates, "secret_shares", lambda *_: b"no dealing")
     round_.relay(*(round_.signed(node) for node in nodes))
     for node in nodes:
         with pytest.raises(MaskingTooSmall):
@@ -269,7 +269,7 @@ def test_a_hospital_gives_nothing_in_a_masking_below_its_cohorts_threshold(
 ) -> None:
     """Else who keeps commitments from it chooses with whom it masks."""
     round_, nodes = isolated(make, monkeypatch)
-    masking, update = nodes[0].masking, nodes[0]._update(0)
+    masking, update = nodes[0].updates.masking, nodes[0].updates.of(0)
     assert masking is not None
     assert update is not None
     place = 0, 0b11111
@@ -294,7 +294,7 @@ def test_a_hospital_answers_for_no_fewer_survivors_than_its_cohorts_threshold(ma
     uploads(round_, nodes)
     with refused("SurvivorsInvalid", survivors=0b00111):
         round_.aggregator.fix_survivors(round_.task, 0, 0b00111)
-    masking, update = nodes[0].masking, nodes[0]._update(0)
+    masking, update = nodes[0].updates.masking, nodes[0].updates.of(0)
     assert masking is not None
     assert update is not None
     with pytest.raises(MaskingTooSmall):
@@ -324,7 +324,7 @@ def test_an_aggregator_asks_for_uploads_of_those_who_mask(
 ) -> None:
     round_ = make(5)
     nodes = [round_.node(index) for index in range(5)]
-    monkeypatch.setattr(nodes[4], "_dealing", lambda *_: b"no dealing")
+    monkeypatch.setattr(nodes[4].updates, "secret_shares", lambda *_: b"no dealing")
     round_.relay(*(round_.signed(node) for node in nodes))
     assert aggregator_of(round_, tmp_path)._uploaders(0, round_.round_state) == 0b01111
 
@@ -378,14 +378,14 @@ def test_a_dealer_whose_shares_cannot_be_opened_is_named_and_slashed(
 ) -> None:
     round_ = make(4)
     nodes = [round_.node(index) for index in range(4)]
-    dealt, size = nodes[3]._dealing, dealing_bytes(0)
+    dealt, size = nodes[3].updates.secret_shares, dealing_bytes(0)
 
     def nothing_sound(*place: Any) -> bytes:
         raw = dealt(*place)
         entries = [raw[start : start + BYTES_PER_ENTRY] for start in range(size, len(raw), BYTES_PER_ENTRY)]
         return raw[:size] + b"".join(bytes(80) + entry[80:] for entry in entries)
 
-    monkeypatch.setattr(nodes[3], "_dealing", nothing_sound)
+    monkeypatch.setattr(nodes[3].updates, "secret_shares", nothing_sound)
     parts = uploads(round_, nodes)
     ledger, task = round_.aggregator, round_.task
     aggregator = aggregator_of(round_, tmp_path)
@@ -438,8 +438,8 @@ def test_a_hospital_names_who_sealed_it_no_sound_shares(make: Make, capsys: pyte
     nodes = [round_.node(index) for index in range(4)]
     uploads(round_, nodes)
     answers = fix(round_, [0, 1, 2, 3])
-    assert nodes[0].masking is not None
-    nodes[0].masking._private = secrets.token_bytes(32)  # to it, all seals are broken now
+    assert nodes[0].updates.masking is not None
+    nodes[0].updates.masking._private = secrets.token_bytes(32)  # to it, all seals are broken now
     wrong = answer(round_, nodes[0])
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     named = [(line["hospital"], line["error"]) for line in told if line["event"] == "dealing-invalid"]

@@ -20,6 +20,7 @@ from consilium_chain.keystore import write_private_file
 from consilium_chain.ledger.ledger import CommittedUpdate, Ledger
 from consilium_chain.ledger.publishing import PublishedCohort
 from consilium_chain.ledger.structs import Outcome, Role
+from consilium_chain.rounds.machine import Step
 from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.config import HospitalSettings
@@ -37,7 +38,7 @@ from consilium_verify.report import Name, Result
 from consilium_zk.kzg import commit
 from consilium_zk.packing import unpack
 from consilium_zk.quantise import Quantiser
-from hospital_driver import OPEN_POLICY, hospital_settings, node_files
+from hospital_driver import OPEN_POLICY, hospital_settings, node_files, take
 from task_files import DATA
 
 ROWS = (30, 45)
@@ -117,12 +118,12 @@ class PrivateTask(TaskDriver):
         limit = {} if max_epsilon is None else {"max_epsilon": max_epsilon}
         self.homes[index].policy.write_text(tomli_w.dumps(OPEN_POLICY | limit))
         node = HospitalNode(self.homes[index])
-        node.index = index
+        node.context.membership.index = index
         self.running[index] = node
         return node
 
     def made(self, index: int) -> PendingUpdate | None:
-        return self.running[index]._update(self.round)
+        return self.running[index].updates.of(self.round)
 
     def make_update(self, index: int, round_: int | None = None) -> Update:
         made, spec = self.made(index), self.spec
@@ -183,7 +184,7 @@ def test_a_private_task_is_charged_round_by_round_and_ends_at_its_epsilon(
     assert (task.updates[0, 0].lanes == quantiser.quantise(public_sums(spec.data), None)).all()
     own = Standardiser.from_sums(public_sums(spec.data))
     for node in nodes:
-        np.testing.assert_array_equal(node.inputs(), own.transform(of_kind(Table, node.examples)))
+        np.testing.assert_array_equal(node.training.inputs, own.transform(of_kind(Table, node.training.examples)))
     report = audit(Ledger(task.operator.connection, task.chain.deployment), task.store, task.task, 0)
     assert report.holds
     assert {check.name: check.result for check in report.checks}[Name.MODEL] is Result.HOLDS
@@ -230,7 +231,7 @@ def test_a_training_rounds_update_outlasts_a_restart_though_training_is_never_th
     task.join(rows=ROWS).first_round().form()
     first = task.made(0)
     assert first is not None
-    base = task.running[0].record.base(1)
+    base = task.running[0].training.record.base(1)
     trained = task.running[0].local_update(1, base)
     task.start(0)
     assert task.made(0) == first
@@ -254,8 +255,8 @@ def test_a_hospital_that_has_spent_its_limit_sits_out_lives_and_does_not_come_ba
     task.form().start(0, max_epsilon=one_round)
     capsys.readouterr()
     node = task.running[0]
-    node._reached.set()
-    node._take_part(task.operator.state(task.task))
+    node.link.reached.set()
+    take(node, Step.TRAIN)
     (refusal, failure) = events(capsys, "over-budget", "round-failed")
     assert refusal["spent"] == refusal["allowed"] == one_round < refusal["would_be"]
     assert failure["error"] == "BudgetExceeded"
@@ -264,9 +265,9 @@ def test_a_hospital_that_has_spent_its_limit_sits_out_lives_and_does_not_come_ba
     task.commit_all(only=[1]).pass_deadline()
     task.tick().publish(survivors=[1])
     task.draw().judge(GOOD)
-    assert not node._active(task.operator.state(task.task))
+    assert not task.operator.state(task.task).active_hospitals & 1
     nonce = node.ledger.connection.ether()
-    node._resume_if_absent(task.operator.state(task.task))
+    take(node, Step.RESUME)
     assert node.ledger.connection.ether() == nonce  # no transaction
 
 
@@ -285,7 +286,7 @@ def test_a_hospital_with_a_limit_takes_no_part_in_tasks_without_privacy(
     with pytest.raises(NotAllowed, match="not private") as caught:
         task.start(0, max_epsilon=8.0)
     assert len(caught.value.objections) == 1
-    assert task.start(0).private is None
+    assert task.start(0).training.privacy.rounds is None
 
 
 def test_rows_held_out_are_not_trained_on_and_show_what_each_base_is_worth(
@@ -295,22 +296,24 @@ def test_rows_held_out_are_not_trained_on_and_show_what_each_base_is_worth(
     task.join(rows=ROWS).first_round()
     settings = task.homes[0].model_copy(update={"held_out": 0.4})
     node, again = HospitalNode(settings), HospitalNode(settings)
-    assert node.own_test is not None
-    assert again.own_test is not None
-    assert node.examples.rows + node.own_test.rows == ROWS[0]
-    assert 0 < node.own_test.rows < ROWS[0]
-    assert len(node.inputs()) == node.examples.rows
-    np.testing.assert_array_equal(again.own_test.labels, node.own_test.labels)  # the same after a restart
+    assert node.training.own_test is not None
+    assert again.training.own_test is not None
+    assert node.training.examples.rows + node.training.own_test.rows == ROWS[0]
+    assert 0 < node.training.own_test.rows < ROWS[0]
+    assert len(node.training.inputs) == node.training.examples.rows
+    np.testing.assert_array_equal(  # the same after a restart
+        again.training.own_test.labels, node.training.own_test.labels
+    )
     assert (settings.home / "split.salt").stat().st_mode & 0o777 == 0o600
     capsys.readouterr()
     shown: list[tuple[str, Mapping[str, object]]] = []
     with told_to(lambda *_: None, lambda *hint: shown.append(hint)):
-        node._show_worth(0)
-        node._show_worth(1)
+        node.training.show_worth(0)
+        node.training.show_worth(1)
     ((event, fields),) = shown
-    assert (event, fields["round"], fields["rows"]) == ("worth", 1, node.own_test.rows)
+    assert (event, fields["round"], fields["rows"]) == ("worth", 1, node.training.own_test.rows)
     assert fields["log_loss"] == pytest.approx(np.log(2))  # a logistic model starts at zero
-    node._show_worth(1)
+    node.training.show_worth(1)
     assert capsys.readouterr().out == ""  # what is not on a screen is nowhere
 
 

@@ -15,9 +15,10 @@ import pytest
 import tomli_w
 from chain_driver import LocalChain
 from consilium_chain.messages import Part, ReplyCode
+from consilium_chain.rounds.machine import Step
 from consilium_chain.rpc.local_node import free_port
 from consilium_client.errors import ApprovalStale, NotAllowed, PolicyInvalid
-from consilium_client.hospital.node import LINK_LOOKS
+from consilium_client.hospital.relay_link import CHECK_INTERVAL
 from consilium_client.hospital.transport_key import make_transport_key
 from consilium_server.certificates import ensure_certificates
 from hospital_driver import OPEN_POLICY, Committing, start
@@ -65,7 +66,7 @@ def test_a_paused_hospital_begins_no_round_whoever_asks(
     try:
         assert committing.ask(node, Part.SIGNED).code is ReplyCode.SAT_OUT
         committing.look(node)
-        assert not node._is_committed(0)
+        assert not committing.round_state.committed & 1
         (line,) = told(capsys, "sits-out")
         assert '"why": "paused"' in line
     finally:
@@ -99,7 +100,7 @@ def test_what_was_begun_before_a_pause_is_handed_over(committing: Committing) ->
 def test_a_superlink_that_cannot_be_reached_is_told_once_and_again_when_it_can(
     committing: Committing, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    node, state = committing.node(0), committing.aggregator.state(committing.task)
+    node = committing.node(0)
     made = ensure_certificates(committing.settings[0].home / "link")
     capsys.readouterr()
 
@@ -107,8 +108,9 @@ def test_a_superlink_that_cannot_be_reached_is_told_once_and_again_when_it_can(
         flower = node.settings.flower.model_copy(
             update={"superlink": f"127.0.0.1:{port}", "ca_certificate": made.authority}
         )
-        node.settings = node.settings.model_copy(update={"flower": flower})
-        node._watch_link(state, now)
+        node.link.settings = node.settings.model_copy(update={"flower": flower})
+        if Step.CHECK_LINK in node.due()[1]:
+            node.link.check(now)
         lines = map(json.loads, capsys.readouterr().out.splitlines())
         return [line["event"] + (" " + line["why"][:12] if "why" in line else "") for line in lines]
 
@@ -117,11 +119,11 @@ def test_a_superlink_that_cannot_be_reached_is_told_once_and_again_when_it_can(
     make_transport_key(key)
     assert look(closed, 0.0) == [f"superlink-unreachable {str(key)[:12]}"]  # is not the one announced
     key.unlink()
-    assert look(closed, LINK_LOOKS) == ["superlink-unreachable the node key"]  # is no key
+    assert look(closed, CHECK_INTERVAL) == ["superlink-unreachable the node key"]  # is no key
     key.write_bytes(kept)
-    assert look(closed, 2 * LINK_LOOKS) == ["superlink-unreachable nothing list"]
-    assert look(closed, 3 * LINK_LOOKS - 1) == []  # not yet again
-    assert look(closed, 3 * LINK_LOOKS) == []  # told before
+    assert look(closed, 2 * CHECK_INTERVAL) == ["superlink-unreachable nothing list"]
+    assert look(closed, 3 * CHECK_INTERVAL - 1) == []  # not yet again
+    assert look(closed, 3 * CHECK_INTERVAL) == []  # told before
     with socket.create_server(("127.0.0.1", 0)) as listening:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(made.certificate, made.key)
@@ -132,7 +134,7 @@ def test_a_superlink_that_cannot_be_reached_is_told_once_and_again_when_it_can(
 
         thread = threading.Thread(target=answer, daemon=True)
         thread.start()
-        assert look(listening.getsockname()[1], 4 * LINK_LOOKS) == ["superlink-reached"]
+        assert look(listening.getsockname()[1], 4 * CHECK_INTERVAL) == ["superlink-reached"]
         thread.join()
-    node._asked = state.round  # a request came: nothing is looked at any more
-    assert look(closed, 5 * LINK_LOOKS) == []
+    node.link.asked = 0  # a request came: nothing is looked at any more
+    assert look(closed, 5 * CHECK_INTERVAL) == []

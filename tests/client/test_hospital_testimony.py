@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 from accused_driver import HOSPITALS, LIAR, ONE, Accused, Covered, FalseProof, FalseUpload, Garbage, Silent, accused
@@ -92,15 +91,17 @@ def test_testimony_that_could_not_be_sent_is_sent_again(case: Accused, capsys: p
     assert sorted(case.round.aggregator.testimonies(case.round.task, 0)[0]) == list(range(HOSPITALS))
 
 
-def test_a_hospital_testifies_before_its_relay_is_started(case: Accused) -> None:
+def test_a_hospital_testifies_before_its_relay_is_started(case: Accused, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a late start there is little time for it, and none for anything else first."""
 
     def keep_running() -> dict[str, int]:
         raise BlockingIOError
 
-    relay, listener = SimpleNamespace(keep_running=keep_running), SimpleNamespace(raise_fault=lambda: None)
+    node = case.nodes[0]
+    monkeypatch.setattr(node.link, "raise_fault", lambda: None)
+    monkeypatch.setattr(node.link, "keep_running", keep_running)
     with pytest.raises(BlockingIOError):
-        case.nodes[0]._turn(listener, relay)  # type: ignore[arg-type]
+        node.poll()
     assert list(case.round.aggregator.testimonies(case.round.task, 0)[0]) == [0]
 
 

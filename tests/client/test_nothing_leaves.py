@@ -34,6 +34,7 @@ from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.publishing import CohortsFate, PublishedCohort
 from consilium_chain.ledger.structs import Phase, Role, RoundState
 from consilium_chain.messages import Part, ReplyCode, signed_update_bytes
+from consilium_chain.rounds.machine import Step
 from consilium_chain.rounds.signed_updates import parse_signed_update
 from consilium_chain.rpc.abi import CONTRACT_NAMES, contract_artifact
 from consilium_chain.rpc.local_node import free_port
@@ -71,7 +72,7 @@ from eth_abi.abi import decode
 from eth_account import Account
 from eth_utils.abi import abi_to_signature
 from eth_utils.crypto import keccak
-from hospital_driver import hospital_settings
+from hospital_driver import hospital_settings, take
 from numpy.typing import NDArray
 from sponsor_driver import served
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -151,7 +152,7 @@ class Bed:
             return receive_reply(connection)
 
     def keep(self, round_: int) -> None:
-        update = self.node.pending.read(round_)
+        update = self.node.updates.pending.read(round_)
         assert update is not None
         self.blobs[round_] = list(update.blobs)
         self.seeds.append(update.seed)
@@ -279,7 +280,7 @@ def needles_of(bed: Bed) -> dict[str, list[bytes]]:
     features = bed.frame.drop(columns="malignant").to_numpy()
     weight = node.ledger.hospitals(node.task.number)[bed.index].weight
     blobs = [blob for some in bed.blobs.values() for blob in some]
-    sums = sums_of(node.examples, node.task.spec.data)
+    sums = sums_of(node.training.examples, node.task.spec.data)
     assert node.trained is not None
     clipped = clip_norm(node.trained, node.task.spec.update.clip_norm)
     transport = serialization.load_ssh_private_key(settings.flower.transport_key.read_bytes(), None)
@@ -289,9 +290,9 @@ def needles_of(bed: Bed) -> dict[str, list[bytes]]:
         "row as text": rows,
         "cell as text": [cell for row in rows for cell in row.split(b",") if len(cell) >= 8],
         "cell as float": list(floats(features)),
-        "cell scaled to the schema's range": list(floats(of_kind(Table, node.examples).features)),
-        "standardised cell": list(floats(node.inputs())),
-        "labels": list(label_vectors(node.examples.labels)),
+        "cell scaled to the schema's range": list(floats(of_kind(Table, node.training.examples).features)),
+        "standardised cell": list(floats(node.training.inputs)),
+        "labels": list(label_vectors(node.training.examples.labels)),
         "sums of columns": list(floats(sums[sums != np.rint(sums)])),
         "unmasked update": [*scalars(blobs), *scalars([scale(blob, weight) for blob in blobs])],
         "update as floats": [*floats(node.trained), *floats(clipped)],
@@ -392,7 +393,7 @@ class Play:
         return Bed(node, frame, tap, self.tapped(Wiretap.of_path(home / "r", home / "n")), home / "r")
 
     def listening(self, bed: Bed) -> Listener:
-        return self.stack.enter_context(Listener(bed.path.with_name("n"), bed.node.answer, bed.node.leaving))
+        return self.stack.enter_context(Listener(bed.path.with_name("n"), bed.node.answer, bed.node.link.write_down))
 
     def scene(self) -> Scene:
         self.round(0)
@@ -419,7 +420,7 @@ class Play:
             bed.keep(number)
             self.store.put_file(signed[bed.index].dealing)
         if number == 1:
-            self.beds[1].node._take_part(self.aggregator.state(self.task))
+            take(self.beds[1].node, Step.COMMIT)
             del signed[1]
         self.aggregator.commit_updates(self.task, number, [one.update for one in signed.values()])
         assert self.aggregator.state(self.task).phase is Phase.UPLOADING

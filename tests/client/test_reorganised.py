@@ -11,13 +11,14 @@ from chain_driver import LocalChain, TaskDriver
 from consilium_chain.errors import Refused
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase, Role, RoundState
+from consilium_chain.rounds.machine import Step
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.transport_keys import TransportKey
 from consilium_client.errors import NotDealt, NotInTask
 from consilium_client.home import VoterHome
 from consilium_client.hospital.node import HospitalNode
 from consilium_client.voter.node import VoterNode
-from hospital_driver import start
+from hospital_driver import start, take
 from index_driver import changeable_chain
 from rehearsal.provider import provider
 from voter_driver import TASK, FiledTask, voter_home
@@ -44,7 +45,7 @@ def test_a_voter_joins_votes_and_reveals_again(chain: LocalChain, tmp_path: Path
     node.join()
     take_back(chain, 2)  # its joining, and what it said of its rows
     assert task.operator.voters(task.task) == []
-    node.turn()
+    node.poll()
     assert [voter.node for voter in task.operator.voters(task.task)] == [node.ledger.address]
     assert node.ledger.held_out_root(task.task, node.ledger.address) is not None
 
@@ -52,17 +53,17 @@ def test_a_voter_joins_votes_and_reveals_again(chain: LocalChain, tmp_path: Path
     task.nodes[0].join_as_hospital(task.task, 8, TransportKey.generate())
     task.to_drawing().draw()
     for _ in range(2):
-        node.turn()
+        node.poll()
         moved_to = task.phase
         assert moved_to is Phase.REVEALING  # the only voter's ballot ends the phase
         take_back(chain)
         assert task.phase is Phase.SCORING
-    node.turn()
+    node.poll()
     for _ in range(2):
-        node.turn()
+        node.poll()
         assert task.round_state.revealed == 0b1
         take_back(chain)
-    node.turn()
+    node.poll()
     task.operator.settle(task.task, 0)
     assert task.round == 1
 
@@ -86,11 +87,11 @@ def test_a_voter_gives_up_what_fails_while_the_chain_stands(
 
     with monkeypatch.context() as patch:
         patch.setattr(node, "scores", failing)
-        assert node.turn() is Phase.SCORING
+        assert node.poll() == (Step.SCORE,)
     if taken_back:
         assert task.phase is Phase.DRAWING
         task.draw()
-    node.turn()
+    node.poll()
     assert task.phase is (Phase.REVEALING if taken_back else Phase.SCORING)
 
 
@@ -110,7 +111,7 @@ def test_a_voter_stands_where_others_joining_puts_it(chain: LocalChain, tmp_path
         for signed in sent[2:] + sent[:2]:  # what the second one said comes first
             front.ask("eth_sendRawTransaction", "0x" + signed.hex())
         for node in nodes:
-            node.turn()
+            node.poll()
         assert [node.index for node in nodes] == [1, 0]
 
 
@@ -122,7 +123,7 @@ def test_a_voter_whose_place_another_took_does_nothing(chain: LocalChain, tmp_pa
     task.judges = chain.staked(Role.VOTER, 1)
     task.join()
     task.to_drawing().draw()
-    assert node.turn() is Phase.SCORING
+    assert (task.phase, node.poll()) == (Phase.SCORING, ())
     assert task.round_state.seated == 0
     with pytest.raises(Refused, match="WrongPhase"):
         node.join()
@@ -138,11 +139,11 @@ def test_a_hospital_joins_and_commits_again(
     take_back(chain, 3)  # the last one's joining, with allowance and stake
     last = nodes[1]
     state = committing.aggregator.state(committing.task)
-    assert (state.phase, last._place()) == (Phase.JOINING, None)
+    assert (state.phase, last.context.membership.find()) == (Phase.JOINING, None)
     committing.set_ether(last, 10**18)
-    assert nodes[0]._keeps_place(state)
-    assert not last._keeps_place(state)
-    assert (last._place(), committing.aggregator.state(committing.task).phase) == (1, Phase.COMMITTING)
+    assert nodes[0].context.membership.stands(state)
+    take(last, Step.JOIN)
+    assert (last.context.membership.find(), committing.aggregator.state(committing.task).phase) == (1, Phase.COMMITTING)
 
     own = committing.node(0, commits="own")
     committing.set_ether(own, 10**18)
@@ -171,13 +172,13 @@ def test_a_hospital_that_sees_no_cohorts_looks_again(
     take_back(chain, 3)
     with monkeypatch.context() as patch:
         patch.setattr(nodes[0].ledger, "state", lambda _: seen)
-        assert nodes[0]._update(0) is None
+        assert nodes[0].updates.of(0) is None
         with pytest.raises(NotDealt):
-            nodes[0]._cohort(0)
+            nodes[0].context.cohort(0)
     committing.set_ether(nodes[1], 10**18)
-    nodes[1]._keeps_place(committing.aggregator.state(committing.task))
+    take(nodes[1], Step.JOIN)
     assert committing.aggregator.state(committing.task).phase is Phase.COMMITTING
-    assert nodes[0]._update(0) is not None
+    assert nodes[0].updates.of(0) is not None
 
 
 def test_a_hospital_whose_place_another_took_does_nothing(
@@ -191,10 +192,11 @@ def test_a_hospital_whose_place_another_took_does_nothing(
     other.join_as_hospital(committing.task, 8, TransportKey.generate())
     committing.set_ether(last, 10**18)
     assert (seen.phase, committing.aggregator.state(committing.task).phase) == (Phase.JOINING, Phase.COMMITTING)
-    assert not last._keeps_place(seen)
+    assert not last.context.membership.stands(seen)
+    last.context.membership.join_again(last.join)
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["error"] for line in told if line["event"] == "refused"] == ["WrongPhase"]
-    assert not last._keeps_place(committing.aggregator.state(committing.task))
+    assert last.due()[1] == ()
 
 
 def test_a_hospital_leaves_once_the_end_stands(chain: LocalChain, tmp_path: Path) -> None:
@@ -211,9 +213,9 @@ def test_a_hospital_leaves_once_the_end_stands(chain: LocalChain, tmp_path: Path
 
     end()
     take_back(chain)
-    assert not node._left()
+    assert not node.leave()
     end()
-    assert node._left()
+    assert node.leave()
     assert node.ledger.hospitals(committing.task)[node.index].bond == 0
 
 
@@ -223,6 +225,6 @@ def test_a_hospital_that_is_not_listed_says_so(
     committing = start(chain, tmp_path, 1, masked=False)
     node = HospitalNode(committing.settings[0])
     monkeypatch.setattr(node.ledger.connection, "next_block", lambda seen, patience=0.0: seen)
-    monkeypatch.setattr(node, "_place", lambda: None)
+    monkeypatch.setattr(node.context.membership, "find", lambda: None)
     with pytest.raises(NotInTask, match=f"{node.ledger.address} joined task {committing.task}"):
-        node._place_joined()
+        node.context.membership.require()

@@ -85,7 +85,7 @@ def test_a_hospital_from_an_older_copy_is_charged_for_what_the_chain_has_of_it(
     (told,) = events(capsys, "charged-late")
     assert told["rounds"] == [2]
     with pytest.raises(PendingUpdateLost):
-        node._update(2)
+        node.updates.of(2)
     private.start(0)  # what is charged is not charged again
     assert events(capsys, "charged-late") == []
     assert private.spent(0).charges() == before
@@ -186,18 +186,18 @@ def test_a_voter_reveals_from_its_copy_and_loses_what_an_older_one_does_not_have
     task.aggregator.join_as_aggregator(task.task)
     task.nodes[0].join_as_hospital(task.task, 8, TransportKey.generate())
     task.to_drawing().draw()
-    node().turn()  # commits
+    node().poll()  # commits
     copy = copy_of(home.folder)
     put_back(copy, home.folder)
-    node().turn()  # reveals
+    node().poll()  # reveals
     task.operator.settle(task.task, 0)
     assert task.events("Slashed") == []
 
     task.to_drawing().draw()
-    node().turn()
+    node().poll()
     put_back(copy, home.folder)  # of the round before
     capsys.readouterr()
-    node().turn()
+    node().poll()
     assert len(events(capsys, "ballot-lost")) == 1
     task.pass_deadline()
     task.tick()
@@ -226,26 +226,26 @@ def test_a_disk_that_takes_and_gives_nothing_for_a_while_costs_no_vote_and_no_bo
     task.to_drawing().draw()
     capsys.readouterr()
 
-    kept = node._ballot_path(0)
+    kept = node.ballots.path(0)
     in_the_way = kept.with_name(kept.name + ".draft")
     in_the_way.mkdir(parents=True)
     for _ in range(3):
-        node.turn()
+        node.poll()
     assert len(events(capsys, "round-failed")) == 1  # told once
     in_the_way.rmdir()
-    node.turn()
+    node.poll()
     assert (judged, task.phase) == ([0], Phase.REVEALING)  # judged once
 
     aside = kept.rename(kept.with_name("aside"))
     for _ in range(2):
-        node.turn()
+        node.poll()
     kept.mkdir()  # something is there, and cannot be read
     for _ in range(2):
-        node.turn()
+        node.poll()
     kept.rmdir()
     aside.rename(kept)
     said = capsys.readouterr().out
     assert (said.count('"ballot-lost"'), said.count('"round-failed"')) == (1, 1)
-    node.turn()
+    node.poll()
     task.operator.settle(task.task, 0)
     assert task.events("Slashed") == []

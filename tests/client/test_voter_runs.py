@@ -209,7 +209,7 @@ def names(told: Told, task: FiledTask) -> list[str]:
 
 def turn_until(voter: Voter, what: Callable[[], object]) -> None:
     def turned() -> object:
-        voter._turn()
+        voter._poll()
         return what()
 
     wait_until(turned)
@@ -234,7 +234,7 @@ def test_what_does_not_fit_is_told_once_and_keeps_nothing_else_waiting(
     voter._begin()
     turn_until(voter, lambda: names(told, good) == ["joined"])
     for _ in range(3):
-        voter._turn()
+        voter._poll()
     aside = {task.task: fields["error"] for event, fields in told if event == "set-aside"
              for task in (unread, broken, foreign, dear) if task.task == fields["task"]}  # fmt: skip
     assert list(aside.values()) == ["ArtifactMissing", "ArtifactCorrupt", "ColumnsWrong", "StakeTooSmall"]
@@ -331,7 +331,7 @@ def test_what_could_not_be_paid_for_is_tried_again(chain: LocalChain, tmp_path: 
     task.to_drawing().draw()
     turn_until(voter, lambda: "not-voted" in names(told, task))
     for _ in range(3):
-        voter._turn()
+        voter._poll()
     assert names(told, task) == ["joined", "not-voted"]
     chain.rpc("anvil_setBalance", account.address, hex(10**18))
     turn_until(voter, lambda: "revealed" in names(told, task))

@@ -207,8 +207,8 @@ def test_hospitals_fill_every_lane_of_their_blobs(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text(ROWS)
     record = PaperRecord(TASK.encode(), tmp_path, WEIGHTS)
     node = HospitalNode(record.settings(tmp_path / "rows.csv"))
-    record.statistics(sums_of(node.examples, record.spec.data))
-    lanes = unpack(node._packed(1), record.spec.lanes, record.spec.update_layout, 1)
+    record.statistics(sums_of(node.training.examples, record.spec.data))
+    lanes = unpack(node.training.packed(1, node.local_update), record.spec.lanes, record.spec.update_layout, 1)
     assert len(np.unique(lanes[:10])) > 5
     assert set(lanes[10:].tolist()) == {2**15 - 1}
 

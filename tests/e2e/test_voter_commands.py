@@ -57,7 +57,7 @@ class World:
         node.join()
         task.to_drawing().draw()
         for _ in range(2):
-            node.turn()
+            node.poll()
         task.operator.settle(task.task, round_)
 
 
@@ -123,13 +123,13 @@ def test_where_a_round_stands_is_told_by_seat_and_ballot(world: World) -> None:
     node.join()
     task.to_drawing().draw()
     done(world.say("status"), "scoring", "not yet known")
-    node.turn()
+    node.poll()
     done(world.say("status"), "revealing", "committed, to be revealed")
     (ballot,) = (world.home / "ballots").rglob("round-*.json")
     ballot.rename(ballot.with_suffix(".away"))
     done(world.say("status"), "committed, and the ballot is not here")
     ballot.with_suffix(".away").rename(ballot)
-    node.turn()
+    node.poll()
     done(world.say("status"), "revealed")
 
 

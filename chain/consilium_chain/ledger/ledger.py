@@ -658,7 +658,7 @@ class Ledger:
         return self._send("accuseCohort", task, round_, cohort, accusation, evidence)
 
     def testify(self, task: int, round_: int, step: int, testimony: bytes) -> Receipt:
-        """For the step that it is (`rounds.blaming_step`): what comes late is refused."""
+        """For the step that it is (`rounds.machine.dispute_step`): what comes late is refused."""
         return self._send("testify", task, round_, step, testimony)
 
     def name_culprits(self, task: int, round_: int, hospitals: int) -> Receipt:

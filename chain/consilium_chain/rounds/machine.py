@@ -1,44 +1,66 @@
-"""The round as a pure state machine: what is to be done next, given what the chain says and what its clock says.
+"""The round as one pure state machine, which every party steps: the chain's state and its own say what it does next.
 
-No I/O and no clock of its own, so that the aggregator, a node and a test can all tick a copy before anyone pays for a
-transaction. The contract is the authority; these are its rules seen from outside.
+No I/O and no clock of its own: hospitals, voters, the aggregator, a worker and tests step a copy before anyone pays for
+a transaction. The contract is the authority; these are its rules seen from outside. A phase is one row of `PHASES`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import TypeVar
 
-from consilium_chain.ledger.structs import Phase, RoundState, TaskState, members
+from consilium_chain.ledger.structs import STATISTICS_ROUND, Phase, RoundState, TaskState, members
 from consilium_chain.tasks.task_spec import grace
 
 # Phases that the beacon's value ends. Their deadline is of a beacon that died.
 WAITING = (Phase.FORMING, Phase.DRAWING)
+# Phases that anybody can end as soon as it is time, or at once.
+ENDED_BY_ANYBODY = (*WAITING, Phase.SETTLING)
 
 
 class Step(Enum):
-    WAIT = auto()
+    STOP = auto()
+    JOIN = auto()  # again: a reorganisation undid it
+    # Anybody's.
+    TICK = auto()
     FORM_COHORTS = auto()
+    DRAW_SEATS = auto()
+    SETTLE = auto()
+    # The aggregator's.
     FIX_SURVIVORS = auto()
     PUBLISH = auto()
     NAME = auto()
-    DRAW_SEATS = auto()
     OPEN = auto()
-    SETTLE = auto()
-    TICK = auto()
-    STOP = auto()
+    # A hospital's. The last three answer a request for their part of the round.
+    DISPUTE = auto()
+    RUN_RELAY = auto()
+    CHECK_LINK = auto()
+    RESUME = auto()
+    TRAIN = auto()
+    NOTE_COMMITMENT = auto()
+    COMMIT = auto()
+    READ_AHEAD = auto()
+    SIGN = auto()
+    UPLOAD = auto()
+    UNMASK = auto()
+    # A voter's.
+    STAND_DOWN = auto()
+    SCORE = auto()
+    REVEAL = auto()
 
 
 @dataclass(frozen=True)
 class View:
-    """What the chain says at one moment; `now` is the chain's clock in seconds."""
+    """The chain's state at one moment; `now` is the chain's clock in seconds, which voters do not go by."""
 
     state: TaskState
     round: RoundState
-    now: int
-    beacon_ready: bool
-    beacon_expired: bool
-    has_canaries: bool = False  # the round's sums are published as they are or turned
+    now: int = 0
+    beacon_ready: bool = False
+    beacon_expired: bool = False
+    has_canaries: bool = False  # the round's sums are published as they are or sign-flipped
     masked: bool = False  # survivors are fixed first, and help to unmask their sum
     min_reveals: int = 1
     publish_window: int = 0  # seconds: of each of Blaming's steps
@@ -47,8 +69,107 @@ class View:
     answer_margin: int = 3
 
 
+@dataclass(frozen=True)
+class AsAnybody:
+    """An account without a part in the task: it takes the steps that the contract takes from anybody."""
+
+
+@dataclass(frozen=True)
+class AsAggregator:
+    """`awaited` and `arrived`: bit maps of uploads. `refused`: the contract refused what this phase is for, the
+    round's publication, naming or opening, which only the deadline can end then. `unmasked`: it needs no more answers.
+    """
+
+    awaited: int = 0
+    arrived: int = 0
+    refused: bool = False
+    unmasked: bool = True
+
+
+@dataclass(frozen=True)
+class AsHospital:
+    """A hospital by its index, with what it has and has done in the view's round.
+
+    `is_reached`: any request of the aggregator's came; `is_asked`: one for this round. `send_at`: from then on, by the
+    chain's clock, it commits by a transaction of its own. `disputed`: rounds and steps of its dispute statements.
+    """
+
+    index: int
+    is_member: bool = True
+    is_reached: bool = True
+    is_asked: bool = True
+    is_cut_off: bool = False
+    can_resume: bool = False
+    has_begun: bool = False
+    has_update: bool = False
+    knows_commitment: bool = False
+    has_sent: bool = False
+    send_at: int = 0
+    disputed: frozenset[tuple[int, int]] = frozenset()
+    has_read: bool = True
+
+
+@dataclass(frozen=True)
+class AsVoter:
+    """A voter by its index."""
+
+    index: int
+    is_member: bool = True
+    is_paused: bool = False
+
+
+Party = AsAnybody | AsAggregator | AsHospital | AsVoter
+P = TypeVar("P")
+Guards = Mapping[Step, Callable[[P, View], bool]]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """A phase's steps, by party and in order of precedence. The aggregator takes the first due step."""
+
+    aggregator: Guards[AsAggregator]
+    hospital: Guards[AsHospital]
+    voter: Guards[AsVoter]
+
+
+def next_steps(view: View, party: Party) -> tuple[Step, ...]:
+    """The steps that this party takes now, in order; none: it waits."""
+    rules = PHASES[view.state.phase]
+    match party:
+        case AsAnybody():
+            return _due(rules.aggregator, AsAggregator(refused=True), view)[:1]
+        case AsAggregator():
+            return _due(rules.aggregator, party, view)[:1]
+        case AsHospital() | AsVoter() if not party.is_member:
+            return (Step.JOIN,) if is_joining(view.state) else ()
+        case AsHospital():
+            return _due(rules.hospital, party, view)
+        case AsVoter():
+            return _due(rules.voter, party, view)
+
+
+def _due(guards: Guards[P], party: P, view: View) -> tuple[Step, ...]:
+    return tuple(step for step, is_due in guards.items() if is_due(party, view))
+
+
+def may_come(state: TaskState, round_: int, step: Step) -> bool:
+    """True if the phase of this hospital's step in this round is there or to come. Requests are sent a round ahead."""
+    if state.round + 1 == round_:
+        return not has_ended(state)
+    ahead = (rules for phase, rules in PHASES.items() if phase >= state.phase)
+    return state.round == round_ and any(step in rules.hospital for rules in ahead)
+
+
+def is_joining(state: TaskState) -> bool:
+    return state.phase is Phase.JOINING
+
+
+def has_ended(state: TaskState) -> bool:
+    return state.phase is Phase.ENDED
+
+
 def last_round(state: TaskState, rounds: int) -> int:
-    """Of a task of so many: the current one where its operator stopped it, but for the statistics alone."""
+    """The last of a task's `rounds`; the current one if its operator stopped it. Statistics alone are no end."""
     return min(max(state.round, 1), rounds) if state.stopping else rounds
 
 
@@ -66,8 +187,8 @@ def deadline_passed(state: TaskState, now: int) -> bool:
     return state.deadline != 0 and now > state.deadline
 
 
-def blaming_step(state: TaskState, publish_window: int, now: int) -> int:
-    """Of Blaming: 0 or 1, in which hospitals testify, or 2, in which the aggregator names whose doing it is."""
+def dispute_step(state: TaskState, publish_window: int, now: int) -> int:
+    """The step of Blaming: in 0 and 1 hospitals make dispute statements, in 2 the aggregator names cheaters."""
     naming = state.deadline - publish_window
     return (now >= naming - publish_window) + (now >= naming)
 
@@ -81,48 +202,156 @@ def expected_uploads(round_state: RoundState, cohorts: list[int]) -> int:
 
 
 def is_judged(round_state: RoundState, min_reveals: int) -> bool:
-    """Whether enough voters revealed scores, and most voters do not say that what is published does not match."""
+    """True if enough voters revealed scores, and most do not say that the published sums do not match."""
     revealed, mismatched = round_state.revealed.bit_count(), round_state.mismatched.bit_count()
     return revealed - mismatched >= min_reveals and 2 * mismatched <= revealed
 
 
-def next_step(view: View, awaited: int, arrived: int, refused: bool, unmasked: bool = True) -> Step:
-    """What the aggregator does now.
+def _always(party: object, view: View) -> bool:
+    return True
 
-    `awaited` and `arrived` are bit maps of uploads; `refused` says that the contract refused what this phase is for,
-    the round's publication, naming or opening, which only the deadline can end then; `unmasked`, that no more answers
-    are needed.
+
+def _is_over(party: object, view: View) -> bool:
+    return deadline_passed(view.state, view.now)
+
+
+def _is_beacon_dead(party: object, view: View) -> bool:
+    """An expired value looks ready, too: its block is past."""
+    return _is_over(party, view) or view.beacon_expired
+
+
+def _is_beacon_ready(party: object, view: View) -> bool:
+    return view.beacon_ready
+
+
+def _has_uploads(party: AsAggregator, view: View) -> bool:
+    complete = party.arrived & party.awaited == party.awaited
+    return not party.refused and (complete or view.now >= view.state.deadline - view.upload_margin)
+
+
+def _has_answers(party: AsAggregator, view: View) -> bool:
+    return not party.refused and (party.unmasked or view.now >= view.state.deadline - view.answer_margin)
+
+
+def _names(party: AsAggregator, view: View) -> bool:
+    return not party.refused and dispute_step(view.state, view.publish_window, view.now) == 2
+
+
+def _are_reveals_over(party: object, view: View) -> bool:
+    return _is_over(party, view) or view.round.revealed == view.round.seated
+
+
+def _opens(party: AsAggregator, view: View) -> bool:
+    """A round that is void whatever is opened is not worth the opening's gas."""
+    closed = view.has_canaries and view.round.viable_cohorts != 0 and not party.refused
+    return closed and _are_reveals_over(party, view) and is_judged(view.round, view.min_reveals)
+
+
+def _disputes(party: AsHospital, view: View) -> bool:
+    step = dispute_step(view.state, view.publish_window, view.now)
+    is_asked = view.masked and step < 2 and (view.state.round, step) not in party.disputed
+    return is_asked and _has(party, view.round.accused & view.round.survivors)
+
+
+def _resumes(party: AsHospital, view: View) -> bool:
+    return party.can_resume and not _has(party, view.state.active_hospitals)
+
+
+def _waits_for_request(party: AsHospital, view: View) -> bool:
+    return party.is_cut_off or not party.is_asked
+
+
+def _trains(party: AsHospital, view: View) -> bool:
+    """In the first round only once the aggregator's request has come through: Flower takes seconds to start, and a
+    hospital that cannot be reached yet would commit to what it cannot upload in time.
     """
-    state, round_state = view.state, view.round
-    over = deadline_passed(state, view.now)
-    match state.phase:
-        case Phase.ENDED | Phase.NONE:
-            return Step.STOP
-        case Phase.FORMING | Phase.DRAWING:
-            if over or view.beacon_expired:  # which also looks ready: its block is past
-                return Step.TICK
-            if not view.beacon_ready:
-                return Step.WAIT
-            return Step.FORM_COHORTS if state.phase is Phase.FORMING else Step.DRAW_SEATS
-        case Phase.UPLOADING if not over and not refused:
-            complete = arrived & awaited == awaited
-            hurried = view.now >= state.deadline - view.upload_margin
-            step = Step.FIX_SURVIVORS if view.masked else Step.PUBLISH
-            return step if complete or hurried else Step.WAIT
-        case Phase.PUBLISHING if not over and not refused:
-            hurried = view.now >= state.deadline - view.answer_margin
-            return Step.PUBLISH if unmasked or hurried else Step.WAIT
-        case Phase.BLAMING if not over and not refused:
-            return Step.NAME if blaming_step(state, view.publish_window, view.now) == 2 else Step.WAIT
-        case Phase.REVEALING if over or round_state.revealed == round_state.seated:
-            closed = view.has_canaries and round_state.viable_cohorts != 0
-            opens = closed and is_judged(round_state, view.min_reveals)
-            return Step.OPEN if opens and not refused else Step.SETTLE
-        case Phase.OPENING if round_state.summed_cohorts == round_state.viable_cohorts:
-            return Step.SETTLE
-        case Phase.SETTLING:
-            return Step.SETTLE
-        case Phase.OPENING if not over and not refused:
-            return Step.OPEN
-        case _:
-            return Step.TICK if over else Step.WAIT
+    return not party.has_begun and (party.is_reached or view.state.round != STATISTICS_ROUND)
+
+
+def _commits(party: AsHospital, view: View) -> bool:
+    is_due = party.has_update and not party.has_sent and view.now >= party.send_at
+    return is_due and not _has(party, view.round.committed)
+
+
+def _may_score(party: AsVoter, view: View) -> bool:
+    """A voter whose bond is slashed to nothing takes no seat any more; what it committed to, it still reveals."""
+    has_acted = _has(party, view.round.seated | view.round.stood_down)
+    return _has(party, view.state.active_voters) and not has_acted
+
+
+def _has(party: AsHospital | AsVoter, bit_map: int) -> bool:
+    return bool(bit_map >> party.index & 1)
+
+
+_STOP: Guards[object] = {Step.STOP: _always}
+_TICK: Guards[object] = {Step.TICK: _is_over}
+_IN_TASK: Guards[AsHospital] = {
+    Step.RUN_RELAY: _always,
+    Step.CHECK_LINK: lambda me, view: me.is_cut_off,
+    Step.NOTE_COMMITMENT: lambda me, view: me.has_update and not me.knows_commitment and _has(me, view.round.committed),
+}
+_IN_JUDGING: Guards[AsHospital] = {**_IN_TASK, Step.READ_AHEAD: lambda me, view: not me.has_read}
+_COMMITTING: Guards[AsHospital] = {
+    Step.RUN_RELAY: _always,
+    Step.CHECK_LINK: _waits_for_request,
+    Step.RESUME: _resumes,
+    Step.TRAIN: _trains,
+    # Also that the block that had it is gone.
+    Step.NOTE_COMMITMENT: lambda me, view: me.has_update and me.knows_commitment != _has(me, view.round.committed),
+    Step.COMMIT: _commits,
+    Step.SIGN: _always,
+    Step.TICK: _is_over,
+}
+_UPLOADING: Guards[AsHospital] = {
+    **_IN_TASK,
+    Step.CHECK_LINK: _waits_for_request,
+    Step.RESUME: _resumes,
+    Step.SIGN: _always,  # also to a late request: only then the upload is asked for
+    Step.UPLOAD: _always,
+}
+
+PHASES: Mapping[Phase, Rules] = {
+    Phase.NONE: Rules(_STOP, {}, {}),
+    Phase.JOINING: Rules(_TICK, {}, {}),
+    Phase.FORMING: Rules({Step.TICK: _is_beacon_dead, Step.FORM_COHORTS: _is_beacon_ready}, _IN_TASK, {}),
+    Phase.COMMITTING: Rules(_TICK, _COMMITTING, {}),
+    Phase.UPLOADING: Rules(
+        {
+            Step.TICK: _is_over,
+            Step.FIX_SURVIVORS: lambda me, view: view.masked and _has_uploads(me, view),
+            Step.PUBLISH: lambda me, view: not view.masked and _has_uploads(me, view),
+        },
+        _UPLOADING,
+        {},
+    ),
+    Phase.PUBLISHING: Rules(
+        {Step.TICK: _is_over, Step.PUBLISH: _has_answers}, {**_IN_TASK, Step.RESUME: _resumes, Step.UNMASK: _always}, {}
+    ),
+    # Statements come first: a node may have started late, and silence is slashed.
+    Phase.BLAMING: Rules({Step.TICK: _is_over, Step.NAME: _names}, {Step.DISPUTE: _disputes, **_IN_TASK}, {}),
+    Phase.DRAWING: Rules({Step.TICK: _is_beacon_dead, Step.DRAW_SEATS: _is_beacon_ready}, _IN_JUDGING, {}),
+    Phase.SCORING: Rules(
+        _TICK,
+        _IN_JUDGING,
+        {
+            Step.STAND_DOWN: lambda me, view: me.is_paused and _may_score(me, view),  # so that others need not wait
+            Step.SCORE: lambda me, view: not me.is_paused and _may_score(me, view),
+        },
+    ),
+    Phase.REVEALING: Rules(
+        {Step.OPEN: _opens, Step.SETTLE: _are_reveals_over},
+        _IN_JUDGING,
+        {Step.REVEAL: lambda me, view: _has(me, view.round.seated & ~view.round.revealed)},
+    ),
+    Phase.OPENING: Rules(
+        {
+            Step.SETTLE: lambda me, view: view.round.summed_cohorts == view.round.viable_cohorts,
+            Step.TICK: _is_over,
+            Step.OPEN: lambda me, view: not me.refused,
+        },
+        _IN_TASK,
+        {},
+    ),
+    Phase.SETTLING: Rules({Step.SETTLE: _always}, _IN_TASK, {}),
+    Phase.ENDED: Rules(_STOP, _STOP, _STOP),
+}

@@ -35,7 +35,7 @@ from consilium_client.errors import (
 )
 
 AUDIT_FILE = "audit.jsonl"  # in a node's home
-FIRST = hashlib.sha256(b"CONSILIUM-V1-AUDIT-LOG").hexdigest()  # what the first line holds in place of a line's hash
+FIRST = hashlib.sha256(b"CONSILIUM-V1-AUDIT-LOG").hexdigest()  # stands in the first line instead of a line's hash
 LONGEST_LINE = 1 << 14  # bytes
 
 Count = Annotated[int, Field(ge=0, lt=1 << 64)]
@@ -87,7 +87,7 @@ class Transaction(_Left):
 
 
 class Batch(_Left):
-    """What a sponsor was asked to carry out: `contract` is the hospital's own account, which makes the calls."""
+    """A request that a sponsor carries out: `contract` is the hospital's own account, which makes the calls."""
 
     kind: Literal["batch"]
     call: Text

@@ -1,4 +1,4 @@
-"""Where a node hears its relay: a Unix socket that is its user's alone."""
+"""The Unix socket on which a node answers its relay. It is its user's alone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Listener:
         answer: Callable[[RoundRequest], RoundReply],
         leaving: Callable[[RoundRequest, RoundReply], None],
     ) -> None:
-        """`leaving` is told of each reply before it is sent; where it raises AuditError, nothing is."""
+        """`leaving` hears of each reply before it is sent. If it raises AuditError, nothing is sent."""
         path.unlink(missing_ok=True)
         self._path, self._answer, self._leaving = path, answer, leaving
         self._fault: BaseException | None = None

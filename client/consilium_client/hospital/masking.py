@@ -1,7 +1,7 @@
-"""A hospital's part in masked rounds: its sealing key, what it deals, and what it gives back of others' masks.
+"""A hospital's part in masked rounds: its sealing key, its secret shares, and its answers that unmask a sum.
 
-What it has once masked and answered for is on its own disk before it leaves, and is never given for other hospitals:
-not after a restart, and not where the chain says something else than it did.
+The hospitals that it masked with and answered for are on its own disk before anything leaves. It never does so for
+others: not after a restart, and not if the chain says something else than before.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class Masking:
         self._read: dict[tuple[int, int], dict[int, Dealing]] = {}  # likewise
 
     def require_key(self, index: int) -> None:
-        """Raises SealingKeyLost where this hospital announced another key than it has: it could open nothing. Where the
-        block with its joining is gone meanwhile, nothing is announced yet.
+        """Raises SealingKeyLost if this hospital announced another key than it has: it could open nothing. If the block
+        with its joining is gone meanwhile, nothing is announced yet.
         """
         if self._ledger.sealing_keys(self._task).get(index, self.sealing_key) != self.sealing_key:
             raise SealingKeyLost(self._key_file)
@@ -78,8 +78,8 @@ class Masking:
         self._key_file.unlink(missing_ok=True)
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def dealing(self, round_: int, cohort: int, index: int, seed: bytes) -> bytes:
-        """What this hospital deals in a round: the same bytes whenever it is asked."""
+    def secret_shares(self, round_: int, cohort: int, index: int, seed: bytes) -> bytes:
+        """This hospital's secret shares of a round: the same bytes whenever it is asked."""
         return self._hospital(round_, cohort, index, seed).dealing().to_wire()
 
     def masked(self, round_: int, cohort: int, index: int, seed: bytes, blobs: Sequence[Blob]) -> Iterator[Blob]:
@@ -94,7 +94,7 @@ class Masking:
         return (add([blob, hospital.mask(seeds, number)]) for number, blob in enumerate(blobs))
 
     def answer(self, round_: int, cohort: int, survivors: int, index: int, seed: bytes) -> bytes:
-        """What takes the masks from the survivors' sum, `survivors` being those that the chain has fixed.
+        """The answer that takes the masks from the sum of the `survivors` that the chain has fixed.
 
         Raises NotASurvivor, MaskingTooSmall, MaskingChanged, ArtifactMissing, ArtifactCorrupt.
         """
@@ -110,18 +110,17 @@ class Masking:
         return answer
 
     def statement(self, round_: int, cohort: int, index: int, masked: Iterable[Blob]) -> bytes:
-        """What this hospital signs with its masked blobs. Raises MaskingTooSmall, ArtifactMissing, ArtifactCorrupt."""
+        """The statement to sign with masked blobs. Raises MaskingTooSmall, ArtifactMissing, ArtifactCorrupt."""
         dealings = self._dealings(round_, cohort, index)
         return state(masked, self._cohort(round_, cohort), dealings).to_wire()
 
     def points(self, accused: Accused, index: int, seed: bytes) -> bytes:
-        """Testimony on an accused cohort's masks: `consilium_zk.blame.pair_points`, as they travel."""
+        """The first dispute statement, on an accused cohort's masks: `consilium_zk.blame.pair_points`, as bytes."""
         return points_to_wire(self._points(accused, index, seed))
 
     def agreements(self, accused: Accused, index: int, seed: bytes, points: Mapping[int, bytes]) -> bytes:
-        """Testimony against whose `points`, as it signed them, are not those of the masks shared with it; or none.
-
-        Who gave none that can be read has nothing said about it, and is named for that.
+        """The second dispute statement: shared keys with the hospitals whose signed `points` are not those of the masks
+        shared with them; or nothing. It leaves out hospitals without readable points, who are named for that.
         """
         theirs = {}
         for other in members(accused.survivors & ~(1 << index)):
@@ -156,9 +155,8 @@ class Masking:
         return self._cohorts[round_, cohort]
 
     def _dealings(self, round_: int, cohort: int, index: int) -> dict[int, Dealing]:
-        """Read once, when commitments are closed: every look takes all that the cohort dealt to one another. What is
-        for this hospital is kept, which has one index in a task. Raises MaskingTooSmall: a chain node that lags may
-        show others yet.
+        """The cohort's secret shares for this hospital, read once, when commitments are closed: each read takes those
+        for all others, too. Raises MaskingTooSmall: a chain node that lags may show others yet.
         """
         if (round_, cohort) not in self._read:
             masked = self._cohort(round_, cohort)
@@ -168,7 +166,7 @@ class Masking:
         return self._read[round_, cohort]
 
     def _write_down(self, what: str, round_: int, hospitals: Sequence[int] | dict[int, Dealing]) -> None:
-        """Raises MaskingChanged where this was done for others before."""
+        """Raises MaskingChanged if this was done for others before."""
         bit_map = sum(1 << index for index in hospitals).to_bytes(_BYTES_PER_MAP, "big")
         file = self._folder / f"{what}-{round_}"
         if not file.exists():

@@ -1,6 +1,6 @@
 """A round's update, on the hospital's own disk before its signature leaves: a restart must not lose the blinders.
 
-Nor may it sign a second update: of two, whoever holds both could choose.
+Nor may it sign a second update: a holder of both could choose.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _BYTES_PER_BLOB = signed_update_bytes(1) - signed_update_bytes(0) + BYTES_PER_BL
 
 @dataclass(frozen=True)
 class PendingUpdate:
-    """The blobs of a round's update, unweighted, what lets anybody commit to them in this hospital's name, and the seed
-    (32 bytes) of what masks them.
+    """A round's update: unweighted blobs, the signature by which anybody commits to them in this hospital's name, and
+    the seed (32 bytes) of their masks.
     """
 
     signed: SignedUpdate
@@ -49,12 +49,12 @@ class PendingUpdates:
         )
 
     def forget(self) -> None:
-        """Deletes what it keeps, once the task has ended: nobody asks for it any more."""
+        """Deletes its files, once the task has ended: nobody asks for them any more."""
         for old in self._folder.glob("round-*"):
             old.unlink()
 
     def read(self, round_: int) -> PendingUpdate | None:
-        """None where no update of the round was kept. Raises PendingUpdateLost where one was and is not whole."""
+        """None if no update of the round was kept. Raises PendingUpdateLost if one was and is not whole."""
         try:
             raw = (self._folder / f"round-{round_}").read_bytes()
         except FileNotFoundError:

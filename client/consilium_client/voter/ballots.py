@@ -1,17 +1,19 @@
-"""What a voter keeps on its disk, readable by its user alone: the secret of its rows, and each round's ballot.
+"""A voter's secrets on its disk, readable by its user alone: that of its rows, and each round's ballot.
 
-Both are there before anything of them is on the chain: what is lost can neither be revealed nor shown to have been
-evaluated.
+Both are there before anything of them is on the chain: a lost ballot can neither be revealed nor shown to be an
+evaluation's.
 """
 
 from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from consilium_chain.keystore import write_private_file
+from consilium_chain.ledger.ledger import Ledger
 from consilium_zk.encoding import WORD
 from consilium_zk.evaluation import ballot_salt, fingerprints_root
 
@@ -22,9 +24,7 @@ HELD_OUT_FILE = "held-out.json"
 
 @dataclass(frozen=True)
 class Evaluated:
-    """By batch the fingerprints of all models evaluated, none where none was; the secret of their tree's salts, and
-    what hides its root.
-    """
+    """Fingerprints of all evaluated models, by batch; the secret of their tree's salts; the blinding of its root."""
 
     fingerprints: tuple[bytes, ...]
     secret: bytes
@@ -37,7 +37,7 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class Ballot:
-    """Scores in millionths, of `ballot_size`, the salt that hides them until the reveal, and what the salt binds."""
+    """Scores in millionths (`ballot_size`); the salt that hides them until the reveal; the evaluation that it binds."""
 
     round: int
     scores: tuple[int, ...]
@@ -72,22 +72,53 @@ class Ballot:
             raise BallotLost(round_) from None
 
 
-def ballot_path(home: Path, place: str, round_: int, seat_seed: bytes) -> Path:
-    """By the round's seed, too: of a local chain that was started anew the place (`Ledger.place`) is the same."""
-    return _folder(home, place) / f"round-{round_}-{seat_seed[:8].hex()}.json"
+class Ballots:
+    """One task's ballots on disk: of each round one, never a second."""
+
+    def __init__(self, home: Path, ledger: Ledger, task: int) -> None:
+        self._home, self._ledger, self._task = home, ledger, task
+        self._unkept: tuple[Path, Ballot] | None = None  # it could not be written where it belongs
+
+    def path(self, round_: int) -> Path:
+        seed = self._ledger.round_state(self._task, round_).seat_seed
+        return ballot_path(self._home, self._ledger.place(self._task), round_, seed)
+
+    def kept(self, round_: int) -> Ballot:
+        """Raises BallotLost, and OSError where it cannot be read now."""
+        return Ballot.kept(self.path(round_), round_)
+
+    def of(self, round_: int, judge: Callable[[], tuple[tuple[int, ...], tuple[bytes, ...]]]) -> Ballot:
+        """The round's ballot, on disk before its commitment leaves. `judge` gives scores and fingerprints where there
+        is none: an earlier process may have committed to its own, in a transaction that is on no block yet.
+        """
+        path = self.path(round_)
+        try:
+            return Ballot.kept(path, round_)
+        except BallotLost:
+            if self._unkept is None or self._unkept[0] != path:
+                self._unkept = path, Ballot.bound(round_, *judge())
+            ballot = self._unkept[1]
+            ballot.keep(path)
+            self._unkept = None
+            return ballot
 
 
-def held_out_secret(home: Path, place: str) -> bytes:
-    """Of a task's commitment to rows: made where there is none, 32 bytes. Raises HeldOutLost."""
-    path = _folder(home, place) / HELD_OUT_FILE
+def ballot_path(home: Path, name: str, round_: int, seat_seed: bytes) -> Path:
+    """`name`: the task's (`Ledger.place`). A local chain that was started anew has the same, but other seeds."""
+    return _folder(home, name) / f"round-{round_}-{seat_seed[:8].hex()}.json"
+
+
+def held_out_secret(home: Path, name: str) -> bytes:
+    """The secret of a task's commitment to rows: 32 bytes, made if there is none. Raises HeldOutLost."""
+    path = _folder(home, name) / HELD_OUT_FILE
     if not path.exists():
         write_private_file(path, json.dumps({"secret": secrets.token_bytes(WORD).hex()}))
-    return kept_held_out_secret(home, place)
+    return kept_held_out_secret(home, name)
 
 
-def kept_held_out_secret(home: Path, place: str) -> bytes:
+def kept_held_out_secret(home: Path, name: str) -> bytes:
     """Raises HeldOutLost."""
-    path = _folder(home, place) / HELD_OUT_FILE
+    path = _folder(home, name) / HELD_OUT_FILE
     try:
         secret = bytes.fromhex(json.loads(path.read_text())["secret"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):  # unchained: the error could quote it
@@ -97,5 +128,5 @@ def kept_held_out_secret(home: Path, place: str) -> bytes:
     return secret
 
 
-def _folder(home: Path, place: str) -> Path:
-    return home / "ballots" / place
+def _folder(home: Path, name: str) -> Path:
+    return home / "ballots" / name

@@ -1,6 +1,6 @@
-"""An evaluation opened: what a voter hands an auditor who holds its rows, of the batches that chance drew.
+"""A disclosure: a voter shows an auditor who holds its rows its evaluation of the batches that chance drew.
 
-It is as confidential as the rows: models are public, so that what one makes of a batch says much of who is in it. It
+It is as confidential as the rows: models are public, and a model's activations on a batch tell much of its rows. It
 goes to the auditor and nowhere else.
 """
 
@@ -51,7 +51,7 @@ class OpenedBatch(_Part):
 
 
 class Opening(_Part):
-    """held_out_secret: what the voter's rows were committed under; with it and the rows, the commitment follows."""
+    """held_out_secret: with it and the rows, the voter's commitment to its rows follows."""
 
     format: Literal["consilium-evaluation-1"]
     chain_id: Count
@@ -84,13 +84,13 @@ class Opening(_Part):
 
 
 def seed_of(ledger: Ledger, task: int, round_: int, voter: str) -> bytes:
-    """Of the draw of a voter's batches. Raises RecordIncomplete before the round has ended."""
+    """The seed of the draw of a voter's batches. Raises RecordIncomplete before the round has ended."""
     contract, own = (bytes.fromhex(account.removeprefix("0x")) for account in (ledger.deployment.tasks, voter))
     return draw_seed(ledger.ending_hash(task, round_), ledger.connection.chain_id, contract, task, round_, own)
 
 
 def opened(ledger: Ledger, task: int, ballot: Ballot, held_out_secret: bytes) -> Opening:
-    """What this account shows of its ballot. Raises NothingEvaluated, RecordIncomplete before the round has ended."""
+    """The disclosure of this account's ballot. Raises NothingEvaluated, RecordIncomplete before the round has ended."""
     evaluated, voter = ballot.evaluated, ledger.address
     if not evaluated.fingerprints:
         raise NothingEvaluated(ballot.round)

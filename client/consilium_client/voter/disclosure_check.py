@@ -1,4 +1,4 @@
-"""Checks an opened evaluation against the chain, the public record and the voter's own rows, for who holds these.
+"""Checks an opened evaluation against the chain, the public record and the voter's own rows, for their auditor.
 
 Each check is a finding; one that fails does not keep the others from being made, unless they rest on it.
 """
@@ -32,7 +32,7 @@ class Name(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """holds: None where it was not checked."""
+    """holds: None if it was not checked."""
 
     name: Name
     holds: bool | None
@@ -93,7 +93,7 @@ def _paths(judge: Judge, opening: Opening) -> Finding:
     for batch in opening.batches:
         try:
             root = root_of_opening(batch.index, judge.batches, batch.salt, batch.fingerprints, batch.path)
-        except ZkError:  # no place of this tree, or no path to it
+        except ZkError:  # no leaf of this tree, or no path to it
             root = b""
         if root != opening.root:
             strays.append(batch.index)
@@ -105,19 +105,19 @@ def _paths(judge: Judge, opening: Opening) -> Finding:
 def _evaluation(
     ledger: Ledger, judge: Judge, opening: Opening, drawn_only: bool, batches: Sequence[OpenedBatch]
 ) -> Iterator[Finding]:
-    """Runs each model once, for both findings. `batches`: ascending; none where they are not those drawn."""
+    """Runs each model once, for both findings. `batches`: ascending; none if they are not those drawn."""
     state = ledger.round_state(opening.task, opening.round)
     chosen = [batch.index for batch in batches]
     worths: dict[int, float] = {}
     made: list[list[NDArray[np.float64]]] = [[] for _ in batches]
     if batches or not drawn_only:
-        for place, parameters in judge.models(opening.round, state):
+        for index, parameters in judge.models(opening.round, state):
             evaluation = judge.evaluate(parameters, chosen if drawn_only else None)
             parts = in_batches(evaluation.activations)
-            for own, part in zip(made, parts if drawn_only else [parts[index] for index in chosen], strict=True):
+            for own, part in zip(made, parts if drawn_only else [parts[batch] for batch in chosen], strict=True):
                 own.append(part)
             if not drawn_only:
-                worths[place] = judge.worth(evaluation)
+                worths[index] = judge.worth(evaluation)
     yield _fingerprints(batches, made)
     if drawn_only:
         yield Finding(Name.SCORES, None, "left out: only the drawn batches were evaluated")
@@ -130,7 +130,7 @@ def _evaluation(
 
 
 def _fingerprints(batches: Sequence[OpenedBatch], made: Sequence[Sequence[NDArray[np.float64]]]) -> Finding:
-    """made: by batch, what each model makes of it."""
+    """made: by batch, the activations of each model."""
     if not batches:
         return Finding(Name.FINGERPRINTS, None, "it needs the batches that chance drew")
     off: dict[int, float] = {}
@@ -148,9 +148,9 @@ def _fingerprints(batches: Sequence[OpenedBatch], made: Sequence[Sequence[NDArra
 
 def _scores(shown: Sequence[int], computed: Sequence[int], rounding: int) -> Finding:
     pairs = list(zip(shown, computed, strict=True))
-    wrong = [place for place, (said, found) in enumerate(pairs) if abs(said - found) > rounding]
+    wrong = [index for index, (said, found) in enumerate(pairs) if abs(said - found) > rounding]
     if wrong:
-        said = "; ".join(f"{pairs[place][0]} was said at {place}, and {pairs[place][1]} found" for place in wrong)
+        said = "; ".join(f"{pairs[index][0]} was said at {index}, and {pairs[index][1]} found" for index in wrong)
         return Finding(Name.SCORES, False, said)
     return Finding(Name.SCORES, True, f"{len(pairs)} of {len(pairs)}, from all rows")
 

@@ -1,7 +1,7 @@
 """A round's models evaluated on held-out rows: by a voter for its ballot, and again by an auditor of it.
 
-Rows are taken in the order of their digests, so that the order of a file is no part of what a voter commits to, and in
-batches of `BATCH_ROWS`.
+Rows are taken in the order of their digests, so that a voter's commitment does not depend on the order of a file,
+and in batches of `BATCH_ROWS`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from consilium_client.task import JoinedTask
 from consilium_client.voter.fingerprints import fingerprint
 
 BASE: Final = -1
-"""Where in a ballot the base is: no score is its own."""
+"""The base's index, beside those of a ballot: no score is its own."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def in_batches(activations: NDArray[np.float64]) -> list[NDArray[np.float64]]:
 
 
 class Judge:
-    """Of one voter's examples in one task. `rows`: their digests, in the order in which they are judged.
+    """Judges by one voter's examples in one task. `rows`: their digests, in the order in which they are judged.
 
     Reading raises as `PublicRecord` does.
     """
@@ -63,7 +63,7 @@ class Judge:
 
     @property
     def rounding(self) -> int:
-        """By how much two machines' scores may differ, in millionths: their sums may round apart."""
+        """The most by which two machines' scores may differ, in millionths: their sums may round apart."""
         return self._model.rounding
 
     @property
@@ -71,12 +71,12 @@ class Judge:
         return batch_count(len(self.rows))
 
     def models(self, round_: int, state: RoundState) -> Iterator[tuple[int, Vector]]:
-        """The base, then each cohort's candidates that are valid models, and where in a ballot their scores are."""
+        """The base, then each cohort's candidates that are valid models, by the index of their scores in a ballot."""
         yield BASE, self.record.base(round_)
         for cohort in members(state.viable_cohorts):
-            for turned, candidate in enumerate(self.record.candidates(round_, cohort, state)):
+            for flipped, candidate in enumerate(self.record.candidates(round_, cohort, state)):
                 if candidate is not None:
-                    yield turned * state.cohorts + cohort, candidate
+                    yield flipped * state.cohorts + cohort, candidate
 
     def evaluate(self, parameters: Vector, batches: Sequence[int] | None = None) -> Evaluation:
         """On all rows, or on those of some batches (ascending)."""
@@ -92,29 +92,29 @@ class Judge:
         return inputs
 
     def worth(self, evaluation: Evaluation) -> float:
-        """Of an evaluation on all rows, by the task's metric."""
+        """The worth of an evaluation on all rows, by the task's metric."""
         labels = self._examples.labels[self._order]
         return worth(self.task.spec.judging.metric, labels, evaluation.probabilities)
 
     def scores(self, round_: int, state: RoundState, worths: Mapping[int, float]) -> tuple[int, ...]:
-        """Each candidate's improvement over the base, in millionths. `worths`: by place in the ballot, the base's too.
+        """Each candidate's improvement over the base, in millionths. `worths`: by index in the ballot, the base's too.
 
         A cohort without a published sum has a score of 0, one without a valid model INVALID_SCORE.
         """
         found = [0] * ballot_size(self.task.params, round_, state.cohorts)
-        for place in range(len(found)):
-            if state.viable_cohorts >> place % state.cohorts & 1:
-                known = place in worths
-                found[place] = round((worths[place] - worths[BASE]) * MICRO) if known else INVALID_SCORE
+        for index in range(len(found)):
+            if state.viable_cohorts >> index % state.cohorts & 1:
+                known = index in worths
+                found[index] = round((worths[index] - worths[BASE]) * MICRO) if known else INVALID_SCORE
         return tuple(found)
 
     def judged(self, round_: int, state: RoundState) -> Judged:
-        """What an honest voter says of a training round, and what shows that it has looked."""
+        """An honest voter's scores in a training round, and the fingerprints that show its evaluation."""
         worths: dict[int, float] = {}
         prints: list[list[bytes]] = [[] for _ in range(self.batches)]
-        for place, parameters in self.models(round_, state):
+        for index, parameters in self.models(round_, state):
             evaluation = self.evaluate(parameters)
-            worths[place] = self.worth(evaluation)
+            worths[index] = self.worth(evaluation)
             for own, activations in zip(prints, in_batches(evaluation.activations), strict=True):
                 own.append(fingerprint(activations))
         return Judged(self.scores(round_, state, worths), tuple(map(b"".join, prints)))

@@ -1,7 +1,7 @@
 """A voter's process: it watches all tasks, joins those that its policy allows and its data fits, and judges them side
 by side until it is told to stop.
 
-Nothing of it is lost with the process: which tasks it is in, the chain says, and what is to be revealed is on disk.
+Nothing is lost with the process: the chain lists its tasks, and its unrevealed ballots are on disk.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from consilium_chain.artifacts.store import CACHE, ArtifactStore
 from consilium_chain.errors import ChainUnreachable, Refused, TransactionRejected, name_of
 from consilium_chain.ledger.ledger import Ledger
-from consilium_chain.ledger.structs import Phase, Role
+from consilium_chain.ledger.structs import Role
+from consilium_chain.rounds.machine import Step, has_ended, is_joining
 from consilium_chain.rpc.retry import LONGEST_WAIT, patient_turns
 from consilium_core.logs import about, emit
 
@@ -53,7 +54,7 @@ class _Judge:
                 self._due.wait()
                 self._due.clear()
                 try:
-                    if self._node.turn() is Phase.ENDED:
+                    if Step.STOP in self._node.poll():
                         self._node.leave()
                         self.ended = True
                     wait = FIRST_WAIT
@@ -90,7 +91,7 @@ class Voter:
         with running_alone(self.home.folder):
             patient_turns()(self._begin)
             while True:
-                patient_turns()(self._turn)
+                patient_turns()(self._poll)
 
     def run_one(self, task: int) -> None:
         """Judges one task until it ends. Raises also what is wrong with it."""
@@ -117,7 +118,7 @@ class Voter:
                     self._start(task)
         emit("watching", tasks=self.ledger.task_count(), judged=len(self._judges))
 
-    def _turn(self) -> None:
+    def _poll(self) -> None:
         for task in range(self._seen + 1, self.ledger.task_count() + 1):
             if task not in self._judges:
                 self._aside[task] = _Aside()
@@ -138,7 +139,7 @@ class Voter:
 
     def _consider(self, task: int, aside: _Aside) -> None:
         """Joins, or says once why not."""
-        if self.ledger.state(task).phase is not Phase.JOINING:
+        if not is_joining(self.ledger.state(task)):
             del self._aside[task]
             return
         try:
@@ -166,9 +167,9 @@ class Voter:
         self._judges[task] = _Judge(node)
 
     def _is_over(self, task: int) -> bool:
-        """Whether it has ended, and left nothing of this account's behind."""
+        """True if it has ended, and left nothing of this account's behind."""
         bonds = (voter.bond for voter in self.ledger.voters(task) if voter.node == self.ledger.address)
-        return self.ledger.state(task).phase is Phase.ENDED and not any(bonds)
+        return has_ended(self.ledger.state(task)) and not any(bonds)
 
     def _require_registered(self) -> None:
         """Raises NotRegistered."""

@@ -10,14 +10,14 @@ from eth_utils.crypto import keccak
 
 
 def has_key(ledger: Ledger) -> bool:
-    """Whether the ledger's account is registered with the BLS key that its own key gives."""
+    """True if the ledger's account is registered with the BLS key that its own key gives."""
     return ledger.voter_key_hash(ledger.address) == keccak(public_key(voter_key(ledger.connection.signer)))
 
 
 def register(ledger: Ledger, stake: int, commission_bps: int) -> None:
     """Makes the ledger's account a voter: its stake, free and locked, is at least `stake` then, and its key registered.
 
-    What is so already costs nothing.
+    A step that is done already costs nothing.
     """
     active = ledger.stake_of(ledger.address, Role.VOTER).active
     ledger.register_node(Role.VOTER, max(stake - active, 0), commission_bps)

@@ -30,6 +30,7 @@ from consilium_chain.ledger.structs import (
     TaskState,
     ballot_size,
 )
+from consilium_chain.rounds.machine import PHASES, Step
 from consilium_chain.rounds.signed_updates import SignedUpdate
 from consilium_chain.settings import NodeSettings, TaskNumber, read_settings
 from consilium_chain.transport_keys import TransportKey, transport_message
@@ -60,7 +61,6 @@ SEALING_KEYS: Final = {
     "all bits set": b"\xff" * 32,
 }
 INFINITY: Final = Proof(b"\xc0" + bytes(47))
-RESUMABLE = (Phase.COMMITTING, Phase.UPLOADING, Phase.PUBLISHING)
 
 
 class StrangerSettings(NodeSettings):
@@ -236,7 +236,7 @@ class Worst:
 
     def _disturb(self, state: TaskState) -> None:
         """Tries what belongs to this phase, and tells (`silent`) once it does nothing more in this round."""
-        if state.phase in RESUMABLE:
+        if Step.RESUME in PHASES[state.phase].hospital:
             self._try(("also where it was not absent", self._tasks.resume(self.task)))
         if state.phase is Phase.COMMITTING:
             self._try(*self._commits(state.round))

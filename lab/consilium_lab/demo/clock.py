@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from consilium_chain.ledger.structs import Phase, RoundState, TaskParams, TaskState, members
-from consilium_chain.rounds.machine import blaming_step, margin
+from consilium_chain.rounds.machine import dispute_step, margin
 
 from consilium_lab.demo.chronicle import Chronicle
 from consilium_lab.demo.network import Network, Role
@@ -79,7 +79,7 @@ def leap(scene: Scene) -> Leap | None:
         case Phase.PUBLISHING | Phase.OPENING if scene.aggregator_refused:
             return Leap(over, "the aggregator has nothing else to show")
         case Phase.BLAMING:
-            step = blaming_step(state, scene.params.publish_window, scene.now)
+            step = dispute_step(state, scene.params.publish_window, scene.now)
             left = round_.accused & round_.survivors & ~scene.testified
             if step == 2 or left & ~scene.idle_hospitals:
                 return None
@@ -134,7 +134,7 @@ class Clock:
         hospitals, voters = self._joined
         viable = sum(ledger.cohort_members(task, number, cohort) for cohort in members(round_state.viable_cohorts))
         idle = self._killed | {name for event in GIVEN_UP for name in self._told(event, number) & self._cheats}
-        step = blaming_step(state, params.publish_window, now)
+        step = dispute_step(state, params.publish_window, now)
         return Scene(
             state, round_state, params, now, hospitals, voters, viable,
             idle_hospitals=_bits(hospitals, idle),

@@ -32,13 +32,14 @@ from consilium_chain.ledger.structs import STATISTICS_ROUND, Phase, Role, RoundS
 from consilium_chain.rounds.disputes import find_culprits
 from consilium_chain.rounds.machine import (
     WAITING,
+    AsAggregator,
     Step,
     View,
     deadline_passed,
     expected_uploads,
     last_round,
     margin,
-    next_step,
+    next_steps,
 )
 from consilium_chain.rounds.secret_shares import masked_cohort, read_dealings
 from consilium_chain.rounds.signed_updates import SignedUpdate
@@ -238,11 +239,11 @@ class Aggregator:
         if state.phase is Phase.REVEALING and work.are_canaries_lost:
             refused = deadline_passed(state, view.now)  # the next phase has a deadline of its own to bring them back
         unmasked = self._is_unmasked(state, round_state)
-        step = next_step(view, awaited, arrived, refused, unmasked)
-        if step is Step.STOP:
+        steps = next_steps(view, AsAggregator(awaited, arrived, refused, unmasked))
+        if Step.STOP in steps:
             return False
-        if step is not Step.WAIT:
-            self._attempt(step, state, round_state)
+        if steps:
+            self._attempt(steps[0], state, round_state)
         elif more_to_come:
             time.sleep(self._poll)  # Flower has no other way to say that a node or a reply is there
         else:

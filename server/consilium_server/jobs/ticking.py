@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from consilium_chain.errors import Refused
 from consilium_chain.ledger.ledger import Ledger
-from consilium_chain.ledger.structs import Phase, RoundState, TaskState
-from consilium_chain.rounds.machine import WAITING, Step, View, next_step
+from consilium_chain.rounds.machine import ENDED_BY_ANYBODY, WAITING, AsAnybody, Step, View, next_steps
 from consilium_chain.rpc.connection import Receipt
 from consilium_core.logs import emit
 
 from consilium_server.jobs.due import OpenTask
 
 PATIENCE = 60  # seconds for which a phase that anybody can end at once is left to the task's aggregator
-_SOON = (*WAITING, Phase.SETTLING)
 
 
 def is_overdue(task: OpenTask, now: int, precedence: float) -> bool:
-    """Whether others, its aggregator first, have had their time; `now` is the chain's."""
-    until = task.began + PATIENCE if task.phase in _SOON else task.deadline
+    """True if others, its aggregator first, have had their time; `now` is the chain's."""
+    until = task.began + PATIENCE if task.phase in ENDED_BY_ANYBODY else task.deadline
     return until != 0 and now > until + precedence
 
 
@@ -26,11 +24,10 @@ def move_on(ledger: Ledger, task: int) -> Receipt | None:
 
     Raises Refused, ChainUnreachable, TransactionRejected, RandomnessUnavailable.
     """
-    state = ledger.state(task)
-    round_state = ledger.round_state(task, state.round)
-    step = next_step(_view(ledger, state, round_state), 0, 0, refused=True)  # what only an aggregator does, not
+    view = _view(ledger, task)
+    state, steps = view.state, next_steps(view, AsAnybody())
     try:
-        receipt = _take(ledger, task, step, state, round_state)
+        receipt = _take(ledger, task, steps[0], view) if steps else None
     except Refused as error:
         later = ledger.state(task)
         if (later.round, later.phase) == (state.round, state.phase):
@@ -38,13 +35,14 @@ def move_on(ledger: Ledger, task: int) -> Receipt | None:
         emit("others-first", call=error.call, error=error.name, round=state.round)
         return None
     if receipt is not None:
-        emit(
-            "moved-on", step=step.name.lower(), phase=state.phase.name.lower(), round=state.round, gas=receipt.gas_used
-        )
+        step, phase = steps[0].name.lower(), state.phase.name.lower()
+        emit("moved-on", step=step, phase=phase, round=state.round, gas=receipt.gas_used)
     return receipt
 
 
-def _view(ledger: Ledger, state: TaskState, round_state: RoundState) -> View:
+def _view(ledger: Ledger, task: int) -> View:
+    state = ledger.state(task)
+    round_state = ledger.round_state(task, state.round)
     waits = state.phase in WAITING
     return View(
         state=state,
@@ -55,15 +53,15 @@ def _view(ledger: Ledger, state: TaskState, round_state: RoundState) -> View:
     )
 
 
-def _take(ledger: Ledger, task: int, step: Step, state: TaskState, round_state: RoundState) -> Receipt | None:
+def _take(ledger: Ledger, task: int, step: Step, view: View) -> Receipt | None:
     match step:
         case Step.TICK:
             return ledger.tick(task)
         case Step.SETTLE:
-            return ledger.settle(task, state.round)
+            return ledger.settle(task, view.state.round)
         case Step.FORM_COHORTS:
-            return ledger.form_cohorts(task, round_state.beacon_request)
+            return ledger.form_cohorts(task, view.round.beacon_request)
         case Step.DRAW_SEATS:
-            return ledger.draw_seats(task, round_state.beacon_request)
+            return ledger.draw_seats(task, view.round.beacon_request)
         case _:
             return None

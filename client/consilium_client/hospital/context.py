@@ -1,0 +1,61 @@
+"""The connections of one hospital's node, which all of its parts share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from consilium_chain.artifacts.store import CACHE, ArtifactStore
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Role
+from consilium_chain.rounds.machine import View
+
+from consilium_client.config import HospitalSettings
+from consilium_client.errors import NotDealt
+from consilium_client.hospital.audit_log import AUDIT_FILE, AuditLog
+from consilium_client.membership import Membership
+from consilium_client.task import JoinedTask, load_task
+
+
+@dataclass(frozen=True)
+class Context:
+    """`name`: the task's, for folders in the home."""
+
+    settings: HospitalSettings
+    audit: AuditLog
+    ledger: Ledger
+    store: ArtifactStore
+    task: JoinedTask
+    membership: Membership
+    name: str
+
+    @classmethod
+    def open(cls, settings: HospitalSettings) -> Context:
+        """Every transaction is in the audit log before it leaves."""
+        settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        audit = AuditLog(settings.home / AUDIT_FILE)
+        ledger = settings.connect()
+        ledger.connection.witness = audit
+        name = ledger.place(settings.task)
+        store = ArtifactStore(settings.artifacts, passing=settings.home / CACHE / name)
+        task = load_task(ledger, store, settings.task)
+        return cls(settings, audit, ledger, store, task, Membership(ledger, settings.task, Role.HOSPITAL), name)
+
+    def view(self) -> View:
+        """The task as the chain has it now. Raises ChainUnreachable."""
+        state, params = self.ledger.state(self.task.number), self.task.params
+        return View(
+            state,
+            self.ledger.round_state(self.task.number, state.round),
+            self.ledger.connection.now(),
+            masked=params.masked,
+            publish_window=params.publish_window,
+        )
+
+    def cohort(self, round_: int) -> int:
+        """Members of this hospital's cohort: a bit map. Raises NotDealt."""
+        cohorts = self.ledger.round_state(self.task.number, round_).cohorts
+        found = (self.ledger.cohort_members(self.task.number, round_, cohort) for cohort in range(cohorts))
+        cohort = next((cohort for cohort in found if cohort >> self.membership.index & 1), 0)
+        if not cohort:
+            raise NotDealt(round_)
+        return cohort

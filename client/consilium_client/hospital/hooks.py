@@ -1,0 +1,81 @@
+"""The decisions of a hospital: a dishonest one overrides these methods and nothing else."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+
+import numpy as np
+from consilium_chain.ledger.ledger import CommittedUpdate
+from consilium_chain.ledger.structs import RoundState
+from consilium_zk.blobs import Blob
+from consilium_zk.curve import to_eip2537
+from consilium_zk.kzg import commit, open_combined
+from numpy.typing import NDArray
+
+from consilium_client.consent import Policy, read_policy
+from consilium_client.data.examples import Examples, read_examples
+from consilium_client.errors import ApprovalStale
+from consilium_client.home import is_paused
+from consilium_client.hospital.context import Context
+from consilium_client.hospital.dispute import Dispute
+from consilium_client.hospital.round_updates import RoundUpdates
+from consilium_client.hospital.training import Training
+from consilium_client.models import Vector
+
+
+class Hooks:
+    """An honest hospital's decisions, made of the node's parts."""
+
+    def __init__(self, context: Context) -> None:
+        self.context, self.settings = context, context.settings
+        self.ledger, self.task = context.ledger, context.task
+        self.policy = self.consent()
+        self.training = Training(context, self.policy, self.read_data())
+        self.updates = RoundUpdates(context, self.training, self)
+        self.dispute = Dispute(context, self.updates)
+
+    @property
+    def index(self) -> int:
+        """This hospital's in the task, once it has joined."""
+        return self.context.membership.index
+
+    def consent(self) -> Policy:
+        """The hospital's policy, once it allows this task, and this is the one approved.
+
+        Raises PolicyInvalid, NotAllowed, ApprovalStale.
+        """
+        approved, found = self.settings.approved, self.task.params.spec_hash.hex()
+        if approved != found:
+            raise ApprovalStale(self.task.number, f"has keccak256 {approved}, and the chain names {found}")
+        policy = read_policy(self.settings.policy, Policy)
+        policy.require(self.task.spec, self.ledger.state(self.task.number).operator)
+        return policy
+
+    def read_data(self) -> Examples:
+        return read_examples(self.settings.data, self.task.spec.data, self.settings.mapping)
+
+    def sits_out(self) -> str | None:
+        """The reason why it begins no round at this time; None if it begins one."""
+        if is_paused(self.settings.home):
+            return "paused"
+        return None if self.policy.allows_now(datetime.datetime.now()) else "hours"
+
+    def local_update(self, round_: int, base: Vector) -> NDArray[np.float64]:
+        """The difference that training makes to `base`: float64 (p,)."""
+        return self.training.local_update(round_, base)
+
+    def committed(self, round_: int, blobs: Sequence[Blob]) -> CommittedUpdate:
+        """A commitment to each blob, and a KZG proof at the challenge that binds them to this hospital and round."""
+        commitments = [commit(blob) for blob in blobs]
+        challenge = self.ledger.challenge(self.task.number, round_, self.ledger.address, commitments)
+        points = b"".join(to_eip2537(commitment) for commitment in commitments)
+        return CommittedUpdate(points, open_combined(blobs, challenge))
+
+    def uploaded(self, round_: int, masked: list[Blob]) -> list[Blob]:
+        """The blobs that leave this node, and that it signs for."""
+        return masked
+
+    def dispute_statement(self, step: int, round_: int, round_state: RoundState) -> bytes:
+        """The statement on an accused cohort, in step 0 or 1."""
+        return self.dispute.statement(step, round_, round_state)

@@ -1,0 +1,97 @@
+"""A hospital node's link to its relay: requests come over a socket, and each reply is on record before it leaves."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from consilium_core.connectivity import host_and_port, why_shut_out
+from consilium_core.logs import emit
+from consilium_zk.blame import upload_digest
+from eth_utils.address import to_checksum_address
+
+from consilium_client.errors import TransportKeyInvalid
+from consilium_client.hospital.context import Context
+from consilium_client.hospital.ipc_server import Listener
+from consilium_client.hospital.transport_key import transport_public_key
+from consilium_client.relay.processes import RelayProcesses
+from consilium_client.relay.wire import RoundReply, RoundRequest
+
+CHECK_INTERVAL = 20.0  # seconds between two checks of a SuperLink that asks for nothing
+
+
+class RelayLink:
+    """`reached`: the aggregator's first request came through; `asked`: the latest round that one came for;
+    `unreachable`: why the SuperLink cannot be reached, as told, or nothing.
+    """
+
+    def __init__(self, context: Context, answer: Callable[[RoundRequest], RoundReply]) -> None:
+        self._context, self._answer = context, answer
+        self.settings = context.settings
+        self.reached, self.asked = threading.Event(), -1
+        self.unreachable, self._checked_at = "", -CHECK_INTERVAL
+        self._open = ExitStack()
+
+    def __enter__(self) -> RelayLink:
+        socket_path = self.settings.runtime / "node.sock"
+        self._listener = self._open.enter_context(Listener(socket_path, self._answer, self.write_down))
+        self._relay = self._open.enter_context(RelayProcesses(self.settings, socket_path))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def raise_fault(self) -> None:
+        """Raises the fault that ended the listener."""
+        self._listener.raise_fault()
+
+    def keep_running(self) -> None:
+        for name, status in self._relay.keep_running().items():
+            emit("relay-ended", process=name, status=status, log=str(self._relay.logs / f"{name}.log"))
+
+    def note(self, request: RoundRequest) -> None:
+        self.reached.set()
+        self.asked = max(self.asked, request.round)
+
+    def write_down(self, request: RoundRequest, reply: RoundReply) -> None:
+        """Records a reply before it is handed to the relay. Raises AuditError."""
+        frame, size = hashlib.sha256(), 0
+        for part in reply.encode():
+            frame.update(part)
+            size += len(part)
+        self._context.audit.record(
+            "reply", to=self.settings.flower.superlink, bytes=size, sha256=frame.hexdigest(), code=reply.code.name,
+            contract=to_checksum_address(request.contract), task=request.task, round=request.round,
+            blobs=len(reply.blobs), upload=upload_digest(reply.blobs).hex(),
+        )  # fmt: skip
+
+    def check(self, now: float | None = None) -> None:
+        """Tells in words why the aggregator's SuperLink cannot be reached, and when it can. Flower connects by itself.
+
+        `now`: seconds of any clock that goes on; None for this machine's.
+        """
+        now = time.monotonic() if now is None else now
+        if now - self._checked_at < CHECK_INTERVAL:
+            return
+        self._checked_at = now
+        superlink, authority = self.settings.flower.superlink, self.settings.flower.ca_certificate
+        why = self._why_unknown() or why_shut_out(*host_and_port(superlink), authority) or ""
+        if why and why != self.unreachable:
+            emit("superlink-unreachable", superlink=superlink, why=why)
+        elif self.unreachable and not why:
+            emit("superlink-reached", superlink=superlink)
+        self.unreachable = why
+
+    def _why_unknown(self) -> str | None:
+        """The reason why the SuperLink would not know this node, in words."""
+        path, context = self.settings.flower.transport_key, self._context
+        try:
+            own = transport_public_key(path)
+        except TransportKeyInvalid as error:
+            return str(error)
+        if context.ledger.transport_keys(context.task.number).get(context.membership.index, own) == own:
+            return None
+        return f"{path} is not the node key that was announced when it joined, the only one known there: restore it"

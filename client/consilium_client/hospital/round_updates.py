@@ -1,0 +1,186 @@
+"""A hospital's update of each round: made once, committed by others or by itself, handed over masked, and unmasked."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from consilium_chain.errors import Refused, TransactionRejected
+from consilium_chain.ledger.ledger import CommittedUpdate
+from consilium_chain.ledger.structs import STATISTICS_ROUND
+from consilium_chain.messages import ReplyCode
+from consilium_chain.rounds.machine import AsHospital, Step, View, next_steps
+from consilium_core.logs import emit
+from consilium_zk.blobs import Blob, scale, with_blinders
+from consilium_zk.constants import BLS_MODULUS
+from consilium_zk.masks import BYTES_PER_SEED
+
+from consilium_client.errors import PendingUpdateLost
+from consilium_client.hospital.context import Context
+from consilium_client.hospital.masking import Masking
+from consilium_client.hospital.pending_updates import PendingUpdate, PendingUpdates
+from consilium_client.hospital.training import Training
+from consilium_client.polling import tell_failed
+from consilium_client.relay.wire import RoundReply
+
+if TYPE_CHECKING:
+    from consilium_client.hospital.hooks import Hooks
+
+
+@dataclass
+class RoundWork:
+    """The node's work on one round, from when it takes it up."""
+
+    number: int
+    update: PendingUpdate | None = None  # once it is made; never another one
+    train_s: float = 0.0
+    trained_at: float = field(default_factory=time.monotonic)
+    send_at: int = 0  # by the chain's clock: from then on this node's own transaction
+    has_sent: bool = False
+    has_told: bool = False  # of the commitment
+
+    def tell_committed(self, by: str, **fields: object) -> None:
+        self.has_told = True
+        emit(
+            "committed", round=self.number, blobs=len(self.update.blobs) if self.update else 0,
+            train_s=round(self.train_s, 3), commit_s=round(time.monotonic() - self.trained_at, 3), by=by, **fields,
+        )  # fmt: skip
+
+
+class RoundUpdates:
+    """`work`: on the latest round that was taken up. A request and the node's own loop may both take it up."""
+
+    def __init__(self, context: Context, training: Training, hooks: Hooks) -> None:
+        self._context, self._training, self._hooks = context, training, hooks
+        self._ledger, self._task = context.ledger, context.task.number
+        self.pending = PendingUpdates(context.settings.home / "pending" / context.name, self._ledger.address)
+        self.masking: Masking | None = None
+        if context.task.params.masked:
+            folder = context.settings.home / "masking" / context.name
+            self.masking = Masking(folder, self._ledger, context.store, self._task)
+        self.work = RoundWork(-1)
+        self._lock = threading.Lock()
+
+    @property
+    def _index(self) -> int:
+        return self._context.membership.index
+
+    def forget(self) -> None:
+        """Deletes files that nobody asks for once the task has ended."""
+        self.pending.forget()
+        if self.masking:
+            self.masking.forget()
+
+    def of(self, round_: int) -> PendingUpdate | None:
+        """This round's update: as kept from before a restart, or made now. None: not a member, or it failed before.
+
+        A signed update is never made again: a holder of two could choose.
+        """
+        with self._lock:
+            if self.work.number == round_:
+                return self.work.update
+            view = self._context.view()
+            if view.state.round != round_ or not view.round.members >> self._index & 1:
+                return None  # a reorganisation may have taken the cohorts' block back: looks again
+            cohort = self._context.cohort(round_)
+            self.work = RoundWork(round_)
+            update = self.pending.read(round_)
+            if update is None and view.round.committed >> self._index & 1:
+                raise PendingUpdateLost(round_)
+            if update is None and Step.TRAIN in next_steps(view, AsHospital(self._index)):  # else it cannot commit
+                if why := self._hooks.sits_out():
+                    emit("sits-out", round=round_, why=why)
+                    return None
+                update = self._make(self.work, cohort)
+            if self._context.settings.commits == "relayed":
+                now = self._ledger.connection.now()
+                self.work.send_at = now + (view.state.deadline - now) // 2
+            self.work.update = update
+            return update
+
+    def _make(self, work: RoundWork, cohort: int) -> PendingUpdate:
+        """For the cohort as it was before training: another one may follow, in which this update is unsound."""
+        started = time.monotonic()
+        emit("training", round=work.number)
+        blobs = [self._blinded(blob) for blob in self._training.packed(work.number, self._hooks.local_update)]
+        work.trained_at = time.monotonic()
+        work.train_s = work.trained_at - started
+        seed = secrets.token_bytes(BYTES_PER_SEED)
+        shares = self.secret_shares(work.number, seed, cohort)
+        committed = replace(self._hooks.committed(work.number, blobs), dealing=shares)
+        update = PendingUpdate(self._ledger.sign_update(self._task, work.number, committed), blobs, seed)
+        self.pending.write(work.number, update)
+        return update
+
+    @staticmethod
+    def _blinded(blob: Blob) -> Blob:
+        return with_blinders(blob, secrets.randbelow(BLS_MODULUS), secrets.randbelow(BLS_MODULUS))
+
+    def secret_shares(self, round_: int, seed: bytes, cohort: int | None = None) -> bytes:
+        """Secret shares for this bit map's hospitals; None: those of the cohort as it is now."""
+        if self.masking is None:
+            return b""
+        return self.masking.secret_shares(round_, cohort or self._context.cohort(round_), self._index, seed)
+
+    def note_commitment(self, view: View) -> None:
+        """Tells of the commitment once it is on chain. If the block that had it is gone, it is to be sent again."""
+        work = self.work
+        if work.number != view.state.round:  # a request took up the next one meanwhile
+            return
+        if view.round.committed >> self._index & 1:
+            work.tell_committed(by="relay")
+        else:
+            work.has_told = work.has_sent = False
+
+    def commit(self, view: View) -> None:
+        """By a transaction of its own: half of the time went by, and nobody relayed it."""
+        work, round_ = self.work, view.state.round
+        if work.number != round_ or work.update is None:
+            return
+        work.has_sent = True
+        signed, shares = work.update.signed, self.secret_shares(round_, work.update.seed)
+        own = CommittedUpdate(signed.points, signed.opening, shares)
+        try:
+            receipt = self._ledger.commit_update(self._task, round_, own)
+        except (Refused, TransactionRejected) as error:
+            # Relayed meanwhile: the next look tells.
+            if not (isinstance(error, Refused) and error.name in ("AlreadyCommitted", "WrongPhase")):
+                tell_failed(self._ledger, error, "not-committed", round=round_)
+        else:
+            work.tell_committed(by="own", gas=receipt.gas_used)
+
+    def signed(self, round_: int, update: PendingUpdate) -> RoundReply:
+        body = update.signed.to_wire() + self.secret_shares(round_, update.seed)
+        return RoundReply(ReplyCode.SIGNED, body=body)
+
+    def upload(self, round_: int, update: PendingUpdate) -> RoundReply:
+        """The weighted blobs, masked unless the task says otherwise, of the update that is committed on chain."""
+        if not self._is_committed(round_):
+            return RoundReply(ReplyCode.SAT_OUT)
+        committed = self._ledger.points_of(self._task, round_, self._ledger.address)
+        if committed not in (None, update.signed.compressed):  # this home is an older copy, and lacks the other update
+            raise PendingUpdateLost(round_)
+        weight = 1 if round_ == STATISTICS_ROUND else self._ledger.hospitals(self._task)[self._index].weight
+        weighted = [scale(blob, weight) for blob in update.blobs]
+        emit("uploading", round=round_, blobs=len(weighted))
+        if self.masking is None:
+            return RoundReply(ReplyCode.OK, weighted)
+        of = round_, self._context.cohort(round_), self._index
+        masked = self._hooks.uploaded(round_, list(self.masking.masked(*of, update.seed, weighted)))
+        signed = self._ledger.sign_statement(self._task, round_, self.masking.statement(*of, masked))
+        return RoundReply(ReplyCode.OK, masked, signed.to_wire())
+
+    def unmask(self, round_: int, update: PendingUpdate) -> RoundReply:
+        """The answer that takes the masks from the sum of the survivors that the chain has fixed."""
+        survivors = self._ledger.round_state(self._task, round_).survivors
+        if self.masking is None or not survivors >> self._index & 1 or not self._is_committed(round_):
+            return RoundReply(ReplyCode.SAT_OUT)
+        cohort = self._context.cohort(round_)
+        body = self.masking.answer(round_, cohort, survivors, self._index, update.seed)
+        return RoundReply(ReplyCode.ANSWERED, body=body)
+
+    def _is_committed(self, round_: int) -> bool:
+        return bool(self._ledger.round_state(self._task, round_).committed >> self._index & 1)

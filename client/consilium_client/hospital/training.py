@@ -1,0 +1,139 @@
+"""A hospital's training: from the base that it derives itself to the blobs of a round's update."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from functools import cached_property
+
+import numpy as np
+from consilium_chain.errors import KeystoreError
+from consilium_chain.keystore import read_private_file, write_private_file
+from consilium_chain.ledger.structs import STATISTICS_ROUND
+from consilium_chain.rounds.machine import View
+from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE
+from consilium_core.logs import emit, hint
+from consilium_zk.blobs import Blob
+from consilium_zk.packing import pack, packed
+from consilium_zk.quantise import Quantiser, clip_norm
+from numpy.typing import NDArray
+
+from consilium_client.config import HospitalSettings
+from consilium_client.consent import Policy
+from consilium_client.data.examples import Examples
+from consilium_client.data.split import LEAST_SALT, split
+from consilium_client.data.standardise import round_0_values
+from consilium_client.errors import TooFewRows
+from consilium_client.home import SALT_FILE
+from consilium_client.hospital.context import Context
+from consilium_client.hospital.privacy import Privacy
+from consilium_client.models import Inputs, Model, Vector, model_of
+from consilium_client.models.metrics import accuracy, log_loss
+from consilium_client.models.training import require_device, train
+from consilium_client.polling import ROUND_ERRORS
+from consilium_client.replay import PublicRecord
+
+SEED_BITS = 128  # of the operating system's randomness
+LocalUpdate = Callable[[int, Vector], NDArray[np.float64]]
+
+
+def keep_out(settings: HospitalSettings, examples: Examples) -> tuple[Examples, Examples | None]:
+    """Splits the examples into those to train on and those kept out, if any. Raises TooFewRows."""
+    if settings.held_out == 0:
+        return examples, None
+    path = settings.home / SALT_FILE
+    if not path.exists():
+        write_private_file(path, secrets.token_hex(LEAST_SALT))
+    try:
+        salt = bytes.fromhex(read_private_file(path))
+    except ValueError:  # which would quote it
+        raise KeystoreError(f"{path} is not the {2 * LEAST_SALT} hexadecimal digits that were written") from None
+    kept, out = split(examples, settings.held_out, salt)
+    if kept.rows == 0:
+        raise TooFewRows(0, 1)
+    return kept, out if out.rows else None
+
+
+class Training:
+    """`examples`: the rows to train on; `own_test`: those kept out of training. `record` derives the bases."""
+
+    def __init__(self, context: Context, policy: Policy, examples: Examples) -> None:
+        self._settings, self._spec = context.settings, context.task.spec
+        self._last_round = context.task.params.rounds
+        self.examples, self.own_test = keep_out(context.settings, examples)
+        policy.require_rows(self._spec, self.examples.rows)
+        self._model: Model = model_of(self._spec)
+        self._model.require_installed()
+        require_device(context.settings.device)
+        self.record = PublicRecord(context.ledger, context.store, context.task)
+        self.privacy = Privacy(context, policy, self.examples)
+        self._read = STATISTICS_ROUND  # the latest round whose sums were read, or tried to be
+
+    @cached_property
+    def inputs(self) -> Inputs:
+        """The model's inputs of this hospital's examples, once round 0 is settled."""
+        return self._model.inputs(self.examples, self.record.statistics())
+
+    def packed(self, round_: int, local_update: LocalUpdate) -> list[Blob]:
+        """A round's statistics, or from round 1 on the local update: clipped, quantised, and packed into blobs."""
+        spec = self._spec
+        if round_ == STATISTICS_ROUND:
+            self.privacy.give_statistics()
+            values = round_0_values(self.examples, spec)
+            lanes = Quantiser(STATISTICS_BITS, STATISTICS_RANGE).quantise(values, None)
+            return pack(lanes, spec.statistics_layout)
+        update = clip_norm(local_update(round_, self.record.base(round_)), spec.update.clip_norm)
+        return list(packed(self._lanes(update), spec.update_layout))
+
+    def _lanes(self, update: NDArray[np.float64]) -> Iterator[NDArray[np.uint64]]:
+        """The quantised update, a blob's lanes at a time, of which every one is in use: zeros follow the parameters."""
+        spec = self._spec
+        size = spec.update_layout.lanes_per_blob
+        quantiser = Quantiser(spec.update.bits, spec.update.value_range)
+        noise = np.random.default_rng(secrets.randbits(SEED_BITS))
+        for start in range(0, spec.lanes, size):
+            part = update[start : start + size]
+            part = np.pad(part, (0, size - len(part)))
+            yield quantiser.quantise(part, noise.random(size))
+
+    def local_update(self, round_: int, base: Vector) -> NDArray[np.float64]:
+        """Trains from `base`; the difference to it, float64 (p,). Never the same twice: two tasks' updates of the same
+        rows must not differ by the rows alone.
+        """
+        given = base, self.inputs, self.examples.labels
+
+        def seen(done: int, steps: int, loss: float) -> None:
+            hint("training", step=done, of=steps, loss=loss)
+
+        if self.privacy.rounds is None:
+            trained = train(self._spec, *given, secrets.randbits(SEED_BITS), seen, self._settings.device)
+        else:
+            trained = self.privacy.rounds.train(round_, *given, seen, self._settings.device)
+        return np.subtract(trained, base, dtype=np.float64)
+
+    def has_read(self, round_: int) -> bool:
+        """True if nothing of this round is left to read ahead. The last one leads to no base."""
+        return round_ in (self._read, self._last_round)
+
+    def read_ahead(self, view: View) -> None:
+        """Reads the sums of the next base while a committee judges. Missing ones are missed again then."""
+        self._read = view.state.round
+        self.show_worth(self._read)
+        try:
+            self.record.sums.read_ahead(self._read, view.round)
+        except ROUND_ERRORS as error:
+            emit("sums-missing", round=self._read, error=type(error).__name__)
+
+    def show_worth(self, round_: int) -> None:
+        """Shows on the screen alone how good the round's base is on this hospital's own rows."""
+        if self.own_test is None or round_ == STATISTICS_ROUND:
+            return
+        try:
+            inputs = self._model.inputs(self.own_test, self.record.statistics())
+            likely = self._model.evaluate(self.record.base(round_), inputs).probabilities
+        except ROUND_ERRORS as error:
+            emit("sums-missing", round=round_, error=type(error).__name__)
+            return
+        labels = self.own_test.labels
+        scores = {"accuracy": accuracy(labels, likely), "log_loss": log_loss(labels, likely)}
+        hint("worth", round=round_, rows=len(labels), **scores)
