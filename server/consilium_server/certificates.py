@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from consilium_server.errors import CertificatesUnusable
+from consilium_server.errors import ServerError
 
 LIFETIME = datetime.timedelta(days=365)
 LONGEST_RUN = datetime.timedelta(days=300)  # of a process: the certificate that it starts with lasts as long
@@ -52,7 +52,11 @@ def ensure_certificates(folder: Path) -> Certificates:
     server = _sound_certificate(files, authority)
     if authority is not None and key is None and files.certificate.exists() and files.key.exists():
         if server is None:
-            raise CertificatesUnusable(str(files.certificate), "does not fit the key or the authority beside it")
+            raise ServerError(
+                "CertificatesUnusable",
+                path=str(files.certificate),
+                why="does not fit the key or the authority beside it",
+            )
         if now < _end(authority, server):
             return files  # its authority is another's, or had its key taken away: nothing here can renew it
     if authority is None or key is None:
@@ -62,7 +66,9 @@ def ensure_certificates(folder: Path) -> Certificates:
         write_private_file(folder / "ca.key", _pem(key))
         authority, server = _write_authority(files.authority, key, now), None
     elif not isinstance(key, ec.EllipticCurvePrivateKey) or authority.public_key() != key.public_key():
-        raise CertificatesUnusable(str(folder / "ca.key"), "is not the key of the authority beside it")
+        raise ServerError(
+            "CertificatesUnusable", path=str(folder / "ca.key"), why="is not the key of the authority beside it"
+        )
     elif _end(authority) < now + NOTICE:
         authority = _write_authority(files.authority, key, now)
         emit("authority-renewed", path=str(files.authority), ends=_end(authority).isoformat())
@@ -153,7 +159,7 @@ def _certificate(path: Path) -> x509.Certificate | None:
     except FileNotFoundError:
         return None
     except ValueError:
-        raise CertificatesUnusable(str(path), "is no certificate") from None
+        raise ServerError("CertificatesUnusable", path=str(path), why="is no certificate") from None
 
 
 def _key(path: Path) -> PrivateKeyTypes | None:
@@ -162,7 +168,7 @@ def _key(path: Path) -> PrivateKeyTypes | None:
     except FileNotFoundError:
         return None
     except (ValueError, TypeError):  # unchained: it may quote the file
-        raise CertificatesUnusable(str(path), "is no key, or one with a password") from None
+        raise ServerError("CertificatesUnusable", path=str(path), why="is no key, or one with a password") from None
 
 
 def _end(*certificates: x509.Certificate) -> datetime.datetime:

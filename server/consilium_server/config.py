@@ -19,7 +19,7 @@ from consilium_core.typed_toml import Section
 from eth_utils.address import is_hex_address, to_checksum_address
 from pydantic import AfterValidator, Field, IPvAnyNetwork, SecretStr, model_validator
 
-from consilium_server.errors import BrokerUrlInvalid
+from consilium_server.errors import ServerError
 
 DATABASE_URL_VARIABLE = "CONSILIUM_DATABASE_URL"
 BROKER_URL_VARIABLE = "CONSILIUM_BROKER_URL"
@@ -129,9 +129,9 @@ class WorkerSettings(IndexerSettings):
             parts = urlsplit(given)
             known = parts.scheme in ("redis", "rediss") and bool(parts.hostname) and parts.port != 0
         except ValueError:
-            raise BrokerUrlInvalid from None  # it would repeat what was given
+            raise ServerError("BrokerUrlInvalid") from None  # it would repeat what was given
         if not known or "password" in parse_qs(parts.query):
-            raise BrokerUrlInvalid
+            raise ServerError("BrokerUrlInvalid")
         return given
 
     def connect(self) -> Ledger:

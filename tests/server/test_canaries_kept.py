@@ -294,7 +294,7 @@ def test_secrets_are_on_disk_before_anything_is_sent(
     seen = []
 
     def sent(task: int, round_: int, survivors: int, sums: Any, canaries: Any, *_: object) -> list[Any]:
-        seen.append((kept(aggregator.secrets_folder, round_), canaries, len(sums)))
+        seen.append((kept(aggregator.task.secrets_folder, round_), canaries, len(sums)))
         return []
 
     monkeypatch.setattr(aggregator.ledger, "publish_digests" if uploaded.params.digests else "publish_sums", sent)
@@ -321,7 +321,7 @@ def test_what_was_to_be_published_before_a_kill_is_published_and_nothing_else(
     monkeypatch.setattr(killed.ledger, "publish_digests" if uploaded.params.digests else "publish_sums", sent)
     with pytest.raises(KeyboardInterrupt):
         attempt(killed, Step.PUBLISH)
-    before = kept(killed.secrets_folder, 1)
+    before = kept(killed.task.secrets_folder, 1)
     assert before.survivors == 0b01
 
     again = aggregator_of(*party(uploaded, tmp_path))
@@ -329,7 +329,7 @@ def test_what_was_to_be_published_before_a_kill_is_published_and_nothing_else(
     attempt(again, Step.PUBLISH)
     assert uploaded.phase is Phase.DRAWING
     assert uploaded.round_state.survivors == 0b01
-    assert kept(again.secrets_folder, 1) == before
+    assert kept(again.task.secrets_folder, 1) == before
 
 
 def test_aggregator_without_its_secrets_says_so_and_lets_the_deadline_pass(
@@ -338,7 +338,7 @@ def test_aggregator_without_its_secrets_says_so_and_lets_the_deadline_pass(
     aggregator = aggregator_of(*party(uploaded, tmp_path))
     give_uploads(aggregator, weighted(uploaded))
     attempt(aggregator, Step.PUBLISH)
-    (file,) = aggregator.secrets_folder.iterdir()
+    (file,) = aggregator.task.secrets_folder.iterdir()
     file.unlink()
     uploaded.draw().vote([[60_000, -80_000]])
     attempt(aggregator, Step.OPEN)

@@ -33,7 +33,7 @@ from consilium_core.logs import told_to
 from consilium_server.config import BROKER_URL_VARIABLE, WITHIN_THE_PROCESS, WorkerSettings
 from consilium_server.database.engine import connect, open_database, reading, writing
 from consilium_server.database.tables import JobRow
-from consilium_server.errors import BrokerUnreachable, BrokerUrlInvalid
+from consilium_server.errors import ServerError, broker_unreachable
 from consilium_server.index.indexer import Indexer
 from consilium_server.index.rebuilding import reindex
 from consilium_server.index.store import table_of
@@ -51,6 +51,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from indexed_network import IndexedNetwork, app_of
 from pydantic import SecretStr
+from raised_faults import raises_fault
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import OutOfMemoryError, ResponseError
 from sqlalchemy import Engine, delete
@@ -237,7 +238,7 @@ def test_a_broker_that_is_none_is_not_repeated(url: str, monkeypatch: pytest.Mon
         artifacts=(Path("a"),),
         broker_url=SecretStr(url or "x://y"),
     )
-    with pytest.raises(BrokerUrlInvalid) as caught:
+    with raises_fault(ServerError, "BrokerUrlInvalid") as caught:
         _ = settings.broker
     assert "s3cret" not in str(caught.value) + repr(settings)
 
@@ -294,8 +295,8 @@ def test_what_a_broker_does_not_take_is_done_here_unless_it_comes_too_late() -> 
     ],
 )
 def test_what_a_broker_refuses_with_is_its_code_and_none_of_its_words(error: Exception, cause: str) -> None:
-    found = BrokerUnreachable.by(error)
-    assert found.cause == cause
+    found = broker_unreachable(error)
+    assert found.values["cause"] == cause
     assert "s3cret" not in str(found).lower()
 
 

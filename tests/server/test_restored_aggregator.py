@@ -26,7 +26,7 @@ def published(task: CanaryDriver, folder: Path) -> Path:
     give_uploads(first, weighted(task))
     attempt(first, Step.PUBLISH)
     assert task.phase is Phase.DRAWING
-    secret = kept(first.secrets_folder, 1)
+    secret = kept(first.task.secrets_folder, 1)
     task.turned = int(is_turned(secret.seed, task.task, 1, 0))
     return folder / "home"
 

@@ -25,7 +25,7 @@ from consilium_server.aggregator.uploads import (
     sum_commitments,
     wrong_uploads,
 )
-from consilium_server.errors import SecondReply, SumMismatch, UploadInvalid
+from consilium_server.errors import ReplyRefused, SumMismatch
 from consilium_zk.blobs import Blob, add, from_scalars, parse_blob, scale, to_scalars
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_BLOB
 from consilium_zk.curve import to_eip2537
@@ -35,6 +35,7 @@ from eth_utils.crypto import keccak
 from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, MetricRecord, RecordDict
 from flwr.common.constant import ErrorCode
 from flwr.supercore.task_identity import TaskIdentity
+from raised_faults import raises_fault
 
 PRIVATE = "Doe, Jane"
 
@@ -125,7 +126,7 @@ HOSTILE: dict[str, Callable[[], RecordDict]] = {
 
 @pytest.mark.parametrize("case", sorted(HOSTILE))
 def test_parse_upload_refuses(case: str) -> None:
-    with pytest.raises(UploadInvalid) as caught:
+    with raises_fault(ReplyRefused, "UploadInvalid") as caught:
         parse_upload(HOSTILE[case](), 1)
     assert len(str(caught.value)) < 300
 
@@ -133,14 +134,14 @@ def test_parse_upload_refuses(case: str) -> None:
 @pytest.mark.parametrize("code", [True, False])
 def test_parse_upload_takes_booleans_for_the_integers_they_are(code: bool) -> None:
     if code:
-        with pytest.raises(UploadInvalid, match="SAT_OUT"):
+        with raises_fault(ReplyRefused, "UploadInvalid", match="SAT_OUT"):
             parse_upload(reply(code=code), 1)
     else:
         assert parse_upload(reply(code=code), 1).blobs == [GOOD]
 
 
 def test_parse_upload_refuses_fewer_blobs_than_the_round_has() -> None:
-    with pytest.raises(UploadInvalid, match="1 blobs instead of 2"):
+    with raises_fault(ReplyRefused, "UploadInvalid", match="1 blobs instead of 2"):
         parse_upload(reply(), 2)
 
 
@@ -479,7 +480,7 @@ def test_collection_keeps_the_first_of_two_different_updates(capsys: pytest.Capt
     for _ in range(2):
         collection.receive()
     assert collection.signed == {0: SIGNED}
-    assert str(SecondReply("signed update")) in capsys.readouterr().out
+    assert str(ReplyRefused("SecondReply", what="signed update")) in capsys.readouterr().out
     collection.receive()
     assert (collection.arrived, collection.finished) == (1, 1)
 

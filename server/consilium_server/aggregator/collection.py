@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-from consilium_chain.errors import SignedUpdateMalformed
+from consilium_chain.errors import SignedUpdateMalformed, name_of
 from consilium_chain.ledger.structs import members
 from consilium_chain.messages import Part
 from consilium_core.logs import emit
@@ -20,7 +20,7 @@ from flwr.app import ConfigRecord, Message, RecordDict
 
 from consilium_server.aggregator.reply_store import KeptReplies
 from consilium_server.aggregator.uploads import Answer, Signed, Upload, parse_reply
-from consilium_server.errors import PartFailed, SecondReply, UploadInvalid
+from consilium_server.errors import ReplyRefused
 from consilium_server.flower.internals import NODE_AWAY
 
 TRIES = 2  # of each part that reached the node: it may have been starting anew
@@ -152,11 +152,11 @@ class Collection:
                 continue
             try:
                 if reply.has_error():
-                    raise PartFailed(f"Flower error {reply.error.code}")
+                    raise ReplyRefused("PartFailed", why=f"Flower error {reply.error.code}")
                 self._take(index, parse_reply(reply.content, self._addresses[index], self._blob_count))
-            except (UploadInvalid, SignedUpdateMalformed, SecondReply) as error:
+            except (ReplyRefused, SignedUpdateMalformed) as error:
                 emit("reply-refused", round=self.round, hospital=index, error=str(error))
-                if isinstance(error, PartFailed) and request[1] in OWED and self._tries[request] >= TRIES:
+                if name_of(error) == "PartFailed" and request[1] in OWED and self._tries[request] >= TRIES:
                     self._tries[request] -= 1
                     self._resting[index] = self._clock() + REST
             heard.append(index)
@@ -172,12 +172,12 @@ class Collection:
                 emit("uploaded", round=self.round, hospital=index)
             case Signed():
                 if self.signed.get(index, reply) != reply:
-                    raise SecondReply("signed update")
+                    raise ReplyRefused("SecondReply", what="signed update")
                 self._keep(index, reply)
                 self.signed[index] = reply
             case Answer():
                 if self.answers.setdefault(index, reply) != reply:
-                    raise SecondReply("answer")
+                    raise ReplyRefused("SecondReply", what="answer")
                 emit("answered", round=self.round, hospital=index)
 
     def _keep(self, index: int, reply: Signed | Upload) -> None:

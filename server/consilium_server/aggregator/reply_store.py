@@ -19,7 +19,7 @@ from consilium_zk.constants import BYTES_PER_BLOB
 from consilium_zk.errors import ZkError
 
 from consilium_server.aggregator.uploads import Signed, Upload, parse_signed
-from consilium_server.errors import UploadInvalid
+from consilium_server.errors import ReplyRefused
 
 _LENGTH = struct.Struct(">I")
 
@@ -61,7 +61,7 @@ class KeptReplies:
         for index, raw in self._read("upload", hospitals).items():
             try:
                 found[index] = _parse_upload(raw, blob_count)
-            except (UploadInvalid, ZkError):
+            except (ReplyRefused, ZkError):
                 self._tell_damaged("upload", index)
         return found
 
@@ -78,6 +78,6 @@ def _parse_upload(raw: bytes, blob_count: int) -> Upload:
     """Raises UploadInvalid, BlobMalformed."""
     start = len(raw) - blob_count * BYTES_PER_BLOB
     if start < _LENGTH.size or _LENGTH.unpack_from(raw)[0] != start - _LENGTH.size:
-        raise UploadInvalid("it was not kept whole")
+        raise ReplyRefused("UploadInvalid", why="it was not kept whole")
     blobs = [parse_blob(raw[i : i + BYTES_PER_BLOB]) for i in range(start, len(raw), BYTES_PER_BLOB)]
     return Upload(blobs, raw[_LENGTH.size : start])

@@ -20,7 +20,7 @@ from consilium_zk.masks import without
 from eth_utils.crypto import keccak
 from flwr.app import RecordDict
 
-from consilium_server.errors import PartFailed, SumMismatch, UploadInvalid
+from consilium_server.errors import ReplyRefused, SumMismatch
 
 
 @dataclass(frozen=True)
@@ -76,26 +76,27 @@ def parse_signed(body: bytes, hospital: str, blob_count: int) -> Signed:
 def parse_upload(content: RecordDict, blob_count: int) -> Upload:
     """Exactly one status and `blob_count` blobs of raw bytes, and nothing else. Raises UploadInvalid, PartFailed."""
     if set(content) != {"status", "blobs"}:
-        raise UploadInvalid(f"records {sorted(content)} instead of blobs and status")
+        raise ReplyRefused("UploadInvalid", why=f"records {sorted(content)} instead of blobs and status")
     status = content.config_records.get("status", {})
     code, statement = status.get("code"), status.get("body", b"")
     if not isinstance(statement, bytes):
-        raise UploadInvalid("its statement is not bytes")
+        raise ReplyRefused("UploadInvalid", why="its statement is not bytes")
     if code != ReplyCode.OK:
         name = ReplyCode(code).name if isinstance(code, int) and code in set(ReplyCode) else "unknown code"
-        raise (PartFailed if code == ReplyCode.FAILED else UploadInvalid)(f"the hospital answered {name}")
+        fault = "PartFailed" if code == ReplyCode.FAILED else "UploadInvalid"
+        raise ReplyRefused(fault, why=f"the hospital answered {name}")
     arrays = content.array_records.get("blobs", {})
     if set(arrays) != {str(index) for index in range(blob_count)}:
-        raise UploadInvalid(f"{len(arrays)} blobs instead of {blob_count}")
+        raise ReplyRefused("UploadInvalid", why=f"{len(arrays)} blobs instead of {blob_count}")
     blobs = []
     for index in range(blob_count):
         array = arrays[str(index)]
         if (array.dtype, tuple(array.shape), array.stype) != ("uint8", (BYTES_PER_BLOB,), "raw"):
-            raise UploadInvalid(f"blob {index} is not {BYTES_PER_BLOB} raw bytes")
+            raise ReplyRefused("UploadInvalid", why=f"blob {index} is not {BYTES_PER_BLOB} raw bytes")
         try:
             blobs.append(parse_blob(array.data))
         except ZkError as error:
-            raise UploadInvalid(f"blob {index} is not a blob of field elements") from error
+            raise ReplyRefused("UploadInvalid", why=f"blob {index} is not a blob of field elements") from error
     return Upload(blobs, statement)
 
 
@@ -157,5 +158,5 @@ def sum_cohort(
         sums = [without(total, residue(position)) for position, total in enumerate(sums)]
     if not commits_to(sums, expected, factors):
         wrong = next(i for i, (total, point) in enumerate(zip(sums, expected, strict=True)) if commit(total) != point)
-        raise SumMismatch(cohort, wrong)
+        raise SumMismatch("SumMismatch", cohort=cohort, blob=wrong)
     return CohortSum(sums, expected)

@@ -14,7 +14,7 @@ import uvicorn
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.rpc.local_node import require_free_port
 from consilium_core.logs import emit
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from sqlalchemy import Engine
 from starlette.middleware.cors import CORSMiddleware
@@ -31,7 +31,6 @@ from consilium_server.api.sessions import Seal, Sessions, ensure_secret
 from consilium_server.api.siwe import Site
 from consilium_server.config import ApiSettings
 from consilium_server.database.engine import reading
-from consilium_server.errors import CursorInvalid
 from consilium_server.index.store import has_source
 
 ENDING = 5  # seconds that open answers have once the server is told to stop
@@ -76,11 +75,6 @@ def build(service: Service) -> FastAPI:
     app = _routed()
     app.state.service = service
     problems.add_handlers(app)
-
-    @app.exception_handler(CursorInvalid)
-    async def cursor_invalid(request: Request, error: CursorInvalid) -> Response:
-        return problems.answer("cursor-invalid", str(error))
-
     if (folder := service.settings.dashboard) is not None:
         serve(app, folder, service.deployment, service.settings.public_chain_url)
     # The last one added is the outermost.

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from consilium_chain.errors import ChainError
+from consilium_chain.errors import ChainError, name_of
 from consilium_core.logs import emit
 from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
@@ -116,7 +116,7 @@ class Broadcaster:
                     pass
             except DATABASE_FAULTS as error:
                 failures += 1
-                self._note_failure(type(error).__name__)
+                self._note_failure(name_of(error))
                 await asyncio.sleep(RETRY.seconds(failures, random.random()))
                 continue
             if self.failure is not None:
@@ -233,7 +233,7 @@ class Broadcaster:
                 self._service.metrics.chain_head.set(head)
             except ChainError as error:
                 if self._service.chain_head is not None:
-                    emit("chain-unreachable", error=type(error).__name__)
+                    emit("chain-unreachable", error=name_of(error))
                 self._service.chain_head, self._service.chain_terms, connection = None, None, None
             await asyncio.sleep(CHAIN_EVERY)
 

@@ -19,7 +19,7 @@ from consilium_server.api.paging import Asked, Place, behind
 from consilium_server.api.reading import At, latest
 from consilium_server.api.schemas import name
 from consilium_server.database.tables import Block, EventRow, Payment, PoolRow, Position, UnbondingRow
-from consilium_server.errors import ExportReorganised
+from consilium_server.errors import AnswerBroken
 
 MOVEMENTS = {
     "Delegated": "delegated",
@@ -114,7 +114,7 @@ def first_csv_page(at: At, account: str) -> CsvPage:
 def next_csv_page(at: At, account: str, before: CsvPage) -> CsvPage:
     """Raises ExportReorganised where the page before holds what the chain has taken back."""
     if before.place is None or _hash_of_block(at, int(before.place[0])) != before.anchor:
-        raise ExportReorganised(account)
+        raise AnswerBroken("ExportReorganised", account=account)
     return _csv_page(at, account, before.place)
 
 

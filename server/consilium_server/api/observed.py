@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from anyio import move_on_after
+from consilium_chain.errors import name_of
 from consilium_core.logs import emit
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.datastructures import Headers, MutableHeaders
@@ -20,7 +21,7 @@ from consilium_server.api.dashboard import connections
 from consilium_server.api.limits import client_of
 from consilium_server.api.problems import Problem, answer
 from consilium_server.database.tables import JobRow
-from consilium_server.errors import ClientStalled, ExportReorganised
+from consilium_server.errors import AnswerBroken
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._\-]{1,64}", re.ASCII)
 UNKNOWN_ROUTE = "unknown"
@@ -112,17 +113,17 @@ class Edge:
             with move_on_after(self._patience) as waiting:
                 await send(message)
             if waiting.cancelled_caught:
-                raise ClientStalled(self._patience)
+                raise AnswerBroken("ClientStalled", seconds=self._patience)
 
         try:
             await self._app(scope, receive, sending)
             if not is_complete:  # a stream that ends because the server does
                 await sending({"type": "http.response.body"})
         except Exception as error:
-            if _is_of(error, (ClientStalled, ExportReorganised)):
-                emit("answer-broken-off", request=request_id, error=_first(error).__name__)
+            if _is_of(error, AnswerBroken):
+                emit("answer-broken-off", request=request_id, error=name_of(_first(error)))
                 return
-            emit("request-failed", request=request_id, error=type(error).__name__)
+            emit("request-failed", request=request_id, error=name_of(error))
             logging.getLogger(__name__).exception("request %s", request_id)
             if status is None:
                 told = f"it is in the server's log by the request's id, {request_id}: try again, then tell its operator"
@@ -142,15 +143,15 @@ class Edge:
         )  # fmt: skip
 
 
-def _is_of(error: Exception, kinds: tuple[type[Exception], ...]) -> bool:
+def _is_of(error: Exception, kind: type[Exception]) -> bool:
     """Whether it is of these, or a group of nothing else: an event and a sign of life may both be late."""
     if isinstance(error, ExceptionGroup):
-        return all(_is_of(one, kinds) for one in error.exceptions)
-    return isinstance(error, kinds)
+        return all(_is_of(one, kind) for one in error.exceptions)
+    return isinstance(error, kind)
 
 
-def _first(error: Exception) -> type[Exception]:
-    return _first(error.exceptions[0]) if isinstance(error, ExceptionGroup) else type(error)
+def _first(error: Exception) -> Exception:
+    return _first(error.exceptions[0]) if isinstance(error, ExceptionGroup) else error
 
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")

@@ -11,6 +11,8 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
+from consilium_server.errors import RequestRefused
+
 MEDIA_TYPE: Final = "application/problem+json"
 _SCHEMA = {"$ref": "#/components/schemas/Problem"}
 
@@ -30,6 +32,12 @@ TYPES: Final[dict[str, tuple[int, str]]] = {
     "too-many-requests": (429, "Too many requests"),
     "fault": (500, "The server has a fault"),
     "not-ready": (503, "The server cannot answer this now"),
+}
+
+REFUSALS: Final = {  # types by the name of the fault
+    "CursorInvalid": "cursor-invalid",
+    "SignInMalformed": "sign-in-malformed",
+    "SignInRefused": "sign-in-refused",
 }
 
 
@@ -101,8 +109,13 @@ def add_handlers(app: FastAPI) -> None:
             return answer("method-not-allowed", f"use {allowed or 'another method'} here", error.headers)
         if error.status_code == HTTPStatus.NOT_FOUND:
             return answer("not-found", "nothing is at this address: /v1/openapi.json lists what there is")
-        # What is left is a body that Starlette or FastAPI cannot read.
+        # Only a body that Starlette or FastAPI cannot read is left.
         return answer("parameters-invalid", "the request's body cannot be read: send what /v1/openapi.json describes")
+
+    @app.exception_handler(RequestRefused)
+    async def refused(request: Request, error: RequestRefused) -> JSONResponse:
+        faults = [{"where": str(error.values["what"]), "what": str(error)}] if "what" in error.values else []
+        return answer(REFUSALS[error.name], str(error), faults=faults)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:

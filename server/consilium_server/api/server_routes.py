@@ -21,7 +21,7 @@ from consilium_server.api.routing import NOT_MODIFIED, Shared, limited, media
 from consilium_server.api.schemas import Hash
 from consilium_server.api.sessions import Session
 from consilium_server.database.engine import require_known
-from consilium_server.errors import DatabaseUnreachable, SchemaTooNew, SignInMalformed, SignInRefused, SourceMismatch
+from consilium_server.errors import DatabaseUnfit, Unavailable
 from consilium_server.index.store import has_source
 from consilium_server.jobs.store import all_jobs, as_line
 
@@ -110,12 +110,7 @@ def get_nonce(request: Request, service: Shared) -> schemas.Nonce:
 )
 def sign_in(request: Request, service: Shared, given: schemas.SignIn) -> schemas.SignedIn:
     limited(service.limits.sign_ins, client(request.scope, service))
-    try:
-        token, found = service.sessions.sign_in(given.message, bytes.fromhex(given.signature[2:]), int(time.time()))
-    except SignInMalformed as error:
-        raise Problem("sign-in-malformed", str(error)) from error
-    except SignInRefused as error:
-        raise Problem("sign-in-refused", str(error), faults=[{"where": error.what, "what": str(error)}]) from error
+    token, found = service.sessions.sign_in(given.message, bytes.fromhex(given.signature[2:]), int(time.time()))
     return schemas.SignedIn(
         account=found.account, role=service.sessions.role_of(found), expires_at=found.expires_at, token=token
     )
@@ -173,7 +168,7 @@ def list_jobs(
     now = time.time()
     try:
         lines = [as_line(row, now) for row in all_jobs(service.engine)]
-    except DatabaseUnreachable as error:
+    except Unavailable as error:
         raise Problem("not-ready", "the database does not answer: see that it runs") from error
     lines = [line for line in lines if state is None or line["state"] == state]
     lines.sort(key=lambda line: line["state"] not in ("failed", "lost"))
@@ -198,7 +193,7 @@ def ready(service: Shared) -> schemas.Index:
             head = at.head
             require_known(service.engine, at.db)
             has_source(service.engine, at.db, service.deployment)
-    except (SchemaTooNew, SourceMismatch) as error:
+    except DatabaseUnfit as error:
         raise Problem("not-ready", str(error)) from error
     except SQLAlchemyError as error:
         raise Problem(
@@ -231,6 +226,6 @@ def ready(service: Shared) -> schemas.Index:
     responses=media("text format", "text/plain", {"type": "string"}),
 )
 def metrics(service: Shared) -> Response:
-    with suppress(DatabaseUnreachable):  # then what was last known stands
+    with suppress(Unavailable):  # then what was last known stands
         service.metrics.note_jobs(all_jobs(service.engine), time.time())
     return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")

@@ -24,7 +24,7 @@ from sqlalchemy.schema import CreateTable
 
 from consilium_server.api.schemas import Nonce
 from consilium_server.api.siwe import SignInMessage, Site, parse_message, require_valid
-from consilium_server.errors import SecretExposed, SignInRefused
+from consilium_server.errors import RequestRefused, ServerError
 
 NONCE_SECONDS = 600
 SESSION_SECONDS = 3600
@@ -62,10 +62,10 @@ def ensure_secret(path: Path) -> bytes:
     finally:
         temporary.unlink()
     if stat.S_IMODE(path.stat().st_mode) & 0o077:
-        raise SecretExposed(str(path), "is readable by others")
+        raise ServerError("SecretExposed", path=str(path), why="is readable by others")
     secret = path.read_bytes()
     if len(secret) != SECRET_BYTES:
-        raise SecretExposed(str(path), f"does not hold {SECRET_BYTES} bytes")
+        raise ServerError("SecretExposed", path=str(path), why=f"does not hold {SECRET_BYTES} bytes")
     return secret
 
 
@@ -132,10 +132,12 @@ class Sessions:
         raw = bytes.fromhex(nonce) if len(nonce) == 2 * (8 + _NONCE_RANDOM + _NONCE_TAG) and _is_hex(nonce) else b""
         content, tag = raw[:-_NONCE_TAG], raw[-_NONCE_TAG:]
         if not raw or not self._seal.fits("nonce", content, tag):
-            raise SignInRefused("nonce", "its nonce is not one of this server's: ask for one")
+            raise RequestRefused(
+                "SignInRefused", what="nonce", why="its nonce is not one of this server's: ask for one"
+            )
         expires_at = int.from_bytes(content[:8], "big")
         if expires_at <= now:
-            raise SignInRefused("nonce", "its nonce has expired: ask for another one")
+            raise RequestRefused("SignInRefused", what="nonce", why="its nonce has expired: ask for another one")
         return expires_at
 
     def _spend(self, nonce: str, expires_at: int, now: int) -> None:
@@ -144,7 +146,9 @@ class Sessions:
                 connection.execute(delete(SPENT).where(SPENT.c.expires_at <= now))
                 connection.execute(insert(SPENT).values(nonce=nonce, expires_at=expires_at))
         except IntegrityError as error:
-            raise SignInRefused("nonce", "its nonce was used before: ask for another one") from error
+            raise RequestRefused(
+                "SignInRefused", what="nonce", why="its nonce was used before: ask for another one"
+            ) from error
 
 
 def _session_end(message: SignInMessage, now: int) -> int:

@@ -20,7 +20,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, 
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from sqlalchemy.orm import Session
 
-from consilium_server.errors import DatabaseUnreachable, DatabaseUrlInvalid, SchemaTooNew
+from consilium_server.errors import DatabaseUnfit, ServerError, Unavailable
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -91,7 +91,7 @@ def require_known(engine: Engine, connection: Connection | Session) -> None:
     """Raises SchemaTooNew where the tables are of a version that this program does not know. They have to be there."""
     found = connection.scalar(text("SELECT version_num FROM alembic_version"))
     if found not in _versions():
-        raise SchemaTooNew(shown(engine), str(found))
+        raise DatabaseUnfit("SchemaTooNew", shown=shown(engine), revision=str(found))
 
 
 @contextmanager
@@ -116,7 +116,7 @@ def upgrade(engine: Engine) -> None:
     with _alone(engine) as connection:
         for revision in MigrationContext.configure(connection).get_current_heads():
             if revision not in _versions():
-                raise SchemaTooNew(shown(engine), revision)
+                raise DatabaseUnfit("SchemaTooNew", shown=shown(engine), revision=revision)
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
 
@@ -159,9 +159,9 @@ def _parsed(url: str) -> URL:
         parsed = make_url(url)
         driver = _DRIVERS[parsed.get_backend_name()]
     except (ArgumentError, NoSuchModuleError, ValueError, KeyError):
-        raise DatabaseUrlInvalid from None  # what was given may hold a password, and so may the cause
+        raise ServerError("DatabaseUrlInvalid") from None  # what was given may hold a password, and so may the cause
     if any("password" in name for name in parsed.query):
-        raise DatabaseUrlInvalid  # SQLAlchemy would show it
+        raise ServerError("DatabaseUrlInvalid")  # SQLAlchemy would show it
     return parsed.set(drivername=driver)
 
 
@@ -172,7 +172,7 @@ def _named_errors(engine: Engine) -> Iterator[None]:
     except DBAPIError as error:
         if not _is_about_reaching(error):
             raise
-        raise DatabaseUnreachable(shown(engine), _cause(engine.url, error)) from None
+        raise Unavailable("DatabaseUnreachable", shown=shown(engine), cause=_cause(engine.url, error)) from None
 
 
 def _is_about_reaching(error: DBAPIError) -> bool:

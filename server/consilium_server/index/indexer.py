@@ -23,6 +23,7 @@ from consilium_chain.errors import (
     Refused,
     SpecInvalid,
     StoreMissing,
+    name_of,
 )
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Event, Head, TaskParams
@@ -33,7 +34,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, StatementError
 
 from consilium_server.database.engine import reading, writing
 from consilium_server.database.tables import Block, Checkpoint, Source, Spec
-from consilium_server.errors import ChainMoved, DatabaseUnreachable, EventsInconsistent
+from consilium_server.errors import DatabaseUnfit, Unavailable
 from consilium_server.index import store
 from consilium_server.index.facts import facts, needs
 
@@ -72,8 +73,8 @@ class Indexer:
             try:
                 seen = self.catch_up()
                 self._ledger.connection.next_block(seen)
-            except (ChainUnreachable, ChainMoved, DatabaseUnreachable) as error:
-                emit("waiting", error=type(error).__name__)
+            except (ChainUnreachable, Unavailable) as error:
+                emit("waiting", error=name_of(error))
                 time.sleep(RETRY)
 
     def catch_up(self, last: int | None = None) -> int:
@@ -87,11 +88,11 @@ class Indexer:
         while more:
             try:
                 more, moved = self._step(last), 0
-            except ChainMoved as error:
+            except Unavailable as error:
                 moved += 1
-                if moved == MOST_MOVES:
+                if error.name != "ChainMoved" or moved == MOST_MOVES:
                     raise
-                emit("chain-moved", what=error.what)
+                emit("chain-moved", what=error.values["what"])
         self.fetch_specs()
         return self._done(self._checkpoint())
 
@@ -119,7 +120,7 @@ class Indexer:
             self._invalid.add(digest)  # what has this hash will never be another file
         if digest not in self._told:
             self._told.add(digest)
-            emit("no-task-file", spec=digest.hex(), error=type(error).__name__)
+            emit("no-task-file", spec=digest.hex(), error=name_of(error))
 
     def require_own(self) -> None:
         """Raises SourceMismatch where the tables are of other contracts, DatabaseUnreachable."""
@@ -148,7 +149,7 @@ class Indexer:
             return False
         reading_ = self._read(first, aim, latest)
         if before is not None and not self._stands(before.number, before.hash):
-            raise ChainMoved(f"block {before.number} before the range")
+            raise Unavailable("ChainMoved", what=f"block {before.number} before the range")
         if self._write(before, reading_) and (reading_.events or reading_.end.number < aim):
             rate = len(reading_.events) / max(time.monotonic() - started, 1e-9)
             emit(
@@ -166,7 +167,7 @@ class Indexer:
     def _block(self, number: int | None) -> Head:
         found = self._ledger.connection.head(number)
         if found is None:
-            raise ChainMoved(f"no block {number}")
+            raise Unavailable("ChainMoved", what=f"no block {number}")
         return found
 
     def _stands(self, number: int, digest: bytes) -> bool:
@@ -192,7 +193,7 @@ class Indexer:
         params = self._params(events)
         blocks = self._blocks(events, end, latest)
         if not self._stands(end.number, end.hash):
-            raise ChainMoved(f"block {end.number}")
+            raise Unavailable("ChainMoved", what=f"block {end.number}")
         if len(events) < MANY_EVENTS:
             self._span = min(2 * self._span, LONGEST_SPAN)
         return Reading(events, blocks, params, end)
@@ -209,10 +210,10 @@ class Indexer:
             try:
                 terms = self._ledger.params(event.values["taskId"])
             except Refused:  # there is no such task any more
-                raise ChainMoved(f"no task {event.values['taskId']}") from None
+                raise Unavailable("ChainMoved", what=f"no task {event.values['taskId']}") from None
             proposed = event.values["pool"]
             if terms.spec_hash != event.values["specHash"] or terms.pool < proposed:
-                raise ChainMoved(f"task {event.values['taskId']}")
+                raise Unavailable("ChainMoved", what=f"task {event.values['taskId']}")
             found[event.values["taskId"]] = replace(terms, pool=proposed)
         return found
 
@@ -224,7 +225,7 @@ class Indexer:
             if block is None:
                 block = found[event.block] = self._block_of(event, end, latest)
             if block.hash != event.block_hash:
-                raise ChainMoved(f"a log of another block {event.block}")
+                raise Unavailable("ChainMoved", what=f"a log of another block {event.block}")
         return list(found.values())
 
     def _block_of(self, event: Event, end: Head, latest: int) -> Block:
@@ -258,7 +259,7 @@ class Indexer:
             if isinstance(error, DBAPIError) and not isinstance(error, IntegrityError):
                 raise
             first, url = self._done(before) + 1, self._ledger.connection.shown_url
-            raise EventsInconsistent(url, first, reading_.end.number) from error
+            raise DatabaseUnfit("EventsInconsistent", url=url, first=first, last=reading_.end.number) from error
 
     def _reorganise(self, before: Checkpoint) -> None:
         """Takes back what is no longer on the chain."""

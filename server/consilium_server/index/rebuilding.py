@@ -21,7 +21,7 @@ from sqlalchemy import Connection, Engine, Table, delete, insert, select
 
 from consilium_server.database.engine import open_database, reading, shown, writing
 from consilium_server.database.tables import Base, Block, Checkpoint, Fact, Spec
-from consilium_server.errors import ChainMoved, EventsInconsistent, IndexDiffers
+from consilium_server.errors import DatabaseUnfit, Unavailable
 from consilium_server.index import store
 from consilium_server.index.indexer import Indexer
 
@@ -60,7 +60,7 @@ def reindex(ledger: Ledger, database: Engine, store: ArtifactStore | None, folde
                 emit("compared", last=last, rows=rows, differing=differing)
                 if not replace:
                     if differing:
-                        raise IndexDiffers(shown(database), differing, last)
+                        raise DatabaseUnfit("IndexDiffers", shown=shown(database), rows=differing, last=last)
                     return rows
             rows = _replace(database, fresh)
             emit("replaced", last=built, rows=rows)
@@ -73,10 +73,10 @@ def _last(indexer: Indexer, replace: bool) -> int | None:
     """Up to where the database has come; None where it cannot be brought on, and is to be replaced anyhow."""
     try:
         return indexer.catch_up()
-    except EventsInconsistent as error:
-        if not replace:
+    except DatabaseUnfit as error:
+        if error.name != "EventsInconsistent" or not replace:
             raise
-        emit("not-brought-on", error=type(error).__name__)
+        emit("not-brought-on", error=error.name)
         return None
 
 
@@ -94,7 +94,7 @@ def _compared(database: Engine, fresh: Engine, last: int) -> tuple[int, int]:
         found, expected = (stack.enter_context(reading(engine)) for engine in (database, fresh))
         ends = [_hash_at(connection, last) for connection in (found, expected)]
         if ends[0] != ends[1]:
-            raise ChainMoved(f"block {last}")
+            raise Unavailable("ChainMoved", what=f"block {last}")
         differing = 0
         for one in differences(found, expected, last):
             differing += 1

@@ -26,7 +26,7 @@ from consilium_server.database.tables import (
     TaskRow,
     UnbondingRow,
 )
-from consilium_server.errors import SourceMismatch
+from consilium_server.errors import DatabaseUnfit
 from consilium_server.index.facts import Known, Needs
 
 KEPT_CHECKPOINTS = 1_000  # blocks: blocks with facts tell of deeper reorganisations, too
@@ -42,7 +42,7 @@ def has_source(database: Engine, connection: Connection | Session, deployment: D
     own = Source(deployment.chain_id, deployment.tasks)
     found = [Source(*row) for row in connection.execute(select(table_of(Source)))]
     if found and found != [own]:
-        raise SourceMismatch(shown(database), *map(_named, (found[0], own)))
+        raise DatabaseUnfit("SourceMismatch", shown=shown(database), found=_named(found[0]), expected=_named(own))
     return bool(found)
 
 

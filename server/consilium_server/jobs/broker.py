@@ -23,7 +23,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from consilium_server.config import WITHIN_THE_PROCESS
-from consilium_server.errors import BrokerUnreachable
+from consilium_server.errors import Unavailable, broker_unreachable
 from consilium_server.jobs.retry_delay import Backoff
 
 ASKING = Backoff(1.0, 30.0)  # between messages for a broker that takes none
@@ -39,7 +39,7 @@ class Sender:
         self._threads = ThreadPoolExecutor(threads, "without-broker")
         self._lock = threading.Lock()
         self._failures, self._not_before = 0, 0.0
-        self.failure: BrokerUnreachable | None = None  # while the broker takes nothing
+        self.failure: Unavailable | None = None  # while the broker takes nothing
 
     def send(self, job: str, arguments: tuple[int, ...], seconds: float) -> None:
         """Good for so many seconds: until the next look, which sends it again."""
@@ -57,7 +57,7 @@ class Sender:
         try:
             self._app.send_task(job, arguments, expires=seconds)
         except (OperationalError, RedisError, OSError) as error:
-            self._failed(BrokerUnreachable.by(error.__cause__ or error))
+            self._failed(broker_unreachable(error.__cause__ or error))
             return False
         with self._lock:
             failures, self._failures, self.failure = self._failures, 0, None
@@ -65,13 +65,13 @@ class Sender:
             emit("broker-recovered", failures=failures)
         return True
 
-    def _failed(self, failure: BrokerUnreachable) -> None:
+    def _failed(self, failure: Unavailable) -> None:
         with self._lock:
             self._failures, self.failure = self._failures + 1, failure
             wait = ASKING.seconds(self._failures, random.random())
             self._not_before = time.monotonic() + wait
             failures = self._failures
-        emit("broker-failed", error=failure.cause, failures=failures, wait=round(wait, 1))
+        emit("broker-failed", error=failure.values["cause"], failures=failures, wait=round(wait, 1))
 
     def _do(self, job: str, arguments: tuple[int, ...], end: float) -> None:
         if time.monotonic() < end:

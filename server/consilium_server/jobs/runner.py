@@ -16,7 +16,7 @@ from consilium_zk.errors import ZkError
 from sqlalchemy import Engine
 
 from consilium_server.database.tables import JobRow
-from consilium_server.errors import DatabaseUnreachable, SchemaTooNew, ServerError
+from consilium_server.errors import DatabaseUnfit, ServerError, Unavailable
 from consilium_server.jobs.retry_delay import Backoff
 from consilium_server.jobs.store import Ended, end, new_owner, take
 
@@ -64,7 +64,7 @@ class Runner:
                     end(self._database, row, owner, time.time(), ended)
                 with self._lock:
                     self._away.pop(place, None)
-            except (DatabaseUnreachable, SchemaTooNew) as error:
+            except (Unavailable, DatabaseUnfit) as error:
                 failures = away.failures + 1
                 wait = job.backoff.seconds(failures, random.random())
                 with self._lock:

@@ -32,7 +32,7 @@ from consilium_core.locks import in_turn, is_locked
 from consilium_core.logs import emit
 
 from consilium_server.config import AggregatorSettings, KeyFiles, WorkerSettings
-from consilium_server.errors import AggregatorEnded
+from consilium_server.errors import ServerError
 from consilium_server.jobs.store import Ended
 
 LASTING = 60.0  # seconds after which an aggregator that runs is taken to have started well
@@ -77,7 +77,9 @@ class Conductor:
             return Ended()
         if started.pid is not None:
             started.clear_away()
-            raise AggregatorEnded(task, _last_error(folder / "journal"), str(folder / "journal"))
+            journal = folder / "journal"
+            cause = _last_error(journal) or "it named no error"
+            raise ServerError("AggregatorEnded", task=task, cause=cause, journal=str(journal))
         self._start(task, folder)
         return Ended(lasts=False)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from consilium_chain.ledger.structs import Role
 from consilium_chain.sponsoring.batches import NamedCall
 
-from consilium_server.errors import NotSponsored
+from consilium_server.errors import RequestRefused
 
 JOIN = ("tasks", "joinAsHospital")
 # By contract and function, the arguments that must be the sponsor's own of that name.
@@ -48,15 +48,20 @@ class Terms:
             wanted = None if call is None else PAID.get((call.contract, call.name))
             if call is None or wanted is None:
                 shown = "something unknown" if call is None else f"{call.contract}.{call.name}"
-                raise NotSponsored(f"it calls {shown}, which this sponsor does not pay for")
+                raise RequestRefused("NotSponsored", why=f"it calls {shown}, which this sponsor does not pay for")
             for argument, name in wanted.items():
                 if call.arguments[argument] != own[name]:
-                    raise NotSponsored(f"{call.name} is not of its own {name}, task {self.task}")
+                    raise RequestRefused("NotSponsored", why=f"{call.name} is not of its own {name}, task {self.task}")
         if not is_hospital and JOIN not in [(call.contract, call.name) for call in calls if call]:
-            raise NotSponsored(f"{account} is no hospital of task {self.task}, nor would it join with this")
+            raise RequestRefused(
+                "NotSponsored", why=f"{account} is no hospital of task {self.task}, nor would it join with this"
+            )
 
     def check_gas(self, spent: int, gas: int) -> None:
         """Raises NotSponsored."""
         if spent + gas > self.budget:
             left = max(self.budget - spent, 0)
-            raise NotSponsored(f"of {self.budget:,} gas for each hospital {left:,} are left, and this takes {gas:,}")
+            raise RequestRefused(
+                "NotSponsored",
+                why=f"of {self.budget:,} gas for each hospital {left:,} are left, and this takes {gas:,}",
+            )

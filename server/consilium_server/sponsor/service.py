@@ -23,7 +23,7 @@ from starlette.routing import Route
 
 from consilium_server.certificates import ensure_certificates
 from consilium_server.config import SponsorSettings
-from consilium_server.errors import NotSponsored
+from consilium_server.errors import RequestRefused
 from consilium_server.sponsor.rules import Terms
 
 LARGEST_BODY = 2 * MAX_CALLS * MAX_DATA + 4096  # bytes: hexadecimal, and what is around it
@@ -44,8 +44,9 @@ class Sponsor:
         with self._alone(batch.account):
             connection = self._ledger.connection
             if not connection.would_point_to(batch, self._ledger.deployment.sponsored_account):
-                raise NotSponsored(
-                    f"{batch.account} does not point to this deployment's SponsoredAccount, nor would it"
+                raise RequestRefused(
+                    "NotSponsored",
+                    why=f"{batch.account} does not point to this deployment's SponsoredAccount, nor would it",
                 )
             is_hospital = batch.account in [h.node for h in self._ledger.hospitals(self._terms.task)]
             self._terms.check_calls(batch.account, self._ledger.named(batch.calls), is_hospital)
@@ -59,7 +60,7 @@ class Sponsor:
         """One batch of an account at a time: of two with one nonce the second would be paid for in vain."""
         with self._lock:
             if account in self._busy:
-                raise NotSponsored(f"another batch of {account} is under way; try again")
+                raise RequestRefused("NotSponsored", why=f"another batch of {account} is under way; try again")
             self._busy.add(account)
         try:
             yield
@@ -90,7 +91,7 @@ def service(sponsor: Sponsor) -> Starlette:
 def _answer(sponsor: Sponsor, batch: SignedBatch) -> Response:
     try:
         receipt = sponsor.carry_out(batch)
-    except NotSponsored as error:
+    except RequestRefused as error:
         return PlainTextResponse(str(error), 403)
     except Refused as error:
         emit("not-carried-out", account=batch.account, error=error.name)
