@@ -52,11 +52,7 @@ def ensure_certificates(folder: Path) -> Certificates:
     server = _sound_certificate(files, authority)
     if authority is not None and key is None and files.certificate.exists() and files.key.exists():
         if server is None:
-            raise ServerError(
-                "CertificatesUnusable",
-                path=str(files.certificate),
-                why="does not fit the key or the authority beside it",
-            )
+            raise _unusable(files.certificate, "does not fit the key or the authority beside it")
         if now < _end(authority, server):
             return files  # its authority is another's, or had its key taken away: nothing here can renew it
     if authority is None or key is None:
@@ -66,9 +62,7 @@ def ensure_certificates(folder: Path) -> Certificates:
         write_private_file(folder / "ca.key", _pem(key))
         authority, server = _write_authority(files.authority, key, now), None
     elif not isinstance(key, ec.EllipticCurvePrivateKey) or authority.public_key() != key.public_key():
-        raise ServerError(
-            "CertificatesUnusable", path=str(folder / "ca.key"), why="is not the key of the authority beside it"
-        )
+        raise _unusable(folder / "ca.key", "is not the key of the authority beside it")
     elif _end(authority) < now + NOTICE:
         authority = _write_authority(files.authority, key, now)
         emit("authority-renewed", path=str(files.authority), ends=_end(authority).isoformat())
@@ -159,7 +153,7 @@ def _certificate(path: Path) -> x509.Certificate | None:
     except FileNotFoundError:
         return None
     except ValueError:
-        raise ServerError("CertificatesUnusable", path=str(path), why="is no certificate") from None
+        raise _unusable(path, "is no certificate") from None
 
 
 def _key(path: Path) -> PrivateKeyTypes | None:
@@ -168,7 +162,7 @@ def _key(path: Path) -> PrivateKeyTypes | None:
     except FileNotFoundError:
         return None
     except (ValueError, TypeError):  # unchained: it may quote the file
-        raise ServerError("CertificatesUnusable", path=str(path), why="is no key, or one with a password") from None
+        raise _unusable(path, "is no key, or one with a password") from None
 
 
 def _end(*certificates: x509.Certificate) -> datetime.datetime:
@@ -186,3 +180,7 @@ def _write_public(path: Path, certificate: x509.Certificate) -> None:
     draft = path.with_name(path.name + ".draft")
     draft.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     draft.replace(path)
+
+
+def _unusable(path: Path, why: str) -> ServerError:
+    return ServerError("CertificatesUnusable", path=str(path), why=why)

@@ -186,8 +186,7 @@ class ApiSettings(IndexSettings):
         Field(description="folder of models that `operator download-model` has written, task-N of task N: handed out"),
     ] = None
     dashboard: Annotated[
-        Path | None,
-        Field(description="folder of static files, served at /; by default the dashboard, if it is built"),
+        Path | None, Field(description="folder of static files, served at /; by default the dashboard, if it is built")
     ] = None
     public_chain_url: Annotated[
         str | None, Field(description="a chain node that visitors' browsers may ask, for what they check by themselves")

@@ -39,12 +39,11 @@ from consilium_server.index.rebuilding import reindex
 from consilium_server.index.store import table_of
 from consilium_server.jobs import due
 from consilium_server.jobs.broker import Sender
-from consilium_server.jobs.due import OpenTask, artifacts, open_tasks, unpinned
-from consilium_server.jobs.pinning import pin
-from consilium_server.jobs.retry_delay import Backoff
+from consilium_server.jobs.pinning import artifacts, pin, unpinned
+from consilium_server.jobs.retry_delay import RetryPolicy
 from consilium_server.jobs.runner import Job, Runner
 from consilium_server.jobs.store import Ended, all_jobs, end, state_of, take
-from consilium_server.jobs.ticking import is_overdue, move_on
+from consilium_server.jobs.ticking import OpenTask, is_overdue, move_on, open_tasks
 from consilium_server.jobs.worker import Beat, make_app
 from fastapi.testclient import TestClient
 from hypothesis import given
@@ -58,7 +57,7 @@ from sqlalchemy import Engine, delete
 from typer.testing import CliRunner
 from voter_driver import FiledTask
 
-PLAIN = Job("watch", 30.0, Backoff(0.0, 0.0))
+PLAIN = Job("watch", 30.0, RetryPolicy(0.0, 0.0))
 
 # Back-off
 
@@ -67,13 +66,13 @@ PLAIN = Job("watch", 30.0, Backoff(0.0, 0.0))
 def test_a_wait_doubles_up_to_the_most_and_loses_at_most_half(
     first: float, most: float, failures: int, draw: float
 ) -> None:
-    backoff = Backoff(first, most)
-    whole = backoff.seconds(failures, 0.0)
+    retry = RetryPolicy(first, most)
+    whole = retry.seconds(failures, 0.0)
     assert whole <= most
-    assert whole / 2 <= backoff.seconds(failures, draw) <= whole
-    assert whole <= backoff.seconds(failures + 1, 0.0) <= 2 * whole * (1 + 1e-12)
-    assert backoff.seconds(0, draw) == 0
-    assert backoff.seconds(200, 0.0) == pytest.approx(most) or first * 2.0**64 < most
+    assert whole / 2 <= retry.seconds(failures, draw) <= whole
+    assert whole <= retry.seconds(failures + 1, 0.0) <= 2 * whole * (1 + 1e-12)
+    assert retry.seconds(0, draw) == 0
+    assert retry.seconds(200, 0.0) == pytest.approx(most) or first * 2.0**64 < most
 
 
 # Leases
@@ -175,7 +174,7 @@ def raising(error: Exception) -> Callable[[JobRow], Ended]:
 
 def test_whatever_a_job_raises_is_told_and_kept_and_ends_there(database: Engine) -> None:
     told, runner = Told(), Runner(database)
-    job = Job("tick", 30.0, Backoff(0.0, 0.0))
+    job = Job("tick", 30.0, RetryPolicy(0.0, 0.0))
     with told_to(told):
         runner.run(job, "3", raising(ChainUnreachable("http://h", "Timeout")))
         runner.run(job, "3", raising(RuntimeError("s3cret")))
@@ -196,7 +195,7 @@ def test_whatever_a_job_raises_is_told_and_kept_and_ends_there(database: Engine)
 def test_a_database_that_is_away_is_waited_for_by_the_process_alone(tmp_path: Path) -> None:
     away = connect("postgresql://u:s3cret@127.0.0.1:1/x")
     told, runner, done = Told(), Runner(away), list[JobRow]()
-    job = Job("index", 30.0, Backoff(0.4, 0.4))
+    job = Job("index", 30.0, RetryPolicy(0.4, 0.4))
 
     def work(row: JobRow) -> Ended:
         done.append(row)

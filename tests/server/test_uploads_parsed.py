@@ -126,7 +126,7 @@ HOSTILE: dict[str, Callable[[], RecordDict]] = {
 
 @pytest.mark.parametrize("case", sorted(HOSTILE))
 def test_parse_upload_refuses(case: str) -> None:
-    with raises_fault(ReplyRefused, "UploadInvalid") as caught:
+    with pytest.raises(ReplyRefused) as caught:
         parse_upload(HOSTILE[case](), 1)
     assert len(str(caught.value)) < 300
 

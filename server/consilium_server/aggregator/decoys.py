@@ -95,7 +95,7 @@ def kept(folder: Path, round_: int) -> RoundSecrets:
         return RoundSecrets(seed, pairs, int(raw["survivors"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         # Unchained: the error could quote the secrets.
-        raise CanariesLost("CanariesLost", path="CanariesLost") from None
+        raise CanariesLost("CanariesLost", path=str(_path(folder, round_))) from None
 
 
 def _path(folder: Path, round_: int) -> Path:
@@ -121,7 +121,7 @@ def hidden_sums(
     blinders_before = dict(earlier.blinders) if earlier else {}
     hidden = HiddenSums(task.number, round_, seed, task.sums.retreat(round_), blinders_before)
     if said not in (None, hidden.canaries):
-        raise CanariesLost("CanariesLost", path="CanariesLost")
+        raise CanariesLost("CanariesLost", path=str(task.secrets_folder))
     return hidden
 
 

@@ -54,11 +54,7 @@ class _Files(StaticFiles):
     """Names of what lies in `assets` have a hash of the content in them."""
 
     def file_response(
-        self,
-        full_path: str | os.PathLike[str],
-        stat_result: os.stat_result,
-        scope: Scope,
-        status_code: int = 200,
+        self, full_path: str | os.PathLike[str], stat_result: os.stat_result, scope: Scope, status_code: int = 200
     ) -> Response:
         response = super().file_response(full_path, stat_result, scope, status_code)
         response.headers["Cache-Control"] = FOR_GOOD if Path(full_path).parent.name == "assets" else AGAIN

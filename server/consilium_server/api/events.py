@@ -30,7 +30,7 @@ from starlette.concurrency import run_in_threadpool
 from consilium_server.api.paging import behind
 from consilium_server.api.reading import Head, head_of, of_this_loop
 from consilium_server.database.tables import Block, EventRow
-from consilium_server.jobs.retry_delay import Backoff
+from consilium_server.jobs.retry_delay import RetryPolicy
 
 if TYPE_CHECKING:
     from consilium_server.api.context import Service
@@ -41,7 +41,7 @@ DEPTH = 256  # blocks with events whose hashes are looked at again
 CHAIN_EVERY = 5.0  # seconds
 TERMS_EVERY = 15.0  # seconds between looks for what gas costs
 HASH_DIGITS = 16  # of an id
-RETRY = Backoff(first=0.25, most=5.0)  # of a database that fails: so late may events be once it answers again
+RETRY = RetryPolicy(first=0.25, most=5.0)  # of a database that fails: so late may events be once it answers again
 # All that a database can bring about: no connection in time, an error of the driver, a value that is not of its column.
 DATABASE_FAULTS = (SQLAlchemyError, ValueError)
 _EVENT_ID = re.compile(rf"([0-9]{{1,18}})-([0-9]{{1,9}})(?:-([0-9a-f]{{{HASH_DIGITS}}}))?", re.ASCII)

@@ -16,7 +16,7 @@ from consilium_server.api.paging import Asked, behind
 from consilium_server.api.problems import Problem
 from consilium_server.api.reading import At, latest
 from consilium_server.api.schemas import name
-from consilium_server.api.task_reads import hexed, latest_phases
+from consilium_server.api.task_reads import latest_phases
 from consilium_server.database.tables import Block, EventRow, Participant, Payment, PoolRow, Position
 
 MICRO, DAY = 10**6, 86_400
@@ -201,9 +201,9 @@ def list_pool_changes(at: At, node: str, role: str, asked: Asked) -> schemas.Pag
         items=[
             schemas.PoolChange(
                 time=time, block=row.block, log_index=row.log_index,
-                transaction=None if transaction is None else hexed(transaction), event=event, assets=str(row.assets),
-                shares=str(row.shares), locked=str(row.locked), commission_bps=row.commission_bps,
-                rewarded=str(row.rewarded), burnt=str(row.burnt),
+                transaction=None if transaction is None else schemas.hexed(transaction), event=event,
+                assets=str(row.assets), shares=str(row.shares), locked=str(row.locked),
+                commission_bps=row.commission_bps, rewarded=str(row.rewarded), burnt=str(row.burnt),
             )
             for row, time, transaction, event in cut.rows
         ],

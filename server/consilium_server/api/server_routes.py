@@ -13,7 +13,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from sqlalchemy.exc import SQLAlchemyError
 
-from consilium_server.api import schemas, task_reads
+from consilium_server.api import schemas, task_schemas
 from consilium_server.api.observed import client
 from consilium_server.api.problems import Problem, documented
 from consilium_server.api.reading import at_head
@@ -128,8 +128,8 @@ def get_session(service: Shared, who: SignedInAccount) -> schemas.SessionView:
     responses=documented(401, 403, 413, 422, 429, 503),
 )
 def put_task_file(
-    request: Request, service: Shared, who: SignedInAccount, given: schemas.TaskText
-) -> schemas.StoredFile:
+    request: Request, service: Shared, who: SignedInAccount, given: task_schemas.TaskText
+) -> task_schemas.StoredFile:
     allowed = service.settings.operators
     if allowed is not None and who.account not in allowed and service.sessions.role_of(who) != "admin":
         raise Problem("not-allowed", f"{who.account} may not store files here: ask this server's operator, or another")
@@ -145,7 +145,7 @@ def put_task_file(
     except (ChainError, OSError) as error:
         told = f"the artifact store takes nothing now ({type(error).__name__}): try again, then tell the operator"
         raise Problem("not-ready", told) from error
-    return schemas.StoredFile(hash=task_reads.hexed(digest), size=len(raw))
+    return task_schemas.StoredFile(hash=schemas.hexed(digest), size=len(raw))
 
 
 # Watching over the server
@@ -213,7 +213,7 @@ def ready(service: Shared) -> schemas.Index:
     if behind is not None and behind > most:
         raise Problem("not-ready", f"the index lacks {behind} blocks, more than {most}: see that the indexer runs")
     return schemas.Index(
-        block=head.number, hash=task_reads.hexed(head.hash), latest_event_at=head.time, chain_head=chain_head,
+        block=head.number, hash=schemas.hexed(head.hash), latest_event_at=head.time, chain_head=chain_head,
         behind=behind,
     )  # fmt: skip
 

@@ -89,17 +89,17 @@ class Site:
 def parse_message(raw: str) -> SignInMessage:
     """Raises SignInMalformed."""
     if len(raw) > LONGEST_MESSAGE:
-        raise RequestRefused("SignInMalformed", why=f"it has more than {LONGEST_MESSAGE} characters")
+        raise _malformed(f"it has more than {LONGEST_MESSAGE} characters")
     match = _MESSAGE.fullmatch(raw)
     if match is None:
-        raise RequestRefused("SignInMalformed", why="it does not follow the grammar of EIP-4361")
+        raise _malformed("it does not follow the grammar of EIP-4361")
     given = match.groupdict()
     if not is_checksum_address(given["address"]):
-        raise RequestRefused("SignInMalformed", why="its account is not written as EIP-55 wants it: check its capitals")
+        raise _malformed("its account is not written as EIP-55 wants it: check its capitals")
     try:
         urlsplit(given["uri"])
     except ValueError as error:  # brackets around what is no address
-        raise RequestRefused("SignInMalformed", why="its URI has a host that is none") from error
+        raise _malformed("its URI has a host that is none") from error
     return SignInMessage(
         raw=raw,
         scheme=given["scheme"],
@@ -121,34 +121,26 @@ def _seconds(text: str) -> float:
     try:
         return datetime.fromisoformat(text.upper()).timestamp()
     except (ValueError, OverflowError) as error:  # a 13th month; the year 0 in a zone east of Greenwich
-        raise RequestRefused("SignInMalformed", why=f"{text} is no time") from error
+        raise _malformed(f"{text} is no time") from error
 
 
 def require_valid(message: SignInMessage, signature: bytes, site: Site, now: float) -> None:
     """All but the nonce, which only who gave it out can tell. Raises SignInRefused."""
     if message.domain != site.domain or message.scheme not in (None, site.scheme):
-        raise RequestRefused(
-            "SignInRefused", what="domain", why=f"it is for {message.domain}, and this is {site.origin}"
-        )
+        raise _refused("domain", f"it is for {message.domain}, and this is {site.origin}")
     uri = urlsplit(message.uri)
     if (uri.scheme, uri.netloc) != (site.scheme, site.domain):
-        raise RequestRefused("SignInRefused", what="uri", why=f"its URI is not one of {site.origin}")
+        raise _refused("uri", f"its URI is not one of {site.origin}")
     if message.chain_id != site.chain_id:
-        raise RequestRefused(
-            "SignInRefused",
-            what="chain",
-            why=f"it is for chain {message.chain_id}: switch the wallet to {site.chain_id}",
-        )
+        raise _refused("chain", f"it is for chain {message.chain_id}: switch the wallet to {site.chain_id}")
     if message.issued_at > now + CLOCK_SKEW:
-        raise RequestRefused("SignInRefused", what="issued-at", why="it was issued later than it is: check the clock")
+        raise _refused("issued-at", "it was issued later than it is: check the clock")
     if message.expiration_time is not None and message.expiration_time <= now:
-        raise RequestRefused("SignInRefused", what="expired", why="it has expired: sign another one")
+        raise _refused("expired", "it has expired: sign another one")
     if message.not_before is not None and message.not_before > now:
-        raise RequestRefused("SignInRefused", what="not-before", why="it does not hold yet: wait, or sign another one")
+        raise _refused("not-before", "it does not hold yet: wait, or sign another one")
     if signer_of(message.raw, signature) != message.address:
-        raise RequestRefused(
-            "SignInRefused", what="signature", why=f"its signature is not {message.address}'s: sign with that account"
-        )
+        raise _refused("signature", f"its signature is not {message.address}'s: sign with that account")
 
 
 def signer_of(text: str, signature: bytes) -> str | None:
@@ -157,3 +149,11 @@ def signer_of(text: str, signature: bytes) -> str | None:
         return str(Account.recover_message(encode_defunct(text=text), signature=signature))
     except (BadSignature, ValidationError, ValueError, TypeError):
         return None
+
+
+def _malformed(why: str) -> RequestRefused:
+    return RequestRefused("SignInMalformed", why=why)
+
+
+def _refused(what: str, why: str) -> RequestRefused:
+    return RequestRefused("SignInRefused", what=what, why=why)

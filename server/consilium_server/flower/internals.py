@@ -209,9 +209,7 @@ def _named_errors() -> Iterator[None]:
         yield
     except httpx.HTTPError as error:
         status = f" {error.response.status_code}" if isinstance(error, httpx.HTTPStatusError) else ""
-        raise SuperLinkFailed(
-            "SuperLinkFailed", why=f"the SuperLink does not answer ({type(error).__name__}{status}); see its log"
-        ) from error
+        raise _failed(f"the SuperLink does not answer ({type(error).__name__}{status}); see its log") from error
 
 
 def _heartbeat(client: RuntimeHttpClient) -> bool:
@@ -291,16 +289,13 @@ class SuperLink:
         with httpx.Client(verify=_trust(self.certificates.authority), timeout=2) as client:
             while time.monotonic() < end:
                 if self._process.poll() is not None:
-                    raise SuperLinkFailed(
-                        "SuperLinkFailed",
-                        why=f"the SuperLink ended with exit code {self._process.returncode}; see its log",
-                    )
+                    raise _failed(f"the SuperLink ended with exit code {self._process.returncode}; see its log")
                 try:
                     client.get(f"https://{self.address}/health").raise_for_status()
                     return
                 except httpx.HTTPError:
                     time.sleep(0.1)
-        raise SuperLinkFailed("SuperLinkFailed", why=f"the SuperLink did not answer within {START_TIMEOUT:.0f} s")
+        raise _failed(f"the SuperLink did not answer within {START_TIMEOUT:.0f} s")
 
     def register(self, transport_key: bytes) -> int:
         """Admits a hospital's node key (64 bytes, as on chain), unless the database has it; returns its Flower node id.
@@ -345,7 +340,7 @@ class SuperLink:
                 control.StopRun(StopRunRequest(run_id=run_id))
             started = control.StartRun(StartRunRequest(fab=fab_to_proto(fab)))
         if not started.HasField("run_id"):
-            raise SuperLinkFailed("SuperLinkFailed", why=f"the SuperLink did not start a run: {started.note}")
+            raise _failed(f"the SuperLink did not start a run: {started.note}")
         authority = self.certificates.authority.read_bytes()
         token = self._acquire(int(started.run_id), authority)
         grid = GradualGrid(self.address, authority, token, self.has_ended)
@@ -390,9 +385,7 @@ class SuperLink:
                     time.sleep(0.05)
         finally:
             client.close()
-        raise SuperLinkFailed(
-            "SuperLinkFailed", why=f"the SuperLink handed out no ServerApp task within {ACQUIRE_TIMEOUT:.0f} s"
-        )
+        raise _failed(f"the SuperLink handed out no ServerApp task within {ACQUIRE_TIMEOUT:.0f} s")
 
 
 def unfinished_runs(control: ControlHttpClient) -> list[int]:
@@ -404,3 +397,7 @@ def unfinished_runs(control: ControlHttpClient) -> list[int]:
 
 def _trust(authority: Path) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=str(authority))
+
+
+def _failed(why: str) -> SuperLinkFailed:
+    return SuperLinkFailed("SuperLinkFailed", why=why)

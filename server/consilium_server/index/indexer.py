@@ -32,11 +32,13 @@ from consilium_core.logs import emit
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError, IntegrityError, StatementError
 
-from consilium_server.database.engine import reading, writing
+from consilium_server.config import IndexerSettings
+from consilium_server.database.engine import open_database, reading, shown, writing
 from consilium_server.database.tables import Block, Checkpoint, Source, Spec
 from consilium_server.errors import DatabaseUnfit, Unavailable
 from consilium_server.index import store
-from consilium_server.index.facts import facts, needs
+from consilium_server.index.facts import facts
+from consilium_server.index.known import needs
 
 FIRST_SPAN, LONGEST_SPAN = 1_000, 50_000  # blocks of one range
 MANY_EVENTS, MOST_EVENTS = 10_000, 20_000  # of a range: all of it is in memory, and in one transaction
@@ -281,3 +283,11 @@ class Indexer:
             if gone:
                 return Checkpoint(numbers[gone - 1], known[numbers[gone - 1]])
         return None
+
+
+def index(settings: IndexerSettings) -> None:
+    """Follows the chain for good. Raises as `Indexer.catch_up`, and what the settings raise."""
+    settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    ledger, database = settings.connect(), open_database(settings.url)
+    emit("indexing", database=shown(database), chain=ledger.connection.shown_url)
+    Indexer(ledger, database, settings.store).follow()

@@ -19,6 +19,7 @@ from consilium_chain.ledger.ledger import Ledger
 from consilium_core.logs import emit
 from sqlalchemy import Connection, Engine, Table, delete, insert, select
 
+from consilium_server.config import IndexerSettings
 from consilium_server.database.engine import open_database, reading, shown, writing
 from consilium_server.database.tables import Base, Block, Checkpoint, Fact, Spec
 from consilium_server.errors import DatabaseUnfit, Unavailable
@@ -163,3 +164,10 @@ def _replace(database: Engine, fresh: Engine) -> int:
 
 def _shown(row: dict[str, Any] | None) -> dict[str, str] | None:
     return None if row is None else {name: str(value) for name, value in row.items()}
+
+
+def compare(settings: IndexerSettings, replace: bool) -> None:
+    """Raises as `reindex`."""
+    settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    database = open_database(settings.url)
+    reindex(settings.connect(), database, settings.store, settings.home, replace)

@@ -27,7 +27,7 @@ from consilium_server.database.tables import (
     UnbondingRow,
 )
 from consilium_server.errors import DatabaseUnfit
-from consilium_server.index.facts import Known, Needs
+from consilium_server.index.known import Known, Needs
 
 KEPT_CHECKPOINTS = 1_000  # blocks: blocks with facts tell of deeper reorganisations, too
 Row = TypeVar("Row", bound=Base)

@@ -24,9 +24,9 @@ from redis.exceptions import RedisError
 
 from consilium_server.config import WITHIN_THE_PROCESS
 from consilium_server.errors import Unavailable, broker_unreachable
-from consilium_server.jobs.retry_delay import Backoff
+from consilium_server.jobs.retry_delay import RetryPolicy
 
-ASKING = Backoff(1.0, 30.0)  # between messages for a broker that takes none
+ASKING = RetryPolicy(1.0, 30.0)  # between messages for a broker that takes none
 LISTENING = 5.0  # seconds at most between looks whether one can be listened to: sooner than it is sent to
 PATIENCE = 10.0  # seconds for an answer
 

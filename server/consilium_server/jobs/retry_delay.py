@@ -8,7 +8,7 @@ MOST_DOUBLINGS = 64  # beyond which numbers only grow
 
 
 @dataclass(frozen=True)
-class Backoff:
+class RetryPolicy:
     """After the first failure in a row `first` seconds, twice as long after each further one, never above `most`."""
 
     first: float

@@ -17,7 +17,7 @@ from sqlalchemy import Engine
 
 from consilium_server.database.tables import JobRow
 from consilium_server.errors import DatabaseUnfit, ServerError, Unavailable
-from consilium_server.jobs.retry_delay import Backoff
+from consilium_server.jobs.retry_delay import RetryPolicy
 from consilium_server.jobs.store import Ended, end, new_owner, take
 
 MOST_TRACED = 12  # calls of an unforeseen error
@@ -29,7 +29,7 @@ class Job:
 
     name: str
     lease: float
-    backoff: Backoff
+    retry: RetryPolicy
 
 
 @dataclass
@@ -66,7 +66,7 @@ class Runner:
                     self._away.pop(place, None)
             except (Unavailable, DatabaseUnfit) as error:
                 failures = away.failures + 1
-                wait = job.backoff.seconds(failures, random.random())
+                wait = job.retry.seconds(failures, random.random())
                 with self._lock:
                     self._away[place] = _Away(failures, time.monotonic() + wait)
                 emit("job-failed", error=name_of(error), why=str(error), failures=failures, wait=round(wait, 1))
@@ -84,7 +84,7 @@ class Runner:
             if row.failures and ended.lasts:
                 emit("job-recovered", failures=row.failures, seconds=round(time.monotonic() - began, 3))
             return ended
-        wait = job.backoff.seconds(failures, random.random())
+        wait = job.retry.seconds(failures, random.random())
         told: dict[str, object] = {} if trace is None else {"trace": trace}
         emit("job-failed", error=failure[0], why=failure[1], failures=failures, wait=round(wait, 1), **told)
         return Ended(failure=failure, wait=wait)

@@ -51,7 +51,7 @@ def task_folder(home: Path, ledger: Ledger, task: int) -> Path:
     return home / TASKS / ledger.place(task)
 
 
-class Conductor:
+class Supervisor:
     """`keys`: of the account that `ledger` acts for. `is_over`: whether a task has ended, as the index has it."""
 
     def __init__(
@@ -61,13 +61,13 @@ class Conductor:
         self._tasks = settings.home.absolute() / TASKS
         self._children: list[subprocess.Popen[bytes]] = []
 
-    def conduct(self, task: int) -> Ended:
+    def supervise(self, task: int) -> Ended:
         """Sees to it that this task's aggregator runs. Raises AggregatorEnded once each time that it ended."""
         self.reap()
         with in_turn(self._tasks / "lock"):  # ports are given out one at a time
-            return self._conduct(task, self._folder(task))
+            return self._supervise(task, self._folder(task))
 
-    def _conduct(self, task: int, folder: Path) -> Ended:
+    def _supervise(self, task: int, folder: Path) -> Ended:
         started = _Started(folder)
         if started.runs:
             return Ended(lasts=started.seconds > LASTING)

@@ -2,17 +2,46 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from consilium_chain.errors import Refused
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase, RoundState, TaskState
 from consilium_chain.rounds.machine import WAITING, Step, View, next_step
 from consilium_chain.rpc.connection import Receipt
 from consilium_core.logs import emit
+from sqlalchemy import Connection, func, select
 
-from consilium_server.jobs.due import OpenTask
+from consilium_server.database.tables import Block, PhaseStart, TaskRow
 
 PATIENCE = 60  # seconds for which a phase that anybody can end at once is left to the task's aggregator
 _SOON = (*WAITING, Phase.SETTLING)
+
+
+@dataclass(frozen=True)
+class OpenTask:
+    """In the phase that began at `began`; `deadline` 0 for none. Both in the chain's seconds."""
+
+    number: int
+    aggregator: str
+    phase: Phase
+    deadline: int
+    began: int
+
+
+def open_tasks(connection: Connection) -> list[OpenTask]:
+    """In the order of their numbers."""
+    place = (PhaseStart.block.desc(), PhaseStart.log_index.desc())
+    rank = func.row_number().over(partition_by=PhaseStart.task, order_by=place).label("place")
+    ranked = select(PhaseStart.task, PhaseStart.phase, PhaseStart.deadline, PhaseStart.block, rank).subquery()
+    asked = (
+        select(TaskRow.task, TaskRow.aggregator, ranked.c.phase, ranked.c.deadline, Block.time)
+        .join(ranked, ranked.c.task == TaskRow.task)
+        .join(Block, Block.number == ranked.c.block)
+        .where(ranked.c.place == 1, ranked.c.phase != Phase.ENDED)
+        .order_by(TaskRow.task)
+    )
+    return [OpenTask(task, who, Phase(phase), *times) for task, who, phase, *times in connection.execute(asked)]
 
 
 def is_overdue(task: OpenTask, now: int, precedence: float) -> bool:

@@ -33,13 +33,12 @@ from consilium_server.database.engine import open_database, reading, shown
 from consilium_server.database.tables import JobRow, PhaseStart
 from consilium_server.index.indexer import Indexer
 from consilium_server.jobs.broker import Sender
-from consilium_server.jobs.due import PIN, artifacts, open_tasks, unpinned
-from consilium_server.jobs.pinning import pin
-from consilium_server.jobs.retry_delay import Backoff
+from consilium_server.jobs.pinning import PIN, artifacts, pin, unpinned
+from consilium_server.jobs.retry_delay import RetryPolicy
 from consilium_server.jobs.runner import Job, Runner, traced
 from consilium_server.jobs.store import Ended
-from consilium_server.jobs.supervisor import Conductor
-from consilium_server.jobs.ticking import is_overdue, move_on
+from consilium_server.jobs.supervisor import Supervisor
+from consilium_server.jobs.ticking import is_overdue, move_on, open_tasks
 
 THREADS = 8  # jobs wait for the chain, the database and the disk: each aggregator is a process of its own
 VISIBILITY = 60  # seconds after which Redis gives a message that nobody acknowledged to another worker
@@ -47,11 +46,11 @@ POLL = 0.1  # seconds between looks into a queue within the process
 SILENCE = 60.0  # seconds in which what libraries log is told once
 STRETCH, BUDGET = 50_000, 10.0  # blocks of one go of the indexer; seconds after which a job of it ends
 
-INDEX = Job("index", 30.0, Backoff(0.5, 10.0))
-WATCH = Job("watch", 15.0, Backoff(0.5, 10.0))
-TICK = Job("tick", RECEIPT_TIMEOUT + 30.0, Backoff(2.0, 120.0))
-CONDUCT = Job("conduct", 15.0, Backoff(1.0, 300.0))
-PINNING = Job(PIN, 120.0, Backoff(2.0, 3_600.0))
+INDEX = Job("index", 30.0, RetryPolicy(0.5, 10.0))
+WATCH = Job("watch", 15.0, RetryPolicy(0.5, 10.0))
+TICK = Job("tick", RECEIPT_TIMEOUT + 30.0, RetryPolicy(2.0, 120.0))
+SUPERVISE = Job("conduct", 15.0, RetryPolicy(1.0, 300.0))
+PINNING = Job(PIN, 120.0, RetryPolicy(2.0, 3_600.0))
 
 
 class Jobs:
@@ -65,9 +64,9 @@ class Jobs:
         self._indexed = ledger.deployment.first_block
         self._mirrors = [str(place) for place in settings.artifacts[1:]]
         self.account = ledger.connection.account and ledger.address
-        self.conductor: Conductor | None = None
+        self.supervisor: Supervisor | None = None
         if settings.key_files is not None:
-            self.conductor = Conductor(settings, settings.key_files, ledger, self._is_over)
+            self.supervisor = Supervisor(settings, settings.key_files, ledger, self._is_over)
 
     def index(self) -> None:
         self._runner.run(INDEX, "", self._index)
@@ -78,10 +77,10 @@ class Jobs:
     def tick(self, task: int) -> None:
         self._runner.run(TICK, str(task), lambda row: self._tick(task))
 
-    def conduct(self, task: int) -> None:
-        if self.conductor is not None:
-            conductor = self.conductor
-            self._runner.run(CONDUCT, str(task), lambda row: conductor.conduct(task))
+    def supervise(self, task: int) -> None:
+        if self.supervisor is not None:
+            supervisor = self.supervisor
+            self._runner.run(SUPERVISE, str(task), lambda row: supervisor.supervise(task))
 
     def pin(self, task: int, round_: int) -> None:
         self._runner.run(PINNING, f"{task}/{round_}", lambda row: self._pin(row, task, round_))
@@ -105,13 +104,13 @@ class Jobs:
         if self.account is not None:
             for task in tasks:
                 if task.aggregator == self.account:
-                    self._send(CONDUCT, (task.number,))
+                    self._send(SUPERVISE, (task.number,))
                 if is_overdue(task, now, self._settings.precedence_seconds):
                     self._send(TICK, (task.number,))
         for place in lacking:
             self._send(PINNING, place)
-        if self.conductor is not None:
-            self.conductor.reap()
+        if self.supervisor is not None:
+            self.supervisor.reap()
         if self._sender.failure is not None:
             raise self._sender.failure
         return Ended()
@@ -170,7 +169,7 @@ def _transport_options(broker: str) -> dict[str, Any]:
 
 def add_jobs(app: Celery, jobs: Jobs) -> None:
     for job, work in (
-        (INDEX, jobs.index), (WATCH, jobs.watch), (TICK, jobs.tick), (CONDUCT, jobs.conduct), (PINNING, jobs.pin),
+        (INDEX, jobs.index), (WATCH, jobs.watch), (TICK, jobs.tick), (SUPERVISE, jobs.supervise), (PINNING, jobs.pin),
     ):  # fmt: skip
         app.task(_function(work), name=job.name)
     app.finalize()
@@ -266,8 +265,8 @@ def work(settings: WorkerSettings) -> None:
     finally:
         beat.stop()
         sender.end()
-        if jobs.conductor is not None:
-            jobs.conductor.end_all()
+        if jobs.supervisor is not None:
+            jobs.supervisor.end_all()
         database.dispose()
         emit("stopped")
     if worker.exitcode:  # what Celery cannot go on from, which it has told
