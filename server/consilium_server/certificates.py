@@ -176,7 +176,7 @@ def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def _write_public(path: Path, certificate: x509.Certificate) -> None:
-    """Whole or not at all: whoever reads it may be another process, which starts at this moment."""
+    """Writes the whole file or nothing: another process may read it at this moment."""
     draft = path.with_name(path.name + ".draft")
     draft.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     draft.replace(path)

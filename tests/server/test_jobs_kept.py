@@ -37,7 +37,7 @@ from consilium_server.errors import ServerError, broker_unreachable
 from consilium_server.index.indexer import Indexer
 from consilium_server.index.rebuilding import reindex
 from consilium_server.index.store import table_of
-from consilium_server.jobs import due
+from consilium_server.jobs import pinning
 from consilium_server.jobs.broker import Sender
 from consilium_server.jobs.pinning import artifacts, pin, unpinned
 from consilium_server.jobs.retry_delay import RetryPolicy
@@ -439,7 +439,7 @@ def filed(local_chain: LocalChain, tmp_path: Path) -> FiledTask:
 def test_what_the_chain_names_is_copied_once_and_again_when_more_is_named(
     filed: FiledTask, local_chain: LocalChain, database: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(due, "MOST_AT_ONCE", 10**6)  # other tests' tasks come first
+    monkeypatch.setattr(pinning, "MOST_AT_ONCE", 10**6)  # other tests' tasks come first
     mirror, places = tmp_path / "mirror", ["mirror"]
     store = ArtifactStore([tmp_path / "artifacts", mirror])
     assert store.has_writable_mirrors

@@ -5,11 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from consilium_chain.errors import ChainUnreachable, RandomnessUnavailable, Refused, TransactionRejected
+from consilium_chain.errors import (
+    ChainUnreachable,
+    RandomnessUnavailable,
+    Refused,
+    TransactionRejected,
+    TransportKeyMalformed,
+)
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Phase, Role, RoundState, TaskState
 from consilium_chain.rounds.machine import (
     WAITING,
@@ -33,7 +39,6 @@ from flwr.serverapp import Grid, ServerApp
 from consilium_server.aggregator.collection import Carrier, Collection
 from consilium_server.aggregator.decoys import disclose
 from consilium_server.aggregator.disputes import name_cheaters
-from consilium_server.aggregator.membership import Membership
 from consilium_server.aggregator.publication import Publication
 from consilium_server.aggregator.round_work import Rounds
 from consilium_server.aggregator.survivors import fix_survivors, uploaders
@@ -69,7 +74,7 @@ def home_lock(home: Path) -> AbstractContextManager[None]:
 
 
 class Aggregator:
-    """One task's aggregator. A test or a dishonest aggregator replaces the hooks, which are its first methods."""
+    """The aggregator of one task. Tests and dishonest aggregators override the hooks, its first three methods."""
 
     def commit_for_hospitals(self, collection: Collection, round_state: RoundState) -> None:
         """Hook: commits for those who signed, when it is time to. Hospitals need no ether for it."""
@@ -87,7 +92,7 @@ class Aggregator:
         return False
 
     def __init__(self, settings: AggregatorSettings) -> None:
-        """Raises SpecMismatch, and all that chain and store raise."""
+        """Connects to the chain and reads the task. Raises SpecMismatch, and all that chain and store raise."""
         self.settings = settings
         self.task = AggregatedTask.open(settings)
         self.ledger, self.number, self.params = self.task.ledger, self.task.number, self.task.params
@@ -129,7 +134,7 @@ class Aggregator:
                     time.sleep(wait)
 
     def _conduct_by_flower(self) -> None:
-        """To the task's end. Raises SuperLinkFailed."""
+        """Conducts the task to its end with one SuperLink. Raises SuperLinkFailed."""
         blobs = max(self.params.update_blobs, self.params.statistics_blobs)
         home, port = self.settings.home, self.settings.superlink_port
         with SuperLink(home, port, blobs, self.params.max_hospitals) as superlink:
@@ -306,6 +311,42 @@ class Aggregator:
                 name_cheaters(self.task, state.round, round_state)
             case Step.OPEN if round_state:
                 disclose(self.task, state.round, round_state, self.forces(state.round))
+
+
+class Membership:
+    """Maps hospitals to Flower's nodes. `register` makes a node of a transport key; None until a SuperLink is up."""
+
+    def __init__(self, task: AggregatedTask) -> None:
+        self._task = task
+        self._order: list[str] | None = None  # hospitals', as their nodes were registered
+        self.register: Callable[[bytes], int] | None = None
+
+    def nodes(self) -> dict[int, int]:
+        """Registers every hospital's key, and returns Flower node ids by hospitals' indices. Raises SuperLinkFailed.
+
+        A hospital whose key is unusable is absent, and the others take part.
+        """
+        order = self._task.addresses()
+        keys = self._task.ledger.transport_keys(self._task.number)
+        self._order = order if len(keys) == len(order) else None  # where blocks were taken back between the two
+        register, nodes = self.register, dict[int, int]()
+        if register is None:
+            return nodes
+        for index, key in sorted(keys.items()):
+            try:
+                node = register(key)
+            except TransportKeyMalformed as error:
+                emit("transport-key-unusable", hospital=index, why=str(error))
+                continue
+            if node in nodes.values():
+                emit("transport-key-repeated", hospital=index)
+                continue
+            nodes[index] = node
+        return nodes
+
+    def has_moved(self) -> bool:
+        """True if hospitals stand in another order than when their nodes were registered."""
+        return self.register is not None and self._order != self._task.addresses()
 
 
 def server_app(aggregator: Aggregator, nodes: dict[int, int]) -> ServerApp:

@@ -21,19 +21,12 @@ from consilium_server.aggregator.uploads import CohortSum, Contribution, sum_coh
 from consilium_server.errors import SumMismatch
 
 SumHook = Callable[[int, CohortSum, Sequence[Contribution]], CohortSum]
-
-
-@dataclass(frozen=True)
-class _Summed:
-    """A cohort's checked sum, and the hospitals whose updates are in it."""
-
-    indices: list[int]
-    total: CohortSum
+Summed = tuple[dict[int, Contribution], CohortSum]  # a cohort's survivors by index, and their checked sum
 
 
 @dataclass
 class Publication:
-    """One attempt to publish a round. `sum_to_publish` makes each published sum of the checked one."""
+    """An attempt to publish a round. `sum_to_publish` makes each published sum of the checked one."""
 
     task: AggregatedTask
     work: RoundWork
@@ -99,19 +92,20 @@ class Publication:
         if summed is None:
             self._leave_out(cohort)
             return
-        parts = [present[index] for index in summed.indices]
-        shown = self.sum_to_publish(self.work.number, summed.total, parts)
+        survivors, total = summed
+        parts = list(survivors.values())
+        shown = self.sum_to_publish(self.work.number, total, parts)
         if hidden is not None:
             shown = hidden.hide(cohort, shown, sum(part.weight for part in parts))
-        self.survivors |= sum(1 << index for index in summed.indices)
+        self.survivors |= sum(1 << index for index in survivors)
         self.published.append(self._stored(cohort, shown, parts))
 
-    def _sum(self, cohort: int, present: dict[int, Contribution]) -> _Summed | None:
+    def _sum(self, cohort: int, present: dict[int, Contribution]) -> Summed | None:
         """A cohort's checked sum, without the hospitals whose upload is wrong; None if too few are left."""
         if len(present) < max(self.task.params.min_cohort_size, 1):
             return None
         try:
-            return _Summed(list(present), sum_cohort(cohort, list(present.values()), self._factors()))
+            return present, sum_cohort(cohort, list(present.values()), self._factors())
         except SumMismatch:
             wrong = wrong_uploads(present)
             emit("upload-wrong", round=self.work.number, cohort=cohort, hospitals=wrong)
@@ -119,7 +113,7 @@ class Publication:
                 raise
             return self._sum(cohort, {index: part for index, part in present.items() if index not in wrong})
 
-    def _unmasked_sum(self, cohort: int, present: dict[int, Contribution]) -> _Summed | None:
+    def _unmasked_sum(self, cohort: int, present: dict[int, Contribution]) -> Summed | None:
         """A masked cohort's checked sum; None where its masks are not known.
 
         Raises SumMismatch where an upload is not what was committed to under the masks that were agreed on.
@@ -129,8 +123,7 @@ class Publication:
             emit("sum-missing", round=self.work.number, cohort=cohort, error="UnmaskingFailed")
             return None
         survivors = {index: part for index, part in present.items() if self.round_state.survivors >> index & 1}
-        total = sum_cohort(cohort, list(survivors.values()), self._factors(), residue)
-        return _Summed(list(survivors), total)
+        return survivors, sum_cohort(cohort, list(survivors.values()), self._factors(), residue)
 
     def _factors(self) -> list[int]:
         """Random factors of a sum's check, one per blob, which nobody knew before the uploads were in."""

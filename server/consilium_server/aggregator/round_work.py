@@ -1,4 +1,4 @@
-"""One round, as this process of the aggregator knows it. A new round has a new object."""
+"""State of one round, as this process of the aggregator knows it. Each round has a new object."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KEPT = 2  # the present round, and the next, which is asked ahead, or the last, 
 
 @dataclass
 class Known:
-    """All that follows from the chain's word on a round's hospitals, read once. Cohorts by their members' bit map.
+    """Facts that follow from the chain's word on a round's hospitals, read once. Cohorts by their members' bit map.
 
     `relayable`: signed updates with sound secret shares, which are stored; `unsound`: hospitals without them.
     `maskings` and `uploaders` belong to one state of the commitments, a bit map that stands first. `answers`: by

@@ -1,4 +1,4 @@
-"""One task as every part of the aggregator reads it: contract client, artifact store and terms."""
+"""The task, as every part of the aggregator reads it: contract client, artifact store and terms."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Replies: a peer's bytes become its part of a round here; cohorts' sums are held against commitments.
-
-Pure: no I/O, no clock.
-"""
+"""Parses hospitals' replies, and checks cohorts' sums against commitments. Pure: no I/O, no clock."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ from consilium_server.errors import ReplyRefused, SumMismatch
 
 @dataclass(frozen=True)
 class Signed:
-    """A hospital's signed update, and in a masked task the dealing whose digest it holds; else no bytes."""
+    """A hospital's signed update; in a masked task also its secret shares, whose digest the update holds."""
 
     update: SignedUpdate
     dealing: bytes
@@ -33,9 +30,9 @@ class Signed:
 
 @dataclass(frozen=True)
 class Upload:
-    """One hospital's weighted blobs, masked or not; every scalar is below the field's modulus.
+    """A hospital's weighted blobs, masked or not; every scalar is below the field's modulus.
 
-    statement: what it signed on masked ones, as it travels, unchecked; else no bytes.
+    statement: its signed statement on masked blobs, unchecked; empty if they are not masked.
     """
 
     blobs: Sequence[Blob]
@@ -44,15 +41,14 @@ class Upload:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a survivor gives to unmask its cohort's sum, unchecked (`secure_aggregation.Unmasking`)."""
+    """A survivor's answer, from which its cohort's sum is unmasked; unchecked (`secure_aggregation.Unmasking`)."""
 
     words: bytes
 
 
 def parse_reply(content: RecordDict, hospital: str, blob_count: int) -> Signed | Upload | Answer:
-    """What `hospital`, the address behind a Flower node, answers.
-
-    Raises UploadInvalid, PartFailed, SignedUpdateMalformed.
+    """Parses the reply of `hospital`, the account behind a Flower node. Raises ReplyRefused (UploadInvalid,
+    PartFailed), SignedUpdateMalformed.
     """
     status = content.config_records.get("status", {})
     code = status.get("code")
@@ -65,7 +61,7 @@ def parse_reply(content: RecordDict, hospital: str, blob_count: int) -> Signed |
 
 
 def parse_signed(body: bytes, hospital: str, blob_count: int) -> Signed:
-    """A signed update with its dealing, as they travel. Raises SignedUpdateMalformed."""
+    """Parses a signed update with its secret shares. Raises SignedUpdateMalformed."""
     size = signed_update_bytes(blob_count)
     update, dealing = parse_signed_update(body[:size], hospital, blob_count), body[size:]
     if update.dealing != (keccak(dealing) if dealing else NO_DEALING):
@@ -74,7 +70,7 @@ def parse_signed(body: bytes, hospital: str, blob_count: int) -> Signed:
 
 
 def parse_upload(content: RecordDict, blob_count: int) -> Upload:
-    """Exactly one status and `blob_count` blobs of raw bytes, and nothing else. Raises UploadInvalid, PartFailed."""
+    """Parses one status and `blob_count` blobs of raw bytes. Raises ReplyRefused (UploadInvalid, PartFailed)."""
     if set(content) != {"status", "blobs"}:
         raise ReplyRefused("UploadInvalid", why=f"records {sorted(content)} instead of blobs and status")
     status = content.config_records.get("status", {})
@@ -102,7 +98,7 @@ def parse_upload(content: RecordDict, blob_count: int) -> Upload:
 
 @dataclass(frozen=True)
 class Contribution:
-    """A survivor: its upload, its commitments (one per blob) and its public weight."""
+    """A survivor's upload, its commitments (one per blob) and its public weight."""
 
     upload: Upload
     points: Sequence[Commitment]
@@ -110,12 +106,12 @@ class Contribution:
 
 
 def wrong_uploads(contributions: Mapping[int, Contribution]) -> list[int]:
-    """Hospitals (by index) whose upload is not `weight` times what they committed to.
+    """Hospitals (by index) whose upload is not `weight` times their committed update.
 
-    Asked only once a cohort's sum is wrong: it costs a commitment for each upload. So hospitals whose deviations add up
-    to zero are never named, and need not be: a KZG commitment is additive and binding, so a sum that opens the sum of
-    the commitments is the committed sum, whatever the shares that it was put together from; nothing else is made of
-    an upload, and each of these hospitals answers for what it committed to.
+    It costs a commitment for each upload, so it is only called once a cohort's sum is wrong. Hospitals whose deviations
+    add up to zero are never named, and need not be. A KZG commitment is additive and binding: a sum that opens the sum
+    of the commitments is the committed sum, whatever its shares were. Uploads serve nothing else, and each of these
+    hospitals answers for its commitment.
     """
     return [
         index
@@ -128,7 +124,7 @@ def wrong_uploads(contributions: Mapping[int, Contribution]) -> list[int]:
 
 
 def sum_commitments(contributions: Sequence[Contribution]) -> list[Commitment]:
-    """Per blob what the contract makes of the same commitments: their weighted sum."""
+    """Weighted sum of the commitments, per blob, as the contract computes it."""
     weights = [c.weight for c in contributions]
     return [weighted_sum(points, weights) for points in zip(*(c.points for c in contributions), strict=True)]
 
@@ -149,7 +145,7 @@ def sum_cohort(
 ) -> CohortSum:
     """The cohort's sum, checked against the commitments that the contract adds up. Raises SumMismatch.
 
-    residue: of masked uploads, what masks the sum of the blobs of a number. `factors`, one per blob, are those of
+    residue: the mask of the sum's blob of a number, for masked uploads. `factors`, one per blob, are those of
     `consilium_zk.kzg.commits_to`: nobody may know them before the uploads are in.
     """
     expected = sum_commitments(contributions)

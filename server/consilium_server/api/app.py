@@ -1,4 +1,4 @@
-"""The HTTP API: what the index knows, for everybody; files to store, for who signs in."""
+"""The HTTP API: reads of the index for everybody, and stored files for signed-in accounts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Answers have strong ETags: send them as `If-None-Match`. Every error is a proble
 
 
 def make_service(settings: ApiSettings, engine: Engine) -> Service:
-    """Raises DeploymentInvalid, SecretExposed."""
+    """Builds the state that all requests share. Raises DeploymentInvalid, ServerError (SecretExposed)."""
     deployment = Deployment.read(settings.deployment)
     seal = Seal(ensure_secret(settings.home / "api.secret"))
     site = Site(settings.origin, deployment.chain_id)

@@ -1,4 +1,4 @@
-"""What all routes of one process share."""
+"""State that all routes of one process share."""
 
 from __future__ import annotations
 
@@ -44,5 +44,5 @@ def service_of(request: Request) -> Service:
 
 
 async def shared(request: Request) -> Service:
-    """As a dependency: FastAPI carries out what is not `async` in a thread."""
+    """The service, as a dependency. It is `async` so that FastAPI needs no thread for it."""
     return service_of(request)

@@ -1,4 +1,4 @@
-"""The dashboard's files, in this process, and what they have to know of the place where they are."""
+"""Serves the dashboard's files from this process, with the settings of this server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def built() -> Path | None:
 
 
 def connections(public_chain_url: str | None) -> str:
-    """Where a page may ask, as `connect-src` of its content security policy: here, and a chain node that is named."""
+    """Origins that a page may connect to (`connect-src` of the content security policy)."""
     if public_chain_url is None:
         return "'self'"
     parts = urlsplit(public_chain_url)

@@ -28,7 +28,7 @@ ROUTERS = (models,)
 
 
 class _Index(BaseModel):
-    """Of `model.json`, what is told here."""
+    """The part of `model.json` that the API shows."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -47,12 +47,9 @@ def model_folder(models: FilePath, task: int) -> FilePath:
 
 
 @models.get(
-    "/tasks/{task}/models",
-    response_model=schemas.Models,
-    operation_id="listModels",
-    summary="A task's model, where one was put beside this server: none or one",
-    responses=documented(422, 429),
-)
+    "/tasks/{task}/models", response_model=schemas.Models, operation_id="listModels",
+    summary="A task's model, where one was put beside this server: none or one", responses=documented(422, 429),
+)  # fmt: skip
 def list_models(service: Shared, response: Response, task: TaskNumber) -> schemas.Models:
     response.headers.update(AGAIN)
     found = _found(service, task)
@@ -95,7 +92,7 @@ def get_model_file(
 
 
 def _found(service: Service, task: int) -> tuple[FilePath, _Index] | None:
-    """None where there is none of this task of these contracts."""
+    """Folder and index of the task's model; None if it has none, or one of other contracts."""
     if service.settings.models is None:
         return None
     folder, book = model_folder(service.settings.models, task), service.deployment

@@ -1,4 +1,4 @@
-"""What accounts were paid, staked and took home, as the tables tell of it."""
+"""Reads payments, stake and claims of accounts from the tables."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class PaymentFilter:
 
 
 def _payments(of: Any = Payment) -> Any:
-    """With time and transaction; no two logs of a block have one index. `of`: the table, or rows of it."""
+    """Payments with time and transaction. No two logs of a block have one index. `of`: the table, or rows of it."""
     return (
         select(of, Block.time, EventRow.transaction)
         .join(Block, Block.number == of.block)
@@ -64,7 +64,7 @@ def payment_views(rows: Sequence[Any]) -> list[schemas.Payment]:
 
 
 def list_payments(at: At, wanted: PaymentFilter, asked: Asked) -> schemas.Page[schemas.Payment]:
-    """The latest first."""
+    """Payments, the latest first."""
     columns = (Payment.block, Payment.log_index, Payment.item)
     found = _payments().where(*behind(columns, asked.start(), descending=True))
     if wanted.account is not None:
@@ -88,16 +88,16 @@ def slashes(at: At, node: str, role: int, most: int) -> list[schemas.Payment]:
 
 
 def list_history(at: At, account: str, asked: Asked) -> schemas.Page[schemas.Entry]:
-    """The latest first."""
+    """An account's history, the latest first."""
     cut = asked.cut(_entries(at, account, asked.start(), asked.limit + 1), lambda pair: pair[0])
     return schemas.Page(items=[entry for _, entry in cut.rows], next=cut.next)
 
 
 @dataclass(frozen=True)
 class CsvPage:
-    """Lines of the export, and behind which place the next page begins, None after the last.
+    """Lines of the export, and the place after which the next page begins; None after the last.
 
-    `anchor`: hash of that place's block. While the block stands, so do all entries behind the place.
+    `anchor`: hash of that place's block. While the block stands, so do all entries after the place.
     """
 
     text: str
@@ -106,13 +106,13 @@ class CsvPage:
 
 
 def first_csv_page(at: At, account: str) -> CsvPage:
-    """RFC 4180, with a header; amounts and times as everywhere."""
+    """The first page, with a header (RFC 4180). Amounts and times are as in JSON."""
     page = _csv_page(at, account, None)
     return replace(page, text=_csv([CSV_COLUMNS]) + page.text)
 
 
 def next_csv_page(at: At, account: str, before: CsvPage) -> CsvPage:
-    """Raises ExportReorganised where the page before holds what the chain has taken back."""
+    """The page after `before`. Raises AnswerBroken (ExportReorganised) if the chain took back part of that page."""
     if before.place is None or _hash_of_block(at, int(before.place[0])) != before.anchor:
         raise AnswerBroken("ExportReorganised", account=account)
     return _csv_page(at, account, before.place)
@@ -138,7 +138,7 @@ def _csv(rows: Sequence[Sequence[object]]) -> str:
 
 
 def _entries(at: At, account: str, place: Place | None, most: int) -> list[tuple[Place, schemas.Entry]]:
-    """Payments to the account, and what it did as a delegator, behind a place."""
+    """Payments to the account and its acts as a delegator, after a place."""
     columns: tuple[Any, ...] = (Payment.block, Payment.log_index, Payment.item)
     page = select(Payment).where(Payment.account == account, *behind(columns, place, True))
     # Cut before it is joined: an account has many more payments than a page.
@@ -181,7 +181,7 @@ def _moved(row: Any) -> tuple[Place, schemas.Entry]:
 
 
 def worth(shares: int, generation: int, pool: Any) -> int:
-    """Of shares, in units of stake, rounded down (`Pools.worth`)."""
+    """Worth of shares in units of stake, rounded down (`Pools.worth`)."""
     if pool is None or pool.generation != generation or pool.shares == 0:
         return 0
     return int(shares * pool.assets // pool.shares)
@@ -223,7 +223,7 @@ def list_delegations(
 
 
 def list_unbondings(at: At, account: str, asked: Asked) -> schemas.Page[schemas.Unbonding]:
-    """What is on its way home, in the order in which it was asked for."""
+    """Stake that is being withdrawn, in the order of the requests."""
     found = latest(UnbondingRow, (UnbondingRow.delegator, UnbondingRow.request), UnbondingRow.delegator == account)
     query = (
         select(found)
@@ -247,7 +247,7 @@ def list_unbondings(at: At, account: str, asked: Asked) -> schemas.Page[schemas.
 
 
 def pools_of(at: At, nodes: set[str]) -> dict[tuple[str, int], Any]:
-    """By node and role."""
+    """Latest pools of these nodes, by node and role."""
     found = latest(PoolRow, (PoolRow.node, PoolRow.role), PoolRow.node.in_(nodes))
     return {(row.node, row.role): row for row in at.db.execute(select(found))}
 

@@ -1,4 +1,4 @@
-"""Nodes: their stake, what they charge, earned and lost. Computed once a head for all of them, and kept."""
+"""Nodes: stake, commission, rewards and slashes. Computed once per head for all nodes, and cached."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Everything:
 
 
 class NodeTable:
-    """Keeps what the latest state says, for the numbers of days that were asked for last."""
+    """Caches the latest state, for the last few numbers of days that were asked for."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -54,7 +54,7 @@ class NodeTable:
 
 
 def realised_yield(start: Any, end: Any, since: int, until: int) -> schemas.Yield:
-    """`start` and `end`: the pool's rows in force at these times, as `schemas.Yield` says."""
+    """Yield between two times (see `schemas.Yield`). `start` and `end`: the pool's rows in force at these times."""
     unit = start.assets * (1 << FRACTION_BITS)  # a share's worth at the start, times shares, 48 bits fraction
     if not start.shares or not start.assets:
         return schemas.Yield(since=since, until=until, earned=0, lost=0, net=0)
@@ -106,14 +106,15 @@ def _active(pool: Any) -> int:
 
 
 def _pools(at: At, *where: Any, first: bool = False) -> dict[tuple[str, int], Any]:
-    """By node and role."""
+    """Pools, by node and role."""
     found = latest(PoolRow, (PoolRow.node, PoolRow.role), *where, first=first)
     return {(row.node, row.role): row for row in at.db.execute(select(found))}
 
 
 def _starts(at: At, began: int) -> dict[tuple[str, int], tuple[Any, int]]:
-    """By node and role that has had stake, the row in force at a time, or its first with stake if that came later; and
-    the later of both times.
+    """Each staked pool's row in force at a time, with that time, by node and role.
+
+    For a pool whose first stake came later: its first row with stake, and the time of that row.
     """
     last = at.db.scalar(select(func.max(Block.number)).where(Block.time <= began))
     then = {} if last is None else _pools(at, PoolRow.block <= last)
@@ -129,7 +130,7 @@ def _starts(at: At, began: int) -> dict[tuple[str, int], tuple[Any, int]]:
 
 
 def _counts(at: At, rows: Any) -> Counter[tuple[str, int]]:
-    """How many of the rows each account has in each role."""
+    """Number of rows of each account in each role."""
     found = rows.subquery()
     query = select(found.c.account, found.c.role, func.count()).group_by(found.c.account, found.c.role)
     return Counter({(account, role): count for account, role, count in at.db.execute(query)})
@@ -138,7 +139,7 @@ def _counts(at: At, rows: Any) -> Counter[tuple[str, int]]:
 def list_nodes(
     at: At, role: str | None, account: str | None, days: int, sort: str, asked: Asked
 ) -> schemas.Page[schemas.NodeSummary]:
-    """Raises CursorInvalid."""
+    """A page of nodes. Raises RequestRefused (CursorInvalid)."""
     kept = at.service.nodes.at(at, days).nodes
     rows = [row for row in kept if role in (None, row.role) and account in (None, row.node)]
     descending, field = sort.startswith("-"), sort.removeprefix("-")
@@ -185,7 +186,7 @@ def one_node(at: At, node: str, role: str, days: int) -> schemas.Node:
 
 
 def list_pool_changes(at: At, node: str, role: str, asked: Asked) -> schemas.Page[schemas.PoolChange]:
-    """The latest first."""
+    """Changes of a node's pool, the latest first."""
     columns = (PoolRow.block, PoolRow.log_index, PoolRow.item)
     query = (
         select(PoolRow, Block.time, EventRow.transaction, EventRow.name)
@@ -212,7 +213,7 @@ def list_pool_changes(at: At, node: str, role: str, asked: Asked) -> schemas.Pag
 
 
 def totals(rows: tuple[schemas.NodeSummary, ...]) -> dict[str, schemas.Totals]:
-    """By role."""
+    """Sums over all nodes, by role."""
     summed = ("assets", "locked", "rewarded", "burnt", "forfeited")
     found = {}
     for role in map(name, Role):

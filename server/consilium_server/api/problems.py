@@ -1,4 +1,4 @@
-"""Errors as they are told to clients: problem details (RFC 9457), each with a type that stays and a way out."""
+"""Errors as clients get them: problem details (RFC 9457), each with a stable type and a way out."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ REFUSALS: Final = {  # types by the name of the fault
 
 
 class Problem(HTTPException):
-    """What ends a request: one of `TYPES`, and words with the way out."""
+    """Ends a request with one of `TYPES`, and words that tell the way out."""
 
     def __init__(
         self, kind: str, detail: str, headers: Mapping[str, str] | None = None, faults: Sequence[dict[str, str]] = ()

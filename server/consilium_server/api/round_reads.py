@@ -1,4 +1,4 @@
-"""Rounds, as the tables tell of them."""
+"""Reads rounds from the tables."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ POINT_BYTES = 48
 
 
 def list_rounds(at: At, task: int, asked: Asked) -> schemas.Page[task_schemas.RoundSummary]:
-    """The latest first."""
+    """A task's rounds, the latest first."""
     current = task_row(at, task)
     numbers = (
         select(PhaseStart.round)
@@ -88,7 +88,7 @@ def _round_summaries(at: At, row: Any, numbers: Sequence[int]) -> dict[int, dict
 
 @dataclass(frozen=True)
 class RoundEvents:
-    """All logs of a round, in order."""
+    """Logs of a round, in order."""
 
     rows: list[tuple[EventRow, bytes, int]]  # with their block's hash and time
 
@@ -245,9 +245,9 @@ def _committee(
 
 
 def spread(ballots: Iterable[Sequence[int]], turned: Sequence[bool]) -> list[task_schemas.Spread]:
-    """By cohort, of the scores of its sum as it was read genuinely; `ballots` as revealed, in millionths.
+    """Spread of the scores of each cohort's true sum. `ballots`: as revealed, in millionths.
 
-    Left out are ballots that say "does not match", and scores that say that a sum is no valid model.
+    It leaves out ballots that say "does not match", and scores that call a sum no valid model.
     """
     counted = [ballot for ballot in ballots if ballot and ballot[0] != DOES_NOT_MATCH]
     found = []

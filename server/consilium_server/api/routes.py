@@ -177,11 +177,9 @@ async def get_proof(
 
 
 @tasks.post(
-    "/tasks/check",
-    operation_id="checkTask",
-    summary="What a task file comes to; nothing is stored",
+    "/tasks/check", operation_id="checkTask", summary="What a task file comes to; nothing is stored",
     responses=documented(413, 422, 429),
-)
+)  # fmt: skip
 def check_task(request: Request, service: Shared, given: task_schemas.TaskText) -> task_schemas.Check:
     limited(service.limits.checks, client(request.scope, service))
     raw = given.text.encode()
@@ -300,12 +298,10 @@ async def list_history(reader: FromReader, asked: Paged, account: GivenAccount) 
 
 
 @money.get(
-    "/accounts/{account}/history.csv",
-    operation_id="exportHistory",
-    summary="The same, whole, as CSV (RFC 4180)",
+    "/accounts/{account}/history.csv", operation_id="exportHistory", summary="The same, whole, as CSV (RFC 4180)",
     response_class=StreamingResponse,
     responses=media("a header, and a line for each entry", "text/csv", {"type": "string"}) | READ,
-)
+)  # fmt: skip
 async def export_history(reader: FromReader, service: Shared, account: GivenAccount) -> Response:
     desk = service.desk
     headers, first = await desk.page(lambda at: (reader.headers(at.head), money_reads.first_csv_page(at, account)))

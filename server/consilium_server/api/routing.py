@@ -1,4 +1,4 @@
-"""What routes have in common: their declarations, answers as OpenAPI has them, and limits of each client."""
+"""Shared parts of routes: declarations, answers in OpenAPI, and rate limits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def get(
 
 
 def limited(buckets: Buckets, key: str) -> None:
-    """Raises Problem."""
+    """Counts a request. Raises Problem if there are too many."""
     if wait := buckets.take(key):
         raise Problem("too-many-requests", f"come again in {wait} s", {"Retry-After": str(wait)})
 

@@ -1,5 +1,7 @@
-"""What the API says. Amounts are decimal text of the token's smallest unit (10^18 in one token), for JSON's numbers end
-at 2^53; times are whole seconds since the epoch; enumerations are the contracts' names in lower case.
+"""Models of the API's answers.
+
+Amounts are decimal text of the token's smallest unit (10^18 in one token), for JSON's numbers end at 2^53. Times are
+whole seconds since the epoch. Enumerations are the contracts' names in lower case.
 """
 
 from __future__ import annotations
@@ -89,7 +91,7 @@ class Contracts(Said):
 
 
 class Index(Said):
-    """How far the tables are. `chain_head` and `behind` are null where no chain node is asked, or gave no answer."""
+    """State of the index. `chain_head` and `behind` are null if the server asks no chain node, or got no answer."""
 
     block: int | None = Field(description="up to which all is indexed; null before the first")
     hash: Hash | None
@@ -133,11 +135,11 @@ class Payment(Said):
 
 
 class Yield(Said):
-    """What one token staked at `since` has brought a delegator by `until`, in millionths of it, and not made a year's.
+    """Realised yield of one token staked at `since` until `until`, in millionths of it; not annualised.
 
-    `earned` is by how much the pool's reward index rose, and `lost` by how much slashes lowered what a share is worth,
-    both over the share's worth at `since`. Rewards that have not vested, and compounding, are left out; the node's
-    commission is taken off already.
+    `earned`: rise of the pool's reward index. `lost`: fall of a share's worth by slashes. Both are over the share's
+    worth at `since`. Rewards that have not vested, and compounding, are left out. The node's commission is already
+    deducted.
     """
 
     since: Time
@@ -225,7 +227,7 @@ Movement = Literal[
 
 
 class Entry(Said):
-    """A line of an account's history. Of a delegator's: what it staked, took home and claimed at which node."""
+    """A line of an account's history. For a delegator: stake, withdrawals and claims at each node."""
 
     time: Time
     kind: Movement
@@ -263,7 +265,7 @@ class Models(Said):
 
 
 class Nonce(Said):
-    """For a message of EIP-4361, with `domain`, `uri` and `chain_id` as they are here."""
+    """Values of a message of EIP-4361: nonce, `domain`, `uri` and `chain_id`."""
 
     nonce: str
     expires_at: Time
@@ -293,7 +295,7 @@ JobState = Literal["running", "done", "begun", "failed", "lost"]
 
 
 class JobView(Said):
-    """`begun`: what it set off has yet to show that it lasts. `lost`: who was at it did not end it; another will."""
+    """`begun`: the process that it started has yet to prove stable. `lost`: its worker left it; another will do it."""
 
     job: str = Field(examples=["tick"])
     subject: str = Field(description="a task, or task/round; empty where there is one only", examples=["3"])

@@ -1,4 +1,4 @@
-"""The routes to what the server itself keeps and does: artifacts, sign-in, jobs, and what those who watch it ask."""
+"""Routes to the server's own data: artifacts, sign-in, jobs, health and metrics."""
 
 from __future__ import annotations
 
@@ -40,23 +40,18 @@ _ARTIFACT = documented(404, 422, 429, 503) | NOT_MODIFIED
 
 
 @artifacts.get(
-    "/artifacts/files/{hash}",
-    operation_id="getFile",
-    summary="A file by its keccak256, checked",
-    response_class=Response,
-    responses=_BYTES | _ARTIFACT,
-)
+    "/artifacts/files/{hash}", operation_id="getFile", summary="A file by its keccak256, checked",
+    response_class=Response, responses=_BYTES | _ARTIFACT,
+)  # fmt: skip
 def get_file(request: Request, service: Shared, hash_: Annotated[Hash, Path(alias="hash")]) -> Response:
     return _artifact(request, hash_, lambda digest: service.store.get_file(digest))
 
 
 @artifacts.get(
-    "/artifacts/blobs/{hash}",
-    operation_id="getBlob",
-    summary="A blob by its versioned hash (EIP-4844), checked: 131,072 bytes",
-    response_class=Response,
+    "/artifacts/blobs/{hash}", operation_id="getBlob",
+    summary="A blob by its versioned hash (EIP-4844), checked: 131,072 bytes", response_class=Response,
     responses=_BYTES | _ARTIFACT,
-)
+)  # fmt: skip
 def get_blob(request: Request, service: Shared, hash_: Annotated[Hash, Path(alias="hash")]) -> Response:
     return _artifact(request, hash_, lambda digest: service.store.get_blobs([digest])[0])
 
@@ -82,7 +77,7 @@ bearer = HTTPBearer(auto_error=False, description="a token of `POST /v1/session`
 
 
 def session(service: Shared, given: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]) -> Session:
-    """Who is signed in. Raises Problem."""
+    """The session of the request. Raises Problem."""
     found = service.sessions.session_of(given.credentials, int(time.time())) if given else None
     if found is None:
         told = "sign in with POST /v1/session, and send its token as Authorization: Bearer"
@@ -103,11 +98,9 @@ def get_nonce(request: Request, service: Shared) -> schemas.Nonce:
 
 
 @sessions.post(
-    "/session",
-    operation_id="signIn",
-    summary="Sign-In with Ethereum (EIP-4361)",
+    "/session", operation_id="signIn", summary="Sign-In with Ethereum (EIP-4361)",
     responses=documented(400, 403, 413, 422, 429),
-)
+)  # fmt: skip
 def sign_in(request: Request, service: Shared, given: schemas.SignIn) -> schemas.SignedIn:
     limited(service.limits.sign_ins, client(request.scope, service))
     token, found = service.sessions.sign_in(given.message, bytes.fromhex(given.signature[2:]), int(time.time()))
@@ -122,11 +115,10 @@ def get_session(service: Shared, who: SignedInAccount) -> schemas.SessionView:
 
 
 @artifacts.put(
-    "/artifacts/files",
-    operation_id="putTaskFile",
+    "/artifacts/files", operation_id="putTaskFile",
     summary="Stores a task file that holds, so that a wallet can propose it",
     responses=documented(401, 403, 413, 422, 429, 503),
-)
+)  # fmt: skip
 def put_task_file(
     request: Request, service: Shared, who: SignedInAccount, given: task_schemas.TaskText
 ) -> task_schemas.StoredFile:
@@ -152,11 +144,9 @@ def put_task_file(
 
 
 @jobs_router.get(
-    "/jobs",
-    operation_id="listJobs",
-    summary="How the server's jobs are going, what fails first; for admins",
+    "/jobs", operation_id="listJobs", summary="How the server's jobs are going, what fails first; for admins",
     responses=documented(401, 403, 422, 429, 503),
-)
+)  # fmt: skip
 def list_jobs(
     service: Shared,
     who: SignedInAccount,
@@ -182,11 +172,10 @@ async def health() -> schemas.Health:
 
 
 @watching.get(
-    "/ready",
-    operation_id="ready",
+    "/ready", operation_id="ready",
     summary="Whether the database answers, live events flow, and the index is not too far behind",
     responses=documented(503),
-)
+)  # fmt: skip
 def ready(service: Shared) -> schemas.Index:
     try:
         with at_head(service) as at:
@@ -219,12 +208,9 @@ def ready(service: Shared) -> schemas.Index:
 
 
 @watching.get(
-    "/metrics",
-    operation_id="metrics",
-    summary="For Prometheus",
-    response_class=Response,
+    "/metrics", operation_id="metrics", summary="For Prometheus", response_class=Response,
     responses=media("text format", "text/plain", {"type": "string"}),
-)
+)  # fmt: skip
 def metrics(service: Shared) -> Response:
     with suppress(Unavailable):  # then what was last known stands
         service.metrics.note_jobs(all_jobs(service.engine), time.time())

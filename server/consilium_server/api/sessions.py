@@ -1,8 +1,8 @@
-"""Who is asking: nonces that are spent once, and short-lived sessions as signed tokens. No cookies, no table of users.
+"""Authentication: nonces that are spent once, and short-lived sessions as signed tokens. No cookies, no table of users.
 
-What a server signs, it signs with one secret, which a file keeps. All its processes share the file; without it nobody
-is signed in any longer, and nothing else is lost. Spent nonces are in the database, in a table that is volatile too:
-it may be emptied once what is in it has expired, and is no part of the index.
+The server signs tokens with one secret, which a file holds and all its processes share. Without the file all sessions
+end, and nothing else is lost. Spent nonces are in the database, in a volatile table that is no part of the index: it
+may be emptied once its rows have expired.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def ensure_secret(path: Path) -> bytes:
 
 
 class Seal:
-    """Marks what this server gave out, so that it knows it again. Purposes keep one kind from passing for another."""
+    """Authenticates data that this server issued. Purposes keep one kind from passing for another."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
@@ -85,7 +85,7 @@ class Seal:
 
 
 class Sessions:
-    """Raises SignInMalformed, SignInRefused where somebody cannot sign in."""
+    """Signs accounts in. Raises RequestRefused (SignInMalformed, SignInRefused)."""
 
     def __init__(self, seal: Seal, engine: Engine, site: Site, admins: frozenset[str]) -> None:
         self._seal, self._engine, self._site, self._admins = seal, engine, site, admins
@@ -117,7 +117,7 @@ class Sessions:
         return f"{_text(content)}.{_text(self._seal.tag(self._purpose, content))}", session
 
     def session_of(self, token: str, now: int) -> Session | None:
-        """None for a token that is not this server's, or has expired."""
+        """The session of a token; None if the token is not this server's, or has expired."""
         content_text, _, tag_text = token.partition(".")
         content, tag = _bytes(content_text), _bytes(tag_text)
         if len(tag) != hashlib.sha256().digest_size or not self._seal.fits(self._purpose, content, tag):
@@ -176,7 +176,7 @@ def _text(raw: bytes) -> str:
 
 
 def _bytes(text: str) -> bytes:
-    """Of what is not base64url, nothing."""
+    """Decodes base64url; empty if the text is not base64url."""
     try:
         return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Sign-In with Ethereum (EIP-4361): what a wallet signed, read by the EIP's grammar and nothing looser. Pure.
+"""Parses and checks messages of Sign-In with Ethereum (EIP-4361), by the EIP's exact grammar. Pure.
 
 Contract wallets (EIP-1271) are left out: only accounts that sign with a key of their own can sign in.
 """
@@ -53,7 +53,7 @@ _MESSAGE = re.compile(
 
 @dataclass(frozen=True)
 class SignInMessage:
-    """Times in seconds since the epoch. `raw` is what was signed."""
+    """A parsed message. Times in seconds since the epoch. `raw`: the signed text."""
 
     raw: str
     scheme: str | None
@@ -72,7 +72,7 @@ class SignInMessage:
 
 @dataclass(frozen=True)
 class Site:
-    """Whom a message must be for: the origin that the wallet's owner sees, as `https://example.org`, and the chain."""
+    """The site that a message must name: the origin as the user sees it (`https://example.org`), and the chain."""
 
     origin: str
     chain_id: int
@@ -87,7 +87,7 @@ class Site:
 
 
 def parse_message(raw: str) -> SignInMessage:
-    """Raises SignInMalformed."""
+    """Parses a message. Raises RequestRefused (SignInMalformed)."""
     if len(raw) > LONGEST_MESSAGE:
         raise _malformed(f"it has more than {LONGEST_MESSAGE} characters")
     match = _MESSAGE.fullmatch(raw)
@@ -125,7 +125,7 @@ def _seconds(text: str) -> float:
 
 
 def require_valid(message: SignInMessage, signature: bytes, site: Site, now: float) -> None:
-    """All but the nonce, which only who gave it out can tell. Raises SignInRefused."""
+    """Checks all but the nonce, which only its server knows. Raises RequestRefused (SignInRefused)."""
     if message.domain != site.domain or message.scheme not in (None, site.scheme):
         raise _refused("domain", f"it is for {message.domain}, and this is {site.origin}")
     uri = urlsplit(message.uri)
@@ -144,7 +144,7 @@ def require_valid(message: SignInMessage, signature: bytes, site: Site, now: flo
 
 
 def signer_of(text: str, signature: bytes) -> str | None:
-    """Who signed it as EIP-191 says (version 0x45), checksummed; None for a signature that is none."""
+    """The checksummed account that signed the text by EIP-191 (version 0x45); None if the signature is invalid."""
     try:
         return str(Account.recover_message(encode_defunct(text=text), signature=signature))
     except (BadSignature, ValidationError, ValueError, TypeError):

@@ -1,4 +1,4 @@
-"""Tasks, as the tables tell of them."""
+"""Reads tasks from the tables."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _summary(row: Any) -> dict[str, Any]:
 
 @lru_cache(maxsize=256)
 def spec_of(text: str) -> tuple[TaskSpec | None, str | None]:
-    """What a task file says, or why it says nothing: operators may propose files that do not hold."""
+    """The parsed task file, or the reason why it is invalid: operators may propose invalid files."""
     try:
         return parse_task_spec(text.encode()), None
     except (SpecInvalid, ZkError) as error:
@@ -164,7 +164,7 @@ def one_task(at: At, task: int) -> task_schemas.Task:
 
 
 def _stop(at: At, row: Any) -> dict[str, Any]:
-    """As `consilium_chain.rounds.machine.last_round` has it, from the round in which the operator stopped the task."""
+    """The last round, as `consilium_chain.rounds.machine.last_round` has it, once the operator stopped the task."""
     task, phase, reached = row[0], row[2], row[3]
     found = select(EventRow.round).where(EventRow.task == task.task, EventRow.name == "TaskStopped")
     stopped, rounds = at.db.scalar(found), int(task.params["rounds"])
@@ -173,7 +173,7 @@ def _stop(at: At, row: Any) -> dict[str, Any]:
 
 
 def task_row(at: At, task: int) -> Any:
-    """Raises Problem."""
+    """The task's row. Raises Problem if there is none."""
     found, _ = _tasks(PhaseStart.task == task)
     row = at.db.execute(found.where(TaskRow.task == task)).first()
     if row is None:
@@ -182,7 +182,7 @@ def task_row(at: At, task: int) -> Any:
 
 
 def participants(at: At, task: int) -> list[tuple[Participant, int]]:
-    """With when they joined."""
+    """Participants of a task, each with the time at which it joined."""
     found = (
         select(Participant, Block.time)
         .join(Block, Block.number == Participant.block)

@@ -64,7 +64,7 @@ class Privacy(Said):
 
 
 class SpecFile(Said):
-    """What the task file says, where it is known and holds; the file itself is at `/v1/artifacts/files/{hash}`."""
+    """Content of a known and valid task file; the file itself is at `/v1/artifacts/files/{hash}`."""
 
     name: str
     model: str
@@ -91,8 +91,9 @@ class Member(Said):
 
 
 class Money(Said):
-    """`pool` went in, at the proposal and while others joined; rewards, bounties and the refund came out. What rounds
-    did not pay is burnt as the task ends. What is slashed comes from bonds, and is burnt.
+    """`pool` went in, at the proposal and while others joined; rewards, bounties and the refund came out.
+
+    The part of the pool that rounds did not pay is burnt as the task ends. Slashes come from bonds, and are burnt.
     """
 
     pool: Amount
@@ -163,7 +164,7 @@ class Ballot(Said):
 
 
 class Spread(Said):
-    """Of a cohort's scores, canaries left out: what the committee agrees on, and how far."""
+    """Spread of the committee's scores of a cohort, without those of decoys."""
 
     cohort: int
     votes: int
@@ -215,8 +216,9 @@ class ProofCohort(Said):
 
 
 class Proof(Said):
-    """What a browser or `consilium verify` checks again: that the published blobs open the weighted sum of survivors'
-    commitments. None of it needs to be believed: every value is an event's, at the place that `evidence` names.
+    """Data with which a browser or `consilium verify` checks that the published blobs open the weighted sum of
+    survivors' commitments. None of it has to be trusted: every value comes from an event, at the place that `evidence`
+    names.
     """
 
     chain_id: int
@@ -249,7 +251,7 @@ class StoredFile(Said):
 
 
 class Gas(Said):
-    """Of one party of a role."""
+    """Gas of one party of a role."""
 
     once: int = Field(description="for the task")
     rounds: int = Field(description="for all rounds together")
@@ -265,7 +267,7 @@ class GasEstimate(Said):
 
 
 class Pay(Said):
-    """What a training round pays at most in which everybody earns alike."""
+    """The most that a training round pays, if all earn alike."""
 
     role: Amount = Field(description="all of the role")
     one: Amount
@@ -277,7 +279,7 @@ class Concern(Said):
 
 
 class Present(Said):
-    """The chain at this moment, and how long the task takes on it."""
+    """Prices of the chain at this moment, and the time that the task takes on it."""
 
     gas_price: Amount = Field(description="wei, with what it takes to be included soon")
     blob_gas_price: Amount = Field(description="wei")
@@ -299,7 +301,7 @@ class CheckedTask(Said):
 
 
 class Check(Said):
-    """What a task file comes to, before anybody pays for it."""
+    """A task file's cost and terms, before anybody pays for it."""
 
     hash: Hash
     holds: bool

@@ -20,8 +20,9 @@ MAP_DIGITS = 64  # hexadecimal, of 256 bits
 
 
 class Amount(types.TypeDecorator[int]):
-    """An unsigned number below 2^`bits`, as of tokens in their smallest unit or shares: decimal, of one length, so that
-    text sorts as numbers do. Databases' own numbers end at 2^63 or are not exact.
+    """An unsigned number below 2^`bits`, as tokens in their smallest unit or shares: decimal text of fixed length.
+
+    So text sorts as numbers do. Databases' own numbers end at 2^63, or are not exact.
     """
 
     impl = String
@@ -43,7 +44,7 @@ class Amount(types.TypeDecorator[int]):
 
 
 class BitMap(types.TypeDecorator[int]):
-    """A set of indices below 256 (`views.members`): hexadecimal, of one length."""
+    """A set of indices below 256 (`structs.members`): hexadecimal, of one length."""
 
     impl = String(MAP_DIGITS)
     cache_ok = True
@@ -80,7 +81,7 @@ class Base(DeclarativeBase):
 
 
 class Source(MappedAsDataclass, Base):
-    """Which contracts the tables are of: one row. `tasks`: the task contract, which names all others."""
+    """The contracts that the tables are of: one row. `tasks`: the task contract, which names all others."""
 
     __tablename__ = "sources"
 
@@ -314,10 +315,11 @@ class UnbondingRow(Fact):
 
 
 class JobRow(MappedAsDataclass, Base):
-    """How a job last went with its subject, and when it may be begun again. No fact: it may be emptied at any time.
+    """Last run of a job with its subject, and when it may begin again. No fact: it may be emptied at any time.
 
-    `subject`: a task, or task/round; empty where there is one only. `outcome`: done, begun (what it set off has yet to
-    show that it lasts) or failed; None until it first ends. `mark`: what was done, where the job has a use for it.
+    `subject`: a task, or task/round; empty for a job that has only one. `outcome`: done, begun (the process that it
+    started has yet to prove stable) or failed; None until it first ends. `mark`: names the work that was done, if the
+    job needs it.
     """
 
     __tablename__ = "jobs"

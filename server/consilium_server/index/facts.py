@@ -1,7 +1,7 @@
-"""What logs of the contracts mean, as rows of the tables. Pure: nothing is read or written here.
+"""Turns logs of the contracts into rows of the tables. Pure: nothing is read or written here.
 
-Totals of pools and positions go from row to row: whoever asks for the rows of some events brings the latest rows before
-them (`needs`, `Known`).
+Totals of pools and positions go on from row to row: the caller brings the latest rows before the events (`needs`,
+`Known`).
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from consilium_server.database.tables import (
     PhaseStart,
     TaskRow,
 )
-from consilium_server.index.known import Known, place_of
-from consilium_server.index.staking_facts import staking_facts
+from consilium_server.index.staking_facts import Known, place_of, staking_facts
 
 EXACT = 1 << 53  # what every reader of JSON takes for the number that it is
 # The fields that say whom an event is about, and what that makes of the account.
@@ -42,7 +41,7 @@ ABOUT: Mapping[str, Role | None] = {
 def facts(
     events: Iterable[Event], times: Mapping[int, int], staking: str, known: Known, params: Mapping[int, TaskParams]
 ) -> list[Fact]:
-    """Rows of events that are in order, and follow on what is `known`, which comes to know them, too.
+    """Rows of events that are in order and follow on `known`, which is brought up to date.
 
     times: of blocks, by number. staking: the contract's address. params: terms of the tasks that are proposed here.
     """
@@ -75,7 +74,7 @@ def _event_row(event: Event, is_staking: bool) -> EventRow:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON can hold it and any reader takes it."""
+    """The value as JSON can hold it and every reader takes it."""
     if isinstance(value, bool | str):
         return value
     if isinstance(value, bytes):

@@ -38,7 +38,7 @@ from consilium_server.database.tables import Block, Checkpoint, Source, Spec
 from consilium_server.errors import DatabaseUnfit, Unavailable
 from consilium_server.index import store
 from consilium_server.index.facts import facts
-from consilium_server.index.known import needs
+from consilium_server.index.staking_facts import needs
 
 FIRST_SPAN, LONGEST_SPAN = 1_000, 50_000  # blocks of one range
 MANY_EVENTS, MOST_EVENTS = 10_000, 20_000  # of a range: all of it is in memory, and in one transaction
@@ -51,7 +51,7 @@ MOST_MOVES = 10  # of the chain while one range is read
 
 @dataclass(frozen=True)
 class Reading:
-    """What the chain said of a range of blocks that ends with `end`."""
+    """The chain's data of a range of blocks that ends with `end`."""
 
     events: Sequence[Event]
     blocks: Sequence[Block]
@@ -60,7 +60,7 @@ class Reading:
 
 
 class Indexer:
-    """Reads by a ledger, which needs no account, and writes into a database. `store`: where task files are."""
+    """Reads by a ledger, which needs no account, and writes into a database. `store`: holds the task files."""
 
     def __init__(self, ledger: Ledger, database: Engine, store: ArtifactStore | None = None) -> None:
         self._ledger, self._database, self._store = ledger, database, store
@@ -80,10 +80,9 @@ class Indexer:
                 time.sleep(RETRY)
 
     def catch_up(self, last: int | None = None) -> int:
-        """Brings the tables up to the chain's latest block, or to `last`; returns the number of the last block in them.
-
-        Raises ChainUnreachable, DatabaseUnreachable, SchemaTooNew, SourceMismatch, EventsInconsistent, and ChainMoved
-        where the chain would not keep still for one range, or its node contradicts itself.
+        """Brings the tables up to the chain's latest block, or to `last`; returns the last block's number in them.
+        Raises ChainUnreachable, DatabaseUnfit, and Unavailable: DatabaseUnreachable, or ChainMoved if the chain was
+        reorganised during every attempt at one range, or its node contradicts itself.
         """
         self.require_own()
         moved, more = 0, True
@@ -99,7 +98,7 @@ class Indexer:
         return self._done(self._checkpoint())
 
     def fetch_specs(self) -> None:
-        """Task files that tasks name, as far as the store has them: what it lacks is asked for again next time."""
+        """Stores the task files that tasks name. A file that the artifact store lacks is tried again next time."""
         if self._store is None:
             return
         with reading(self._database) as connection:
@@ -125,7 +124,7 @@ class Indexer:
             emit("no-task-file", spec=digest.hex(), error=name_of(error))
 
     def require_own(self) -> None:
-        """Raises SourceMismatch where the tables are of other contracts, DatabaseUnreachable."""
+        """Raises DatabaseUnfit (SourceMismatch) if the tables are of other contracts; Unavailable."""
         deployment = self._ledger.deployment
         with writing(self._database) as connection:
             if not store.has_source(self._database, connection, deployment):
@@ -139,7 +138,9 @@ class Indexer:
         return self._ledger.deployment.first_block - 1 if checkpoint is None else checkpoint.number
 
     def _step(self, last: int | None) -> bool:
-        """One range, or one reorganisation; false where there is nothing to do. Raises ChainMoved."""
+        """Reads one range, or undoes one reorganisation; false if nothing is to be done. Raises Unavailable
+        (ChainMoved).
+        """
         started = time.monotonic()
         before = self._checkpoint()
         if before is not None and not self._stands(before.number, before.hash):
@@ -177,7 +178,9 @@ class Indexer:
         return found is not None and found.hash == digest
 
     def _read(self, first: int, aim: int, latest: int) -> Reading:
-        """From `first` as many blocks up to `aim` as the node gives at once. Raises ChainMoved, ChainUnreachable."""
+        """Reads as many blocks from `first` to `aim` as the node gives at once. Raises Unavailable (ChainMoved),
+        ChainUnreachable.
+        """
         while True:
             end = self._block(min(first + self._span - 1, aim))
             count = end.number - first + 1
@@ -239,7 +242,7 @@ class Indexer:
     # Writing
 
     def _write(self, before: Checkpoint | None, reading_: Reading) -> bool:
-        """False where another indexer was here meanwhile."""
+        """Writes the rows; false if another indexer was faster."""
         staking = self._ledger.deployment.staking
         times = {block.number: block.time for block in reading_.blocks}
         with writing(self._database) as connection:
@@ -254,7 +257,9 @@ class Indexer:
 
     @contextmanager
     def _consistent(self, before: Checkpoint | None, reading_: Reading) -> Iterator[None]:
-        """A contract emits no event about what it does not know, and none that leaves less than nothing."""
+        """Turns an impossible event into EventsInconsistent: of an unknown subject, or one that leaves less than
+        nothing.
+        """
         try:
             yield
         except (KeyError, ValueError, StatementError) as error:
@@ -264,7 +269,7 @@ class Indexer:
             raise DatabaseUnfit("EventsInconsistent", url=url, first=first, last=reading_.end.number) from error
 
     def _reorganise(self, before: Checkpoint) -> None:
-        """Takes back what is no longer on the chain."""
+        """Removes the rows that are no longer on the chain."""
         fork = self._fork()
         with writing(self._database) as connection:
             if store.checkpoint(connection) != before:

@@ -1,15 +1,71 @@
-"""Rows of the tables, made from logs of the contract Staking. Pure: nothing is read or written here."""
+"""Rows of the contract Staking, and the state that all new rows go on from. Pure: nothing is read or written here."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from consilium_chain.ledger.structs import Event, Role
 
 from consilium_server.database.tables import Fact, PoolRow, Position, UnbondingRow
-from consilium_server.index.known import Known, NodeKey, place_of
+
+NodeKey = tuple[str, int]  # node, role
+PositionKey = tuple[str, str, int]  # delegator, node, role
+RequestKey = tuple[str, int]  # delegator, number
+MemberKey = tuple[int, str]  # task, account
+
+
+@dataclass
+class Known:
+    """State before some events, by key: the latest rows, participants of tasks, accounts with a voter's key."""
+
+    pools: dict[NodeKey, PoolRow] = field(default_factory=dict)
+    positions: dict[PositionKey, Position] = field(default_factory=dict)
+    unbondings: dict[RequestKey, UnbondingRow] = field(default_factory=dict)
+    roles: dict[MemberKey, int] = field(default_factory=dict)
+    operators: dict[int, str] = field(default_factory=dict)
+    voter_keys: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Keys of the rows that rows of some events go on from."""
+
+    pools: frozenset[NodeKey]
+    positions: frozenset[PositionKey]
+    unbondings: frozenset[RequestKey]
+    members: frozenset[MemberKey]
+    ended: frozenset[int]
+    voters: frozenset[str]
+
+
+def needs(events: Iterable[Event], staking: str) -> Needs:
+    """`staking`: the contract's address."""
+    pools, positions, unbondings = set(), set(), set()
+    members, ended, voters = set(), set(), set()
+    for event in events:
+        values = event.values
+        if event.contract == staking:
+            if "role" in values:
+                pools.add((values["node"], int(values["role"])))
+            if "delegator" in values:
+                positions.add((values["delegator"], values["node"], int(values["role"])))
+            if event.name == "Unbonded":
+                unbondings.add((values["delegator"], values["requestId"]))
+            if event.name == "VoterKeyRegistered":
+                pools.add((values["voter"], int(Role.VOTER)))
+            if event.name == "NodeRegistered" and values["role"] == Role.VOTER:
+                voters.add(values["node"])
+        elif event.name in ("Rewarded", "Slashed", "BountyPaid"):
+            members.add((values["taskId"], values["account"]))
+        elif event.name == "TaskEnded":
+            ended.add(values["taskId"])
+    return Needs(*map(frozenset, (pools, positions, unbondings, members, ended, voters)))  # type: ignore[arg-type]
+
+
+def place_of(event: Event, item: int = 0) -> dict[str, Any]:
+    return {"block": event.block, "log_index": event.index, "item": item}
 
 
 def staking_facts(event: Event, known: Known, time: int) -> list[Fact]:

@@ -1,7 +1,7 @@
-"""Hands jobs to the broker, for whichever worker is free, and does here what the broker does not take.
+"""Sends jobs to the broker for any free worker, and runs them here if the broker does not take them.
 
-A message says only that a job is due, and leases keep apart who does it: so it may as well be done by who would have
-sent it. A Redis that is full, read-only or away then costs the sharing of work, and nothing stands still.
+A message only says that a job is due, and leases decide who does it. So the sender may as well do it. A Redis that is
+full, read-only or away then costs the sharing of work, and nothing stands still.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PATIENCE = 10.0  # seconds for an answer
 
 
 class Sender:
-    """Of one process. `threads`: how many jobs that the broker did not take are done at once."""
+    """Sends the jobs of one process. `threads`: number of jobs that it runs at once itself."""
 
     def __init__(self, app: Celery, threads: int) -> None:
         self._app = app
@@ -42,7 +42,7 @@ class Sender:
         self.failure: Unavailable | None = None  # while the broker takes nothing
 
     def send(self, job: str, arguments: tuple[int, ...], seconds: float) -> None:
-        """Good for so many seconds: until the next look, which sends it again."""
+        """Sends a job that is good for so many seconds: until the next round, which sends it again."""
         if not self._taken(job, arguments, seconds):
             with suppress(RuntimeError):  # told to end
                 self._threads.submit(self._do, job, arguments, time.monotonic() + seconds)
@@ -79,8 +79,9 @@ class Sender:
 
 
 class PatientConsumer(Consumer):  # type: ignore[misc]
-    """Celery's, which waits for a Redis that refuses to write as for one that is away. By itself it would connect
-    six times a second, for who waits for a message writes, and leave sockets open each time.
+    """Celery's consumer, which also waits for a Redis that refuses to write.
+
+    Celery's own would connect six times a second, for a consumer writes while it waits, and leave sockets open.
     """
 
     def connect(self) -> Connection:

@@ -1,4 +1,4 @@
-"""Copies what the chain names of a round to the artifact store's mirrors."""
+"""Copies a round's artifacts, as the chain names them, to the artifact store's mirrors."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ MOST_AT_ONCE = 100  # rounds whose artifacts are looked after in one go
 
 @dataclass
 class RoundArtifacts:
-    """Digests that the chain names in one round: files by keccak256, `evidence` of them what accusers show, blobs by
-    versioned hash. A task's file is round 0's.
+    """Digests that the chain names in one round: files by keccak256, blobs by versioned hash.
+
+    `evidence`: the files that belong to accusations. A task's file is round 0's.
     """
 
     files: list[bytes] = field(default_factory=list)
@@ -35,9 +36,7 @@ class RoundArtifacts:
 
 
 def unpinned(connection: Connection, places: Sequence[str], now: float) -> list[tuple[int, int]]:
-    """Rounds, by task and number, whose artifacts were not copied to these places since they were last named, and that
-    are to be looked after now.
-    """
+    """Rounds, by task and number, that are due: their artifacts were not copied since they were last named."""
     number = func.coalesce(EventRow.round, 0).label("number")
     named = (
         select(EventRow.task, number, func.count().label("count"), func.max(EventRow.block).label("last"))
@@ -57,7 +56,7 @@ def unpinned(connection: Connection, places: Sequence[str], now: float) -> list[
 
 
 def artifacts(connection: Connection, task: int, round_: int, places: Sequence[str]) -> tuple[RoundArtifacts, str]:
-    """And what says that these, and no others, were copied to these places."""
+    """Artifacts of a round, and a mark that names them and the places they are copied to."""
     asked = (
         select(EventRow.name, EventRow.account, EventRow.values, Block.hash)
         .join(Block, Block.number == EventRow.block)
@@ -90,7 +89,7 @@ _FIELD = {
 
 
 def _mark(count: int, last: bytes, places: Sequence[str]) -> str:
-    """The hash of the last block that names any is one of all that was before it, too."""
+    """The hash of the last block that names any stands for all before it, too."""
     content = "\0".join((str(count), last.hex(), *places))
     return hashlib.sha256(content.encode()).hexdigest()
 
@@ -100,8 +99,8 @@ UNREADABLE = (ArtifactMissing, ArtifactCorrupt, StoreMissing)
 
 
 def pin(store: ArtifactStore, named: RoundArtifacts) -> int:
-    """Copies all that can be read to all mirrors that can be written; returns how many artifacts. Raises the first of
-    what went wrong, ArtifactMissing, ArtifactCorrupt, StoreMissing or StoreUnwritable, once the rest is copied.
+    """Copies all readable artifacts to all writable mirrors; returns the number of artifacts. Raises the first error
+    once the rest is copied: ArtifactMissing, ArtifactCorrupt, StoreMissing or StoreUnwritable.
     """
     faults: list[ChainError] = []
     files = list(named.files)

@@ -1,4 +1,4 @@
-"""Runs a job once: if nobody is at it and it is due, and whatever comes of it is written down."""
+"""Runs a job once, if no other worker holds it and it is due, and records the result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_TRACED = 12  # calls of an unforeseen error
 
 @dataclass(frozen=True)
 class Job:
-    """`lease`: seconds after which who began it is thought to be gone."""
+    """A kind of job. `lease`: seconds after which its worker is thought to be gone."""
 
     name: str
     lease: float
@@ -34,14 +34,14 @@ class Job:
 
 @dataclass
 class _Away:
-    """While the database does not answer, or takes nothing of this version, this process alone remembers."""
+    """Failures that only this process remembers: the database does not answer, or is of a later version."""
 
     failures: int = 0
     not_before: float = 0.0  # by the process's own clock
 
 
 class Runner:
-    """Of one process. Everything that a job raises ends with it: the worker lives on."""
+    """Runs the jobs of one process. Every error ends with its job: the worker lives on."""
 
     def __init__(self, database: Engine) -> None:
         self._database = database
@@ -49,7 +49,7 @@ class Runner:
         self._lock = threading.Lock()
 
     def run(self, job: Job, subject: str, work: Callable[[JobRow], Ended]) -> None:
-        """`work` is handed the row as it was before."""
+        """Runs the job unless another worker holds it. `work` gets the row as it was before."""
         owner = new_owner()
         place = (job.name, subject)
         with about(job=job.name, **_named(subject)):
@@ -91,7 +91,7 @@ class Runner:
 
 
 def traced(error: Exception) -> list[str]:
-    """Where an unforeseen error came from, call by call, the innermost last."""
+    """The call stack of an unforeseen error, the innermost call last."""
     calls = traceback.extract_tb(error.__traceback__)[-MOST_TRACED:]
     return [f"{_module(call.filename)}:{call.lineno} {call.name}" for call in calls]
 

@@ -1,4 +1,4 @@
-"""Moves tasks on that nobody else moves: what the contract takes from anybody once it is time."""
+"""Takes tasks' overdue steps that the contract allows anybody to take."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SOON = (*WAITING, Phase.SETTLING)
 
 @dataclass(frozen=True)
 class OpenTask:
-    """In the phase that began at `began`; `deadline` 0 for none. Both in the chain's seconds."""
+    """A task in the phase that began at `began`; `deadline` 0 for none. Both in the chain's seconds."""
 
     number: int
     aggregator: str
@@ -30,7 +30,7 @@ class OpenTask:
 
 
 def open_tasks(connection: Connection) -> list[OpenTask]:
-    """In the order of their numbers."""
+    """Tasks that have not ended, in the order of their numbers."""
     place = (PhaseStart.block.desc(), PhaseStart.log_index.desc())
     rank = func.row_number().over(partition_by=PhaseStart.task, order_by=place).label("place")
     ranked = select(PhaseStart.task, PhaseStart.phase, PhaseStart.deadline, PhaseStart.block, rank).subquery()
@@ -45,15 +45,14 @@ def open_tasks(connection: Connection) -> list[OpenTask]:
 
 
 def is_overdue(task: OpenTask, now: int, precedence: float) -> bool:
-    """Whether others, its aggregator first, have had their time; `now` is the chain's."""
+    """True if others, its aggregator first, have had their time; `now` is the chain's."""
     until = task.began + PATIENCE if task.phase in _SOON else task.deadline
     return until != 0 and now > until + precedence
 
 
 def move_on(ledger: Ledger, task: int) -> Receipt | None:
-    """Takes the step that is anybody's to take now, if there is one. That another was first is no failure.
-
-    Raises Refused, ChainUnreachable, TransactionRejected, RandomnessUnavailable.
+    """Takes the step that anybody may take now, if there is one. It is no failure if another was first. Raises Refused,
+    ChainUnreachable, TransactionRejected, RandomnessUnavailable.
     """
     state = ledger.state(task)
     round_state = ledger.round_state(task, state.round)

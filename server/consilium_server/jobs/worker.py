@@ -1,8 +1,8 @@
-"""`consilium server worker`: Celery's worker and a beat in one process, and what each job does.
+"""`consilium server worker`: Celery's worker and a beat in one process, and the work of each job.
 
-The queue holds no state. Each job looks at what is, on the chain, in the database, in the store and in the folders of
-aggregators, and does what lacks; done twice it does nothing. So beat sends jobs again and again, messages may be lost
-or come twice, there may be several workers and beats, and what the broker does not take its sender does.
+The queue holds no state. Each job looks at chain, database, store and folders of aggregators, and does the missing
+work; done twice it does nothing. So beat sends jobs again and again, messages may be lost or come twice, there may be
+several workers and beats, and the sender runs the jobs that the broker does not take.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ PINNING = Job(PIN, 120.0, RetryPolicy(2.0, 3_600.0))
 
 
 class Jobs:
-    """What each job does."""
+    """The work of each job."""
 
     def __init__(self, settings: WorkerSettings, ledger: Ledger, database: Engine, sender: Sender) -> None:
         self._settings, self._ledger, self._database, self._sender = settings, ledger, database, sender
@@ -86,7 +86,7 @@ class Jobs:
         self._runner.run(PINNING, f"{task}/{round_}", lambda row: self._pin(row, task, round_))
 
     def _index(self, row: JobRow) -> Ended:
-        """As far as the chain is, or for a while: then another worker may go on."""
+        """Indexes up to the chain's head, or for a while: then another worker may go on."""
         end = time.monotonic() + BUDGET
         while time.monotonic() < end:
             aim = self._indexed + STRETCH
@@ -96,7 +96,9 @@ class Jobs:
         return Ended()
 
     def _watch(self, row: JobRow) -> Ended:
-        """Raises BrokerUnreachable where the broker takes nothing, once all is done all the same: so it is seen."""
+        """Sends all due jobs. Then raises Unavailable (BrokerUnreachable) if the broker takes nothing, so that it
+        shows.
+        """
         now = self._ledger.connection.now()
         with reading(self._database) as connection:
             tasks = open_tasks(connection)
@@ -137,7 +139,7 @@ class Jobs:
 
 
 def make_app(settings: WorkerSettings, queue: str) -> Celery:
-    """Celery, without a job. Raises BrokerUrlInvalid."""
+    """Celery, without jobs. Raises ServerError (BrokerUrlInvalid)."""
     app = Celery("consilium", broker=settings.broker, set_as_current=False)
     app.conf.update(
         # Messages are a job's name and numbers. Nobody else's code or data is run from them.
@@ -176,7 +178,7 @@ def add_jobs(app: Celery, jobs: Jobs) -> None:
 
 
 def _function(work: Callable[..., None]) -> Callable[..., None]:
-    """Celery makes a class of what it is handed, and would leave a method without its object."""
+    """A function for Celery, which makes a class of it and would leave a method without its object."""
 
     def run(*arguments: int) -> None:
         work(*arguments)
@@ -185,7 +187,7 @@ def _function(work: Callable[..., None]) -> Callable[..., None]:
 
 
 class JournalHandler(logging.Handler):
-    """What libraries log, as lines of the journal, without the broker's password; the same not again for a while."""
+    """Logs the lines of libraries, without the broker's password; a repeated one only after a while."""
 
     def __init__(self, broker: str) -> None:
         super().__init__(logging.WARNING)
@@ -207,8 +209,9 @@ class JournalHandler(logging.Handler):
 
 
 class Beat(threading.Thread):
-    """Sends jobs, each after so many seconds again, by the clock that only goes on: Celery's own beat goes by the time
-    of day, and where that was an hour ahead for a moment, it sends nothing for an hour.
+    """Sends jobs periodically, by the monotonic clock.
+
+    Celery's own beat goes by the time of day: where that was an hour ahead for a moment, it sends nothing for an hour.
     """
 
     def __init__(self, sender: Sender, periods: Mapping[str, float]) -> None:
@@ -226,7 +229,7 @@ class Beat(threading.Thread):
         self._stopped.set()
 
     def _send(self, job: str) -> None:
-        """Whatever comes of it: without a beat all would stand still."""
+        """Sends a job and survives any error: without a beat nothing would happen any more."""
         try:
             self._sender.send(job, (), self._periods[job])
         except Exception as error:  # unforeseen: what a broker does is the sender's
@@ -234,10 +237,9 @@ class Beat(threading.Thread):
 
 
 def work(settings: WorkerSettings) -> None:
-    """Does jobs until it is told to stop, and then ends this account's aggregators.
-
-    Raises what the settings raise, BrokerUrlInvalid, SourceMismatch, DatabaseUnreachable, ChainUnreachable. What comes
-    after the start is each job's own failure.
+    """Does jobs until it is told to stop, and then ends this account's aggregators. Raises what the settings raise,
+    ServerError (BrokerUrlInvalid), DatabaseUnfit, Unavailable, ChainUnreachable. Later errors are failures of single
+    jobs.
     """
     settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
     broker = settings.broker

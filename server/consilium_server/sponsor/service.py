@@ -62,14 +62,14 @@ PAID: dict[tuple[str, str], dict[str, str]] = {
 
 @dataclass(frozen=True)
 class Terms:
-    """`staking` is that contract's address; `budget` in gas for each hospital of the task."""
+    """Terms of payment. `staking`: that contract's address; `budget`: gas for each hospital of the task."""
 
     task: int
     staking: str
     budget: int
 
     def check_calls(self, account: str, calls: Sequence[NamedCall | None], is_hospital: bool) -> None:
-        """Raises NotSponsored; None stands for a call of nothing that is known."""
+        """Raises RequestRefused (NotSponsored). None stands for an unknown call."""
         own = {"task": self.task, "staking": self.staking, "account": account, "role": Role.HOSPITAL}
         for call in calls:
             wanted = None if call is None else PAID.get((call.contract, call.name))
@@ -83,14 +83,14 @@ class Terms:
             raise _unpaid(f"{account} is no hospital of task {self.task}, nor would it join with this")
 
     def check_gas(self, spent: int, gas: int) -> None:
-        """Raises NotSponsored."""
+        """Raises RequestRefused (NotSponsored)."""
         if spent + gas > self.budget:
             left = max(self.budget - spent, 0)
             raise _unpaid(f"of {self.budget:,} gas for each hospital {left:,} are left, and this takes {gas:,}")
 
 
 class Sponsor:
-    """Tries each batch, asks its terms, sends it, and answers once it is on chain."""
+    """Tries each batch, checks its terms, sends it, and answers once it is on chain."""
 
     def __init__(self, ledger: Ledger, terms: Terms) -> None:
         self._ledger, self._terms = ledger, terms
@@ -99,7 +99,7 @@ class Sponsor:
         self._lock = threading.Lock()
 
     def carry_out(self, batch: SignedBatch) -> Receipt:
-        """Raises NotSponsored, Refused, and the chain room's other errors."""
+        """Sends a batch. Raises RequestRefused (NotSponsored), Refused, and the chain room's other errors."""
         with self._alone(batch.account):
             connection = self._ledger.connection
             if not connection.would_point_to(batch, self._ledger.deployment.sponsored_account):
@@ -113,7 +113,7 @@ class Sponsor:
 
     @contextmanager
     def _alone(self, account: str) -> Iterator[None]:
-        """One batch of an account at a time: of two with one nonce the second would be paid for in vain."""
+        """Serialises an account's batches: of two with one nonce the second would be paid for in vain."""
         with self._lock:
             if account in self._busy:
                 raise _unpaid(f"another batch of {account} is under way; try again")
