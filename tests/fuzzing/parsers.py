@@ -948,13 +948,13 @@ def kept_upload() -> bytes:
 
 def canary_secrets() -> bytes:
     folder = Path(_scratch())
-    decoys.keep(folder, 1, RoundSecrets(bytes(32), {0: [(5, 6)]}, 3))
+    decoys.store_secrets(folder, 1, RoundSecrets(bytes(32), {0: [(5, 6)]}, 3))
     return (folder / "round-1.json").read_bytes()
 
 
 def read_canaries(raw: bytes, folder: Path) -> object:
     put(folder, "round-1.json", raw)
-    return decoys.kept(folder, 1)
+    return decoys.read_secrets(folder, 1)
 
 
 @cache

@@ -13,7 +13,7 @@ from consilium_chain.errors import SignedUpdateMalformed
 from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.rounds.signed_updates import SignedUpdate, sign_update
 from consilium_server.aggregator.collection import REST, TRIES, Collection
-from consilium_server.aggregator.reply_store import KeptReplies
+from consilium_server.aggregator.reply_store import ReplyStore
 from consilium_server.aggregator.uploads import (
     Answer,
     Contribution,
@@ -341,7 +341,7 @@ def in_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
 def collected(
     answers: dict[int, list[Scripted]],
     masked: bool = False,
-    kept: KeptReplies | None = None,
+    kept: ReplyStore | None = None,
     clock: Callable[[], float] = lambda: 0.0,
 ) -> tuple[Collection, FakeGrid]:
     """Nodes 10, 11, … are hospitals 0, 1, …; everybody is asked."""
@@ -490,10 +490,10 @@ def test_collection_keeps_the_first_of_two_different_updates(capsys: pytest.Capt
 
 @pytest.mark.usefixtures("in_a_run")
 def test_collection_that_is_begun_anew_asks_for_nothing_that_is_on_disk(tmp_path: Path) -> None:
-    before, _ = collected({10: [ok(), reply()], 11: [ok(), NEVER]}, kept=KeptReplies(tmp_path, 0))
+    before, _ = collected({10: [ok(), reply()], 11: [ok(), NEVER]}, kept=ReplyStore(tmp_path, 0))
     for _ in range(2):
         before.receive()
-    after, grid = collected({10: [], 11: []}, kept=KeptReplies(tmp_path, 0))
+    after, grid = collected({10: [], 11: []}, kept=ReplyStore(tmp_path, 0))
     assert (after.signed, after.uploads) == (before.signed, before.uploads)
     assert (set(after.signed), after.arrived) == ({0, 1}, 0b01)
     assert (grid.pushed, grid.parts) == ([11], [Part.UPLOAD])
@@ -502,16 +502,16 @@ def test_collection_that_is_begun_anew_asks_for_nothing_that_is_on_disk(tmp_path
 def test_kept_replies_come_back_as_they_were_and_those_before_the_last_round_go(tmp_path: Path) -> None:
     blob = parse_blob(bytes(BYTES_PER_BLOB))
     upload = Upload([blob, blob], b"statement")
-    KeptReplies(tmp_path, 3).keep(1, upload)
-    KeptReplies(tmp_path, 3).keep(0, SIGNED)
-    kept = KeptReplies(tmp_path, 3)
+    ReplyStore(tmp_path, 3).keep(1, upload)
+    ReplyStore(tmp_path, 3).keep(0, SIGNED)
+    kept = ReplyStore(tmp_path, 3)
     assert (kept.signed(ADDRESSES, 1), kept.uploads(5, 2)) == ({0: SIGNED}, {1: upload})
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
-    KeptReplies(tmp_path, 4)
-    assert KeptReplies(tmp_path, 3).uploads(5, 2) == {1: upload}  # where a reorganisation leads back
-    KeptReplies(tmp_path, 4)
-    KeptReplies(tmp_path, 5)
+    ReplyStore(tmp_path, 4)
+    assert ReplyStore(tmp_path, 3).uploads(5, 2) == {1: upload}  # where a reorganisation leads back
+    ReplyStore(tmp_path, 4)
+    ReplyStore(tmp_path, 5)
     assert {path.name for path in tmp_path.iterdir()} == {"round-4", "round-5"}
 
 
@@ -519,7 +519,7 @@ def test_kept_replies_come_back_as_they_were_and_those_before_the_last_round_go(
 def test_kept_reply_that_is_damaged_is_told_and_asked_for_anew(
     tmp_path: Path, what: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kept = KeptReplies(tmp_path, 0)
+    kept = ReplyStore(tmp_path, 0)
     kept.keep(0, SIGNED)
     kept.keep(0, Upload([parse_blob(bytes(BYTES_PER_BLOB))]))
     path = tmp_path / "round-0" / what

@@ -18,7 +18,7 @@ from consilium_chain.messages import Part
 from consilium_core.logs import emit
 from flwr.app import ConfigRecord, Message, RecordDict
 
-from consilium_server.aggregator.reply_store import KeptReplies
+from consilium_server.aggregator.reply_store import ReplyStore
 from consilium_server.aggregator.uploads import Answer, Signed, Upload, parse_reply
 from consilium_server.errors import ReplyRefused
 from consilium_server.flower.internals import NODE_AWAY
@@ -56,7 +56,7 @@ class Collection:
         round_: int,
         blob_count: int,
         masked: bool,
-        kept: KeptReplies | None = None,
+        kept: ReplyStore | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`kept`: the store of replies, which an earlier process may have filled; `clock`: a monotonic clock in

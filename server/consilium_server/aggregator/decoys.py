@@ -74,14 +74,14 @@ class HiddenSums:
         return RoundSecrets(self.seed, dict(self._blinders))
 
 
-def keep(folder: Path, round_: int, found: RoundSecrets) -> None:
+def store_secrets(folder: Path, round_: int, found: RoundSecrets) -> None:
     """Writes a round's secrets into its task's folder."""
     pairs = {cohort: [[hex(one) for one in pair] for pair in blobs] for cohort, blobs in found.blinders.items()}
     text = json.dumps({"seed": found.seed.hex(), "survivors": found.survivors, "blinders": pairs})
     write_private_file(_path(folder, round_), text)
 
 
-def kept(folder: Path, round_: int) -> RoundSecrets:
+def read_secrets(folder: Path, round_: int) -> RoundSecrets:
     """Reads a round's secrets. Raises CanariesLost."""
     try:
         raw = json.loads(_path(folder, round_).read_text())
@@ -104,7 +104,7 @@ def _path(folder: Path, round_: int) -> Path:
 
 def earlier_secrets(task: AggregatedTask, round_: int) -> RoundSecrets | None:
     """Secrets of what was, or was to be, published of this round before. Raises CanariesLost."""
-    return kept(task.secrets_folder, round_) if _path(task.secrets_folder, round_).exists() else None
+    return read_secrets(task.secrets_folder, round_) if _path(task.secrets_folder, round_).exists() else None
 
 
 def hidden_sums(
@@ -130,7 +130,7 @@ def disclose(task: AggregatedTask, round_: int, round_state: RoundState, force: 
 
     `force`: without a dry run. Raises CanariesLost, Refused.
     """
-    secret, ledger = kept(task.secrets_folder, round_), task.ledger
+    secret, ledger = read_secrets(task.secrets_folder, round_), task.ledger
     points = ledger.committed_points(task.number, round_)
     hospitals = ledger.hospitals(task.number)
     cohorts = task.cohorts(round_, round_state)

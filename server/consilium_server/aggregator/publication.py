@@ -13,7 +13,7 @@ from consilium_chain.ledger.structs import STATISTICS_ROUND, Phase, RoundState, 
 from consilium_core.logs import emit
 from consilium_zk.curve import to_eip2537
 
-from consilium_server.aggregator.decoys import HiddenSums, earlier_secrets, hidden_sums, keep
+from consilium_server.aggregator.decoys import HiddenSums, earlier_secrets, hidden_sums, store_secrets
 from consilium_server.aggregator.disputes import accuse_withholders, make_accusation
 from consilium_server.aggregator.round_work import RoundWork
 from consilium_server.aggregator.task import AggregatedTask
@@ -52,7 +52,7 @@ class Publication:
             present = {index: contributions[index] for index in members(cohorts[cohort]) if index in contributions}
             self._add(cohort, cohorts[cohort], present, hidden)
         if hidden is not None and self.published:  # nothing here must not replace what was published before a restart
-            keep(task.secrets_folder, round_, replace(hidden.secrets, survivors=self.survivors))
+            store_secrets(task.secrets_folder, round_, replace(hidden.secrets, survivors=self.survivors))
         publish = task.ledger.publish_digests if task.params.digests else task.ledger.publish_sums
         canaries = hidden.canaries if hidden and self.published else None
         fate = CohortsFate(None if begun else self.survivors)

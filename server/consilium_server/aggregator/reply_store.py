@@ -25,7 +25,7 @@ from consilium_server.errors import ReplyRefused
 _LENGTH = struct.Struct(">I")
 
 
-class KeptReplies:
+class ReplyStore:
     """The replies of one round, by hospitals' indices.
 
     The folder also has those of the round before, to which a reorganisation may lead back. All others are removed.

@@ -17,7 +17,7 @@ from consilium_zk.secure_aggregation import MaskedCohort
 from consilium_server.aggregator.collection import Carrier, Collection
 from consilium_server.aggregator.committer import Committer
 from consilium_server.aggregator.disputes import Statements
-from consilium_server.aggregator.reply_store import KeptReplies
+from consilium_server.aggregator.reply_store import ReplyStore
 from consilium_server.aggregator.task import AggregatedTask
 from consilium_server.aggregator.unmasking import CohortAnswers, cohort_answers
 from consilium_server.aggregator.uploads import Upload
@@ -66,7 +66,7 @@ class RoundWork:
             contract = bytes.fromhex(task.ledger.deployment.tasks.removeprefix("0x"))
             self.collection = Collection(
                 grid, nodes, addresses, contract, task.number, self.number, task.blob_count(self.number),
-                task.params.masked, KeptReplies(task.replies_folder, self.number),
+                task.params.masked, ReplyStore(task.replies_folder, self.number),
             )  # fmt: skip
             self.committer = Committer(task.ledger, task.number, self.number, addresses)
         return self.collection

@@ -34,7 +34,7 @@ from consilium_server.database.engine import reading
 from consilium_server.index.store import has_source
 
 ENDING = 5  # seconds that open answers have once the server is told to stop
-DESCRIPTION = """What the chain says of tasks, rounds, nodes and money, indexed. Nothing here needs to be believed: all
+DESCRIPTION = """Tasks, rounds, nodes and money of the chain, indexed. Nothing here has to be trusted: all
 answers are functions of the chain's events up to the block that `X-Consilium-Block` names, and rounds have evidence.
 
 Amounts are decimal text of the token's smallest unit (10^18 in one token); times are whole seconds since the epoch;

@@ -48,7 +48,7 @@ def model_folder(models: FilePath, task: int) -> FilePath:
 
 @models.get(
     "/tasks/{task}/models", response_model=schemas.Models, operation_id="listModels",
-    summary="A task's model, where one was put beside this server: none or one", responses=documented(422, 429),
+    summary="A task's model, if one was put beside this server: none or one", responses=documented(422, 429),
 )  # fmt: skip
 def list_models(service: Shared, response: Response, task: TaskNumber) -> schemas.Models:
     response.headers.update(AGAIN)
@@ -70,9 +70,9 @@ def list_models(service: Shared, response: Response, task: TaskNumber) -> schema
 @models.get(
     "/tasks/{task}/model/{file}",
     operation_id="getModelFile",
-    summary="One file of it: the parameters, what they are, their card, or the proof of each round",
+    summary="A file of a task's model: its parameters, their description, its card, or the proof of each round",
     response_class=Response,
-    responses=media("its bytes", "application/octet-stream", {"type": "string", "format": "binary"})
+    responses=media("the bytes of the file", "application/octet-stream", {"type": "string", "format": "binary"})
     | documented(404, 422, 429)
     | NOT_MODIFIED,
 )

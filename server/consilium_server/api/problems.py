@@ -18,12 +18,12 @@ _SCHEMA = {"$ref": "#/components/schemas/Problem"}
 
 # By type: status and title. A type is never renamed, and its meaning never changed.
 TYPES: Final[dict[str, tuple[int, str]]] = {
-    "cursor-invalid": (400, "This cursor was not given for this question"),
+    "cursor-invalid": (400, "This cursor belongs to another question"),
     "sign-in-malformed": (400, "This is no message of Sign-In with Ethereum"),
-    "sign-in-required": (401, "This needs a session"),
+    "sign-in-required": (401, "Sign in first"),
     "not-allowed": (403, "This account may not do this"),
-    "sign-in-refused": (403, "This signed message does not sign anybody in here"),
-    "not-found": (404, "There is no such thing"),
+    "sign-in-refused": (403, "This signed message is refused"),
+    "not-found": (404, "Not found"),
     "artifact-missing": (404, "No store has this artifact"),
     "method-not-allowed": (405, "This address does not take this method"),
     "request-too-large": (413, "The request is too large"),
@@ -77,7 +77,7 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 PROBLEM_SCHEMA: Final[dict[str, Any]] = {
     "title": "Problem",
-    "description": "RFC 9457. `type` stays the same for as long as the API has its version; `detail` says the way out.",
+    "description": "RFC 9457. `type` is stable within a version of the API; `detail` tells the way out.",
     "type": "object",
     "required": ["type", "title", "status", "detail"],
     "properties": {
@@ -87,7 +87,7 @@ PROBLEM_SCHEMA: Final[dict[str, Any]] = {
         "detail": {"type": "string"},
         "faults": {
             "type": "array",
-            "description": "what does not hold, by place",
+            "description": "invalid parts, by place",
             "items": {
                 "type": "object",
                 "required": ["where", "what"],

@@ -250,7 +250,7 @@ async def reader(request: Request) -> Reader:
 
 async def asked(
     request: Request,
-    limit: Annotated[int, Query(ge=1, le=LARGEST_PAGE, description="rows of a page, at most")] = 50,
+    limit: Annotated[int, Query(ge=1, le=LARGEST_PAGE, description="most rows of a page")] = 50,
     cursor: Annotated[
         str | None, Query(max_length=512, description="`next` of the page before; without it, the first page")
     ] = None,

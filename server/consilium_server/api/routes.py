@@ -40,13 +40,13 @@ nodes_router = APIRouter(prefix="/v1", tags=["nodes"])
 money = APIRouter(prefix="/v1", tags=["money"])
 ROUTERS = (network, tasks, nodes_router, money)
 
-Days = Annotated[int, Query(ge=1, le=365, description="over which the realised yield is")]
+Days = Annotated[int, Query(ge=1, le=365, description="days over which the yield is realised")]
 
 
 # Network
 
 
-@get(network, "/network", schemas.Network, "getNetwork", "Statistics, and how far the index is", READ)
+@get(network, "/network", schemas.Network, "getNetwork", "Statistics of the network, and state of the index", READ)
 async def get_network(reader: FromReader, service: Shared) -> Response:
     chain_head = service.chain_head
 
@@ -82,8 +82,8 @@ async def get_network(reader: FromReader, service: Shared) -> Response:
     summary="The chain's events as they are indexed (server-sent events)",
     response_class=EventSourceResponse,
     responses=media(
-        "Events `chain`, whose data is an event of the contracts, and `reorg`, whose data says from which block on all"
-        " that was told is void; what holds now follows. Send `Last-Event-ID` to go on where a stream ended.",
+        "Events `chain`, whose data is an event of the contracts, and `reorg`, whose data names the first block"
+        " that is void; the events that replace it follow. Send `Last-Event-ID` to continue an earlier stream.",
         "text/event-stream",
         {"type": "string"},
         example='id: 812-3-9f2b6c0d1e2f3a4b\nevent: chain\ndata: {"name":"RoundSettled","task":1,"round":3}\n\n',
@@ -93,7 +93,7 @@ async def get_network(reader: FromReader, service: Shared) -> Response:
 async def stream_events(
     request: Request,
     service: Shared,
-    task: Annotated[TaskNumber | None, Query(description="of this task alone")] = None,
+    task: Annotated[TaskNumber | None, Query(description="only events of this task")] = None,
 ) -> EventSourceResponse:
     named = request.headers.get("last-event-id")
     last_id = None if named is None else parse_event_id(named)
@@ -135,7 +135,9 @@ async def list_tasks(
     aggregator: GivenAccount | None = None,
     text: Annotated[
         str | None,
-        Query(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$", description="somewhere in the task file"),
+        Query(
+            min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$", description="text that the task file contains"
+        ),
     ] = None,
     sort: Literal["task", "-task", "pool", "-pool"] = "-task",
 ) -> Response:
@@ -143,7 +145,7 @@ async def list_tasks(
     return await reader.answer(lambda at: task_reads.list_tasks(at, wanted, asked))
 
 
-@get(tasks, "/tasks/{task}", task_schemas.Task, "getTask", "A task: terms, file, money, who takes part", ONE)
+@get(tasks, "/tasks/{task}", task_schemas.Task, "getTask", "A task: terms, file, money, participants", ONE)
 async def get_task(reader: FromReader, task: TaskNumber) -> Response:
     return await reader.answer(lambda at: task_reads.one_task(at, task))
 
@@ -168,7 +170,7 @@ async def get_round(
 
 @get(
     tasks, "/tasks/{task}/rounds/{round}/proof", task_schemas.Proof, "getProof",
-    "What is needed to check a round again", ONE,
+    "Data to check a round again", ONE,
 )  # fmt: skip
 async def get_proof(
     reader: FromReader, task: TaskNumber, round_: Annotated[RoundNumber, Path(alias="round")]
@@ -177,7 +179,7 @@ async def get_proof(
 
 
 @tasks.post(
-    "/tasks/check", operation_id="checkTask", summary="What a task file comes to; nothing is stored",
+    "/tasks/check", operation_id="checkTask", summary="Checks a task file and estimates its cost; nothing is stored",
     responses=documented(413, 422, 429),
 )  # fmt: skip
 def check_task(request: Request, service: Shared, given: task_schemas.TaskText) -> task_schemas.Check:
@@ -249,7 +251,7 @@ async def get_node(reader: FromReader, node: GivenAccount, role: RoleName, days:
 
 @get(
     nodes_router, "/nodes/{node}/{role}/history", schemas.Page[schemas.PoolChange], "listNodeHistory",
-    "How a node's pool of stake changed, the latest first", LIST,
+    "Changes of a node's pool of stake, the latest first", LIST,
 )  # fmt: skip
 async def list_node_history(reader: FromReader, asked: Paged, node: GivenAccount, role: RoleName) -> Response:
     return await reader.answer(lambda at: nodes.list_pool_changes(at, node, role, asked))
@@ -258,7 +260,7 @@ async def list_node_history(reader: FromReader, asked: Paged, node: GivenAccount
 # Money
 
 
-@get(money, "/delegations", schemas.Page[schemas.Delegation], "listDelegations", "Who has which shares of whom", LIST)
+@get(money, "/delegations", schemas.Page[schemas.Delegation], "listDelegations", "Delegators' shares of nodes", LIST)
 async def list_delegations(
     reader: FromReader,
     asked: Paged,
@@ -283,7 +285,7 @@ async def list_payments(
 
 @get(
     money, "/accounts/{account}/unbondings", schemas.Page[schemas.Unbonding], "listUnbondings",
-    "Stake on its way home", LIST,
+    "Stake that is being withdrawn", LIST,
 )  # fmt: skip
 async def list_unbondings(reader: FromReader, asked: Paged, account: GivenAccount) -> Response:
     return await reader.answer(lambda at: money_reads.list_unbondings(at, account, asked))
@@ -291,14 +293,14 @@ async def list_unbondings(reader: FromReader, asked: Paged, account: GivenAccoun
 
 @get(
     money, "/accounts/{account}/history", schemas.Page[schemas.Entry], "listHistory",
-    "What an account was paid, lost, staked and took home, the latest first", LIST,
+    "An account's payments, slashes, stake and withdrawals, the latest first", LIST,
 )  # fmt: skip
 async def list_history(reader: FromReader, asked: Paged, account: GivenAccount) -> Response:
     return await reader.answer(lambda at: money_reads.list_history(at, account, asked))
 
 
 @money.get(
-    "/accounts/{account}/history.csv", operation_id="exportHistory", summary="The same, whole, as CSV (RFC 4180)",
+    "/accounts/{account}/history.csv", operation_id="exportHistory", summary="The whole history as CSV (RFC 4180)",
     response_class=StreamingResponse,
     responses=media("a header, and a line for each entry", "text/csv", {"type": "string"}) | READ,
 )  # fmt: skip

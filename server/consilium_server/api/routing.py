@@ -11,7 +11,7 @@ from consilium_server.api.context import Service, shared
 from consilium_server.api.limits import Buckets
 from consilium_server.api.problems import Problem, documented
 
-NOT_MODIFIED: dict[int | str, dict[str, Any]] = {304: {"description": "the client has this answer"}}
+NOT_MODIFIED: dict[int | str, dict[str, Any]] = {304: {"description": "the client already has this answer"}}
 READ = documented(422, 429) | NOT_MODIFIED
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])

@@ -60,7 +60,7 @@ Account = Annotated[
     str,
     Field(
         pattern=r"^0x[0-9a-fA-F]{40}$",
-        description="with EIP-55's capitals",
+        description="account with EIP-55's capitals",
         examples=["0xC02aaA39b223FE8D0A0e5C4F27eAD9083C756Cc2"],
     ),
 ]
@@ -69,72 +69,72 @@ GivenAccount = Annotated[
 ]
 Bytes = Annotated[str, Field(pattern=r"^0x([0-9a-f]{2})*$", description="hexadecimal")]
 TaskNumber = Annotated[int, Field(ge=1, le=LARGEST_TASK, examples=[1])]
-RoundNumber = Annotated[int, Field(ge=0, le=2**31 - 1, description="0 is the round of statistics", examples=[1])]
-Indices = Annotated[list[int], Field(description="positions of hospitals in the task, ascending")]
+RoundNumber = Annotated[int, Field(ge=0, le=2**31 - 1, description="0 is the statistics round", examples=[1])]
+Indices = Annotated[list[int], Field(description="hospitals' positions in the task, ascending")]
 Millionths = Annotated[int, Field(description="in millionths")]
 
 
-class Said(BaseModel):
+class ApiModel(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class Page(Said, Generic[Item]):
+class Page(ApiModel, Generic[Item]):
     items: Sequence[Item]
     next: str | None = Field(description="the cursor of the next page; null on the last")
 
 
-class Contracts(Said):
+class Contracts(ApiModel):
     tasks: Account
     staking: Account
     token: Account
     beacon: Account
 
 
-class Index(Said):
+class Index(ApiModel):
     """State of the index. `chain_head` and `behind` are null if the server asks no chain node, or got no answer."""
 
-    block: int | None = Field(description="up to which all is indexed; null before the first")
+    block: int | None = Field(description="last indexed block; null before the first")
     hash: Hash | None
-    latest_event_at: Time = Field(description="of the latest block with an event; 0 before the first")
+    latest_event_at: Time = Field(description="time of the latest block with an event; 0 before the first")
     chain_head: int | None
-    behind: int | None = Field(description="blocks")
+    behind: int | None = Field(description="blocks that the index lacks")
 
 
-class Totals(Said):
+class Totals(ApiModel):
     nodes: int
-    assets: Amount = Field(description="staked, unbonding stake included")
-    locked: Amount = Field(description="of it in bonds")
-    rewarded: Amount = Field(description="since the beginning")
-    burnt: Amount = Field(description="since the beginning, by slashes")
-    forfeited: Amount = Field(description="since the beginning: rewards that a slash took before they vested")
+    assets: Amount = Field(description="stake, unbonding stake included")
+    locked: Amount = Field(description="part of it in bonds")
+    rewarded: Amount = Field(description="rewards since the beginning")
+    burnt: Amount = Field(description="burnt by slashes since the beginning")
+    forfeited: Amount = Field(description="rewards that slashes took before they vested, since the beginning")
 
 
-class Network(Said):
+class Network(ApiModel):
     chain_id: int
     contracts: Contracts
     index: Index
     tasks: dict[str, int] = Field(description="tasks by phase", examples=[{"joining": 1, "scoring": 2, "ended": 9}])
     rounds: dict[str, int] = Field(description="rounds by outcome", examples=[{"settled": 40, "void": 2}])
-    pools: Amount = Field(description="of all tasks, before anything was paid of them")
-    stake: dict[str, Totals] = Field(description="by role")
+    pools: Amount = Field(description="pools of all tasks, before any payment")
+    stake: dict[str, Totals] = Field(description="stake by role")
     delegators: int = Field(description="accounts that have shares of a node")
 
 
-class Payment(Said):
+class Payment(ApiModel):
     kind: Literal["reward", "slash", "bounty", "refund"]
     task: TaskNumber
     round: int | None
     account: Account
     role: RoleName | None
     amount: Amount
-    reason: SlashReasonName | None = Field(description="of a slash")
+    reason: SlashReasonName | None = Field(description="reason of a slash")
     time: Time
     block: int
     log_index: int
     transaction: Hash | None
 
 
-class Yield(Said):
+class Yield(ApiModel):
     """Realised yield of one token staked at `since` until `until`, in millionths of it; not annualised.
 
     `earned`: rise of the pool's reward index. `lost`: fall of a share's worth by slashes. Both are over the share's
@@ -149,13 +149,13 @@ class Yield(Said):
     net: Millionths
 
 
-class NodeSummary(Said):
+class NodeSummary(ApiModel):
     node: Account
     role: RoleName
     assets: Amount = Field(description="all stake, unbonding included")
     active: Amount = Field(description="stake that is not unbonding")
-    locked: Amount = Field(description="in bonds")
-    free: Amount = Field(description="that new bonds can lock")
+    locked: Amount = Field(description="stake in bonds")
+    free: Amount = Field(description="stake that new bonds can lock")
     shares: Amount
     unbonding_shares: Amount
     generation: int = Field(description="rises when a slash takes all; shares of earlier ones are worth nothing")
@@ -168,17 +168,17 @@ class NodeSummary(Said):
     slashes: int
     delegators: int = Field(description="accounts with shares, the node's own included")
     tasks: int
-    rounds: int = Field(description="that it was paid or slashed in")
+    rounds: int = Field(description="rounds in which it was paid or slashed")
     voter_key: bool
     realised_yield: Yield
 
 
-class PoolChange(Said):
+class PoolChange(ApiModel):
     time: Time
     block: int
     log_index: int
     transaction: Hash | None
-    event: str | None = Field(description="whose totals these are", examples=["Delegated"])
+    event: str | None = Field(description="event that changed the pool", examples=["Delegated"])
     assets: Amount
     shares: Amount
     locked: Amount
@@ -187,7 +187,7 @@ class PoolChange(Said):
     burnt: Amount
 
 
-class NodeTask(Said):
+class NodeTask(ApiModel):
     task: TaskNumber
     position: int
     joined_at: Time
@@ -195,24 +195,24 @@ class NodeTask(Said):
 
 
 class Node(NodeSummary):
-    slash_history: list[Payment] = Field(description="the latest first, 100 at most")
-    task_history: list[NodeTask] = Field(description="the latest first, 100 at most")
+    slash_history: list[Payment] = Field(description="latest first, 100 at most")
+    task_history: list[NodeTask] = Field(description="latest first, 100 at most")
 
 
-class Delegation(Said):
+class Delegation(ApiModel):
     delegator: Account
     node: Account
     role: RoleName
     shares: Amount
-    worth: Amount = Field(description="of the shares now; 0 of a generation that a slash took all of")
+    worth: Amount = Field(description="present worth of the shares; 0 after a slash that took all")
     is_wiped: bool
     delegated: Amount
     withdrawn: Amount
     claimed: Amount
-    since: Time = Field(description="of the latest change")
+    since: Time = Field(description="time of the latest change")
 
 
-class Unbonding(Said):
+class Unbonding(ApiModel):
     request: int
     node: Account
     role: RoleName
@@ -226,7 +226,7 @@ Movement = Literal[
 ]  # fmt: skip
 
 
-class Entry(Said):
+class Entry(ApiModel):
     """A line of an account's history. For a delegator: stake, withdrawals and claims at each node."""
 
     time: Time
@@ -235,7 +235,7 @@ class Entry(Said):
     round: int | None
     node: Account | None
     role: RoleName | None
-    amount: Amount | None = Field(description="null of unbonding_started, which is in shares")
+    amount: Amount | None = Field(description="null for unbonding_started, which is in shares")
     shares: Amount | None
     reason: SlashReasonName | None
     block: int
@@ -247,24 +247,24 @@ ModelFileName = Literal["model.safetensors", "model.json", "model-card.md", "pro
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", examples=["1f" * 32])]
 
 
-class ModelFile(Said):
+class ModelFile(ApiModel):
     name: ModelFileName
-    size: int = Field(description="bytes")
+    size: int = Field(description="size in bytes")
 
 
-class ModelView(Said):
-    round: int = Field(description="the last one whose sums are in it")
-    rounds: int = Field(description="of the task")
-    verified: bool = Field(description="whether every check of every round held when it was derived")
-    sha256: Sha256 = Field(description="of its parameters, which `consilium verify` says as well")
+class ModelView(ApiModel):
+    round: int = Field(description="last round whose sums are in it")
+    rounds: int = Field(description="rounds of the task")
+    verified: bool = Field(description="true if every check of every round held when it was derived")
+    sha256: Sha256 = Field(description="SHA-256 of its parameters, which `consilium verify` shows as well")
     files: list[ModelFile]
 
 
-class Models(Said):
+class Models(ApiModel):
     items: list[ModelView]
 
 
-class Nonce(Said):
+class Nonce(ApiModel):
     """Values of a message of EIP-4361: nonce, `domain`, `uri` and `chain_id`."""
 
     nonce: str
@@ -277,44 +277,44 @@ class Nonce(Said):
 class SignIn(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    message: str = Field(max_length=4096, description="as the wallet signed it (EIP-4361)")
+    message: str = Field(max_length=4096, description="message that the wallet signed (EIP-4361)")
     signature: str = Field(pattern=r"^0x[0-9a-fA-F]{130}$", description="65 bytes, hexadecimal (EIP-191)")
 
 
-class SessionView(Said):
+class SessionView(ApiModel):
     account: Account
     role: Literal["signed-in", "admin"]
     expires_at: Time
 
 
 class SignedIn(SessionView):
-    token: str = Field(description="for `Authorization: Bearer`; keep it as you would a password")
+    token: str = Field(description="token for `Authorization: Bearer`; keep it as you would a password")
 
 
 JobState = Literal["running", "done", "begun", "failed", "lost"]
 
 
-class JobView(Said):
+class JobView(ApiModel):
     """`begun`: the process that it started has yet to prove stable. `lost`: its worker left it; another will do it."""
 
     job: str = Field(examples=["tick"])
-    subject: str = Field(description="a task, or task/round; empty where there is one only", examples=["3"])
+    subject: str = Field(description="a task, or task/round; empty for a job that has only one", examples=["3"])
     state: JobState
-    failures: int = Field(ge=0, description="in a row", examples=[2])
+    failures: int = Field(ge=0, description="failures in a row", examples=[2])
     begun_at: Time
     succeeded_at: Time | None
-    next_try_at: Time | None = Field(description="not before; null where it may be begun at any time")
+    next_try_at: Time | None = Field(description="earliest time; null if it may begin at any time")
     error: str | None = Field(examples=["ChainUnreachable"])
     why: str | None = Field(examples=["no chain node answers at http://127.0.0.1:8545 (ConnectionError)"])
-    worker: str = Field(description="host, process and run that had it last", examples=["host:812:9f2b6c0d"])
+    worker: str = Field(description="host, process and run that had the job last", examples=["host:812:9f2b6c0d"])
 
 
-class Jobs(Said):
+class Jobs(ApiModel):
     items: list[JobView]
-    total: int = Field(ge=0, description="of these, here or not")
+    total: int = Field(ge=0, description="number of such jobs, listed here or not")
 
 
-class Health(Said):
+class Health(ApiModel):
     status: Literal["ok"]
 
 

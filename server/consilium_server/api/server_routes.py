@@ -35,12 +35,12 @@ ROUTERS = (artifacts, sessions, jobs_router, watching)
 
 # Artifacts
 
-_BYTES = media("its bytes", "application/octet-stream", {"type": "string", "format": "binary"})
+_BYTES = media("the bytes of the file", "application/octet-stream", {"type": "string", "format": "binary"})
 _ARTIFACT = documented(404, 422, 429, 503) | NOT_MODIFIED
 
 
 @artifacts.get(
-    "/artifacts/files/{hash}", operation_id="getFile", summary="A file by its keccak256, checked",
+    "/artifacts/files/{hash}", operation_id="getFile", summary="A checked file by its keccak256",
     response_class=Response, responses=_BYTES | _ARTIFACT,
 )  # fmt: skip
 def get_file(request: Request, service: Shared, hash_: Annotated[Hash, Path(alias="hash")]) -> Response:
@@ -49,7 +49,7 @@ def get_file(request: Request, service: Shared, hash_: Annotated[Hash, Path(alia
 
 @artifacts.get(
     "/artifacts/blobs/{hash}", operation_id="getBlob",
-    summary="A blob by its versioned hash (EIP-4844), checked: 131,072 bytes", response_class=Response,
+    summary="A checked blob by its versioned hash (EIP-4844): 131,072 bytes", response_class=Response,
     responses=_BYTES | _ARTIFACT,
 )  # fmt: skip
 def get_blob(request: Request, service: Shared, hash_: Annotated[Hash, Path(alias="hash")]) -> Response:
@@ -89,7 +89,7 @@ SignedInAccount = Annotated[Session, Depends(session)]
 
 
 @sessions.get(
-    "/session/nonce", operation_id="getNonce", summary="What a message to sign must hold", responses=documented(429)
+    "/session/nonce", operation_id="getNonce", summary="Values of a message to sign", responses=documented(429)
 )
 def get_nonce(request: Request, service: Shared) -> schemas.Nonce:
     limited(service.limits.sign_ins, client(request.scope, service))
@@ -109,14 +109,14 @@ def sign_in(request: Request, service: Shared, given: schemas.SignIn) -> schemas
     )
 
 
-@sessions.get("/session", operation_id="getSession", summary="Who is signed in", responses=documented(401, 429))
+@sessions.get("/session", operation_id="getSession", summary="The signed-in account", responses=documented(401, 429))
 def get_session(service: Shared, who: SignedInAccount) -> schemas.SessionView:
     return schemas.SessionView(account=who.account, role=service.sessions.role_of(who), expires_at=who.expires_at)
 
 
 @artifacts.put(
     "/artifacts/files", operation_id="putTaskFile",
-    summary="Stores a task file that holds, so that a wallet can propose it",
+    summary="Stores a valid task file, so that a wallet can propose it",
     responses=documented(401, 403, 413, 422, 429, 503),
 )  # fmt: skip
 def put_task_file(
@@ -144,14 +144,14 @@ def put_task_file(
 
 
 @jobs_router.get(
-    "/jobs", operation_id="listJobs", summary="How the server's jobs are going, what fails first; for admins",
+    "/jobs", operation_id="listJobs", summary="State of the server's jobs, failed ones first; for admins",
     responses=documented(401, 403, 422, 429, 503),
 )  # fmt: skip
 def list_jobs(
     service: Shared,
     who: SignedInAccount,
-    state: Annotated[schemas.JobState | None, Query(description="these alone")] = None,
-    limit: Annotated[int, Query(ge=1, le=1_000, description="jobs, at most")] = 200,
+    state: Annotated[schemas.JobState | None, Query(description="only jobs in this state")] = None,
+    limit: Annotated[int, Query(ge=1, le=1_000, description="most jobs of the answer")] = 200,
 ) -> schemas.Jobs:
     if service.sessions.role_of(who) != "admin":
         raise Problem("not-allowed", f"{who.account} is no admin here: ask this server's operator")
@@ -166,14 +166,14 @@ def list_jobs(
     return schemas.Jobs(items=items, total=len(lines))
 
 
-@watching.get("/health", operation_id="health", summary="Whether the process lives")
+@watching.get("/health", operation_id="health", summary="Says that the process runs")
 async def health() -> schemas.Health:
     return schemas.Health(status="ok")
 
 
 @watching.get(
     "/ready", operation_id="ready",
-    summary="Whether the database answers, live events flow, and the index is not too far behind",
+    summary="Ready if the database answers, live events flow, and the index is not too far behind",
     responses=documented(503),
 )  # fmt: skip
 def ready(service: Shared) -> schemas.Index:
@@ -208,7 +208,7 @@ def ready(service: Shared) -> schemas.Index:
 
 
 @watching.get(
-    "/metrics", operation_id="metrics", summary="For Prometheus", response_class=Response,
+    "/metrics", operation_id="metrics", summary="Metrics for Prometheus", response_class=Response,
     responses=media("text format", "text/plain", {"type": "string"}),
 )  # fmt: skip
 def metrics(service: Shared) -> Response:
