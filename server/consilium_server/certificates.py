@@ -32,6 +32,8 @@ HOST, ADDRESS = x509.DNSName("localhost"), ipaddress.IPv4Address("127.0.0.1")
 
 @dataclass(frozen=True)
 class Certificates:
+    """Files of the authority, and of the server's certificate and key."""
+
     authority: Path
     certificate: Path
     key: Path

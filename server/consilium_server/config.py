@@ -61,6 +61,7 @@ class IndexSettings(Section):
 
     @property
     def store(self) -> ArtifactStore:
+        """The artifact store."""
         return ArtifactStore(self.artifacts, self.home / CACHE)
 
 
@@ -108,6 +109,7 @@ class WorkerSettings(IndexerSettings):
 
     @property
     def key_files(self) -> KeyFiles | None:
+        """Key files of the worker's account; None if it has none."""
         if self.keystore is None or self.password_file is None:
             return None
         return KeyFiles(self.keystore, self.password_file)
@@ -119,9 +121,7 @@ class WorkerSettings(IndexerSettings):
 
     @property
     def broker(self) -> str:
-        """The broker's URL; the environment's CONSILIUM_BROKER_URL goes before the file's. Raises ServerError
-        (BrokerUrlInvalid).
-        """
+        """The broker's URL, first of CONSILIUM_BROKER_URL. Raises ServerError (BrokerUrlInvalid)."""
         given = os.environ.get(BROKER_URL_VARIABLE)
         if not given:
             given = None if self.broker_url is None else self.broker_url.get_secret_value()

@@ -59,9 +59,7 @@ class Collection:
         kept: ReplyStore | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`kept`: the store of replies, which an earlier process may have filled; `clock`: a monotonic clock in
-        seconds.
-        """
+        """`kept`: stored replies, also of an earlier process; `clock`: a monotonic clock in seconds."""
         self._grid, self._nodes, self._addresses, self._blob_count = grid, nodes, addresses, blob_count
         self.round = round_
         self._place = {"contract": contract, "task": task, "round": round_}
@@ -78,6 +76,7 @@ class Collection:
 
     @property
     def arrived(self) -> int:
+        """Bit map of the hospitals that uploaded."""
         return sum(1 << index for index in self.uploads)
 
     @property

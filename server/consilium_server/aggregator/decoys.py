@@ -67,10 +67,12 @@ class HiddenSums:
 
     @property
     def canaries(self) -> Canaries:
+        """Commitments to the seed and to the negated delta, which are published with the sums."""
         return Canaries(seed_commitment(self.seed), self.retreat.digest)
 
     @property
     def secrets(self) -> RoundSecrets:
+        """Secrets that disclose the decoys."""
         return RoundSecrets(self.seed, dict(self._blinders))
 
 

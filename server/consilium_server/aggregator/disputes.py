@@ -54,6 +54,7 @@ class Statements:
         self._signed[index] = signed
 
     def of(self, hospitals: set[int]) -> dict[int, SignedStatement]:
+        """Signed statements of these hospitals."""
         return {index: signed for index, signed in self._signed.items() if index in hospitals}
 
 

@@ -83,6 +83,7 @@ class RoundWork:
 
     @property
     def uploads(self) -> Mapping[int, Upload]:
+        """Uploads so far, by hospital."""
         return {} if self.collection is None else self.collection.uploads
 
     def cohorts(self, round_state: RoundState) -> list[int]:
@@ -136,6 +137,7 @@ class RoundWork:
 
     @property
     def statements(self) -> Statements:
+        """Statements of the round's hospitals, read once."""
         if self.known.statements is None:
             self.known.statements = Statements(self._task.ledger, self._task.number, self.number)
         return self.known.statements

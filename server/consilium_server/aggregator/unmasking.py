@@ -70,9 +70,7 @@ class CohortAnswers:
 def cohort_answers(
     ledger: Ledger, store: ArtifactStore, task: int, round_: int, cohort: int, round_state: RoundState
 ) -> CohortAnswers:
-    """Begins the answers of a cohort, by its members' bit map. Its survivors are fixed. Raises ArtifactMissing,
-    ArtifactCorrupt.
-    """
+    """Begins the answers of a cohort with fixed survivors. Raises ArtifactMissing, ArtifactCorrupt."""
     masked = masked_cohort(ledger, task, round_, cohort)
     dealings = read_dealings(ledger, store, task, round_, masked)
     survivors = cohort & round_state.survivors

@@ -47,9 +47,7 @@ class Answer:
 
 
 def parse_reply(content: RecordDict, hospital: str, blob_count: int) -> Signed | Upload | Answer:
-    """Parses the reply of `hospital`, the account behind a Flower node. Raises ReplyRefused (UploadInvalid,
-    PartFailed), SignedUpdateMalformed.
-    """
+    """Parses a reply of `hospital`, an account. Raises ReplyRefused, SignedUpdateMalformed."""
     status = content.config_records.get("status", {})
     code = status.get("code")
     if code not in (ReplyCode.SIGNED, ReplyCode.ANSWERED):

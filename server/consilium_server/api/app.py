@@ -72,6 +72,7 @@ def document() -> dict[str, Any]:
 
 
 def build(service: Service) -> FastAPI:
+    """The application: routes, error handlers and middleware."""
     app = _routed()
     app.state.service = service
     problems.add_handlers(app)
@@ -127,9 +128,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def run(settings: ApiSettings) -> None:
-    """Serves until it is told to stop. Raises DatabaseUnreachable, SchemaTooNew, SourceMismatch, DeploymentInvalid,
-    SecretExposed, LocalNodeError (the port is taken).
-    """
+    """Serves until it is told to stop. Raises ServerError, DeploymentInvalid, LocalNodeError (the port is taken)."""
     engine = open_engine(settings.url)
     service = make_service(settings.model_copy(update={"dashboard": settings.dashboard or built()}), engine)
     try:

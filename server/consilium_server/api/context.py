@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 @dataclass
 class Service:
+    """State of one process: settings, database, caches and limits."""
+
     settings: ApiSettings
     deployment: Deployment
     engine: Engine
@@ -40,6 +42,7 @@ class Service:
 
 
 def service_of(request: Request) -> Service:
+    """The service of a request."""
     return cast(Service, request.app.state.service)
 
 

@@ -19,6 +19,7 @@ AGAIN = "no-cache"  # keep it, but ask each time whether it still holds
 
 
 def built() -> Path | None:
+    """Folder of the dashboard in this installation; None if it was not built."""
     return BUILT if (BUILT / "index.html").is_file() else None
 
 

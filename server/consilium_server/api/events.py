@@ -78,12 +78,15 @@ class Stream:
     is_dropped: bool = False
 
     def wants(self, told: Told) -> bool:
+        """True if the event is put into the queue."""
         if told.kind == "reorg":
             return True
         return self.is_live and self.task in (None, told.task)
 
 
 class Broadcaster:
+    """Polls the index, and sends what is new to all streams."""
+
     def __init__(self, service: Service) -> None:
         self._service = service
         self._streams: set[Stream] = set()
@@ -318,6 +321,7 @@ def parse_event_id(text: str) -> EventId | None:
 
 
 def event_id(block: int, log_index: int, block_hash: bytes) -> str:
+    """The id of an event, as clients send it back in Last-Event-ID."""
     return f"{block}-{log_index}-{block_hash.hex()[:HASH_DIGITS]}"
 
 

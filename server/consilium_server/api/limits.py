@@ -46,6 +46,7 @@ class Limits:
 
     @classmethod
     def of(cls, settings: ApiSettings, clock: Callable[[], float]) -> Limits:
+        """Limits by these settings."""
         limits = settings.limits
         return cls(
             requests=Buckets(limits.requests_per_minute / 60, limits.requests_per_minute, clock),

@@ -43,6 +43,7 @@ class _Index(BaseModel):
 
 
 def model_folder(models: FilePath, task: int) -> FilePath:
+    """Folder of a task's model."""
     return models / f"task-{task}"
 
 

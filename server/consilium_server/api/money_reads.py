@@ -33,6 +33,8 @@ CSV_PAGE = 500  # rows read at once
 
 @dataclass(frozen=True)
 class PaymentFilter:
+    """Payments of one account, kind or task; None for any."""
+
     account: str | None = None
     kind: str | None = None
     task: int | None = None
@@ -48,11 +50,13 @@ def _payments(of: Any = Payment) -> Any:
 
 
 def payments_of_round(at: At, task: int, round_: int) -> list[Any]:
+    """Rows of a round's payments, in the chain's order."""
     found = _payments().where(Payment.task == task, Payment.round == round_)
     return list(at.db.execute(found.order_by(Payment.block, Payment.log_index, Payment.item)))
 
 
 def payment_views(rows: Sequence[Any]) -> list[schemas.Payment]:
+    """Payments as the API says them."""
     return [
         schemas.Payment(
             kind=row.kind, task=row.task, round=row.round, account=row.account, role=_role(row.role),
@@ -79,6 +83,7 @@ def list_payments(at: At, wanted: PaymentFilter, asked: Asked) -> schemas.Page[s
 
 
 def slashes(at: At, node: str, role: int, most: int) -> list[schemas.Payment]:
+    """Latest slashes of a node, `most` at most."""
     found = _payments().where(Payment.account == node, Payment.role == role, Payment.kind == "slash")
     columns = (Payment.block.desc(), Payment.log_index.desc(), Payment.item.desc())
     return payment_views(list(at.db.execute(found.order_by(*columns).limit(most))))
@@ -190,6 +195,7 @@ def worth(shares: int, generation: int, pool: Any) -> int:
 def list_delegations(
     at: At, delegator: str | None, node: str | None, role: str | None, asked: Asked
 ) -> schemas.Page[schemas.Delegation]:
+    """A page of delegators' shares."""
     where = []
     if delegator is not None:
         where.append(Position.delegator == delegator)

@@ -43,6 +43,7 @@ class NodeTable:
         self._kept: dict[int, Everything] = {}
 
     def at(self, at: At, days: int) -> Everything:
+        """All nodes at a head, with their yield over so many days."""
         with self._lock:  # also while computing: of many that ask about a new state, one does
             if self._state != at.head.state:
                 self._state, self._kept = at.head.state, {}
@@ -161,6 +162,7 @@ def _place(row: schemas.NodeSummary, field: str) -> tuple[Any, str, str]:
 
 
 def one_node(at: At, node: str, role: str, days: int) -> schemas.Node:
+    """A node with its latest slashes and tasks. Raises Problem if there is none."""
     summary = next((row for row in at.service.nodes.at(at, days).nodes if (row.node, row.role) == (node, role)), None)
     if summary is None:
         raise Problem("not-found", f"{node} is no {role} in the index: see /v1/nodes for those that are")

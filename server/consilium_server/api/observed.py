@@ -56,6 +56,7 @@ class Metrics:
         self.job_failures = gauge("consilium_job_failures", failures, ("job",))
 
     def note_jobs(self, rows: Sequence[JobRow], now: float) -> None:
+        """Takes in how the jobs last went; `now` in seconds since the epoch."""
         for job in {row.job for row in rows}:
             own = [row for row in rows if row.job == job]
             self.job_failures.labels(job).set(max(row.failures for row in own))
@@ -63,6 +64,7 @@ class Metrics:
                 self.job_seconds.labels(job).set(max(0.0, now - max(succeeded)))
 
     def text(self) -> bytes:
+        """All metrics, for one scrape."""
         return generate_latest(self.registry)
 
 
@@ -199,6 +201,7 @@ class Gate:
 
 
 def too_large(largest: int) -> Any:
+    """The answer to a body that is too large."""
     return answer("request-too-large", _too_large(largest))
 
 

@@ -52,6 +52,7 @@ class Problem(HTTPException):
 
 
 def body(kind: str, detail: str, faults: Sequence[dict[str, str]] = ()) -> dict[str, Any]:
+    """The problem as JSON."""
     status, title = TYPES[kind]
     told = {"type": f"urn:consilium:problem:{kind}", "title": title, "status": status, "detail": detail}
     return told | ({"faults": list(faults)} if faults else {})
@@ -60,6 +61,7 @@ def body(kind: str, detail: str, faults: Sequence[dict[str, str]] = ()) -> dict[
 def answer(
     kind: str, detail: str, headers: Mapping[str, str] | None = None, faults: Sequence[dict[str, str]] = ()
 ) -> JSONResponse:
+    """The problem as a response."""
     found = {"Cache-Control": "no-store", **(headers or {})}
     return JSONResponse(body(kind, detail, faults), TYPES[kind][0], found, media_type=MEDIA_TYPE)
 
@@ -100,6 +102,8 @@ PROBLEM_SCHEMA: Final[dict[str, Any]] = {
 
 
 def add_handlers(app: FastAPI) -> None:
+    """Makes every error of the application a problem."""
+
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> JSONResponse:
         if isinstance(error, Problem):

@@ -62,11 +62,13 @@ class Answers:
         self._kept: OrderedDict[str, bytes] = OrderedDict()
 
     def get(self, tag: str) -> bytes | None:
+        """The answer of a validator; None if it is not cached."""
         if tag in self._kept:
             self._kept.move_to_end(tag)
         return self._kept.get(tag)
 
     def put(self, state: str, tag: str, answer: bytes) -> None:
+        """Caches an answer, and drops those of older states."""
         if state != self._state:
             self._state, self._size = state, 0
             self._kept.clear()
@@ -96,6 +98,7 @@ def open_engine(url: str) -> Engine:
 
 @contextmanager
 def at_head(service: Service) -> Iterator[At]:
+    """Reads of one moment of the database."""
     with Session(service.engine) as db, db.begin():
         yield At(db, head_of(db), service)
 
@@ -114,6 +117,7 @@ _HEAD = select(
 
 
 def head_of(db: Session | Connection) -> Head:
+    """Head of the tables in this transaction."""
     number, hash_, specs, latest_hash, time = db.execute(_HEAD).one()
     return Head(number, hash_ or b"", specs, latest_hash or b"", time or 0)
 
@@ -228,6 +232,7 @@ class Reader:
         return headers["ETag"] in _known(self._request)
 
     def headers(self, head: Head, depends_on: str = "") -> dict[str, str]:
+        """Headers of an answer at a head: validator, caching and block."""
         question = f"{self._request.url.path}?{_sorted_query(self._request, ())}"
         tag = hashlib.sha256("\0".join((question, depends_on, head.state)).encode()).hexdigest()[:32]
         told = {"ETag": f'"{tag}"', "Cache-Control": "public, no-cache"}
@@ -245,6 +250,7 @@ def _sorted_query(request: Request, without: tuple[str, ...]) -> str:
 
 
 async def reader(request: Request) -> Reader:
+    """The request's reader, as a dependency."""
     return Reader(request)
 
 
@@ -255,6 +261,7 @@ async def asked(
         str | None, Query(max_length=512, description="`next` of the page before; without it, the first page")
     ] = None,
 ) -> paging.Asked:
+    """The requested page, as a dependency."""
     scope = f"{request.url.path}?{_sorted_query(request, ('limit', 'cursor'))}"
     return paging.Asked(scope, limit, cursor, service_of(request).seal)
 

@@ -93,14 +93,17 @@ class RoundEvents:
     rows: list[tuple[EventRow, bytes, int]]  # with their block's hash and time
 
     def named(self, *wanted: str) -> list[EventRow]:
+        """Events of these names."""
         return [row for row, _, _ in self.rows if row.name in wanted]
 
     def last(self, wanted: str) -> dict[str, Any] | None:
+        """Values of the last event of a name; None if there is none."""
         found = self.named(wanted)
         return found[-1].values if found else None
 
 
 def round_events(at: At, task: int, round_: int) -> RoundEvents:
+    """Reads a round's events."""
     found = (
         select(EventRow, Block.hash, Block.time)
         .join(Block, Block.number == EventRow.block)
@@ -118,6 +121,7 @@ def cohorts_of(at: At, task: int, round_: int, hospitals: Sequence[Participant])
 
 
 def one_round(at: At, task: int, round_: int) -> task_schemas.Round:
+    """A round with all its details. Raises Problem if it has not begun."""
     row = task_row(at, task)
     events, joined = round_events(at, task, round_), participants(at, task)
     cohorts = cohorts_of(at, task, round_, [one for one, _ in joined if one.role == Role.HOSPITAL])
@@ -144,6 +148,7 @@ def one_round(at: At, task: int, round_: int) -> task_schemas.Round:
 
 
 def evidence_of(events: RoundEvents) -> list[task_schemas.Evidence]:
+    """Place of every event of the round."""
     return [
         task_schemas.Evidence(
             name=row.name, time=time, block=row.block, block_hash=schemas.hexed(hash_), log_index=row.log_index,
@@ -188,6 +193,7 @@ def survivors_of(events: RoundEvents) -> int:
 
 
 def turned_of(events: RoundEvents, cohort: int) -> bool | None:
+    """True if a cohort's sum was sign-flipped; None until that is disclosed."""
     return next(
         (bool(one.values["isTurned"]) for one in events.named("CohortOpened") if int(one.values["cohort"]) == cohort),
         None,
@@ -195,6 +201,7 @@ def turned_of(events: RoundEvents, cohort: int) -> bool | None:
 
 
 def blobs_of(events: RoundEvents, cohort: int) -> list[task_schemas.BlobHashes]:
+    """Hashes of a cohort's blobs."""
     hashes: dict[int, dict[str, str]] = defaultdict(dict)
     for event, key in (("CohortSummed", "expected"), ("CohortPublished", "published")):
         for one in events.named(event):
@@ -207,6 +214,7 @@ def blobs_of(events: RoundEvents, cohort: int) -> list[task_schemas.BlobHashes]:
 
 
 def points_of(values: dict[str, Any]) -> list[str]:
+    """Commitments of an UpdateCommitted, split by blob."""
     text = str(values["points"]).removeprefix("0x")
     return ["0x" + text[i : i + 2 * POINT_BYTES] for i in range(0, len(text), 2 * POINT_BYTES)]
 
@@ -267,6 +275,7 @@ def spread(ballots: Iterable[Sequence[int]], turned: Sequence[bool]) -> list[tas
 
 
 def proof(at: At, task: int, round_: int) -> task_schemas.Proof:
+    """Data to check a round again. Raises Problem if nobody has committed yet."""
     row = task_row(at, task)
     events = round_events(at, task, round_)
     hospitals = [one for one, _ in participants(at, task) if one.role == Role.HOSPITAL]

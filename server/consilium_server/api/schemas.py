@@ -21,14 +21,17 @@ LARGEST_TASK = 2**53 - 1
 
 
 def names(kind: type[IntEnum]) -> list[str]:
+    """Names of an enumeration, as the API says them."""
     return [member.name.lower() for member in kind]
 
 
 def name(member: IntEnum) -> str:
+    """The name of a member, as the API says it."""
     return member.name.lower()
 
 
 def named(kind: type[IntEnum], value: str) -> int:
+    """The number of a name."""
     return int(kind[value.upper()])
 
 
@@ -319,4 +322,5 @@ class Health(ApiModel):
 
 
 def hexed(raw: bytes) -> str:
+    """Bytes as hexadecimal text."""
     return "0x" + raw.hex()

@@ -81,6 +81,7 @@ class Seal:
         return hmac.digest(key, content, "sha256")
 
     def fits(self, purpose: str, content: bytes, tag: bytes) -> bool:
+        """True if the tag is of this content and purpose."""
         return hmac.compare_digest(self.tag(purpose, content)[: len(tag)], tag)
 
 
@@ -105,9 +106,7 @@ class Sessions:
         )
 
     def sign_in(self, raw: str, signature: bytes, now: int) -> tuple[str, Session]:
-        """A token, and what it says. The nonce is spent last, so that nobody spends another's with a message that does
-        not hold.
-        """
+        """A token and its session. The nonce is spent last: an invalid message spends nobody's."""
         message = parse_message(raw)
         expires_at = self._nonce_expiry(message.nonce, now)
         require_valid(message, signature, self._site, now)
@@ -126,6 +125,7 @@ class Sessions:
         return session if session.expires_at > now else None
 
     def role_of(self, session: Session) -> Role:
+        """The role of a session's account."""
         return "admin" if session.account in self._admins else "signed-in"
 
     def _nonce_expiry(self, nonce: str, now: int) -> int:

@@ -101,20 +101,12 @@ def parse_message(raw: str) -> SignInMessage:
     except ValueError as error:  # brackets around what is no address
         raise _malformed("its URI has a host that is none") from error
     return SignInMessage(
-        raw=raw,
-        scheme=given["scheme"],
-        domain=given["domain"],
-        address=given["address"],
-        statement=given["statement"],
-        uri=given["uri"],
-        chain_id=int(given["chain_id"]),
-        nonce=given["nonce"],
-        issued_at=_seconds(given["issued_at"]),
+        raw=raw, scheme=given["scheme"], domain=given["domain"], address=given["address"], statement=given["statement"],
+        uri=given["uri"], chain_id=int(given["chain_id"]), nonce=given["nonce"], issued_at=_seconds(given["issued_at"]),
         expiration_time=_seconds(given["expiration_time"]) if given["expiration_time"] else None,
-        not_before=_seconds(given["not_before"]) if given["not_before"] else None,
-        request_id=given["request_id"],
+        not_before=_seconds(given["not_before"]) if given["not_before"] else None, request_id=given["request_id"],
         resources=tuple(line[2:] for line in (given["resources"] or "").split("\n")[1:]),
-    )
+    )  # fmt: skip
 
 
 def _seconds(text: str) -> float:

@@ -27,6 +27,8 @@ _TERMS = [field.name for field in fields(TaskParams) if field.name not in ("spec
 
 @dataclass(frozen=True)
 class TaskFilter:
+    """Filters and order of a list of tasks; None for any."""
+
     phase: str | None = None
     operator: str | None = None
     aggregator: str | None = None
@@ -58,10 +60,12 @@ def _tasks(*where: Any) -> tuple[Select[Any], Any]:
 
 
 def all_pools(at: At) -> int:
+    """Sum of all pools, in the token's smallest unit."""
     return sum(at.db.scalars(select(_POOL).select_from(TaskRow).outerjoin(_FUNDED, _FUNDED.c.task == TaskRow.task)))
 
 
 def list_tasks(at: At, wanted: TaskFilter, asked: Asked) -> schemas.Page[task_schemas.TaskSummary]:
+    """A page of tasks."""
     found, phase = _tasks()
     if wanted.phase is not None:
         found = found.where(phase.c.phase == schemas.named(Phase, wanted.phase))
@@ -107,6 +111,7 @@ def spec_of(text: str) -> tuple[TaskSpec | None, str | None]:
 
 
 def spec_view(spec: TaskSpec) -> task_schemas.SpecFile:
+    """A task file as the API says it."""
     privacy = spec.privacy
     return task_schemas.SpecFile(
         name=spec.name, model=spec.model.name, parameters=spec.parameters, data=spec.data.kind,
@@ -119,10 +124,12 @@ def spec_view(spec: TaskSpec) -> task_schemas.SpecFile:
 
 
 def terms_view(params: dict[str, Any]) -> Any:
+    """Terms as the API says them."""
     return Terms(**{key: str(int(params[key])) if key in AMOUNTS else params[key] for key in _TERMS})
 
 
 def one_task(at: At, task: int) -> task_schemas.Task:
+    """A task with money and participants. Raises Problem if there is none."""
     row = task_row(at, task)
     text = row[5]
     spec, fault = spec_of(text) if text is not None else (None, None)

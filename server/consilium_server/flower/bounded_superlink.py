@@ -84,6 +84,7 @@ class Shares:
         return self._send(request, state, *more)
 
     def reply(self, request: PushMessagesRequest, state: LinkState) -> PushMessagesResponse:
+        """Takes the announcement of one reply to the last message, within the node's share."""
         node = self._nodes[request.node.node_id]
         with node.lock:
             self._charge(request.node.node_id, request.ByteSize() + ROW)
@@ -109,6 +110,7 @@ class Shares:
             return answer
 
     def store(self, request: PushObjectRequest, state: LinkState) -> PushObjectResponse:
+        """Stores an object of a reply, within the node's share."""
         node = self._nodes[request.node.node_id]
         with node.lock:
             self._charge(request.node.node_id, request.ByteSize() + ROW)

@@ -202,11 +202,9 @@ def _retrying(has_ended: Callable[[], bool]) -> RetryInvoker:
 
     return RetryInvoker(
         wait_gen_factory=lambda: exponential(base_delay=0.2, max_delay=2),
-        recoverable_exceptions=(httpx.TransportError, httpx.HTTPStatusError),
-        max_tries=None,
-        max_time=PATIENCE,
+        recoverable_exceptions=(httpx.TransportError, httpx.HTTPStatusError), max_tries=None, max_time=PATIENCE,
         should_giveup=is_final,
-    )
+    )  # fmt: skip
 
 
 def _heartbeat(client: RuntimeHttpClient) -> bool:
@@ -277,6 +275,7 @@ class SuperLink:
             self._process.stdin.close()
 
     def has_ended(self) -> bool:
+        """True if the process has ended."""
         return self._process.poll() is not None
 
     def wait_until_up(self) -> None:

@@ -58,19 +58,11 @@ def _event_row(event: Event, is_staking: bool) -> EventRow:
     place = next((name for name in ABOUT if name in values), None)
     role = values.get("role", ABOUT[place] if place else None)
     return EventRow(
-        block=event.block,
-        log_index=event.index,
-        item=0,
-        contract="staking" if is_staking else "tasks",
-        name=event.name,
-        transaction=bytes.fromhex(event.transaction.removeprefix("0x")),
-        task=values.get("taskId"),
-        round=values.get("round"),
-        account=values[place] if place else None,
-        role=None if role is None else int(role),
-        other=values.get("delegator"),
-        values={name: _plain(value) for name, value in values.items()},
-    )
+        block=event.block, log_index=event.index, item=0, contract="staking" if is_staking else "tasks",
+        name=event.name, transaction=bytes.fromhex(event.transaction.removeprefix("0x")), task=values.get("taskId"),
+        round=values.get("round"), account=values[place] if place else None, role=None if role is None else int(role),
+        other=values.get("delegator"), values={name: _plain(value) for name, value in values.items()},
+    )  # fmt: skip
 
 
 def _plain(value: Any) -> Any:
@@ -105,14 +97,9 @@ def _proposed(event: Event, known: Known, params: Mapping[int, TaskParams]) -> l
     terms = params[values["taskId"]]
     known.operators[values["taskId"]] = values["operator"]
     row = TaskRow(
-        **place_of(event),
-        task=values["taskId"],
-        operator=values["operator"],
-        aggregator=terms.aggregator,
-        spec_hash=bytes(values["specHash"]),
-        pool=values["pool"],
-        params=_terms(terms),
-    )
+        **place_of(event), task=values["taskId"], operator=values["operator"], aggregator=terms.aggregator,
+        spec_hash=bytes(values["specHash"]), pool=values["pool"], params=_terms(terms),
+    )  # fmt: skip
     return [row]
 
 
@@ -138,13 +125,9 @@ def _joined(event: Event, known: Known, params: Mapping[int, TaskParams]) -> lis
     name, role = next((name, role) for name, role in ABOUT.items() if name in values and role is not None)
     known.roles[values["taskId"], values[name]] = int(role)
     row = Participant(
-        **place_of(event),
-        task=values["taskId"],
-        account=values[name],
-        role=int(role),
-        position=values.get("index", 0),
+        **place_of(event), task=values["taskId"], account=values[name], role=int(role), position=values.get("index", 0),
         weight=values.get("weight", 0),
-    )
+    )  # fmt: skip
     return [row]
 
 
@@ -160,14 +143,11 @@ def _outcome(event: Event, known: Known, params: Mapping[int, TaskParams]) -> li
     values = event.values
     is_settled = event.name == "RoundSettled"
     row = OutcomeRow(
-        **place_of(event),
-        task=values["taskId"],
-        round=values["round"],
+        **place_of(event), task=values["taskId"], round=values["round"],
         outcome=int(Outcome.SETTLED if is_settled else Outcome.VOID),
         reason=int(VoidReason.NONE if is_settled else values["reason"]),
-        medians=list(values["medians"]) if is_settled else [],
-        accepted=values["acceptedCohorts"] if is_settled else 0,
-    )
+        medians=list(values["medians"]) if is_settled else [], accepted=values["acceptedCohorts"] if is_settled else 0,
+    )  # fmt: skip
     return [row]
 
 
@@ -177,15 +157,12 @@ def _paid(event: Event, known: Known, params: Mapping[int, TaskParams]) -> list[
     is_refund = event.name == "TaskEnded"
     account = known.operators[task] if is_refund else values["account"]
     row = Payment(
-        **place_of(event),
-        task=task,
-        round=values.get("round"),
-        account=account,
+        **place_of(event), task=task, round=values.get("round"), account=account,
         role=None if is_refund else known.roles.get((task, account)),
         kind={"Rewarded": "reward", "Slashed": "slash", "BountyPaid": "bounty", "TaskEnded": "refund"}[event.name],
         amount=values["refund"] if is_refund else values["amount"],
         reason=int(values["reason"]) if event.name == "Slashed" else None,
-    )
+    )  # fmt: skip
     return [row]
 
 

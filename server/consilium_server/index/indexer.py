@@ -138,9 +138,7 @@ class Indexer:
         return self._ledger.deployment.first_block - 1 if checkpoint is None else checkpoint.number
 
     def _step(self, last: int | None) -> bool:
-        """Reads one range, or undoes one reorganisation; false if nothing is to be done. Raises Unavailable
-        (ChainMoved).
-        """
+        """Reads one range, or undoes one reorganisation; false if nothing is left. Raises Unavailable."""
         started = time.monotonic()
         before = self._checkpoint()
         if before is not None and not self._stands(before.number, before.hash):
@@ -156,13 +154,9 @@ class Indexer:
         if self._write(before, reading_) and (reading_.events or reading_.end.number < aim):
             rate = len(reading_.events) / max(time.monotonic() - started, 1e-9)
             emit(
-                "indexed",
-                first=first,
-                last=reading_.end.number,
-                behind=latest - reading_.end.number,
-                events=len(reading_.events),
-                events_per_second=round(rate),
-            )
+                "indexed", first=first, last=reading_.end.number, behind=latest - reading_.end.number,
+                events=len(reading_.events), events_per_second=round(rate),
+            )  # fmt: skip
         return True
 
     # Reading
@@ -178,9 +172,7 @@ class Indexer:
         return found is not None and found.hash == digest
 
     def _read(self, first: int, aim: int, latest: int) -> Reading:
-        """Reads as many blocks from `first` to `aim` as the node gives at once. Raises Unavailable (ChainMoved),
-        ChainUnreachable.
-        """
+        """Reads as many blocks from `first` to `aim` as the node gives. Raises Unavailable, ChainUnreachable."""
         while True:
             end = self._block(min(first + self._span - 1, aim))
             count = end.number - first + 1
@@ -257,9 +249,7 @@ class Indexer:
 
     @contextmanager
     def _consistent(self, before: Checkpoint | None, reading_: Reading) -> Iterator[None]:
-        """Turns an impossible event into EventsInconsistent: of an unknown subject, or one that leaves less than
-        nothing.
-        """
+        """Turns an impossible event into EventsInconsistent: an unknown subject, or a negative total."""
         try:
             yield
         except (KeyError, ValueError, StatementError) as error:

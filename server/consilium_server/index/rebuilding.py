@@ -96,12 +96,9 @@ def _compared(database: Engine, fresh: Engine, last: int) -> tuple[int, int]:
             if differing > MOST_TOLD:
                 continue
             emit(
-                "differs",
-                table=one.table,
-                key=[str(part) for part in one.key],
-                found=_shown(one.found),
+                "differs", table=one.table, key=[str(part) for part in one.key], found=_shown(one.found),
                 expected=_shown(one.expected),
-            )
+            )  # fmt: skip
         return sum(1 for table in _tables() for _ in _rows(expected, table, last)), differing
 
 

@@ -65,6 +65,7 @@ def needs(events: Iterable[Event], staking: str) -> Needs:
 
 
 def place_of(event: Event, item: int = 0) -> dict[str, Any]:
+    """Columns that say where on the chain a row comes from."""
     return {"block": event.block, "log_index": event.index, "item": item}
 
 
@@ -96,23 +97,10 @@ def staking_facts(event: Event, known: Known, time: int) -> list[Fact]:
 def _registered(event: Event, key: NodeKey, known: Known) -> PoolRow:
     node, role = key
     return PoolRow(
-        **place_of(event),
-        node=node,
-        role=role,
-        generation=0,
-        assets=0,
-        shares=0,
-        unbonding_shares=0,
-        locked=0,
-        commission_bps=event.values["commissionBps"],
-        next_commission_bps=None,
-        next_commission_at=None,
-        index_x48=1,
-        rewarded=0,
-        burnt=0,
-        forfeited=0,
-        voter_key=role == Role.VOTER and node in known.voter_keys,
-    )
+        **place_of(event), node=node, role=role, generation=0, assets=0, shares=0, unbonding_shares=0, locked=0,
+        commission_bps=event.values["commissionBps"], next_commission_bps=None, next_commission_at=None, index_x48=1,
+        rewarded=0, burnt=0, forfeited=0, voter_key=role == Role.VOTER and node in known.voter_keys,
+    )  # fmt: skip
 
 
 def _pool(event: Event, known: Known, key: NodeKey, time: int, changes: Mapping[str, Any]) -> PoolRow:
@@ -173,14 +161,11 @@ def _position(event: Event, known: Known, key: NodeKey, generation: int) -> Posi
     shares = {"Delegated": held + values.get("shares", 0), "UnbondingStarted": held - values.get("shares", 0)}
     amount = values.get("amount", 0)
     known.positions[delegator, node, role] = replace(
-        position,
-        **place_of(event),
-        generation=generation,
-        shares=shares.get(event.name, held),
+        position, **place_of(event), generation=generation, shares=shares.get(event.name, held),
         delegated=position.delegated + (amount if event.name == "Delegated" else 0),
         withdrawn=position.withdrawn + (amount if event.name == "Unbonded" else 0),
         claimed=position.claimed + (amount if event.name == "Claimed" else 0),
-    )
+    )  # fmt: skip
     return known.positions[delegator, node, role]
 
 
@@ -191,14 +176,8 @@ def _request(event: Event, known: Known, key: NodeKey, generation: int) -> Unbon
         row = replace(known.unbondings[number], **place_of(event), shares=0)
     else:
         row = UnbondingRow(
-            **place_of(event),
-            delegator=values["delegator"],
-            request=values["requestId"],
-            node=key[0],
-            role=key[1],
-            generation=generation,
-            shares=values["shares"],
-            matures_at=values["maturesAt"],
-        )
+            **place_of(event), delegator=values["delegator"], request=values["requestId"], node=key[0], role=key[1],
+            generation=generation, shares=values["shares"], matures_at=values["maturesAt"],
+        )  # fmt: skip
     known.unbondings[number] = row
     return row

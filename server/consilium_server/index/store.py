@@ -34,6 +34,7 @@ Row = TypeVar("Row", bound=Base)
 
 
 def table_of(kind: type[Base]) -> Table:
+    """The table of a kind of row."""
     return Base.metadata.tables[kind.__tablename__]
 
 

@@ -38,9 +38,7 @@ class Ended:
 
 
 def take(database: Engine, job: str, subject: str, owner: str, now: float, lease: float) -> JobRow | None:
-    """The row, held for `lease` seconds; None if another holds it, or it is not due. Raises Unavailable
-    (DatabaseUnreachable), DatabaseUnfit (SchemaTooNew).
-    """
+    """The row, held for `lease` seconds; None if it is held or not due. Raises Unavailable, DatabaseUnfit."""
     place = (_JOBS.c.job == job) & (_JOBS.c.subject == subject)
     with reading(database) as connection:  # most who ask too early need no writer's turn to hear it
         found = connection.execute(select(_JOBS).where(place)).first()

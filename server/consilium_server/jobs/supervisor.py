@@ -137,9 +137,7 @@ class Supervisor:
         return task_folder(self._settings.home.absolute(), self._ledger, task)
 
     def _port(self, task: int, folder: Path) -> int:
-        """The task's port: its former one, else the lowest that no running task here has. Hospitals know the port.
-        Raises ConfigInvalid.
-        """
+        """The task's former port, which hospitals know, else the lowest free one. Raises ConfigInvalid."""
         if (folder / SETTINGS).exists():
             return read_settings(folder / SETTINGS, AggregatorSettings).superlink_port
         taken = set()

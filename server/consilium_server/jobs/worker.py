@@ -96,9 +96,7 @@ class Jobs:
         return Ended()
 
     def _watch(self, row: JobRow) -> Ended:
-        """Sends all due jobs. Then raises Unavailable (BrokerUnreachable) if the broker takes nothing, so that it
-        shows.
-        """
+        """Sends all due jobs. Then raises Unavailable if the broker takes nothing, so that it shows."""
         now = self._ledger.connection.now()
         with reading(self._database) as connection:
             tasks = open_tasks(connection)
@@ -170,6 +168,7 @@ def _transport_options(broker: str) -> dict[str, Any]:
 
 
 def add_jobs(app: Celery, jobs: Jobs) -> None:
+    """Adds the jobs to the application."""
     for job, work in (
         (INDEX, jobs.index), (WATCH, jobs.watch), (TICK, jobs.tick), (SUPERVISE, jobs.supervise), (PINNING, jobs.pin),
     ):  # fmt: skip
@@ -219,6 +218,7 @@ class Beat(threading.Thread):
         self._sender, self._periods, self._stopped = sender, periods, threading.Event()
 
     def run(self) -> None:
+        """Sends jobs until it is stopped."""
         due = dict.fromkeys(self._periods, time.monotonic())
         while not self._stopped.wait(max(0.0, min(due.values()) - time.monotonic())):
             job = min(due, key=due.__getitem__)
@@ -226,6 +226,7 @@ class Beat(threading.Thread):
             self._send(job)
 
     def stop(self) -> None:
+        """Ends the thread after its present send."""
         self._stopped.set()
 
     def _send(self, job: str) -> None:
