@@ -315,7 +315,7 @@ class Conductor:
         self.aggregator._attempt(Step.FIX_SURVIVORS, state, round_state)
         self.grid.exchange("unmask")
         state, round_state = self._look(Phase.PUBLISHING)
-        if not self.aggregator._is_unmasked(state, round_state):
+        if not self.aggregator.rounds.of(state.round).is_unmasked(state, round_state):
             raise RuntimeError(f"round {state.round}: the answers do not unmask the sum, see the log")
         self.aggregator._attempt(Step.PUBLISH, state, round_state)
         self.grid.end()
@@ -385,7 +385,7 @@ class Conductor:
         from consilium_client.task import load_task
 
         record = PublicRecord(
-            self.ledger, self.aggregator.store, load_task(self.ledger, self.aggregator.store, self.task)
+            self.ledger, self.aggregator.task.store, load_task(self.ledger, self.aggregator.task.store, self.task)
         )
         return record.base(self.plan.rounds + 1)
 
@@ -393,16 +393,15 @@ class Conductor:
 def watch_server(parts: Parts, aggregator: Any) -> None:
     """What is in no part is what the aggregator asks the chain, and small."""
     import secaggplus
-    from consilium_server.aggregator import collection, unmasking, uploads
-    from consilium_server.aggregator import node as module
+    from consilium_server.aggregator import collection, round_work, unmasking, uploads
     from consilium_zk.secure_aggregation import Unmasking
     from eth_account.typed_transactions import base as blob_transactions
 
     parts.watch("read messages", secaggplus, "read")
     parts.watch("read messages", sys.modules[__name__], "read")
     parts.watch("parse replies", collection, "parse_reply")
-    parts.watch("store dealings", aggregator, "_store_dealing")
-    parts.watch("read dealings", module, "read_dealings")
+    parts.watch("store dealings", round_work.RoundWork, "store_dealing")
+    parts.watch("read dealings", round_work, "read_dealings")
     parts.watch("read dealings", unmasking, "read_dealings")
     parts.watch("take answers", unmasking.CohortAnswers, "take")
     parts.watch("add uploads", uploads, "add")
@@ -410,7 +409,7 @@ def watch_server(parts: Parts, aggregator: Any) -> None:
     parts.watch("take masks away", uploads, "without")
     parts.watch("add commitments", uploads, "sum_commitments")
     parts.watch("check the sum", uploads, "commits_to")
-    parts.watch("store the sum", aggregator.store, "put_blob")
+    parts.watch("store the sum", aggregator.task.store, "put_blob")
     parts.watch("wait for cell proofs", blob_transactions, "compute_cells_and_kzg_proofs")
     parts.watch("deal cohorts on chain", aggregator.ledger, "form_cohorts")
     parts.watch("commit on chain", aggregator.ledger, "commit_updates")

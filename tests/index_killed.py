@@ -11,7 +11,7 @@ from pathlib import Path
 from consilium_chain.settings import read_settings
 from consilium_server.config import IndexerSettings
 from consilium_server.index import indexer
-from consilium_server.index.run import index
+from consilium_server.index.indexer import index
 
 indexer.FIRST_SPAN = indexer.LONGEST_SPAN = 3
 index(read_settings(Path(sys.argv[1]), IndexerSettings))

@@ -85,7 +85,7 @@ def server_index(config: ConfigOption) -> None:
     """Follows the chain into the database, until it is told to stop."""
     from consilium_chain.settings import read_settings
     from consilium_server.config import IndexerSettings
-    from consilium_server.index.run import index
+    from consilium_server.index.indexer import index
 
     index(read_settings(config, IndexerSettings))
 
@@ -103,7 +103,7 @@ def server_reindex(
     """
     from consilium_chain.settings import read_settings
     from consilium_server.config import WorkerSettings
-    from consilium_server.index.run import compare
+    from consilium_server.index.rebuilding import compare
 
     compare(read_settings(config, WorkerSettings).indexer, replace)
 

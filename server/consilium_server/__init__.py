@@ -1,0 +1,1 @@
+"""The server room: aggregator, sponsor, index, jobs and HTTP API."""

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from consilium_server.errors import CertificatesUnusable
+from consilium_server.errors import ServerError
 
 LIFETIME = datetime.timedelta(days=365)
 LONGEST_RUN = datetime.timedelta(days=300)  # of a process: the certificate that it starts with lasts as long
@@ -32,6 +32,8 @@ HOST, ADDRESS = x509.DNSName("localhost"), ipaddress.IPv4Address("127.0.0.1")
 
 @dataclass(frozen=True)
 class Certificates:
+    """Files of the authority, and of the server's certificate and key."""
+
     authority: Path
     certificate: Path
     key: Path
@@ -52,7 +54,7 @@ def ensure_certificates(folder: Path) -> Certificates:
     server = _sound_certificate(files, authority)
     if authority is not None and key is None and files.certificate.exists() and files.key.exists():
         if server is None:
-            raise CertificatesUnusable(str(files.certificate), "does not fit the key or the authority beside it")
+            raise _unusable(files.certificate, "does not fit the key or the authority beside it")
         if now < _end(authority, server):
             return files  # its authority is another's, or had its key taken away: nothing here can renew it
     if authority is None or key is None:
@@ -62,7 +64,7 @@ def ensure_certificates(folder: Path) -> Certificates:
         write_private_file(folder / "ca.key", _pem(key))
         authority, server = _write_authority(files.authority, key, now), None
     elif not isinstance(key, ec.EllipticCurvePrivateKey) or authority.public_key() != key.public_key():
-        raise CertificatesUnusable(str(folder / "ca.key"), "is not the key of the authority beside it")
+        raise _unusable(folder / "ca.key", "is not the key of the authority beside it")
     elif _end(authority) < now + NOTICE:
         authority = _write_authority(files.authority, key, now)
         emit("authority-renewed", path=str(files.authority), ends=_end(authority).isoformat())
@@ -153,7 +155,7 @@ def _certificate(path: Path) -> x509.Certificate | None:
     except FileNotFoundError:
         return None
     except ValueError:
-        raise CertificatesUnusable(str(path), "is no certificate") from None
+        raise _unusable(path, "is no certificate") from None
 
 
 def _key(path: Path) -> PrivateKeyTypes | None:
@@ -162,7 +164,7 @@ def _key(path: Path) -> PrivateKeyTypes | None:
     except FileNotFoundError:
         return None
     except (ValueError, TypeError):  # unchained: it may quote the file
-        raise CertificatesUnusable(str(path), "is no key, or one with a password") from None
+        raise _unusable(path, "is no key, or one with a password") from None
 
 
 def _end(*certificates: x509.Certificate) -> datetime.datetime:
@@ -176,7 +178,11 @@ def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def _write_public(path: Path, certificate: x509.Certificate) -> None:
-    """Whole or not at all: whoever reads it may be another process, which starts at this moment."""
+    """Writes the whole file or nothing: another process may read it at this moment."""
     draft = path.with_name(path.name + ".draft")
     draft.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     draft.replace(path)
+
+
+def _unusable(path: Path, why: str) -> ServerError:
+    return ServerError("CertificatesUnusable", path=str(path), why=why)

@@ -19,7 +19,7 @@ from consilium_core.typed_toml import Section
 from eth_utils.address import is_hex_address, to_checksum_address
 from pydantic import AfterValidator, Field, IPvAnyNetwork, SecretStr, model_validator
 
-from consilium_server.errors import BrokerUrlInvalid
+from consilium_server.errors import ServerError
 
 DATABASE_URL_VARIABLE = "CONSILIUM_DATABASE_URL"
 BROKER_URL_VARIABLE = "CONSILIUM_BROKER_URL"
@@ -40,7 +40,7 @@ class SponsorSettings(AccountSettings):
 
 
 class IndexSettings(Section):
-    """Where the index is, and what it is of."""
+    """Settings of the index: its place and its contracts."""
 
     home: Annotated[Path, Field(description="folder for this process's own files, readable by its user alone")]
     deployment: Annotated[Path, Field(description="address book of the contracts")]
@@ -52,7 +52,7 @@ class IndexSettings(Section):
 
     @property
     def url(self) -> str:
-        """Of the database; the environment's CONSILIUM_DATABASE_URL goes before the file's."""
+        """URL of the database; the environment's CONSILIUM_DATABASE_URL goes before the file's."""
         if given := os.environ.get(DATABASE_URL_VARIABLE):
             return given
         if self.database_url is not None:
@@ -61,28 +61,29 @@ class IndexSettings(Section):
 
     @property
     def store(self) -> ArtifactStore:
+        """The artifact store."""
         return ArtifactStore(self.artifacts, self.home / CACHE)
 
 
 class IndexerSettings(IndexSettings):
-    """Who only reads the chain needs no account."""
+    """Settings of an indexer, which only reads the chain and needs no account."""
 
     chain_url: Annotated[str, Field(description="HTTP endpoint of a chain node")]
 
     def connect(self) -> Ledger:
-        """A reader. Raises DeploymentInvalid, ChainUnreachable."""
+        """Connects as a reader. Raises DeploymentInvalid, ChainUnreachable."""
         return Ledger(Connection(self.chain_url), Deployment.read(self.deployment))
 
 
 class KeyFiles(NamedTuple):
-    """Of an account."""
+    """Key file and password file of an account."""
 
     keystore: Path
     password_file: Path
 
 
 class WorkerSettings(IndexerSettings):
-    """Without an account a worker only indexes, and copies artifacts to mirrors."""
+    """Settings of a worker. Without an account it only indexes, and copies artifacts to mirrors."""
 
     broker_url: Annotated[
         SecretStr | None,
@@ -108,18 +109,19 @@ class WorkerSettings(IndexerSettings):
 
     @property
     def key_files(self) -> KeyFiles | None:
+        """Key files of the worker's account; None if it has none."""
         if self.keystore is None or self.password_file is None:
             return None
         return KeyFiles(self.keystore, self.password_file)
 
     @property
     def indexer(self) -> IndexerSettings:
-        """What only reads the chain, and opens no key file."""
+        """Settings for commands that only read the chain and open no key file."""
         return IndexerSettings.model_construct(**{name: getattr(self, name) for name in IndexerSettings.model_fields})
 
     @property
     def broker(self) -> str:
-        """Its URL; the environment's CONSILIUM_BROKER_URL goes before the file's. Raises BrokerUrlInvalid."""
+        """The broker's URL, first of CONSILIUM_BROKER_URL. Raises ServerError (BrokerUrlInvalid)."""
         given = os.environ.get(BROKER_URL_VARIABLE)
         if not given:
             given = None if self.broker_url is None else self.broker_url.get_secret_value()
@@ -129,13 +131,13 @@ class WorkerSettings(IndexerSettings):
             parts = urlsplit(given)
             known = parts.scheme in ("redis", "rediss") and bool(parts.hostname) and parts.port != 0
         except ValueError:
-            raise BrokerUrlInvalid from None  # it would repeat what was given
+            raise ServerError("BrokerUrlInvalid") from None  # it would repeat what was given
         if not known or "password" in parse_qs(parts.query):
-            raise BrokerUrlInvalid
+            raise ServerError("BrokerUrlInvalid")
         return given
 
     def connect(self) -> Ledger:
-        """Raises KeystoreError, DeploymentInvalid, ChainUnreachable."""
+        """Connects with the account, if there is one. Raises KeystoreError, DeploymentInvalid, ChainUnreachable."""
         if self.key_files is None:
             return super().connect()
         account = open_keystore(*self.key_files)
@@ -143,7 +145,7 @@ class WorkerSettings(IndexerSettings):
 
 
 def checksummed(account: str) -> str:
-    """Of an account in any capitals. Raises ValueError."""
+    """An account with EIP-55's capitals, given in any capitals. Raises ValueError."""
     if not is_hex_address(account) or not account.startswith("0x"):
         raise ValueError("an account is 0x and 40 hexadecimal digits")
     return str(to_checksum_address(account))
@@ -154,7 +156,7 @@ Origin = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.\-\[\]:]+$", descri
 
 
 class ApiLimits(Section):
-    """By client address, but for files by account too. As much as in the time named may come at once."""
+    """Limits by client address; those on files also by account. A burst may take the whole amount of its period."""
 
     requests_per_minute: Annotated[int, Field(ge=1)] = 1_200
     sign_ins_per_minute: Annotated[int, Field(ge=1)] = 20
@@ -166,7 +168,7 @@ class ApiLimits(Section):
 
 
 class ApiSettings(IndexSettings):
-    """What the HTTP API needs. It holds no key of any account, and keeps its own secret in `home`."""
+    """Settings of the HTTP API. It holds no key of any account, and stores its own secret in `home`."""
 
     origin: Annotated[Origin, Field(description="where people reach this server, and what they sign in to")]
     port: Annotated[int, Field(ge=1, le=65_535)] = 8_080
@@ -186,8 +188,7 @@ class ApiSettings(IndexSettings):
         Field(description="folder of models that `operator download-model` has written, task-N of task N: handed out"),
     ] = None
     dashboard: Annotated[
-        Path | None,
-        Field(description="folder of static files, served at /; by default the dashboard, if it is built"),
+        Path | None, Field(description="folder of static files, served at /; by default the dashboard, if it is built")
     ] = None
     public_chain_url: Annotated[
         str | None, Field(description="a chain node that visitors' browsers may ask, for what they check by themselves")

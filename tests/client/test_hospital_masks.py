@@ -19,6 +19,7 @@ from consilium_chain.errors import ArtifactMissing
 from consilium_chain.ledger.structs import DOES_NOT_MATCH, Phase, members
 from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.rounds.disputes import find_culprits
+from consilium_chain.rounds.machine import Step
 from consilium_chain.rounds.secret_shares import masked_cohort, read_dealings
 from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE
 from consilium_client.data.standardise import sums_of
@@ -27,6 +28,7 @@ from consilium_client.hospital.masking import Accused
 from consilium_client.hospital.node import HospitalNode
 from consilium_core.kinds import of_kind
 from consilium_server.aggregator.node import Aggregator
+from consilium_server.aggregator.survivors import uploaders
 from consilium_server.aggregator.unmasking import CohortAnswers, cohort_answers
 from consilium_server.aggregator.uploads import Answer, CohortSum, Contribution, Upload, sum_cohort
 from consilium_server.errors import SumMismatch
@@ -260,7 +262,7 @@ def isolated(make: Make, monkeypatch: pytest.MonkeyPatch) -> tuple[Committing, l
         return {index: dealing for index, dealing in read_dealings(*asked).items() if index < 3}
 
     monkeypatch.setattr("consilium_client.hospital.masking.read_dealings", shown)
-    monkeypatch.setattr("consilium_server.aggregator.node.read_dealings", shown)
+    monkeypatch.setattr("consilium_server.aggregator.round_work.read_dealings", shown)
     return round_, nodes
 
 
@@ -316,7 +318,7 @@ def test_an_aggregator_asks_nobody_of_a_cohort_that_can_have_no_sum(
 ) -> None:
     round_, _ = isolated(make, monkeypatch)
     aggregator = aggregator_of(round_, tmp_path)
-    assert aggregator._uploaders(0, round_.round_state) == 0
+    assert uploaders(aggregator.task, aggregator.rounds.of(0), round_.round_state) == 0
 
 
 def test_an_aggregator_asks_for_uploads_of_those_who_mask(
@@ -326,7 +328,8 @@ def test_an_aggregator_asks_for_uploads_of_those_who_mask(
     nodes = [round_.node(index) for index in range(5)]
     monkeypatch.setattr(nodes[4].updates, "secret_shares", lambda *_: b"no dealing")
     round_.relay(*(round_.signed(node) for node in nodes))
-    assert aggregator_of(round_, tmp_path)._uploaders(0, round_.round_state) == 0b01111
+    aggregator = aggregator_of(round_, tmp_path)
+    assert uploaders(aggregator.task, aggregator.rounds.of(0), round_.round_state) == 0b01111
 
 
 # Sealing keys at their worst
@@ -342,9 +345,9 @@ def test_a_sealing_key_that_is_none_leaves_out_its_hospital_alone(
     signed = [round_.signed(node) for node in nodes]
     aggregator = aggregator_of(round_, tmp_path / "aggregator")
     with raises_fault(SharesInvalid, "DealingInvalid", match="no point of the prime-order group"):
-        aggregator._store_dealing(0, 3, round_.store.get_file(signed[3].dealing), [0b1111])
+        aggregator.rounds.of(0).store_dealing(3, round_.store.get_file(signed[3].dealing), [0b1111])
     round_.relay(*signed)
-    assert aggregator._uploaders(0, round_.round_state) == 0b0111
+    assert uploaders(aggregator.task, aggregator.rounds.of(0), round_.round_state) == 0b0111
     parts = {index: upload(round_, nodes[index]) for index in range(3)}
     with raises_fault(SharesInvalid, "DealingInvalid", match="hospital 3 dealt nothing sound"):
         round_.ask(nodes[3], Part.UPLOAD)
@@ -393,8 +396,8 @@ def test_a_dealer_whose_shares_cannot_be_opened_is_named_and_slashed(
     given = {index: answer(round_, nodes[index]) for index in range(3)}  # the dealer is silent
     collected = SimpleNamespace(uploads=parts, answers=given, arrived=survivors, finished=survivors)
     aggregator.rounds.of(0).collection = collected  # type: ignore[assignment]
-    assert aggregator._is_unmasked(ledger.state(task), round_.round_state)
-    aggregator._publish(ledger.state(task), round_.round_state)
+    assert aggregator.rounds.of(0).is_unmasked(ledger.state(task), round_.round_state)
+    aggregator._attempt(Step.PUBLISH, ledger.state(task), round_.round_state)
     assert ledger.state(task).phase is Phase.BLAMING
     assert round_.round_state.accused == 0b1111
 
@@ -404,7 +407,7 @@ def test_a_dealer_whose_shares_cannot_be_opened_is_named_and_slashed(
     with round_.chain.undone():
         ledger.name_culprits(task, 0, 0b0001)
         assert round_.voter_node()._judged(ledger.state(task), round_.round_state) == (DOES_NOT_MATCH,)
-    aggregator._name(ledger.state(task), round_.round_state)
+    aggregator._attempt(Step.NAME, ledger.state(task), round_.round_state)
     assert round_.round_state.named == 0b1000
     assert round_.voter_node()._judged(ledger.state(task), round_.round_state) == (0,)
 

@@ -59,9 +59,8 @@ from consilium_server.aggregator.collection import Collection
 from consilium_server.aggregator.unmasking import cohort_answers
 from consilium_server.aggregator.uploads import Answer, Contribution, Signed, Upload, sum_cohort
 from consilium_server.flower.internals import SuperLink
-from consilium_server.sponsor.rules import Terms
 from consilium_server.sponsor.service import Sponsor as Payer
-from consilium_server.sponsor.service import service
+from consilium_server.sponsor.service import Terms, service
 from consilium_zk.blobs import Blob, parse_blob, scale
 from consilium_zk.constants import BYTES_PER_BLOB
 from consilium_zk.curve import to_eip2537

@@ -25,9 +25,10 @@ from consilium_client.privacy.accountant import Charge, EpsilonLedger
 from consilium_client.privacy.dp_sgd import epsilon
 from consilium_client.voter.registration import has_key
 from consilium_server.database.engine import open_database
-from consilium_server.errors import SourceMismatch
+from consilium_server.errors import DatabaseUnfit
 from consilium_server.index.indexer import Indexer
 from hospital_driver import OPEN_POLICY
+from raised_faults import raises_fault
 from sqlalchemy import Engine
 from test_hospital_private import PRIVACY, ROWS, PrivateTask, events, propose
 from typer.testing import CliRunner
@@ -243,11 +244,12 @@ def test_an_index_is_of_one_deployment(
     """Neither indexer nor API takes up the new contracts' address book over the old ones' tables."""
     Indexer(Ledger(local_chain.treasury.connection, local_chain.deployment), database).catch_up()
     others = OtherContracts(local_chain)
-    with pytest.raises(SourceMismatch, match=others.deployment.tasks):
+    with raises_fault(DatabaseUnfit, "SourceMismatch", match=others.deployment.tasks):
         Indexer(Ledger(others.treasury.connection, others.deployment), database).catch_up()
     config = serving(tmp_path, database_url, others.deployment)
     ran = CliRunner().invoke(app, ["server", "api", "--config", str(config)])
-    assert isinstance(ran.exception, SourceMismatch)
+    assert isinstance(ran.exception, DatabaseUnfit)
+    assert ran.exception.name == "SourceMismatch"
     empty = open_database(f"sqlite:///{tmp_path / 'empty.sqlite'}")
     Indexer(Ledger(others.treasury.connection, others.deployment), empty).catch_up()
     empty.dispose()

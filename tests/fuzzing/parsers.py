@@ -96,7 +96,7 @@ from consilium_server.api.paging import Asked
 from consilium_server.api.sessions import Seal
 from consilium_server.api.siwe import parse_message
 from consilium_server.config import ApiSettings, WorkerSettings
-from consilium_server.errors import CanariesLost, CursorInvalid, SignInMalformed, UploadInvalid
+from consilium_server.errors import CanariesLost, ReplyRefused, RequestRefused
 from consilium_zk.agreement import public_key as sealing_key
 from consilium_zk.agreement import show_agreed, shown_point
 from consilium_zk.blame import (
@@ -940,13 +940,13 @@ def kept_upload() -> bytes:
 
 def canary_secrets() -> bytes:
     folder = Path(_scratch())
-    decoys.keep(folder, 1, RoundSecrets(bytes(32), {0: [(5, 6)]}, 3))
+    decoys.store_secrets(folder, 1, RoundSecrets(bytes(32), {0: [(5, 6)]}, 3))
     return (folder / "round-1.json").read_bytes()
 
 
 def read_canaries(raw: bytes, folder: Path) -> object:
     put(folder, "round-1.json", raw)
-    return decoys.kept(folder, 1)
+    return decoys.read_secrets(folder, 1)
 
 
 @cache
@@ -1002,7 +1002,7 @@ SERVER = {
         lambda: [signed_update()], lambda raw, _: parse_signed(raw, HOSPITAL.address, 2), (SignedUpdateMalformed,)
     ),
     "kept upload": Parser(
-        lambda: [kept_upload()], lambda raw, _: reply_store._parse_upload(raw, 1), (UploadInvalid, ZkError)
+        lambda: [kept_upload()], lambda raw, _: reply_store._parse_upload(raw, 1), (ReplyRefused, ZkError)
     ),
     "kept secrets of canaries": Parser(
         lambda: [canary_secrets()], read_canaries, (CanariesLost,), "json", lambda: DEEP_JSON
@@ -1010,7 +1010,7 @@ SERVER = {
     "message to sign in": Parser(
         sign_ins,
         lambda raw, _: parse_message(raw.decode("utf-8", "surrogateescape")),
-        (SignInMalformed,),
+        (RequestRefused,),
         bombs=lambda: [
             b"a" * 4_096,
             sign_ins()[0].replace(b"URI: ", b"URI: a:" + b"/" * 3_000),
@@ -1020,7 +1020,7 @@ SERVER = {
     "cursor": Parser(
         lambda: [asked().end([1, "0x5"]).encode()],
         lambda raw, _: asked(raw.decode("utf-8", "surrogateescape")).start(),
-        (CursorInvalid,),
+        (RequestRefused,),
     ),
     "event id": Parser(
         lambda: [b"812-3", b"812-3-0123456789abcdef"],

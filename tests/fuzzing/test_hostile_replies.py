@@ -8,7 +8,7 @@ import pytest
 from consilium_chain.errors import SignedUpdateMalformed
 from consilium_chain.messages import ReplyCode
 from consilium_server.aggregator.uploads import parse_reply
-from consilium_server.errors import UploadInvalid
+from consilium_server.errors import ReplyRefused
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 from flwr.supercore.task_identity import TaskIdentity
 from grid_driver import FakeRuntime, Grid
@@ -39,7 +39,7 @@ def signed() -> RecordDict:
 
 
 def read(content: RecordDict) -> None:
-    with contextlib.suppress(UploadInvalid, SignedUpdateMalformed):
+    with contextlib.suppress(ReplyRefused, SignedUpdateMalformed):
         parse_reply(content, HOSPITAL.address, 1)
 
 

@@ -27,10 +27,11 @@ from consilium_chain.rounds.machine import Step
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import free_port
 from consilium_client.hospital.transport_key import make_transport_key, transport_public_key
-from consilium_server.aggregator.running_alone import conducting_alone
-from consilium_server.errors import AlreadyConducting, SuperLinkFailed
+from consilium_server.aggregator.node import home_lock
+from consilium_server.errors import ServerError, SuperLinkFailed
 from consilium_server.flower import internals
 from consilium_server.flower.internals import SuperLink, unfinished_runs
+from raised_faults import raises_fault
 from test_canaries_kept import aggregator_of, attempt, give_uploads, party, played, uploaded, weighted
 from voter_driver import TASK, Door, FiledTask
 
@@ -50,8 +51,8 @@ def wait_until(true: Callable[[], object]) -> None:
 HOLD = """
 import subprocess, sys, time
 from pathlib import Path
-from consilium_server.aggregator.running_alone import conducting_alone
-with conducting_alone(Path(sys.argv[1])):
+from consilium_server.aggregator.node import home_lock
+with home_lock(Path(sys.argv[1])):
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], stdout=subprocess.DEVNULL)
     print(child.pid, flush=True)
     time.sleep(600)
@@ -77,14 +78,17 @@ def running(program: str, *arguments: str) -> Iterator[tuple[subprocess.Popen[st
 
 def test_a_home_has_one_aggregator_and_a_killed_one_frees_it_at_once(tmp_path: Path) -> None:
     with running(HOLD, str(tmp_path)) as (holder, child):
-        with pytest.raises(AlreadyConducting, match="stop it first, or name another home"), conducting_alone(tmp_path):
+        with (
+            raises_fault(ServerError, "AlreadyConducting", match="stop it first, or name another home"),
+            home_lock(tmp_path),
+        ):
             pytest.fail("two at once")
         holder.kill()
         holder.wait()
         assert psutil.pid_exists(child)  # which did not inherit the lock
-        with conducting_alone(tmp_path):
+        with home_lock(tmp_path):
             assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o600
-    with conducting_alone(tmp_path):
+    with home_lock(tmp_path):
         pass
 
 

@@ -44,7 +44,7 @@ def task(chain: LocalChain, tmp_path: Path) -> FiledTask:
 def aggregator(task: FiledTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Aggregator:
     made = aggregator_of(*party(task, tmp_path))
     registered: dict[bytes, int] = {}
-    monkeypatch.setattr(made, "_register", lambda key: registered.setdefault(key, 100 + len(registered)))
+    monkeypatch.setattr(made.membership, "register", lambda key: registered.setdefault(key, 100 + len(registered)))
     return made
 
 
@@ -77,10 +77,10 @@ def test_hospitals_that_join_again_in_another_order_are_asked_by_it(
     task.aggregator.join_as_aggregator(task.task)
     task.judges[0].join_as_voter(task.task)
     join(task, 0, 1)
-    nodes = aggregator._registered()
+    nodes = aggregator.membership.nodes()
     assert nodes == {0: 100, 1: 101}
     aggregator._follow_joining(task.operator.state(task.task), nodes)
-    kept = aggregator.replies_folder / "round-0"
+    kept = aggregator.task.replies_folder / "round-0"
     kept.mkdir(parents=True)
     aggregator._follow_joining(task.operator.state(task.task), nodes)
     assert (nodes, kept.exists()) == ({0: 100, 1: 101}, True)
@@ -114,15 +114,15 @@ def test_what_hospitals_sent_is_there_where_the_round_before_comes_back(
 ) -> None:
     """By then they wait for the next round's time, and hand over nothing again."""
     grid: Any = None
-    first = aggregator._collection(grid, {}, 0)
-    kept = aggregator.replies_folder / "round-0" / "signed-0"
+    first = aggregator.rounds.ask(0).connect(grid, {})
+    kept = aggregator.task.replies_folder / "round-0" / "signed-0"
     kept.write_bytes(b"")
-    assert aggregator._collection(grid, {}, 0) is first
-    second = aggregator._collection(grid, {}, 1)
+    assert aggregator.rounds.ask(0).connect(grid, {}) is first
+    second = aggregator.rounds.ask(1).connect(grid, {})
     assert (second.round, kept.exists()) == (1, True)
-    assert aggregator._collection(grid, {}, 0) is first
-    assert aggregator._collection(grid, {}, 1) is second
-    aggregator._collection(grid, {}, 2)
+    assert aggregator.rounds.ask(0).connect(grid, {}) is first
+    assert aggregator.rounds.ask(1).connect(grid, {}) is second
+    aggregator.rounds.ask(2).connect(grid, {})
     assert not kept.exists()
 
 
@@ -134,8 +134,8 @@ def test_one_unusable_key_makes_its_hospital_absent_and_nobody_else(
     monkeypatch.setattr(aggregator.ledger, "transport_keys", lambda _: keys)
     known: dict[bytes, int] = {}
     register: Any = lambda key: known.setdefault(pem_of(key), 100 + len(known))  # noqa: E731
-    monkeypatch.setattr(aggregator, "_register", register)
-    assert aggregator._registered() == {0: 100, 3: 101}
+    monkeypatch.setattr(aggregator.membership, "register", register)
+    assert aggregator.membership.nodes() == {0: 100, 3: 101}
     told = capsys.readouterr().out
     assert "transport-key-unusable" in told
     assert "transport-key-repeated" in told

@@ -18,10 +18,9 @@ from consilium_server.api.app import make_service
 from consilium_server.api.nodes import realised_yield
 from consilium_server.api.problems import Problem
 from consilium_server.api.reading import At, open_engine
+from consilium_server.api.round_reads import spread
 from consilium_server.api.schemas import Page
-from consilium_server.api.task_reads import spread
-from consilium_server.database.columns import Amount, BitMap
-from consilium_server.database.tables import PoolRow
+from consilium_server.database.tables import Amount, BitMap, PoolRow
 from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

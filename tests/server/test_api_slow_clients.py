@@ -19,9 +19,10 @@ from consilium_server.api import app as api
 from consilium_server.api import money_reads
 from consilium_server.api.reading import EXPORTING, at_head
 from consilium_server.database.tables import Payment
-from consilium_server.errors import ExportReorganised
+from consilium_server.errors import AnswerBroken
 from fastapi import FastAPI
 from indexed_network import HOSPITALS, IndexedNetwork, app_of, served, settings_of
+from raised_faults import raises_fault
 from sqlalchemy import event, insert
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as NoConnectionInTime
@@ -145,7 +146,10 @@ def test_export_of_what_is_taken_back_meanwhile_breaks_off(network: IndexedNetwo
         first = money_reads.first_csv_page(at, WHO)
     network.reorganise(network.block)  # of which the page's last line is
     pay_often(network, 2)
-    with at_head(service) as at, pytest.raises(ExportReorganised, match=f"the history of {WHO} was sent: ask for it"):
+    with (
+        at_head(service) as at,
+        raises_fault(AnswerBroken, "ExportReorganised", match=f"the history of {WHO} was sent: ask for it"),
+    ):
         money_reads.next_csv_page(at, WHO, first)
 
 

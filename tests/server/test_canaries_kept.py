@@ -26,7 +26,7 @@ from consilium_chain.rounds.sums import Retreat
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import parse_task_spec, spec_hash
-from consilium_server.aggregator.decoys import HiddenSums, RoundSecrets, keep, kept
+from consilium_server.aggregator.decoys import HiddenSums, RoundSecrets, read_secrets, store_secrets
 from consilium_server.aggregator.node import Aggregator
 from consilium_server.aggregator.uploads import CohortSum, Upload
 from consilium_server.errors import CanariesLost
@@ -78,17 +78,17 @@ def test_hidden_sums_commit_to_what_they_publish_and_read_back(turned: int) -> N
 
 
 def test_secrets_come_back_as_they_were_kept(tmp_path: Path) -> None:
-    keep(tmp_path, 3, SECRETS)
-    assert kept(tmp_path, 3) == SECRETS
+    store_secrets(tmp_path, 3, SECRETS)
+    assert read_secrets(tmp_path, 3) == SECRETS
     other = RoundSecrets(bytes(32), {1: [(5, 6)]})
-    keep(tmp_path, 4, other)
-    assert (kept(tmp_path, 3), kept(tmp_path, 4)) == (SECRETS, other)
+    store_secrets(tmp_path, 4, other)
+    assert (read_secrets(tmp_path, 3), read_secrets(tmp_path, 4)) == (SECRETS, other)
 
 
 def test_secrets_are_their_owners_alone_even_under_a_wide_umask(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        keep(tmp_path, 3, SECRETS)
+        store_secrets(tmp_path, 3, SECRETS)
     finally:
         os.umask(before)
     (file,) = tmp_path.iterdir()  # nothing half-written beside it
@@ -146,14 +146,14 @@ SPOILT = [
 
 @pytest.mark.parametrize("spoil", [*SPOILT, None], ids=lambda spoil: spoil.__name__ if spoil else "missing")
 def test_lost_secrets_are_named_and_quoted_nowhere(tmp_path: Path, spoil: Callable[[bytes], bytes] | None) -> None:
-    keep(tmp_path, 3, SECRETS)
+    store_secrets(tmp_path, 3, SECRETS)
     (file,) = tmp_path.iterdir()
     if spoil is None:
         file.unlink()
     else:
         file.write_bytes(spoil(file.read_bytes()))
     with pytest.raises(CanariesLost, match=r"round-3\.json does not hold") as caught:
-        kept(tmp_path, 3)
+        read_secrets(tmp_path, 3)
     said = "".join(traceback.format_exception(caught.value))
     assert caught.value.__suppress_context__
     quoted = [SECRETS.seed.hex(), SECRETS.seed.hex()[:16], hex(BLS_MODULUS - 1), hex(2**200)]
@@ -270,12 +270,12 @@ def test_aggregator_that_was_killed_after_publishing_opens_from_its_disk(
     assert child.exitcode == -signal.SIGKILL
     assert task.phase is Phase.DRAWING
     folder = tmp_path / "home" / "canaries" / task.aggregator.place(task.task)
-    secret = kept(folder, 1)
+    secret = read_secrets(folder, 1)
     task.turned = int(is_turned(secret.seed, task.task, 1, 0))
 
     again = aggregator_of(*whose)
     again._attempt(Step.PUBLISH, *before)  # which it would do by an old view of the chain, and without any uploads
-    assert kept(folder, 1) == secret
+    assert read_secrets(folder, 1) == secret
     task.draw().vote([task.ballot([60_000], [-80_000])])
     again.conduct(None, {})  # type: ignore[arg-type]  # nothing is asked of hospitals any more
     state = task.operator.round_state(task.task, 1)
@@ -294,7 +294,7 @@ def test_secrets_are_on_disk_before_anything_is_sent(
     seen = []
 
     def sent(task: int, round_: int, survivors: int, sums: Any, canaries: Any, *_: object) -> list[Any]:
-        seen.append((kept(aggregator.secrets_folder, round_), canaries, len(sums)))
+        seen.append((read_secrets(aggregator.task.secrets_folder, round_), canaries, len(sums)))
         return []
 
     monkeypatch.setattr(aggregator.ledger, "publish_digests" if uploaded.params.digests else "publish_sums", sent)
@@ -321,7 +321,7 @@ def test_what_was_to_be_published_before_a_kill_is_published_and_nothing_else(
     monkeypatch.setattr(killed.ledger, "publish_digests" if uploaded.params.digests else "publish_sums", sent)
     with pytest.raises(KeyboardInterrupt):
         attempt(killed, Step.PUBLISH)
-    before = kept(killed.secrets_folder, 1)
+    before = read_secrets(killed.task.secrets_folder, 1)
     assert before.survivors == 0b01
 
     again = aggregator_of(*party(uploaded, tmp_path))
@@ -329,7 +329,7 @@ def test_what_was_to_be_published_before_a_kill_is_published_and_nothing_else(
     attempt(again, Step.PUBLISH)
     assert uploaded.phase is Phase.DRAWING
     assert uploaded.round_state.survivors == 0b01
-    assert kept(again.secrets_folder, 1) == before
+    assert read_secrets(again.task.secrets_folder, 1) == before
 
 
 def test_aggregator_without_its_secrets_says_so_and_lets_the_deadline_pass(
@@ -338,7 +338,7 @@ def test_aggregator_without_its_secrets_says_so_and_lets_the_deadline_pass(
     aggregator = aggregator_of(*party(uploaded, tmp_path))
     give_uploads(aggregator, weighted(uploaded))
     attempt(aggregator, Step.PUBLISH)
-    (file,) = aggregator.secrets_folder.iterdir()
+    (file,) = aggregator.task.secrets_folder.iterdir()
     file.unlink()
     uploaded.draw().vote([[60_000, -80_000]])
     attempt(aggregator, Step.OPEN)

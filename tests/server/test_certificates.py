@@ -17,12 +17,13 @@ from consilium_chain.rpc.local_node import free_port
 from consilium_core.logs import told_to
 from consilium_server import certificates
 from consilium_server.certificates import LONGEST_RUN, NOTICE, Certificates, ensure_certificates
-from consilium_server.errors import CertificatesUnusable
+from consilium_server.errors import ServerError
 from consilium_server.flower.internals import SuperLink
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from proxy_driver import Authority
+from raised_faults import raises_fault
 
 DAY = datetime.timedelta(days=1)
 ENDED = datetime.timedelta(minutes=-1)
@@ -164,7 +165,7 @@ def test_an_authority_without_its_key_stays_until_it_has_ended(tmp_path: Path) -
 def test_what_is_damaged_is_named_and_not_replaced(tmp_path: Path, name: str) -> None:
     ensure_certificates(tmp_path)
     write_private_file(tmp_path / name, "-----BEGIN NOTHING-----\n")
-    with pytest.raises(CertificatesUnusable, match=f"{name} is no .*restore it, or move its folder away"):
+    with raises_fault(ServerError, "CertificatesUnusable", match=f"{name} is no .*restore it, or move its folder away"):
         ensure_certificates(tmp_path)
     assert (tmp_path / name).read_text() == "-----BEGIN NOTHING-----\n"
 
@@ -172,11 +173,11 @@ def test_what_is_damaged_is_named_and_not_replaced(tmp_path: Path, name: str) ->
 def test_keys_of_another_folder_sign_nothing(tmp_path: Path) -> None:
     made, other = (ensure_certificates(tmp_path / name) for name in ("tls", "other"))
     shutil.copy(tmp_path / "other" / "ca.key", tmp_path / "tls" / "ca.key")
-    with pytest.raises(CertificatesUnusable, match="is not the key of the authority beside it"):
+    with raises_fault(ServerError, "CertificatesUnusable", match="is not the key of the authority beside it"):
         ensure_certificates(tmp_path / "tls")
     (tmp_path / "tls" / "ca.key").unlink()
     shutil.copy(other.certificate, made.certificate)
-    with pytest.raises(CertificatesUnusable, match="does not fit the key or the authority beside it"):
+    with raises_fault(ServerError, "CertificatesUnusable", match="does not fit the key or the authority beside it"):
         ensure_certificates(tmp_path / "tls")
 
 

@@ -13,8 +13,9 @@ from alembic.runtime.migration import MigrationContext
 from consilium_chain.rpc.local_node import child_environment, free_port
 from consilium_server.database.engine import connect, open_database, reading, shown, upgrade, writing
 from consilium_server.database.tables import Base, Block, Checkpoint, PhaseStart, Position
-from consilium_server.errors import DatabaseUnreachable, DatabaseUrlInvalid, SchemaTooNew
+from consilium_server.errors import DatabaseUnfit, ServerError, Unavailable
 from consilium_server.index import store
+from raised_faults import raises_fault
 from sqlalchemy import Engine, delete, func, select, text, update
 from sqlalchemy.exc import IntegrityError, StatementError
 
@@ -38,9 +39,9 @@ def test_upgrade_of_what_is_up_to_date_keeps_its_rows(database: Engine) -> None:
 def test_tables_of_a_later_version_are_left_alone(database: Engine, database_url: str) -> None:
     with writing(database) as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    with pytest.raises(SchemaTooNew) as caught:
+    with raises_fault(DatabaseUnfit, "SchemaTooNew") as caught:
         open_database(database_url)
-    assert caught.value.revision == "9999"
+    assert caught.value.values["revision"] == "9999"
 
 
 def test_processes_that_open_a_database_at_once_make_its_tables_once(database_url: str) -> None:
@@ -128,7 +129,7 @@ def test_writers_take_turns(database: Engine) -> None:
     ],
 )
 def test_a_url_of_no_database_is_not_repeated(given: str) -> None:
-    with pytest.raises(DatabaseUrlInvalid) as caught:
+    with raises_fault(ServerError, "DatabaseUrlInvalid") as caught:
         connect(given)
     assert "s3cret" not in str(caught.value)
     assert caught.value.__cause__ is None
@@ -137,7 +138,7 @@ def test_a_url_of_no_database_is_not_repeated(given: str) -> None:
 def test_a_database_that_does_not_answer_is_named_without_its_password() -> None:
     port = free_port()
     url = f"postgresql://me:s3cret%2Fw%40rd@127.0.0.1:{port}/facts"
-    with pytest.raises(DatabaseUnreachable) as caught:
+    with raises_fault(Unavailable, "DatabaseUnreachable") as caught:
         open_database(url)
     assert f"postgresql://127.0.0.1:{port}/facts" in str(caught.value)
     assert "s3cret" not in f"{caught.value} {shown(connect(url))} {connect(url)!r}"
@@ -145,7 +146,7 @@ def test_a_database_that_does_not_answer_is_named_without_its_password() -> None
 
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "index.sqlite").write_bytes(bytes(range(256)) * 32)
-    with pytest.raises(DatabaseUnreachable, match="not a database"):
+    with raises_fault(Unavailable, "DatabaseUnreachable", match="not a database"):
         open_database(f"sqlite:///{tmp_path / 'index.sqlite'}")
-    with pytest.raises(DatabaseUnreachable, match="unable to open"):
+    with raises_fault(Unavailable, "DatabaseUnreachable", match="unable to open"):
         open_database(f"sqlite:///{tmp_path / 'missing' / 'index.sqlite'}")

@@ -15,7 +15,8 @@ import pytest
 from consilium_chain.ledger.structs import Event, Phase, Role, SlashReason
 from consilium_server.database.tables import EventRow, Fact, Participant, Payment, PhaseStart, PoolRow, Position
 from consilium_server.database.tables import UnbondingRow as Request
-from consilium_server.index.facts import Known, facts, needs
+from consilium_server.index.facts import facts
+from consilium_server.index.staking_facts import Known, needs
 from hypothesis import given
 from hypothesis import strategies as st
 

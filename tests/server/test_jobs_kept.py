@@ -33,31 +33,31 @@ from consilium_core.logs import told_to
 from consilium_server.config import BROKER_URL_VARIABLE, WITHIN_THE_PROCESS, WorkerSettings
 from consilium_server.database.engine import connect, open_database, reading, writing
 from consilium_server.database.tables import JobRow
-from consilium_server.errors import BrokerUnreachable, BrokerUrlInvalid
+from consilium_server.errors import ServerError, broker_unreachable
 from consilium_server.index.indexer import Indexer
 from consilium_server.index.rebuilding import reindex
 from consilium_server.index.store import table_of
-from consilium_server.jobs import due
+from consilium_server.jobs import pinning
 from consilium_server.jobs.broker import Sender
-from consilium_server.jobs.due import OpenTask, artifacts, open_tasks, unpinned
-from consilium_server.jobs.pinning import pin
-from consilium_server.jobs.retry_delay import Backoff
+from consilium_server.jobs.pinning import artifacts, pin, unpinned
+from consilium_server.jobs.retry_delay import RetryPolicy
 from consilium_server.jobs.runner import Job, Runner
 from consilium_server.jobs.store import Ended, all_jobs, end, state_of, take
-from consilium_server.jobs.ticking import is_overdue, move_on
+from consilium_server.jobs.ticking import OpenTask, is_overdue, move_on, open_tasks
 from consilium_server.jobs.worker import Beat, make_app
 from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
 from indexed_network import IndexedNetwork, app_of
 from pydantic import SecretStr
+from raised_faults import raises_fault
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import OutOfMemoryError, ResponseError
 from sqlalchemy import Engine, delete
 from typer.testing import CliRunner
 from voter_driver import FiledTask
 
-PLAIN = Job("watch", 30.0, Backoff(0.0, 0.0))
+PLAIN = Job("watch", 30.0, RetryPolicy(0.0, 0.0))
 
 # Back-off
 
@@ -66,13 +66,13 @@ PLAIN = Job("watch", 30.0, Backoff(0.0, 0.0))
 def test_a_wait_doubles_up_to_the_most_and_loses_at_most_half(
     first: float, most: float, failures: int, draw: float
 ) -> None:
-    backoff = Backoff(first, most)
-    whole = backoff.seconds(failures, 0.0)
+    retry = RetryPolicy(first, most)
+    whole = retry.seconds(failures, 0.0)
     assert whole <= most
-    assert whole / 2 <= backoff.seconds(failures, draw) <= whole
-    assert whole <= backoff.seconds(failures + 1, 0.0) <= 2 * whole * (1 + 1e-12)
-    assert backoff.seconds(0, draw) == 0
-    assert backoff.seconds(200, 0.0) == pytest.approx(most) or first * 2.0**64 < most
+    assert whole / 2 <= retry.seconds(failures, draw) <= whole
+    assert whole <= retry.seconds(failures + 1, 0.0) <= 2 * whole * (1 + 1e-12)
+    assert retry.seconds(0, draw) == 0
+    assert retry.seconds(200, 0.0) == pytest.approx(most) or first * 2.0**64 < most
 
 
 # Leases
@@ -174,7 +174,7 @@ def raising(error: Exception) -> Callable[[JobRow], Ended]:
 
 def test_whatever_a_job_raises_is_told_and_kept_and_ends_there(database: Engine) -> None:
     told, runner = Told(), Runner(database)
-    job = Job("tick", 30.0, Backoff(0.0, 0.0))
+    job = Job("tick", 30.0, RetryPolicy(0.0, 0.0))
     with told_to(told):
         runner.run(job, "3", raising(ChainUnreachable("http://h", "Timeout")))
         runner.run(job, "3", raising(RuntimeError("s3cret")))
@@ -195,7 +195,7 @@ def test_whatever_a_job_raises_is_told_and_kept_and_ends_there(database: Engine)
 def test_a_database_that_is_away_is_waited_for_by_the_process_alone(tmp_path: Path) -> None:
     away = connect("postgresql://u:s3cret@127.0.0.1:1/x")
     told, runner, done = Told(), Runner(away), list[JobRow]()
-    job = Job("index", 30.0, Backoff(0.4, 0.4))
+    job = Job("index", 30.0, RetryPolicy(0.4, 0.4))
 
     def work(row: JobRow) -> Ended:
         done.append(row)
@@ -237,7 +237,7 @@ def test_a_broker_that_is_none_is_not_repeated(url: str, monkeypatch: pytest.Mon
         artifacts=(Path("a"),),
         broker_url=SecretStr(url or "x://y"),
     )
-    with pytest.raises(BrokerUrlInvalid) as caught:
+    with raises_fault(ServerError, "BrokerUrlInvalid") as caught:
         _ = settings.broker
     assert "s3cret" not in str(caught.value) + repr(settings)
 
@@ -294,8 +294,8 @@ def test_what_a_broker_does_not_take_is_done_here_unless_it_comes_too_late() -> 
     ],
 )
 def test_what_a_broker_refuses_with_is_its_code_and_none_of_its_words(error: Exception, cause: str) -> None:
-    found = BrokerUnreachable.by(error)
-    assert found.cause == cause
+    found = broker_unreachable(error)
+    assert found.values["cause"] == cause
     assert "s3cret" not in str(found).lower()
 
 
@@ -439,7 +439,7 @@ def filed(local_chain: LocalChain, tmp_path: Path) -> FiledTask:
 def test_what_the_chain_names_is_copied_once_and_again_when_more_is_named(
     filed: FiledTask, local_chain: LocalChain, database: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(due, "MOST_AT_ONCE", 10**6)  # other tests' tasks come first
+    monkeypatch.setattr(pinning, "MOST_AT_ONCE", 10**6)  # other tests' tasks come first
     mirror, places = tmp_path / "mirror", ["mirror"]
     store = ArtifactStore([tmp_path / "artifacts", mirror])
     assert store.has_writable_mirrors

@@ -12,7 +12,7 @@ import pytest
 from canary_driver import CanaryDriver
 from consilium_chain.ledger.structs import Outcome, Phase, SlashReason
 from consilium_chain.rounds.machine import Step
-from consilium_server.aggregator.decoys import kept
+from consilium_server.aggregator.decoys import read_secrets
 from consilium_server.aggregator.node import Aggregator
 from consilium_zk.canaries import is_turned
 from test_canaries_kept import aggregator_of, attempt, give_uploads, party, played, uploaded, weighted
@@ -26,7 +26,7 @@ def published(task: CanaryDriver, folder: Path) -> Path:
     give_uploads(first, weighted(task))
     attempt(first, Step.PUBLISH)
     assert task.phase is Phase.DRAWING
-    secret = kept(first.secrets_folder, 1)
+    secret = read_secrets(first.task.secrets_folder, 1)
     task.turned = int(is_turned(secret.seed, task.task, 1, 0))
     return folder / "home"
 

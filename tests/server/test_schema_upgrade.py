@@ -27,7 +27,7 @@ from consilium_server.api.reading import BLOCK_HEADER
 from consilium_server.database import engine as engines
 from consilium_server.database.engine import connect, open_database, reading, schema_of, writing
 from consilium_server.database.tables import Base, JobRow
-from consilium_server.errors import SchemaTooNew
+from consilium_server.errors import DatabaseUnfit
 from consilium_server.index import store
 from consilium_server.index.indexer import Indexer
 from consilium_server.index.rebuilding import reindex
@@ -35,6 +35,7 @@ from consilium_server.jobs.store import all_jobs
 from fastapi.testclient import TestClient
 from index_driver import Traffic, changeable_chain
 from indexed_network import IndexedNetwork, app_of
+from raised_faults import raises_fault
 from sqlalchemy import Engine, text
 from worker_driver import COMMAND, Worker, until
 
@@ -97,7 +98,7 @@ def test_a_program_that_runs_writes_nothing_once_a_later_one_has_changed_the_tab
     with writing(database) as connection:
         store.add(connection, [JOB])
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    with pytest.raises(SchemaTooNew, match="update the program"), writing(database) as connection:
+    with raises_fault(DatabaseUnfit, "SchemaTooNew", match="update the program"), writing(database) as connection:
         pytest.fail("it may not come this far")
     with reading(database) as connection:
         assert connection.scalar(text("SELECT count(*) FROM jobs")) == 1

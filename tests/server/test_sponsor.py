@@ -30,8 +30,7 @@ from consilium_chain.sponsoring.connection import SponsoredConnection
 from consilium_chain.tasks.task_spec import TOKEN
 from consilium_chain.transport_keys import TransportKey
 from consilium_server.certificates import ensure_certificates
-from consilium_server.sponsor.rules import Terms
-from consilium_server.sponsor.service import LARGEST_BODY, service
+from consilium_server.sponsor.service import LARGEST_BODY, Terms, service
 from consilium_server.sponsor.service import Sponsor as Payer
 from eth_account import Account
 from eth_account.signers.local import LocalAccount

@@ -346,7 +346,7 @@ def test_a_full_database_is_not_a_full_disk(tmp_path: Path, monkeypatch: pytest.
             assert not stored[-1]
             assert sum(path.stat().st_size for path in tmp_path.glob("superlink.sqlite*")) < 20 * MIB
             greedy.client.close()
-            raise SuperLinkFailed("it is full")
+            raise SuperLinkFailed("SuperLinkFailed", why="it is full")
         with superlink.run() as (grid, _):
             spared = known(superlink, tmp_path / "other", grid.run.run_id)
             again = Stand(tmp_path, superlink, grid, [spared])

@@ -13,7 +13,7 @@ from consilium_chain.errors import SignedUpdateMalformed
 from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.rounds.signed_updates import SignedUpdate, sign_update
 from consilium_server.aggregator.collection import REST, TRIES, Collection
-from consilium_server.aggregator.reply_store import KeptReplies
+from consilium_server.aggregator.reply_store import ReplyStore
 from consilium_server.aggregator.uploads import (
     Answer,
     Contribution,
@@ -25,7 +25,7 @@ from consilium_server.aggregator.uploads import (
     sum_commitments,
     wrong_uploads,
 )
-from consilium_server.errors import SecondReply, SumMismatch, UploadInvalid
+from consilium_server.errors import ReplyRefused, SumMismatch
 from consilium_zk.blobs import Blob, add, from_scalars, parse_blob, scale, to_scalars
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_BLOB
 from consilium_zk.curve import to_eip2537
@@ -35,6 +35,7 @@ from eth_utils.crypto import keccak
 from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, MetricRecord, RecordDict
 from flwr.common.constant import ErrorCode
 from flwr.supercore.task_identity import TaskIdentity
+from raised_faults import raises_fault
 
 PRIVATE = "Doe, Jane"
 
@@ -125,7 +126,7 @@ HOSTILE: dict[str, Callable[[], RecordDict]] = {
 
 @pytest.mark.parametrize("case", sorted(HOSTILE))
 def test_parse_upload_refuses(case: str) -> None:
-    with pytest.raises(UploadInvalid) as caught:
+    with pytest.raises(ReplyRefused) as caught:
         parse_upload(HOSTILE[case](), 1)
     assert len(str(caught.value)) < 300
 
@@ -133,14 +134,14 @@ def test_parse_upload_refuses(case: str) -> None:
 @pytest.mark.parametrize("code", [True, False])
 def test_parse_upload_takes_booleans_for_the_integers_they_are(code: bool) -> None:
     if code:
-        with pytest.raises(UploadInvalid, match="SAT_OUT"):
+        with raises_fault(ReplyRefused, "UploadInvalid", match="SAT_OUT"):
             parse_upload(reply(code=code), 1)
     else:
         assert parse_upload(reply(code=code), 1).blobs == [GOOD]
 
 
 def test_parse_upload_refuses_fewer_blobs_than_the_round_has() -> None:
-    with pytest.raises(UploadInvalid, match="1 blobs instead of 2"):
+    with raises_fault(ReplyRefused, "UploadInvalid", match="1 blobs instead of 2"):
         parse_upload(reply(), 2)
 
 
@@ -340,7 +341,7 @@ def in_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
 def collected(
     answers: dict[int, list[Scripted]],
     masked: bool = False,
-    kept: KeptReplies | None = None,
+    kept: ReplyStore | None = None,
     clock: Callable[[], float] = lambda: 0.0,
 ) -> tuple[Collection, FakeGrid]:
     """Nodes 10, 11, … are hospitals 0, 1, …; everybody is asked."""
@@ -479,7 +480,7 @@ def test_collection_keeps_the_first_of_two_different_updates(capsys: pytest.Capt
     for _ in range(2):
         collection.receive()
     assert collection.signed == {0: SIGNED}
-    assert str(SecondReply("signed update")) in capsys.readouterr().out
+    assert str(ReplyRefused("SecondReply", what="signed update")) in capsys.readouterr().out
     collection.receive()
     assert (collection.arrived, collection.finished) == (1, 1)
 
@@ -489,10 +490,10 @@ def test_collection_keeps_the_first_of_two_different_updates(capsys: pytest.Capt
 
 @pytest.mark.usefixtures("in_a_run")
 def test_collection_that_is_begun_anew_asks_for_nothing_that_is_on_disk(tmp_path: Path) -> None:
-    before, _ = collected({10: [ok(), reply()], 11: [ok(), NEVER]}, kept=KeptReplies(tmp_path, 0))
+    before, _ = collected({10: [ok(), reply()], 11: [ok(), NEVER]}, kept=ReplyStore(tmp_path, 0))
     for _ in range(2):
         before.receive()
-    after, grid = collected({10: [], 11: []}, kept=KeptReplies(tmp_path, 0))
+    after, grid = collected({10: [], 11: []}, kept=ReplyStore(tmp_path, 0))
     assert (after.signed, after.uploads) == (before.signed, before.uploads)
     assert (set(after.signed), after.arrived) == ({0, 1}, 0b01)
     assert (grid.pushed, grid.parts) == ([11], [Part.UPLOAD])
@@ -501,16 +502,16 @@ def test_collection_that_is_begun_anew_asks_for_nothing_that_is_on_disk(tmp_path
 def test_kept_replies_come_back_as_they_were_and_those_before_the_last_round_go(tmp_path: Path) -> None:
     blob = parse_blob(bytes(BYTES_PER_BLOB))
     upload = Upload([blob, blob], b"statement")
-    KeptReplies(tmp_path, 3).keep(1, upload)
-    KeptReplies(tmp_path, 3).keep(0, SIGNED)
-    kept = KeptReplies(tmp_path, 3)
+    ReplyStore(tmp_path, 3).keep(1, upload)
+    ReplyStore(tmp_path, 3).keep(0, SIGNED)
+    kept = ReplyStore(tmp_path, 3)
     assert (kept.signed(ADDRESSES, 1), kept.uploads(5, 2)) == ({0: SIGNED}, {1: upload})
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
-    KeptReplies(tmp_path, 4)
-    assert KeptReplies(tmp_path, 3).uploads(5, 2) == {1: upload}  # where a reorganisation leads back
-    KeptReplies(tmp_path, 4)
-    KeptReplies(tmp_path, 5)
+    ReplyStore(tmp_path, 4)
+    assert ReplyStore(tmp_path, 3).uploads(5, 2) == {1: upload}  # where a reorganisation leads back
+    ReplyStore(tmp_path, 4)
+    ReplyStore(tmp_path, 5)
     assert {path.name for path in tmp_path.iterdir()} == {"round-4", "round-5"}
 
 
@@ -518,7 +519,7 @@ def test_kept_replies_come_back_as_they_were_and_those_before_the_last_round_go(
 def test_kept_reply_that_is_damaged_is_told_and_asked_for_anew(
     tmp_path: Path, what: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kept = KeptReplies(tmp_path, 0)
+    kept = ReplyStore(tmp_path, 0)
     kept.keep(0, SIGNED)
     kept.keep(0, Upload([parse_blob(bytes(BYTES_PER_BLOB))]))
     path = tmp_path / "round-0" / what

@@ -49,9 +49,9 @@ def doctor_command(
     """
     import json
 
-    from consilium_chain.errors import ConfigInvalid
+    from consilium_chain.errors import ConfigInvalid, name_of
     from consilium_client.errors import HomeMissing
-    from consilium_server.errors import BrokerUrlInvalid
+    from consilium_server.errors import ServerError
 
     from consilium_cli.doctor.asking import ask
     from consilium_cli.doctor.findings import Finding, Level
@@ -61,8 +61,8 @@ def doctor_command(
     found: Findings = []
     try:
         checks = checks_of(asked)
-    except (BrokerUrlInvalid, ConfigInvalid, HomeMissing) as error:
-        name = type(error).__name__
+    except (ServerError, ConfigInvalid, HomeMissing) as error:
+        name = name_of(error)
         found.append(Finding("configuration", Level.FAULT, str(error), f"as it says ({name})"))
         checks = checks_without_settings(asked)
     found += ask(checks)

@@ -305,7 +305,7 @@ def database(url: str, deployment: Deployment) -> facts.Database:
 def redis(url: str) -> facts.Redis:
     """Raises BrokerUnreachable."""
     import redis as client
-    from consilium_server.errors import BrokerUnreachable
+    from consilium_server.errors import broker_unreachable
 
     try:
         with client.Redis.from_url(url, socket_connect_timeout=PATIENCE, socket_timeout=PATIENCE) as link:
@@ -315,9 +315,9 @@ def redis(url: str) -> facts.Redis:
             try:
                 link.setrange("consilium-writes", 0, "")  # what writes, and of a key that is not there writes nothing
             except client.ResponseError as error:
-                refuses = BrokerUnreachable.by(error).cause
+                refuses = broker_unreachable(error).values["cause"]
     except (client.RedisError, OSError) as error:
-        raise BrokerUnreachable.by(error) from None  # a driver may repeat the URL
+        raise broker_unreachable(error) from None  # a driver may repeat the URL
     where = f"{options.get('host', 'localhost')}:{options.get('port', 6379)}"
     return facts.Redis(
         f"Redis at {where}", str(told["maxmemory_policy"]), int(told["maxmemory"]), int(told["used_memory"]),

@@ -12,15 +12,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-from consilium_chain.errors import SignedUpdateMalformed
+from consilium_chain.errors import SignedUpdateMalformed, name_of
 from consilium_chain.ledger.structs import members
 from consilium_chain.messages import Part
 from consilium_core.logs import emit
 from flwr.app import ConfigRecord, Message, RecordDict
 
-from consilium_server.aggregator.reply_store import KeptReplies
+from consilium_server.aggregator.reply_store import ReplyStore
 from consilium_server.aggregator.uploads import Answer, Signed, Upload, parse_reply
-from consilium_server.errors import PartFailed, SecondReply, UploadInvalid
+from consilium_server.errors import ReplyRefused
 from consilium_server.flower.internals import NODE_AWAY
 
 TRIES = 2  # of each part that reached the node: it may have been starting anew
@@ -31,20 +31,20 @@ OWED = (Part.UPLOAD, Part.ANSWER)
 
 
 class Carrier(Protocol):
-    """What is asked of Flower's grid; none of it waits."""
+    """The part of Flower's grid that the aggregator uses. No call waits."""
 
     def get_node_ids(self) -> Iterable[int]:
-        """Who is online."""
+        """Nodes that are online."""
 
     def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
-        """A number for each, in order; an empty one where it was not taken."""
+        """Returns an identifier for each message, in order; an empty one for a message that was not taken."""
 
     def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
-        """Replies to these that are there, each once."""
+        """Replies to these messages that are there, each once."""
 
 
 class Collection:
-    """One round's requests and what they brought. Bit maps are over hospitals' indices, as are `addresses`."""
+    """A round's requests and the replies to them. Bit maps are over hospitals' indices, as are `addresses`."""
 
     def __init__(
         self,
@@ -56,10 +56,10 @@ class Collection:
         round_: int,
         blob_count: int,
         masked: bool,
-        kept: KeptReplies | None = None,
+        kept: ReplyStore | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`kept`: where replies are kept, and were by a process before this one; `clock`: seconds, going on alone."""
+        """`kept`: stored replies, also of an earlier process; `clock`: a monotonic clock in seconds."""
         self._grid, self._nodes, self._addresses, self._blob_count = grid, nodes, addresses, blob_count
         self.round = round_
         self._place = {"contract": contract, "task": task, "round": round_}
@@ -76,11 +76,12 @@ class Collection:
 
     @property
     def arrived(self) -> int:
+        """Bit map of the hospitals that uploaded."""
         return sum(1 << index for index in self.uploads)
 
     @property
     def finished(self) -> int:
-        """Who owes no reply: what it has not sent, it will not send."""
+        """Bit map of the hospitals that owe no reply: they will send nothing that they have not sent."""
         return self._asked & ~sum(1 << index for index in self._owing | self._away | self._resting.keys())
 
     @property
@@ -88,9 +89,9 @@ class Collection:
         return {index for index, _ in self._waiting.values()}
 
     def ask(self, hospitals: int, committed: int = 0) -> bool:
-        """Asks those of them who are online and have not been asked for what is wanted of them; whether all have been.
+        """Asks those hospitals that are online for the next part of each. Returns true if all could be asked.
 
-        committed: whose commitment is on chain, whoever brought it there.
+        committed: bit map of hospitals whose commitment is on chain, by any sender.
         """
         self._committed |= committed
         owing = self._owing
@@ -104,7 +105,7 @@ class Collection:
         return len(ready) == len(wanted)
 
     def _next(self, index: int) -> Part | None:
-        """What is wanted of a hospital now; None where it has sent everything, will not, or is given time."""
+        """The part that a hospital is to send now; None if it sent everything, failed too often, or rests."""
         if self._resting.get(index, 0.0) > self._clock():
             return None
         if index not in self.signed and not self._committed >> index & 1:
@@ -136,7 +137,7 @@ class Collection:
                 self._waiting[identifier] = request
 
     def receive(self) -> None:
-        """Takes in what replies are there, and asks those who sent them for what comes next."""
+        """Takes in the replies that are there, and asks their senders for the next part."""
         if not self._waiting:
             return
         heard = []
@@ -152,11 +153,11 @@ class Collection:
                 continue
             try:
                 if reply.has_error():
-                    raise PartFailed(f"Flower error {reply.error.code}")
+                    raise ReplyRefused("PartFailed", why=f"Flower error {reply.error.code}")
                 self._take(index, parse_reply(reply.content, self._addresses[index], self._blob_count))
-            except (UploadInvalid, SignedUpdateMalformed, SecondReply) as error:
+            except (ReplyRefused, SignedUpdateMalformed) as error:
                 emit("reply-refused", round=self.round, hospital=index, error=str(error))
-                if isinstance(error, PartFailed) and request[1] in OWED and self._tries[request] >= TRIES:
+                if name_of(error) == "PartFailed" and request[1] in OWED and self._tries[request] >= TRIES:
                     self._tries[request] -= 1
                     self._resting[index] = self._clock() + REST
             heard.append(index)
@@ -164,7 +165,7 @@ class Collection:
             self._send(requests)
 
     def _take(self, index: int, reply: Signed | Upload | Answer) -> None:
-        """Raises SecondReply."""
+        """Stores a reply. Raises ReplyRefused (SecondReply)."""
         match reply:
             case Upload():
                 self._keep(index, reply)
@@ -172,12 +173,12 @@ class Collection:
                 emit("uploaded", round=self.round, hospital=index)
             case Signed():
                 if self.signed.get(index, reply) != reply:
-                    raise SecondReply("signed update")
+                    raise ReplyRefused("SecondReply", what="signed update")
                 self._keep(index, reply)
                 self.signed[index] = reply
             case Answer():
                 if self.answers.setdefault(index, reply) != reply:
-                    raise SecondReply("answer")
+                    raise ReplyRefused("SecondReply", what="answer")
                 emit("answered", round=self.round, hospital=index)
 
     def _keep(self, index: int, reply: Signed | Upload) -> None:

@@ -1,4 +1,4 @@
-"""Commits for hospitals that signed: which updates go out when, and whose is left out."""
+"""Commits for hospitals that signed: decides when to send which updates, and leaves out those that are refused."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GATHER = 1.0
 
 
 def due(waiting: int, missing: int, waited: float) -> bool:
-    """Whether to commit now: everybody is here who is missing on chain, or somebody has waited long enough.
+    """True if it is time to commit: all who are missing on chain are here, or the first has waited long enough.
 
     `waiting` is a bit map within `missing`; `waited` is in seconds.
     """
@@ -25,7 +25,7 @@ def due(waiting: int, missing: int, waited: float) -> bool:
 
 
 class Committer:
-    """One round's signed updates on their way to the chain. `addresses` are hospitals' by index, as bit maps count."""
+    """Brings one round's signed updates onto the chain. `addresses`: hospitals' accounts by index."""
 
     def __init__(self, ledger: Ledger, task: int, round_: int, addresses: Sequence[str]) -> None:
         self._ledger, self._task, self._round, self._addresses = ledger, task, round_, addresses
@@ -34,8 +34,9 @@ class Committer:
         self._over = False
 
     def commit_if_due(self, updates: Mapping[int, SignedUpdate], round_state: RoundState, silent: int) -> None:
-        """Nobody waits for those of the `silent` who have not signed. What was committed in a block that is gone is
-        committed again.
+        """Commits the updates if it is time to. It waits for none of the `silent` (a bit map) who have not signed.
+
+        A commitment in a block that a reorganisation took back is sent again.
         """
         signed = sum(1 << index for index in updates)
         missing = round_state.members & ~round_state.committed & ~self._wrong & (signed | ~silent)
@@ -47,7 +48,7 @@ class Committer:
             self._since = None
 
     def _commit(self, updates: Mapping[int, SignedUpdate], waiting: int) -> None:
-        """Each trial that the contract refuses leaves out the hospital that it names; a trial costs nothing."""
+        """Tries the batch, which costs nothing, and leaves out the hospital that a refusal names."""
         while waiting:
             batch = [updates[index] for index in members(waiting)]
             try:

@@ -1,4 +1,4 @@
-"""A canary round at the aggregator: sums published as they are or turned, and the secrets that show it later.
+"""Decoys (canaries) at the aggregator: sums published as they are or sign-flipped, and the secrets that disclose which.
 
 Seed and blinders are on disk before anything is published: a restart must not cost the bond.
 """
@@ -6,29 +6,34 @@ Seed and blinders are on disk before anything is published: a restart must not c
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from consilium_chain.keystore import write_private_file
-from consilium_chain.ledger.publishing import Canaries
+from consilium_chain.ledger.publishing import Canaries, OpenedBlob, OpenedCohort
+from consilium_chain.ledger.structs import STATISTICS_ROUND, RoundState, ballot_size, members
 from consilium_chain.rounds.sums import Retreat
+from consilium_chain.tasks.task_spec import PAGE_GAS, settle_gas
+from consilium_core.logs import emit
 from consilium_zk.blobs import blinders
 from consilium_zk.canaries import is_turned, published_blob, published_commitment, seed_commitment
+from consilium_zk.curve import to_eip2537
 
+from consilium_server.aggregator.task import AggregatedTask
 from consilium_server.aggregator.uploads import CohortSum
 from consilium_server.errors import CanariesLost
 
 SEED_BYTES = 32
+SETTLE_GAS = 200_000  # but for what grows with nodes and scores
 
 Blinders = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class RoundSecrets:
-    """The seed, 32 bytes, and the two blinders of each of a cohort's summed blobs, by cohort; whose updates are in
-    these sums (a bit map).
-    """
+    """The seed, 32 bytes; two blinders of each summed blob, by cohort; a bit map of whose updates these sums hold."""
 
     seed: bytes
     blinders: Mapping[int, list[Blinders]]
@@ -46,7 +51,7 @@ class HiddenSums:
     _blinders: dict[int, list[Blinders]] = field(default_factory=dict)
 
     def hide(self, cohort: int, total: CohortSum, weight: int) -> CohortSum:
-        """What is published of a cohort's sum of this total weight: without blinders, turned if the seed says so."""
+        """Makes a cohort's published sum of its true one, of this total weight: no blinders, flipped by the seed."""
         turned = is_turned(self.seed, self.task, self.round, cohort)
         layout = self.retreat.layout
         secret = self._blinders[cohort] = [blinders(blob) for blob in total.blobs]
@@ -62,26 +67,24 @@ class HiddenSums:
 
     @property
     def canaries(self) -> Canaries:
+        """Commitments to the seed and to the negated delta, which are published with the sums."""
         return Canaries(seed_commitment(self.seed), self.retreat.digest)
 
     @property
     def secrets(self) -> RoundSecrets:
+        """Secrets that disclose the decoys."""
         return RoundSecrets(self.seed, dict(self._blinders))
 
 
-def keep(folder: Path, round_: int, secrets: RoundSecrets) -> None:
+def store_secrets(folder: Path, round_: int, found: RoundSecrets) -> None:
     """Writes a round's secrets into its task's folder."""
-    pairs = {cohort: [[hex(one) for one in pair] for pair in blobs] for cohort, blobs in secrets.blinders.items()}
-    text = json.dumps({"seed": secrets.seed.hex(), "survivors": secrets.survivors, "blinders": pairs})
+    pairs = {cohort: [[hex(one) for one in pair] for pair in blobs] for cohort, blobs in found.blinders.items()}
+    text = json.dumps({"seed": found.seed.hex(), "survivors": found.survivors, "blinders": pairs})
     write_private_file(_path(folder, round_), text)
 
 
-def are_kept(folder: Path, round_: int) -> bool:
-    return _path(folder, round_).exists()
-
-
-def kept(folder: Path, round_: int) -> RoundSecrets:
-    """Raises CanariesLost."""
+def read_secrets(folder: Path, round_: int) -> RoundSecrets:
+    """Reads a round's secrets. Raises CanariesLost."""
     try:
         raw = json.loads(_path(folder, round_).read_text())
         pairs = {
@@ -94,8 +97,64 @@ def kept(folder: Path, round_: int) -> RoundSecrets:
         return RoundSecrets(seed, pairs, int(raw["survivors"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         # Unchained: the error could quote the secrets.
-        raise CanariesLost(str(_path(folder, round_))) from None
+        raise CanariesLost("CanariesLost", path=str(_path(folder, round_))) from None
 
 
 def _path(folder: Path, round_: int) -> Path:
     return folder / f"round-{round_}.json"
+
+
+def earlier_secrets(task: AggregatedTask, round_: int) -> RoundSecrets | None:
+    """Secrets of what was, or was to be, published of this round before. Raises CanariesLost."""
+    return read_secrets(task.secrets_folder, round_) if _path(task.secrets_folder, round_).exists() else None
+
+
+def hidden_sums(
+    task: AggregatedTask, round_: int, earlier: RoundSecrets | None, said: Canaries | None
+) -> HiddenSums | None:
+    """Begins a round's hidden sums, with the `earlier` seed if there is one; None in a round without decoys.
+
+    A transaction that was sent with that seed may come onto the chain at any time. Raises CanariesLost where the chain
+    has been `said` others.
+    """
+    if not task.params.has_canaries(round_):
+        return None
+    seed = earlier.seed if earlier else secrets.token_bytes(SEED_BYTES)
+    blinders_before = dict(earlier.blinders) if earlier else {}
+    hidden = HiddenSums(task.number, round_, seed, task.sums.retreat(round_), blinders_before)
+    if said not in (None, hidden.canaries):
+        raise CanariesLost("CanariesLost", path=str(task.secrets_folder))
+    return hidden
+
+
+def disclose(task: AggregatedTask, round_: int, round_state: RoundState, force: bool) -> None:
+    """Shows on chain which sums were sign-flipped, and that all of them are the sums. Settles in the same go if it can.
+
+    `force`: without a dry run. Raises CanariesLost, Refused.
+    """
+    secret, ledger = read_secrets(task.secrets_folder, round_), task.ledger
+    points = ledger.committed_points(task.number, round_)
+    hospitals = ledger.hospitals(task.number)
+    cohorts = task.cohorts(round_, round_state)
+
+    def opened(cohort: int) -> OpenedCohort:
+        survivors = [points[hospitals[index].node] for index in members(cohorts[cohort] & round_state.survivors)]
+        blobs = [
+            OpenedBlob(pair, [to_eip2537(point[blob]) for point in survivors])
+            for blob, pair in enumerate(secret.blinders[cohort])
+        ]
+        return OpenedCohort(cohort, blobs)
+
+    closed = round_state.viable_cohorts & ~round_state.summed_cohorts
+    receipts = ledger.open_canaries(
+        task.number, round_, secret.seed, task.sums.retreat(round_).points,
+        [opened(cohort) for cohort in members(closed)], _settle_gas(task, len(hospitals)), force,
+    )  # fmt: skip
+    emit("opened", round=round_, gas=sum(receipt.gas_used for receipt in receipts))
+
+
+def _settle_gas(task: AggregatedTask, hospitals: int) -> int:
+    """More than settling a round, or its first page, can cost."""
+    voters = task.params.max_voters
+    scores = voters * ballot_size(task.params, STATISTICS_ROUND + 1, task.params.cohorts)
+    return SETTLE_GAS + min(PAGE_GAS, settle_gas(hospitals + voters, scores))

@@ -1,4 +1,4 @@
-"""The aggregator's part where a masked cohort has no sum: statements taken in, and the case made of them."""
+"""The aggregator's part in a dispute over a masked cohort without a sum: statements, accusations, cheaters' names."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from consilium_chain.errors import StatementMalformed
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.publishing import Accusation
 from consilium_chain.ledger.structs import RoundState
-from consilium_chain.rounds.disputes import Shown, read_case
+from consilium_chain.rounds.disputes import Shown, find_culprits, read_case
 from consilium_chain.rounds.statements import SignedStatement, parse_signed_statement
 from consilium_core.logs import emit
 from consilium_zk.blame import parse_statement, upload_digest
 from consilium_zk.dealing import Dealing
-from consilium_zk.errors import ShapeWrong
+from consilium_zk.errors import EvidenceMalformed, ShapeWrong
 from consilium_zk.secure_aggregation import MaskedCohort, masking_digest
 
+from consilium_server.aggregator.task import AggregatedTask
 from consilium_server.aggregator.uploads import Upload
 
 
 class Statements:
-    """What a round's hospitals signed with their uploads, by index: sound ones only."""
+    """The sound statements that a round's hospitals signed with their uploads, by index."""
 
     def __init__(self, ledger: Ledger, task: int, round_: int) -> None:
         self._addresses = [hospital.node for hospital in ledger.hospitals(task)]
@@ -29,7 +30,7 @@ class Statements:
         self._signed: dict[int, SignedStatement] = {}
 
     def sound(self, cohort: MaskedCohort, dealings: Mapping[int, Dealing], uploads: Mapping[int, Upload]) -> set[int]:
-        """Of a cohort's masking those who uploaded with a sound statement: else nobody answers for an upload."""
+        """Hospitals of a cohort's masking that uploaded with a sound statement: else nobody answers for an upload."""
         masking, found = masking_digest(cohort, dealings), set()
         for index in dealings.keys() & uploads.keys():
             try:
@@ -53,6 +54,7 @@ class Statements:
         self._signed[index] = signed
 
     def of(self, hospitals: set[int]) -> dict[int, SignedStatement]:
+        """Signed statements of these hospitals."""
         return {index: signed for index, signed in self._signed.items() if index in hospitals}
 
 
@@ -66,9 +68,9 @@ def make_accusation(
     uploads: Mapping[int, Upload],
     roots: Mapping[int, int],
 ) -> Accusation:
-    """Stores what judges need of a cohort, by its number, whose sum does not hold.
+    """Stores the evidence against a cohort, by its number, whose sum does not hold.
 
-    Uploads are masked, and roots given only ever of one kind: who reads the store learns no more than this aggregator.
+    Uploads are masked, and roots given only ever of one kind: a reader learns no more than this aggregator.
     """
     case = read_case(ledger, store, task, statements.round, cohort, round_state)
     signed = statements.of(set(case.survivors))
@@ -78,9 +80,19 @@ def make_accusation(
 
 
 def accuse_withholders(store: ArtifactStore, answers: Mapping[int, bytes]) -> Accusation:
-    """Stores what judges need of a cohort whose roots are missing though a threshold have answered.
+    """Stores the evidence against a cohort whose roots are missing though a threshold have answered.
 
     answers: by index, of survivors. Nothing is combined by factors here, so that the accusation is the evidence's name.
     """
     evidence = store.put_file(Shown(answers=answers).to_file())
     return Accusation(evidence, evidence)
+
+
+def name_cheaters(task: AggregatedTask, round_: int, round_state: RoundState) -> None:
+    """Names on chain the hospitals because of which accused cohorts have no sum. Raises EvidenceMalformed, Refused."""
+    cheaters = find_culprits(task.ledger, task.store, task.number, round_, round_state)
+    if not cheaters:
+        raise EvidenceMalformed("every survivor's testimony goes with its upload")
+    for index, reason in cheaters.items():
+        emit("culprit", round=round_, hospital=index, reason=reason)
+    task.ledger.name_culprits(task.number, round_, sum(1 << index for index in cheaters))

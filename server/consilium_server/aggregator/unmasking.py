@@ -1,4 +1,4 @@
-"""A masked round's answers, cohort by cohort, and whether they give the cohort's sum."""
+"""Survivors' answers in a masked round, by cohort, from which the masks of the cohort's sum follow."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from consilium_server.aggregator.uploads import Answer
 
 
 class CohortAnswers:
-    """One cohort's survivors, and what they have answered so far."""
+    """Survivors of one cohort, and their answers so far."""
 
     def __init__(self, round_: int, survivors: int, threshold: int, unmasking: Unmasking) -> None:
         self._round, self._survivors, self._threshold, self._unmasking = round_, survivors, threshold, unmasking
@@ -27,7 +27,7 @@ class CohortAnswers:
         self._residue: Callable[[int], Blob] | None = None
 
     def take(self, answers: Mapping[int, Answer]) -> None:
-        """Takes in the answers of this cohort's survivors that are new. What is wrong with one is told, with names."""
+        """Takes in the new answers of this cohort's survivors. Logs what is wrong with one, with its hospital."""
         for index in members(self._survivors & ~self._taken):
             if index not in answers:
                 continue
@@ -42,19 +42,19 @@ class CohortAnswers:
                 emit("share-missing", round=self._round, hospital=index, dealer=dealer, error=str(fault))
 
     def at_fault(self) -> set[int]:
-        """Hospitals whose doing it is that roots are missing though a threshold have answered."""
+        """Hospitals that withheld roots of masks, once a threshold have answered."""
         return set(self._unmasking.at_fault()) if len(self.sound) >= self._threshold else set()
 
     def is_over(self, silent: int) -> bool:
-        """Whether nothing is to be waited for: the masks are known, or all others are `silent`, a bit map."""
+        """True if no answer is awaited: the masks are known, or all others are `silent` (a bit map)."""
         return self.residue() is not None or not self._survivors & ~self._taken & ~silent
 
     def roots(self) -> dict[int, int]:
-        """Of all in the masking (`Unmasking.roots`), once the residue is known."""
+        """Roots of all masks in the masking (`Unmasking.roots`), once the residue is known."""
         return self._unmasking.roots()
 
     def residue(self) -> Callable[[int], Blob] | None:
-        """What masks the survivors' sum, by number of blob; None as long as the answers do not give it."""
+        """The mask of the survivors' sum, by number of blob; None as long as the answers do not give it."""
         if self._residue is None and self._taken != self._tried and len(self.sound) >= self._threshold:
             self._tried = self._taken
             try:
@@ -70,7 +70,7 @@ class CohortAnswers:
 def cohort_answers(
     ledger: Ledger, store: ArtifactStore, task: int, round_: int, cohort: int, round_state: RoundState
 ) -> CohortAnswers:
-    """Of a cohort, by its members' bit map, whose survivors are fixed. Raises ArtifactMissing, ArtifactCorrupt."""
+    """Begins the answers of a cohort with fixed survivors. Raises ArtifactMissing, ArtifactCorrupt."""
     masked = masked_cohort(ledger, task, round_, cohort)
     dealings = read_dealings(ledger, store, task, round_, masked)
     survivors = cohort & round_state.survivors

@@ -1,7 +1,4 @@
-"""Replies: a peer's bytes become its part of a round here; cohorts' sums are held against commitments.
-
-Pure: no I/O, no clock.
-"""
+"""Parses hospitals' replies, and checks cohorts' sums against commitments. Pure: no I/O, no clock."""
 
 from __future__ import annotations
 
@@ -20,12 +17,12 @@ from consilium_zk.masks import without
 from eth_utils.crypto import keccak
 from flwr.app import RecordDict
 
-from consilium_server.errors import PartFailed, SumMismatch, UploadInvalid
+from consilium_server.errors import ReplyRefused, SumMismatch
 
 
 @dataclass(frozen=True)
 class Signed:
-    """A hospital's signed update, and in a masked task the dealing whose digest it holds; else no bytes."""
+    """A hospital's signed update; in a masked task also its secret shares, whose digest the update holds."""
 
     update: SignedUpdate
     dealing: bytes
@@ -33,9 +30,9 @@ class Signed:
 
 @dataclass(frozen=True)
 class Upload:
-    """One hospital's weighted blobs, masked or not; every scalar is below the field's modulus.
+    """A hospital's weighted blobs, masked or not; every scalar is below the field's modulus.
 
-    statement: what it signed on masked ones, as it travels, unchecked; else no bytes.
+    statement: its signed statement on masked blobs, unchecked; empty if they are not masked.
     """
 
     blobs: Sequence[Blob]
@@ -44,16 +41,13 @@ class Upload:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a survivor gives to unmask its cohort's sum, unchecked (`secure_aggregation.Unmasking`)."""
+    """A survivor's answer, from which its cohort's sum is unmasked; unchecked (`secure_aggregation.Unmasking`)."""
 
     words: bytes
 
 
 def parse_reply(content: RecordDict, hospital: str, blob_count: int) -> Signed | Upload | Answer:
-    """What `hospital`, the address behind a Flower node, answers.
-
-    Raises UploadInvalid, PartFailed, SignedUpdateMalformed.
-    """
+    """Parses a reply of `hospital`, an account. Raises ReplyRefused, SignedUpdateMalformed."""
     status = content.config_records.get("status", {})
     code = status.get("code")
     if code not in (ReplyCode.SIGNED, ReplyCode.ANSWERED):
@@ -65,7 +59,7 @@ def parse_reply(content: RecordDict, hospital: str, blob_count: int) -> Signed |
 
 
 def parse_signed(body: bytes, hospital: str, blob_count: int) -> Signed:
-    """A signed update with its dealing, as they travel. Raises SignedUpdateMalformed."""
+    """Parses a signed update with its secret shares. Raises SignedUpdateMalformed."""
     size = signed_update_bytes(blob_count)
     update, dealing = parse_signed_update(body[:size], hospital, blob_count), body[size:]
     if update.dealing != (keccak(dealing) if dealing else NO_DEALING):
@@ -74,34 +68,35 @@ def parse_signed(body: bytes, hospital: str, blob_count: int) -> Signed:
 
 
 def parse_upload(content: RecordDict, blob_count: int) -> Upload:
-    """Exactly one status and `blob_count` blobs of raw bytes, and nothing else. Raises UploadInvalid, PartFailed."""
+    """Parses one status and `blob_count` blobs of raw bytes. Raises ReplyRefused (UploadInvalid, PartFailed)."""
     if set(content) != {"status", "blobs"}:
-        raise UploadInvalid(f"records {sorted(content)} instead of blobs and status")
+        raise ReplyRefused("UploadInvalid", why=f"records {sorted(content)} instead of blobs and status")
     status = content.config_records.get("status", {})
     code, statement = status.get("code"), status.get("body", b"")
     if not isinstance(statement, bytes):
-        raise UploadInvalid("its statement is not bytes")
+        raise ReplyRefused("UploadInvalid", why="its statement is not bytes")
     if code != ReplyCode.OK:
         name = ReplyCode(code).name if isinstance(code, int) and code in set(ReplyCode) else "unknown code"
-        raise (PartFailed if code == ReplyCode.FAILED else UploadInvalid)(f"the hospital answered {name}")
+        fault = "PartFailed" if code == ReplyCode.FAILED else "UploadInvalid"
+        raise ReplyRefused(fault, why=f"the hospital answered {name}")
     arrays = content.array_records.get("blobs", {})
     if set(arrays) != {str(index) for index in range(blob_count)}:
-        raise UploadInvalid(f"{len(arrays)} blobs instead of {blob_count}")
+        raise ReplyRefused("UploadInvalid", why=f"{len(arrays)} blobs instead of {blob_count}")
     blobs = []
     for index in range(blob_count):
         array = arrays[str(index)]
         if (array.dtype, tuple(array.shape), array.stype) != ("uint8", (BYTES_PER_BLOB,), "raw"):
-            raise UploadInvalid(f"blob {index} is not {BYTES_PER_BLOB} raw bytes")
+            raise ReplyRefused("UploadInvalid", why=f"blob {index} is not {BYTES_PER_BLOB} raw bytes")
         try:
             blobs.append(parse_blob(array.data))
         except ZkError as error:
-            raise UploadInvalid(f"blob {index} is not a blob of field elements") from error
+            raise ReplyRefused("UploadInvalid", why=f"blob {index} is not a blob of field elements") from error
     return Upload(blobs, statement)
 
 
 @dataclass(frozen=True)
 class Contribution:
-    """A survivor: its upload, its commitments (one per blob) and its public weight."""
+    """A survivor's upload, its commitments (one per blob) and its public weight."""
 
     upload: Upload
     points: Sequence[Commitment]
@@ -109,12 +104,12 @@ class Contribution:
 
 
 def wrong_uploads(contributions: Mapping[int, Contribution]) -> list[int]:
-    """Hospitals (by index) whose upload is not `weight` times what they committed to.
+    """Hospitals (by index) whose upload is not `weight` times their committed update.
 
-    Asked only once a cohort's sum is wrong: it costs a commitment for each upload. So hospitals whose deviations add up
-    to zero are never named, and need not be: a KZG commitment is additive and binding, so a sum that opens the sum of
-    the commitments is the committed sum, whatever the shares that it was put together from; nothing else is made of
-    an upload, and each of these hospitals answers for what it committed to.
+    It costs a commitment for each upload, so it is only called once a cohort's sum is wrong. Hospitals whose deviations
+    add up to zero are never named, and need not be. A KZG commitment is additive and binding: a sum that opens the sum
+    of the commitments is the committed sum, whatever its shares were. Uploads serve nothing else, and each of these
+    hospitals answers for its commitment.
     """
     return [
         index
@@ -127,7 +122,7 @@ def wrong_uploads(contributions: Mapping[int, Contribution]) -> list[int]:
 
 
 def sum_commitments(contributions: Sequence[Contribution]) -> list[Commitment]:
-    """Per blob what the contract makes of the same commitments: their weighted sum."""
+    """Weighted sum of the commitments, per blob, as the contract computes it."""
     weights = [c.weight for c in contributions]
     return [weighted_sum(points, weights) for points in zip(*(c.points for c in contributions), strict=True)]
 
@@ -148,7 +143,7 @@ def sum_cohort(
 ) -> CohortSum:
     """The cohort's sum, checked against the commitments that the contract adds up. Raises SumMismatch.
 
-    residue: of masked uploads, what masks the sum of the blobs of a number. `factors`, one per blob, are those of
+    residue: the mask of the sum's blob of a number, for masked uploads. `factors`, one per blob, are those of
     `consilium_zk.kzg.commits_to`: nobody may know them before the uploads are in.
     """
     expected = sum_commitments(contributions)
@@ -157,5 +152,5 @@ def sum_cohort(
         sums = [without(total, residue(position)) for position, total in enumerate(sums)]
     if not commits_to(sums, expected, factors):
         wrong = next(i for i, (total, point) in enumerate(zip(sums, expected, strict=True)) if commit(total) != point)
-        raise SumMismatch(cohort, wrong)
+        raise SumMismatch("SumMismatch", cohort=cohort, blob=wrong)
     return CohortSum(sums, expected)

@@ -1,4 +1,4 @@
-"""The HTTP API: what the index knows, for everybody; files to store, for who signs in."""
+"""The HTTP API: reads of the index for everybody, and stored files for signed-in accounts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import uvicorn
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.rpc.local_node import require_free_port
 from consilium_core.logs import emit
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from sqlalchemy import Engine
 from starlette.middleware.cors import CORSMiddleware
@@ -31,11 +31,10 @@ from consilium_server.api.sessions import Seal, Sessions, ensure_secret
 from consilium_server.api.siwe import Site
 from consilium_server.config import ApiSettings
 from consilium_server.database.engine import reading
-from consilium_server.errors import CursorInvalid
 from consilium_server.index.store import has_source
 
 ENDING = 5  # seconds that open answers have once the server is told to stop
-DESCRIPTION = """What the chain says of tasks, rounds, nodes and money, indexed. Nothing here needs to be believed: all
+DESCRIPTION = """Tasks, rounds, nodes and money of the chain, indexed. Nothing here has to be trusted: all
 answers are functions of the chain's events up to the block that `X-Consilium-Block` names, and rounds have evidence.
 
 Amounts are decimal text of the token's smallest unit (10^18 in one token); times are whole seconds since the epoch;
@@ -45,7 +44,7 @@ Answers have strong ETags: send them as `If-None-Match`. Every error is a proble
 
 
 def make_service(settings: ApiSettings, engine: Engine) -> Service:
-    """Raises DeploymentInvalid, SecretExposed."""
+    """Builds the state that all requests share. Raises DeploymentInvalid, ServerError (SecretExposed)."""
     deployment = Deployment.read(settings.deployment)
     seal = Seal(ensure_secret(settings.home / "api.secret"))
     site = Site(settings.origin, deployment.chain_id)
@@ -73,14 +72,10 @@ def document() -> dict[str, Any]:
 
 
 def build(service: Service) -> FastAPI:
+    """The application: routes, error handlers and middleware."""
     app = _routed()
     app.state.service = service
     problems.add_handlers(app)
-
-    @app.exception_handler(CursorInvalid)
-    async def cursor_invalid(request: Request, error: CursorInvalid) -> Response:
-        return problems.answer("cursor-invalid", str(error))
-
     if (folder := service.settings.dashboard) is not None:
         serve(app, folder, service.deployment, service.settings.public_chain_url)
     # The last one added is the outermost.
@@ -133,9 +128,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def run(settings: ApiSettings) -> None:
-    """Serves until it is told to stop. Raises DatabaseUnreachable, SchemaTooNew, SourceMismatch, DeploymentInvalid,
-    SecretExposed, LocalNodeError (the port is taken).
-    """
+    """Serves until it is told to stop. Raises ServerError, DeploymentInvalid, LocalNodeError (the port is taken)."""
     engine = open_engine(settings.url)
     service = make_service(settings.model_copy(update={"dashboard": settings.dashboard or built()}), engine)
     try:

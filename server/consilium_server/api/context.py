@@ -1,4 +1,4 @@
-"""What all routes of one process share."""
+"""State that all routes of one process share."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 @dataclass
 class Service:
+    """State of one process: settings, database, caches and limits."""
+
     settings: ApiSettings
     deployment: Deployment
     engine: Engine
@@ -40,9 +42,10 @@ class Service:
 
 
 def service_of(request: Request) -> Service:
+    """The service of a request."""
     return cast(Service, request.app.state.service)
 
 
 async def shared(request: Request) -> Service:
-    """As a dependency: FastAPI carries out what is not `async` in a thread."""
+    """The service, as a dependency. It is `async` so that FastAPI needs no thread for it."""
     return service_of(request)

@@ -1,4 +1,4 @@
-"""The dashboard's files, in this process, and what they have to know of the place where they are."""
+"""Serves the dashboard's files from this process, with the settings of this server."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ AGAIN = "no-cache"  # keep it, but ask each time whether it still holds
 
 
 def built() -> Path | None:
+    """Folder of the dashboard in this installation; None if it was not built."""
     return BUILT if (BUILT / "index.html").is_file() else None
 
 
 def connections(public_chain_url: str | None) -> str:
-    """Where a page may ask, as `connect-src` of its content security policy: here, and a chain node that is named."""
+    """Origins that a page may connect to (`connect-src` of the content security policy)."""
     if public_chain_url is None:
         return "'self'"
     parts = urlsplit(public_chain_url)
@@ -54,11 +55,7 @@ class _Files(StaticFiles):
     """Names of what lies in `assets` have a hash of the content in them."""
 
     def file_response(
-        self,
-        full_path: str | os.PathLike[str],
-        stat_result: os.stat_result,
-        scope: Scope,
-        status_code: int = 200,
+        self, full_path: str | os.PathLike[str], stat_result: os.stat_result, scope: Scope, status_code: int = 200
     ) -> Response:
         response = super().file_response(full_path, stat_result, scope, status_code)
         response.headers["Cache-Control"] = FOR_GOOD if Path(full_path).parent.name == "assets" else AGAIN

@@ -1,8 +1,8 @@
-"""Events of the chain as they are indexed, to everybody who listens: server-sent events (WHATWG HTML, 9.2).
+"""Streams the chain's events to all clients as they are indexed: server-sent events (WHATWG HTML, 9.2).
 
-One poller a process looks for rows and hands them to all streams. A stream has a queue of fixed length: who does not
-read is let go, and comes back with its Last-Event-ID. An id names a block, a log and the block's hash, so that it is
-known when what a client saw is gone.
+One poller per process reads new rows and hands them to all streams. A stream has a queue of fixed length: a client that
+does not read is disconnected, and comes back with its Last-Event-ID. An id names a block, a log and the block's hash,
+so that the server notices if a block that the client saw is gone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from consilium_chain.errors import ChainError
+from consilium_chain.errors import ChainError, name_of
 from consilium_core.logs import emit
 from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
@@ -30,7 +30,7 @@ from starlette.concurrency import run_in_threadpool
 from consilium_server.api.paging import behind
 from consilium_server.api.reading import Head, head_of, of_this_loop
 from consilium_server.database.tables import Block, EventRow
-from consilium_server.jobs.retry_delay import Backoff
+from consilium_server.jobs.retry_delay import RetryPolicy
 
 if TYPE_CHECKING:
     from consilium_server.api.context import Service
@@ -41,7 +41,7 @@ DEPTH = 256  # blocks with events whose hashes are looked at again
 CHAIN_EVERY = 5.0  # seconds
 TERMS_EVERY = 15.0  # seconds between looks for what gas costs
 HASH_DIGITS = 16  # of an id
-RETRY = Backoff(first=0.25, most=5.0)  # of a database that fails: so late may events be once it answers again
+RETRY = RetryPolicy(first=0.25, most=5.0)  # of a database that fails: so late may events be once it answers again
 # All that a database can bring about: no connection in time, an error of the driver, a value that is not of its column.
 DATABASE_FAULTS = (SQLAlchemyError, ValueError)
 _EVENT_ID = re.compile(rf"([0-9]{{1,18}})-([0-9]{{1,9}})(?:-([0-9a-f]{{{HASH_DIGITS}}}))?", re.ASCII)
@@ -60,7 +60,7 @@ class EventId:
 
 @dataclass(frozen=True)
 class Told:
-    """An event. `task` None: of none, and of a reorganisation for all."""
+    """An event to be sent. `task`: None if it belongs to none; a reorganisation goes to all."""
 
     kind: str  # chain or reorg
     place: Place
@@ -70,7 +70,7 @@ class Told:
 
 @dataclass(eq=False)
 class Stream:
-    """One client's. While it catches up, only reorganisations are put into its queue."""
+    """The stream of one client. While it catches up, only reorganisations are put into its queue."""
 
     task: int | None
     queue: asyncio.Queue[Told] = field(default_factory=lambda: asyncio.Queue(QUEUE))
@@ -78,12 +78,15 @@ class Stream:
     is_dropped: bool = False
 
     def wants(self, told: Told) -> bool:
+        """True if the event is put into the queue."""
         if told.kind == "reorg":
             return True
         return self.is_live and self.task in (None, told.task)
 
 
 class Broadcaster:
+    """Polls the index, and sends what is new to all streams."""
+
     def __init__(self, service: Service) -> None:
         self._service = service
         self._streams: set[Stream] = set()
@@ -98,7 +101,7 @@ class Broadcaster:
     # The poller
 
     async def run(self) -> None:
-        """Until it is cancelled. A database or chain that fails for a while is noted, and asked again."""
+        """Polls until it is cancelled. A failure of the database or the chain is logged, and tried again."""
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._follow())
@@ -116,7 +119,7 @@ class Broadcaster:
                     pass
             except DATABASE_FAULTS as error:
                 failures += 1
-                self._note_failure(type(error).__name__)
+                self._note_failure(name_of(error))
                 await asyncio.sleep(RETRY.seconds(failures, random.random()))
                 continue
             if self.failure is not None:
@@ -130,7 +133,7 @@ class Broadcaster:
             emit("index-unreadable", error=name)
 
     async def _look(self) -> bool:
-        """Whether there may be more."""
+        """Sends what is new. Returns true if there may be more."""
         if not self._is_ready.is_set():
             self._place, self._seen = await self._read(self._present)
             self._is_ready.set()
@@ -157,7 +160,7 @@ class Broadcaster:
         return await asyncio.shield(reading)
 
     def underway(self) -> list[asyncio.Future[Any]]:
-        """What a thread still reads of the database, for this event loop."""
+        """Reads of the database that a thread still does for this event loop."""
         return of_this_loop([self._reading])
 
     def _present(self) -> tuple[Place, OrderedDict[int, bytes]]:
@@ -171,7 +174,7 @@ class Broadcaster:
         return (latest[0], latest[1]) if latest else (0, -1), OrderedDict((n, h) for n, h in reversed(blocks))
 
     def _changes(self) -> tuple[int | None, Head, list[tuple[Told, bytes]]]:
-        """The lowest block told of that is gone, the head, and what came after what was told of and is still there."""
+        """The lowest sent block that is gone, the head, and the events after the last sent one that is still there."""
         with Session(self._service.engine) as db, db.begin():
             head = head_of(db)
             if head == self._looked:
@@ -202,7 +205,7 @@ class Broadcaster:
                 self._drop(stream)
 
     def _drop(self, stream: Stream) -> None:
-        """Its queue is emptied at once; the connection ends when its reader reads, or has stalled for too long."""
+        """Disconnects a slow client: empties its queue at once, and ends its connection at the next read or timeout."""
         stream.is_dropped = True
         self._leave(stream)
         while not stream.queue.empty():
@@ -233,14 +236,14 @@ class Broadcaster:
                 self._service.metrics.chain_head.set(head)
             except ChainError as error:
                 if self._service.chain_head is not None:
-                    emit("chain-unreachable", error=type(error).__name__)
+                    emit("chain-unreachable", error=name_of(error))
                 self._service.chain_head, self._service.chain_terms, connection = None, None, None
             await asyncio.sleep(CHAIN_EVERY)
 
     # Streams
 
     async def stream(self, task: int | None, last_id: EventId | None) -> AsyncIterator[bytes]:
-        """From behind the id on, or from the present on."""
+        """Events after the id, or from now on."""
         await self._is_ready.wait()
         stream = Stream(task)
         self._streams.add(stream)
@@ -263,7 +266,7 @@ class Broadcaster:
             self._leave(stream)
 
     async def _caught_up(self, stream: Stream, place: Place) -> AsyncIterator[bytes]:
-        """Rows between a place and where the poller is; then the stream is live."""
+        """Rows between a place and the poller's; then the stream is live."""
         while True:
             with suppress(asyncio.QueueEmpty):
                 reorg = stream.queue.get_nowait()
@@ -287,8 +290,9 @@ class Broadcaster:
         return [told for told in found if told.place <= end]
 
     def _resumed(self, last_id: EventId) -> tuple[Place, int | None]:
-        """Where to go on, and if the block is gone from which one on all is told again: how deep the fork was, an id
-        does not say.
+        """The place to go on from. If the block is gone, also the block from which all is sent again.
+
+        An id does not say how deep the fork was.
         """
         block, digits = last_id.place[0], last_id.digits
         with Session(self._service.engine) as db, db.begin():
@@ -311,12 +315,13 @@ def _after(place: Place, task: int | None) -> Any:
 
 
 def parse_event_id(text: str) -> EventId | None:
-    """None where it is none of this server's."""
+    """Parses a Last-Event-ID; None if this server gave no such id."""
     match = _EVENT_ID.fullmatch(text)
     return None if match is None else EventId((int(match[1]), int(match[2])), match[3])
 
 
 def event_id(block: int, log_index: int, block_hash: bytes) -> str:
+    """The id of an event, as clients send it back in Last-Event-ID."""
     return f"{block}-{log_index}-{block_hash.hex()[:HASH_DIGITS]}"
 
 
@@ -329,7 +334,7 @@ def _told(row: Any) -> Told:
 
 
 def described(event: EventRow, time: int) -> dict[str, Any]:
-    """As JSON."""
+    """The event as JSON."""
     return {
         "block": event.block, "log_index": event.log_index, "time": time, "transaction": "0x" + event.transaction.hex(),
         "contract": event.contract, "name": event.name, "task": event.task, "round": event.round,

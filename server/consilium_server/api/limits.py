@@ -1,4 +1,4 @@
-"""How much one client may ask: token buckets in memory, of which there are never more than a fixed number."""
+"""Rate limits per client: token buckets in memory, whose number is bounded."""
 
 from __future__ import annotations
 
@@ -46,6 +46,7 @@ class Limits:
 
     @classmethod
     def of(cls, settings: ApiSettings, clock: Callable[[], float]) -> Limits:
+        """Limits by these settings."""
         limits = settings.limits
         return cls(
             requests=Buckets(limits.requests_per_minute / 60, limits.requests_per_minute, clock),
@@ -57,9 +58,9 @@ class Limits:
 
 
 def client_of(peer: str, forwarded: Sequence[str], proxies: Sequence[IPv4Network | IPv6Network]) -> str:
-    """Whose limits a request counts towards: an address, or of IPv6 its /64, which is what one client has.
+    """The key of a client's limits: its address, or the /64 of an IPv6 address, which one client owns.
 
-    `forwarded`: values of X-Forwarded-For, believed from the right for as long as proxies of ours speak.
+    `forwarded`: values of X-Forwarded-For, believed from the right for as long as our own proxies wrote them.
     """
     chain = [one.strip() for value in forwarded for one in value.split(",")]
     client = peer

@@ -28,7 +28,7 @@ ROUTERS = (models,)
 
 
 class _Index(BaseModel):
-    """Of `model.json`, what is told here."""
+    """The part of `model.json` that the API shows."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -43,16 +43,14 @@ class _Index(BaseModel):
 
 
 def model_folder(models: FilePath, task: int) -> FilePath:
+    """Folder of a task's model."""
     return models / f"task-{task}"
 
 
 @models.get(
-    "/tasks/{task}/models",
-    response_model=schemas.Models,
-    operation_id="listModels",
-    summary="A task's model, where one was put beside this server: none or one",
-    responses=documented(422, 429),
-)
+    "/tasks/{task}/models", response_model=schemas.Models, operation_id="listModels",
+    summary="A task's model, if one was put beside this server: none or one", responses=documented(422, 429),
+)  # fmt: skip
 def list_models(service: Shared, response: Response, task: TaskNumber) -> schemas.Models:
     response.headers.update(AGAIN)
     found = _found(service, task)
@@ -73,9 +71,9 @@ def list_models(service: Shared, response: Response, task: TaskNumber) -> schema
 @models.get(
     "/tasks/{task}/model/{file}",
     operation_id="getModelFile",
-    summary="One file of it: the parameters, what they are, their card, or the proof of each round",
+    summary="A file of a task's model: its parameters, their description, its card, or the proof of each round",
     response_class=Response,
-    responses=media("its bytes", "application/octet-stream", {"type": "string", "format": "binary"})
+    responses=media("the bytes of the file", "application/octet-stream", {"type": "string", "format": "binary"})
     | documented(404, 422, 429)
     | NOT_MODIFIED,
 )
@@ -95,7 +93,7 @@ def get_model_file(
 
 
 def _found(service: Service, task: int) -> tuple[FilePath, _Index] | None:
-    """None where there is none of this task of these contracts."""
+    """Folder and index of the task's model; None if it has none, or one of other contracts."""
     if service.settings.models is None:
         return None
     folder, book = model_folder(service.settings.models, task), service.deployment

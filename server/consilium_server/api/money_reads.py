@@ -1,4 +1,4 @@
-"""What accounts were paid, staked and took home, as the tables tell of it."""
+"""Reads payments, stake and claims of accounts from the tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from consilium_server.api.paging import Asked, Place, behind
 from consilium_server.api.reading import At, latest
 from consilium_server.api.schemas import name
 from consilium_server.database.tables import Block, EventRow, Payment, PoolRow, Position, UnbondingRow
-from consilium_server.errors import ExportReorganised
+from consilium_server.errors import AnswerBroken
 
 MOVEMENTS = {
     "Delegated": "delegated",
@@ -33,13 +33,15 @@ CSV_PAGE = 500  # rows read at once
 
 @dataclass(frozen=True)
 class PaymentFilter:
+    """Payments of one account, kind or task; None for any."""
+
     account: str | None = None
     kind: str | None = None
     task: int | None = None
 
 
 def _payments(of: Any = Payment) -> Any:
-    """With time and transaction; no two logs of a block have one index. `of`: the table, or rows of it."""
+    """Payments with time and transaction. No two logs of a block have one index. `of`: the table, or rows of it."""
     return (
         select(of, Block.time, EventRow.transaction)
         .join(Block, Block.number == of.block)
@@ -48,11 +50,13 @@ def _payments(of: Any = Payment) -> Any:
 
 
 def payments_of_round(at: At, task: int, round_: int) -> list[Any]:
+    """Rows of a round's payments, in the chain's order."""
     found = _payments().where(Payment.task == task, Payment.round == round_)
     return list(at.db.execute(found.order_by(Payment.block, Payment.log_index, Payment.item)))
 
 
 def payment_views(rows: Sequence[Any]) -> list[schemas.Payment]:
+    """Payments as the API says them."""
     return [
         schemas.Payment(
             kind=row.kind, task=row.task, round=row.round, account=row.account, role=_role(row.role),
@@ -64,7 +68,7 @@ def payment_views(rows: Sequence[Any]) -> list[schemas.Payment]:
 
 
 def list_payments(at: At, wanted: PaymentFilter, asked: Asked) -> schemas.Page[schemas.Payment]:
-    """The latest first."""
+    """Payments, the latest first."""
     columns = (Payment.block, Payment.log_index, Payment.item)
     found = _payments().where(*behind(columns, asked.start(), descending=True))
     if wanted.account is not None:
@@ -79,6 +83,7 @@ def list_payments(at: At, wanted: PaymentFilter, asked: Asked) -> schemas.Page[s
 
 
 def slashes(at: At, node: str, role: int, most: int) -> list[schemas.Payment]:
+    """Latest slashes of a node, `most` at most."""
     found = _payments().where(Payment.account == node, Payment.role == role, Payment.kind == "slash")
     columns = (Payment.block.desc(), Payment.log_index.desc(), Payment.item.desc())
     return payment_views(list(at.db.execute(found.order_by(*columns).limit(most))))
@@ -88,16 +93,16 @@ def slashes(at: At, node: str, role: int, most: int) -> list[schemas.Payment]:
 
 
 def list_history(at: At, account: str, asked: Asked) -> schemas.Page[schemas.Entry]:
-    """The latest first."""
+    """An account's history, the latest first."""
     cut = asked.cut(_entries(at, account, asked.start(), asked.limit + 1), lambda pair: pair[0])
     return schemas.Page(items=[entry for _, entry in cut.rows], next=cut.next)
 
 
 @dataclass(frozen=True)
 class CsvPage:
-    """Lines of the export, and behind which place the next page begins, None after the last.
+    """Lines of the export, and the place after which the next page begins; None after the last.
 
-    `anchor`: hash of that place's block. While the block stands, so do all entries behind the place.
+    `anchor`: hash of that place's block. While the block stands, so do all entries after the place.
     """
 
     text: str
@@ -106,15 +111,15 @@ class CsvPage:
 
 
 def first_csv_page(at: At, account: str) -> CsvPage:
-    """RFC 4180, with a header; amounts and times as everywhere."""
+    """The first page, with a header (RFC 4180). Amounts and times are as in JSON."""
     page = _csv_page(at, account, None)
     return replace(page, text=_csv([CSV_COLUMNS]) + page.text)
 
 
 def next_csv_page(at: At, account: str, before: CsvPage) -> CsvPage:
-    """Raises ExportReorganised where the page before holds what the chain has taken back."""
+    """The page after `before`. Raises AnswerBroken (ExportReorganised) if the chain took back part of that page."""
     if before.place is None or _hash_of_block(at, int(before.place[0])) != before.anchor:
-        raise ExportReorganised(account)
+        raise AnswerBroken("ExportReorganised", account=account)
     return _csv_page(at, account, before.place)
 
 
@@ -138,7 +143,7 @@ def _csv(rows: Sequence[Sequence[object]]) -> str:
 
 
 def _entries(at: At, account: str, place: Place | None, most: int) -> list[tuple[Place, schemas.Entry]]:
-    """Payments to the account, and what it did as a delegator, behind a place."""
+    """Payments to the account and its acts as a delegator, after a place."""
     columns: tuple[Any, ...] = (Payment.block, Payment.log_index, Payment.item)
     page = select(Payment).where(Payment.account == account, *behind(columns, place, True))
     # Cut before it is joined: an account has many more payments than a page.
@@ -181,7 +186,7 @@ def _moved(row: Any) -> tuple[Place, schemas.Entry]:
 
 
 def worth(shares: int, generation: int, pool: Any) -> int:
-    """Of shares, in units of stake, rounded down (`Pools.worth`)."""
+    """Worth of shares in units of stake, rounded down (`Pools.worth`)."""
     if pool is None or pool.generation != generation or pool.shares == 0:
         return 0
     return int(shares * pool.assets // pool.shares)
@@ -190,6 +195,7 @@ def worth(shares: int, generation: int, pool: Any) -> int:
 def list_delegations(
     at: At, delegator: str | None, node: str | None, role: str | None, asked: Asked
 ) -> schemas.Page[schemas.Delegation]:
+    """A page of delegators' shares."""
     where = []
     if delegator is not None:
         where.append(Position.delegator == delegator)
@@ -223,7 +229,7 @@ def list_delegations(
 
 
 def list_unbondings(at: At, account: str, asked: Asked) -> schemas.Page[schemas.Unbonding]:
-    """What is on its way home, in the order in which it was asked for."""
+    """Stake that is being withdrawn, in the order of the requests."""
     found = latest(UnbondingRow, (UnbondingRow.delegator, UnbondingRow.request), UnbondingRow.delegator == account)
     query = (
         select(found)
@@ -247,7 +253,7 @@ def list_unbondings(at: At, account: str, asked: Asked) -> schemas.Page[schemas.
 
 
 def pools_of(at: At, nodes: set[str]) -> dict[tuple[str, int], Any]:
-    """By node and role."""
+    """Latest pools of these nodes, by node and role."""
     found = latest(PoolRow, (PoolRow.node, PoolRow.role), PoolRow.node.in_(nodes))
     return {(row.node, row.role): row for row in at.db.execute(select(found))}
 

@@ -1,4 +1,4 @@
-"""Nodes: their stake, what they charge, earned and lost. Computed once a head for all of them, and kept."""
+"""Nodes: stake, commission, rewards and slashes. Computed once per head for all nodes, and cached."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from consilium_server.api.paging import Asked, behind
 from consilium_server.api.problems import Problem
 from consilium_server.api.reading import At, latest
 from consilium_server.api.schemas import name
-from consilium_server.api.task_reads import hexed, latest_phases
+from consilium_server.api.task_reads import latest_phases
 from consilium_server.database.tables import Block, EventRow, Participant, Payment, PoolRow, Position
 
 MICRO, DAY = 10**6, 86_400
@@ -35,7 +35,7 @@ class Everything:
 
 
 class NodeTable:
-    """Keeps what the latest state says, for the numbers of days that were asked for last."""
+    """Caches the latest state, for the last few numbers of days that were asked for."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -43,6 +43,7 @@ class NodeTable:
         self._kept: dict[int, Everything] = {}
 
     def at(self, at: At, days: int) -> Everything:
+        """All nodes at a head, with their yield over so many days."""
         with self._lock:  # also while computing: of many that ask about a new state, one does
             if self._state != at.head.state:
                 self._state, self._kept = at.head.state, {}
@@ -54,7 +55,7 @@ class NodeTable:
 
 
 def realised_yield(start: Any, end: Any, since: int, until: int) -> schemas.Yield:
-    """`start` and `end`: the pool's rows in force at these times, as `schemas.Yield` says."""
+    """Yield between two times (see `schemas.Yield`). `start` and `end`: the pool's rows in force at these times."""
     unit = start.assets * (1 << FRACTION_BITS)  # a share's worth at the start, times shares, 48 bits fraction
     if not start.shares or not start.assets:
         return schemas.Yield(since=since, until=until, earned=0, lost=0, net=0)
@@ -106,14 +107,15 @@ def _active(pool: Any) -> int:
 
 
 def _pools(at: At, *where: Any, first: bool = False) -> dict[tuple[str, int], Any]:
-    """By node and role."""
+    """Pools, by node and role."""
     found = latest(PoolRow, (PoolRow.node, PoolRow.role), *where, first=first)
     return {(row.node, row.role): row for row in at.db.execute(select(found))}
 
 
 def _starts(at: At, began: int) -> dict[tuple[str, int], tuple[Any, int]]:
-    """By node and role that has had stake, the row in force at a time, or its first with stake if that came later; and
-    the later of both times.
+    """Each staked pool's row in force at a time, with that time, by node and role.
+
+    For a pool whose first stake came later: its first row with stake, and the time of that row.
     """
     last = at.db.scalar(select(func.max(Block.number)).where(Block.time <= began))
     then = {} if last is None else _pools(at, PoolRow.block <= last)
@@ -129,7 +131,7 @@ def _starts(at: At, began: int) -> dict[tuple[str, int], tuple[Any, int]]:
 
 
 def _counts(at: At, rows: Any) -> Counter[tuple[str, int]]:
-    """How many of the rows each account has in each role."""
+    """Number of rows of each account in each role."""
     found = rows.subquery()
     query = select(found.c.account, found.c.role, func.count()).group_by(found.c.account, found.c.role)
     return Counter({(account, role): count for account, role, count in at.db.execute(query)})
@@ -138,7 +140,7 @@ def _counts(at: At, rows: Any) -> Counter[tuple[str, int]]:
 def list_nodes(
     at: At, role: str | None, account: str | None, days: int, sort: str, asked: Asked
 ) -> schemas.Page[schemas.NodeSummary]:
-    """Raises CursorInvalid."""
+    """A page of nodes. Raises RequestRefused (CursorInvalid)."""
     kept = at.service.nodes.at(at, days).nodes
     rows = [row for row in kept if role in (None, row.role) and account in (None, row.node)]
     descending, field = sort.startswith("-"), sort.removeprefix("-")
@@ -160,6 +162,7 @@ def _place(row: schemas.NodeSummary, field: str) -> tuple[Any, str, str]:
 
 
 def one_node(at: At, node: str, role: str, days: int) -> schemas.Node:
+    """A node with its latest slashes and tasks. Raises Problem if there is none."""
     summary = next((row for row in at.service.nodes.at(at, days).nodes if (row.node, row.role) == (node, role)), None)
     if summary is None:
         raise Problem("not-found", f"{node} is no {role} in the index: see /v1/nodes for those that are")
@@ -185,7 +188,7 @@ def one_node(at: At, node: str, role: str, days: int) -> schemas.Node:
 
 
 def list_pool_changes(at: At, node: str, role: str, asked: Asked) -> schemas.Page[schemas.PoolChange]:
-    """The latest first."""
+    """Changes of a node's pool, the latest first."""
     columns = (PoolRow.block, PoolRow.log_index, PoolRow.item)
     query = (
         select(PoolRow, Block.time, EventRow.transaction, EventRow.name)
@@ -201,9 +204,9 @@ def list_pool_changes(at: At, node: str, role: str, asked: Asked) -> schemas.Pag
         items=[
             schemas.PoolChange(
                 time=time, block=row.block, log_index=row.log_index,
-                transaction=None if transaction is None else hexed(transaction), event=event, assets=str(row.assets),
-                shares=str(row.shares), locked=str(row.locked), commission_bps=row.commission_bps,
-                rewarded=str(row.rewarded), burnt=str(row.burnt),
+                transaction=None if transaction is None else schemas.hexed(transaction), event=event,
+                assets=str(row.assets), shares=str(row.shares), locked=str(row.locked),
+                commission_bps=row.commission_bps, rewarded=str(row.rewarded), burnt=str(row.burnt),
             )
             for row, time, transaction, event in cut.rows
         ],
@@ -212,7 +215,7 @@ def list_pool_changes(at: At, node: str, role: str, asked: Asked) -> schemas.Pag
 
 
 def totals(rows: tuple[schemas.NodeSummary, ...]) -> dict[str, schemas.Totals]:
-    """By role."""
+    """Sums over all nodes, by role."""
     summed = ("assets", "locked", "rewarded", "burnt", "forfeited")
     found = {}
     for role in map(name, Role):

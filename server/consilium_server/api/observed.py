@@ -1,4 +1,4 @@
-"""What every request passes: its id, headers that browsers heed, limits, a line in the journal, a count."""
+"""Middleware of every request: its id, security headers, limits, a log line and metrics."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import re
 import secrets
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from anyio import move_on_after
+from consilium_chain.errors import name_of
 from consilium_core.logs import emit
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.datastructures import Headers, MutableHeaders
@@ -20,7 +22,7 @@ from consilium_server.api.dashboard import connections
 from consilium_server.api.limits import client_of
 from consilium_server.api.problems import Problem, answer
 from consilium_server.database.tables import JobRow
-from consilium_server.errors import ClientStalled, ExportReorganised
+from consilium_server.errors import AnswerBroken
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._\-]{1,64}", re.ASCII)
 UNKNOWN_ROUTE = "unknown"
@@ -34,38 +36,27 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
 
 class Metrics:
-    """In the text format of Prometheus; of this process."""
+    """Metrics of this process, in the text format of Prometheus."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        labels = ("route", "method", "status")
-        self.requests = Counter("consilium_requests_total", "requests answered", labels, registry=self.registry)
+        count, gauge = partial(Counter, registry=self.registry), partial(Gauge, registry=self.registry)
+        self.requests = count("consilium_requests_total", "requests answered", ("route", "method", "status"))
         self.seconds = Histogram(
             "consilium_request_seconds", "until an answer begins", ("route",), buckets=_SECONDS, registry=self.registry
         )
-        self.index_head = Gauge(
-            "consilium_index_head_block", "block up to which all is indexed", registry=self.registry
-        )
-        self.chain_head = Gauge(
-            "consilium_chain_head_block", "latest block that the chain told of", registry=self.registry
-        )
-        self.lag = Gauge("consilium_index_lag_blocks", "blocks that the index lacks", registry=self.registry)
-        self.subscribers = Gauge(
-            "consilium_event_subscribers", "streams of events that are open", registry=self.registry
-        )
-        self.dropped = Counter("consilium_event_subscribers_dropped_total", "let go as slow", registry=self.registry)
-        self.reorgs = Counter("consilium_reorgs_total", "reorganisations noticed", registry=self.registry)
-
-        self.job_seconds = Gauge(
-            "consilium_job_seconds_since_success", "since a job of this name last succeeded", ("job",),
-            registry=self.registry,
-        )  # fmt: skip
-        self.job_failures = Gauge(
-            "consilium_job_failures", "in a row, of the job of this name that fails most", ("job",),
-            registry=self.registry,
-        )  # fmt: skip
+        self.index_head = gauge("consilium_index_head_block", "block up to which all is indexed")
+        self.chain_head = gauge("consilium_chain_head_block", "latest block that the chain told of")
+        self.lag = gauge("consilium_index_lag_blocks", "blocks that the index lacks")
+        self.subscribers = gauge("consilium_event_subscribers", "streams of events that are open")
+        self.dropped = count("consilium_event_subscribers_dropped_total", "let go as slow")
+        self.reorgs = count("consilium_reorgs_total", "reorganisations noticed")
+        since, failures = "since a job of this name last succeeded", "in a row, of the job of this name that fails most"
+        self.job_seconds = gauge("consilium_job_seconds_since_success", since, ("job",))
+        self.job_failures = gauge("consilium_job_failures", failures, ("job",))
 
     def note_jobs(self, rows: Sequence[JobRow], now: float) -> None:
+        """Takes in how the jobs last went; `now` in seconds since the epoch."""
         for job in {row.job for row in rows}:
             own = [row for row in rows if row.job == job]
             self.job_failures.labels(job).set(max(row.failures for row in own))
@@ -73,18 +64,21 @@ class Metrics:
                 self.job_seconds.labels(job).set(max(0.0, now - max(succeeded)))
 
     def text(self) -> bytes:
+        """All metrics, for one scrape."""
         return generate_latest(self.registry)
 
 
 def client(scope: Scope, service: Service) -> str:
-    """Whose limits this request counts towards."""
+    """The key of the limits that this request counts towards."""
     peer = scope["client"][0] if scope.get("client") else "local"
     return client_of(peer, Headers(scope=scope).getlist("x-forwarded-for"), service.settings.proxies)
 
 
 class Edge:
-    """Outermost: nothing leaves without an id, safe headers, a line and a count. What fails unforeseen is a 500 with
-    its trace on standard error, by the request's id. An answer that its client does not take is broken off.
+    """The outermost middleware: every answer has an id, safe headers, a log line and a count.
+
+    An unforeseen failure is a 500, with its trace on standard error by the request's id. An answer that its client does
+    not read is broken off.
     """
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
@@ -112,17 +106,17 @@ class Edge:
             with move_on_after(self._patience) as waiting:
                 await send(message)
             if waiting.cancelled_caught:
-                raise ClientStalled(self._patience)
+                raise AnswerBroken("ClientStalled", seconds=self._patience)
 
         try:
             await self._app(scope, receive, sending)
             if not is_complete:  # a stream that ends because the server does
                 await sending({"type": "http.response.body"})
         except Exception as error:
-            if _is_of(error, (ClientStalled, ExportReorganised)):
-                emit("answer-broken-off", request=request_id, error=_first(error).__name__)
+            if _is_of(error, AnswerBroken):
+                emit("answer-broken-off", request=request_id, error=name_of(_first(error)))
                 return
-            emit("request-failed", request=request_id, error=type(error).__name__)
+            emit("request-failed", request=request_id, error=name_of(error))
             logging.getLogger(__name__).exception("request %s", request_id)
             if status is None:
                 told = f"it is in the server's log by the request's id, {request_id}: try again, then tell its operator"
@@ -142,22 +136,22 @@ class Edge:
         )  # fmt: skip
 
 
-def _is_of(error: Exception, kinds: tuple[type[Exception], ...]) -> bool:
-    """Whether it is of these, or a group of nothing else: an event and a sign of life may both be late."""
+def _is_of(error: Exception, kind: type[Exception]) -> bool:
+    """True if it is of this kind, or a group of nothing else: an event and a heartbeat may both be late."""
     if isinstance(error, ExceptionGroup):
-        return all(_is_of(one, kinds) for one in error.exceptions)
-    return isinstance(error, kinds)
+        return all(_is_of(one, kind) for one in error.exceptions)
+    return isinstance(error, kind)
 
 
-def _first(error: Exception) -> type[Exception]:
-    return _first(error.exceptions[0]) if isinstance(error, ExceptionGroup) else type(error)
+def _first(error: Exception) -> Exception:
+    return _first(error.exceptions[0]) if isinstance(error, ExceptionGroup) else error
 
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 def route_of(scope: Scope) -> str:
-    """The route's template: there are few of them, whatever is asked for."""
+    """The route's template. There are few of them, whatever path is requested."""
     return str(getattr(scope.get("route"), "path", "") or UNKNOWN_ROUTE)
 
 
@@ -173,7 +167,7 @@ def _add_headers(headers: MutableHeaders, request_id: str, page_policy: str) -> 
 
 
 class Gate:
-    """Inside CORS, so that pages of other sites can read a refusal: rates, and the size of what is sent."""
+    """Checks rates and sizes of requests. It is inside CORS, so that pages of other sites can read a refusal."""
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app, self._service = app, service
@@ -207,6 +201,7 @@ class Gate:
 
 
 def too_large(largest: int) -> Any:
+    """The answer to a body that is too large."""
     return answer("request-too-large", _too_large(largest))
 
 

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from sqlalchemy import ColumnElement, and_, false, or_
 
 from consilium_server.api.sessions import Seal
-from consilium_server.errors import CursorInvalid
+from consilium_server.errors import RequestRefused
 
 LARGEST_PAGE = 200
 _TAG = 16  # bytes
@@ -40,10 +40,10 @@ class Asked:
         try:
             raw = base64.b64decode(self.cursor + "=" * (-len(self.cursor) % 4), altchars=b"-_", validate=True)
         except ValueError as error:
-            raise CursorInvalid from error
+            raise RequestRefused("CursorInvalid") from error
         tag, content = raw[:_TAG], raw[_TAG:]
         if len(tag) != _TAG or not self.seal.fits("cursor", self.scope.encode() + b"\0" + content, tag):
-            raise CursorInvalid
+            raise RequestRefused("CursorInvalid")
         return list(json.loads(content))
 
     def end(self, place: Place) -> str:

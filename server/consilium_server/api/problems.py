@@ -1,4 +1,4 @@
-"""Errors as they are told to clients: problem details (RFC 9457), each with a type that stays and a way out."""
+"""Errors as clients get them: problem details (RFC 9457), each with a stable type and a way out."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
+from consilium_server.errors import RequestRefused
+
 MEDIA_TYPE: Final = "application/problem+json"
 _SCHEMA = {"$ref": "#/components/schemas/Problem"}
 
 # By type: status and title. A type is never renamed, and its meaning never changed.
 TYPES: Final[dict[str, tuple[int, str]]] = {
-    "cursor-invalid": (400, "This cursor was not given for this question"),
+    "cursor-invalid": (400, "This cursor belongs to another question"),
     "sign-in-malformed": (400, "This is no message of Sign-In with Ethereum"),
-    "sign-in-required": (401, "This needs a session"),
+    "sign-in-required": (401, "Sign in first"),
     "not-allowed": (403, "This account may not do this"),
-    "sign-in-refused": (403, "This signed message does not sign anybody in here"),
-    "not-found": (404, "There is no such thing"),
+    "sign-in-refused": (403, "This signed message is refused"),
+    "not-found": (404, "Not found"),
     "artifact-missing": (404, "No store has this artifact"),
     "method-not-allowed": (405, "This address does not take this method"),
     "request-too-large": (413, "The request is too large"),
@@ -32,9 +34,15 @@ TYPES: Final[dict[str, tuple[int, str]]] = {
     "not-ready": (503, "The server cannot answer this now"),
 }
 
+REFUSALS: Final = {  # types by the name of the fault
+    "CursorInvalid": "cursor-invalid",
+    "SignInMalformed": "sign-in-malformed",
+    "SignInRefused": "sign-in-refused",
+}
+
 
 class Problem(HTTPException):
-    """What ends a request: one of `TYPES`, and words with the way out."""
+    """Ends a request with one of `TYPES`, and words that tell the way out."""
 
     def __init__(
         self, kind: str, detail: str, headers: Mapping[str, str] | None = None, faults: Sequence[dict[str, str]] = ()
@@ -44,6 +52,7 @@ class Problem(HTTPException):
 
 
 def body(kind: str, detail: str, faults: Sequence[dict[str, str]] = ()) -> dict[str, Any]:
+    """The problem as JSON."""
     status, title = TYPES[kind]
     told = {"type": f"urn:consilium:problem:{kind}", "title": title, "status": status, "detail": detail}
     return told | ({"faults": list(faults)} if faults else {})
@@ -52,6 +61,7 @@ def body(kind: str, detail: str, faults: Sequence[dict[str, str]] = ()) -> dict[
 def answer(
     kind: str, detail: str, headers: Mapping[str, str] | None = None, faults: Sequence[dict[str, str]] = ()
 ) -> JSONResponse:
+    """The problem as a response."""
     found = {"Cache-Control": "no-store", **(headers or {})}
     return JSONResponse(body(kind, detail, faults), TYPES[kind][0], found, media_type=MEDIA_TYPE)
 
@@ -69,7 +79,7 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 PROBLEM_SCHEMA: Final[dict[str, Any]] = {
     "title": "Problem",
-    "description": "RFC 9457. `type` stays the same for as long as the API has its version; `detail` says the way out.",
+    "description": "RFC 9457. `type` is stable within a version of the API; `detail` tells the way out.",
     "type": "object",
     "required": ["type", "title", "status", "detail"],
     "properties": {
@@ -79,7 +89,7 @@ PROBLEM_SCHEMA: Final[dict[str, Any]] = {
         "detail": {"type": "string"},
         "faults": {
             "type": "array",
-            "description": "what does not hold, by place",
+            "description": "invalid parts, by place",
             "items": {
                 "type": "object",
                 "required": ["where", "what"],
@@ -92,6 +102,8 @@ PROBLEM_SCHEMA: Final[dict[str, Any]] = {
 
 
 def add_handlers(app: FastAPI) -> None:
+    """Makes every error of the application a problem."""
+
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> JSONResponse:
         if isinstance(error, Problem):
@@ -101,8 +113,13 @@ def add_handlers(app: FastAPI) -> None:
             return answer("method-not-allowed", f"use {allowed or 'another method'} here", error.headers)
         if error.status_code == HTTPStatus.NOT_FOUND:
             return answer("not-found", "nothing is at this address: /v1/openapi.json lists what there is")
-        # What is left is a body that Starlette or FastAPI cannot read.
+        # Only a body that Starlette or FastAPI cannot read is left.
         return answer("parameters-invalid", "the request's body cannot be read: send what /v1/openapi.json describes")
+
+    @app.exception_handler(RequestRefused)
+    async def refused(request: Request, error: RequestRefused) -> JSONResponse:
+        faults = [{"where": str(error.values["what"]), "what": str(error)}] if "what" in error.values else []
+        return answer(REFUSALS[error.name], str(error), faults=faults)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:

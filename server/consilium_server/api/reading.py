@@ -1,8 +1,8 @@
-"""Reading the index: every answer is of one head, says which, and is not sent again to who has it.
+"""Reads of the index: every answer belongs to one head, says which, and is not sent again to a client that has it.
 
-All that is answered is a function of the latest block with anything in it and the question. So that block's hash and
-the question make a strong validator (RFC 9110, 8.8.3), known before anything is read. Who asks while another reads the
-same waits for what that one finds: many that come at once cost what one does.
+An answer is a function of the question and of the latest block with any content. So that block's hash and the question
+make a strong validator (RFC 9110, 8.8.3), known before anything is read. Requests for the same answer wait for the one
+that reads it: many at once cost as much as one.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ BLOCK_HEADER = "X-Consilium-Block"
 
 @dataclass(frozen=True)
 class Head:
-    """Up to which block all is in the tables; None before the first. `specs`: how many task files are known, which
-    come by themselves. `latest`, `time`: hash and time of the latest block with anything in it, empty and 0 before the
-    first.
+    """Block up to which all is in the tables; None before the first.
+
+    `specs`: number of known task files, which arrive independently. `latest`, `time`: hash and time of the latest block
+    with any content; empty and 0 before the first.
     """
 
     number: int | None
@@ -49,25 +50,25 @@ class Head:
 
     @property
     def state(self) -> str:
-        """Of which all that the tables say is a function: blocks in which there is nothing change nothing."""
+        """Names the state of the tables: blocks without content change nothing."""
         return f"{self.latest.hex()}-{self.specs}"
 
 
 class Answers:
-    """Answers of the latest state by their validators: what many ask is read and put into words once. Of a state that
-    is past nobody asks again.
-    """
+    """Answers of the latest state by their validators: each is read and encoded once. Older states are dropped."""
 
     def __init__(self, most: int = MOST_KEPT) -> None:
         self._most, self._size, self._state = most, 0, ""
         self._kept: OrderedDict[str, bytes] = OrderedDict()
 
     def get(self, tag: str) -> bytes | None:
+        """The answer of a validator; None if it is not cached."""
         if tag in self._kept:
             self._kept.move_to_end(tag)
         return self._kept.get(tag)
 
     def put(self, state: str, tag: str, answer: bytes) -> None:
+        """Caches an answer, and drops those of older states."""
         if state != self._state:
             self._state, self._size = state, 0
             self._kept.clear()
@@ -88,7 +89,7 @@ class At:
 
 
 def open_engine(url: str) -> Engine:
-    """For readers: each transaction sees one moment. Raises as `open_database`."""
+    """The database for readers: each transaction sees one moment. Raises as `open_database`."""
     engine = open_database(url, THREADS)
     if engine.dialect.name == "sqlite":
         return engine
@@ -97,6 +98,7 @@ def open_engine(url: str) -> Engine:
 
 @contextmanager
 def at_head(service: Service) -> Iterator[At]:
+    """Reads of one moment of the database."""
     with Session(service.engine) as db, db.begin():
         yield At(db, head_of(db), service)
 
@@ -115,6 +117,7 @@ _HEAD = select(
 
 
 def head_of(db: Session | Connection) -> Head:
+    """Head of the tables in this transaction."""
     number, hash_, specs, latest_hash, time = db.execute(_HEAD).one()
     return Head(number, hash_ or b"", specs, latest_hash or b"", time or 0)
 
@@ -139,7 +142,7 @@ Found = TypeVar("Found")
 
 
 class Desk:
-    """Where requests of one event loop meet, so that what one reads serves all who wait for it."""
+    """Joins the requests of one event loop, so that one read serves all who wait for it."""
 
     def __init__(self, service: Service) -> None:
         self._service, self._limit, self._exports = service, CapacityLimiter(READING), CapacityLimiter(EXPORTING)
@@ -149,8 +152,9 @@ class Desk:
         self._next: asyncio.Task[Head] | None = None
 
     async def head(self) -> Head:
-        """As it is at the call or later: who comes while it is being asked for waits for the next time, with all who
-        come until then.
+        """The head at the call or later.
+
+        A call during a read waits for the next one, together with all calls until then.
         """
         if self._next is None:
             self._next = asyncio.create_task(self._ask_after(self._asking))
@@ -167,7 +171,7 @@ class Desk:
             return head_of(db)
 
     async def answer(self, tag: str, head: Head, read: Read) -> tuple[Head, bytes]:
-        """What `read` says, and of which head: that one, or a later one. Raises what `read` raises."""
+        """The answer of `read`, and its head: this one, or a later one. Raises what `read` raises."""
         found = self._answers.get(tag)
         if found is not None:
             return head, found
@@ -191,7 +195,7 @@ class Desk:
             return read(at)
 
     def underway(self) -> list[asyncio.Future[Any]]:
-        """What threads still read, for this event loop."""
+        """Reads that threads still do for this event loop."""
         return of_this_loop([*self._underway.values(), self._asking, self._next])
 
     def _said(self, read: Read) -> tuple[Head, bytes]:
@@ -200,19 +204,19 @@ class Desk:
 
 
 def of_this_loop(futures: Iterable[asyncio.Future[Any] | None]) -> list[asyncio.Future[Any]]:
-    """Those that are not done yet, and that the running loop will see done."""
+    """Futures that are not done yet, and that the running loop will see done."""
     loop = asyncio.get_running_loop()
     return [future for future in futures if future is not None and not future.done() and future.get_loop() is loop]
 
 
 class Reader:
-    """One request's way to the tables, and what its answer's headers say."""
+    """Access of one request to the tables, and the headers of its answer."""
 
     def __init__(self, request: Request) -> None:
         self._request, self._service = request, service_of(request)
 
     async def answer(self, read: Read, *, depends_on: Callable[[Head], str] = lambda head: "") -> Response:
-        """What `read` says at the head, or that the client has it. `depends_on`: what else it is a function of."""
+        """The answer of `read` at the head, or 304 if the client has it. `depends_on`: other inputs of the answer."""
         desk = self._service.desk
         head = await desk.head()
         headers = self.headers(head, depends_on(head))
@@ -224,10 +228,11 @@ class Reader:
         return Response(found, headers=headers, media_type="application/json")
 
     def is_known(self, headers: dict[str, str]) -> bool:
-        """Whether the client has the answer that these are of."""
+        """True if the client has the answer with these headers."""
         return headers["ETag"] in _known(self._request)
 
     def headers(self, head: Head, depends_on: str = "") -> dict[str, str]:
+        """Headers of an answer at a head: validator, caching and block."""
         question = f"{self._request.url.path}?{_sorted_query(self._request, ())}"
         tag = hashlib.sha256("\0".join((question, depends_on, head.state)).encode()).hexdigest()[:32]
         told = {"ETag": f'"{tag}"', "Cache-Control": "public, no-cache"}
@@ -245,16 +250,18 @@ def _sorted_query(request: Request, without: tuple[str, ...]) -> str:
 
 
 async def reader(request: Request) -> Reader:
+    """The request's reader, as a dependency."""
     return Reader(request)
 
 
 async def asked(
     request: Request,
-    limit: Annotated[int, Query(ge=1, le=LARGEST_PAGE, description="rows of a page, at most")] = 50,
+    limit: Annotated[int, Query(ge=1, le=LARGEST_PAGE, description="most rows of a page")] = 50,
     cursor: Annotated[
         str | None, Query(max_length=512, description="`next` of the page before; without it, the first page")
     ] = None,
 ) -> paging.Asked:
+    """The requested page, as a dependency."""
     scope = f"{request.url.path}?{_sorted_query(request, ('limit', 'cursor'))}"
     return paging.Asked(scope, limit, cursor, service_of(request).seal)
 

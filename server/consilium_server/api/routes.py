@@ -18,13 +18,13 @@ from fastapi.responses import StreamingResponse
 from sqlalchemy import func, select
 from sse_starlette import EventSourceResponse
 
-from consilium_server.api import money_reads, nodes, schemas, task_reads
+from consilium_server.api import money_reads, nodes, round_reads, schemas, task_reads, task_schemas
 from consilium_server.api.events import parse_event_id
 from consilium_server.api.money_reads import PaymentFilter
 from consilium_server.api.observed import client
 from consilium_server.api.problems import Problem, documented
 from consilium_server.api.reading import At, FromReader, Paged
-from consilium_server.api.routing import NOT_MODIFIED, READ, Shared, limited, media
+from consilium_server.api.routing import NOT_MODIFIED, READ, Shared, get, limited, media
 from consilium_server.api.schemas import GivenAccount, RoleName, RoundNumber, TaskNumber
 from consilium_server.database.tables import OutcomeRow
 
@@ -40,19 +40,13 @@ nodes_router = APIRouter(prefix="/v1", tags=["nodes"])
 money = APIRouter(prefix="/v1", tags=["money"])
 ROUTERS = (network, tasks, nodes_router, money)
 
-Days = Annotated[int, Query(ge=1, le=365, description="over which the realised yield is")]
+Days = Annotated[int, Query(ge=1, le=365, description="days over which the yield is realised")]
 
 
 # Network
 
 
-@network.get(
-    "/network",
-    response_model=schemas.Network,
-    operation_id="getNetwork",
-    summary="Statistics, and how far the index is",
-    responses=READ,
-)
+@get(network, "/network", schemas.Network, "getNetwork", "Statistics of the network, and state of the index", READ)
 async def get_network(reader: FromReader, service: Shared) -> Response:
     chain_head = service.chain_head
 
@@ -69,7 +63,7 @@ async def get_network(reader: FromReader, service: Shared) -> Response:
                 tasks=book.tasks, staking=book.staking, token=book.token, beacon=book.beacon
             ),
             index=schemas.Index(
-                block=head.number, hash=task_reads.hexed(head.hash) if head.hash else None, latest_event_at=head.time,
+                block=head.number, hash=schemas.hexed(head.hash) if head.hash else None, latest_event_at=head.time,
                 chain_head=chain_head, behind=behind,
             ),
             tasks={schemas.name(Phase(k)): v for k, v in sorted(phases.items())},
@@ -88,8 +82,8 @@ async def get_network(reader: FromReader, service: Shared) -> Response:
     summary="The chain's events as they are indexed (server-sent events)",
     response_class=EventSourceResponse,
     responses=media(
-        "Events `chain`, whose data is an event of the contracts, and `reorg`, whose data says from which block on all"
-        " that was told is void; what holds now follows. Send `Last-Event-ID` to go on where a stream ended.",
+        "Events `chain`, whose data is an event of the contracts, and `reorg`, whose data names the first block"
+        " that is void; the events that replace it follow. Send `Last-Event-ID` to continue an earlier stream.",
         "text/event-stream",
         {"type": "string"},
         example='id: 812-3-9f2b6c0d1e2f3a4b\nevent: chain\ndata: {"name":"RoundSettled","task":1,"round":3}\n\n',
@@ -99,7 +93,7 @@ async def get_network(reader: FromReader, service: Shared) -> Response:
 async def stream_events(
     request: Request,
     service: Shared,
-    task: Annotated[TaskNumber | None, Query(description="of this task alone")] = None,
+    task: Annotated[TaskNumber | None, Query(description="only events of this task")] = None,
 ) -> EventSourceResponse:
     named = request.headers.get("last-event-id")
     last_id = None if named is None else parse_event_id(named)
@@ -132,13 +126,7 @@ class _Counted(EventSourceResponse):
 # Tasks
 
 
-@tasks.get(
-    "/tasks",
-    response_model=schemas.Page[schemas.TaskSummary],
-    operation_id="listTasks",
-    summary="Tasks, the latest first",
-    responses=LIST,
-)
+@get(tasks, "/tasks", schemas.Page[task_schemas.TaskSummary], "listTasks", "Tasks, the latest first", LIST)
 async def list_tasks(
     reader: FromReader,
     asked: Paged,
@@ -147,7 +135,9 @@ async def list_tasks(
     aggregator: GivenAccount | None = None,
     text: Annotated[
         str | None,
-        Query(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$", description="somewhere in the task file"),
+        Query(
+            min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$", description="text that the task file contains"
+        ),
     ] = None,
     sort: Literal["task", "-task", "pool", "-pool"] = "-task",
 ) -> Response:
@@ -155,99 +145,82 @@ async def list_tasks(
     return await reader.answer(lambda at: task_reads.list_tasks(at, wanted, asked))
 
 
-@tasks.get(
-    "/tasks/{task}",
-    response_model=schemas.Task,
-    operation_id="getTask",
-    summary="A task: terms, file, money, who takes part",
-    responses=ONE,
-)
+@get(tasks, "/tasks/{task}", task_schemas.Task, "getTask", "A task: terms, file, money, participants", ONE)
 async def get_task(reader: FromReader, task: TaskNumber) -> Response:
     return await reader.answer(lambda at: task_reads.one_task(at, task))
 
 
-@tasks.get(
-    "/tasks/{task}/rounds",
-    response_model=schemas.Page[schemas.RoundSummary],
-    operation_id="listRounds",
-    summary="A task's rounds, the latest first",
-    responses=LIST_OF_ONE,
-)
+@get(
+    tasks, "/tasks/{task}/rounds", schemas.Page[task_schemas.RoundSummary], "listRounds",
+    "A task's rounds, the latest first", LIST_OF_ONE,
+)  # fmt: skip
 async def list_rounds(reader: FromReader, asked: Paged, task: TaskNumber) -> Response:
-    return await reader.answer(lambda at: task_reads.list_rounds(at, task, asked))
+    return await reader.answer(lambda at: round_reads.list_rounds(at, task, asked))
 
 
-@tasks.get(
-    "/tasks/{task}/rounds/{round}",
-    response_model=schemas.Round,
-    operation_id="getRound",
-    summary="A round: cohorts, commitments, committee, outcome, payments, evidence",
-    responses=ONE,
-)
+@get(
+    tasks, "/tasks/{task}/rounds/{round}", task_schemas.Round, "getRound",
+    "A round: cohorts, commitments, committee, outcome, payments, evidence", ONE,
+)  # fmt: skip
 async def get_round(
     reader: FromReader, task: TaskNumber, round_: Annotated[RoundNumber, Path(alias="round")]
 ) -> Response:
-    return await reader.answer(lambda at: task_reads.one_round(at, task, round_))
+    return await reader.answer(lambda at: round_reads.one_round(at, task, round_))
 
 
-@tasks.get(
-    "/tasks/{task}/rounds/{round}/proof",
-    response_model=schemas.Proof,
-    operation_id="getProof",
-    summary="What is needed to check a round again",
-    responses=ONE,
-)
+@get(
+    tasks, "/tasks/{task}/rounds/{round}/proof", task_schemas.Proof, "getProof",
+    "Data to check a round again", ONE,
+)  # fmt: skip
 async def get_proof(
     reader: FromReader, task: TaskNumber, round_: Annotated[RoundNumber, Path(alias="round")]
 ) -> Response:
-    return await reader.answer(lambda at: task_reads.proof(at, task, round_))
+    return await reader.answer(lambda at: round_reads.proof(at, task, round_))
 
 
 @tasks.post(
-    "/tasks/check",
-    operation_id="checkTask",
-    summary="What a task file comes to; nothing is stored",
+    "/tasks/check", operation_id="checkTask", summary="Checks a task file and estimates its cost; nothing is stored",
     responses=documented(413, 422, 429),
-)
-def check_task(request: Request, service: Shared, given: schemas.TaskText) -> schemas.Check:
+)  # fmt: skip
+def check_task(request: Request, service: Shared, given: task_schemas.TaskText) -> task_schemas.Check:
     limited(service.limits.checks, client(request.scope, service))
     raw = given.text.encode()
     try:
         spec = parse_task_spec(raw)
     except (SpecInvalid, ZkError) as error:
-        return schemas.Check(hash=task_reads.hexed(spec_hash(raw)), holds=False, problem=str(error), task=None)
-    return schemas.Check(
-        hash=task_reads.hexed(spec_hash(raw)), holds=True, problem=None, task=_checked(spec, service.chain_terms, raw)
+        return task_schemas.Check(hash=schemas.hexed(spec_hash(raw)), holds=False, problem=str(error), task=None)
+    return task_schemas.Check(
+        hash=schemas.hexed(spec_hash(raw)), holds=True, problem=None, task=_checked(spec, service.chain_terms, raw)
     )
 
 
-def _checked(spec: TaskSpec, chain: ChainTerms | None, raw: bytes) -> schemas.CheckedTask:
+def _checked(spec: TaskSpec, chain: ChainTerms | None, raw: bytes) -> task_schemas.CheckedTask:
     found = estimate(spec, chain)
 
-    def gas(of: Any) -> schemas.Gas:
-        return schemas.Gas(once=of.once, rounds=of.rounds)
+    def gas(of: Any) -> task_schemas.Gas:
+        return task_schemas.Gas(once=of.once, rounds=of.rounds)
 
-    def pay(of: Any) -> schemas.Pay:
-        return schemas.Pay(role=str(of.role), one=str(of.one))
+    def pay(of: Any) -> task_schemas.Pay:
+        return task_schemas.Pay(role=str(of.role), one=str(of.one))
 
-    return schemas.CheckedTask(
+    return task_schemas.CheckedTask(
         spec=task_reads.spec_view(spec),
         terms=task_reads.terms_view(vars(task_params(spec, spec_hash(raw), ZERO))),
-        gas=schemas.GasEstimate(
+        gas=task_schemas.GasEstimate(
             operator=gas(found.operator), aggregator=gas(found.aggregator), hospital=gas(found.hospital),
             seated_voter=gas(found.seated), standing_voter=gas(found.standing), all=found.all_gas,
         ),
         published_blobs=found.published_blobs, artifact_bytes=found.artifact_bytes,
         hospitals=pay(found.hospitals_pay), voters=pay(found.voters_pay), aggregator=pay(found.aggregator_pay),
-        concerns=[schemas.Concern(rule=one.rule, reason=one.reason) for one in found.concerns],
+        concerns=[task_schemas.Concern(rule=one.rule, reason=one.reason) for one in found.concerns],
         present=_present(found, chain),
     )  # fmt: skip
 
 
-def _present(found: Estimate, chain: ChainTerms | None) -> schemas.Present | None:
+def _present(found: Estimate, chain: ChainTerms | None) -> task_schemas.Present | None:
     if chain is None or found.expected is None or found.longest is None:
         return None
-    return schemas.Present(
+    return task_schemas.Present(
         gas_price=str(chain.gas_price), blob_gas_price=str(chain.blob_gas_price), expected_seconds=found.expected,
         longest_seconds=found.longest,
     )  # fmt: skip
@@ -256,13 +229,7 @@ def _present(found: Estimate, chain: ChainTerms | None) -> schemas.Present | Non
 # Nodes
 
 
-@nodes_router.get(
-    "/nodes",
-    response_model=schemas.Page[schemas.NodeSummary],
-    operation_id="listNodes",
-    summary="Nodes, by stake",
-    responses=LIST,
-)
+@get(nodes_router, "/nodes", schemas.Page[schemas.NodeSummary], "listNodes", "Nodes, by stake", LIST)
 async def list_nodes(
     reader: FromReader,
     asked: Paged,
@@ -277,24 +244,15 @@ async def list_nodes(
     return await reader.answer(lambda at: nodes.list_nodes(at, role, account, days, sort, asked))
 
 
-@nodes_router.get(
-    "/nodes/{node}/{role}",
-    response_model=schemas.Node,
-    operation_id="getNode",
-    summary="A node, its slashes and tasks",
-    responses=ONE,
-)
+@get(nodes_router, "/nodes/{node}/{role}", schemas.Node, "getNode", "A node, its slashes and tasks", ONE)
 async def get_node(reader: FromReader, node: GivenAccount, role: RoleName, days: Days = 30) -> Response:
     return await reader.answer(lambda at: nodes.one_node(at, node, role, days))
 
 
-@nodes_router.get(
-    "/nodes/{node}/{role}/history",
-    response_model=schemas.Page[schemas.PoolChange],
-    operation_id="listNodeHistory",
-    summary="How a node's pool of stake changed, the latest first",
-    responses=LIST,
-)
+@get(
+    nodes_router, "/nodes/{node}/{role}/history", schemas.Page[schemas.PoolChange], "listNodeHistory",
+    "Changes of a node's pool of stake, the latest first", LIST,
+)  # fmt: skip
 async def list_node_history(reader: FromReader, asked: Paged, node: GivenAccount, role: RoleName) -> Response:
     return await reader.answer(lambda at: nodes.list_pool_changes(at, node, role, asked))
 
@@ -302,13 +260,7 @@ async def list_node_history(reader: FromReader, asked: Paged, node: GivenAccount
 # Money
 
 
-@money.get(
-    "/delegations",
-    response_model=schemas.Page[schemas.Delegation],
-    operation_id="listDelegations",
-    summary="Who has which shares of whom",
-    responses=LIST,
-)
+@get(money, "/delegations", schemas.Page[schemas.Delegation], "listDelegations", "Delegators' shares of nodes", LIST)
 async def list_delegations(
     reader: FromReader,
     asked: Paged,
@@ -319,13 +271,7 @@ async def list_delegations(
     return await reader.answer(lambda at: money_reads.list_delegations(at, delegator, node, role, asked))
 
 
-@money.get(
-    "/payments",
-    response_model=schemas.Page[schemas.Payment],
-    operation_id="listPayments",
-    summary="Rewards, slashes, bounties, refunds",
-    responses=LIST,
-)
+@get(money, "/payments", schemas.Page[schemas.Payment], "listPayments", "Rewards, slashes, bounties, refunds", LIST)
 async def list_payments(
     reader: FromReader,
     asked: Paged,
@@ -337,35 +283,27 @@ async def list_payments(
     return await reader.answer(lambda at: money_reads.list_payments(at, wanted, asked))
 
 
-@money.get(
-    "/accounts/{account}/unbondings",
-    response_model=schemas.Page[schemas.Unbonding],
-    operation_id="listUnbondings",
-    summary="Stake on its way home",
-    responses=LIST,
-)
+@get(
+    money, "/accounts/{account}/unbondings", schemas.Page[schemas.Unbonding], "listUnbondings",
+    "Stake that is being withdrawn", LIST,
+)  # fmt: skip
 async def list_unbondings(reader: FromReader, asked: Paged, account: GivenAccount) -> Response:
     return await reader.answer(lambda at: money_reads.list_unbondings(at, account, asked))
 
 
-@money.get(
-    "/accounts/{account}/history",
-    response_model=schemas.Page[schemas.Entry],
-    operation_id="listHistory",
-    summary="What an account was paid, lost, staked and took home, the latest first",
-    responses=LIST,
-)
+@get(
+    money, "/accounts/{account}/history", schemas.Page[schemas.Entry], "listHistory",
+    "An account's payments, slashes, stake and withdrawals, the latest first", LIST,
+)  # fmt: skip
 async def list_history(reader: FromReader, asked: Paged, account: GivenAccount) -> Response:
     return await reader.answer(lambda at: money_reads.list_history(at, account, asked))
 
 
 @money.get(
-    "/accounts/{account}/history.csv",
-    operation_id="exportHistory",
-    summary="The same, whole, as CSV (RFC 4180)",
+    "/accounts/{account}/history.csv", operation_id="exportHistory", summary="The whole history as CSV (RFC 4180)",
     response_class=StreamingResponse,
     responses=media("a header, and a line for each entry", "text/csv", {"type": "string"}) | READ,
-)
+)  # fmt: skip
 async def export_history(reader: FromReader, service: Shared, account: GivenAccount) -> Response:
     desk = service.desk
     headers, first = await desk.page(lambda at: (reader.headers(at.head), money_reads.first_csv_page(at, account)))

@@ -1,35 +1,37 @@
-"""What the API says. Amounts are decimal text of the token's smallest unit (10^18 in one token), for JSON's numbers end
-at 2^53; times are whole seconds since the epoch; enumerations are the contracts' names in lower case.
+"""Models of the API's answers.
+
+Amounts are decimal text of the token's smallest unit (10^18 in one token), for JSON's numbers end at 2^53. Times are
+whole seconds since the epoch. Enumerations are the contracts' names in lower case.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 from enum import IntEnum
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from consilium_chain.ledger.structs import Outcome, Phase, Role, SlashReason, TaskParams, VoidReason
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
+from consilium_chain.ledger.structs import Outcome, Phase, Role, SlashReason, VoidReason
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from consilium_server.config import checksummed
 
 Item = TypeVar("Item")
-
-AMOUNTS = ("pool", "hospital_bond", "voter_bond", "aggregator_bond", "tick_bounty")
 HASH = r"^0x[0-9a-f]{64}$"
 LARGEST_TASK = 2**53 - 1
 
 
 def names(kind: type[IntEnum]) -> list[str]:
+    """Names of an enumeration, as the API says them."""
     return [member.name.lower() for member in kind]
 
 
 def name(member: IntEnum) -> str:
+    """The name of a member, as the API says it."""
     return member.name.lower()
 
 
 def named(kind: type[IntEnum], value: str) -> int:
+    """The number of a name."""
     return int(kind[value.upper()])
 
 
@@ -53,8 +55,7 @@ RoleName = Annotated[str, _one_of(Role), _enum(Role)]
 SlashReasonName = Annotated[str, _one_of(SlashReason), _enum(SlashReason)]
 
 Amount = Annotated[
-    str,
-    Field(pattern=r"^(0|[1-9][0-9]*)$", description="smallest units, decimal", examples=["12500000000000000000"]),
+    str, Field(pattern=r"^(0|[1-9][0-9]*)$", description="smallest units, decimal", examples=["12500000000000000000"])
 ]
 Time = Annotated[int, Field(ge=0, description="seconds since the epoch", examples=[1_795_000_000])]
 Hash = Annotated[str, Field(pattern=HASH, examples=["0x" + "1f" * 32])]
@@ -62,7 +63,7 @@ Account = Annotated[
     str,
     Field(
         pattern=r"^0x[0-9a-fA-F]{40}$",
-        description="with EIP-55's capitals",
+        description="account with EIP-55's capitals",
         examples=["0xC02aaA39b223FE8D0A0e5C4F27eAD9083C756Cc2"],
     ),
 ]
@@ -71,281 +72,77 @@ GivenAccount = Annotated[
 ]
 Bytes = Annotated[str, Field(pattern=r"^0x([0-9a-f]{2})*$", description="hexadecimal")]
 TaskNumber = Annotated[int, Field(ge=1, le=LARGEST_TASK, examples=[1])]
-RoundNumber = Annotated[int, Field(ge=0, le=2**31 - 1, description="0 is the round of statistics", examples=[1])]
-Indices = Annotated[list[int], Field(description="positions of hospitals in the task, ascending")]
+RoundNumber = Annotated[int, Field(ge=0, le=2**31 - 1, description="0 is the statistics round", examples=[1])]
+Indices = Annotated[list[int], Field(description="hospitals' positions in the task, ascending")]
 Millionths = Annotated[int, Field(description="in millionths")]
 
 
-class Said(BaseModel):
+class ApiModel(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class Page(Said, Generic[Item]):
+class Page(ApiModel, Generic[Item]):
     items: Sequence[Item]
     next: str | None = Field(description="the cursor of the next page; null on the last")
 
 
-class Contracts(Said):
+class Contracts(ApiModel):
     tasks: Account
     staking: Account
     token: Account
     beacon: Account
 
 
-class Index(Said):
-    """How far the tables are. `chain_head` and `behind` are null where no chain node is asked, or gave no answer."""
+class Index(ApiModel):
+    """State of the index. `chain_head` and `behind` are null if the server asks no chain node, or got no answer."""
 
-    block: int | None = Field(description="up to which all is indexed; null before the first")
+    block: int | None = Field(description="last indexed block; null before the first")
     hash: Hash | None
-    latest_event_at: Time = Field(description="of the latest block with an event; 0 before the first")
+    latest_event_at: Time = Field(description="time of the latest block with an event; 0 before the first")
     chain_head: int | None
-    behind: int | None = Field(description="blocks")
+    behind: int | None = Field(description="blocks that the index lacks")
 
 
-class Totals(Said):
+class Totals(ApiModel):
     nodes: int
-    assets: Amount = Field(description="staked, unbonding stake included")
-    locked: Amount = Field(description="of it in bonds")
-    rewarded: Amount = Field(description="since the beginning")
-    burnt: Amount = Field(description="since the beginning, by slashes")
-    forfeited: Amount = Field(description="since the beginning: rewards that a slash took before they vested")
+    assets: Amount = Field(description="stake, unbonding stake included")
+    locked: Amount = Field(description="part of it in bonds")
+    rewarded: Amount = Field(description="rewards since the beginning")
+    burnt: Amount = Field(description="burnt by slashes since the beginning")
+    forfeited: Amount = Field(description="rewards that slashes took before they vested, since the beginning")
 
 
-class Network(Said):
+class Network(ApiModel):
     chain_id: int
     contracts: Contracts
     index: Index
     tasks: dict[str, int] = Field(description="tasks by phase", examples=[{"joining": 1, "scoring": 2, "ended": 9}])
     rounds: dict[str, int] = Field(description="rounds by outcome", examples=[{"settled": 40, "void": 2}])
-    pools: Amount = Field(description="of all tasks, before anything was paid of them")
-    stake: dict[str, Totals] = Field(description="by role")
+    pools: Amount = Field(description="pools of all tasks, before any payment")
+    stake: dict[str, Totals] = Field(description="stake by role")
     delegators: int = Field(description="accounts that have shares of a node")
 
 
-class TaskSummary(Said):
-    task: TaskNumber
-    name: str | None = Field(description="from the task file; null where the file is not known, or does not hold")
-    operator: Account
-    aggregator: Account
-    spec_hash: Hash
-    pool: Amount = Field(description="as proposed, and what its operator added while others joined")
-    phase: PhaseName
-    round: int
-    rounds: int = Field(description="training rounds that the task has")
-    deadline: Time = Field(description="of the phase; 0 for none")
-    proposed_at: Time
-    proposed_in: int = Field(description="block")
-
-
-Terms: Any = create_model(
-    "Terms",
-    __base__=Said,
-    __doc__="What the contract enforces: `TaskParams` of the contracts. Scores and thresholds in millionths, windows in"
-    " seconds, shares and slashes in basis points.",
-    **{
-        field.name: (Amount if field.name in AMOUNTS else bool if field.type == "bool" else int, ...)
-        for field in fields(TaskParams)
-        if field.name not in ("spec_hash", "aggregator")
-    },  # type: ignore[call-overload]
-)
-
-
-class Privacy(Said):
-    epsilon: float = Field(description="the most that the whole task may cost a row")
-    delta: float
-    max_grad_norm: float
-
-
-class SpecFile(Said):
-    """What the task file says, where it is known and holds; the file itself is at `/v1/artifacts/files/{hash}`."""
-
-    name: str
-    model: str
-    parameters: int
-    data: str = Field(description="kind of the data")
-    classes: list[str]
-    metric: str
-    lanes_per_update: int
-    lane_bits: int
-    update_blobs: int
-    statistics_blobs: int
-    privacy: Privacy | None
-
-
-class Member(Said):
-    account: Account
-    role: RoleName
-    position: int
-    weight: int = Field(description="of a hospital, else 0")
-    joined_at: Time
-    earned: Amount
-    slashed: Amount
-    bond: Amount = Field(description="what of it the task still locks; once it has ended, to be released")
-
-
-class Money(Said):
-    """`pool` went in, at the proposal and while others joined; rewards, bounties and the refund came out. What rounds
-    did not pay is burnt as the task ends. What is slashed comes from bonds, and is burnt.
-    """
-
-    pool: Amount
-    rewards: Amount
-    bounties: Amount
-    refund: Amount
-    left: Amount
-    burnt: Amount
-    slashed: Amount
-
-
-class Task(TaskSummary):
-    stopping: bool = Field(description="its operator has stopped it: no round after `last_round` begins")
-    last_round: int = Field(description="after which it ends, or has ended")
-    terms: Terms
-    spec: SpecFile | None
-    spec_fault: str | None = Field(description="why a known file says nothing: it does not hold")
-    money: Money
-    participants: list[Member]
-
-
-class RoundSummary(Said):
-    round: RoundNumber
-    phase: PhaseName | None = Field(description="null once it is over")
-    outcome: OutcomeName
-    void_reason: VoidReasonName
-    medians: list[int] = Field(description="improvement by cohort, in millionths")
-    accepted: list[int] = Field(description="cohorts")
-    started_at: Time
-    ended_at: Time | None
-
-
-class BlobHashes(Said):
-    blob: int
-    expected: Hash | None = Field(description="what the contract's sum of commitments says; null until it is known")
-    published: Hash | None
-
-
-class CohortView(Said):
-    cohort: int
-    members: Indices
-    survivors: Indices
-    median: int | None = Field(description="in millionths; null before the round is settled")
-    accepted: bool | None
-    fate: Literal["open", "published", "dropped", "accused"]
-    is_turned: bool | None = Field(description="in a canary round, once it is opened")
-    blobs: list[BlobHashes]
-
-
-class CommitmentView(Said):
-    hospital: Account
-    position: int | None
-    points: list[Bytes] = Field(description="KZG commitments, G1 compressed, 48 bytes for each blob")
-    dealing: Hash | None = Field(description="keccak256 of the hospital's dealing")
-    transaction: Hash
-    block: int
-
-
-class Ballot(Said):
-    voter: Account
-    position: int | None
-    commitment: Hash | None
-    verdict: Literal["not_revealed", "scored", "does_not_match", "stood_down"]
-    scores: list[int | None] | None = Field(
-        description="in millionths, by cohort, in canary rounds then of each cohort's other reading; null for what the"
-        " voter calls no valid model"
-    )
-
-
-class Spread(Said):
-    """Of a cohort's scores, canaries left out: what the committee agrees on, and how far."""
-
-    cohort: int
-    votes: int
-    lowest: Millionths
-    lower_quartile: Millionths
-    median: Millionths
-    upper_quartile: Millionths
-    highest: Millionths
-
-
-class Committee(Said):
-    seed: Hash | None
-    seat_weight: Amount | None
-    ballots: list[Ballot]
-    spread: list[Spread] = Field(description="once the round is over")
-
-
-class Payment(Said):
+class Payment(ApiModel):
     kind: Literal["reward", "slash", "bounty", "refund"]
     task: TaskNumber
     round: int | None
     account: Account
     role: RoleName | None
     amount: Amount
-    reason: SlashReasonName | None = Field(description="of a slash")
+    reason: SlashReasonName | None = Field(description="reason of a slash")
     time: Time
     block: int
     log_index: int
     transaction: Hash | None
 
 
-class Evidence(Said):
-    name: str = Field(description="of the event", examples=["RoundSettled"])
-    time: Time
-    block: int
-    block_hash: Hash
-    log_index: int
-    transaction: Hash
+class Yield(ApiModel):
+    """Realised yield of one token staked at `since` until `until`, in millionths of it; not annualised.
 
-
-class Round(RoundSummary):
-    task: TaskNumber
-    cohorts: list[CohortView]
-    commitments: list[CommitmentView]
-    committee: Committee
-    payments: list[Payment]
-    evidence: list[Evidence]
-
-
-class ProofMember(Said):
-    position: int
-    hospital: Account
-    weight: int = Field(description="in this round: 1 in the round of statistics")
-    points: list[Bytes] | None = Field(description="null where it did not commit")
-
-
-class ProofCohort(Said):
-    cohort: int
-    members: Indices
-    survivors: Indices
-    is_turned: bool | None
-    blobs: list[BlobHashes]
-
-
-class Proof(Said):
-    """What a browser or `consilium verify` checks again: that the published blobs open the weighted sum of survivors'
-    commitments. None of it needs to be believed: every value is an event's, at the place that `evidence` names.
-    """
-
-    chain_id: int
-    contract: Account
-    task: TaskNumber
-    round: RoundNumber
-    spec_hash: Hash
-    digests: bool = Field(description="sums are published as hashes only, and their bytes in the artifact store")
-    canaries: bool
-    seed_commitment: Hash | None
-    retreat: Hash | None
-    hospitals: list[ProofMember]
-    cohorts: list[ProofCohort]
-    evidence: list[Evidence]
-
-
-class Yield(Said):
-    """What one token staked at `since` has brought a delegator by `until`, in millionths of it, and not made a year's.
-
-    `earned` is by how much the pool's reward index rose, and `lost` by how much slashes lowered what a share is worth,
-    both over the share's worth at `since`. Rewards that have not vested, and compounding, are left out; the node's
-    commission is taken off already.
+    `earned`: rise of the pool's reward index. `lost`: fall of a share's worth by slashes. Both are over the share's
+    worth at `since`. Rewards that have not vested, and compounding, are left out. The node's commission is already
+    deducted.
     """
 
     since: Time
@@ -355,13 +152,13 @@ class Yield(Said):
     net: Millionths
 
 
-class NodeSummary(Said):
+class NodeSummary(ApiModel):
     node: Account
     role: RoleName
     assets: Amount = Field(description="all stake, unbonding included")
     active: Amount = Field(description="stake that is not unbonding")
-    locked: Amount = Field(description="in bonds")
-    free: Amount = Field(description="that new bonds can lock")
+    locked: Amount = Field(description="stake in bonds")
+    free: Amount = Field(description="stake that new bonds can lock")
     shares: Amount
     unbonding_shares: Amount
     generation: int = Field(description="rises when a slash takes all; shares of earlier ones are worth nothing")
@@ -374,17 +171,17 @@ class NodeSummary(Said):
     slashes: int
     delegators: int = Field(description="accounts with shares, the node's own included")
     tasks: int
-    rounds: int = Field(description="that it was paid or slashed in")
+    rounds: int = Field(description="rounds in which it was paid or slashed")
     voter_key: bool
     realised_yield: Yield
 
 
-class PoolChange(Said):
+class PoolChange(ApiModel):
     time: Time
     block: int
     log_index: int
     transaction: Hash | None
-    event: str | None = Field(description="whose totals these are", examples=["Delegated"])
+    event: str | None = Field(description="event that changed the pool", examples=["Delegated"])
     assets: Amount
     shares: Amount
     locked: Amount
@@ -393,7 +190,7 @@ class PoolChange(Said):
     burnt: Amount
 
 
-class NodeTask(Said):
+class NodeTask(ApiModel):
     task: TaskNumber
     position: int
     joined_at: Time
@@ -401,24 +198,24 @@ class NodeTask(Said):
 
 
 class Node(NodeSummary):
-    slash_history: list[Payment] = Field(description="the latest first, 100 at most")
-    task_history: list[NodeTask] = Field(description="the latest first, 100 at most")
+    slash_history: list[Payment] = Field(description="latest first, 100 at most")
+    task_history: list[NodeTask] = Field(description="latest first, 100 at most")
 
 
-class Delegation(Said):
+class Delegation(ApiModel):
     delegator: Account
     node: Account
     role: RoleName
     shares: Amount
-    worth: Amount = Field(description="of the shares now; 0 of a generation that a slash took all of")
+    worth: Amount = Field(description="present worth of the shares; 0 after a slash that took all")
     is_wiped: bool
     delegated: Amount
     withdrawn: Amount
     claimed: Amount
-    since: Time = Field(description="of the latest change")
+    since: Time = Field(description="time of the latest change")
 
 
-class Unbonding(Said):
+class Unbonding(ApiModel):
     request: int
     node: Account
     role: RoleName
@@ -432,8 +229,8 @@ Movement = Literal[
 ]  # fmt: skip
 
 
-class Entry(Said):
-    """A line of an account's history. Of a delegator's: what it staked, took home and claimed at which node."""
+class Entry(ApiModel):
+    """A line of an account's history. For a delegator: stake, withdrawals and claims at each node."""
 
     time: Time
     kind: Movement
@@ -441,7 +238,7 @@ class Entry(Said):
     round: int | None
     node: Account | None
     role: RoleName | None
-    amount: Amount | None = Field(description="null of unbonding_started, which is in shares")
+    amount: Amount | None = Field(description="null for unbonding_started, which is in shares")
     shares: Amount | None
     reason: SlashReasonName | None
     block: int
@@ -449,103 +246,29 @@ class Entry(Said):
     transaction: Hash | None
 
 
-class TaskText(BaseModel):
-    """A task file, as text: its hash is over the UTF-8 bytes of exactly this."""
-
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"example": {"text": 'name = "heart"\n[model]\nname = "logistic"\n'}}
-    )
-
-    text: str = Field(min_length=1, max_length=65_536)
-
-
 ModelFileName = Literal["model.safetensors", "model.json", "model-card.md", "proof.json"]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", examples=["1f" * 32])]
 
 
-class ModelFile(Said):
+class ModelFile(ApiModel):
     name: ModelFileName
-    size: int = Field(description="bytes")
+    size: int = Field(description="size in bytes")
 
 
-class ModelView(Said):
-    round: int = Field(description="the last one whose sums are in it")
-    rounds: int = Field(description="of the task")
-    verified: bool = Field(description="whether every check of every round held when it was derived")
-    sha256: Sha256 = Field(description="of its parameters, which `consilium verify` says as well")
+class ModelView(ApiModel):
+    round: int = Field(description="last round whose sums are in it")
+    rounds: int = Field(description="rounds of the task")
+    verified: bool = Field(description="true if every check of every round held when it was derived")
+    sha256: Sha256 = Field(description="SHA-256 of its parameters, which `consilium verify` shows as well")
     files: list[ModelFile]
 
 
-class Models(Said):
+class Models(ApiModel):
     items: list[ModelView]
 
 
-class StoredFile(Said):
-    hash: Hash
-    size: int = Field(description="bytes")
-
-
-class Gas(Said):
-    """Of one party of a role."""
-
-    once: int = Field(description="for the task")
-    rounds: int = Field(description="for all rounds together")
-
-
-class GasEstimate(Said):
-    operator: Gas
-    aggregator: Gas
-    hospital: Gas
-    seated_voter: Gas = Field(description="drawn in every round")
-    standing_voter: Gas = Field(description="drawn in none")
-    all: int = Field(description="of everybody together")
-
-
-class Pay(Said):
-    """What a training round pays at most in which everybody earns alike."""
-
-    role: Amount = Field(description="all of the role")
-    one: Amount
-
-
-class Concern(Said):
-    rule: str = Field(examples=["few reveals"])
-    reason: str
-
-
-class Present(Said):
-    """The chain at this moment, and how long the task takes on it."""
-
-    gas_price: Amount = Field(description="wei, with what it takes to be included soon")
-    blob_gas_price: Amount = Field(description="wei")
-    expected_seconds: float
-    longest_seconds: float = Field(description="where every phase lasts as long as it may, with blame in every round")
-
-
-class CheckedTask(Said):
-    spec: SpecFile
-    terms: Terms
-    gas: GasEstimate
-    published_blobs: int = Field(description="of the whole task")
-    artifact_bytes: int
-    hospitals: Pay
-    voters: Pay
-    aggregator: Pay
-    concerns: list[Concern] = Field(description="what to think over; nothing of it is forbidden")
-    present: Present | None = Field(description="null where this server asks no chain node, or gets no answer")
-
-
-class Check(Said):
-    """What a task file comes to, before anybody pays for it."""
-
-    hash: Hash
-    holds: bool
-    problem: str | None = Field(description="why it does not hold, with every fault")
-    task: CheckedTask | None = Field(description="null where it does not hold")
-
-
-class Nonce(Said):
-    """For a message of EIP-4361, with `domain`, `uri` and `chain_id` as they are here."""
+class Nonce(ApiModel):
+    """Values of a message of EIP-4361: nonce, `domain`, `uri` and `chain_id`."""
 
     nonce: str
     expires_at: Time
@@ -557,42 +280,47 @@ class Nonce(Said):
 class SignIn(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    message: str = Field(max_length=4096, description="as the wallet signed it (EIP-4361)")
+    message: str = Field(max_length=4096, description="message that the wallet signed (EIP-4361)")
     signature: str = Field(pattern=r"^0x[0-9a-fA-F]{130}$", description="65 bytes, hexadecimal (EIP-191)")
 
 
-class SessionView(Said):
+class SessionView(ApiModel):
     account: Account
     role: Literal["signed-in", "admin"]
     expires_at: Time
 
 
 class SignedIn(SessionView):
-    token: str = Field(description="for `Authorization: Bearer`; keep it as you would a password")
+    token: str = Field(description="token for `Authorization: Bearer`; keep it as you would a password")
 
 
 JobState = Literal["running", "done", "begun", "failed", "lost"]
 
 
-class JobView(Said):
-    """`begun`: what it set off has yet to show that it lasts. `lost`: who was at it did not end it; another will."""
+class JobView(ApiModel):
+    """`begun`: the process that it started has yet to prove stable. `lost`: its worker left it; another will do it."""
 
     job: str = Field(examples=["tick"])
-    subject: str = Field(description="a task, or task/round; empty where there is one only", examples=["3"])
+    subject: str = Field(description="a task, or task/round; empty for a job that has only one", examples=["3"])
     state: JobState
-    failures: int = Field(ge=0, description="in a row", examples=[2])
+    failures: int = Field(ge=0, description="failures in a row", examples=[2])
     begun_at: Time
     succeeded_at: Time | None
-    next_try_at: Time | None = Field(description="not before; null where it may be begun at any time")
+    next_try_at: Time | None = Field(description="earliest time; null if it may begin at any time")
     error: str | None = Field(examples=["ChainUnreachable"])
     why: str | None = Field(examples=["no chain node answers at http://127.0.0.1:8545 (ConnectionError)"])
-    worker: str = Field(description="host, process and run that had it last", examples=["host:812:9f2b6c0d"])
+    worker: str = Field(description="host, process and run that had the job last", examples=["host:812:9f2b6c0d"])
 
 
-class Jobs(Said):
+class Jobs(ApiModel):
     items: list[JobView]
-    total: int = Field(ge=0, description="of these, here or not")
+    total: int = Field(ge=0, description="number of such jobs, listed here or not")
 
 
-class Health(Said):
+class Health(ApiModel):
     status: Literal["ok"]
+
+
+def hexed(raw: bytes) -> str:
+    """Bytes as hexadecimal text."""
+    return "0x" + raw.hex()

@@ -1,4 +1,4 @@
-"""The routes to what the server itself keeps and does: artifacts, sign-in, jobs, and what those who watch it ask."""
+"""Routes to the server's own data: artifacts, sign-in, jobs, health and metrics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from sqlalchemy.exc import SQLAlchemyError
 
-from consilium_server.api import schemas, task_reads
+from consilium_server.api import schemas, task_schemas
 from consilium_server.api.observed import client
 from consilium_server.api.problems import Problem, documented
 from consilium_server.api.reading import at_head
@@ -21,7 +21,7 @@ from consilium_server.api.routing import NOT_MODIFIED, Shared, limited, media
 from consilium_server.api.schemas import Hash
 from consilium_server.api.sessions import Session
 from consilium_server.database.engine import require_known
-from consilium_server.errors import DatabaseUnreachable, SchemaTooNew, SignInMalformed, SignInRefused, SourceMismatch
+from consilium_server.errors import DatabaseUnfit, Unavailable
 from consilium_server.index.store import has_source
 from consilium_server.jobs.store import all_jobs, as_line
 
@@ -35,28 +35,23 @@ ROUTERS = (artifacts, sessions, jobs_router, watching)
 
 # Artifacts
 
-_BYTES = media("its bytes", "application/octet-stream", {"type": "string", "format": "binary"})
+_BYTES = media("the bytes of the file", "application/octet-stream", {"type": "string", "format": "binary"})
 _ARTIFACT = documented(404, 422, 429, 503) | NOT_MODIFIED
 
 
 @artifacts.get(
-    "/artifacts/files/{hash}",
-    operation_id="getFile",
-    summary="A file by its keccak256, checked",
-    response_class=Response,
-    responses=_BYTES | _ARTIFACT,
-)
+    "/artifacts/files/{hash}", operation_id="getFile", summary="A checked file by its keccak256",
+    response_class=Response, responses=_BYTES | _ARTIFACT,
+)  # fmt: skip
 def get_file(request: Request, service: Shared, hash_: Annotated[Hash, Path(alias="hash")]) -> Response:
     return _artifact(request, hash_, lambda digest: service.store.get_file(digest))
 
 
 @artifacts.get(
-    "/artifacts/blobs/{hash}",
-    operation_id="getBlob",
-    summary="A blob by its versioned hash (EIP-4844), checked: 131,072 bytes",
-    response_class=Response,
+    "/artifacts/blobs/{hash}", operation_id="getBlob",
+    summary="A checked blob by its versioned hash (EIP-4844): 131,072 bytes", response_class=Response,
     responses=_BYTES | _ARTIFACT,
-)
+)  # fmt: skip
 def get_blob(request: Request, service: Shared, hash_: Annotated[Hash, Path(alias="hash")]) -> Response:
     return _artifact(request, hash_, lambda digest: service.store.get_blobs([digest])[0])
 
@@ -82,7 +77,7 @@ bearer = HTTPBearer(auto_error=False, description="a token of `POST /v1/session`
 
 
 def session(service: Shared, given: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]) -> Session:
-    """Who is signed in. Raises Problem."""
+    """The session of the request. Raises Problem."""
     found = service.sessions.session_of(given.credentials, int(time.time())) if given else None
     if found is None:
         told = "sign in with POST /v1/session, and send its token as Authorization: Bearer"
@@ -94,7 +89,7 @@ SignedInAccount = Annotated[Session, Depends(session)]
 
 
 @sessions.get(
-    "/session/nonce", operation_id="getNonce", summary="What a message to sign must hold", responses=documented(429)
+    "/session/nonce", operation_id="getNonce", summary="Values of a message to sign", responses=documented(429)
 )
 def get_nonce(request: Request, service: Shared) -> schemas.Nonce:
     limited(service.limits.sign_ins, client(request.scope, service))
@@ -103,38 +98,30 @@ def get_nonce(request: Request, service: Shared) -> schemas.Nonce:
 
 
 @sessions.post(
-    "/session",
-    operation_id="signIn",
-    summary="Sign-In with Ethereum (EIP-4361)",
+    "/session", operation_id="signIn", summary="Sign-In with Ethereum (EIP-4361)",
     responses=documented(400, 403, 413, 422, 429),
-)
+)  # fmt: skip
 def sign_in(request: Request, service: Shared, given: schemas.SignIn) -> schemas.SignedIn:
     limited(service.limits.sign_ins, client(request.scope, service))
-    try:
-        token, found = service.sessions.sign_in(given.message, bytes.fromhex(given.signature[2:]), int(time.time()))
-    except SignInMalformed as error:
-        raise Problem("sign-in-malformed", str(error)) from error
-    except SignInRefused as error:
-        raise Problem("sign-in-refused", str(error), faults=[{"where": error.what, "what": str(error)}]) from error
+    token, found = service.sessions.sign_in(given.message, bytes.fromhex(given.signature[2:]), int(time.time()))
     return schemas.SignedIn(
         account=found.account, role=service.sessions.role_of(found), expires_at=found.expires_at, token=token
     )
 
 
-@sessions.get("/session", operation_id="getSession", summary="Who is signed in", responses=documented(401, 429))
+@sessions.get("/session", operation_id="getSession", summary="The signed-in account", responses=documented(401, 429))
 def get_session(service: Shared, who: SignedInAccount) -> schemas.SessionView:
     return schemas.SessionView(account=who.account, role=service.sessions.role_of(who), expires_at=who.expires_at)
 
 
 @artifacts.put(
-    "/artifacts/files",
-    operation_id="putTaskFile",
-    summary="Stores a task file that holds, so that a wallet can propose it",
+    "/artifacts/files", operation_id="putTaskFile",
+    summary="Stores a valid task file, so that a wallet can propose it",
     responses=documented(401, 403, 413, 422, 429, 503),
-)
+)  # fmt: skip
 def put_task_file(
-    request: Request, service: Shared, who: SignedInAccount, given: schemas.TaskText
-) -> schemas.StoredFile:
+    request: Request, service: Shared, who: SignedInAccount, given: task_schemas.TaskText
+) -> task_schemas.StoredFile:
     allowed = service.settings.operators
     if allowed is not None and who.account not in allowed and service.sessions.role_of(who) != "admin":
         raise Problem("not-allowed", f"{who.account} may not store files here: ask this server's operator, or another")
@@ -150,30 +137,28 @@ def put_task_file(
     except (ChainError, OSError) as error:
         told = f"the artifact store takes nothing now ({type(error).__name__}): try again, then tell the operator"
         raise Problem("not-ready", told) from error
-    return schemas.StoredFile(hash=task_reads.hexed(digest), size=len(raw))
+    return task_schemas.StoredFile(hash=schemas.hexed(digest), size=len(raw))
 
 
 # Watching over the server
 
 
 @jobs_router.get(
-    "/jobs",
-    operation_id="listJobs",
-    summary="How the server's jobs are going, what fails first; for admins",
+    "/jobs", operation_id="listJobs", summary="State of the server's jobs, failed ones first; for admins",
     responses=documented(401, 403, 422, 429, 503),
-)
+)  # fmt: skip
 def list_jobs(
     service: Shared,
     who: SignedInAccount,
-    state: Annotated[schemas.JobState | None, Query(description="these alone")] = None,
-    limit: Annotated[int, Query(ge=1, le=1_000, description="jobs, at most")] = 200,
+    state: Annotated[schemas.JobState | None, Query(description="only jobs in this state")] = None,
+    limit: Annotated[int, Query(ge=1, le=1_000, description="most jobs of the answer")] = 200,
 ) -> schemas.Jobs:
     if service.sessions.role_of(who) != "admin":
         raise Problem("not-allowed", f"{who.account} is no admin here: ask this server's operator")
     now = time.time()
     try:
         lines = [as_line(row, now) for row in all_jobs(service.engine)]
-    except DatabaseUnreachable as error:
+    except Unavailable as error:
         raise Problem("not-ready", "the database does not answer: see that it runs") from error
     lines = [line for line in lines if state is None or line["state"] == state]
     lines.sort(key=lambda line: line["state"] not in ("failed", "lost"))
@@ -181,24 +166,23 @@ def list_jobs(
     return schemas.Jobs(items=items, total=len(lines))
 
 
-@watching.get("/health", operation_id="health", summary="Whether the process lives")
+@watching.get("/health", operation_id="health", summary="Says that the process runs")
 async def health() -> schemas.Health:
     return schemas.Health(status="ok")
 
 
 @watching.get(
-    "/ready",
-    operation_id="ready",
-    summary="Whether the database answers, live events flow, and the index is not too far behind",
+    "/ready", operation_id="ready",
+    summary="Ready if the database answers, live events flow, and the index is not too far behind",
     responses=documented(503),
-)
+)  # fmt: skip
 def ready(service: Shared) -> schemas.Index:
     try:
         with at_head(service) as at:
             head = at.head
             require_known(service.engine, at.db)
             has_source(service.engine, at.db, service.deployment)
-    except (SchemaTooNew, SourceMismatch) as error:
+    except DatabaseUnfit as error:
         raise Problem("not-ready", str(error)) from error
     except SQLAlchemyError as error:
         raise Problem(
@@ -218,19 +202,16 @@ def ready(service: Shared) -> schemas.Index:
     if behind is not None and behind > most:
         raise Problem("not-ready", f"the index lacks {behind} blocks, more than {most}: see that the indexer runs")
     return schemas.Index(
-        block=head.number, hash=task_reads.hexed(head.hash), latest_event_at=head.time, chain_head=chain_head,
+        block=head.number, hash=schemas.hexed(head.hash), latest_event_at=head.time, chain_head=chain_head,
         behind=behind,
     )  # fmt: skip
 
 
 @watching.get(
-    "/metrics",
-    operation_id="metrics",
-    summary="For Prometheus",
-    response_class=Response,
+    "/metrics", operation_id="metrics", summary="Metrics for Prometheus", response_class=Response,
     responses=media("text format", "text/plain", {"type": "string"}),
-)
+)  # fmt: skip
 def metrics(service: Shared) -> Response:
-    with suppress(DatabaseUnreachable):  # then what was last known stands
+    with suppress(Unavailable):  # then what was last known stands
         service.metrics.note_jobs(all_jobs(service.engine), time.time())
     return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")

@@ -1,8 +1,8 @@
-"""Who is asking: nonces that are spent once, and short-lived sessions as signed tokens. No cookies, no table of users.
+"""Authentication: nonces that are spent once, and short-lived sessions as signed tokens. No cookies, no table of users.
 
-What a server signs, it signs with one secret, which a file keeps. All its processes share the file; without it nobody
-is signed in any longer, and nothing else is lost. Spent nonces are in the database, in a table that is volatile too:
-it may be emptied once what is in it has expired, and is no part of the index.
+The server signs tokens with one secret, which a file holds and all its processes share. Without the file all sessions
+end, and nothing else is lost. Spent nonces are in the database, in a volatile table that is no part of the index: it
+may be emptied once its rows have expired.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sqlalchemy.schema import CreateTable
 
 from consilium_server.api.schemas import Nonce
 from consilium_server.api.siwe import SignInMessage, Site, parse_message, require_valid
-from consilium_server.errors import SecretExposed, SignInRefused
+from consilium_server.errors import RequestRefused, ServerError
 
 NONCE_SECONDS = 600
 SESSION_SECONDS = 3600
@@ -62,15 +62,15 @@ def ensure_secret(path: Path) -> bytes:
     finally:
         temporary.unlink()
     if stat.S_IMODE(path.stat().st_mode) & 0o077:
-        raise SecretExposed(str(path), "is readable by others")
+        raise ServerError("SecretExposed", path=str(path), why="is readable by others")
     secret = path.read_bytes()
     if len(secret) != SECRET_BYTES:
-        raise SecretExposed(str(path), f"does not hold {SECRET_BYTES} bytes")
+        raise ServerError("SecretExposed", path=str(path), why=f"does not hold {SECRET_BYTES} bytes")
     return secret
 
 
 class Seal:
-    """Marks what this server gave out, so that it knows it again. Purposes keep one kind from passing for another."""
+    """Authenticates data that this server issued. Purposes keep one kind from passing for another."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
@@ -81,11 +81,12 @@ class Seal:
         return hmac.digest(key, content, "sha256")
 
     def fits(self, purpose: str, content: bytes, tag: bytes) -> bool:
+        """True if the tag is of this content and purpose."""
         return hmac.compare_digest(self.tag(purpose, content)[: len(tag)], tag)
 
 
 class Sessions:
-    """Raises SignInMalformed, SignInRefused where somebody cannot sign in."""
+    """Signs accounts in. Raises RequestRefused (SignInMalformed, SignInRefused)."""
 
     def __init__(self, seal: Seal, engine: Engine, site: Site, admins: frozenset[str]) -> None:
         self._seal, self._engine, self._site, self._admins = seal, engine, site, admins
@@ -105,9 +106,7 @@ class Sessions:
         )
 
     def sign_in(self, raw: str, signature: bytes, now: int) -> tuple[str, Session]:
-        """A token, and what it says. The nonce is spent last, so that nobody spends another's with a message that does
-        not hold.
-        """
+        """A token and its session. The nonce is spent last: an invalid message spends nobody's."""
         message = parse_message(raw)
         expires_at = self._nonce_expiry(message.nonce, now)
         require_valid(message, signature, self._site, now)
@@ -117,7 +116,7 @@ class Sessions:
         return f"{_text(content)}.{_text(self._seal.tag(self._purpose, content))}", session
 
     def session_of(self, token: str, now: int) -> Session | None:
-        """None for a token that is not this server's, or has expired."""
+        """The session of a token; None if the token is not this server's, or has expired."""
         content_text, _, tag_text = token.partition(".")
         content, tag = _bytes(content_text), _bytes(tag_text)
         if len(tag) != hashlib.sha256().digest_size or not self._seal.fits(self._purpose, content, tag):
@@ -126,16 +125,19 @@ class Sessions:
         return session if session.expires_at > now else None
 
     def role_of(self, session: Session) -> Role:
+        """The role of a session's account."""
         return "admin" if session.account in self._admins else "signed-in"
 
     def _nonce_expiry(self, nonce: str, now: int) -> int:
         raw = bytes.fromhex(nonce) if len(nonce) == 2 * (8 + _NONCE_RANDOM + _NONCE_TAG) and _is_hex(nonce) else b""
         content, tag = raw[:-_NONCE_TAG], raw[-_NONCE_TAG:]
         if not raw or not self._seal.fits("nonce", content, tag):
-            raise SignInRefused("nonce", "its nonce is not one of this server's: ask for one")
+            raise RequestRefused(
+                "SignInRefused", what="nonce", why="its nonce is not one of this server's: ask for one"
+            )
         expires_at = int.from_bytes(content[:8], "big")
         if expires_at <= now:
-            raise SignInRefused("nonce", "its nonce has expired: ask for another one")
+            raise RequestRefused("SignInRefused", what="nonce", why="its nonce has expired: ask for another one")
         return expires_at
 
     def _spend(self, nonce: str, expires_at: int, now: int) -> None:
@@ -144,7 +146,9 @@ class Sessions:
                 connection.execute(delete(SPENT).where(SPENT.c.expires_at <= now))
                 connection.execute(insert(SPENT).values(nonce=nonce, expires_at=expires_at))
         except IntegrityError as error:
-            raise SignInRefused("nonce", "its nonce was used before: ask for another one") from error
+            raise RequestRefused(
+                "SignInRefused", what="nonce", why="its nonce was used before: ask for another one"
+            ) from error
 
 
 def _session_end(message: SignInMessage, now: int) -> int:
@@ -172,7 +176,7 @@ def _text(raw: bytes) -> str:
 
 
 def _bytes(text: str) -> bytes:
-    """Of what is not base64url, nothing."""
+    """Decodes base64url; empty if the text is not base64url."""
     try:
         return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except ValueError:

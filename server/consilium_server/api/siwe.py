@@ -1,4 +1,4 @@
-"""Sign-In with Ethereum (EIP-4361): what a wallet signed, read by the EIP's grammar and nothing looser. Pure.
+"""Parses and checks messages of Sign-In with Ethereum (EIP-4361), by the EIP's exact grammar. Pure.
 
 Contract wallets (EIP-1271) are left out: only accounts that sign with a key of their own can sign in.
 """
@@ -16,7 +16,7 @@ from eth_keys.exceptions import BadSignature
 from eth_utils.address import is_checksum_address
 from eth_utils.exceptions import ValidationError
 
-from consilium_server.errors import SignInMalformed, SignInRefused
+from consilium_server.errors import RequestRefused
 
 LONGEST_MESSAGE = 4096  # characters
 CLOCK_SKEW = 60  # seconds that a wallet's clock may run ahead
@@ -53,7 +53,7 @@ _MESSAGE = re.compile(
 
 @dataclass(frozen=True)
 class SignInMessage:
-    """Times in seconds since the epoch. `raw` is what was signed."""
+    """A parsed message. Times in seconds since the epoch. `raw`: the signed text."""
 
     raw: str
     scheme: str | None
@@ -72,7 +72,7 @@ class SignInMessage:
 
 @dataclass(frozen=True)
 class Site:
-    """Whom a message must be for: the origin that the wallet's owner sees, as `https://example.org`, and the chain."""
+    """The site that a message must name: the origin as the user sees it (`https://example.org`), and the chain."""
 
     origin: str
     chain_id: int
@@ -87,65 +87,65 @@ class Site:
 
 
 def parse_message(raw: str) -> SignInMessage:
-    """Raises SignInMalformed."""
+    """Parses a message. Raises RequestRefused (SignInMalformed)."""
     if len(raw) > LONGEST_MESSAGE:
-        raise SignInMalformed(f"it has more than {LONGEST_MESSAGE} characters")
+        raise _malformed(f"it has more than {LONGEST_MESSAGE} characters")
     match = _MESSAGE.fullmatch(raw)
     if match is None:
-        raise SignInMalformed("it does not follow the grammar of EIP-4361")
+        raise _malformed("it does not follow the grammar of EIP-4361")
     given = match.groupdict()
     if not is_checksum_address(given["address"]):
-        raise SignInMalformed("its account is not written as EIP-55 wants it: check its capitals")
+        raise _malformed("its account is not written as EIP-55 wants it: check its capitals")
     try:
         urlsplit(given["uri"])
     except ValueError as error:  # brackets around what is no address
-        raise SignInMalformed("its URI has a host that is none") from error
+        raise _malformed("its URI has a host that is none") from error
     return SignInMessage(
-        raw=raw,
-        scheme=given["scheme"],
-        domain=given["domain"],
-        address=given["address"],
-        statement=given["statement"],
-        uri=given["uri"],
-        chain_id=int(given["chain_id"]),
-        nonce=given["nonce"],
-        issued_at=_seconds(given["issued_at"]),
+        raw=raw, scheme=given["scheme"], domain=given["domain"], address=given["address"], statement=given["statement"],
+        uri=given["uri"], chain_id=int(given["chain_id"]), nonce=given["nonce"], issued_at=_seconds(given["issued_at"]),
         expiration_time=_seconds(given["expiration_time"]) if given["expiration_time"] else None,
-        not_before=_seconds(given["not_before"]) if given["not_before"] else None,
-        request_id=given["request_id"],
+        not_before=_seconds(given["not_before"]) if given["not_before"] else None, request_id=given["request_id"],
         resources=tuple(line[2:] for line in (given["resources"] or "").split("\n")[1:]),
-    )
+    )  # fmt: skip
 
 
 def _seconds(text: str) -> float:
     try:
         return datetime.fromisoformat(text.upper()).timestamp()
     except (ValueError, OverflowError) as error:  # a 13th month; the year 0 in a zone east of Greenwich
-        raise SignInMalformed(f"{text} is no time") from error
+        raise _malformed(f"{text} is no time") from error
 
 
 def require_valid(message: SignInMessage, signature: bytes, site: Site, now: float) -> None:
-    """All but the nonce, which only who gave it out can tell. Raises SignInRefused."""
+    """Checks all but the nonce, which only its server knows. Raises RequestRefused (SignInRefused)."""
     if message.domain != site.domain or message.scheme not in (None, site.scheme):
-        raise SignInRefused("domain", f"it is for {message.domain}, and this is {site.origin}")
+        raise _refused("domain", f"it is for {message.domain}, and this is {site.origin}")
     uri = urlsplit(message.uri)
     if (uri.scheme, uri.netloc) != (site.scheme, site.domain):
-        raise SignInRefused("uri", f"its URI is not one of {site.origin}")
+        raise _refused("uri", f"its URI is not one of {site.origin}")
     if message.chain_id != site.chain_id:
-        raise SignInRefused("chain", f"it is for chain {message.chain_id}: switch the wallet to {site.chain_id}")
+        raise _refused("chain", f"it is for chain {message.chain_id}: switch the wallet to {site.chain_id}")
     if message.issued_at > now + CLOCK_SKEW:
-        raise SignInRefused("issued-at", "it was issued later than it is: check the clock")
+        raise _refused("issued-at", "it was issued later than it is: check the clock")
     if message.expiration_time is not None and message.expiration_time <= now:
-        raise SignInRefused("expired", "it has expired: sign another one")
+        raise _refused("expired", "it has expired: sign another one")
     if message.not_before is not None and message.not_before > now:
-        raise SignInRefused("not-before", "it does not hold yet: wait, or sign another one")
+        raise _refused("not-before", "it does not hold yet: wait, or sign another one")
     if signer_of(message.raw, signature) != message.address:
-        raise SignInRefused("signature", f"its signature is not {message.address}'s: sign with that account")
+        raise _refused("signature", f"its signature is not {message.address}'s: sign with that account")
 
 
 def signer_of(text: str, signature: bytes) -> str | None:
-    """Who signed it as EIP-191 says (version 0x45), checksummed; None for a signature that is none."""
+    """The checksummed account that signed the text by EIP-191 (version 0x45); None if the signature is invalid."""
     try:
         return str(Account.recover_message(encode_defunct(text=text), signature=signature))
     except (BadSignature, ValidationError, ValueError, TypeError):
         return None
+
+
+def _malformed(why: str) -> RequestRefused:
+    return RequestRefused("SignInMalformed", why=why)
+
+
+def _refused(what: str, why: str) -> RequestRefused:
+    return RequestRefused("SignInRefused", what=what, why=why)

@@ -1,4 +1,4 @@
-"""What the indexer has read off the chain, in tables: nothing that the chain and the artifacts could not give again.
+"""Tables of the facts that the indexer read: chain and artifacts could give all of them again.
 
-Beside it, how jobs went: nothing that would be missed.
+They also record how jobs went, which nobody would miss.
 """

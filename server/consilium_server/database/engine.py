@@ -20,7 +20,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, 
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from sqlalchemy.orm import Session
 
-from consilium_server.errors import DatabaseUnreachable, DatabaseUrlInvalid, SchemaTooNew
+from consilium_server.errors import DatabaseUnfit, ServerError, Unavailable
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -49,7 +49,7 @@ def open_database(url: str, connections: int = 5) -> Engine:
 
 
 def connect(url: str, connections: int = 5) -> Engine:
-    """The database as it is: for who looks at its version. Raises DatabaseUrlInvalid."""
+    """The database as it is, for checks of its version. Raises ServerError (DatabaseUrlInvalid)."""
     parsed = _parsed(url)
     if parsed.get_backend_name() == "sqlite":
         engine = create_engine(parsed, pool_size=connections, connect_args={"timeout": BUSY_TIMEOUT})
@@ -60,7 +60,7 @@ def connect(url: str, connections: int = 5) -> Engine:
 
 
 def shown(engine: Engine) -> str:
-    """Which database it is, as errors and screens may show it."""
+    """The database's name, as errors and screens may show it."""
     url = engine.url
     where = f"{url.host or ''}{f':{url.port}' if url.port else ''}"
     return f"{url.get_backend_name()}://{where}/{url.database or ''}"
@@ -88,10 +88,10 @@ def writing(engine: Engine) -> Iterator[Connection]:
 
 
 def require_known(engine: Engine, connection: Connection | Session) -> None:
-    """Raises SchemaTooNew where the tables are of a version that this program does not know. They have to be there."""
+    """Raises DatabaseUnfit (SchemaTooNew) if this program does not know the tables' version. The tables must exist."""
     found = connection.scalar(text("SELECT version_num FROM alembic_version"))
     if found not in _versions():
-        raise SchemaTooNew(shown(engine), str(found))
+        raise DatabaseUnfit("SchemaTooNew", shown=shown(engine), revision=str(found))
 
 
 @contextmanager
@@ -116,14 +116,14 @@ def upgrade(engine: Engine) -> None:
     with _alone(engine) as connection:
         for revision in MigrationContext.configure(connection).get_current_heads():
             if revision not in _versions():
-                raise SchemaTooNew(shown(engine), revision)
+                raise DatabaseUnfit("SchemaTooNew", shown=shown(engine), revision=revision)
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
 
 
 @dataclass(frozen=True)
 class Schema:
-    """Which migration a database's tables have had last, None where there are none; `newest` is this version's."""
+    """The last migration of a database's tables, None if there are no tables; `newest` is this version's."""
 
     found: str | None
     newest: str
@@ -141,7 +141,7 @@ def schema_of(engine: Engine) -> Schema:
 
 @cache
 def _versions() -> tuple[str, ...]:
-    """All that this program knows, the newest first."""
+    """Migrations that this program knows, the newest first."""
     return tuple(script.revision for script in _scripts()[1].walk_revisions())
 
 
@@ -159,9 +159,9 @@ def _parsed(url: str) -> URL:
         parsed = make_url(url)
         driver = _DRIVERS[parsed.get_backend_name()]
     except (ArgumentError, NoSuchModuleError, ValueError, KeyError):
-        raise DatabaseUrlInvalid from None  # what was given may hold a password, and so may the cause
+        raise ServerError("DatabaseUrlInvalid") from None  # what was given may hold a password, and so may the cause
     if any("password" in name for name in parsed.query):
-        raise DatabaseUrlInvalid  # SQLAlchemy would show it
+        raise ServerError("DatabaseUrlInvalid")  # SQLAlchemy would show it
     return parsed.set(drivername=driver)
 
 
@@ -172,11 +172,11 @@ def _named_errors(engine: Engine) -> Iterator[None]:
     except DBAPIError as error:
         if not _is_about_reaching(error):
             raise
-        raise DatabaseUnreachable(shown(engine), _cause(engine.url, error)) from None
+        raise Unavailable("DatabaseUnreachable", shown=shown(engine), cause=_cause(engine.url, error)) from None
 
 
 def _is_about_reaching(error: DBAPIError) -> bool:
-    """Of all that a driver raises: what is of the database's state, and not of what was asked of it."""
+    """True if a driver's error comes from the database's state, and not from the query."""
     kinds = {kind.__name__ for kind in type(error.orig).__mro__}
     damaged = type(error.orig) is sqlite3.DatabaseError  # a file that is none, or no longer
     return error.connection_invalidated or damaged or bool(kinds & {"OperationalError", "InterfaceError"})

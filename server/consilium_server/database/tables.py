@@ -11,12 +11,62 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, Double, ForeignKey, Index, MetaData, String
+from sqlalchemy import JSON, BigInteger, Double, ForeignKey, Index, MetaData, String, types
+from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 
-from consilium_server.database.columns import Amount, BitMap, Hex
-
 ACCOUNT = String(42)
+MAP_DIGITS = 64  # hexadecimal, of 256 bits
+
+
+class Amount(types.TypeDecorator[int]):
+    """An unsigned number below 2^`bits`, as tokens in their smallest unit or shares: decimal text of fixed length.
+
+    So text sorts as numbers do. Databases' own numbers end at 2^63, or are not exact.
+    """
+
+    impl = String
+    cache_ok = True
+
+    def __init__(self, bits: int = 128) -> None:
+        self.bits, self.digits = bits, len(str((1 << bits) - 1))
+        super().__init__(self.digits)
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
+        if value is None:
+            return None
+        if not 0 <= value < 1 << self.bits:
+            raise ValueError(f"{value} is no amount: it does not fit {self.bits} bits")
+        return f"{value:0{self.digits}d}"
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> int | None:
+        return None if value is None else int(value)
+
+
+class BitMap(types.TypeDecorator[int]):
+    """A set of indices below 256 (`structs.members`): hexadecimal, of one length."""
+
+    impl = String(MAP_DIGITS)
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
+        return None if value is None else f"{value:0{MAP_DIGITS}x}"
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> int | None:
+        return None if value is None else int(value, 16)
+
+
+class Hex(types.TypeDecorator[bytes]):
+    """A hash, 32 bytes: 0x and 64 hexadecimal digits, as people search for it."""
+
+    impl = String(66)
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
+        return None if value is None else "0x" + bytes(value).hex()
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> bytes | None:
+        return None if value is None else bytes.fromhex(value[2:])
 
 
 class Base(DeclarativeBase):
@@ -31,7 +81,7 @@ class Base(DeclarativeBase):
 
 
 class Source(MappedAsDataclass, Base):
-    """Which contracts the tables are of: one row. `tasks`: the task contract, which names all others."""
+    """The contracts that the tables are of: one row. `tasks`: the task contract, which names all others."""
 
     __tablename__ = "sources"
 
@@ -265,10 +315,11 @@ class UnbondingRow(Fact):
 
 
 class JobRow(MappedAsDataclass, Base):
-    """How a job last went with its subject, and when it may be begun again. No fact: it may be emptied at any time.
+    """Last run of a job with its subject, and when it may begin again. No fact: it may be emptied at any time.
 
-    `subject`: a task, or task/round; empty where there is one only. `outcome`: done, begun (what it set off has yet to
-    show that it lasts) or failed; None until it first ends. `mark`: what was done, where the job has a use for it.
+    `subject`: a task, or task/round; empty for a job that has only one. `outcome`: done, begun (the process that it
+    started has yet to prove stable) or failed; None until it first ends. `mark`: names the work that was done, if the
+    job needs it.
     """
 
     __tablename__ = "jobs"

@@ -1,1 +1,1 @@
-"""All that uses Flower's private API at the server."""
+"""The server's only use of Flower's private API (flwr 1.41.0)."""

@@ -1,9 +1,9 @@
-"""The SuperLink's own process: Flower's, with bounds on what hospitals can have it keep (flwr 1.41.0, private API).
+"""The SuperLink's own process: Flower's, with bounds on the data that hospitals can store (flwr 1.41.0, private API).
 
-To whoever has a registered key Flower's Fleet API gives room for as many replies as it sends, for instructions of its
-own to the aggregator and to other hospitals, and for objects of any size and number, until the run ends. Here a node
-has room for one reply to the last message that it was sent, and what it sent in reply to the one before is removed.
-Database and log have a largest size, whatever happens. And who comes again is not kept waiting for its former self.
+Flower's Fleet API lets every registered key store any number of replies until the run ends. It also takes messages to
+the aggregator and to other hospitals, and objects of any size and number. Here a node has room for one reply to its
+last message, and its reply to the message before is removed. Database and log have a largest size. And a node that
+reconnects does not wait for its former connection to time out.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ PATIENCE = 60_000  # ms
 
 @dataclass
 class _Node:
-    """What a hospital's node was sent last, and what it has stored in reply."""
+    """The last message to a hospital's node, and what the node has stored in reply."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     message: str = ""
@@ -62,7 +62,7 @@ class _Node:
 
 
 class Shares:
-    """Stands before Flower's handlers: `send` is the aggregator's way in, the others are the hospitals'."""
+    """Wraps Flower's handlers: `send` is for the aggregator, the others are for hospitals."""
 
     def __init__(self, share: int) -> None:
         """`share`: bytes that a node may send in reply to one message, everything counted."""
@@ -74,7 +74,7 @@ class Shares:
         self._activate: Callable[..., ActivateNodeResponse] = fleet_handlers.activate_node
 
     def send(self, request: PushAppMessagesRequest, state: LinkState, *more: object) -> PushAppMessagesResponse:
-        """Makes room for the reply. The aggregator sends a node nothing while it waits for something else of it."""
+        """Makes room for the reply. The aggregator sends a node nothing while it waits for another reply of it."""
         for message in request.messages_list:
             node = self._nodes[message.metadata.dst_node_id]
             with node.lock:
@@ -84,6 +84,7 @@ class Shares:
         return self._send(request, state, *more)
 
     def reply(self, request: PushMessagesRequest, state: LinkState) -> PushMessagesResponse:
+        """Takes the announcement of one reply to the last message, within the node's share."""
         node = self._nodes[request.node.node_id]
         with node.lock:
             self._charge(request.node.node_id, request.ByteSize() + ROW)
@@ -109,17 +110,19 @@ class Shares:
             return answer
 
     def store(self, request: PushObjectRequest, state: LinkState) -> PushObjectResponse:
+        """Stores an object of a reply, within the node's share."""
         node = self._nodes[request.node.node_id]
         with node.lock:
             self._charge(request.node.node_id, request.ByteSize() + ROW)
         return self._store(request, state)
 
     def activate(self, request: ActivateNodeRequest, state: LinkState) -> ActivateNodeResponse:
-        """Also for a node that ended without a word: killed, cut off, or with a clock so wrong that its farewell was
-        refused. Flower thinks it online for a minute, refuses it until then, and tells nobody what became of the
-        message it had in hand, or of a reply that it had begun to send. It has shown its key, so it is the same: here
-        the one before it is gone as soon as it comes, with what it had not sent whole. This try is still refused, so
-        that whoever waits for a reply hears of the loss before the next.
+        """Activates a node, also one that ended without a word: killed, cut off, or with a wrong clock.
+
+        Flower thinks such a node online for a minute and refuses it until then. It tells nobody what became of the
+        node's message, or of a reply that was half sent. The node has shown its key, so it is the same one. Here its
+        former connection ends as soon as it comes again, with every reply that is not whole. This attempt is still
+        refused, so that those who wait for a reply hear of the loss before the next.
         """
         number = state.get_node_id_by_public_key(request.public_key)
         if number is not None:
@@ -137,7 +140,7 @@ class Shares:
             raise
 
     def _charge(self, number: int, size: int) -> None:
-        """Raises HTTPException. A SuperNode does not try again what is answered so."""
+        """Counts bytes towards a node's share. Raises HTTPException, after which a SuperNode does not try again."""
         node = self._nodes[number]
         node.bytes += size
         if node.bytes > self._share:
@@ -148,7 +151,7 @@ class Shares:
 
 
 def _forget(node: _Node, state: LinkState) -> None:
-    """Removes the message that was sent last and all that was stored in reply. What is gone already is no error."""
+    """Removes the last message and all that was stored in reply. It is no error if they are gone already."""
     if node.message:
         with state.session():  # one transaction: there are many hospitals
             for session in node.sessions:
@@ -164,7 +167,7 @@ def _is_over(run_id: int, state: LinkState) -> bool:
 
 
 class BoundedLog(io.TextIOBase):
-    """A log of at most twice `largest` bytes: the file, which begins anew when it is full, and the one before it."""
+    """A log of at most twice `largest` bytes: the file, which is rotated when it is full, and the one before it."""
 
     def __init__(self, path: Path, largest: int = LARGEST_LOG, takes_over: tuple[int, ...] = ()) -> None:
         """`takes_over`: descriptors of this process that are to lead into the file, too."""
@@ -179,7 +182,7 @@ class BoundedLog(io.TextIOBase):
             os.dup2(self._file.fileno(), descriptor)
 
     def write(self, text: str) -> int:
-        """Of a text that is longer than a line should be its beginning."""
+        """Writes the text, cut to the longest line."""
         cut = text if len(text) <= LONGEST_LINE else text[:LONGEST_LINE] + "…\n"
         raw = cut.encode(errors="backslashreplace")
         with self._lock:

@@ -1,6 +1,6 @@
-"""Flower's private API, which `bounded_superlink` uses beside this module (flwr 1.41.0; a test fails when it moves).
+"""SuperLink and grid, by Flower's private API (flwr 1.41.0; a test fails when it moves).
 
-The SuperLink runs as a child, bound to loopback; the ServerApp runs in the aggregator's own process, which alone holds
+The SuperLink runs as a child, bound to loopback. The ServerApp runs in the aggregator's own process, which alone holds
 the key that signs publications.
 """
 
@@ -86,6 +86,16 @@ DATABASE = "superlink.sqlite"  # below the home, and what SQLite has beside it
 BUNDLE = Path(__file__).parent / "bundle"
 
 
+@contextmanager
+def _named_errors() -> Iterator[None]:
+    """Turns errors of Flower's HTTP client into SuperLinkFailed."""
+    try:
+        yield
+    except httpx.HTTPError as error:
+        status = f" {error.response.status_code}" if isinstance(error, httpx.HTTPStatusError) else ""
+        raise _failed(f"the SuperLink does not answer ({type(error).__name__}{status}); see its log") from error
+
+
 @dataclass
 class _Arriving:
     """A reply that a hospital has announced: the objects that it consists of, and those of them that are here."""
@@ -106,25 +116,22 @@ class GradualGrid(HttpGrid):  # type: ignore[misc]
     def __init__(
         self, address: str, authority: bytes, token: str, has_ended: Callable[[], bool] = lambda: False
     ) -> None:
-        """`has_ended`: whether the SuperLink at the address is no more. All calls raise SuperLinkFailed."""
+        """`has_ended`: tells if the SuperLink at the address has ended. All calls raise SuperLinkFailed."""
         super().__init__(address, insecure=False, root_certificates=authority, token=token)
         self._retry_invoker = _retrying(has_ended)
         self._arriving: list[_Arriving] = []
 
+    @_named_errors()
     def get_node_ids(self) -> list[int]:
-        with _named_errors():
-            return list(super().get_node_ids())
+        return list(super().get_node_ids())
 
+    @_named_errors()
     def push_messages(self, messages: Iterable[Message]) -> list[str]:
-        with _named_errors():
-            return list(super().push_messages(messages))
+        return list(super().push_messages(messages))
 
+    @_named_errors()
     def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
-        """Replies to these messages that are here as a whole; one that can never be, as an error."""
-        with _named_errors():
-            return self._pull_messages(message_ids)
-
-    def _pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
+        """Replies to these messages that are here as a whole. A reply that cannot arrive any more is an error."""
         if unknown := set(message_ids) - {reply.reply_to for reply in self._arriving}:
             answer = self._runtime_client.PullMessages(PullAppMessagesRequest(message_ids=unknown))
             for proto, tree in zip(answer.messages_list, answer.message_object_trees, strict=True):
@@ -174,7 +181,7 @@ class GradualGrid(HttpGrid):  # type: ignore[misc]
 
 
 def _inflated(reply: _Arriving) -> Message:
-    """Raises whatever Flower does where the objects are no message."""
+    """Builds the message of its objects. Raises any error of Flower's if they are no message."""
     for content in reply.contents.values():
         kind, parts, _ = get_object_head_values_from_object_content(content)
         if kind == Array.__qualname__:  # which may name one part any number of times
@@ -188,32 +195,23 @@ def _inflated(reply: _Arriving) -> Message:
 
 
 def _retrying(has_ended: Callable[[], bool]) -> RetryInvoker:
-    """Flower's own tries for ever, and ends the process with SIGINT where the run is no more."""
+    """A retry policy that ends. Flower's own tries for ever, and ends the process with SIGINT after the run's end."""
 
     def is_final(error: Exception) -> bool:
         return has_ended() or (isinstance(error, httpx.HTTPStatusError) and not error.response.is_server_error)
 
     return RetryInvoker(
         wait_gen_factory=lambda: exponential(base_delay=0.2, max_delay=2),
-        recoverable_exceptions=(httpx.TransportError, httpx.HTTPStatusError),
-        max_tries=None,
-        max_time=PATIENCE,
+        recoverable_exceptions=(httpx.TransportError, httpx.HTTPStatusError), max_tries=None, max_time=PATIENCE,
         should_giveup=is_final,
-    )
-
-
-@contextmanager
-def _named_errors() -> Iterator[None]:
-    """Raises SuperLinkFailed where Flower's client raises what httpx does."""
-    try:
-        yield
-    except httpx.HTTPError as error:
-        status = f" {error.response.status_code}" if isinstance(error, httpx.HTTPStatusError) else ""
-        raise SuperLinkFailed(f"the SuperLink does not answer ({type(error).__name__}{status}); see its log") from error
+    )  # fmt: skip
 
 
 def _heartbeat(client: RuntimeHttpClient) -> bool:
-    """Whether it came through. Flower's own raises SIGINT where the run is no more: the grid's next call says so."""
+    """Sends a heartbeat; true if it came through.
+
+    Flower's own raises SIGINT after the run's end. Here the grid's next call says so.
+    """
     try:
         client.SendTaskHeartbeat(SendTaskHeartbeatRequest())
     except httpx.HTTPError:
@@ -228,18 +226,14 @@ class SuperLink:
     """
 
     def __init__(self, home: Path, port: int, blobs: int = MAX_BLOBS, hospitals: int = MAX_PARTICIPANTS) -> None:
-        """`blobs`: of the largest update. A hospital has room for twice that, and none of another's.
-
-        Raises LocalNodeError where something else listens on the port, and goes on to; CertificatesUnusable.
+        """`blobs`: of the largest update. A hospital has room for twice that, and none of another's. Raises
+        LocalNodeError if another process holds the port for long; ServerError (CertificatesUnusable).
         """
-        for attempt in Retrying(
-            retry=retry_if_exception_type(LocalNodeError),
-            stop=stop_after_delay(PORT_PATIENCE),
-            wait=wait_fixed(0.2),
+        until_free = Retrying(
+            retry=retry_if_exception_type(LocalNodeError), stop=stop_after_delay(PORT_PATIENCE), wait=wait_fixed(0.2),
             reraise=True,
-        ):
-            with attempt:
-                require_free_port(port, "the SuperLink")
+        )  # fmt: skip
+        until_free(require_free_port, port, "the SuperLink")
         self.certificates: Certificates = ensure_certificates(home / "tls")
         self.address = f"127.0.0.1:{port}"
         self._secret = home / "superexec.secret"
@@ -281,21 +275,22 @@ class SuperLink:
             self._process.stdin.close()
 
     def has_ended(self) -> bool:
+        """True if the process has ended."""
         return self._process.poll() is not None
 
     def wait_until_up(self) -> None:
-        """Raises SuperLinkFailed."""
+        """Waits until it answers. Raises SuperLinkFailed."""
         end = time.monotonic() + START_TIMEOUT
         with httpx.Client(verify=_trust(self.certificates.authority), timeout=2) as client:
             while time.monotonic() < end:
                 if self._process.poll() is not None:
-                    raise SuperLinkFailed(f"the SuperLink ended with exit code {self._process.returncode}; see its log")
+                    raise _failed(f"the SuperLink ended with exit code {self._process.returncode}; see its log")
                 try:
                     client.get(f"https://{self.address}/health").raise_for_status()
                     return
                 except httpx.HTTPError:
                     time.sleep(0.1)
-        raise SuperLinkFailed(f"the SuperLink did not answer within {START_TIMEOUT:.0f} s")
+        raise _failed(f"the SuperLink did not answer within {START_TIMEOUT:.0f} s")
 
     def register(self, transport_key: bytes) -> int:
         """Admits a hospital's node key (64 bytes, as on chain), unless the database has it; returns its Flower node id.
@@ -340,7 +335,7 @@ class SuperLink:
                 control.StopRun(StopRunRequest(run_id=run_id))
             started = control.StartRun(StartRunRequest(fab=fab_to_proto(fab)))
         if not started.HasField("run_id"):
-            raise SuperLinkFailed(f"the SuperLink did not start a run: {started.note}")
+            raise _failed(f"the SuperLink did not start a run: {started.note}")
         authority = self.certificates.authority.read_bytes()
         token = self._acquire(int(started.run_id), authority)
         grid = GradualGrid(self.address, authority, token, self.has_ended)
@@ -385,11 +380,11 @@ class SuperLink:
                     time.sleep(0.05)
         finally:
             client.close()
-        raise SuperLinkFailed(f"the SuperLink handed out no ServerApp task within {ACQUIRE_TIMEOUT:.0f} s")
+        raise _failed(f"the SuperLink handed out no ServerApp task within {ACQUIRE_TIMEOUT:.0f} s")
 
 
 def unfinished_runs(control: ControlHttpClient) -> list[int]:
-    """Of a SuperLink, whose database outlives what conducted them. Raises SuperLinkFailed."""
+    """Runs that a SuperLink's database has from aggregators before. Raises SuperLinkFailed."""
     with _named_errors():
         runs = control.ListRuns(ListRunsRequest(limit=MOST_RUNS)).run_dict
     return [int(run_id) for run_id, run in runs.items() if run.status.status != Status.FINISHED]
@@ -397,3 +392,7 @@ def unfinished_runs(control: ControlHttpClient) -> list[int]:
 
 def _trust(authority: Path) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=str(authority))
+
+
+def _failed(why: str) -> SuperLinkFailed:
+    return SuperLinkFailed("SuperLinkFailed", why=why)

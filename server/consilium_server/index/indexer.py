@@ -23,6 +23,7 @@ from consilium_chain.errors import (
     Refused,
     SpecInvalid,
     StoreMissing,
+    name_of,
 )
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Event, Head, TaskParams
@@ -31,11 +32,13 @@ from consilium_core.logs import emit
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError, IntegrityError, StatementError
 
-from consilium_server.database.engine import reading, writing
+from consilium_server.config import IndexerSettings
+from consilium_server.database.engine import open_database, reading, shown, writing
 from consilium_server.database.tables import Block, Checkpoint, Source, Spec
-from consilium_server.errors import ChainMoved, DatabaseUnreachable, EventsInconsistent
+from consilium_server.errors import DatabaseUnfit, Unavailable
 from consilium_server.index import store
-from consilium_server.index.facts import facts, needs
+from consilium_server.index.facts import facts
+from consilium_server.index.staking_facts import needs
 
 FIRST_SPAN, LONGEST_SPAN = 1_000, 50_000  # blocks of one range
 MANY_EVENTS, MOST_EVENTS = 10_000, 20_000  # of a range: all of it is in memory, and in one transaction
@@ -48,7 +51,7 @@ MOST_MOVES = 10  # of the chain while one range is read
 
 @dataclass(frozen=True)
 class Reading:
-    """What the chain said of a range of blocks that ends with `end`."""
+    """The chain's data of a range of blocks that ends with `end`."""
 
     events: Sequence[Event]
     blocks: Sequence[Block]
@@ -57,7 +60,7 @@ class Reading:
 
 
 class Indexer:
-    """Reads by a ledger, which needs no account, and writes into a database. `store`: where task files are."""
+    """Reads by a ledger, which needs no account, and writes into a database. `store`: holds the task files."""
 
     def __init__(self, ledger: Ledger, database: Engine, store: ArtifactStore | None = None) -> None:
         self._ledger, self._database, self._store = ledger, database, store
@@ -72,31 +75,30 @@ class Indexer:
             try:
                 seen = self.catch_up()
                 self._ledger.connection.next_block(seen)
-            except (ChainUnreachable, ChainMoved, DatabaseUnreachable) as error:
-                emit("waiting", error=type(error).__name__)
+            except (ChainUnreachable, Unavailable) as error:
+                emit("waiting", error=name_of(error))
                 time.sleep(RETRY)
 
     def catch_up(self, last: int | None = None) -> int:
-        """Brings the tables up to the chain's latest block, or to `last`; returns the number of the last block in them.
-
-        Raises ChainUnreachable, DatabaseUnreachable, SchemaTooNew, SourceMismatch, EventsInconsistent, and ChainMoved
-        where the chain would not keep still for one range, or its node contradicts itself.
+        """Brings the tables up to the chain's latest block, or to `last`; returns the last block's number in them.
+        Raises ChainUnreachable, DatabaseUnfit, and Unavailable: DatabaseUnreachable, or ChainMoved if the chain was
+        reorganised during every attempt at one range, or its node contradicts itself.
         """
         self.require_own()
         moved, more = 0, True
         while more:
             try:
                 more, moved = self._step(last), 0
-            except ChainMoved as error:
+            except Unavailable as error:
                 moved += 1
-                if moved == MOST_MOVES:
+                if error.name != "ChainMoved" or moved == MOST_MOVES:
                     raise
-                emit("chain-moved", what=error.what)
+                emit("chain-moved", what=error.values["what"])
         self.fetch_specs()
         return self._done(self._checkpoint())
 
     def fetch_specs(self) -> None:
-        """Task files that tasks name, as far as the store has them: what it lacks is asked for again next time."""
+        """Stores the task files that tasks name. A file that the artifact store lacks is tried again next time."""
         if self._store is None:
             return
         with reading(self._database) as connection:
@@ -119,10 +121,10 @@ class Indexer:
             self._invalid.add(digest)  # what has this hash will never be another file
         if digest not in self._told:
             self._told.add(digest)
-            emit("no-task-file", spec=digest.hex(), error=type(error).__name__)
+            emit("no-task-file", spec=digest.hex(), error=name_of(error))
 
     def require_own(self) -> None:
-        """Raises SourceMismatch where the tables are of other contracts, DatabaseUnreachable."""
+        """Raises DatabaseUnfit (SourceMismatch) if the tables are of other contracts; Unavailable."""
         deployment = self._ledger.deployment
         with writing(self._database) as connection:
             if not store.has_source(self._database, connection, deployment):
@@ -136,7 +138,7 @@ class Indexer:
         return self._ledger.deployment.first_block - 1 if checkpoint is None else checkpoint.number
 
     def _step(self, last: int | None) -> bool:
-        """One range, or one reorganisation; false where there is nothing to do. Raises ChainMoved."""
+        """Reads one range, or undoes one reorganisation; false if nothing is left. Raises Unavailable."""
         started = time.monotonic()
         before = self._checkpoint()
         if before is not None and not self._stands(before.number, before.hash):
@@ -148,17 +150,13 @@ class Indexer:
             return False
         reading_ = self._read(first, aim, latest)
         if before is not None and not self._stands(before.number, before.hash):
-            raise ChainMoved(f"block {before.number} before the range")
+            raise Unavailable("ChainMoved", what=f"block {before.number} before the range")
         if self._write(before, reading_) and (reading_.events or reading_.end.number < aim):
             rate = len(reading_.events) / max(time.monotonic() - started, 1e-9)
             emit(
-                "indexed",
-                first=first,
-                last=reading_.end.number,
-                behind=latest - reading_.end.number,
-                events=len(reading_.events),
-                events_per_second=round(rate),
-            )
+                "indexed", first=first, last=reading_.end.number, behind=latest - reading_.end.number,
+                events=len(reading_.events), events_per_second=round(rate),
+            )  # fmt: skip
         return True
 
     # Reading
@@ -166,7 +164,7 @@ class Indexer:
     def _block(self, number: int | None) -> Head:
         found = self._ledger.connection.head(number)
         if found is None:
-            raise ChainMoved(f"no block {number}")
+            raise Unavailable("ChainMoved", what=f"no block {number}")
         return found
 
     def _stands(self, number: int, digest: bytes) -> bool:
@@ -174,7 +172,7 @@ class Indexer:
         return found is not None and found.hash == digest
 
     def _read(self, first: int, aim: int, latest: int) -> Reading:
-        """From `first` as many blocks up to `aim` as the node gives at once. Raises ChainMoved, ChainUnreachable."""
+        """Reads as many blocks from `first` to `aim` as the node gives. Raises Unavailable, ChainUnreachable."""
         while True:
             end = self._block(min(first + self._span - 1, aim))
             count = end.number - first + 1
@@ -192,7 +190,7 @@ class Indexer:
         params = self._params(events)
         blocks = self._blocks(events, end, latest)
         if not self._stands(end.number, end.hash):
-            raise ChainMoved(f"block {end.number}")
+            raise Unavailable("ChainMoved", what=f"block {end.number}")
         if len(events) < MANY_EVENTS:
             self._span = min(2 * self._span, LONGEST_SPAN)
         return Reading(events, blocks, params, end)
@@ -209,10 +207,10 @@ class Indexer:
             try:
                 terms = self._ledger.params(event.values["taskId"])
             except Refused:  # there is no such task any more
-                raise ChainMoved(f"no task {event.values['taskId']}") from None
+                raise Unavailable("ChainMoved", what=f"no task {event.values['taskId']}") from None
             proposed = event.values["pool"]
             if terms.spec_hash != event.values["specHash"] or terms.pool < proposed:
-                raise ChainMoved(f"task {event.values['taskId']}")
+                raise Unavailable("ChainMoved", what=f"task {event.values['taskId']}")
             found[event.values["taskId"]] = replace(terms, pool=proposed)
         return found
 
@@ -224,7 +222,7 @@ class Indexer:
             if block is None:
                 block = found[event.block] = self._block_of(event, end, latest)
             if block.hash != event.block_hash:
-                raise ChainMoved(f"a log of another block {event.block}")
+                raise Unavailable("ChainMoved", what=f"a log of another block {event.block}")
         return list(found.values())
 
     def _block_of(self, event: Event, end: Head, latest: int) -> Block:
@@ -236,7 +234,7 @@ class Indexer:
     # Writing
 
     def _write(self, before: Checkpoint | None, reading_: Reading) -> bool:
-        """False where another indexer was here meanwhile."""
+        """Writes the rows; false if another indexer was faster."""
         staking = self._ledger.deployment.staking
         times = {block.number: block.time for block in reading_.blocks}
         with writing(self._database) as connection:
@@ -251,17 +249,17 @@ class Indexer:
 
     @contextmanager
     def _consistent(self, before: Checkpoint | None, reading_: Reading) -> Iterator[None]:
-        """A contract emits no event about what it does not know, and none that leaves less than nothing."""
+        """Turns an impossible event into EventsInconsistent: an unknown subject, or a negative total."""
         try:
             yield
         except (KeyError, ValueError, StatementError) as error:
             if isinstance(error, DBAPIError) and not isinstance(error, IntegrityError):
                 raise
             first, url = self._done(before) + 1, self._ledger.connection.shown_url
-            raise EventsInconsistent(url, first, reading_.end.number) from error
+            raise DatabaseUnfit("EventsInconsistent", url=url, first=first, last=reading_.end.number) from error
 
     def _reorganise(self, before: Checkpoint) -> None:
-        """Takes back what is no longer on the chain."""
+        """Removes the rows that are no longer on the chain."""
         fork = self._fork()
         with writing(self._database) as connection:
             if store.checkpoint(connection) != before:
@@ -280,3 +278,11 @@ class Indexer:
             if gone:
                 return Checkpoint(numbers[gone - 1], known[numbers[gone - 1]])
         return None
+
+
+def index(settings: IndexerSettings) -> None:
+    """Follows the chain for good. Raises as `Indexer.catch_up`, and what the settings raise."""
+    settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    ledger, database = settings.connect(), open_database(settings.url)
+    emit("indexing", database=shown(database), chain=ledger.connection.shown_url)
+    Indexer(ledger, database, settings.store).follow()

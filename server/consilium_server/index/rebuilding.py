@@ -1,8 +1,4 @@
-"""The tables hold nothing that the chain and the artifacts could not give again: builds them anew, and compares.
-
-The second building is an SQLite file beside, whatever the first is in: rows are compared as the program reads them, so
-that it also shows that both kinds of database keep the same.
-"""
+"""Rebuilds the tables, and compares: they hold nothing that the chain and the artifacts could not give again."""
 
 from __future__ import annotations
 
@@ -19,9 +15,10 @@ from consilium_chain.ledger.ledger import Ledger
 from consilium_core.logs import emit
 from sqlalchemy import Connection, Engine, Table, delete, insert, select
 
+from consilium_server.config import IndexerSettings
 from consilium_server.database.engine import open_database, reading, shown, writing
 from consilium_server.database.tables import Base, Block, Checkpoint, Fact, Spec
-from consilium_server.errors import ChainMoved, EventsInconsistent, IndexDiffers
+from consilium_server.errors import DatabaseUnfit, Unavailable
 from consilium_server.index import store
 from consilium_server.index.indexer import Indexer
 
@@ -32,7 +29,7 @@ Key = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Difference:
-    """A row of a table by its key: what is there and what should be, None for nothing."""
+    """A row of a table by its key, as found and as expected; None if there is none."""
 
     table: str
     key: Key
@@ -41,14 +38,12 @@ class Difference:
 
 
 def reindex(ledger: Ledger, database: Engine, store: ArtifactStore | None, folder: Path, replace: bool) -> int:
-    """Builds the tables anew up to the block that the database has come to, and compares; returns how many rows.
+    """Builds the tables anew up to the database's last block, and compares; returns the number of rows.
 
-    Rows that differ are told in the journal, the first MOST_TOLD of them. With `replace` the rebuilt ones then take the
-    place of all, in one transaction: readers see the one or the other. `folder`: where the second building may stand
-    meanwhile.
-
-    Raises IndexDiffers unless they were replaced, ChainMoved where the chain or another indexer moved on by a
-    reorganisation meanwhile, and as `Indexer.catch_up`.
+    The first MOST_TOLD rows that differ are logged. With `replace` the rebuilt rows then replace all, in one
+    transaction: readers see the one or the other. `folder`: room for the second building. Raises DatabaseUnfit
+    (IndexDiffers) if rows differ and were not replaced, Unavailable (ChainMoved) if a reorganisation came in between,
+    and as `Indexer.catch_up`.
     """
     last = _last(Indexer(ledger, database, store), replace)
     with TemporaryDirectory(prefix="reindex-", dir=folder) as place:
@@ -60,7 +55,7 @@ def reindex(ledger: Ledger, database: Engine, store: ArtifactStore | None, folde
                 emit("compared", last=last, rows=rows, differing=differing)
                 if not replace:
                     if differing:
-                        raise IndexDiffers(shown(database), differing, last)
+                        raise DatabaseUnfit("IndexDiffers", shown=shown(database), rows=differing, last=last)
                     return rows
             rows = _replace(database, fresh)
             emit("replaced", last=built, rows=rows)
@@ -70,18 +65,18 @@ def reindex(ledger: Ledger, database: Engine, store: ArtifactStore | None, folde
 
 
 def _last(indexer: Indexer, replace: bool) -> int | None:
-    """Up to where the database has come; None where it cannot be brought on, and is to be replaced anyhow."""
+    """The database's last block; None if it cannot be brought up to date, and is to be replaced anyhow."""
     try:
         return indexer.catch_up()
-    except EventsInconsistent as error:
-        if not replace:
+    except DatabaseUnfit as error:
+        if error.name != "EventsInconsistent" or not replace:
             raise
-        emit("not-brought-on", error=type(error).__name__)
+        emit("not-brought-on", error=error.name)
         return None
 
 
 def differences(found: Connection, expected: Connection, last: int) -> Iterator[Difference]:
-    """Of facts up to a block, and of task files, one table after the other in the order of keys."""
+    """Differing facts up to a block, and task files, table by table in the order of keys."""
     for table in _tables():
         names = [column.key for column in table.primary_key]
         pairs = _side_by_side(_rows(found, table, last), _rows(expected, table, last), names)
@@ -89,41 +84,38 @@ def differences(found: Connection, expected: Connection, last: int) -> Iterator[
 
 
 def _compared(database: Engine, fresh: Engine, last: int) -> tuple[int, int]:
-    """How many rows there should be, and how many differ."""
+    """Number of rows that there should be, and of those that differ."""
     with ExitStack() as stack:
         found, expected = (stack.enter_context(reading(engine)) for engine in (database, fresh))
         ends = [_hash_at(connection, last) for connection in (found, expected)]
         if ends[0] != ends[1]:
-            raise ChainMoved(f"block {last}")
+            raise Unavailable("ChainMoved", what=f"block {last}")
         differing = 0
         for one in differences(found, expected, last):
             differing += 1
             if differing > MOST_TOLD:
                 continue
             emit(
-                "differs",
-                table=one.table,
-                key=[str(part) for part in one.key],
-                found=_shown(one.found),
+                "differs", table=one.table, key=[str(part) for part in one.key], found=_shown(one.found),
                 expected=_shown(one.expected),
-            )
+            )  # fmt: skip
         return sum(1 for table in _tables() for _ in _rows(expected, table, last)), differing
 
 
 def _hash_at(connection: Connection, number: int) -> bytes | None:
-    """Of the checkpoint of a block: another indexer that has gone on keeps it."""
+    """Hash of a block's checkpoint, which stays when another indexer goes on."""
     return connection.scalar(select(Checkpoint.hash).where(Checkpoint.number == number))
 
 
 def _tables() -> list[Table]:
-    """All but the indexer's own bookkeeping; what others refer to comes first."""
+    """Tables but the indexer's own bookkeeping; referenced tables come first."""
     kept = {store.table_of(kind).name for kind in (Block, Spec)}
     facts = {store.table_of(kind).name for kind in Fact.__subclasses__()}
     return [table for table in Base.metadata.sorted_tables if table.name in kept | facts]
 
 
 def _rows(connection: Connection, table: Table, last: int) -> Iterator[dict[str, Any]]:
-    """In the order of keys; of facts those up to a block."""
+    """Rows in the order of keys; facts only up to a block."""
     place = table.columns.get("block", table.columns.get("number"))
     asked = select(table).order_by(*table.primary_key)
     if place is not None:
@@ -135,7 +127,7 @@ def _rows(connection: Connection, table: Table, last: int) -> Iterator[dict[str,
 def _side_by_side(
     found: Iterator[dict[str, Any]], expected: Iterator[dict[str, Any]], names: list[str]
 ) -> Iterator[tuple[Key, dict[str, Any] | None, dict[str, Any] | None]]:
-    """What differs of two sequences in the order of their keys."""
+    """Differences of two sequences in the order of their keys."""
     left, right = next(found, None), next(expected, None)
     while left is not None or right is not None:
         keys = [None if row is None else tuple(row[name] for name in names) for row in (left, right)]
@@ -148,7 +140,7 @@ def _side_by_side(
 
 
 def _replace(database: Engine, fresh: Engine) -> int:
-    """Returns how many rows there are, the indexer's own left out."""
+    """Replaces all rows; returns their number, without the indexer's own."""
     tables, copied = [*_tables(), store.table_of(Checkpoint)], 0
     with reading(fresh) as source, writing(database) as target:
         for table in reversed(tables):
@@ -163,3 +155,10 @@ def _replace(database: Engine, fresh: Engine) -> int:
 
 def _shown(row: dict[str, Any] | None) -> dict[str, str] | None:
     return None if row is None else {name: str(value) for name, value in row.items()}
+
+
+def compare(settings: IndexerSettings, replace: bool) -> None:
+    """The command `consilium server reindex`. Raises as `reindex`."""
+    settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    database = open_database(settings.url)
+    reindex(settings.connect(), database, settings.store, settings.home, replace)

@@ -1,4 +1,4 @@
-"""What the indexer asks of its tables, and writes into them, within a transaction that its caller holds."""
+"""Queries and writes of the indexer, within a transaction of its caller."""
 
 from __future__ import annotations
 
@@ -26,23 +26,24 @@ from consilium_server.database.tables import (
     TaskRow,
     UnbondingRow,
 )
-from consilium_server.errors import SourceMismatch
-from consilium_server.index.facts import Known, Needs
+from consilium_server.errors import DatabaseUnfit
+from consilium_server.index.staking_facts import Known, Needs
 
 KEPT_CHECKPOINTS = 1_000  # blocks: blocks with facts tell of deeper reorganisations, too
 Row = TypeVar("Row", bound=Base)
 
 
 def table_of(kind: type[Base]) -> Table:
+    """The table of a kind of row."""
     return Base.metadata.tables[kind.__tablename__]
 
 
 def has_source(database: Engine, connection: Connection | Session, deployment: Deployment) -> bool:
-    """Whether the tables are of these contracts; False where they are of none yet. Raises SourceMismatch."""
+    """True if the tables are of these contracts, False if of none yet. Raises DatabaseUnfit (SourceMismatch)."""
     own = Source(deployment.chain_id, deployment.tasks)
     found = [Source(*row) for row in connection.execute(select(table_of(Source)))]
     if found and found != [own]:
-        raise SourceMismatch(shown(database), *map(_named, (found[0], own)))
+        raise DatabaseUnfit("SourceMismatch", shown=shown(database), found=_named(found[0]), expected=_named(own))
     return bool(found)
 
 
@@ -51,13 +52,13 @@ def _named(source: Source) -> str:
 
 
 def checkpoint(connection: Connection) -> Checkpoint | None:
-    """The latest."""
+    """The latest checkpoint."""
     found = connection.execute(select(table_of(Checkpoint)).order_by(Checkpoint.number.desc()).limit(1)).first()
     return None if found is None else Checkpoint(*found)
 
 
 def hashes(connection: Connection, limit: int | None) -> dict[int, bytes]:
-    """Of the last `limit` checkpoints and as many blocks, by number ascending; of all where it is None."""
+    """Block hashes of the last `limit` checkpoints and as many blocks, by ascending number; of all if it is None."""
     found: dict[int, bytes] = {}
     for kind in (Block, Checkpoint):
         ordered = select(kind.number, kind.hash).order_by(kind.number.desc()).limit(limit)
@@ -66,7 +67,7 @@ def hashes(connection: Connection, limit: int | None) -> dict[int, bytes]:
 
 
 def take_back(connection: Connection, fork: Checkpoint | None) -> int:
-    """Leaves what is up to a block; returns how many blocks with facts are gone."""
+    """Removes all after a block; returns the number of removed blocks with facts."""
     number = -1 if fork is None else fork.number
     gone = connection.execute(delete(table_of(Block)).where(Block.number > number)).rowcount
     connection.execute(delete(table_of(Checkpoint)).where(Checkpoint.number >= number))
@@ -101,7 +102,7 @@ def has_spec(connection: Connection, digest: bytes) -> bool:
 
 
 def known(connection: Connection, needs: Needs) -> Known:
-    """The latest rows of these keys."""
+    """Latest rows of these keys."""
     found = Known()
     for pool in needs.pools:
         if row := _latest(connection, PoolRow, _POOL, pool):
@@ -123,7 +124,7 @@ def known(connection: Connection, needs: Needs) -> Known:
 
 
 def _by(kind: type[Fact], *columns: Any) -> Select[Any]:
-    """The latest row with these columns' values, which are k0, k1 and so on."""
+    """Latest row of each tuple of these columns' values, which are k0, k1 and so on."""
     matches = [column == bindparam(f"k{place}") for place, column in enumerate(columns)]
     return select(table_of(kind)).where(*matches).order_by(kind.block.desc(), kind.log_index.desc()).limit(1)
 

@@ -1,1 +1,1 @@
-"""The server's jobs. A queue carries only the word that one is due: each looks at what is, and does what lacks."""
+"""The server's jobs. A message only says that a job is due: each looks at the state, and does the missing work."""

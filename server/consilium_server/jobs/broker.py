@@ -1,7 +1,7 @@
-"""Hands jobs to the broker, for whichever worker is free, and does here what the broker does not take.
+"""Sends jobs to the broker for any free worker, and runs them here if the broker does not take them.
 
-A message says only that a job is due, and leases keep apart who does it: so it may as well be done by who would have
-sent it. A Redis that is full, read-only or away then costs the sharing of work, and nothing stands still.
+A message only says that a job is due, and leases decide who does it. So the sender may as well do it. A Redis that is
+full, read-only or away then costs the sharing of work, and nothing stands still.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from consilium_server.config import WITHIN_THE_PROCESS
-from consilium_server.errors import BrokerUnreachable
-from consilium_server.jobs.retry_delay import Backoff
+from consilium_server.errors import Unavailable, broker_unreachable
+from consilium_server.jobs.retry_delay import RetryPolicy
 
-ASKING = Backoff(1.0, 30.0)  # between messages for a broker that takes none
+ASKING = RetryPolicy(1.0, 30.0)  # between messages for a broker that takes none
 LISTENING = 5.0  # seconds at most between looks whether one can be listened to: sooner than it is sent to
 PATIENCE = 10.0  # seconds for an answer
 
 
 class Sender:
-    """Of one process. `threads`: how many jobs that the broker did not take are done at once."""
+    """Sends the jobs of one process. `threads`: number of jobs that it runs at once itself."""
 
     def __init__(self, app: Celery, threads: int) -> None:
         self._app = app
         self._threads = ThreadPoolExecutor(threads, "without-broker")
         self._lock = threading.Lock()
         self._failures, self._not_before = 0, 0.0
-        self.failure: BrokerUnreachable | None = None  # while the broker takes nothing
+        self.failure: Unavailable | None = None  # while the broker takes nothing
 
     def send(self, job: str, arguments: tuple[int, ...], seconds: float) -> None:
-        """Good for so many seconds: until the next look, which sends it again."""
+        """Sends a job that is good for so many seconds: until the next round, which sends it again."""
         if not self._taken(job, arguments, seconds):
             with suppress(RuntimeError):  # told to end
                 self._threads.submit(self._do, job, arguments, time.monotonic() + seconds)
@@ -57,7 +57,7 @@ class Sender:
         try:
             self._app.send_task(job, arguments, expires=seconds)
         except (OperationalError, RedisError, OSError) as error:
-            self._failed(BrokerUnreachable.by(error.__cause__ or error))
+            self._failed(broker_unreachable(error.__cause__ or error))
             return False
         with self._lock:
             failures, self._failures, self.failure = self._failures, 0, None
@@ -65,13 +65,13 @@ class Sender:
             emit("broker-recovered", failures=failures)
         return True
 
-    def _failed(self, failure: BrokerUnreachable) -> None:
+    def _failed(self, failure: Unavailable) -> None:
         with self._lock:
             self._failures, self.failure = self._failures + 1, failure
             wait = ASKING.seconds(self._failures, random.random())
             self._not_before = time.monotonic() + wait
             failures = self._failures
-        emit("broker-failed", error=failure.cause, failures=failures, wait=round(wait, 1))
+        emit("broker-failed", error=failure.values["cause"], failures=failures, wait=round(wait, 1))
 
     def _do(self, job: str, arguments: tuple[int, ...], end: float) -> None:
         if time.monotonic() < end:
@@ -79,8 +79,9 @@ class Sender:
 
 
 class PatientConsumer(Consumer):  # type: ignore[misc]
-    """Celery's, which waits for a Redis that refuses to write as for one that is away. By itself it would connect
-    six times a second, for who waits for a message writes, and leave sockets open each time.
+    """Celery's consumer, which also waits for a Redis that refuses to write.
+
+    Celery's own would connect six times a second, for a consumer writes while it waits, and leave sockets open.
     """
 
     def connect(self) -> Connection:

@@ -1,23 +1,106 @@
-"""Copies what the chain names of a round to the artifact store's mirrors."""
+"""Copies a round's artifacts, as the chain names them, to the artifact store's mirrors."""
 
 from __future__ import annotations
 
+import hashlib
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from consilium_chain.artifacts.public_record import shown_uploads
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, ChainError, StoreMissing
 from consilium_core.logs import emit
+from sqlalchemy import Connection, func, select
 
-from consilium_server.jobs.due import RoundArtifacts
+from consilium_server.database.tables import Block, EventRow, JobRow
+from consilium_server.index.store import table_of
+from consilium_server.jobs.store import not_before
+
+NAMING = ("TaskProposed", "UpdateCommitted", "CohortAccused", "CohortPublished")  # events that name artifacts
+PIN = "pin"
+NOTHING = "0x" + 64 * "0"
+MOST_AT_ONCE = 100  # rounds whose artifacts are looked after in one go
+
+
+@dataclass
+class RoundArtifacts:
+    """Digests that the chain names in one round: files by keccak256, blobs by versioned hash.
+
+    `evidence`: the files that belong to accusations. A task's file is round 0's.
+    """
+
+    files: list[bytes] = field(default_factory=list)
+    evidence: list[bytes] = field(default_factory=list)
+    blobs: list[bytes] = field(default_factory=list)
+
+
+def unpinned(connection: Connection, places: Sequence[str], now: float) -> list[tuple[int, int]]:
+    """Rounds, by task and number, that are due: their artifacts were not copied since they were last named."""
+    number = func.coalesce(EventRow.round, 0).label("number")
+    named = (
+        select(EventRow.task, number, func.count().label("count"), func.max(EventRow.block).label("last"))
+        .where(EventRow.name.in_(NAMING))
+        .group_by(EventRow.task, number)
+        .subquery()
+    )
+    asked = select(named.c.task, named.c.number, named.c["count"], Block.hash).join(Block, Block.number == named.c.last)
+    jobs = (JobRow(**row._mapping) for row in connection.execute(select(table_of(JobRow)).where(JobRow.job == PIN)))
+    known = {row.subject: (row.mark, not_before(row, now)) for row in jobs}
+    found = []
+    for task, round_, count, last in connection.execute(asked.order_by(named.c.task, named.c.number)):
+        mark, earliest = known.get(f"{task}/{round_}", (None, 0.0))
+        if earliest <= now and mark != _mark(count, last, places):
+            found.append((task, round_))
+    return found[:MOST_AT_ONCE]
+
+
+def artifacts(connection: Connection, task: int, round_: int, places: Sequence[str]) -> tuple[RoundArtifacts, str]:
+    """Artifacts of a round, and a mark that names them and the places they are copied to."""
+    asked = (
+        select(EventRow.name, EventRow.account, EventRow.values, Block.hash)
+        .join(Block, Block.number == EventRow.block)
+        .where(EventRow.task == task, func.coalesce(EventRow.round, 0) == round_, EventRow.name.in_((*NAMING, "Dealt")))
+        .order_by(EventRow.block, EventRow.log_index)
+    )
+    rows = list(connection.execute(asked))
+    on_chain = {account for name, account, *_ in rows if name == "Dealt"}
+    digests: dict[str, list[bytes]] = defaultdict(list)
+    for name, account, values, _ in rows:
+        if name in NAMING and not (name == "UpdateCommitted" and account in on_chain):
+            digest = values[_FIELD[name]]
+            digests[name] += [] if digest == NOTHING else [bytes.fromhex(digest[2:])]
+    evidence = digests["CohortAccused"]
+    found = RoundArtifacts(
+        files=digests["TaskProposed"] + digests["UpdateCommitted"] + evidence,
+        evidence=evidence,
+        blobs=digests["CohortPublished"],
+    )
+    naming = [block for name, _, _, block in rows if name in NAMING]
+    return found, _mark(len(naming), naming[-1] if naming else b"", places)
+
+
+_FIELD = {
+    "TaskProposed": "specHash",
+    "UpdateCommitted": "dealing",
+    "CohortAccused": "evidence",
+    "CohortPublished": "versionedHash",
+}
+
+
+def _mark(count: int, last: bytes, places: Sequence[str]) -> str:
+    """The hash of the last block that names any stands for all before it, too."""
+    content = "\0".join((str(count), last.hex(), *places))
+    return hashlib.sha256(content.encode()).hexdigest()
+
 
 TOGETHER = 64  # blobs that are in memory at once
 UNREADABLE = (ArtifactMissing, ArtifactCorrupt, StoreMissing)
 
 
 def pin(store: ArtifactStore, named: RoundArtifacts) -> int:
-    """Copies all that can be read to all mirrors that can be written; returns how many artifacts. Raises the first of
-    what went wrong, ArtifactMissing, ArtifactCorrupt, StoreMissing or StoreUnwritable, once the rest is copied.
+    """Copies all readable artifacts to all writable mirrors; returns the number of artifacts. Raises the first error
+    once the rest is copied: ArtifactMissing, ArtifactCorrupt, StoreMissing or StoreUnwritable.
     """
     faults: list[ChainError] = []
     files = list(named.files)

@@ -1,4 +1,4 @@
-"""How long a job that failed is left alone. Pure."""
+"""The retry policy of a job that failed. Pure."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ MOST_DOUBLINGS = 64  # beyond which numbers only grow
 
 
 @dataclass(frozen=True)
-class Backoff:
-    """After the first failure in a row `first` seconds, twice as long after each further one, never above `most`."""
+class RetryPolicy:
+    """Exponential delays: `first` seconds after the first failure in a row, then doubled, never above `most`."""
 
     first: float
     most: float
 
     def seconds(self, failures: int, draw: float) -> float:
-        """After so many failures in a row. `draw`, from 0 to 1, takes off up to half, so that what failed together
-        does not come back together.
+        """Seconds to wait after so many failures in a row.
+
+        `draw`, from 0 to 1, takes off up to half, so that jobs that failed together are spread.
         """
         if failures < 1:
             return 0.0

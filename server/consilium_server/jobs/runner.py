@@ -1,4 +1,4 @@
-"""Runs a job once: if nobody is at it and it is due, and whatever comes of it is written down."""
+"""Runs a job once, if no other worker holds it and it is due, and records the result."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from consilium_zk.errors import ZkError
 from sqlalchemy import Engine
 
 from consilium_server.database.tables import JobRow
-from consilium_server.errors import DatabaseUnreachable, SchemaTooNew, ServerError
-from consilium_server.jobs.retry_delay import Backoff
+from consilium_server.errors import DatabaseUnfit, ServerError, Unavailable
+from consilium_server.jobs.retry_delay import RetryPolicy
 from consilium_server.jobs.store import Ended, end, new_owner, take
 
 MOST_TRACED = 12  # calls of an unforeseen error
@@ -25,23 +25,23 @@ MOST_TRACED = 12  # calls of an unforeseen error
 
 @dataclass(frozen=True)
 class Job:
-    """`lease`: seconds after which who began it is thought to be gone."""
+    """A kind of job. `lease`: seconds after which its worker is thought to be gone."""
 
     name: str
     lease: float
-    backoff: Backoff
+    retry: RetryPolicy
 
 
 @dataclass
 class _Away:
-    """While the database does not answer, or takes nothing of this version, this process alone remembers."""
+    """Failures that only this process remembers: the database does not answer, or is of a later version."""
 
     failures: int = 0
     not_before: float = 0.0  # by the process's own clock
 
 
 class Runner:
-    """Of one process. Everything that a job raises ends with it: the worker lives on."""
+    """Runs the jobs of one process. Every error ends with its job: the worker lives on."""
 
     def __init__(self, database: Engine) -> None:
         self._database = database
@@ -49,7 +49,7 @@ class Runner:
         self._lock = threading.Lock()
 
     def run(self, job: Job, subject: str, work: Callable[[JobRow], Ended]) -> None:
-        """`work` is handed the row as it was before."""
+        """Runs the job unless another worker holds it. `work` gets the row as it was before."""
         owner = new_owner()
         place = (job.name, subject)
         with about(job=job.name, **_named(subject)):
@@ -64,9 +64,9 @@ class Runner:
                     end(self._database, row, owner, time.time(), ended)
                 with self._lock:
                     self._away.pop(place, None)
-            except (DatabaseUnreachable, SchemaTooNew) as error:
+            except (Unavailable, DatabaseUnfit) as error:
                 failures = away.failures + 1
-                wait = job.backoff.seconds(failures, random.random())
+                wait = job.retry.seconds(failures, random.random())
                 with self._lock:
                     self._away[place] = _Away(failures, time.monotonic() + wait)
                 emit("job-failed", error=name_of(error), why=str(error), failures=failures, wait=round(wait, 1))
@@ -84,14 +84,14 @@ class Runner:
             if row.failures and ended.lasts:
                 emit("job-recovered", failures=row.failures, seconds=round(time.monotonic() - began, 3))
             return ended
-        wait = job.backoff.seconds(failures, random.random())
+        wait = job.retry.seconds(failures, random.random())
         told: dict[str, object] = {} if trace is None else {"trace": trace}
         emit("job-failed", error=failure[0], why=failure[1], failures=failures, wait=round(wait, 1), **told)
         return Ended(failure=failure, wait=wait)
 
 
 def traced(error: Exception) -> list[str]:
-    """Where an unforeseen error came from, call by call, the innermost last."""
+    """The call stack of an unforeseen error, the innermost call last."""
     calls = traceback.extract_tb(error.__traceback__)[-MOST_TRACED:]
     return [f"{_module(call.filename)}:{call.lineno} {call.name}" for call in calls]
 

@@ -1,7 +1,7 @@
-"""The table of jobs: who is at one, how it went, and when it may be begun again.
+"""The table of jobs: each job's worker, last result, and next time.
 
-A lease saves work, and nothing rests on it: whoever comes while another is at it, or after that one was killed, does
-what it finds still to be done.
+A lease only saves work: a worker that comes while another has the job, or after that one was killed, does the work that
+is still missing.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ _JOBS = table_of(JobRow)
 
 @dataclass(frozen=True)
 class Ended:
-    """What becomes of a row. `lasts`: False where what was set off has yet to show that it does, which leaves the
-    failures in a row as they are. `failure`: an error's name, and words without secrets; then `wait` is the seconds
-    until the next try.
+    """The result of a run. `failure`: an error's name, and words without secrets; then `wait`: seconds until the next
+    try.
+
+    `lasts`: False if the started process has yet to prove stable, which keeps the count of failures in a row.
     """
 
     mark: str | None = None
@@ -37,10 +38,7 @@ class Ended:
 
 
 def take(database: Engine, job: str, subject: str, owner: str, now: float, lease: float) -> JobRow | None:
-    """The row, held for `lease` seconds; None where another holds it, or it is not to be begun yet.
-
-    Raises DatabaseUnreachable, SchemaTooNew.
-    """
+    """The row, held for `lease` seconds; None if it is held or not due. Raises Unavailable, DatabaseUnfit."""
     place = (_JOBS.c.job == job) & (_JOBS.c.subject == subject)
     with reading(database) as connection:  # most who ask too early need no writer's turn to hear it
         found = connection.execute(select(_JOBS).where(place)).first()
@@ -66,7 +64,7 @@ def take(database: Engine, job: str, subject: str, owner: str, now: float, lease
 
 
 def end(database: Engine, row: JobRow, owner: str, now: float, ended: Ended) -> None:
-    """Writes down how it went, unless another has taken it meanwhile. Raises DatabaseUnreachable, SchemaTooNew."""
+    """Records the result, unless another has taken the job meanwhile. Raises Unavailable, DatabaseUnfit."""
     values: dict[str, object] = {"ended_at": now, "leased_until": now, "not_before": now + ended.wait}
     if ended.failure is not None:
         name, why = ended.failure
@@ -87,14 +85,14 @@ def end(database: Engine, row: JobRow, owner: str, now: float, ended: Ended) -> 
 
 
 def all_jobs(database: Engine) -> list[JobRow]:
-    """Jobs without a subject first. Raises DatabaseUnreachable."""
+    """All rows, those without a subject first. Raises Unavailable (DatabaseUnreachable)."""
     with reading(database) as connection:
         found = connection.execute(select(_JOBS).order_by(_JOBS.c.subject != "", _JOBS.c.job, _JOBS.c.subject))
         return [JobRow(**row._mapping) for row in found]
 
 
 def as_line(row: JobRow, now: float) -> Mapping[str, object]:
-    """As a line of JSON says it: times in whole seconds since the epoch."""
+    """The row as JSON: times in whole seconds since the epoch."""
     return {
         "job": row.job,
         "subject": row.subject,
@@ -110,21 +108,19 @@ def as_line(row: JobRow, now: float) -> Mapping[str, object]:
 
 
 def state_of(row: JobRow, now: float) -> str:
-    """running, done, begun, failed, or lost: who was at it did not end it."""
+    """running, done, begun, failed, or lost: its worker did not end it."""
     if row.ended_at is not None and row.ended_at >= row.begun_at:
         return row.outcome or "lost"
     return "running" if row.leased_until > now else "lost"
 
 
 def new_owner() -> str:
-    """Of a run: host, process, and what tells it from others."""
+    """A name for a run: host, process, and a random part."""
     return f"{socket.gethostname()[:80]}:{os.getpid()}:{secrets.token_hex(4)}"
 
 
 def not_before(row: JobRow, now: float) -> float:
-    """When it may be begun again. What was written later than now says nothing: by a clock that was wrong then, and for
-    as long as it was wrong the job would be left alone.
-    """
+    """Time at which it may begin again. A row from the future was written by a wrong clock, and is not waited for."""
     return 0.0 if _is_of_another_time(row, now) else row.not_before
 
 
@@ -138,7 +134,7 @@ def _is_of_another_time(row: JobRow, now: float) -> bool:
 
 
 def _is_gone(owner: str) -> bool:
-    """Whether it was a process of this machine that has ended. Of others nobody knows before the lease is over."""
+    """True if it was a process of this machine that has ended. Processes elsewhere count until their lease is over."""
     host, _, rest = owner.partition(":")
     number = rest.partition(":")[0]
     if host != socket.gethostname()[:80] or not number.isdecimal():

@@ -1,10 +1,10 @@
-"""Keeps an aggregator running for each of this account's tasks: a process of its own, with a folder of its own.
+"""The supervisor of this account's aggregators: a process and a folder for each task.
 
-home/tasks/PLACE-TASK/   node.toml   what it runs on       journal   what it says
+home/tasks/PLACE-TASK/   node.toml   its settings          journal   its log
                          pid         of the process        lock      held by it for as long as it lives
 
-An aggregator outlives a worker that is killed, and the next worker finds it running. What the folder says counts, not
-what a process remembers.
+An aggregator outlives a worker that is killed, and the next worker finds it running. Only the folder counts, not what a
+process remembers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from consilium_core.locks import in_turn, is_locked
 from consilium_core.logs import emit
 
 from consilium_server.config import AggregatorSettings, KeyFiles, WorkerSettings
-from consilium_server.errors import AggregatorEnded
+from consilium_server.errors import ServerError
 from consilium_server.jobs.store import Ended
 
 LASTING = 60.0  # seconds after which an aggregator that runs is taken to have started well
@@ -47,12 +47,12 @@ _TAIL = 4_096  # bytes of a journal
 
 
 def task_folder(home: Path, ledger: Ledger, task: int) -> Path:
-    """Of the aggregator that a worker keeps for a task, in its `home`; `SETTINGS` is in it once it has been started."""
+    """Folder of a task's aggregator in a worker's `home`. It has `SETTINGS` once the aggregator was started."""
     return home / TASKS / ledger.place(task)
 
 
-class Conductor:
-    """`keys`: of the account that `ledger` acts for. `is_over`: whether a task has ended, as the index has it."""
+class Supervisor:
+    """`keys`: of the account that `ledger` acts for. `is_over`: tells if a task has ended, by the index."""
 
     def __init__(
         self, settings: WorkerSettings, keys: KeyFiles, ledger: Ledger, is_over: Callable[[int], bool]
@@ -61,13 +61,13 @@ class Conductor:
         self._tasks = settings.home.absolute() / TASKS
         self._children: list[subprocess.Popen[bytes]] = []
 
-    def conduct(self, task: int) -> Ended:
-        """Sees to it that this task's aggregator runs. Raises AggregatorEnded once each time that it ended."""
+    def supervise(self, task: int) -> Ended:
+        """Starts this task's aggregator unless it runs. Raises ServerError (AggregatorEnded) once it has ended."""
         self.reap()
         with in_turn(self._tasks / "lock"):  # ports are given out one at a time
-            return self._conduct(task, self._folder(task))
+            return self._supervise(task, self._folder(task))
 
-    def _conduct(self, task: int, folder: Path) -> Ended:
+    def _supervise(self, task: int, folder: Path) -> Ended:
         started = _Started(folder)
         if started.runs:
             return Ended(lasts=started.seconds > LASTING)
@@ -77,12 +77,14 @@ class Conductor:
             return Ended()
         if started.pid is not None:
             started.clear_away()
-            raise AggregatorEnded(task, _last_error(folder / "journal"), str(folder / "journal"))
+            journal = folder / "journal"
+            cause = _last_error(journal) or "it named no error"
+            raise ServerError("AggregatorEnded", task=task, cause=cause, journal=str(journal))
         self._start(task, folder)
         return Ended(lasts=False)
 
     def reap(self) -> None:
-        """Takes leave of children that have ended."""
+        """Forgets children that have ended."""
         self._children = [child for child in self._children if child.poll() is None]
 
     def end_all(self) -> None:
@@ -117,7 +119,7 @@ class Conductor:
         emit("aggregator-started", pid=child.pid, superlink_port=settings["superlink_port"])
 
     def _written(self, task: int, port: int) -> dict[str, Any]:
-        """An aggregator's settings, as TOML has them: what is relative here is not in another folder."""
+        """An aggregator's settings for TOML. Paths are absolute, for it runs in another folder."""
         own = self._settings
         return {
             "home": str(self._folder(task)),
@@ -135,9 +137,7 @@ class Conductor:
         return task_folder(self._settings.home.absolute(), self._ledger, task)
 
     def _port(self, task: int, folder: Path) -> int:
-        """The one that it had, else the lowest that no task here has which is not over: hospitals have agreed to it.
-        Raises ConfigInvalid.
-        """
+        """The task's former port, which hospitals know, else the lowest free one. Raises ConfigInvalid."""
         if (folder / SETTINGS).exists():
             return read_settings(folder / SETTINGS, AggregatorSettings).superlink_port
         taken = set()
@@ -154,7 +154,7 @@ class Conductor:
 
 
 class _Started:
-    """The process that a worker started in a folder last, whether or not it was this worker."""
+    """The process that any worker started last in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -167,7 +167,7 @@ class _Started:
 
     @property
     def runs(self) -> bool:
-        """A process of that number which is another's now, is none; nor is one that waits to be reaped."""
+        """True if the process is alive. A process with its number but another command is not it; nor is a zombie."""
         return str(self.folder / SETTINGS).encode() in self._command()
 
     def _command(self) -> bytes:
@@ -182,9 +182,10 @@ class _Started:
                 os.kill(self.pid, signal.SIGTERM)
 
     def clear_away(self) -> None:
-        """Ends what is left of its session: an aggregator that was killed leaves a SuperLink, on the next one's port.
+        """Ends the rest of its session: an aggregator that was killed leaves a SuperLink, on the next one's port.
 
-        No process gets the number of a group that has members: unless the number is another's now, they are its own.
+        No process gets the number of a group that has members. So the members are its own, unless the number is
+        another's.
         """
         if self.pid is not None and (self.runs or not self._command()):
             with suppress(ProcessLookupError, PermissionError):

@@ -1,16 +1,46 @@
-"""Moves tasks on that nobody else moves: what the contract takes from anybody once it is time."""
+"""Takes tasks' overdue steps that the contract allows anybody to take."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from consilium_chain.errors import Refused
 from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Phase
 from consilium_chain.rounds.machine import ENDED_BY_ANYBODY, WAITING, AsAnybody, Step, View, next_steps
 from consilium_chain.rpc.connection import Receipt
 from consilium_core.logs import emit
+from sqlalchemy import Connection, func, select
 
-from consilium_server.jobs.due import OpenTask
+from consilium_server.database.tables import Block, PhaseStart, TaskRow
 
 PATIENCE = 60  # seconds for which a phase that anybody can end at once is left to the task's aggregator
+
+
+@dataclass(frozen=True)
+class OpenTask:
+    """A task in the phase that began at `began`; `deadline` 0 for none. Both in the chain's seconds."""
+
+    number: int
+    aggregator: str
+    phase: Phase
+    deadline: int
+    began: int
+
+
+def open_tasks(connection: Connection) -> list[OpenTask]:
+    """Tasks that have not ended, in the order of their numbers."""
+    place = (PhaseStart.block.desc(), PhaseStart.log_index.desc())
+    rank = func.row_number().over(partition_by=PhaseStart.task, order_by=place).label("place")
+    ranked = select(PhaseStart.task, PhaseStart.phase, PhaseStart.deadline, PhaseStart.block, rank).subquery()
+    asked = (
+        select(TaskRow.task, TaskRow.aggregator, ranked.c.phase, ranked.c.deadline, Block.time)
+        .join(ranked, ranked.c.task == TaskRow.task)
+        .join(Block, Block.number == ranked.c.block)
+        .where(ranked.c.place == 1, ranked.c.phase != Phase.ENDED)
+        .order_by(TaskRow.task)
+    )
+    return [OpenTask(task, who, Phase(phase), *times) for task, who, phase, *times in connection.execute(asked)]
 
 
 def is_overdue(task: OpenTask, now: int, precedence: float) -> bool:
@@ -20,9 +50,8 @@ def is_overdue(task: OpenTask, now: int, precedence: float) -> bool:
 
 
 def move_on(ledger: Ledger, task: int) -> Receipt | None:
-    """Takes the step that is anybody's to take now, if there is one. That another was first is no failure.
-
-    Raises Refused, ChainUnreachable, TransactionRejected, RandomnessUnavailable.
+    """Takes the step that anybody may take now, if there is one. It is no failure if another was first. Raises Refused,
+    ChainUnreachable, TransactionRejected, RandomnessUnavailable.
     """
     view = _view(ledger, task)
     state, steps = view.state, next_steps(view, AsAnybody())

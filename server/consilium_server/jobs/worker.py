@@ -1,8 +1,8 @@
-"""`consilium server worker`: Celery's worker and a beat in one process, and what each job does.
+"""`consilium server worker`: Celery's worker and a beat in one process, and the work of each job.
 
-The queue holds no state. Each job looks at what is, on the chain, in the database, in the store and in the folders of
-aggregators, and does what lacks; done twice it does nothing. So beat sends jobs again and again, messages may be lost
-or come twice, there may be several workers and beats, and what the broker does not take its sender does.
+The queue holds no state. Each job looks at chain, database, store and folders of aggregators, and does the missing
+work; done twice it does nothing. So beat sends jobs again and again, messages may be lost or come twice, there may be
+several workers and beats, and the sender runs the jobs that the broker does not take.
 """
 
 from __future__ import annotations
@@ -33,13 +33,12 @@ from consilium_server.database.engine import open_database, reading, shown
 from consilium_server.database.tables import JobRow, PhaseStart
 from consilium_server.index.indexer import Indexer
 from consilium_server.jobs.broker import Sender
-from consilium_server.jobs.due import PIN, artifacts, open_tasks, unpinned
-from consilium_server.jobs.pinning import pin
-from consilium_server.jobs.retry_delay import Backoff
+from consilium_server.jobs.pinning import PIN, artifacts, pin, unpinned
+from consilium_server.jobs.retry_delay import RetryPolicy
 from consilium_server.jobs.runner import Job, Runner, traced
 from consilium_server.jobs.store import Ended
-from consilium_server.jobs.supervisor import Conductor
-from consilium_server.jobs.ticking import is_overdue, move_on
+from consilium_server.jobs.supervisor import Supervisor
+from consilium_server.jobs.ticking import is_overdue, move_on, open_tasks
 
 THREADS = 8  # jobs wait for the chain, the database and the disk: each aggregator is a process of its own
 VISIBILITY = 60  # seconds after which Redis gives a message that nobody acknowledged to another worker
@@ -47,15 +46,15 @@ POLL = 0.1  # seconds between looks into a queue within the process
 SILENCE = 60.0  # seconds in which what libraries log is told once
 STRETCH, BUDGET = 50_000, 10.0  # blocks of one go of the indexer; seconds after which a job of it ends
 
-INDEX = Job("index", 30.0, Backoff(0.5, 10.0))
-WATCH = Job("watch", 15.0, Backoff(0.5, 10.0))
-TICK = Job("tick", RECEIPT_TIMEOUT + 30.0, Backoff(2.0, 120.0))
-CONDUCT = Job("conduct", 15.0, Backoff(1.0, 300.0))
-PINNING = Job(PIN, 120.0, Backoff(2.0, 3_600.0))
+INDEX = Job("index", 30.0, RetryPolicy(0.5, 10.0))
+WATCH = Job("watch", 15.0, RetryPolicy(0.5, 10.0))
+TICK = Job("tick", RECEIPT_TIMEOUT + 30.0, RetryPolicy(2.0, 120.0))
+SUPERVISE = Job("conduct", 15.0, RetryPolicy(1.0, 300.0))
+PINNING = Job(PIN, 120.0, RetryPolicy(2.0, 3_600.0))
 
 
 class Jobs:
-    """What each job does."""
+    """The work of each job."""
 
     def __init__(self, settings: WorkerSettings, ledger: Ledger, database: Engine, sender: Sender) -> None:
         self._settings, self._ledger, self._database, self._sender = settings, ledger, database, sender
@@ -65,9 +64,9 @@ class Jobs:
         self._indexed = ledger.deployment.first_block
         self._mirrors = [str(place) for place in settings.artifacts[1:]]
         self.account = ledger.connection.account and ledger.address
-        self.conductor: Conductor | None = None
+        self.supervisor: Supervisor | None = None
         if settings.key_files is not None:
-            self.conductor = Conductor(settings, settings.key_files, ledger, self._is_over)
+            self.supervisor = Supervisor(settings, settings.key_files, ledger, self._is_over)
 
     def index(self) -> None:
         self._runner.run(INDEX, "", self._index)
@@ -78,16 +77,16 @@ class Jobs:
     def tick(self, task: int) -> None:
         self._runner.run(TICK, str(task), lambda row: self._tick(task))
 
-    def conduct(self, task: int) -> None:
-        if self.conductor is not None:
-            conductor = self.conductor
-            self._runner.run(CONDUCT, str(task), lambda row: conductor.conduct(task))
+    def supervise(self, task: int) -> None:
+        if self.supervisor is not None:
+            supervisor = self.supervisor
+            self._runner.run(SUPERVISE, str(task), lambda row: supervisor.supervise(task))
 
     def pin(self, task: int, round_: int) -> None:
         self._runner.run(PINNING, f"{task}/{round_}", lambda row: self._pin(row, task, round_))
 
     def _index(self, row: JobRow) -> Ended:
-        """As far as the chain is, or for a while: then another worker may go on."""
+        """Indexes up to the chain's head, or for a while: then another worker may go on."""
         end = time.monotonic() + BUDGET
         while time.monotonic() < end:
             aim = self._indexed + STRETCH
@@ -97,7 +96,7 @@ class Jobs:
         return Ended()
 
     def _watch(self, row: JobRow) -> Ended:
-        """Raises BrokerUnreachable where the broker takes nothing, once all is done all the same: so it is seen."""
+        """Sends all due jobs. Then raises Unavailable if the broker takes nothing, so that it shows."""
         now = self._ledger.connection.now()
         with reading(self._database) as connection:
             tasks = open_tasks(connection)
@@ -105,13 +104,13 @@ class Jobs:
         if self.account is not None:
             for task in tasks:
                 if task.aggregator == self.account:
-                    self._send(CONDUCT, (task.number,))
+                    self._send(SUPERVISE, (task.number,))
                 if is_overdue(task, now, self._settings.precedence_seconds):
                     self._send(TICK, (task.number,))
         for place in lacking:
             self._send(PINNING, place)
-        if self.conductor is not None:
-            self.conductor.reap()
+        if self.supervisor is not None:
+            self.supervisor.reap()
         if self._sender.failure is not None:
             raise self._sender.failure
         return Ended()
@@ -138,7 +137,7 @@ class Jobs:
 
 
 def make_app(settings: WorkerSettings, queue: str) -> Celery:
-    """Celery, without a job. Raises BrokerUrlInvalid."""
+    """Celery, without jobs. Raises ServerError (BrokerUrlInvalid)."""
     app = Celery("consilium", broker=settings.broker, set_as_current=False)
     app.conf.update(
         # Messages are a job's name and numbers. Nobody else's code or data is run from them.
@@ -169,15 +168,16 @@ def _transport_options(broker: str) -> dict[str, Any]:
 
 
 def add_jobs(app: Celery, jobs: Jobs) -> None:
+    """Adds the jobs to the application."""
     for job, work in (
-        (INDEX, jobs.index), (WATCH, jobs.watch), (TICK, jobs.tick), (CONDUCT, jobs.conduct), (PINNING, jobs.pin),
+        (INDEX, jobs.index), (WATCH, jobs.watch), (TICK, jobs.tick), (SUPERVISE, jobs.supervise), (PINNING, jobs.pin),
     ):  # fmt: skip
         app.task(_function(work), name=job.name)
     app.finalize()
 
 
 def _function(work: Callable[..., None]) -> Callable[..., None]:
-    """Celery makes a class of what it is handed, and would leave a method without its object."""
+    """A function for Celery, which makes a class of it and would leave a method without its object."""
 
     def run(*arguments: int) -> None:
         work(*arguments)
@@ -186,7 +186,7 @@ def _function(work: Callable[..., None]) -> Callable[..., None]:
 
 
 class JournalHandler(logging.Handler):
-    """What libraries log, as lines of the journal, without the broker's password; the same not again for a while."""
+    """Logs the lines of libraries, without the broker's password; a repeated one only after a while."""
 
     def __init__(self, broker: str) -> None:
         super().__init__(logging.WARNING)
@@ -208,8 +208,9 @@ class JournalHandler(logging.Handler):
 
 
 class Beat(threading.Thread):
-    """Sends jobs, each after so many seconds again, by the clock that only goes on: Celery's own beat goes by the time
-    of day, and where that was an hour ahead for a moment, it sends nothing for an hour.
+    """Sends jobs periodically, by the monotonic clock.
+
+    Celery's own beat goes by the time of day: where that was an hour ahead for a moment, it sends nothing for an hour.
     """
 
     def __init__(self, sender: Sender, periods: Mapping[str, float]) -> None:
@@ -217,6 +218,7 @@ class Beat(threading.Thread):
         self._sender, self._periods, self._stopped = sender, periods, threading.Event()
 
     def run(self) -> None:
+        """Sends jobs until it is stopped."""
         due = dict.fromkeys(self._periods, time.monotonic())
         while not self._stopped.wait(max(0.0, min(due.values()) - time.monotonic())):
             job = min(due, key=due.__getitem__)
@@ -224,10 +226,11 @@ class Beat(threading.Thread):
             self._send(job)
 
     def stop(self) -> None:
+        """Ends the thread after its present send."""
         self._stopped.set()
 
     def _send(self, job: str) -> None:
-        """Whatever comes of it: without a beat all would stand still."""
+        """Sends a job and survives any error: without a beat nothing would happen any more."""
         try:
             self._sender.send(job, (), self._periods[job])
         except Exception as error:  # unforeseen: what a broker does is the sender's
@@ -235,10 +238,9 @@ class Beat(threading.Thread):
 
 
 def work(settings: WorkerSettings) -> None:
-    """Does jobs until it is told to stop, and then ends this account's aggregators.
-
-    Raises what the settings raise, BrokerUrlInvalid, SourceMismatch, DatabaseUnreachable, ChainUnreachable. What comes
-    after the start is each job's own failure.
+    """Does jobs until it is told to stop, and then ends this account's aggregators. Raises what the settings raise,
+    ServerError (BrokerUrlInvalid), DatabaseUnfit, Unavailable, ChainUnreachable. Later errors are failures of single
+    jobs.
     """
     settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
     broker = settings.broker
@@ -266,8 +268,8 @@ def work(settings: WorkerSettings) -> None:
     finally:
         beat.stop()
         sender.end()
-        if jobs.conductor is not None:
-            jobs.conductor.end_all()
+        if jobs.supervisor is not None:
+            jobs.supervisor.end_all()
         database.dispose()
         emit("stopped")
     if worker.exitcode:  # what Celery cannot go on from, which it has told

@@ -1,18 +1,32 @@
-"""Pays for what a task's hospitals sign: an HTTPS service with an account of its own, of ether and without stake."""
+"""Pays for what a task's hospitals sign: an HTTPS service with an account of its own, of ether and without stake.
+
+Its cost is bounded: an account that is not in the task must join it with the same batch, which locks a bond until the
+task ends and takes one of its places. So a sponsor pays at most its budget for as many hospitals as the task takes.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import uvicorn
 from consilium_chain.errors import ChainError, Refused
 from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Role
 from consilium_chain.rpc.connection import Receipt
 from consilium_chain.rpc.local_node import require_free_port
-from consilium_chain.sponsoring.batches import BATCHES_PATH, MAX_CALLS, MAX_DATA, Carried, RefusedBatch, SignedBatch
+from consilium_chain.sponsoring.batches import (
+    BATCHES_PATH,
+    MAX_CALLS,
+    MAX_DATA,
+    Carried,
+    NamedCall,
+    RefusedBatch,
+    SignedBatch,
+)
 from consilium_core.logs import emit
 from pydantic import BaseModel, ValidationError
 from starlette.applications import Starlette
@@ -23,15 +37,60 @@ from starlette.routing import Route
 
 from consilium_server.certificates import ensure_certificates
 from consilium_server.config import SponsorSettings
-from consilium_server.errors import NotSponsored
-from consilium_server.sponsor.rules import Terms
+from consilium_server.errors import RequestRefused
 
 LARGEST_BODY = 2 * MAX_CALLS * MAX_DATA + 4096  # bytes: hexadecimal, and what is around it
 MOST_AT_ONCE = 64  # connections
+JOIN = ("tasks", "joinAsHospital")
+# By contract and function, the arguments that must be the sponsor's own of that name.
+PAID: dict[tuple[str, str], dict[str, str]] = {
+    ("token", "approve"): {"spender": "staking"},
+    ("staking", "register"): {"role": "role"},
+    ("staking", "delegate"): {"role": "role", "node": "account"},
+    ("staking", "claim"): {"role": "role", "node": "account"},
+    ("staking", "startUnbonding"): {"role": "role", "node": "account"},
+    ("staking", "withdraw"): {},
+    JOIN: {"taskId": "task"},
+    ("tasks", "resume"): {"taskId": "task"},
+    ("tasks", "commitUpdate"): {"taskId": "task"},
+    ("tasks", "testify"): {"taskId": "task"},
+    ("tasks", "tick"): {"taskId": "task"},
+    ("tasks", "releaseBond"): {"taskId": "task", "account": "account"},
+    ("tasks", "claim"): {},
+}
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Terms of payment. `staking`: that contract's address; `budget`: gas for each hospital of the task."""
+
+    task: int
+    staking: str
+    budget: int
+
+    def check_calls(self, account: str, calls: Sequence[NamedCall | None], is_hospital: bool) -> None:
+        """Raises RequestRefused (NotSponsored). None stands for an unknown call."""
+        own = {"task": self.task, "staking": self.staking, "account": account, "role": Role.HOSPITAL}
+        for call in calls:
+            wanted = None if call is None else PAID.get((call.contract, call.name))
+            if call is None or wanted is None:
+                shown = "something unknown" if call is None else f"{call.contract}.{call.name}"
+                raise _unpaid(f"it calls {shown}, which this sponsor does not pay for")
+            for argument, name in wanted.items():
+                if call.arguments[argument] != own[name]:
+                    raise _unpaid(f"{call.name} is not of its own {name}, task {self.task}")
+        if not is_hospital and JOIN not in [(call.contract, call.name) for call in calls if call]:
+            raise _unpaid(f"{account} is no hospital of task {self.task}, nor would it join with this")
+
+    def check_gas(self, spent: int, gas: int) -> None:
+        """Raises RequestRefused (NotSponsored)."""
+        if spent + gas > self.budget:
+            left = max(self.budget - spent, 0)
+            raise _unpaid(f"of {self.budget:,} gas for each hospital {left:,} are left, and this takes {gas:,}")
 
 
 class Sponsor:
-    """Tries each batch, asks its terms, sends it, and answers once it is on chain."""
+    """Tries each batch, checks its terms, sends it, and answers once it is on chain."""
 
     def __init__(self, ledger: Ledger, terms: Terms) -> None:
         self._ledger, self._terms = ledger, terms
@@ -40,13 +99,11 @@ class Sponsor:
         self._lock = threading.Lock()
 
     def carry_out(self, batch: SignedBatch) -> Receipt:
-        """Raises NotSponsored, Refused, and the chain room's other errors."""
+        """Sends a batch. Raises RequestRefused (NotSponsored), Refused, and the chain room's other errors."""
         with self._alone(batch.account):
             connection = self._ledger.connection
             if not connection.would_point_to(batch, self._ledger.deployment.sponsored_account):
-                raise NotSponsored(
-                    f"{batch.account} does not point to this deployment's SponsoredAccount, nor would it"
-                )
+                raise _unpaid(f"{batch.account} does not point to this deployment's SponsoredAccount, nor would it")
             is_hospital = batch.account in [h.node for h in self._ledger.hospitals(self._terms.task)]
             self._terms.check_calls(batch.account, self._ledger.named(batch.calls), is_hospital)
             self._terms.check_gas(self._spent[batch.account], connection.gas_to_carry_out(batch))
@@ -56,10 +113,10 @@ class Sponsor:
 
     @contextmanager
     def _alone(self, account: str) -> Iterator[None]:
-        """One batch of an account at a time: of two with one nonce the second would be paid for in vain."""
+        """Serialises an account's batches: of two with one nonce the second would be paid for in vain."""
         with self._lock:
             if account in self._busy:
-                raise NotSponsored(f"another batch of {account} is under way; try again")
+                raise _unpaid(f"another batch of {account} is under way; try again")
             self._busy.add(account)
         try:
             yield
@@ -90,7 +147,7 @@ def service(sponsor: Sponsor) -> Starlette:
 def _answer(sponsor: Sponsor, batch: SignedBatch) -> Response:
     try:
         receipt = sponsor.carry_out(batch)
-    except NotSponsored as error:
+    except RequestRefused as error:
         return PlainTextResponse(str(error), 403)
     except Refused as error:
         emit("not-carried-out", account=batch.account, error=error.name)
@@ -121,3 +178,7 @@ def run(settings: SponsorSettings) -> None:
         service(sponsor), host="127.0.0.1", port=settings.port, log_level="warning", access_log=False, ws="none",
         limit_concurrency=MOST_AT_ONCE, ssl_certfile=certificates.certificate, ssl_keyfile=certificates.key,
     )  # fmt: skip
+
+
+def _unpaid(why: str) -> RequestRefused:
+    return RequestRefused("NotSponsored", why=why)

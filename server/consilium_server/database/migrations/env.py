@@ -1,4 +1,4 @@
-"""What Alembic runs: migrations within the transaction that it is handed."""
+"""Entry point of Alembic: runs migrations within the given transaction."""
 
 from __future__ import annotations
 

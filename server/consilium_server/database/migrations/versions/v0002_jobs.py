@@ -1,4 +1,4 @@
-"""How the server's jobs went, and when each may be begun again."""
+"""Table of the server's jobs: the last result of each, and when it may begin again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operators added to their tasks' pools. No contract that was indexed before has such events."""
+"""Table of additions to tasks' pools. No contract that was indexed before has such events."""
 
 from __future__ import annotations
 

@@ -1,0 +1,157 @@
+"""Publishes a round: each cohort's checked sum, or the reason why it has none."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from consilium_chain.artifacts.store import CHECK_BITS
+from consilium_chain.ledger.publishing import NOTHING_SAID, Accusation, CohortsFate, PublishedCohort
+from consilium_chain.ledger.structs import STATISTICS_ROUND, Phase, RoundState, TaskState, members
+from consilium_core.logs import emit
+from consilium_zk.curve import to_eip2537
+
+from consilium_server.aggregator.decoys import HiddenSums, earlier_secrets, hidden_sums, store_secrets
+from consilium_server.aggregator.disputes import accuse_withholders, make_accusation
+from consilium_server.aggregator.round_work import RoundWork
+from consilium_server.aggregator.task import AggregatedTask
+from consilium_server.aggregator.uploads import CohortSum, Contribution, sum_cohort, wrong_uploads
+from consilium_server.errors import SumMismatch
+
+SumHook = Callable[[int, CohortSum, Sequence[Contribution]], CohortSum]
+Summed = tuple[dict[int, Contribution], CohortSum]  # a cohort's survivors by index, and their checked sum
+
+
+@dataclass
+class Publication:
+    """An attempt to publish a round. `sum_to_publish` makes each published sum of the checked one."""
+
+    task: AggregatedTask
+    work: RoundWork
+    state: TaskState
+    round_state: RoundState
+    sum_to_publish: SumHook
+    survivors: int = 0
+    published: list[PublishedCohort] = field(default_factory=list)
+    dropped: list[int] = field(default_factory=list)
+    accused: dict[int, Accusation] = field(default_factory=dict)
+
+    def publish(self, force: bool) -> None:
+        """Sends every viable cohort's fate; `force`: without a dry run. Raises Refused, CanariesLost, SumMismatch."""
+        task, round_, started = self.task, self.work.number, time.monotonic()
+        begun = self.state.phase is Phase.PUBLISHING
+        before = task.ledger.said_of_publication(task.number, round_) if begun else NOTHING_SAID
+        earlier = earlier_secrets(task, round_)
+        hidden = hidden_sums(task, round_, earlier, before.canaries)
+        allowed = self.round_state.survivors if begun else (earlier.survivors if earlier else 0) or ~0
+        contributions = self._contributions(allowed)
+        cohorts = self.work.cohorts(self.round_state)
+        for cohort in members(self.round_state.viable_cohorts):
+            present = {index: contributions[index] for index in members(cohorts[cohort]) if index in contributions}
+            self._add(cohort, cohorts[cohort], present, hidden)
+        if hidden is not None and self.published:  # nothing here must not replace what was published before a restart
+            store_secrets(task.secrets_folder, round_, replace(hidden.secrets, survivors=self.survivors))
+        publish = task.ledger.publish_digests if task.params.digests else task.ledger.publish_sums
+        canaries = hidden.canaries if hidden and self.published else None
+        fate = CohortsFate(None if begun else self.survivors)
+        if task.params.masked:
+            fate = CohortsFate(dropped=self.dropped, accused=self.accused)
+        receipts = publish(task.number, round_, fate, self.published, canaries, force, before)
+        emit(
+            "published", round=round_, gas=sum(r.gas_used for r in receipts), cohorts=len(self.published),
+            survivors=self.survivors.bit_count(), seconds=round(time.monotonic() - started, 3),
+        )  # fmt: skip
+
+    def _contributions(self, allowed: int) -> dict[int, Contribution]:
+        """Uploads of the hospitals in the bit map `allowed` that committed, with their points and weights."""
+        task, round_ = self.task, self.work.number
+        points = task.ledger.committed_points(task.number, round_)
+        hospitals = task.ledger.hospitals(task.number)
+        return {
+            index: Contribution(
+                upload, points[hospitals[index].node], 1 if round_ == STATISTICS_ROUND else hospitals[index].weight
+            )
+            for index, upload in self.work.uploads.items()
+            if self.round_state.committed & allowed & 1 << index
+        }
+
+    def _add(
+        self, cohort: int, cohort_members: int, present: dict[int, Contribution], hidden: HiddenSums | None
+    ) -> None:
+        """Adds a cohort's sum, or its accusation, or drops it. Raises SumMismatch where nobody is to blame."""
+        try:
+            summed = self._unmasked_sum(cohort, present) if self.task.params.masked else self._sum(cohort, present)
+        except SumMismatch as error:
+            if not self.task.params.masked:
+                raise
+            emit("sum-missing", round=self.work.number, cohort=cohort, error=type(error).__name__)
+            self.accused[cohort] = self._accusation(cohort, cohort_members)
+            return
+        if summed is None:
+            self._leave_out(cohort)
+            return
+        survivors, total = summed
+        parts = list(survivors.values())
+        shown = self.sum_to_publish(self.work.number, total, parts)
+        if hidden is not None:
+            shown = hidden.hide(cohort, shown, sum(part.weight for part in parts))
+        self.survivors |= sum(1 << index for index in survivors)
+        self.published.append(self._stored(cohort, shown, parts))
+
+    def _sum(self, cohort: int, present: dict[int, Contribution]) -> Summed | None:
+        """A cohort's checked sum, without the hospitals whose upload is wrong; None if too few are left."""
+        if len(present) < max(self.task.params.min_cohort_size, 1):
+            return None
+        try:
+            return present, sum_cohort(cohort, list(present.values()), self._factors())
+        except SumMismatch:
+            wrong = wrong_uploads(present)
+            emit("upload-wrong", round=self.work.number, cohort=cohort, hospitals=wrong)
+            if not wrong:
+                raise
+            return self._sum(cohort, {index: part for index, part in present.items() if index not in wrong})
+
+    def _unmasked_sum(self, cohort: int, present: dict[int, Contribution]) -> Summed | None:
+        """A masked cohort's checked sum; None where its masks are not known.
+
+        Raises SumMismatch where an upload is not what was committed to under the masks that were agreed on.
+        """
+        residue = self.work.answers(self.round_state)[cohort].residue()
+        if residue is None:
+            emit("sum-missing", round=self.work.number, cohort=cohort, error="UnmaskingFailed")
+            return None
+        survivors = {index: part for index, part in present.items() if self.round_state.survivors >> index & 1}
+        return survivors, sum_cohort(cohort, list(survivors.values()), self._factors(), residue)
+
+    def _factors(self) -> list[int]:
+        """Random factors of a sum's check, one per blob, which nobody knew before the uploads were in."""
+        return [secrets.randbits(CHECK_BITS) for _ in range(self.task.blob_count(self.work.number))]
+
+    def _leave_out(self, cohort: int) -> None:
+        """Accuses those who withheld their masks' roots, if a threshold have answered; else drops the cohort."""
+        answers = self.work.answers(self.round_state).get(cohort) if self.task.params.masked else None
+        if answers is not None and answers.at_fault():
+            self.accused[cohort] = accuse_withholders(self.task.store, answers.sound)
+        else:
+            self.dropped.append(cohort)
+
+    def _accusation(self, cohort: int, cohort_members: int) -> Accusation:
+        task, work, round_state = self.task, self.work, self.round_state
+        roots = work.answers(round_state)[cohort].roots()
+        # Another process, which had read the statements, may have fixed the survivors.
+        work.sound_statements(cohort_members, round_state.committed)
+        return make_accusation(
+            task.ledger, task.store, task.number, cohort, round_state, work.statements, work.uploads, roots
+        )
+
+    def _stored(self, cohort: int, shown: CohortSum, parts: Sequence[Contribution]) -> PublishedCohort:
+        """Stores a sum and begins its cell proofs."""
+        digests = []
+        for blob, commitment in zip(shown.blobs, shown.commitments, strict=True):
+            if not self.task.params.digests:
+                self.task.ledger.prover.prove(blob, commitment)
+            digests.append(self.task.store.put_blob(blob, commitment))
+        points = [[to_eip2537(part.points[blob]) for part in parts] for blob in range(len(shown.blobs))]
+        return PublishedCohort(cohort, shown.blobs, points, digests)

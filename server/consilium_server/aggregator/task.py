@@ -1,0 +1,54 @@
+"""The task, as every part of the aggregator reads it: contract client, artifact store and terms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from consilium_chain.artifacts.store import CACHE, ArtifactStore
+from consilium_chain.errors import SpecMismatch
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import STATISTICS_ROUND, RoundState, TaskParams
+from consilium_chain.rounds.sums import PublishedSums
+from consilium_chain.tasks.proposal import keeps, task_params
+from consilium_chain.tasks.task_spec import parse_task_spec
+
+from consilium_server.config import AggregatorSettings
+
+
+@dataclass(frozen=True)
+class AggregatedTask:
+    """A task that this aggregator serves. `secrets_folder` has its decoys' secrets, `replies_folder` the replies."""
+
+    ledger: Ledger
+    store: ArtifactStore
+    number: int
+    params: TaskParams
+    sums: PublishedSums
+    secrets_folder: Path
+    replies_folder: Path
+
+    @classmethod
+    def open(cls, settings: AggregatorSettings) -> AggregatedTask:
+        """Reads the task from chain and store. Raises SpecMismatch, and all that chain and store raise."""
+        ledger, number, home = settings.connect(), settings.task, settings.home
+        store = ArtifactStore(settings.artifacts, home / CACHE)
+        params = ledger.params(number)
+        spec = parse_task_spec(store.get_file(params.spec_hash))
+        if not keeps(params, task_params(spec, params.spec_hash, params.aggregator)):
+            raise SpecMismatch(f"task {number}'s terms on chain are not those of its file; ask its operator")
+        place = ledger.place(number)
+        sums = PublishedSums(ledger, store, number, spec)
+        return cls(ledger, store, number, params, sums, home / "canaries" / place, home / "replies" / place)
+
+    def blob_count(self, round_: int) -> int:
+        """Blobs of one upload."""
+        return self.params.statistics_blobs if round_ == STATISTICS_ROUND else self.params.update_blobs
+
+    def cohorts(self, round_: int, round_state: RoundState) -> list[int]:
+        """Bit maps of hospitals, by cohort."""
+        return [self.ledger.cohort_members(self.number, round_, c) for c in range(round_state.cohorts)]
+
+    def addresses(self) -> list[str]:
+        """Hospitals' accounts, by index."""
+        return [hospital.node for hospital in self.ledger.hospitals(self.number)]

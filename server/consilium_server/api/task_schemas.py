@@ -1,0 +1,313 @@
+"""Tasks and rounds, as the API says them (see `schemas`)."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, Literal
+
+from consilium_chain.ledger.structs import TaskParams
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from consilium_server.api.schemas import (
+    Account,
+    Amount,
+    ApiModel,
+    Bytes,
+    Hash,
+    Indices,
+    Millionths,
+    OutcomeName,
+    Payment,
+    PhaseName,
+    RoleName,
+    RoundNumber,
+    TaskNumber,
+    Time,
+    VoidReasonName,
+)
+
+AMOUNTS = ("pool", "hospital_bond", "voter_bond", "aggregator_bond", "tick_bounty")
+
+
+class TaskSummary(ApiModel):
+    task: TaskNumber
+    name: str | None = Field(description="name in the task file; null if the file is unknown or invalid")
+    operator: Account
+    aggregator: Account
+    spec_hash: Hash
+    pool: Amount = Field(description="pool as proposed, with additions by its operator while others joined")
+    phase: PhaseName
+    round: int
+    rounds: int = Field(description="training rounds of the task")
+    deadline: Time = Field(description="deadline of the phase; 0 for none")
+    proposed_at: Time
+    proposed_in: int = Field(description="block of the proposal")
+
+
+Terms: Any = create_model(
+    "Terms",
+    __base__=ApiModel,
+    __doc__="Terms that the contract enforces (`TaskParams`). Scores and thresholds in millionths, windows in seconds,"
+    " shares and slashes in basis points.",
+    **{
+        field.name: (Amount if field.name in AMOUNTS else bool if field.type == "bool" else int, ...)
+        for field in fields(TaskParams)
+        if field.name not in ("spec_hash", "aggregator")
+    },  # type: ignore[call-overload]
+)
+
+
+class Privacy(ApiModel):
+    epsilon: float = Field(description="the most privacy that the whole task may cost a row")
+    delta: float
+    max_grad_norm: float
+
+
+class SpecFile(ApiModel):
+    """Content of a known and valid task file; the file itself is at `/v1/artifacts/files/{hash}`."""
+
+    name: str
+    model: str
+    parameters: int
+    data: str = Field(description="kind of data")
+    classes: list[str]
+    metric: str
+    lanes_per_update: int
+    lane_bits: int
+    update_blobs: int
+    statistics_blobs: int
+    privacy: Privacy | None
+
+
+class Member(ApiModel):
+    account: Account
+    role: RoleName
+    position: int
+    weight: int = Field(description="a hospital's weight; 0 for others")
+    joined_at: Time
+    earned: Amount
+    slashed: Amount
+    bond: Amount = Field(description="part that the task still locks, until it is released")
+
+
+class Money(ApiModel):
+    """`pool` went in, at the proposal and while others joined; rewards, bounties and the refund came out.
+
+    The part of the pool that rounds did not pay is burnt as the task ends. Slashes come from bonds, and are burnt.
+    """
+
+    pool: Amount
+    rewards: Amount
+    bounties: Amount
+    refund: Amount
+    left: Amount
+    burnt: Amount
+    slashed: Amount
+
+
+class Task(TaskSummary):
+    stopping: bool = Field(description="true if its operator stopped it: no round after `last_round` begins")
+    last_round: int = Field(description="round after which it ends, or has ended")
+    terms: Terms
+    spec: SpecFile | None
+    spec_fault: str | None = Field(description="reason why a known file is invalid")
+    money: Money
+    participants: list[Member]
+
+
+class RoundSummary(ApiModel):
+    round: RoundNumber
+    phase: PhaseName | None = Field(description="null once it is over")
+    outcome: OutcomeName
+    void_reason: VoidReasonName
+    medians: list[int] = Field(description="median improvement by cohort, in millionths")
+    accepted: list[int] = Field(description="accepted cohorts")
+    started_at: Time
+    ended_at: Time | None
+
+
+class BlobHashes(ApiModel):
+    blob: int
+    expected: Hash | None = Field(description="hash by the contract's sum of commitments; null until it is known")
+    published: Hash | None
+
+
+class CohortView(ApiModel):
+    cohort: int
+    members: Indices
+    survivors: Indices
+    median: int | None = Field(description="median score in millionths; null before the round is settled")
+    accepted: bool | None
+    fate: Literal["open", "published", "dropped", "accused"]
+    is_turned: bool | None = Field(description="sign-flipped as a decoy; null until it is disclosed")
+    blobs: list[BlobHashes]
+
+
+class CommitmentView(ApiModel):
+    hospital: Account
+    position: int | None
+    points: list[Bytes] = Field(description="KZG commitments, G1 compressed, 48 bytes for each blob")
+    dealing: Hash | None = Field(description="keccak256 of the hospital's secret shares")
+    transaction: Hash
+    block: int
+
+
+class Ballot(ApiModel):
+    voter: Account
+    position: int | None
+    commitment: Hash | None
+    verdict: Literal["not_revealed", "scored", "does_not_match", "stood_down"]
+    scores: list[int | None] | None = Field(
+        description="in millionths, by cohort; in canary rounds then of each cohort's other reading; null if the voter"
+        " calls the model invalid"
+    )
+
+
+class Spread(ApiModel):
+    """Spread of the committee's scores of a cohort, without those of decoys."""
+
+    cohort: int
+    votes: int
+    lowest: Millionths
+    lower_quartile: Millionths
+    median: Millionths
+    upper_quartile: Millionths
+    highest: Millionths
+
+
+class Committee(ApiModel):
+    seed: Hash | None
+    seat_weight: Amount | None
+    ballots: list[Ballot]
+    spread: list[Spread] = Field(description="empty until the round is over")
+
+
+class Evidence(ApiModel):
+    name: str = Field(description="name of the event", examples=["RoundSettled"])
+    time: Time
+    block: int
+    block_hash: Hash
+    log_index: int
+    transaction: Hash
+
+
+class Round(RoundSummary):
+    task: TaskNumber
+    cohorts: list[CohortView]
+    commitments: list[CommitmentView]
+    committee: Committee
+    payments: list[Payment]
+    evidence: list[Evidence]
+
+
+class ProofMember(ApiModel):
+    position: int
+    hospital: Account
+    weight: int = Field(description="weight in this round; 1 in the statistics round")
+    points: list[Bytes] | None = Field(description="null if it did not commit")
+
+
+class ProofCohort(ApiModel):
+    cohort: int
+    members: Indices
+    survivors: Indices
+    is_turned: bool | None
+    blobs: list[BlobHashes]
+
+
+class Proof(ApiModel):
+    """Data with which a browser or `consilium verify` checks that the published blobs open the weighted sum of
+    survivors' commitments. None of it has to be trusted: every value comes from an event, at the place that `evidence`
+    names.
+    """
+
+    chain_id: int
+    contract: Account
+    task: TaskNumber
+    round: RoundNumber
+    spec_hash: Hash
+    digests: bool = Field(
+        description="true if sums are published as hashes only, with their bytes in the artifact store"
+    )
+    canaries: bool
+    seed_commitment: Hash | None
+    retreat: Hash | None
+    hospitals: list[ProofMember]
+    cohorts: list[ProofCohort]
+    evidence: list[Evidence]
+
+
+class TaskText(BaseModel):
+    """A task file as text. Its hash is over exactly these UTF-8 bytes."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"example": {"text": 'name = "heart"\n[model]\nname = "logistic"\n'}}
+    )
+
+    text: str = Field(min_length=1, max_length=65_536)
+
+
+class StoredFile(ApiModel):
+    hash: Hash
+    size: int = Field(description="size in bytes")
+
+
+class Gas(ApiModel):
+    """Gas of one party of a role."""
+
+    once: int = Field(description="gas for the task")
+    rounds: int = Field(description="gas for all rounds together")
+
+
+class GasEstimate(ApiModel):
+    operator: Gas
+    aggregator: Gas
+    hospital: Gas
+    seated_voter: Gas = Field(description="voter that is drawn in every round")
+    standing_voter: Gas = Field(description="voter that is never drawn")
+    all: int = Field(description="gas of all parties together")
+
+
+class Pay(ApiModel):
+    """The most that a training round pays, if all earn alike."""
+
+    role: Amount = Field(description="pay of the whole role")
+    one: Amount
+
+
+class Concern(ApiModel):
+    rule: str = Field(examples=["few reveals"])
+    reason: str
+
+
+class Present(ApiModel):
+    """Prices of the chain at this moment, and the time that the task takes on it."""
+
+    gas_price: Amount = Field(description="wei, with a fee for inclusion soon")
+    blob_gas_price: Amount = Field(description="wei")
+    expected_seconds: float
+    longest_seconds: float = Field(
+        description="seconds if every phase takes its whole window, with a dispute in every round"
+    )
+
+
+class CheckedTask(ApiModel):
+    spec: SpecFile
+    terms: Terms
+    gas: GasEstimate
+    published_blobs: int = Field(description="blobs that the whole task publishes")
+    artifact_bytes: int
+    hospitals: Pay
+    voters: Pay
+    aggregator: Pay
+    concerns: list[Concern] = Field(description="doubtful terms, all of which are allowed")
+    present: Present | None = Field(description="null if this server asks no chain node, or got no answer")
+
+
+class Check(ApiModel):
+    """A task file's cost and terms, before anybody pays for it."""
+
+    hash: Hash
+    holds: bool
+    problem: str | None = Field(description="reason why it is invalid, with every fault")
+    task: CheckedTask | None = Field(description="null if the file is invalid")

@@ -1,0 +1,183 @@
+"""Rows of the contract Staking, and the state that all new rows go on from. Pure: nothing is read or written here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from consilium_chain.ledger.structs import Event, Role
+
+from consilium_server.database.tables import Fact, PoolRow, Position, UnbondingRow
+
+NodeKey = tuple[str, int]  # node, role
+PositionKey = tuple[str, str, int]  # delegator, node, role
+RequestKey = tuple[str, int]  # delegator, number
+MemberKey = tuple[int, str]  # task, account
+
+
+@dataclass
+class Known:
+    """State before some events, by key: the latest rows, participants of tasks, accounts with a voter's key."""
+
+    pools: dict[NodeKey, PoolRow] = field(default_factory=dict)
+    positions: dict[PositionKey, Position] = field(default_factory=dict)
+    unbondings: dict[RequestKey, UnbondingRow] = field(default_factory=dict)
+    roles: dict[MemberKey, int] = field(default_factory=dict)
+    operators: dict[int, str] = field(default_factory=dict)
+    voter_keys: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Keys of the rows that rows of some events go on from."""
+
+    pools: frozenset[NodeKey]
+    positions: frozenset[PositionKey]
+    unbondings: frozenset[RequestKey]
+    members: frozenset[MemberKey]
+    ended: frozenset[int]
+    voters: frozenset[str]
+
+
+def needs(events: Iterable[Event], staking: str) -> Needs:
+    """`staking`: the contract's address."""
+    pools, positions, unbondings = set(), set(), set()
+    members, ended, voters = set(), set(), set()
+    for event in events:
+        values = event.values
+        if event.contract == staking:
+            if "role" in values:
+                pools.add((values["node"], int(values["role"])))
+            if "delegator" in values:
+                positions.add((values["delegator"], values["node"], int(values["role"])))
+            if event.name == "Unbonded":
+                unbondings.add((values["delegator"], values["requestId"]))
+            if event.name == "VoterKeyRegistered":
+                pools.add((values["voter"], int(Role.VOTER)))
+            if event.name == "NodeRegistered" and values["role"] == Role.VOTER:
+                voters.add(values["node"])
+        elif event.name in ("Rewarded", "Slashed", "BountyPaid"):
+            members.add((values["taskId"], values["account"]))
+        elif event.name == "TaskEnded":
+            ended.add(values["taskId"])
+    return Needs(*map(frozenset, (pools, positions, unbondings, members, ended, voters)))  # type: ignore[arg-type]
+
+
+def place_of(event: Event, item: int = 0) -> dict[str, Any]:
+    """Columns that say where on the chain a row comes from."""
+    return {"block": event.block, "log_index": event.index, "item": item}
+
+
+def staking_facts(event: Event, known: Known, time: int) -> list[Fact]:
+    """A row of each of pool, position and request that the event changes."""
+    values = event.values
+    if event.name == "HeldOutCommitted":
+        return []
+    if event.name == "VoterKeyRegistered":
+        known.voter_keys.add(values["voter"])
+        changes: dict[str, Any] = {"voter_key": True}
+        key = (values["voter"], int(Role.VOTER))
+        return [_pool(event, known, key, time, changes)] if key in known.pools else []
+    key = (values["node"], int(values["role"]))
+    if event.name == "NodeRegistered":
+        known.pools[key] = _registered(event, key, known)
+        return [known.pools[key]]
+    generation = known.pools[key].generation
+    rows: list[Fact] = []
+    if "delegator" in values:
+        rows.append(_position(event, known, key, generation))
+    if "requestId" in values:
+        rows.append(_request(event, known, key, generation))
+    if event.name != "Claimed":
+        rows.append(_pool(event, known, key, time, _changes(event, known, known.pools[key], time)))
+    return rows
+
+
+def _registered(event: Event, key: NodeKey, known: Known) -> PoolRow:
+    node, role = key
+    return PoolRow(
+        **place_of(event), node=node, role=role, generation=0, assets=0, shares=0, unbonding_shares=0, locked=0,
+        commission_bps=event.values["commissionBps"], next_commission_bps=None, next_commission_at=None, index_x48=1,
+        rewarded=0, burnt=0, forfeited=0, voter_key=role == Role.VOTER and node in known.voter_keys,
+    )  # fmt: skip
+
+
+def _pool(event: Event, known: Known, key: NodeKey, time: int, changes: Mapping[str, Any]) -> PoolRow:
+    """The pool's next row: with a commission that took effect meanwhile, unless the event says otherwise."""
+    pool = known.pools[key]
+    due: dict[str, Any] = {}
+    if pool.next_commission_at is not None and pool.next_commission_at <= time:
+        due = {"commission_bps": pool.next_commission_bps, "next_commission_bps": None, "next_commission_at": None}
+    known.pools[key] = replace(pool, **place_of(event), **(due | dict(changes)))
+    return known.pools[key]
+
+
+def _changes(event: Event, known: Known, pool: PoolRow, time: int) -> dict[str, Any]:
+    values = event.values
+    match event.name:
+        case "CommissionSet" if values["effectiveAt"] > time:  # a raise, announced
+            return {"next_commission_bps": values["commissionBps"], "next_commission_at": values["effectiveAt"]}
+        case "CommissionSet":
+            lowered = {"commission_bps": values["commissionBps"]}
+            return lowered | {"next_commission_bps": None, "next_commission_at": None}
+        case "Delegated":
+            return {"assets": values["totalAssets"], "shares": values["totalShares"]}
+        case "UnbondingStarted":
+            return {"unbonding_shares": values["totalUnbondingShares"]}
+        case "Unbonded":
+            request = known.unbondings[values["delegator"], values["requestId"]]
+            left = values["shares"] if request.generation == pool.generation else 0
+            totals = {"assets": values["totalAssets"], "shares": values["totalShares"]}
+            return totals | {"unbonding_shares": pool.unbonding_shares - left}
+        case "StakeLocked" | "StakeUnlocked":
+            return {"locked": values["totalLocked"]}
+        case "StakeSlashed":
+            return {
+                "assets": values["totalAssets"],
+                "shares": values["totalShares"],
+                "unbonding_shares": pool.unbonding_shares if values["totalAssets"] else 0,
+                "locked": pool.locked - values["amount"],
+                "burnt": pool.burnt + values["amount"],
+                "forfeited": pool.forfeited + values["forfeited"],
+            }
+        case "PoolWiped":
+            return {"generation": values["generation"]}
+        case "RewardAdded":
+            return {"rewarded": pool.rewarded + values["amount"]}
+        case "RewardsVested":
+            return {"index_x48": values["indexX48"]}
+    raise ValueError(f"Staking has an event {event.name} that this version does not know: update it")
+
+
+def _position(event: Event, known: Known, key: NodeKey, generation: int) -> Position:
+    values = event.values
+    (node, role), delegator = key, values["delegator"]
+    position = known.positions.get((delegator, node, role)) or Position(
+        **place_of(event), delegator=delegator, node=node, role=role, generation=generation, shares=0, delegated=0,
+        withdrawn=0, claimed=0,
+    )  # fmt: skip
+    held = position.shares if position.generation == generation else 0
+    shares = {"Delegated": held + values.get("shares", 0), "UnbondingStarted": held - values.get("shares", 0)}
+    amount = values.get("amount", 0)
+    known.positions[delegator, node, role] = replace(
+        position, **place_of(event), generation=generation, shares=shares.get(event.name, held),
+        delegated=position.delegated + (amount if event.name == "Delegated" else 0),
+        withdrawn=position.withdrawn + (amount if event.name == "Unbonded" else 0),
+        claimed=position.claimed + (amount if event.name == "Claimed" else 0),
+    )  # fmt: skip
+    return known.positions[delegator, node, role]
+
+
+def _request(event: Event, known: Known, key: NodeKey, generation: int) -> UnbondingRow:
+    values = event.values
+    number = (values["delegator"], values["requestId"])
+    if event.name == "Unbonded":
+        row = replace(known.unbondings[number], **place_of(event), shares=0)
+    else:
+        row = UnbondingRow(
+            **place_of(event), delegator=values["delegator"], request=values["requestId"], node=key[0], role=key[1],
+            generation=generation, shares=values["shares"], matures_at=values["maturesAt"],
+        )  # fmt: skip
+    known.unbondings[number] = row
+    return row
