@@ -11,6 +11,7 @@ from typing import Any
 
 import typer
 import uvicorn
+from consilium_chain.errors import name_of
 from consilium_chain.rpc.local_node import require_free_port
 from consilium_client.errors import CellError, ClientError
 from consilium_core.kinds import of_kind
@@ -23,7 +24,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from consilium_operators.errors import BodyTooLarge, MediaTypeWrong, RowsInvalid
+from consilium_operators.errors import RowsInvalid
 from consilium_operators.model_folder import read_model
 from consilium_operators.prediction import Predictor, columns
 
@@ -83,14 +84,14 @@ def service(predictor: Predictor) -> Starlette:
 
 
 async def _body(request: Request) -> bytes:
-    """Raises MediaTypeWrong, BodyTooLarge."""
+    """Raises RowsInvalid."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise MediaTypeWrong
+        raise RowsInvalid("MediaTypeWrong")
     body = b""
     async for chunk in request.stream():
         body += chunk
         if len(body) > LARGEST_BODY:
-            raise BodyTooLarge(LARGEST_BODY)
+            raise RowsInvalid("BodyTooLarge", at_most=LARGEST_BODY)
     return body
 
 
@@ -114,7 +115,7 @@ def _what(predictor: Predictor) -> dict[str, Any]:
 def _problem(error: RowsInvalid | ClientError) -> Response:
     status = error.status if isinstance(error, RowsInvalid) else 422
     place = {"row": error.row, "column": error.column} if isinstance(error, CellError) else {}
-    return _problem_of(status, type(error).__name__, str(error), place)
+    return _problem_of(status, name_of(error), str(error), place)
 
 
 def _http_problem(_: Request, error: Exception) -> Response:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.errors import ChainUnreachable
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import (
@@ -23,7 +21,6 @@ from consilium_chain.ledger.structs import (
 )
 from consilium_chain.rounds.deadlines import Deadlines, fields_of, in_words
 from consilium_chain.rounds.machine import WAITING
-from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.retry import patient_turns
 from consilium_chain.tasks.task_spec import MICRO
 from consilium_core.live import Fields, Waiting, Words, chain_unreachable
@@ -34,11 +31,6 @@ LONGEST_FIELD = 32  # bytes: commitments, dealings and testimonies are in the ch
 LONGEST_SPAN = 50_000  # blocks asked for at once; providers refuse more, and some of them fewer
 DEADLINE_MISSED = "deadline-missed"
 AMOUNTS = ("amount", "pool", "refund", "burnt", "seatWeight")
-
-
-def reader(rpc: str, address_book: Path) -> Ledger:
-    """Without an account. Raises DeploymentInvalid, ChainUnreachable."""
-    return Ledger(Connection(rpc), Deployment.read(address_book))
 
 
 class Watcher:

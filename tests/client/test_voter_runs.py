@@ -79,7 +79,7 @@ def in_mempool(chain: LocalChain) -> int:
 def test_told_to_stop_while_it_judges_it_ends_as_it_was_told() -> None:
     program = """
 import sys, threading, torch
-from consilium_cli.nodes.ending import ends_at_once
+from consilium_cli.voter.commands import ends_at_once
 judging = threading.Event()
 def judge():
     weights = torch.randn(200, 200, requires_grad=True)

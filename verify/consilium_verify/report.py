@@ -1,4 +1,4 @@
-"""What an audit found, as plain values: checks, what was derived, and in words what is proven and what is not. Pure."""
+"""The report of a verification, as plain values: checks, derived values, and what is proven and what is not. Pure."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Check(_Plain):
 
 
 class Derived(_Plain):
-    """Something that two auditors can compare: its values' bytes, little-endian and in order, hashed by SHA-256."""
+    """A value that two verifiers can compare: its values' bytes, little-endian and in order, hashed by SHA-256."""
 
     what: str
     values: int
@@ -58,7 +58,7 @@ class Derived(_Plain):
 
 
 class Subject(_Plain):
-    """What was audited, and who was asked."""
+    """The round that was checked, and the node that was asked."""
 
     task: int
     round: int
@@ -80,8 +80,8 @@ class Report(_Plain):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def holds(self) -> bool:
-        """Whether nothing fails. What is not checked does not fail: it stands among what is not proven."""
-        return not any(check.result is Result.FAILS for check in self.checks)
+        """True if nothing fails. A check that was not made does not fail: it is listed as not proven."""
+        return not self.named(Result.FAILS)
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -95,6 +95,10 @@ class Report(_Plain):
         said = [f"{check.name}, which {VERBS[check.result]}: {check.detail}" for check in open_]
         return (*said, *LIMITS, *_of_earlier_rounds(self.subject))
 
+    def named(self, result: Result) -> list[str]:
+        """Names of the checks with this result."""
+        return [str(check.name) for check in self.checks if check.result is result]
+
     @property
     def failed_first(self) -> list[Check]:
         return sorted(self.checks, key=lambda check: check.result is not Result.FAILS)
@@ -102,6 +106,18 @@ class Report(_Plain):
     @property
     def _by_name(self) -> Mapping[Name, Result]:
         return {check.name: check.result for check in self.checks}
+
+
+class TaskReport(_Plain):
+    """Reports of a task's rounds that have an outcome, ascending."""
+
+    task: int
+    rounds: tuple[Report, ...]
+
+    @property
+    def failed(self) -> dict[int, list[str]]:
+        """By round, the names of the checks that fail; without the rounds in which none does."""
+        return {one.subject.round: one.named(Result.FAILS) for one in self.rounds if not one.holds}
 
 
 def holds(name: Name, detail: str) -> Check:

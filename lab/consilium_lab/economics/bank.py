@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from consilium_lab.economics.errors import RulesInvalid
+from consilium_lab.errors import LabError
 
 Integers = NDArray[np.int64]
 
@@ -52,11 +52,12 @@ class Bank:
         return int(self._honest(1).shape[-1])
 
     def of(self, conduct: Conduct, size: int, deviants: int) -> tuple[Integers, Integers]:
-        """Scores of such cohorts and of their canaries. Raises RulesInvalid for a size that was not measured."""
+        """Scores of such cohorts and of their canaries. Raises LabError (RulesInvalid) for an unmeasured size."""
         key = (Conduct.HONEST, size, 0) if deviants == 0 or conduct is Conduct.HONEST else (conduct, size, deviants)
         if key not in self.scores:
             measured = sorted({size for _, size, _ in self.scores})
-            raise RulesInvalid("cohort_size", size, f"was not measured; measured are {measured}")
+            why = f"was not measured; measured are {measured}"
+            raise LabError("RulesInvalid", field="cohort_size", value=size, why=why)
         return self.scores[key], self.canaries[key]
 
     def forecast(self, size: int) -> Integers:

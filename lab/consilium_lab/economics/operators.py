@@ -69,7 +69,7 @@ class Operator:
         return self.aggregator or trick is not Trick.NOT_OPENED
 
     def income(self, moves: Moves) -> Reals:
-        """Tokens a round, for each whole task: (R // ROUNDS_PER_TASK,). Raises MoneyLost."""
+        """Tokens a round, for each whole task: (R // ROUNDS_PER_TASK,). Raises LabError (MoneyLost)."""
         rules, tasks = self.world.rules, self.world.rounds // ROUNDS_PER_TASK
         earned, carried = np.zeros((2, tasks), dtype=np.int64)
         for number in range(ROUNDS_PER_TASK):

@@ -11,9 +11,9 @@ import numpy as np
 from consilium_chain.settlement.payouts import BASIS_POINTS, portion
 
 from consilium_lab.economics.bank import Integers
-from consilium_lab.economics.errors import MoneyLost
 from consilium_lab.economics.rules import Rules
 from consilium_lab.economics.world import Ballots, Flags
+from consilium_lab.errors import LabError
 
 LAST = np.iinfo(np.int64).max
 
@@ -45,8 +45,9 @@ def settle_rounds(
     """Scores are below 2^31 in size so that no product leaves 64 bits. `tested` (R,) are the rounds with canaries.
     `budget` (R,) is what each round may pay, the rules' if not given. `blamed` (R,) are void by the aggregator's fault.
 
-    All hospitals commit, survive and weigh 1; all cohorts are viable; what was turned is opened. Raises MoneyLost if
-    the money does not add up.
+    All hospitals commit, survive and weigh 1; all cohorts are viable; what was turned is opened.
+
+    Raises LabError (MoneyLost) if the money does not add up.
     """
     counts = revealed.sum(axis=1)
     budget = np.full(len(counts), rules.budget) if budget is None else budget
@@ -113,4 +114,4 @@ def _require_conserved(settled: Settled) -> None:
     least = np.minimum(settled.left, settled.hospital_rewards.min(axis=1))
     if (least < 0).any():
         worst = int(np.argmin(least))
-        raise MoneyLost(worst, int(least[worst]))
+        raise LabError("MoneyLost", round=worst, amount=int(least[worst]))

@@ -58,7 +58,7 @@ class Played:
 
 
 def play(world: World, cast: Cast) -> Played:
-    """Raises MoneyLost, RulesInvalid."""
+    """Raises LabError (MoneyLost, RulesInvalid)."""
     rules = world.rules
     found = world.evaluations(cast.conduct, cast.hospitals)
     revealed = world.seated & ~(_silent(world, cast.vote) & cast.voters)

@@ -25,7 +25,7 @@ SHOWN_SHARE = 0.2
 
 
 def run_economics(options: EconomicsOptions) -> None:
-    """Raises EconomicsError."""
+    """Raises LabError."""
     started = time.monotonic()
     console = Console()
     columns = (TextColumn("  {task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())

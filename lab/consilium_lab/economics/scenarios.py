@@ -119,7 +119,7 @@ class Setting:
 
 
 def rows_of(scenario: Scenario, setting: Setting) -> Iterator[Row]:
-    """Raises MoneyLost, RulesInvalid."""
+    """Raises LabError (MoneyLost, RulesInvalid)."""
     yield from _SCENARIOS[scenario](scenario, setting)
 
 

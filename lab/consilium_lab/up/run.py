@@ -26,12 +26,11 @@ from consilium_server.api.dashboard import built
 from rich.console import Console
 
 from consilium_lab.demo.capacity import require_memory
-from consilium_lab.demo.errors import FolderInUse
 from consilium_lab.demo.options import DataSet, DemoOptions
 from consilium_lab.demo.processes import Processes
 from consilium_lab.demo.run import LOCK_FILE, deal, windows
 from consilium_lab.demo.task_file import TaskSettings, task_toml
-from consilium_lab.up.errors import NetworkNotUp
+from consilium_lab.errors import LabError
 from consilium_lab.up.network import StandingNetwork, build, prepare
 from consilium_lab.up.options import UpOptions
 from consilium_lab.up.supervisor import Deriving, Tending
@@ -72,7 +71,7 @@ TOLD = Waiting("running; Ctrl-C ends it", words=WORDS)
 
 
 def run_up(options: UpOptions) -> None:
-    """Until it is told to stop. Raises NetworkNotUp, LocalNodeError, DemoError and the rooms' own errors."""
+    """Until it is told to stop. Raises LabError, LocalNodeError and the rooms' own errors."""
     console = Console(highlight=False)
     require_memory(options.hospitals, options.voters, options.data is DataSet.MEDQUAD)
     require_free_port(options.port, "the API")
@@ -81,7 +80,8 @@ def run_up(options: UpOptions) -> None:
     )
     task = task_toml(data, TaskSettings(options.rounds, windows=windows(options.hospitals + options.voters)))
     with ExitStack() as stack:
-        stack.enter_context(alone(options.home / LOCK_FILE, FolderInUse(options.home, "--home")))
+        in_use = LabError("FolderInUse", folder=options.home, option="--home")
+        stack.enter_context(alone(options.home / LOCK_FILE, in_use))
         prepare(options.home)
         with _spinner(console, "starting a local chain, deploying the contracts, funding everybody"):
             log = stack.enter_context((options.home / "chain.log").open("wb"))
@@ -211,17 +211,19 @@ class Fallen:
 
 
 def _wait_for_api(options: UpOptions, processes: Processes) -> None:
-    """Raises NetworkNotUp."""
-    end = time.monotonic() + START_TIMEOUT
+    """Raises LabError (NetworkNotUp)."""
+    logs, end = options.home / "logs", time.monotonic() + START_TIMEOUT
     while time.monotonic() < end:
         for name, code in processes.lost().items():
-            raise NetworkNotUp(name, code, processes.errors_of(name), options.home / "logs")
+            how = f"ended with exit code {code} while starting"
+            raise LabError("NetworkNotUp", process=name, how=how, error=processes.errors_of(name), logs=logs)
         try:
             httpx.get(f"http://127.0.0.1:{options.port}/ready", timeout=2).raise_for_status()
             return
         except httpx.HTTPError:
             time.sleep(0.2)
-    raise NetworkNotUp("api", None, f"no answer within {START_TIMEOUT:g} s", options.home / "logs")
+    error = f"no answer within {START_TIMEOUT:g} s"
+    raise LabError("NetworkNotUp", process="api", how="does not answer", error=error, logs=logs)
 
 
 @contextmanager

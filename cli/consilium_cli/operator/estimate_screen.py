@@ -1,14 +1,12 @@
-"""A task file on the screen: what it is, what it would cost and take, and what to think over."""
+"""A task file on the screen: its model, its costs and its time, and what to think over."""
 
 from __future__ import annotations
 
 import datetime
-from pathlib import Path
 
 import typer
-from consilium_chain.errors import SpecInvalid
 from consilium_chain.tasks.estimate import ChainTerms, Estimate, estimate
-from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec, spec_hash
+from consilium_chain.tasks.task_spec import TaskSpec, spec_hash
 from consilium_client.privacy.membership import in_words
 from consilium_core.units import ether, tokens
 from consilium_zk.constants import BYTES_PER_BLOB
@@ -18,15 +16,6 @@ from rich.table import Table
 
 TYPICAL_ROWS = (100, 1_000)
 SHOWN_ROWS = 30
-
-
-def read_task(path: Path) -> tuple[bytes, TaskSpec]:
-    """Raises SpecInvalid."""
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise SpecInvalid(f"{path} cannot be read: {error.strerror}; pass the path of a task file") from error
-    return raw, parse_task_spec(raw)
 
 
 def show(raw: bytes, spec: TaskSpec, chain: ChainTerms | None = None) -> Estimate:
