@@ -54,7 +54,7 @@ def change_password_command(
     address = change_password(key_file, password_file, new_password_file)
     typer.echo(f"{key_file}, the key of {address}, opens with the password in {new_password_file} from now on")
     typer.echo(f"Next: mv {new_password_file} {password_file}, before anything that uses them is started again.")
-    typer.echo("Running processes go on. Copies of the key file still open with the old password: replace them.")
+    typer.echo("Running processes go on. Copies of the key file still open with the password before: replace them.")
 
 
 def main() -> None:

@@ -85,7 +85,7 @@ def init_voter(home: Path, given: VoterGiven, offline: bool, like: Path | None) 
     else:
         home = _new_folder(home)
         typer.echo(
-            f"A voter's home in {home}. It stakes nothing before you register, and joins no task before you run.\n"
+            f"A voter's home in {home}. It stakes nothing before you register, and joins nothing before you run.\n"
         )
         book, settings = _ask_settings(given, "This voter's table of held-out rows")
         policy = _policy(given, "judged")
