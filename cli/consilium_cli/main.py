@@ -1,4 +1,4 @@
-"""Entry point. Commands import what they need when they run: `consilium --help` loads no torch, no Flower, no web3."""
+"""Entry point. Commands import heavy modules when they run: `consilium --help` loads no torch, no Flower, no web3."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that several commands have, worded once. Imported by what is parsed before anything heavy is."""
+"""Options of several commands, worded once. Imported before anything heavy is."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def run_aggregator(config: ConfigOption) -> None:
 
 @app.command("sponsor")
 def run_sponsor(config: ConfigOption) -> None:
-    """Pays for what the configured task's hospitals sign, so that they need no ether, until it is told to stop."""
+    """Pays the gas of the configured task's hospitals, so that they need no ether, until it is told to stop."""
     from consilium_chain.settings import read_settings
     from consilium_server.config import SponsorSettings
     from consilium_server.sponsor.service import run

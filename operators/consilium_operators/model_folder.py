@@ -1,10 +1,10 @@
-"""A model as files: named tensors, what they are, where they come from and by which rounds that was checked.
+"""A model as files: named tensors, their task, their origin, and the checks of every round.
 
-| file | what it is |
+| file | content |
 |---|---|
 | `model.safetensors` | the parameters, float32, by the names of the family's torch module |
 | `model.json` | `ModelFile`: task file, statistics, and the SHA-256 of the other files |
-| `proof.json` | `Proof`: round by round what was published, in which transaction, and what each check found |
+| `proof.json` | `Proof`: round by round the published sums, their transaction, and the result of each check |
 | `model-card.md` | the same for people |
 
 Nothing in it is code, and nothing is read with pickle.
@@ -45,7 +45,7 @@ class _Plain(BaseModel):
 class ModelFile(_Plain):
     """`task_file`: its text, whose keccak256 is `spec_hash`. `round`: the last one whose sums are in the model.
 
-    `verified`: whether no check of any round failed. `sha256`: of the parameters' bytes in the order in which they
+    `verified`: no check of any round failed. `sha256`: of the parameters' bytes in the order in which they
     travel, little-endian, which `consilium verify` says as well. `files`: the SHA-256 of each.
     """
 
@@ -76,7 +76,7 @@ class CohortProof(_Plain):
 
 
 class RoundProof(_Plain):
-    """`report` holds what was recomputed, as `consilium verify --json` says it."""
+    """`report`: of the round's checks, as `consilium verify --json` prints it."""
 
     round: int
     block: int
@@ -97,7 +97,7 @@ class Proof(_Plain):
 
 @dataclass(frozen=True)
 class SavedModel:
-    """What a folder held, all of it checked. `parameters`: float32 (p,). `sums`: float64 (statistics_values,)."""
+    """A folder's content, all of it checked. `parameters`: float32 (p,). `sums`: float64 (statistics_values,)."""
 
     index: ModelFile
     spec: TaskSpec

@@ -1,6 +1,6 @@
 """`consilium operator serve-model`: a model's probabilities over HTTP, for this machine alone.
 
-What is asked is never logged, and no answer repeats a value of it.
+Requests are never logged, and no answer repeats a value of one.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def serve(folder: Path, port: int) -> None:
 
 
 def service(predictor: Predictor) -> Starlette:
-    """GET / says what it is; POST /predict answers rows. Errors are problem+json (RFC 9457), titled by their names."""
+    """GET / describes the model; POST /predict answers rows. Errors are problem+json (RFC 9457) with their names."""
     alone = threading.Lock()  # models set torch's threads for the whole process
 
     def answer(body: bytes) -> Response:
@@ -120,7 +120,7 @@ def _problem(error: RowsInvalid | ClientError) -> Response:
 
 def _http_problem(_: Request, error: Exception) -> Response:
     refused = of_kind(HTTPException, error)
-    return _problem_of(refused.status_code, refused.detail, f"GET / says what there is; rows go to POST {PREDICT}", {})
+    return _problem_of(refused.status_code, refused.detail, f"GET / describes the model; rows go to POST {PREDICT}", {})
 
 
 def _problem_of(status: int, title: str, detail: str, place: dict[str, Any]) -> Response:

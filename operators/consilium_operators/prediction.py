@@ -1,6 +1,6 @@
 """Rows from outside become examples of the task's schema, and these a model's probabilities.
 
-What is asked is JSON: {"rows": [{column: value, …}, …]}, each row with the columns that hospitals' tables have, but
+A request is JSON: {"rows": [{column: value, …}, …]}, each row with the columns that hospitals' tables have, but
 for the label. Of a table a value is a number, a text that reads as one, or null where it is missing; a text is text; an
 image is the base64 of a PNG, JPEG, BMP or TIFF file, as "image". They are read as the nodes read their own: what is
 refused is refused whole, by the same names, with its row and column and never with what it holds.
@@ -84,7 +84,7 @@ def _invalid(why: str) -> RowsInvalid:
 
 
 def columns(schema: DataSchema) -> list[str]:
-    """Of a row to predict for: a hospital's but for the label."""
+    """The columns of a row to predict for: a hospital's, but for the label."""
     return [name for name in schema.used if name != schema.label]
 
 
@@ -153,8 +153,8 @@ class _Twice(ValueError):
 
 
 def _parsed(body: bytes) -> object:
-    """Read twice: by Rust, which bounds nesting whatever Python's own limit is, and by Python, which sees what stands
-    twice. Raises BodyMalformed; errors of the parsers may quote what they read, and are not chained."""
+    """Reads it twice: by Rust, which bounds nesting at any limit of Python's, and by Python, which sees repeated names.
+    Raises BodyMalformed; errors of the parsers may quote what they read, and are not chained."""
     try:
         from_json(body, allow_inf_nan=False)
         found: object = json.loads(body, object_pairs_hook=_once)

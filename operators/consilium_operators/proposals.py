@@ -1,4 +1,4 @@
-"""A task's proposal, and what its operator can do to it later: fund it, stop it, take back what is left of its pool."""
+"""Proposes a task, funds it, stops it, and takes back the rest of its pool."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from eth_account.signers.local import LocalAccount
 
 from consilium_operators.errors import OperatorError
 
-# Of approving and proposing, and of approving and adding, as they are sent: an account must hold what that would cost.
+# Gas limits of approving and proposing, and of approving and adding: an account must hold their cost.
 GAS_LIMIT = 1_300_000
 FUND_GAS_LIMIT = 300_000
 
 
 @dataclass(frozen=True)
 class Dialogue:
-    """Says what will be done, and asks before anything is paid. `confirm` answers no where nobody can answer."""
+    """Shows each step, and asks before a payment. `confirm` is False without a terminal."""
 
     say: Callable[[str], None]
     warn: Callable[[str], None]
@@ -201,16 +201,14 @@ def stop(ledger: Ledger, number: int, agreed: bool, dialogue: Dialogue) -> None:
     else:
         until = last_round(replace(state, stopping=True), ledger.params(number).rounds)
         words = f"It is in round {state.round}: rounds up to {until} are played and paid"
-    question = f"Stop task {number}? {words}, bonds come free, and what is left of the pool comes back."
+    question = f"Stop task {number}? {words}, bonds come free, and the rest of the pool comes back."
     dialogue.require(agreed, question)
     ledger.stop(number)
     if ledger.state(number).phase is Phase.ENDED:
         ledger.claim_refund()
-        dialogue.say(f"task {number} has ended, and what was left of its pool is in the operator's account")
+        dialogue.say(f"task {number} has ended, and the rest of its pool is in the operator's account")
     else:
-        dialogue.say(
-            f"task {number} ends with round {until}; `consilium operator refund` then brings back what is left"
-        )
+        dialogue.say(f"task {number} ends with round {until}; `consilium operator refund` then brings the rest back")
 
 
 def refund(ledger: Ledger, dialogue: Dialogue) -> None:

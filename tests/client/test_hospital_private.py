@@ -31,7 +31,7 @@ from consilium_client.hospital.pending_updates import PendingUpdate
 from consilium_client.privacy.accountant import EpsilonLedger
 from consilium_client.privacy.dp_sgd import epsilon, plan
 from consilium_core.kinds import of_kind
-from consilium_core.logs import told_to
+from consilium_core.logs import log_to
 from consilium_verify.report import Name, Result
 from consilium_verify.verification import verify_round
 from consilium_zk.kzg import commit
@@ -304,7 +304,7 @@ def test_rows_held_out_are_not_trained_on_and_show_what_each_base_is_worth(
     assert (settings.home / "split.salt").stat().st_mode & 0o777 == 0o600
     capsys.readouterr()
     shown: list[tuple[str, Mapping[str, object]]] = []
-    with told_to(lambda *_: None, lambda *hint: shown.append(hint)):
+    with log_to(lambda *_: None, lambda *hint: shown.append(hint)):
         node._show_worth(0)
         node._show_worth(1)
     ((event, fields),) = shown

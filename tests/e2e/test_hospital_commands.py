@@ -136,9 +136,9 @@ def test_show_counts_rows_that_are_trained_on_and_assumes_some_where_data_do_not
 def test_stake_goes_home_on_record(world: World) -> None:
     done(world.init())
     world.hospital.stake(Role.HOSPITAL, 40 * TOKEN)
-    done(world.say("unstake", "30", "--yes"), "30.00 tokens come home from 20")
+    done(world.say("unstake", "30", "--yes"), "30.00 tokens mature at 20")
     world.chain.pass_time(LOCAL_UNBONDING)
-    done(world.say("unstake"), "30.00 tokens of stake came home")
+    done(world.say("unstake"), "30.00 tokens of stake are in the account")
     assert world.hospital.stake_of(world.hospital.address, Role.HOSPITAL).active == 10 * TOKEN
     log = (world.home / "audit.jsonl").read_text().splitlines()
     sent = [entry["call"] for entry in map(json.loads, log) if entry["kind"] == "transaction"]

@@ -67,7 +67,7 @@ def canaries_follow(
     shown: Sequence[ShownBlinders],
     cohorts: Sequence[Published],
 ) -> Check:
-    """What the aggregator said before it published, against the record; which sums are turned, against its seed."""
+    """Compares the aggregator's claims before publication with the record, and the sign-flipped sums with its seed."""
     if said.retreat_digest != retreat_digest:
         return fails(
             Name.CANARIES,
@@ -154,7 +154,7 @@ def _incomplete(points: Points, cohorts: Sequence[Published]) -> list[str]:
 
 
 def _committed(points: Points, one: Published, who: str) -> str:
-    """What is wrong with a survivor's number of commitments; empty if nothing is."""
+    """The fault of a survivor's number of commitments, in words; empty without one."""
     count, wanted = len(points.get(who, ())), len(one.hashes)
     if count == wanted:
         return ""
@@ -186,7 +186,7 @@ def _blobs(cohorts: Sequence[Published]) -> str:
 
 @dataclass(frozen=True)
 class Lanes:
-    """How a round's blobs are read: layout, lanes in use, and in a canary round what turned sums are read with."""
+    """Parameters for reading a round's blobs. `retreat`: in a canary round, the negated delta of sign-flipped sums."""
 
     layout: LaneLayout
     count: int
@@ -205,7 +205,7 @@ class Lanes:
 
 
 def lanes_in_range(faults: Mapping[int, str], accepted: int) -> Check:
-    """By cohort, what is wrong with its lanes, empty for nothing. What is not accepted enters no model."""
+    """`faults`: by cohort, the fault of its lanes, or an empty text. A cohort that is not accepted enters no model."""
     bad = [fault for cohort, fault in faults.items() if fault and accepted >> cohort & 1]
     if bad:
         return fails(Name.LANES, bad)

@@ -1,4 +1,4 @@
-"""Checks of money over values that were read before: who broke a sum and pays for it, and what a round pays. Pure."""
+"""Checks of money over values that were read before: slashes for a broken sum, and a round's settlement. Pure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ JUDGED = (VoidReason.NONE, VoidReason.TOO_FEW_SCORES, VoidReason.NOT_OPENED, Voi
 
 @dataclass(frozen=True)
 class Books:
-    """What a settlement is recomputed from: the task's people, and its events of money and scores, all rounds'."""
+    """The inputs of a settlement: the task's parties, and its events of money and scores of all rounds."""
 
     hospitals: Sequence[Hospital]
     voters: Sequence[Voter]
@@ -44,12 +44,12 @@ class Books:
 
 
 def was_heard(state: RoundState) -> bool:
-    """Whether the accused had their time to testify: it begins when all other cohorts are published or dropped."""
+    """True if the accused had time to testify: it begins when all other cohorts are published or dropped."""
     return state.published_cohorts == state.viable_cohorts
 
 
 def naming(state: RoundState) -> str:
-    """Who was named for cohorts without a sum, and what came of it, in words."""
+    """The named hospitals of cohorts without a sum, and the committee's verdict, in words."""
     if not state.named:
         return "nobody was named in time"
     who, several = _hospitals(members(state.named)), state.named.bit_count() > 1
@@ -65,7 +65,7 @@ def naming(state: RoundState) -> str:
 def culprits_follow(
     params: TaskParams, round_: int, state: RoundState, books: Books, found: Mapping[int, Reason], flaw: str = ""
 ) -> Check:
-    """Whom the evidence on accused cohorts gives, against who was named, what came of it, and who paid for it.
+    """Compares the cheaters by the evidence with the named hospitals, the verdict, and the slashes.
 
     found: by index of hospital; flaw: why the evidence proves nothing, where it does not. An aggregator that names
     nobody is slashed whatever the evidence gives.

@@ -39,8 +39,8 @@ class _Plain(BaseModel):
 
 
 class Check(_Plain):
-    """One check. `detail`: what was compared; where it fails, each fault with its values, a line each; and of accused
-    cohorts a line for each hospital.
+    """One check. `detail`: the compared values; of a failed check a line for each fault, and of accused cohorts a line
+    for each hospital.
     """
 
     name: Name
@@ -163,14 +163,14 @@ _CLAIMS = (
     ),
     _Claim(
         (Name.SUMS, Name.BLOBS),
-        "What was published is the weighted sum of what the {survivors} survivors committed to, and nothing else:"
+        "The publication is the weighted sum of the updates that {survivors} survivors committed to, and nothing else:"
         " recomputed here from their points and the blobs. That a commitment opens to one blob only rests on KZG's"
         " binding and on Ethereum's ceremony, of which one participant in all has to have been honest.",
     ),
     _Claim(
         (Name.SUMS,),
-        "Who committed knew what is behind its commitments, in this round and under its own name: the contract checked"
-        " an opening of them before it took them.",
+        "Every survivor knew the update behind its commitments, in this round and under its own name: the contract"
+        " checked a KZG proof of them before it took them.",
     ),
     _Claim(
         (Name.CANARIES,),
@@ -180,14 +180,14 @@ _CLAIMS = (
     _Claim((Name.LANES,), "Every accepted sum's mean is within the quantiser's range: all lanes were read here."),
     _Claim(
         (Name.CULPRITS,),
-        "Whom the evidence on accused cohorts gives, if anybody, is said above: recomputed here from commitments and"
+        "The cheaters by the evidence on accused cohorts, if any, are named above: recomputed here from commitments and"
         " from what hospitals signed and testified. It gives no honest hospital that testified in time, unless somebody"
         " forges signatures or finds collisions of SHA-256 or keccak256.",
     ),
     _Claim(
         (Name.MODEL,),
-        "Whoever derives from this record gets the bits whose digest is above: the arithmetic is elementwise IEEE in a"
-        " fixed order.",
+        "Every derivation from this record gives the bits whose digest is above: the arithmetic is elementwise IEEE in"
+        " a fixed order.",
     ),
     _Claim(
         (Name.SETTLEMENT,),
@@ -196,12 +196,12 @@ _CLAIMS = (
     ),
 )
 
-# Of every round, whatever its checks find.
+# Limits of every round, with any result of its checks.
 LIMITS = (
-    "That hospitals trained honestly, or on real data: sums are exact, whatever was summed.",
+    "That hospitals trained honestly, or on real data: sums are exact for any updates.",
     "That one hospital's own values were in range: only sums are published, and only their lanes can be read.",
     "That nobody saw a single update: masks leave nothing in the record that could show it, either way.",
-    "That rows were counted truly: a hospital's weight is what it said of itself.",
+    "That rows were counted truly: a hospital states its own weight.",
     "Why a hospital is missing from the sums: whether it or the aggregator kept its upload back.",
     "Why a cohort was dropped that nobody is accused of: whether too few answered, or the aggregator gave it up.",
     "That scores are honest: what is accepted follows from the committee's medians.",

@@ -38,7 +38,7 @@ from consilium_verify.report import (
     unchecked,
 )
 
-# What the record itself can lack or have wrong; a chain that does not answer is no finding.
+# Faults of the record itself; a chain that does not answer is no finding.
 RECORD_FAULTS = (ArtifactMissing, ArtifactCorrupt, RecordIncomplete, ClientError, ZkError)
 
 
@@ -154,7 +154,7 @@ class _Verification:
         self.checks.append(check)
         return spec if check.result is Result.HOLDS else None
 
-    # What was published
+    # Published sums
 
     def _published(self, spec: TaskSpec | None, record: PublicRecord | None) -> None:
         cohorts = [self._cohort(cohort) for cohort in members(self._state.viable_cohorts)]
@@ -237,7 +237,7 @@ class _Verification:
             return Lanes(spec.statistics_layout, spec.statistics_values, spec.statistics_layout.bits)
         return Lanes(spec.update_layout, spec.lanes, spec.update.bits, None if retreat is None else retreat.lanes)
 
-    # What was not
+    # Accused cohorts
 
     def _culprits(self) -> Check:
         if not was_heard(self._state):
@@ -252,7 +252,7 @@ class _Verification:
             return fails(Name.CULPRITS, f"who broke a sum cannot be recomputed here: {error}\nit stays unproven {left}")
         return culprits_follow(*place, found)
 
-    # What follows
+    # Model and settlement
 
     def _model(self, record: PublicRecord | None) -> Check:
         if record is None:

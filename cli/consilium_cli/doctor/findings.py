@@ -61,7 +61,7 @@ def fault(check: str, says: str, remedy: str, values: Mapping[str, object]) -> F
 
 @dataclass(frozen=True)
 class Versions:
-    """Of Python and of packages: what is installed, by name, and what this version of Consilium is tested with."""
+    """Installed versions of Python and of packages, by name, and those that this Consilium is tested with."""
 
     python: str
     consilium: str
@@ -300,7 +300,7 @@ def of_redis(seen: Redis) -> Findings:
         "appendonly": seen.keeps_log, "refuses": seen.refuses,
     }  # fmt: skip
     limit = f"{seen.limit // MIB:,} MiB" if seen.limit else "no limit"
-    kept = "on, which nothing here needs" if seen.keeps_log else "off, which is enough: beat sends again what is lost"
+    kept = "on, which is not needed here" if seen.keeps_log else "off, which is enough: beat sends a lost job again"
     said = f"{seen.shown} answers; maxmemory-policy {seen.policy}, maxmemory {limit}; appendonly {kept}"
     if seen.refuses is not None:
         way_out = _REFUSALS.get(seen.refuses, "read its log; until it writes, each worker does its jobs itself")

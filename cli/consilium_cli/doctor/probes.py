@@ -1,5 +1,5 @@
-"""Looks at what is there, and changes nothing: files, ports, servers, chain, database. Each returns facts, or raises a
-room's error; none tells what a secret holds.
+"""Reads facts of files, ports, servers, chain and database, and changes nothing. Each function returns facts, or raises
+a room's error; none repeats a secret.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _WHY = {
 
 
 def versions(packages: Sequence[str]) -> facts.Versions:
-    """Of packages that are pinned to one version."""
+    """Versions of those packages that are pinned to one version."""
     pins: dict[str, str] = {}
     for line in metadata.requires("consilium") or []:
         name, found, version = line.partition(";")[0].strip().partition("==")
@@ -86,7 +86,7 @@ def machine(home: Path, memory_needed: int) -> facts.Machine:
 def file(
     path: Path, what: str, why: Callable[[Path], str | None] = lambda path: None, secret: bool = True
 ) -> facts.File:
-    """`why`: what is wrong with its content; asked only where it could be read."""
+    """`why`: returns the fault of its content, and is called only if the file can be read."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -98,7 +98,7 @@ def file(
 
 
 def keystore_fault(path: Path) -> str | None:
-    """No password is needed to see that it is a key file."""
+    """The fault of a key file, seen without its password."""
     try:
         address_of(path)
     except KeystoreError as error:
@@ -114,7 +114,7 @@ def password_fault(path: Path) -> str | None:
 
 
 def certificate(what: str, folder: Path) -> reach.CertificateFile:
-    """Of a folder that `ensure_certificates` has made. Raises OSError, ValueError."""
+    """Reads a folder that `ensure_certificates` has made. Raises OSError, ValueError."""
     own, authority = (x509.load_pem_x509_certificate((folder / n).read_bytes()) for n in ("server.pem", "ca.crt"))
     key = serialization.load_pem_private_key((folder / "server.key").read_bytes(), None)
     try:
@@ -164,7 +164,7 @@ def _listens(host: str, number: int) -> bool:
 
 
 def _outward_address() -> str | None:
-    """Of this machine, as others have it; nothing is sent."""
+    """This machine's address as others see it; nothing is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as tried:
         try:
             tried.connect(("192.0.2.1", 9))  # of no machine (RFC 5737)
@@ -183,7 +183,7 @@ def answers_as_api(url: str) -> bool:
 
 
 def answers_with(tls: Path, number: int) -> bool:
-    """Whether what listens on loopback shows the certificate of this folder's authority."""
+    """True if the program on this port shows a certificate of this folder's authority."""
     return (tls / "ca.crt").exists() and why_unreachable("localhost", number, tls / "ca.crt", PATIENCE) is None
 
 
@@ -231,7 +231,7 @@ class Outside:
 
 
 def superlink(host: str, number: int, authority: Path | None, is_own: bool) -> reach.SuperLinkFace:
-    """Of one that `face` has found well."""
+    """Facts of a SuperLink whose TLS `face` has found in order."""
     outside = Outside(host, number, ssl.create_default_context(cafile=authority))
     fleet = outside.ask("POST", FLEET)
     control = {target: outside.ask("POST", target).status for target in SPELLINGS}
@@ -239,7 +239,7 @@ def superlink(host: str, number: int, authority: Path | None, is_own: bool) -> r
     return reach.SuperLinkFace(f"{host}:{number}", fleet, control, is_own)
 
 
-# What a role rests on
+# Chain, store, database and Redis
 
 
 def chain(url: str, deployment: Deployment) -> facts.Chain:

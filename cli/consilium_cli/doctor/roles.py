@@ -31,7 +31,7 @@ MEMORY = {
     Role.API: 300 * MIB, Role.INDEX: 200 * MIB, Role.WORKER: 400 * MIB, Role.AGGREGATOR: 800 * MIB,
     Role.SPONSOR: 200 * MIB, Role.HOSPITAL: 600 * MIB, Role.VOTER: 400 * MIB,
 }  # fmt: skip
-# Of some twenty rounds of the demo's size (bench/results/gas.json).
+# Gas of some twenty rounds of the demo's size (bench/results/gas.json).
 GAS = {
     Role.WORKER: 40_000_000, Role.AGGREGATOR: 40_000_000, Role.SPONSOR: 10_000_000, Role.HOSPITAL: 3_000_000,
     Role.VOTER: 6_000_000,
@@ -60,13 +60,13 @@ def checks_of(asked: Asked) -> list[Check]:
 
 
 def checks_without_settings(asked: Asked) -> list[Check]:
-    """What can be looked at where the configuration does not hold."""
+    """The checks that are left if the configuration does not hold."""
     return [*_before(asked), _machine(asked, asked.where.parent)]
 
 
 def _before(asked: Asked) -> Iterator[Check]:
     packages = PINNED.get(asked.role, ())
-    yield Check("versions", lambda: facts.of_versions(probes.versions(packages)), "what is installed")
+    yield Check("versions", lambda: facts.of_versions(probes.versions(packages)), "the installed packages")
 
 
 def _machine(asked: Asked, home: Path) -> Check:
@@ -79,15 +79,15 @@ def _files(*looks: Callable[[], facts.File]) -> Check:
 
 
 def _there(path: Path, what: str) -> list[Callable[[], facts.File]]:
-    """Of what a role makes at its first start: nothing, where it has not been started."""
+    """A file that a role makes at its first start; nothing before that."""
     return [partial(probes.file, path, what)] if path.exists() else []
 
 
-# What several roles have
+# Checks of several roles
 
 
 def _chain(url: str, book: Path, is_node: bool = False) -> Iterator[Check]:
-    """Whoever reads the address book reads it anew: it may be wrong, and that is a finding like others."""
+    """Each check reads the address book anew: it may be wrong, and that is a finding like others."""
     yield Check("chain", lambda: facts.of_chain(probes.chain(url, Deployment.read(book))), "the chain node")
     yield Check(
         "contracts", lambda: facts.of_contracts(probes.contracts(url, Deployment.read(book))), "the chain node", "chain"
@@ -135,7 +135,7 @@ def _config_file(asked: Asked, has_password: bool) -> list[Callable[[], facts.Fi
 
 
 def _has_password(*secrets: Any) -> bool:
-    """Of URLs that a file holds; None where it names none."""
+    """True if one of these URLs has a password. None: the file names no such URL."""
     return any(one is not None and bool(urlsplit(one.get_secret_value()).password) for one in secrets)
 
 
@@ -150,7 +150,7 @@ def _public_superlink(host: str, port: int, authority: Path | None, is_own: bool
 def _public_https(
     what: str, url: str, authority: Path | None, path: str, method: str, right: tuple[int, ...]
 ) -> Findings:
-    """Of something behind the proxy that speaks HTTP."""
+    """Findings on an HTTP server behind the proxy."""
     import ssl
 
     parts = urlsplit(url)
@@ -197,8 +197,8 @@ def _api(asked: Asked) -> Iterator[Check]:
 
 
 def _no_proxies() -> Findings:
-    told = "origin is https, and `proxies` names nobody: all clients count as one, the proxy"
-    return [Finding("proxies", Level.WARNING, told, 'say proxies = ["127.0.0.1"], or where the proxy is')]
+    told = "origin is https, and `proxies` is empty: all clients count as one, the proxy"
+    return [Finding("proxies", Level.WARNING, told, 'write proxies = ["127.0.0.1"], or the address of the proxy')]
 
 
 def _index(asked: Asked) -> Iterator[Check]:
@@ -270,10 +270,10 @@ def _aggregator(asked: Asked) -> Iterator[Check]:
 
 
 def _canaries(home: Path) -> list[Callable[[], facts.File]]:
-    """Of its rounds' secrets the one that is most open."""
+    """The file of its rounds' secrets with the most open mode."""
     kept = [path for path in (home / "canaries").rglob("*") if path.is_file()]
     worst = max(kept, key=lambda path: path.stat().st_mode & 0o077, default=None)
-    return [] if worst is None else [partial(probes.file, worst, "what opens a canary round")]
+    return [] if worst is None else [partial(probes.file, worst, "the secret of a canary round")]
 
 
 def _sponsor(asked: Asked) -> Iterator[Check]:

@@ -132,9 +132,9 @@ def run(
     """
     from consilium_client.home import HospitalHome
     from consilium_client.hospital.node import HospitalNode
-    from consilium_core.live import HOSPITAL, told
+    from consilium_core.live import HOSPITAL, on_terminal
 
-    with told(HOSPITAL):
+    with on_terminal(HOSPITAL):
         HospitalNode(HospitalHome.open(home).approved_settings(task)).run()
 
 

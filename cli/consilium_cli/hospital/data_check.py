@@ -177,7 +177,7 @@ def _said(finding: Finding) -> str:
 def _round_0(profile: Profile) -> list[RenderableType]:
     things = profile.things
     return [
-        Text(f"\nRound 0: what is computed from these {things}, so that all hospitals scale alike", TITLE),
+        Text(f"\nRound 0: sums of these {things}, so that all hospitals scale alike", TITLE),
         _statistics(profile),
         Text(f"  {SHADES[things]}. These numbers are shown here alone."),
     ]

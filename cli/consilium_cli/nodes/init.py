@@ -97,7 +97,7 @@ def init_voter(home: Path, given: VoterGiven, offline: bool, like: Path | None) 
 
 
 def _policy(given: Given, done: str) -> dict[str, Any]:
-    """The rules that hospitals and voters have alike. `done`: what is done to models."""
+    """The rules that hospitals and voters share. `done`: trained or judged."""
     ask = _ask_names
     return {
         "operators": ask(given.operators, "Operators whose tasks may be joined (addresses, or any)", "--operator"),

@@ -94,27 +94,27 @@ def claim(folder: Path) -> None:
         typer.echo(f"bonds of tasks {', '.join(released)} are free")
     unvested = ledger.unvested(ledger.address, Role.VOTER)
     later = f"; {tokens(unvested)} more have not vested yet" if unvested else ""
-    typer.echo(f"{tokens(claimed)} tokens of rewards came home{later}")
+    typer.echo(f"{tokens(claimed)} tokens of rewards are in the account{later}")
 
 
 def unstake(ledger: Ledger, role: Role, whole_tokens: int | None, agreed: bool) -> None:
-    """Takes home what has matured, then starts to unbond, and says what is still on its way. Raises NotConfirmed."""
+    """Withdraws matured stake, then unstakes more, and prints the stake that is unbonding. Raises NotConfirmed."""
     matured, _ = _mine(ledger, role)
     if matured:
         before = ledger.balance(ledger.address)
         ledger.withdraw([one.request for one in matured])
-        typer.echo(f"{tokens(ledger.balance(ledger.address) - before)} tokens of stake came home")
+        typer.echo(f"{tokens(ledger.balance(ledger.address) - before)} tokens of stake are in the account")
     if whole_tokens is not None:
         _start(ledger, role, whole_tokens * TOKEN, agreed)
     _, waiting = _mine(ledger, role)
     for one in waiting:
-        typer.echo(f"{tokens(one.amount)} tokens come home from {_said(one.matures_at)} on: run `unstake` again then")
+        typer.echo(f"{tokens(one.amount)} tokens mature at {_said(one.matures_at)}: run `unstake` again then")
     if not matured and not waiting and whole_tokens is None:
-        typer.echo("no stake is on its way home: `unstake TOKENS` sends some")
+        typer.echo("no stake is unbonding: `unstake TOKENS` starts it")
 
 
 def _mine(ledger: Ledger, role: Role) -> tuple[list[Unbonding], list[Unbonding]]:
-    """What has matured of a node's own stake, and what has not."""
+    """The matured and the unmatured unbondings of a node's own stake."""
     now = ledger.connection.now()
     own = [one for one in ledger.unbondings(ledger.address) if (one.node, one.role) == (ledger.address, role)]
     return [one for one in own if one.matures_at <= now], [one for one in own if one.matures_at > now]
@@ -123,8 +123,8 @@ def _mine(ledger: Ledger, role: Role) -> tuple[list[Unbonding], list[Unbonding]]
 def _start(ledger: Ledger, role: Role, amount: int, agreed: bool) -> None:
     stake = ledger.stake_of(ledger.address, role)
     words = (
-        f"{tokens(min(amount, stake.active))} of {tokens(stake.active)} staked tokens go home, and earn nothing any"
-        f" more; until then a slash reaches them. {tokens(stake.locked)} are locked in tasks, and stay till these end."
+        f"{tokens(min(amount, stake.active))} of {tokens(stake.active)} staked tokens are unstaked, and earn no more."
+        f" Until they mature a slash reaches them. {tokens(stake.locked)} are locked in tasks until these end."
     )
     if not agreed and not (sys.stdin.isatty() and typer.confirm(f"{words} Do it?")):
         raise NotConfirmed("this node's stake")

@@ -27,7 +27,7 @@ PORT = 8_600
 
 
 def _dialogue() -> Dialogue:
-    """On this terminal; where nobody sits, the answer is no."""
+    """Asks on this terminal; without one the answer is no."""
     from consilium_operators.proposals import Dialogue
 
     def warn(text: str) -> None:
@@ -157,11 +157,11 @@ def watch(
 
     On a terminal in words, elsewhere as one JSON object a line.
     """
-    from consilium_core.live import told
+    from consilium_core.live import on_terminal
     from consilium_operators.watching import WATCHED, Watcher
     from consilium_verify.verification import reader
 
-    with told(WATCHED):
+    with on_terminal(WATCHED):
         watcher = Watcher(reader(rpc, address_book), task)
         if once:
             watcher.tell_status()

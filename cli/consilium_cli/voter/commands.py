@@ -43,9 +43,7 @@ def init(
     artifacts: NewArtifactsOption = None,
     data: Annotated[
         Path | None,
-        typer.Option(
-            help="rows that nobody trains on, CSV or Parquet, or a folder of texts or images; of several classes"
-        ),
+        typer.Option(help="held-out rows of several classes, CSV or Parquet, or a folder of texts or images"),
     ] = None,
     mapping: NewMappingOption = None,
     keystore: NewKeystoreOption = None,
@@ -141,9 +139,9 @@ def run(
     """
     from consilium_client.home import VoterHome
     from consilium_client.voter.judging import Voter
-    from consilium_core.live import VOTER, told
+    from consilium_core.live import VOTER, on_terminal
 
-    with ends_at_once(), told(VOTER):  # judging takes long, and nobody waits for it
+    with ends_at_once(), on_terminal(VOTER):  # judging takes long, and nobody waits for it
         voter = Voter(VoterHome.open(home))
         if task is None:
             voter.run()
@@ -221,6 +219,6 @@ def open_evaluation(
     opening = opened(ledger, task, Ballot.kept(path, round_), kept_held_out_secret(folder, place))
     write_private_file(out, opening.model_dump_json(indent=1))
     typer.echo(
-        f"{len(opening.batches)} batches of round {round_} in {out}: for the auditor who holds these rows, and for"
-        " nobody else"
+        f"{len(opening.batches)} batches of round {round_} in {out}: show them to no one but the auditor with"
+        " these rows"
     )

@@ -1,4 +1,4 @@
-"""The demo's strangers: accounts with stake and tokens that join the task at their worst, and call whatever they like.
+"""The demo's strangers: accounts with stake and tokens that join the task at their worst, and make any call.
 
 Each tries every call of `worst_calls`. A call that the contract takes stays. One of them takes a hospital's place, the
 other a voter's.
@@ -94,7 +94,7 @@ class Worst(WorstCalls):
         self._try(("a second time, as a hospital", as_hospital), ("a second time, as a voter", as_voter))
 
     def _disturb(self, state: TaskState) -> None:
-        """Tries what belongs to this phase, and tells (`silent`) once it does nothing more in this round."""
+        """Tries the calls of this phase, and logs `silent` once it does nothing more in this round."""
         if state.phase in RESUMABLE:
             self._try(("also where it was not absent", self._tasks.resume(self.task)))
         if state.phase is Phase.COMMITTING:

@@ -173,7 +173,7 @@ class WorstCalls:
         yield "another's duty", self._tasks.fixSurvivors(self.task, round_, MOST)
 
     def _update(self, round_: int) -> tuple[bytes, int]:
-        """Points and value of a sound update, of polynomials that are one everywhere: what opens them is infinity."""
+        """Points and value of a sound update, of polynomials that are one everywhere: their KZG proof is infinity."""
         number = self.params.statistics_blobs if round_ == STATISTICS_ROUND else self.params.update_blobs
         challenge = self.ledger.challenge(self.task, round_, self.ledger.address, [GENERATOR] * number)
         value = sum(pow(challenge.ratio, power, BLS_MODULUS) for power in range(number)) % BLS_MODULUS

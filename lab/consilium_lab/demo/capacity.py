@@ -1,4 +1,4 @@
-"""Whether this machine can carry a demo of so many parties."""
+"""The memory that a demo takes, compared with this machine's."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def write_csv(frame: Frame, path: Path) -> None:
 
 
 def examples_of(frames: Sequence[Frame], schema: DataSchema) -> list[Examples]:
-    """Of each frame, through the files that nodes would read."""
+    """Examples of each frame, through the files that nodes would read."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "rows"
         return [read_examples(write_rows(frame, schema, path), schema) for frame in frames]

@@ -18,7 +18,7 @@ class DataSet(StrEnum):
 
     @property
     def needs(self) -> str | None:
-        """What --data-dir holds; None without one."""
+        """The files of --data-dir; None if none are needed."""
         return {
             DataSet.HEART: "the four processed.*.data files",
             DataSet.MEDQUAD: "medquad_qtype9.csv",
@@ -45,7 +45,7 @@ class Attack(StrEnum):
 
 
 class Stranger(StrEnum):
-    """Whose place it takes. One of each comes with every `Attack.STRANGER`, beside the parties that there are."""
+    """The place that a stranger takes. One of each comes with every `Attack.STRANGER`, beside the other parties."""
 
     HOSPITAL = "as-hospital"
     VOTER = "as-voter"
@@ -150,7 +150,7 @@ def check(options: DemoOptions) -> None:
 
 
 def _check_strangers(options: DemoOptions) -> None:
-    """Whatever chance deals, the honest must be able to settle each round. Raises ValueError."""
+    """The honest must be able to settle each round, with any assignment. Raises ValueError."""
     strangers, cohorts = options.strangers, options.cohorts or 1
     kills = (options.kill_in_round, options.kill_aggregator_in_round)
     if len(options.attacks) > strangers or options.cheat is not None or kills != (None, None):
@@ -159,7 +159,7 @@ def _check_strangers(options: DemoOptions) -> None:
         )
     if strangers >= options.voters:
         raise ValueError(
-            f"{strangers} strangers judge beside {options.voters} voters, who must be more: raise --voters"
+            f"{strangers} strangers judge beside {options.voters} voters, and must be fewer: raise --voters"
         )
     least = cohorts * least_cohort(strangers) - strangers
     if options.masked and options.hospital_count < least:

@@ -160,6 +160,6 @@ def _killer(
 
 
 def _farewell(processes: Processes, chronicle: Chronicle) -> None:
-    """Waits for the nodes to take back their bonds; what they still own counts wherever it lies."""
+    """Waits for the nodes to take back their bonds. The report counts their money in any place."""
     processes.wait(FAREWELL)
     chronicle.update(processes.lines())

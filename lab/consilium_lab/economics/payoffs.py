@@ -20,7 +20,7 @@ LAST = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class Settled:
-    """What R rounds decided. Amounts in millionths of a token; `left` stays in the pool."""
+    """Outcomes of R rounds. Amounts in millionths of a token; `left` stays in the pool."""
 
     medians: Integers  # (R, K), 0 in a void round
     accepted: Flags  # (R, K)
@@ -98,7 +98,7 @@ def settle_rounds(
 
 
 def lower_medians(votes: Integers, revealed: Flags) -> Integers:
-    """Per round and cohort, of the revealed votes: (R, K). Of no meaning where nobody revealed."""
+    """Per round and cohort, of the revealed votes: (R, K). Meaningless without a revealed vote."""
     ordered = np.sort(np.where(revealed[:, None, :], votes, LAST), axis=2)
     place = np.maximum((revealed.sum(axis=1) - 1) // 2, 0)
     return np.asarray(np.take_along_axis(ordered, place[:, None, None], axis=2)[..., 0])

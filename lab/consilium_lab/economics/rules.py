@@ -15,7 +15,7 @@ ROUNDS_PER_TASK = 5  # as measured: improvement falls from round to round, then 
 
 
 class Unpaid(StrEnum):
-    """Where the money goes that a played round does not pay."""
+    """The destination of money that a played round does not pay."""
 
     REFUNDED = "refunded"  # to the operator when the task ends: the contract's rule before 2026-11-24
     CARRIED = "carried"  # into the task's next round; what the last round leaves is burnt
@@ -74,21 +74,21 @@ class Rules:
 
     @property
     def canary_slash(self) -> int:
-        """Of a voter that failed in a round."""
+        """The slash of a voter that failed in a round."""
         return portion(self.voter_bond, self.failed_canary_slash_bps)
 
     @property
     def silence_slash(self) -> int:
-        """Of a voter that held a seat and did not reveal."""
+        """The slash of a voter that held a seat and did not reveal."""
         return portion(self.voter_bond, self.not_revealed_slash_bps)
 
     @property
     def voter_part(self) -> int:
-        """What the seats of a round share."""
+        """The amount that the seats of a round share."""
         return portion(self.budget, self.voter_share_bps)
 
     def terms(self, canaries: bool) -> Terms:
-        """Of one round, for the plain reference."""
+        """Terms of one round, for the plain reference."""
         return Terms(
             pool=self.budget,
             rounds=1,
