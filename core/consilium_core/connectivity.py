@@ -96,7 +96,7 @@ def _seconds_ahead_of(host: str, link: ssl.SSLSocket) -> float | None:
 
 
 def seconds_ahead(now: float, date: str | None) -> float | None:
-    """Seconds of a clock that showed `now` ahead of an HTTP Date, which has no fractions: it counts as half a second later."""
+    """Seconds by which a clock that showed `now` is ahead of an HTTP Date, whose missing fraction counts as 0.5 s."""
     if date is None:
         return None
     try:
