@@ -23,7 +23,7 @@ def host_and_port(address: str) -> tuple[str, int]:
     """Host and port of "host:port" or "[::1]:port". Raises ValueError."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
-        raise ValueError(f"{address!r} is no address: write host:port")
+        raise ValueError(f"{address!r} is no address: say host:port")
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
