@@ -269,7 +269,7 @@ def test_a_home_with_an_own_folder_and_mirrors(world: World) -> None:
 def test_init_asks_nobody_where_nobody_is_and_writes_nothing_then(world: World) -> None:
     refused(world.say("init"), "address book .consilium/local.json does not exist")
     book = ("--address-book", str(world.folder / "book.json"))
-    refused(world.say("init", *book), "--artifacts", "nobody can be asked", code=2)
+    refused(world.say("init", *book), "--artifacts", "no terminal to ask on", code=2)
     refused(world.init("--data", "/nowhere/rows.csv"), "/nowhere/rows.csv does not exist", code=2)
     refused(world.init(artifacts=["https://key:hush@mirror.example"]), "credentials", code=2)
     refused(world.init("--hours", "at night"), "19:00-07:00", code=REFUSED)

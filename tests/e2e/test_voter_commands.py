@@ -86,7 +86,7 @@ def test_from_nothing_to_a_rounds_reward(world: World) -> None:
     done(world.init(), world.voter.address, "encrypted", "ok chain", "to do money", "Next: consilium voter register")
     done(world.say("tasks"), "who will fall ill", "no: 0.00 tokens of stake are free")
     refused(world.say("run"), "is no voter yet", "consilium voter register")
-    refused(world.say("register"), "--stake", "nobody can be asked", code=2)
+    refused(world.say("register"), "--stake", "no terminal to ask on", code=2)
     refused(world.say("register", "--stake", "1000"), "stake 1,000.00 tokens", "answer y, or pass --yes")
     assert not world.voter.is_registered(world.voter.address, Role.VOTER)
     done(
