@@ -24,7 +24,7 @@ from consilium_chain.ledger.structs import Role
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import FAUCET_KEY, LocalNode
 from consilium_chain.tasks.task_spec import TOKEN
-from consilium_core.logs import told_to
+from consilium_core.logs import log_to
 from consilium_server.database.engine import open_database, reading
 from consilium_server.database.tables import Base
 from consilium_server.index.indexer import Indexer
@@ -160,7 +160,7 @@ def measure(quick: bool) -> dict[str, Any]:
             for name, engine in engines.items():
                 say(f"into {name}")
                 started = time.monotonic()
-                with told_to(lambda event, fields: None):
+                with log_to(lambda event, fields: None):
                     Indexer(reader, engine).catch_up()
                 rates[name] = events / (time.monotonic() - started)
             with reading(engines["SQLite"]) as connection:

@@ -24,7 +24,7 @@ from consilium_chain.ledger.structs import Phase
 from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.tasks.task_spec import TOKEN
-from consilium_core.logs import about, told_to
+from consilium_core.logs import about, json_line, log_to
 from consilium_server.aggregator.collection import Carrier
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
@@ -139,7 +139,7 @@ def ask(message: Message, context: Context) -> Any:
     fields = message.content["request"]
     number, round_ = int(fields["task"]), int(fields["round"])
     request = RoundRequest(bytes(fields["contract"]), number, round_, Part(fields["part"]))
-    with (plan_file.parent / f"actor-{os.getpid()}.log").open("a") as log, told_to(_writer(log)):
+    with (plan_file.parent / f"actor-{os.getpid()}.log").open("a") as log, log_to(_writer(log)):
         try:
             node = _node(plan_file, number, context.node_id)
             reply = node.answer(request)
@@ -151,7 +151,7 @@ def ask(message: Message, context: Context) -> Any:
 
 
 def _writer(log: Any) -> Any:
-    return lambda event, fields: log.write(json.dumps({"at": time.time(), "event": event, **fields}) + "\n")
+    return lambda event, fields: log.write(json_line(event, fields))
 
 
 def _node(plan_file: Path, task: int, node_id: int) -> Any:

@@ -1,4 +1,4 @@
-"""`consilium artifacts`: copies of a task's public record, made and checked by whoever keeps one.
+"""`consilium artifacts`: makes and checks copies of a task's public record.
 
 Parsed before anything heavy is imported.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from consilium_chain.artifacts.backends import Place
     from consilium_chain.artifacts.store import ArtifactStore
 
-app = typer.Typer(help="Copies of what tasks publish: made, and checked.", no_args_is_help=True)
+app = typer.Typer(help="Copies of tasks' published artifacts: make one, check one.", no_args_is_help=True)
 
 _TOGETHER = 64  # blobs read and checked at once: as much as keeps memory small
 _Read = TypeVar("_Read")
@@ -29,14 +29,14 @@ _NAME = re.compile(r"(file|blob)-([0-9a-f]{64})")
 
 
 def open_artifacts(given: Sequence[str]) -> ArtifactStore:
-    """Of `--artifacts`, to read from; what goes wrong with a mirror is told on standard error.
+    """The store that `--artifacts` names, to read from. Faults of a mirror go to standard error.
 
-    Raises MirrorUnsupported, and what a wrong flag does.
+    Raises MirrorUnsupported, typer.BadParameter.
     """
     from consilium_chain.artifacts.store import ArtifactStore
-    from consilium_core.live import tell_aside
+    from consilium_core.live import log_to_stderr
 
-    tell_aside()
+    log_to_stderr()
     places = _places(given, "--artifacts")
     for place in places:
         if isinstance(place, Path) and not place.is_dir():
@@ -48,23 +48,23 @@ def open_artifacts(given: Sequence[str]) -> ArtifactStore:
 def fetch_command(
     task: TaskArgument,
     *,
-    sources: Annotated[
-        list[str], typer.Option("--from", help="folder or URL to fetch from; may be given more than once")
-    ],
-    to: Annotated[Path, typer.Option(help="folder for the copy; what is in it already is not fetched")],
+    sources: Annotated[list[str], typer.Option("--from", help="folder or URL to fetch from; may be repeated")],
+    to: Annotated[Path, typer.Option(help="folder for the copy; artifacts in it are not fetched again")],
     rpc: RpcOption = LOCAL_RPC,
     address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
 ) -> None:
-    """Copies all that the chain names of a task, checked. Run again, it goes on. Ends with 1 if anything is missing."""
+    """Copies and checks all artifacts that the chain names of a task. Run again, it goes on. Ends with 1 if one is
+    missing.
+    """
     from consilium_chain.artifacts.public_record import artifacts_of, shown_uploads
     from consilium_chain.artifacts.store import ArtifactStore
     from consilium_chain.deploying.address_book import Deployment
     from consilium_chain.errors import StoreUnwritable
     from consilium_chain.ledger.ledger import Ledger
     from consilium_chain.rpc.connection import Connection
-    from consilium_core.live import tell_aside
+    from consilium_core.live import log_to_stderr
 
-    tell_aside()
+    log_to_stderr()
     copy = _Reading(ArtifactStore([to, *_places(sources, "--from")]))
     named = artifacts_of(Ledger(Connection(rpc), Deployment.read(address_book)), task)
     try:
@@ -93,7 +93,7 @@ def fetch_command(
 def check_command(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR...", exists=True, file_okay=False)],
 ) -> None:
-    """Checks every artifact in folders against its name. Ends with 1 if one is not what it says."""
+    """Checks every artifact in folders against its name. Ends with 1 if one has other bytes."""
     from consilium_chain.artifacts.store import ArtifactStore
 
     faults: list[str] = []
@@ -107,28 +107,29 @@ def check_command(
         for batch in _batches([bytes.fromhex(digest) for kind, digest in names if kind == "blob"]):
             copy.blobs(batch)
         sound, faults = sound + copy.sound, faults + copy.faults
-    _conclude(f"{sound} of {sound + len(faults)} artifacts are what their names say", faults)
+    _conclude(f"{sound} of {sound + len(faults)} artifacts have the bytes that their names say", faults)
 
 
 class _Reading:
-    """Reads a store's artifacts, counts those that are `sound`, and says in `faults` what is wrong with the others."""
+    """Reads a store's artifacts. `sound`: the number of good ones. `faults`: the errors of the others, in words."""
 
     def __init__(self, store: ArtifactStore) -> None:
         self.store, self.sound = store, 0
         self.faults: list[str] = []
 
     def file(self, digest: bytes) -> bytes | None:
-        """Raises StoreMissing where no place answers at all: then there is no use in going on."""
+        """Raises StoreMissing if no place answers at all: then there is no use in going on."""
         return self._try(lambda: self.store.get_file(digest), self.faults)
 
     def blobs(self, digests: Sequence[bytes]) -> None:
-        """Together; where not all can be read, each is looked at alone. Raises as `file` does."""
+        """Reads them together, and each alone if that fails. Raises as `file` does."""
         if self._try(lambda: self.store.get_blobs(digests), [], len(digests)) is None:
             for digest in digests:
                 self._try(partial(self.store.get_blobs, [digest]), self.faults)
 
     def _try(self, read: Callable[[], _Read], faults: list[str], count: int = 1) -> _Read | None:
         from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, StoreMissing
+        from consilium_core.faults import printed_name
 
         try:
             found = read()
@@ -137,7 +138,7 @@ class _Reading:
                 own, *mirrors = self.store.unreachable()
                 if None not in (mirrors or [own]):
                     raise
-            faults.append(f"{type(error).__name__}: {error}")
+            faults.append(f"{printed_name(error)}: {error}")
             return None
         self.sound += count
         return found
@@ -159,7 +160,7 @@ def _batches(blobs: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None]]:
-    """A bar on a terminal; nothing else needs one."""
+    """A bar on a terminal, and nothing elsewhere."""
     from rich.console import Console
     from rich.progress import MofNCompleteColumn, Progress
 

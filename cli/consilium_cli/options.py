@@ -1,4 +1,4 @@
-"""Options that several commands have, worded once. Imported by what is parsed before anything heavy is."""
+"""Options of several commands, worded once. Imported before anything heavy is."""
 
 from __future__ import annotations
 
@@ -7,23 +7,25 @@ from typing import Annotated
 
 import typer
 
-# Of who reads a chain and an artifact store, and has no home.
+HOSPITAL_HOME, VOTER_HOME = Path("~/.consilium/hospital"), Path("~/.consilium/voter")
+
+# For readers of a chain and an artifact store without a home.
 ArtifactsOption = Annotated[
     list[str],
     typer.Option(
-        help="folder or URL of the artifact store, or of a copy; may be given more than once, and the first, if it is"
-        " a folder, keeps what the others had to give"
+        help="folder or URL of the artifact store, or of a copy; may be repeated: the first, if it is a folder, keeps"
+        " artifacts that come from the others"
     ),
 ]
 RpcOption = Annotated[
     str,
     typer.Option(
-        envvar="CONSILIUM_RPC_URL", help="HTTP endpoint of a chain node; one with a key belongs into the variable"
+        envvar="CONSILIUM_RPC_URL", help="HTTP endpoint of a chain node; put a URL with a key into the variable"
     ),
 ]
 AddressBookOption = Annotated[Path, typer.Option(help="the contracts' addresses, JSON")]
 
-# Of who makes a home; None is asked for.
+# For the makers of a home; None is asked for.
 NewChainUrlOption = Annotated[str | None, typer.Option("--chain-url", help="HTTP endpoint of a chain node")]
 NewAddressBookOption = Annotated[
     Path | None, typer.Option("--address-book", help="the contracts' addresses, JSON; copied into the home")
@@ -32,23 +34,23 @@ LikeOption = Annotated[
     Path | None,
     typer.Option(
         "--like",
-        help="a home for the contracts of --address-book, with all that this other home has: its account, policy, data"
-        " and privacy ledger stay there, and serve both",
+        help="make a home for the contracts of --address-book that shares this other home's account, policy, data and"
+        " privacy ledger",
     ),
 ]
 NewArtifactsOption = Annotated[
     list[str] | None,
     typer.Option(
         "--artifacts",
-        help="folder or URL of the artifact store; may be given more than once: this node's own, then mirrors",
+        help="folder or URL of the artifact store; may be repeated: this node's own, then mirrors",
     ),
 ]
 NewMappingOption = Annotated[
-    Path | None, typer.Option("--mapping", help="how its columns become tasks' columns, TOML (docs/data.md)")
+    Path | None, typer.Option("--mapping", help="mapping of its columns to tasks' columns, TOML (docs/data.md)")
 ]
 NewKeystoreOption = Annotated[
     Path | None,
-    typer.Option("--keystore", help="encrypted key file of an account that is there already; else one is made"),
+    typer.Option("--keystore", help="encrypted key file of an existing account; without it a new one is made"),
 ]
 NewPasswordFileOption = Annotated[
     Path | None,
@@ -58,10 +60,10 @@ NewPasswordFileOption = Annotated[
 ]
 NewOperatorsOption = Annotated[
     list[str] | None,
-    typer.Option("--operator", help='account whose tasks may be joined, or "any"; may be given more than once'),
+    typer.Option("--operator", help='account whose tasks may be joined, or "any"; may be repeated'),
 ]
 TaskArgument = Annotated[int, typer.Argument(min=1, metavar="TASK", help="number of the task")]
 TokensArgument = Annotated[
-    int | None, typer.Argument(min=1, metavar="[TOKENS]", help="so much more to send home; all, if it is more")
+    int | None, typer.Argument(min=1, metavar="[TOKENS]", help="number of tokens to unstake; all, if fewer are staked")
 ]
 YesOption = Annotated[bool, typer.Option("--yes", help="do not ask")]

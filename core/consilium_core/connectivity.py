@@ -1,4 +1,4 @@
-"""Whether a server of the other side can be reached over TLS, and in words why not."""
+"""Connectivity checks: reach a server over TLS, or give the reason why not in words."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 PATIENCE = 5.0  # seconds
-# Of a SuperNode's clock, in seconds: the SuperLink refuses it (401, which ends it) where it is further off from its own
+# Seconds: a SuperLink refuses a SuperNode (401, which ends it) whose clock is further off from its own
 # (flwr 1.41, `common.constant`).
 FLOWER_AHEAD, FLOWER_BEHIND = 5, 305
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """Of "host:port", or of "[::1]:port". Raises ValueError."""
+    """Host and port of "host:port" or "[::1]:port". Raises ValueError."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
         raise ValueError(f"{address!r} is no address: say host:port")
@@ -36,15 +36,15 @@ Address = Annotated[str, AfterValidator(_address)]
 
 
 def why_unreachable(host: str, port: int, authority: Path | None, patience: float = PATIENCE) -> str | None:
-    """None where it answers and its certificate is of `authority` (without, of those that the system trusts).
+    """None if it answers and its certificate is of `authority` (None: of those that the system trusts).
 
-    Words of this module alone: what a library or the other side says stays out of journals.
+    The words are this module's alone: words of a library or of the other side stay out of logs.
     """
     return _why_not(host, port, authority, patience, lambda link: None)
 
 
 def why_shut_out(host: str, port: int, authority: Path, patience: float = PATIENCE) -> str | None:
-    """Why a SuperNode of this machine would not be let in by the SuperLink there, as far as it can be seen."""
+    """The reason why the SuperLink there would refuse a SuperNode of this machine, as far as it can be seen."""
 
     def clock(link: ssl.SSLSocket) -> str | None:
         ahead = _seconds_ahead_of(host, link)
@@ -70,9 +70,9 @@ def _why_not(
         ):
             return look(link)
     except ssl.SSLCertVerificationError:
-        return "its certificate is not of the authority named, or not for this name: ask who runs it for both"
+        return "its certificate is not of the authority named, or not for this name: ask its operator for both"
     except ssl.SSLError:
-        return "what answers there does not speak TLS: check the port"
+        return "the server there does not speak TLS: check the port"
     except socket.gaierror:
         return "its name is not known here: check it, and this machine's DNS"
     except ConnectionRefusedError:
@@ -84,7 +84,7 @@ def _why_not(
 
 
 def _seconds_ahead_of(host: str, link: ssl.SSLSocket) -> float | None:
-    """None where it tells no time."""
+    """None if it tells no time."""
     asking = http.client.HTTPConnection(host)
     asking.sock = link
     try:
@@ -96,7 +96,7 @@ def _seconds_ahead_of(host: str, link: ssl.SSLSocket) -> float | None:
 
 
 def seconds_ahead(now: float, date: str | None) -> float | None:
-    """Of a clock that said `now`, before an HTTP Date. That has no fractions: it stands for half a second later."""
+    """Seconds by which a clock that showed `now` is ahead of an HTTP Date, whose missing fraction counts as 0.5 s."""
     if date is None:
         return None
     try:

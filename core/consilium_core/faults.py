@@ -25,3 +25,8 @@ class FaultError(Exception):
 
 def _again(kind: type[FaultError], name: str, values: Mapping[str, Any]) -> FaultError:
     return kind(name, **values)
+
+
+def printed_name(error: Exception) -> str:
+    """The name that screens show, and that the guides list errors by: a fault's own, else the class's."""
+    return error.name if isinstance(error, FaultError) else type(error).__name__

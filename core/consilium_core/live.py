@@ -1,4 +1,4 @@
-"""What a running node tells, in words for whoever sits before the terminal."""
+"""A running process's log events in words, for a terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from click import get_current_context
 from rich.console import Console
 from rich.markup import escape
 
-from consilium_core.logs import told_to
+from consilium_core.logs import log_to
 from consilium_core.units import ether, tokens
 from consilium_core.visible_text import shown_lines
 
@@ -25,7 +25,7 @@ Words = Mapping[str, Callable[[Fields], str]]
 
 @dataclass(frozen=True)
 class Waiting:
-    """What the spinner says: at first, and after an event; and events' words, where they are not a node's."""
+    """The spinner's text at first and after an event, and the events' words if they are not a node's."""
 
     first: str
     after: Mapping[str, str] = field(default_factory=dict)
@@ -38,12 +38,12 @@ HOSPITAL = Waiting(
         "joined": "waiting for the task to begin",
         "training": "training",
         "committed": "waiting until all have committed",
-        "uploading": "waiting for the sum, its judges and the next round",
+        "uploading": "waiting for the sum, its scores and the next round",
         "settled": "waiting for the next round",
         "sits-out": "sitting this round out",
     },
 )
-# Of several tasks, no event says what all are waiting for.
+# A voter has several tasks: no event tells the state of all.
 VOTER = Waiting("watching the chain")
 
 
@@ -63,7 +63,7 @@ def chain_unreachable(f: Fields) -> str:
     return f"[yellow]the chain node does not answer; tries again in {f['wait_s']} s[/yellow]"
 
 
-# Of errors that whoever sits here can do something about.
+# Errors with a remedy on this machine.
 WAYS_OUT = {
     "DiskFull": "no room is left on the disk that holds the home: free some",
     "DiskReadOnly": "the disk that holds the home takes no writing: mount it anew, and check it",
@@ -77,7 +77,7 @@ WORDS: Words = {
     "scored": lambda f: f"round {f['round']}: judged in {f['seconds']} s, and committed to its scores",
     "revealed": lambda f: f"round {f['round']}: scores revealed",
     "stood-down": lambda f: f"round {f['round']}: drew no seat",
-    "does-not-match": lambda f: f"[yellow]round {f['round']}: what is published does not match: {f['error']}[/yellow]",
+    "does-not-match": lambda f: f"[yellow]round {f['round']}: the publication does not match: {f['error']}[/yellow]",
     "ballot-lost": lambda f: f"[red]round {f['round']}: the committed ballot is not on this disk any more[/red]",
     "training": lambda f: f"round {f['round']}: trains",
     "committed": _committed,
@@ -87,18 +87,16 @@ WORDS: Words = {
         " charged now[/yellow]"
     ),
     "not-charged": lambda f: (
-        f"[yellow]{f['place']}: {len(f['rounds'])} round(s) are on chain that are not in the privacy ledger, and what"
-        f" they cost cannot be told ({f['error']})[/yellow]"
+        f"[yellow]{f['place']}: {len(f['rounds'])} round(s) are on chain that are not in the privacy ledger, and"
+        f" their cost is unknown ({f['error']})[/yellow]"
     ),
     "over-budget": lambda f: f"round {f['round']}: over budget, {f['would_be']:.3g} of {f['allowed']:g}",
     "uploading": lambda f: f"round {f['round']}: hands over {f['blobs']} blob(s)",
     "settled": _settled,
     "resumed": lambda f: f"round {f['round']}: back in the task",
     "sits-out": lambda f: f"round {f['round']}: sits out ({f['why']})",
-    "testified": lambda f: f"round {f['round']}: a sum failed in this cohort; testified, {f['bytes']} bytes",
-    "nothing-to-show": lambda f: (
-        f"round {f['round']}: its cohort's sum failed; has nothing to add to what was testified"
-    ),
+    "testified": lambda f: f"round {f['round']}: a sum failed in this cohort; sent evidence, {f['bytes']} bytes",
+    "nothing-to-show": lambda f: f"round {f['round']}: its cohort's sum failed; has nothing to add to the evidence",
     "chain-unreachable": chain_unreachable,
     "superlink-unreachable": lambda f: f"[yellow]the aggregator's SuperLink {f['superlink']}: {f['why']}[/yellow]",
     "superlink-reached": lambda f: f"the aggregator's SuperLink {f['superlink']} answers again",
@@ -109,7 +107,7 @@ WORDS: Words = {
     "place-failed": lambda f: (
         f"[yellow]{f['artifacts']} artifact(s) not from {f['place']}: {f['error']}; another place has them[/yellow]"
     ),
-    "not-kept": lambda f: f"[yellow]what mirrors gave cannot be kept in {f['place']}: {f['error']}[/yellow]",
+    "not-kept": lambda f: f"[yellow]artifacts of mirrors cannot be kept in {f['place']}: {f['error']}[/yellow]",
     "round-failed": lambda f: f"[red]round {f['round']} failed here: {WAYS_OUT.get(f['error'], f['error'])}[/red]",
     "refused": lambda f: f"[yellow]the contract refused {f['call']}: {f['error']}[/yellow]",
     "left": lambda f: f"the task has ended; this account holds {tokens(int(f['balance']))} tokens",
@@ -117,7 +115,7 @@ WORDS: Words = {
 
 
 def worth(f: Fields) -> str:
-    """For a screen alone: what is said of a hospital's own rows is no journal's."""
+    """For a screen alone: facts of a hospital's own rows stay out of logs."""
     return (
         f"round {f['round']}: its base on the {f['rows']} rows kept from training: accuracy {f['accuracy']:.3f},"
         f" log loss {f['log_loss']:.3f}"
@@ -128,7 +126,7 @@ UNPAID = ("not-committed", "not-resumed", "not-testified", "not-voted", "not-cla
 
 
 def sentence(event: str, fields: Fields, words: Words = WORDS) -> str:
-    """Markup. What is not known here is shown as it is."""
+    """Markup. An unknown event is shown as it is."""
     fields = {name: escape(shown_lines(value)) if isinstance(value, str) else value for name, value in fields.items()}
     if "task" in fields:  # of a process that is in several
         return f"task {fields.pop('task')}: {sentence(event, fields, words)}"
@@ -140,27 +138,27 @@ def sentence(event: str, fields: Fields, words: Words = WORDS) -> str:
     return f"{event} {', '.join(f'{name} {value}' for name, value in fields.items())}".strip()
 
 
-def told(waiting: Waiting) -> contextlib.AbstractContextManager[None]:
-    """Within, what a node tells is told to whoever sits here, or to whatever reads its standard output."""
+def on_terminal(waiting: Waiting) -> contextlib.AbstractContextManager[None]:
+    """Within, log events go to the terminal in words; without a terminal, to standard output as JSON lines."""
     return _on_terminal(waiting) if sys.stdout.isatty() else contextlib.nullcontext()
 
 
-def tell_aside() -> None:
-    """Until the command ends, what is told goes to standard error: standard output is what was asked for."""
+def log_to_stderr() -> None:
+    """Until the command ends, log events go to standard error in words: standard output has the result alone."""
     if (context := get_current_context(silent=True)) is not None:
         console = Console(stderr=True, highlight=False)
-        context.with_resource(told_to(lambda event, fields: console.print(sentence(event, fields))))
+        context.with_resource(log_to(lambda event, fields: console.print(sentence(event, fields))))
 
 
 def of_block(fields: Fields) -> str | None:
-    """When it happened, which may be days ago, of what is told of a block."""
+    """The time of an event's block, which may be days ago; None for an event without one."""
     at = fields.get("block_time")
     return None if at is None else f"{datetime.datetime.fromtimestamp(at):%Y-%m-%d %H:%M:%S}"
 
 
 @contextlib.contextmanager
 def _on_terminal(waiting: Waiting) -> Iterator[None]:
-    """A line for each thing that happens, and below it what is waited for."""
+    """A line for each event, and below it the spinner."""
     console = Console(highlight=False)
     with console.status(waiting.first) as status:
 
@@ -178,5 +176,5 @@ def _on_terminal(waiting: Waiting) -> Iterator[None]:
                 return
             status.update(f"{event}: step {fields['step']} of {fields['of']}, loss {fields['loss']:.3f}")
 
-        with told_to(tell, show):
+        with log_to(tell, show):
             yield

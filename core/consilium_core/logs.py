@@ -1,6 +1,6 @@
-"""What a process tells whoever runs it: one JSON object a line on standard output, or what a screen makes of it.
+"""Structured logging: events with fields, one JSON object a line on standard output, or for a screen in its place.
 
-Journals carry amounts, indices, names of phases and errors: never data, keys, or text from foreign exceptions.
+Logs carry amounts, indices, names of phases and errors: never data, keys, or text from foreign exceptions.
 """
 
 from __future__ import annotations
@@ -16,29 +16,33 @@ from types import MappingProxyType
 Sink = Callable[[str, Mapping[str, object]], None]
 
 
-def _json_line(event: str, fields: Mapping[str, object]) -> None:
-    """{"at": unix seconds, "event": …, …}, flushed."""
-    sys.stdout.write(json.dumps({"at": round(time.time(), 3), "event": event, **fields}) + "\n")
+def json_line(event: str, fields: Mapping[str, object]) -> str:
+    """The log format: {"at": unix seconds, "event": name, field: value, …}, and a line's end."""
+    return json.dumps({"at": round(time.time(), 3), "event": event, **fields}) + "\n"
+
+
+def _to_stdout(event: str, fields: Mapping[str, object]) -> None:
+    sys.stdout.write(json_line(event, fields))
     sys.stdout.flush()
 
 
-def _unheard(event: str, fields: Mapping[str, object]) -> None:
+def _dropped(event: str, fields: Mapping[str, object]) -> None:
     pass
 
 
-_sink: Sink = _json_line
-_hints: Sink = _unheard
-_about: ContextVar[Mapping[str, object]] = ContextVar("fields of all that is told", default=MappingProxyType({}))
+_sink: Sink = _to_stdout
+_hints: Sink = _dropped
+_about: ContextVar[Mapping[str, object]] = ContextVar("fields of all events", default=MappingProxyType({}))
 
 
 def emit(event: str, **fields: object) -> None:
-    """Tells it, from any thread."""
+    """Logs an event, from any thread."""
     _sink(event, {**_about.get(), **fields})
 
 
 @contextmanager
 def about(**fields: object) -> Iterator[None]:
-    """Within, whatever this thread tells has these fields, too."""
+    """Within, all events of this thread have these fields, too."""
     token = _about.set(fields)
     try:
         yield
@@ -47,13 +51,13 @@ def about(**fields: object) -> Iterator[None]:
 
 
 def hint(event: str, **fields: object) -> None:
-    """What is for eyes only, as it happens: a screen may show it, and no journal keeps it."""
+    """Progress for a screen alone: no log keeps it."""
     _hints(event, fields)
 
 
 @contextmanager
-def told_to(sink: Sink, hints: Sink = _unheard) -> Iterator[None]:
-    """Within, whatever this process tells goes to `sink` in place of standard output, and its hints to `hints`."""
+def log_to(sink: Sink, hints: Sink = _dropped) -> Iterator[None]:
+    """Within, this process's events go to `sink` in place of standard output, and its hints to `hints`."""
     global _sink, _hints
     before, _sink, _hints = (_sink, _hints), sink, hints
     try:

@@ -1,4 +1,4 @@
-"""How results of measurements are laid out in their files: few lines, each short enough to be read and compared."""
+"""Lays out results of measurements in few lines, each short enough to be read and compared."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ LONGEST_LINE = 240  # characters, of which the last may be a comma
 
 
 def laid_out(value: Any, indent: str = "", taken: int = 0) -> str:
-    """JSON with a line for whatever fits on one. What does not fit has a line for each part; numbers, texts and lists
-    of them are filled into lines. `taken`: characters that stand before it on its first line. Only a text that is
+    """JSON with one line for each value that fits on one. Another value has a line for each part; numbers, texts and
+    lists of them are filled into lines. `taken`: characters that stand before it on its first line. Only a text that is
     longer than a line makes a longer line.
     """
     flat = json.dumps(value)

@@ -1,4 +1,4 @@
-"""A model card: what a model is, where it comes from, what was checked, and where its limits are. Pure."""
+"""A model card: a model's purpose, its origin, its checks and its limits. Pure."""
 
 from __future__ import annotations
 

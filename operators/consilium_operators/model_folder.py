@@ -1,10 +1,10 @@
-"""A model as files: named tensors, what they are, where they come from and by which rounds that was checked.
+"""A model as files: named tensors, their task, their origin, and the checks of every round.
 
-| file | what it is |
+| file | content |
 |---|---|
 | `model.safetensors` | the parameters, float32, by the names of the family's torch module |
 | `model.json` | `ModelFile`: task file, statistics, and the SHA-256 of the other files |
-| `proof.json` | `Proof`: round by round what was published, in which transaction, and what each check found |
+| `proof.json` | `Proof`: round by round the published sums, their transaction, and the result of each check |
 | `model-card.md` | the same for people |
 
 Nothing in it is code, and nothing is read with pickle.
@@ -30,7 +30,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from consilium_operators.errors import ModelFolderInvalid
+from consilium_operators.errors import OperatorError
 
 MODEL, CARD, PROOF, INDEX = "model.safetensors", "model-card.md", "proof.json", "model.json"
 MOST_BYTES = 1 << 32  # of one file
@@ -45,7 +45,7 @@ class _Plain(BaseModel):
 class ModelFile(_Plain):
     """`task_file`: its text, whose keccak256 is `spec_hash`. `round`: the last one whose sums are in the model.
 
-    `verified`: whether no check of any round failed. `sha256`: of the parameters' bytes in the order in which they
+    `verified`: no check of any round failed. `sha256`: of the parameters' bytes in the order in which they
     travel, little-endian, which `consilium verify` says as well. `files`: the SHA-256 of each.
     """
 
@@ -76,7 +76,7 @@ class CohortProof(_Plain):
 
 
 class RoundProof(_Plain):
-    """`report` holds what was recomputed, as `consilium verify --json` says it."""
+    """`report`: of the round's checks, as `consilium verify --json` prints it."""
 
     round: int
     block: int
@@ -97,7 +97,7 @@ class Proof(_Plain):
 
 @dataclass(frozen=True)
 class SavedModel:
-    """What a folder held, all of it checked. `parameters`: float32 (p,). `sums`: float64 (statistics_values,)."""
+    """A folder's content, all of it checked. `parameters`: float32 (p,). `sums`: float64 (statistics_values,)."""
 
     index: ModelFile
     spec: TaskSpec
@@ -140,52 +140,56 @@ def read_model(folder: Path) -> SavedModel:
     except ValidationError as error:
         fault = error.errors()[0]
         where = ".".join(map(str, fault["loc"])) or INDEX
-        raise ModelFolderInvalid(folder / INDEX, f"{where}: {fault['msg']}") from None
+        raise _invalid(folder / INDEX, f"{where}: {fault['msg']}") from None
     contents = {}
     for name in (MODEL, CARD, PROOF):
         contents[name] = _read(folder, name)
         if hashlib.sha256(contents[name]).hexdigest() != index.files.get(name):
-            raise ModelFolderInvalid(folder / name, f"its SHA-256 is not the one in {INDEX}: it was altered")
+            raise _invalid(folder / name, f"its SHA-256 is not the one in {INDEX}: it was altered")
     spec = _spec(folder, index)
     if len(index.statistics) != spec.data.statistics_values:
-        raise ModelFolderInvalid(folder / INDEX, f"it has {len(index.statistics)} statistics, not as many as the task")
+        raise _invalid(folder / INDEX, f"it has {len(index.statistics)} statistics, not as many as the task")
     parameters = _parameters(folder / MODEL, contents[MODEL], spec)
     if derived("", parameters).sha256 != index.sha256:
-        raise ModelFolderInvalid(folder / MODEL, f"its parameters are not those whose digest {INDEX} has")
+        raise _invalid(folder / MODEL, f"its parameters are not those whose digest {INDEX} has")
     return SavedModel(index, spec, parameters, np.array(index.statistics), contents[CARD].decode())
+
+
+def _invalid(path: Path, why: str) -> OperatorError:
+    return OperatorError("ModelFolderInvalid", path=path, why=why)
 
 
 def _read(folder: Path, name: str) -> bytes:
     path = folder / name
     try:
         if path.stat().st_size > MOST_BYTES:
-            raise ModelFolderInvalid(path, "it is larger than any model's file")
+            raise _invalid(path, "it is larger than any model's file")
         return path.read_bytes()
     except OSError as error:
-        raise ModelFolderInvalid(path, f"it cannot be read: {error.strerror}") from error
+        raise _invalid(path, f"it cannot be read: {error.strerror}") from error
 
 
 def _spec(folder: Path, index: ModelFile) -> TaskSpec:
     raw = index.task_file.encode()
     if spec_hash(raw).hex() != index.spec_hash:
-        raise ModelFolderInvalid(folder / INDEX, "its task file does not hash to its spec_hash")
+        raise _invalid(folder / INDEX, "its task file does not hash to its spec_hash")
     try:
         return parse_task_spec(raw)
     except SpecInvalid as error:
-        raise ModelFolderInvalid(folder / INDEX, f"its task file does not hold here: {error}") from error
+        raise _invalid(folder / INDEX, f"its task file does not hold here: {error}") from error
 
 
 def _parameters(path: Path, raw: bytes, spec: TaskSpec) -> Vector:
     try:
         tensors = load(raw)
     except SafetensorError as error:
-        raise ModelFolderInvalid(path, "it is no safetensors file") from error
+        raise _invalid(path, "it is no safetensors file") from error
     wanted = spec.model.tensors(spec.data)
     if {name: (one.shape, one.dtype.name) for name, one in tensors.items()} != {
         name: (shape, "float32") for name, shape in wanted.items()
     }:
-        raise ModelFolderInvalid(path, "its tensors' names, shapes and types are not those of the task's model")
+        raise _invalid(path, "its tensors' names, shapes and types are not those of the task's model")
     parameters: Vector = np.concatenate([tensors[name].reshape(-1) for name in wanted])
     if not np.isfinite(parameters).all():
-        raise ModelFolderInvalid(path, "it has values that are not finite")
+        raise _invalid(path, "it has values that are not finite")
     return parameters

@@ -1,6 +1,6 @@
 """`consilium operator serve-model`: a model's probabilities over HTTP, for this machine alone.
 
-What is asked is never logged, and no answer repeats a value of it.
+Requests are never logged, and no answer repeats a value of one.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 import typer
 import uvicorn
+from consilium_chain.errors import name_of
 from consilium_chain.rpc.local_node import require_free_port
 from consilium_client.errors import CellError, ClientError
 from consilium_core.kinds import of_kind
@@ -23,7 +24,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from consilium_operators.errors import BodyTooLarge, MediaTypeWrong, RowsInvalid
+from consilium_operators.errors import RowsInvalid
 from consilium_operators.model_folder import read_model
 from consilium_operators.prediction import Predictor, columns
 
@@ -49,7 +50,7 @@ def serve(folder: Path, port: int) -> None:
 
 
 def service(predictor: Predictor) -> Starlette:
-    """GET / says what it is; POST /predict answers rows. Errors are problem+json (RFC 9457), titled by their names."""
+    """GET / describes the model; POST /predict answers rows. Errors are problem+json (RFC 9457) with their names."""
     alone = threading.Lock()  # models set torch's threads for the whole process
 
     def answer(body: bytes) -> Response:
@@ -83,14 +84,14 @@ def service(predictor: Predictor) -> Starlette:
 
 
 async def _body(request: Request) -> bytes:
-    """Raises MediaTypeWrong, BodyTooLarge."""
+    """Raises RowsInvalid."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise MediaTypeWrong
+        raise RowsInvalid("MediaTypeWrong")
     body = b""
     async for chunk in request.stream():
         body += chunk
         if len(body) > LARGEST_BODY:
-            raise BodyTooLarge(LARGEST_BODY)
+            raise RowsInvalid("BodyTooLarge", at_most=LARGEST_BODY)
     return body
 
 
@@ -114,12 +115,12 @@ def _what(predictor: Predictor) -> dict[str, Any]:
 def _problem(error: RowsInvalid | ClientError) -> Response:
     status = error.status if isinstance(error, RowsInvalid) else 422
     place = {"row": error.row, "column": error.column} if isinstance(error, CellError) else {}
-    return _problem_of(status, type(error).__name__, str(error), place)
+    return _problem_of(status, name_of(error), str(error), place)
 
 
 def _http_problem(_: Request, error: Exception) -> Response:
     refused = of_kind(HTTPException, error)
-    return _problem_of(refused.status_code, refused.detail, f"GET / says what there is; rows go to POST {PREDICT}", {})
+    return _problem_of(refused.status_code, refused.detail, f"GET / describes the model; rows go to POST {PREDICT}", {})
 
 
 def _problem_of(status: int, title: str, detail: str, place: dict[str, Any]) -> Response:

@@ -1,6 +1,6 @@
 """Rows from outside become examples of the task's schema, and these a model's probabilities.
 
-What is asked is JSON: {"rows": [{column: value, …}, …]}, each row with the columns that hospitals' tables have, but
+A request is JSON: {"rows": [{column: value, …}, …]}, each row with the columns that hospitals' tables have, but
 for the label. Of a table a value is a number, a text that reads as one, or null where it is missing; a text is text; an
 image is the base64 of a PNG, JPEG, BMP or TIFF file, as "image". They are read as the nodes read their own: what is
 refused is refused whole, by the same names, with its row and column and never with what it holds.
@@ -29,7 +29,7 @@ from consilium_client.models import model_of
 from numpy.typing import NDArray
 from pydantic_core import from_json
 
-from consilium_operators.errors import BodyMalformed, RowsInvalid, TooManyAtOnce
+from consilium_operators.errors import RowsInvalid
 from consilium_operators.model_folder import SavedModel
 
 MOST_ROWS = 1_000
@@ -58,29 +58,33 @@ def rows_of(body: bytes, schema: DataSchema, at_most: int) -> Sequence[Row]:
     """Rows that have the schema's columns and no others. Raises RowsInvalid."""
     asked = _parsed(body)
     if not isinstance(asked, dict) or list(asked) != [ROWS] or not isinstance(asked[ROWS], list):
-        raise RowsInvalid('the request is not {"rows": [{column: value, …}, …]}')
+        raise _invalid('the request is not {"rows": [{column: value, …}, …]}')
     rows: list[Any] = asked[ROWS]
     if not rows:
-        raise RowsInvalid("there is no row")
+        raise _invalid("there is no row")
     if len(rows) > at_most:
-        raise TooManyAtOnce(at_most)
+        raise RowsInvalid("TooManyAtOnce", at_most=at_most)
     wanted = columns(schema)
     for at, row in enumerate(rows, 1):
         if not isinstance(row, dict):
-            raise RowsInvalid(f"row {at} is no object of columns and values")
+            raise _invalid(f"row {at} is no object of columns and values")
         missing, foreign = [name for name in wanted if name not in row], len(row.keys() - set(wanted))
         if missing or foreign:  # whose names are not repeated: they are the sender's
             faults = [f"missing: {', '.join(missing)}"] * bool(missing)
             faults += [f"{foreign} that the task does not have"] * bool(foreign)
-            raise RowsInvalid(
+            raise _invalid(
                 f"row {at}: its columns are not those wanted ({'; '.join(faults)}); send each of"
                 f" {', '.join(wanted)}, with null where a value is missing"
             )
     return rows
 
 
+def _invalid(why: str) -> RowsInvalid:
+    return RowsInvalid("RowsInvalid", why=why)
+
+
 def columns(schema: DataSchema) -> list[str]:
-    """Of a row to predict for: a hospital's but for the label."""
+    """The columns of a row to predict for: a hospital's, but for the label."""
     return [name for name in schema.used if name != schema.label]
 
 
@@ -116,7 +120,7 @@ def _texts(rows: Sequence[Row], schema: TextSchema) -> Examples:
     for at, row in enumerate(rows, 1):
         value, where = row[schema.text], f"row {at}, column {schema.text}"
         if not isinstance(value, str):
-            raise RowsInvalid(f"{where}: the value is no text")
+            raise _invalid(f"{where}: the value is no text")
         texts.append(text_of(value, REQUEST, where, at))
     return TextSet(tuple(texts), _unlabelled(rows))
 
@@ -132,7 +136,7 @@ def _images(rows: Sequence[Row], schema: ImageSchema) -> Examples:
         except (binascii.Error, ValueError):
             raw = None
         if raw is None:
-            raise RowsInvalid(f"{where}: the value is no base64 of an image file")
+            raise _invalid(f"{where}: the value is no base64 of an image file")
         pixels[at - 1] = fitted(decoded(io.BytesIO(raw), REQUEST, where), schema)
     return ImageSet(pixels, _unlabelled(rows))
 
@@ -149,8 +153,8 @@ class _Twice(ValueError):
 
 
 def _parsed(body: bytes) -> object:
-    """Read twice: by Rust, which bounds nesting whatever Python's own limit is, and by Python, which sees what stands
-    twice. Raises BodyMalformed; errors of the parsers may quote what they read, and are not chained."""
+    """Reads it twice: by Rust, which bounds nesting at any limit of Python's, and by Python, which sees repeated names.
+    Raises BodyMalformed; errors of the parsers may quote what they read, and are not chained."""
     try:
         from_json(body, allow_inf_nan=False)
         found: object = json.loads(body, object_pairs_hook=_once)
@@ -159,7 +163,7 @@ def _parsed(body: bytes) -> object:
         why = "a name stands twice in one object"
     except (ValueError, RecursionError):
         why = "it is no JSON in UTF-8, has NaN or a number of thousands of digits, or is nested too deeply"
-    raise BodyMalformed(f"the request cannot be read: {why}")
+    raise RowsInvalid("BodyMalformed", why=why)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

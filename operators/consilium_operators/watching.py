@@ -1,12 +1,10 @@
-"""`consilium operator watch`: a task's events as they happen, told as a node tells of itself."""
+"""`consilium operator watch`: logs a task's events as they happen."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.errors import ChainUnreachable
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import (
@@ -23,7 +21,6 @@ from consilium_chain.ledger.structs import (
 )
 from consilium_chain.rounds.deadlines import Deadlines, fields_of, in_words
 from consilium_chain.rounds.machine import WAITING
-from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.retry import patient_turns
 from consilium_chain.tasks.task_spec import MICRO
 from consilium_core.live import Fields, Waiting, Words, chain_unreachable
@@ -36,13 +33,8 @@ DEADLINE_MISSED = "deadline-missed"
 AMOUNTS = ("amount", "pool", "refund", "burnt", "seatWeight")
 
 
-def reader(rpc: str, address_book: Path) -> Ledger:
-    """Without an account. Raises DeploymentInvalid, ChainUnreachable."""
-    return Ledger(Connection(rpc), Deployment.read(address_book))
-
-
 class Watcher:
-    """Tells all of a task's events in order, each once, from the proposal on."""
+    """Logs all of a task's events in order, each once, from the proposal on."""
 
     def __init__(self, ledger: Ledger, task: int) -> None:
         """Raises Refused (TaskUnknown)."""
@@ -57,8 +49,8 @@ class Watcher:
             patient_turns()(self._ledger.connection.next_block, self._next_block - 1)
 
     def _turn(self) -> bool:
-        """Tells what is new, or the next part of it; whether the task is over. A node that does not answer leaves
-        nothing half told.
+        """Logs the new events, or a part of them. Returns True once the task is over. A node that does not answer
+        leaves no event half logged.
         """
         latest = self._ledger.connection.block_number()
         if latest < self._next_block:
@@ -84,7 +76,7 @@ class Watcher:
         return any(event.name == "TaskEnded" for event in own)
 
     def tell_status(self) -> None:
-        """Where the task stands, then each round that is over. Raises ChainUnreachable."""
+        """Logs the task's state, then each round that is over. Raises ChainUnreachable."""
         ledger, task = self._ledger, self._task
         state, params = ledger.state(task), ledger.params(task)
         has_deadline = state.deadline != 0 and state.phase not in WAITING
@@ -150,12 +142,12 @@ def _plain(event: str, name: str, value: Any) -> object:
 
 def _phase(f: Fields) -> str:
     words = {
-        "JOINING": "open to join", "FORMING": "the beacon deals the cohorts",
+        "JOINING": "open to join", "FORMING": "the beacon assigns the cohorts",
         "COMMITTING": "hospitals train and commit",
         "UPLOADING": "hospitals hand over their updates", "PUBLISHING": "the aggregator publishes the sums",
-        "BLAMING": "hospitals testify why a cohort has no sum", "DRAWING": "the beacon draws the seats",
+        "BLAMING": "hospitals show why a cohort has no sum", "DRAWING": "the beacon draws the seats",
         "SCORING": "the committee judges", "REVEALING": "the committee reveals",
-        "OPENING": "the aggregator shows which sums were turned", "SETTLING": "rewards and slashes are settled",
+        "OPENING": "the aggregator shows which sums were sign-flipped", "SETTLING": "rewards and slashes are settled",
         "ENDED": "over",
     }  # fmt: skip
     said = words.get(f["phase"], f["phase"].lower())
@@ -219,7 +211,7 @@ EVENTS: Words = {
     ),
     "update-committed": _of("{hospital} committed"),
     "survivors-fixed": lambda f: f"round {f['round']}: {len(f['survivors'])} update(s) are in the sums",
-    "dealt": _of("{hospital} committed by a transaction of its own, with what it dealt"),
+    "dealt": _of("{hospital} committed by its own transaction, with its secret shares"),
     "cohort-summed": _of("commitments of cohort {cohort} are added up, blob {blob}"),
     "cohort-published": _of("the sum of cohort {cohort} is published, blob {blob}"),
     "testified": _of("{hospital} testified"),

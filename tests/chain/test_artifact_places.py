@@ -34,7 +34,7 @@ from consilium_chain.rounds.statements import BYTES_PER_SIGNATURE, SignedStateme
 from consilium_chain.rpc.connection import without_secrets
 from consilium_chain.rpc.local_node import free_port
 from consilium_chain.tasks.task_spec import MAX_BLOBS, MAX_PARTICIPANTS
-from consilium_core.logs import told_to
+from consilium_core.logs import log_to
 from consilium_zk.blobs import from_scalars
 from consilium_zk.dealing import dealing_bytes
 from consilium_zk.kzg import commit_by_points, versioned_hash
@@ -68,7 +68,7 @@ def empty(folder: Path) -> Path:
 @pytest.fixture
 def told() -> Iterator[Told]:
     heard: Told = []
-    with told_to(lambda event, fields: heard.append((event, dict(fields)))):
+    with log_to(lambda event, fields: heard.append((event, dict(fields)))):
         yield heard
 
 
@@ -127,7 +127,7 @@ def test_damage_is_noticed_and_costs_that_artifact_once_more(
     first.asked.clear()
     second.asked.clear()
     try:
-        with TemporaryDirectory() as own, told_to(lambda *_: None):
+        with TemporaryDirectory() as own, log_to(lambda *_: None):
             store = ArtifactStore([Path(own), url(first), url(second)])
             for _ in range(2):  # the second time, of what is kept
                 assert [store.get_file(digest) for digest in files] == FILES
@@ -147,7 +147,7 @@ def test_a_damaged_copy_of_ones_own_is_replaced(
     mirror = two[1]
     name = sorted(path.name for path in mirror.folder.iterdir())[which]
     mirror.asked.clear()
-    with TemporaryDirectory() as own, told_to(lambda *_: None):
+    with TemporaryDirectory() as own, log_to(lambda *_: None):
         files, blobs = fill(ArtifactStore(Path(own)), 5)
         good = (Path(own) / name).read_bytes()
         (Path(own) / name).write_bytes(DAMAGES[damage](good, random.Random(seed)))
@@ -219,7 +219,7 @@ def test_what_was_fetched_is_not_fetched_again_wherever_the_reader_keeps_it(
     ]
     for stored in stores:
         mirror.asked.clear()
-        with told_to(lambda *_: None):
+        with log_to(lambda *_: None):
             for store in (stored(), stored()):
                 for _ in range(2):
                     read_all(store, files, blobs)

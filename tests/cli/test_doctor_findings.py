@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 from consilium_chain.errors import ChainUnreachable
 from consilium_cli.doctor import findings as doctor
+from consilium_cli.doctor import reach
 from consilium_cli.doctor.asking import Check, ask
-from consilium_cli.doctor.findings import MIB, Finding, Findings, Held, Level
+from consilium_cli.doctor.findings import MIB, Finding, Findings, Level
+from consilium_cli.doctor.reach import Held
 
 OK, WARNING, FAULT = Level.OK, Level.WARNING, Level.FAULT
 NOW, DAY = 1_800_000_000.0, 86_400.0
@@ -28,19 +30,19 @@ CREDENTIAL = doctor.File(Path("/run/credentials/consilium-worker.service/passwor
 SEPOLIA = doctor.Chain("https://node", 11_155_111, 11_155_111, 100, int(NOW) - 6, 12.0, NOW)
 CONTRACTS = doctor.Contracts({"Tasks": "same", "ConsiliumToken": "same"}, "same", [])
 MONEY = doctor.Money("0xA", 10**17, 10**9, 3_000_000)
-PORT = doctor.Port("the API", "127.0.0.1:8080", Held.FREE)
-CERTIFICATE = doctor.CertificateFile("its certificate", HERE, NOW - DAY, NOW + 200 * DAY, True, True, False, NOW)
-FACE = doctor.Face("the SuperLink", "fl.example.org:443", None, "TLSv1.3", NOW + 60 * DAY, NOW)
+PORT = reach.Port("the API", "127.0.0.1:8080", Held.FREE)
+CERTIFICATE = reach.CertificateFile("its certificate", HERE, NOW - DAY, NOW + 200 * DAY, True, True, False, NOW)
+FACE = reach.Face("the SuperLink", "fl.example.org:443", None, "TLSv1.3", NOW + 60 * DAY, NOW)
 REFUSED = {"/v1/control/list-nodes": 404, "//v1/control/list-nodes": 404}
-SUPERLINK = doctor.SuperLinkFace("fl.example.org:443", doctor.Answer(401, 0.2), REFUSED, True)
-NODE_KEY = doctor.NodeKey(3, HERE, True)
-PUBLIC = doctor.Public("the API", "https://c.example.org", 200, (200,))
+SUPERLINK = reach.SuperLinkFace("fl.example.org:443", reach.Answer(401, 0.2), REFUSED, True)
+NODE_KEY = reach.NodeKey(3, HERE, True)
+PUBLIC = reach.Public("the API", "https://c.example.org", 200, (200,))
 PLACE = doctor.Place("/srv/artifacts", None, True)
 DATABASE = doctor.Database("sqlite:///x", "0003", "0003", True)
 REDIS = doctor.Redis("Redis at 127.0.0.1:6379", "noeviction", 0, 2 * MIB, True)
 
 
-def with_control(status: int | None, **changes: Any) -> doctor.SuperLinkFace:
+def with_control(status: int | None, **changes: Any) -> reach.SuperLinkFace:
     return replace(SUPERLINK, control={**REFUSED, "/v1//control/list-nodes": status}, **changes)
 
 
@@ -86,60 +88,60 @@ CASES: list[tuple[Callable[[Any], Findings], Any, list[tuple[str, Level]], str]]
     (doctor.of_money, replace(MONEY, wei=3 * 10**15 - 10**9), [("money", WARNING)], "send 0xA 0.000000 ether or more"),
     (doctor.of_money, replace(MONEY, wei=0), [("money", FAULT)], "send 0xA 0.003000 ether"),
     (doctor.of_money, replace(MONEY, wei=0, is_sponsored=True), [("money", OK)], "a sponsor pays"),
-    (doctor.of_port, PORT, [("ports", OK)], "is free"),
-    (doctor.of_port, replace(PORT, held=Held.OURS), [("ports", OK)], "answers as the API"),
-    (doctor.of_port, replace(PORT, held=Held.FOREIGN), [("ports", FAULT)], "held by something else"),
-    (doctor.of_port, replace(PORT, held=Held.FORBIDDEN), [("ports", FAULT)], "above 1,023"),
-    (doctor.of_port, replace(PORT, beyond="203.0.113.1:8080"), [("ports", FAULT)], "for loopback alone"),
-    (doctor.of_certificate_file, CERTIFICATE, [("tls", OK)], "another 200 days"),
-    (doctor.of_certificate_file, replace(CERTIFICATE, ends=NOW + 19.9 * DAY), [("tls", WARNING)], "19.9 days"),
-    (doctor.of_certificate_file, replace(CERTIFICATE, ends=NOW + 20 * DAY), [("tls", OK)], "20 days"),
-    (doctor.of_certificate_file, replace(CERTIFICATE, ends=NOW - 2 * DAY), [("tls", FAULT)], "ended 2 days ago"),
-    (doctor.of_certificate_file, replace(CERTIFICATE, starts=NOW + DAY), [("tls", FAULT)], "not valid for another 1 d"),
-    (doctor.of_certificate_file, replace(CERTIFICATE, is_of_authority=False), [("tls", FAULT)], "authority beside it"),
-    (doctor.of_certificate_file, replace(CERTIFICATE, fits_key=False), [("tls", FAULT)], "key beside it"),
-    (doctor.of_face, FACE, [("tls", OK)], "another 60 days, TLSv1.3"),
-    (doctor.of_face, replace(FACE, ends=NOW + 5 * DAY), [("tls", WARNING)], "have it renewed"),
-    (doctor.of_face, replace(FACE, why="nothing listens there: start it"), [("tls", FAULT)], "start it"),
-    (doctor.of_superlink, SUPERLINK, [("superlink", OK), ("control", OK), ("clock", OK)], "in 2 spellings"),
-    (doctor.of_superlink, with_control(200), [("superlink", OK), ("control", FAULT), ("clock", OK)], "deploy/proxy"),
-    (doctor.of_superlink, with_control(415), [("superlink", OK), ("control", FAULT), ("clock", OK)], "and stops runs"),
-    (doctor.of_superlink, with_control(403), [("superlink", OK), ("control", OK), ("clock", OK)], "is refused"),
-    (doctor.of_superlink, with_control(None), [("superlink", OK), ("control", OK), ("clock", OK)], "is refused"),
-    (doctor.of_superlink, with_control(502), [("superlink", OK), ("control", OK), ("clock", OK)], "is refused"),
+    (reach.of_port, PORT, [("ports", OK)], "is free"),
+    (reach.of_port, replace(PORT, held=Held.OURS), [("ports", OK)], "answers as the API"),
+    (reach.of_port, replace(PORT, held=Held.FOREIGN), [("ports", FAULT)], "held by something else"),
+    (reach.of_port, replace(PORT, held=Held.FORBIDDEN), [("ports", FAULT)], "above 1,023"),
+    (reach.of_port, replace(PORT, beyond="203.0.113.1:8080"), [("ports", FAULT)], "for loopback alone"),
+    (reach.of_certificate_file, CERTIFICATE, [("tls", OK)], "another 200 days"),
+    (reach.of_certificate_file, replace(CERTIFICATE, ends=NOW + 19.9 * DAY), [("tls", WARNING)], "19.9 days"),
+    (reach.of_certificate_file, replace(CERTIFICATE, ends=NOW + 20 * DAY), [("tls", OK)], "20 days"),
+    (reach.of_certificate_file, replace(CERTIFICATE, ends=NOW - 2 * DAY), [("tls", FAULT)], "ended 2 days ago"),
+    (reach.of_certificate_file, replace(CERTIFICATE, starts=NOW + DAY), [("tls", FAULT)], "not valid for another 1 d"),
+    (reach.of_certificate_file, replace(CERTIFICATE, is_of_authority=False), [("tls", FAULT)], "authority beside it"),
+    (reach.of_certificate_file, replace(CERTIFICATE, fits_key=False), [("tls", FAULT)], "key beside it"),
+    (reach.of_face, FACE, [("tls", OK)], "another 60 days, TLSv1.3"),
+    (reach.of_face, replace(FACE, ends=NOW + 5 * DAY), [("tls", WARNING)], "have it renewed"),
+    (reach.of_face, replace(FACE, why="nothing listens there: start it"), [("tls", FAULT)], "start it"),
+    (reach.of_superlink, SUPERLINK, [("superlink", OK), ("control", OK), ("clock", OK)], "in 2 spellings"),
+    (reach.of_superlink, with_control(200), [("superlink", OK), ("control", FAULT), ("clock", OK)], "deploy/proxy"),
+    (reach.of_superlink, with_control(415), [("superlink", OK), ("control", FAULT), ("clock", OK)], "stop runs"),
+    (reach.of_superlink, with_control(403), [("superlink", OK), ("control", OK), ("clock", OK)], "is refused"),
+    (reach.of_superlink, with_control(None), [("superlink", OK), ("control", OK), ("clock", OK)], "is refused"),
+    (reach.of_superlink, with_control(502), [("superlink", OK), ("control", OK), ("clock", OK)], "is refused"),
     (
-        doctor.of_superlink, with_control(200, is_own=False),
-        [("superlink", OK), ("control", WARNING), ("clock", OK)], "tell who runs the aggregator",
+        reach.of_superlink, with_control(200, is_own=False),
+        [("superlink", OK), ("control", WARNING), ("clock", OK)], "tell the aggregator's operator",
     ),
     (
-        doctor.of_superlink, replace(SUPERLINK, fleet=doctor.Answer(502)), [("superlink", WARNING), ("control", OK)],
+        reach.of_superlink, replace(SUPERLINK, fleet=reach.Answer(502)), [("superlink", WARNING), ("control", OK)],
         "start the aggregator",
     ),
     (
-        doctor.of_superlink, replace(SUPERLINK, fleet=doctor.Answer(404)), [("superlink", FAULT), ("control", OK)],
+        reach.of_superlink, replace(SUPERLINK, fleet=reach.Answer(404)), [("superlink", FAULT), ("control", OK)],
         "let the proxy pass /v1/fleet/ on",
     ),
-    (doctor.of_superlink, replace(SUPERLINK, fleet=doctor.Answer(None)), [("superlink", FAULT)], "answers nothing"),
+    (reach.of_superlink, replace(SUPERLINK, fleet=reach.Answer(None)), [("superlink", FAULT)], "answers nothing"),
     (
-        doctor.of_superlink, replace(SUPERLINK, fleet=doctor.Answer(401, 5.0)),
+        reach.of_superlink, replace(SUPERLINK, fleet=reach.Answer(401, 5.0)),
         [("superlink", OK), ("control", OK), ("clock", FAULT)], "5 s later than that of fl.example.org",
     ),
     (
-        doctor.of_superlink, replace(SUPERLINK, fleet=doctor.Answer(401, -304.0)),
+        reach.of_superlink, replace(SUPERLINK, fleet=reach.Answer(401, -304.0)),
         [("superlink", OK), ("control", OK), ("clock", OK)], "304 s earlier",
     ),
     (
-        doctor.of_superlink, replace(SUPERLINK, fleet=doctor.Answer(401, -305.0)),
+        reach.of_superlink, replace(SUPERLINK, fleet=reach.Answer(401, -305.0)),
         [("superlink", OK), ("control", OK), ("clock", FAULT)], "timedatectl",
     ),
-    (doctor.of_node_key, NODE_KEY, [("node-key", OK)], "announced for task 3"),
-    (doctor.of_node_key, replace(NODE_KEY, is_announced=False), [("node-key", FAULT)], "restore that key"),
-    (doctor.of_node_key, replace(NODE_KEY, is_announced=None), [("node-key", WARNING)], "has not joined it"),
-    (doctor.of_public, PUBLIC, [("public", OK)], "answers at https://c.example.org"),
-    (doctor.of_public, replace(PUBLIC, status=404), [("public", FAULT)], "answers 404"),
-    (doctor.of_public, replace(PUBLIC, status=None), [("public", FAULT)], "answers nothing"),
-    (doctor.of_public, replace(PUBLIC, status=502), [("public", WARNING)], "does not run behind its proxy"),
-    (doctor.of_public, replace(PUBLIC, exposed=["/metrics"]), [("public", OK), ("public", WARNING)], "/metrics of"),
+    (reach.of_node_key, NODE_KEY, [("node-key", OK)], "announced for task 3"),
+    (reach.of_node_key, replace(NODE_KEY, is_announced=False), [("node-key", FAULT)], "restore that key"),
+    (reach.of_node_key, replace(NODE_KEY, is_announced=None), [("node-key", WARNING)], "has not joined it"),
+    (reach.of_public, PUBLIC, [("public", OK)], "answers at https://c.example.org"),
+    (reach.of_public, replace(PUBLIC, status=404), [("public", FAULT)], "answers 404"),
+    (reach.of_public, replace(PUBLIC, status=None), [("public", FAULT)], "answers nothing"),
+    (reach.of_public, replace(PUBLIC, status=502), [("public", WARNING)], "does not run behind its proxy"),
+    (reach.of_public, replace(PUBLIC, exposed=["/metrics"]), [("public", OK), ("public", WARNING)], "/metrics of"),
     (doctor.of_places, [PLACE], [("artifacts", OK)], "answers"),
     (doctor.of_places, [replace(PLACE, why="no such folder")], [("artifacts", FAULT)], "mount it"),
     (
@@ -181,7 +183,7 @@ def test_facts_mean(judge: Callable[[Any], Findings], seen: Any, expected: list[
     ],
 )  # fmt: skip
 def test_what_goes_between_machines_in_the_clear_is_told(url: str, is_told: bool) -> None:
-    found = doctor.of_link("it", url)
+    found = reach.of_link("it", url)
     assert [one.level for one in found] == ([WARNING] if is_told else [])
     assert not any("KEY" in str(one) or "PASSWORD" in str(one) for one in found)
 

@@ -16,7 +16,7 @@ from consilium_client.privacy import private_rounds
 from consilium_client.voter import judging
 from consilium_client.voter import node as voter
 from consilium_core.live import UNPAID, WORDS, sentence, worth
-from consilium_core.logs import emit, hint, told_to
+from consilium_core.logs import emit, hint, log_to
 from rich.text import Text
 
 # As the node fills them in: amounts as text.
@@ -67,7 +67,7 @@ def test_amounts_are_told_in_tokens() -> None:
 
 def test_what_is_told_goes_to_the_screen_and_afterwards_to_the_journal(capsys: pytest.CaptureFixture[str]) -> None:
     heard, seen = [], []
-    with told_to(
+    with log_to(
         lambda event, fields: heard.append((event, dict(fields))), lambda event, fields: seen.append(dict(fields))
     ):
         emit("resumed", round=1)

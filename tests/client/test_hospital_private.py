@@ -32,9 +32,9 @@ from consilium_client.hospital.pending_updates import PendingUpdate
 from consilium_client.privacy.accountant import EpsilonLedger
 from consilium_client.privacy.dp_sgd import epsilon, plan
 from consilium_core.kinds import of_kind
-from consilium_core.logs import told_to
-from consilium_verify.audit import audit
+from consilium_core.logs import log_to
 from consilium_verify.report import Name, Result
+from consilium_verify.verification import verify_round
 from consilium_zk.kzg import commit
 from consilium_zk.packing import unpack
 from consilium_zk.quantise import Quantiser
@@ -185,7 +185,7 @@ def test_a_private_task_is_charged_round_by_round_and_ends_at_its_epsilon(
     own = Standardiser.from_sums(public_sums(spec.data))
     for node in nodes:
         np.testing.assert_array_equal(node.training.inputs, own.transform(of_kind(Table, node.training.examples)))
-    report = audit(Ledger(task.operator.connection, task.chain.deployment), task.store, task.task, 0)
+    report = verify_round(Ledger(task.operator.connection, task.chain.deployment), task.store, task.task, 0)
     assert report.holds
     assert {check.name: check.result for check in report.checks}[Name.MODEL] is Result.HOLDS
     capsys.readouterr()
@@ -307,7 +307,7 @@ def test_rows_held_out_are_not_trained_on_and_show_what_each_base_is_worth(
     assert (settings.home / "split.salt").stat().st_mode & 0o777 == 0o600
     capsys.readouterr()
     shown: list[tuple[str, Mapping[str, object]]] = []
-    with told_to(lambda *_: None, lambda *hint: shown.append(hint)):
+    with log_to(lambda *_: None, lambda *hint: shown.append(hint)):
         node.training.show_worth(0)
         node.training.show_worth(1)
     ((event, fields),) = shown

@@ -122,10 +122,10 @@ def test_a_hospital_ends_its_task_and_goes_on_with_other_contracts(
     assert rewards + 2 >= sum(paid)
     balance = account.balance(account.address) + stake + rewards
     account.release_bond(old.task, account.address)
-    assert "come home from" in say("hospital", "unstake", "1000000", "--yes", "--home", str(home.folder))
+    assert "tokens mature at" in say("hospital", "unstake", "1000000", "--yes", "--home", str(home.folder))
     local_chain.pass_time(LOCAL_UNBONDING)
     account.claim(Role.HOSPITAL)
-    assert "of stake came home" in say("hospital", "unstake", "--home", str(home.folder))
+    assert "of stake are in the account" in say("hospital", "unstake", "--home", str(home.folder))
     assert account.stake_of(account.address, Role.HOSPITAL).active == 0
     assert abs(balance - account.balance(account.address)) <= 2  # what vests is rounded down
     logged = [json.loads(line)["contract"] for line in (home.folder / "audit.jsonl").read_text().splitlines()]

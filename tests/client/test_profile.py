@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
-from consilium_cli.hospital.profile_screen import WIDTH, screen
+from consilium_cli.hospital.data_check import WIDTH, screen
 from consilium_client.data.mapping import parse_mapping
 from consilium_client.data.preview import Finding
 from consilium_client.data.standardise import sums_of

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
-from consilium_cli.hospital.profile_screen import WIDTH, screen
+from consilium_cli.hospital.data_check import WIDTH, screen
 from consilium_client.data.image import profile as image_profile
 from consilium_client.data.image.profile import ImageProfile
 from consilium_client.data.image.reader import ImageSet, RawImages

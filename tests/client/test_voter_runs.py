@@ -23,7 +23,7 @@ from consilium_client.voter import judging
 from consilium_client.voter.judging import Voter
 from consilium_client.voter.node import VoterNode
 from consilium_client.voter.registration import register
-from consilium_core.logs import told_to
+from consilium_core.logs import log_to
 from voter_driver import PATIENCE, TASK, Door, FiledTask, VoterProcess, voter_home
 
 
@@ -79,7 +79,7 @@ def in_mempool(chain: LocalChain) -> int:
 def test_told_to_stop_while_it_judges_it_ends_as_it_was_told() -> None:
     program = """
 import sys, threading, torch
-from consilium_cli.nodes.ending import ends_at_once
+from consilium_cli.voter.commands import ends_at_once
 judging = threading.Event()
 def judge():
     weights = torch.randn(200, 200, requires_grad=True)
@@ -199,7 +199,7 @@ Told = list[tuple[str, dict[str, Any]]]
 @pytest.fixture
 def told() -> Iterator[Told]:
     heard: Told = []
-    with told_to(lambda event, fields: heard.append((event, dict(fields)))):
+    with log_to(lambda event, fields: heard.append((event, dict(fields)))):
         yield heard
 
 

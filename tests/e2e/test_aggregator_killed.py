@@ -25,7 +25,7 @@ from consilium_lab.demo.options import DemoOptions
 from consilium_lab.demo.processes import Processes
 from consilium_lab.demo.tally import balances, conservation
 from consilium_lab.demo.task_file import TaskSettings, task_toml
-from consilium_verify.audit import audit
+from consilium_verify.verification import verify_round, verify_task
 
 pytestmark = pytest.mark.timeout(580)
 
@@ -122,7 +122,7 @@ class Play:
         assert self.outcomes == [Outcome.SETTLED] * (rounds + 1)
         assert self.events("Slashed") == []
         for number in range(rounds + 1):
-            report = audit(ledger, self.network.store, task, number)
+            report = verify_round(ledger, self.network.store, task, number)
             assert report.holds, report
         money = conservation(self.network)
         assert (money["difference"], money["minted"]) == ("0", money["held"])
@@ -212,5 +212,6 @@ def test_aggregator_that_comes_too_late_for_a_round_goes_on_with_the_next(tmp_pa
         play.to_the_end([(1, Phase.UPLOADING)], kill=lambda: play.kill(away=50))
         assert play.outcomes == [Outcome.SETTLED, Outcome.VOID, Outcome.SETTLED]
         assert {event["account"] for event in play.events("Slashed")} == {play.aggregator.address}
-        assert all(audit(play.network.treasury, play.network.store, play.network.task, n).holds for n in range(3))
+        checked = verify_task(play.network.treasury, play.network.store, play.network.task)
+        assert (len(checked.rounds), checked.failed) == (3, {})
         assert conservation(play.network)["difference"] == "0"

@@ -41,8 +41,8 @@ def test_it_says_who_signed_and_what_left_for_whom(consilium: Run, raw: bytes, t
         f"audit log of {HOSPITAL.address}, signed by its key",
         f"chain 31337, contract {CONTRACT}",
         "3 entries from 2023-11-14 22:13:20 UTC to 2023-11-14 23:13:20 UTC",
-        "what left entries bytes reply OK 1 131,200 transaction resume 1 1,100 trial resume 1 100",
-        f"for whom entries bytes {NODE} 2 1,200 {LINK} 1 131,200",
+        "sent entries bytes reply OK 1 131,200 transaction resume 1 1,100 trial resume 1 100",
+        f"recipient entries bytes {NODE} 2 1,200 {LINK} 1 131,200",
         "1 more entries",
         "not compared with the chain",
     ):

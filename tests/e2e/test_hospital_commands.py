@@ -136,9 +136,9 @@ def test_show_counts_rows_that_are_trained_on_and_assumes_some_where_data_do_not
 def test_stake_goes_home_on_record(world: World) -> None:
     done(world.init())
     world.hospital.stake(Role.HOSPITAL, 40 * TOKEN)
-    done(world.say("unstake", "30", "--yes"), "30.00 tokens come home from 20")
+    done(world.say("unstake", "30", "--yes"), "30.00 tokens mature at 20")
     world.chain.pass_time(LOCAL_UNBONDING)
-    done(world.say("unstake"), "30.00 tokens of stake came home")
+    done(world.say("unstake"), "30.00 tokens of stake are in the account")
     assert world.hospital.stake_of(world.hospital.address, Role.HOSPITAL).active == 10 * TOKEN
     log = (world.home / "audit.jsonl").read_text().splitlines()
     sent = [entry["call"] for entry in map(json.loads, log) if entry["kind"] == "transaction"]
@@ -269,7 +269,7 @@ def test_a_home_with_an_own_folder_and_mirrors(world: World) -> None:
 def test_init_asks_nobody_where_nobody_is_and_writes_nothing_then(world: World) -> None:
     refused(world.say("init"), "address book .consilium/local.json does not exist")
     book = ("--address-book", str(world.folder / "book.json"))
-    refused(world.say("init", *book), "--artifacts", "nobody can be asked", code=2)
+    refused(world.say("init", *book), "--artifacts", "no terminal to ask on", code=2)
     refused(world.init("--data", "/nowhere/rows.csv"), "/nowhere/rows.csv does not exist", code=2)
     refused(world.init(artifacts=["https://key:hush@mirror.example"]), "credentials", code=2)
     refused(world.init("--hours", "at night"), "19:00-07:00", code=REFUSED)

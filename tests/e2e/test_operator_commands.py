@@ -37,7 +37,7 @@ from consilium_core.kinds import of_kind
 from consilium_core.live import of_block, sentence
 from consilium_operators.model_folder import CARD, INDEX, MODEL, PROOF, ModelFile, Proof
 from consilium_operators.watching import EVENTS
-from consilium_verify.audit import audit
+from consilium_verify.verification import verify_round
 from rich.text import Text
 from safetensors.numpy import load_file
 from voter_driver import ROWS, TASK, Door, FiledTask
@@ -507,7 +507,7 @@ def test_a_model_is_the_records_own_with_its_proof_and_card(played: Played, mode
     proof = Proof.model_validate_json((model / PROOF).read_bytes())
     ledger = played.task.operator
     for one in proof.rounds:
-        report = audit(
+        report = verify_round(
             Ledger(Connection(played.chain.node.url), played.chain.deployment), played.task.store, proof.task, one.round
         )
         assert one.report == report

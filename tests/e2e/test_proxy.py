@@ -20,8 +20,9 @@ import pytest
 import tomli_w
 import uvicorn
 from consilium_chain.rpc.local_node import child_environment, free_port
-from consilium_cli.doctor.findings import Level, of_face
+from consilium_cli.doctor.findings import Level
 from consilium_cli.doctor.probes import face
+from consilium_cli.doctor.reach import of_face
 from consilium_cli.main import app
 from consilium_client.hospital.transport_key import make_transport_key, transport_public_key
 from consilium_server.certificates import ensure_certificates

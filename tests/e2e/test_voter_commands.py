@@ -86,7 +86,7 @@ def test_from_nothing_to_a_rounds_reward(world: World) -> None:
     done(world.init(), world.voter.address, "encrypted", "ok chain", "to do money", "Next: consilium voter register")
     done(world.say("tasks"), "who will fall ill", "no: 0.00 tokens of stake are free")
     refused(world.say("run"), "is no voter yet", "consilium voter register")
-    refused(world.say("register"), "--stake", "nobody can be asked", code=2)
+    refused(world.say("register"), "--stake", "no terminal to ask on", code=2)
     refused(world.say("register", "--stake", "1000"), "stake 1,000.00 tokens", "answer y, or pass --yes")
     assert not world.voter.is_registered(world.voter.address, Role.VOTER)
     done(
@@ -107,8 +107,8 @@ def test_from_nothing_to_a_rounds_reward(world: World) -> None:
     world.judge(task, 1)
     done(world.say("status"), "ended", "paid")
     world.chain.pass_time(10_000)
-    done(world.say("claim"), f"bonds of tasks {task.task} are free", "200.00 tokens of rewards came home")
-    done(world.say("claim"), "0.00 tokens of rewards came home")
+    done(world.say("claim"), f"bonds of tasks {task.task} are free", "200.00 tokens of rewards are in the account")
+    done(world.say("claim"), "0.00 tokens of rewards are in the account")
     assert world.voter.stake_of(world.voter.address, Role.VOTER).free == 1_000 * TOKEN
 
 
@@ -176,17 +176,17 @@ def test_stake_goes_home_and_arrives_once_it_is_unbonded(world: World) -> None:
     done(world.init())
     done(world.say("register", "--stake", "1000", "--yes"))
     had = world.voter.balance(world.voter.address)
-    done(world.say("unstake"), "no stake is on its way home")
+    done(world.say("unstake"), "no stake is unbonding")
     refused(world.say("unstake", "300"), "nothing was done about this node's stake")
-    done(world.say("unstake", "300", "--yes"), "300.00 tokens come home from 20")
-    done(world.say("unstake", "5000", "--yes"), "300.00 tokens come home", "700.00 tokens come home")
+    done(world.say("unstake", "300", "--yes"), "300.00 tokens mature at 20")
+    done(world.say("unstake", "5000", "--yes"), "300.00 tokens mature at", "700.00 tokens mature at")
     done(world.say("unstake", "1", "--yes"), "nothing of its own is staked here")
     done(world.say("status"), "stake 0.00", "unbonding 1,000.00")
     assert world.voter.balance(world.voter.address) == had
     world.chain.pass_time(LOCAL_UNBONDING)
-    done(world.say("unstake"), "1,000.00 tokens of stake came home")
+    done(world.say("unstake"), "1,000.00 tokens of stake are in the account")
     assert world.voter.balance(world.voter.address) == had + 1_000 * TOKEN
-    done(world.say("unstake"), "no stake is on its way home")
+    done(world.say("unstake"), "no stake is unbonding")
 
 
 def test_pausing_lasts_until_it_is_taken_back(world: World) -> None:

@@ -85,7 +85,7 @@ from consilium_client.relay.wire import RoundReply, RoundRequest, receive_reply
 from consilium_client.voter.ballots import Ballot, kept_held_out_secret
 from consilium_client.voter.disclosure import OpenedBatch, Opening
 from consilium_client.voter.fingerprints import deviation, fingerprint
-from consilium_operators.errors import ModelFolderInvalid, RowsInvalid
+from consilium_operators.errors import OperatorError, RowsInvalid
 from consilium_operators.model_folder import _parameters, read_model
 from consilium_operators.prediction import examples_of, rows_of
 from consilium_server.aggregator import decoys, reply_store
@@ -1030,14 +1030,14 @@ SERVER = {
     "model.json": Parser(
         lambda: [(model_folder() / "model.json").read_bytes()],
         read_index,
-        (ModelFolderInvalid,),
+        (OperatorError,),
         "json",
         lambda: DEEP_JSON,
     ),
     "model.safetensors": Parser(
         tensors,
         lambda raw, folder: _parameters(folder / "model.safetensors", raw, SPEC),
-        (ModelFolderInvalid,),
+        (OperatorError,),
     ),
     "rows to predict for": Parser(predictable, read_rows, (RowsInvalid, DataError), "json", lambda: DEEP_JSON),
 }

@@ -9,11 +9,12 @@ import psutil
 import pytest
 from consilium_core.locks import alone
 from consilium_lab.demo.capacity import needed_mib, require_memory
-from consilium_lab.demo.errors import DemoTooLarge, FolderInUse
 from consilium_lab.demo.options import DataSet, DemoOptions
 from consilium_lab.demo.run import LOCK_FILE, run_demo
+from consilium_lab.errors import LabError
 from consilium_lab.up.options import UpOptions
 from consilium_lab.up.run import run_up
+from raised_faults import raises_fault
 
 GIB = 2**30
 
@@ -24,7 +25,8 @@ def with_free(monkeypatch: pytest.MonkeyPatch, available: int) -> None:
 
 def test_run_demo_refuses_more_parties_than_memory_and_says_how_much(monkeypatch: pytest.MonkeyPatch) -> None:
     with_free(monkeypatch, 23 * GIB)
-    with pytest.raises(DemoTooLarge, match=r"64 hospitals and 64 voters.* 3\d\.\d GiB .* 23\.0 GiB .*lower --hosp"):
+    said = r"64 hospitals and 64 voters.* 3\d\.\d GiB .* 23\.0 GiB .*lower --hosp"
+    with raises_fault(LabError, "DemoTooLarge", said):
         run_demo(DemoOptions(hospitals=64, voters=64))
 
 
@@ -32,10 +34,10 @@ def test_require_memory_takes_exactly_what_fits(monkeypatch: pytest.MonkeyPatch)
     needed = needed_mib(4, 5)
     with_free(monkeypatch, needed << 20)
     require_memory(4, 5)
-    with pytest.raises(DemoTooLarge):  # each party of texts has an encoder
+    with raises_fault(LabError, "DemoTooLarge"):  # each party of texts has an encoder
         require_memory(4, 5, texts=True)
     with_free(monkeypatch, (needed << 20) - 1)
-    with pytest.raises(DemoTooLarge):
+    with raises_fault(LabError, "DemoTooLarge"):
         require_memory(4, 5)
 
 
@@ -45,8 +47,8 @@ def test_second_run_in_a_folder_is_refused_and_the_first_keeps_its_files(tmp_pat
     journal.write_text("the first one's")
     up = UpOptions(tmp_path, tmp_path / "book.json", DataSet.WDBC, None, 3, 1, 1, False, 1, 1, None, None)
     with alone(tmp_path / LOCK_FILE, AssertionError()):
-        with pytest.raises(FolderInUse, match=r"is in use by another run; .* another folder by --output"):
+        with raises_fault(LabError, "FolderInUse", r"is in use by another run; .* another folder by --output"):
             run_demo(DemoOptions(output=tmp_path))
-        with pytest.raises(FolderInUse, match="by --home"):
+        with raises_fault(LabError, "FolderInUse", "by --home"):
             run_up(up)
     assert journal.read_text() == "the first one's"

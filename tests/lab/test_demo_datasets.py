@@ -12,8 +12,9 @@ from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.data.table.reader import Table, read_table
 from consilium_core.kinds import of_kind
 from consilium_lab.demo.datasets import HEART_HOSPITALS, DemoData, Frame, deal_heart, deal_wdbc, write_csv
-from consilium_lab.demo.errors import DemoDataMalformed, DemoDataMissing, DemoError, DemoTooManyParties
 from consilium_lab.demo.task_file import TaskSettings, task_spec, task_toml
+from consilium_lab.errors import LabError
+from raised_faults import raises_fault
 
 HEART = Path(__file__).resolve().parents[3] / "shared" / "data" / "heart"
 needs_heart = pytest.mark.skipif(not HEART.is_dir(), reason=f"no UCI heart files at {HEART}")
@@ -62,7 +63,7 @@ def test_deal_wdbc_deals_unevenly() -> None:
 
 @pytest.mark.parametrize(("hospitals", "voters"), [(0, 5), (400, 5), (4, 0), (4, 200)])
 def test_deal_wdbc_too_many_or_no_parties(hospitals: int, voters: int) -> None:
-    with pytest.raises(DemoTooManyParties):
+    with raises_fault(LabError, "DemoTooManyParties"):
         deal_wdbc(hospitals, voters, seed=0)
 
 
@@ -88,7 +89,7 @@ def test_deal_heart_complete_rows_are_flambys_740() -> None:
 @needs_heart
 @pytest.mark.parametrize("voters", [0, 200])
 def test_deal_heart_too_many_or_no_voters(voters: int) -> None:
-    with pytest.raises(DemoTooManyParties):
+    with raises_fault(LabError, "DemoTooManyParties"):
         deal_heart(HEART, voters, seed=0)
 
 
@@ -98,33 +99,32 @@ def _raw_heart(directory: Path, line: str = LINE) -> Path:
     return directory
 
 
-REFUSED: list[tuple[str, str | None, type[DemoError]]] = [
-    ("file_missing", None, DemoDataMissing),
-    ("empty", "", DemoDataMalformed),
-    ("short_line", LINE + LINE.replace("63.0,", ""), DemoDataMalformed),
-    ("long_line", "1," + LINE, DemoDataMalformed),
-    ("text", LINE.replace("145.0", "high"), DemoDataMalformed),
-    ("label_missing", LINE.replace(",0\n", ",?\n"), DemoDataMalformed),
-    ("label_out_of_range", LINE.replace(",0\n", ",5\n"), DemoDataMalformed),
-    ("not_ascii", LINE + "ä", DemoDataMalformed),
+REFUSED: list[tuple[str, str | None, str]] = [
+    ("file_missing", None, "DemoDataMissing"),
+    ("empty", "", "DemoDataMalformed"),
+    ("short_line", LINE + LINE.replace("63.0,", ""), "DemoDataMalformed"),
+    ("long_line", "1," + LINE, "DemoDataMalformed"),
+    ("text", LINE.replace("145.0", "high"), "DemoDataMalformed"),
+    ("label_missing", LINE.replace(",0\n", ",?\n"), "DemoDataMalformed"),
+    ("label_out_of_range", LINE.replace(",0\n", ",5\n"), "DemoDataMalformed"),
+    ("not_ascii", LINE + "ä", "DemoDataMalformed"),
 ]
 
 
 @pytest.mark.parametrize(("content", "error"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED])
-def test_deal_heart_refuses_by_name(tmp_path: Path, content: str | None, error: type[DemoError]) -> None:
+def test_deal_heart_refuses_by_name(tmp_path: Path, content: str | None, error: str) -> None:
     path = _raw_heart(tmp_path) / "processed.hungarian.data"
     path.unlink()
     if content is not None:
         path.write_text(content, encoding="utf-8")
-    with pytest.raises(DemoError) as caught:
+    with raises_fault(LabError, error) as caught:
         deal_heart(tmp_path, 1, seed=0)
-    assert type(caught.value) is error
     assert "high" not in str(caught.value)
 
 
 def test_deal_heart_missing_directory(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path)
-    with pytest.raises(DemoDataMissing):
+    with raises_fault(LabError, "DemoDataMissing"):
         deal_heart(tmp_path, 1, seed=0)
 
 

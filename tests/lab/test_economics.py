@@ -27,7 +27,6 @@ from consilium_lab.economics.closed_form import (
     seats_of,
     split_pay,
 )
-from consilium_lab.economics.errors import MoneyLost, RulesInvalid
 from consilium_lab.economics.findings import captures, closed_crossing, honest_below, zero_of
 from consilium_lab.economics.measure import measure
 from consilium_lab.economics.operators import REJECTIONS, Operator, Trick, When
@@ -55,9 +54,11 @@ from consilium_lab.economics.scenarios import (
     voter_row,
 )
 from consilium_lab.economics.world import Ballots, World, draw
+from consilium_lab.errors import LabError
 from consilium_lab.result_files import rows_again
 from hypothesis import given
 from hypothesis import strategies as st
+from raised_faults import raises_fault
 from typer.testing import CliRunner
 
 
@@ -176,7 +177,7 @@ def test_settle_rounds_names_the_round_that_loses_money() -> None:
     greedy = replace(DEMO, hospital_share_bps=12_000)
     votes = np.full((3, greedy.cohorts, 4), 1_000)
     seated = np.ones((3, 4), dtype=bool)
-    with pytest.raises(MoneyLost, match="round 0"):
+    with raises_fault(LabError, "MoneyLost", match="round 0"):
         settle_rounds(
             greedy, Ballots(votes, votes - MICRO), ~seated[:, 0], seated, seated, np.tile(np.arange(20) % 5, (3, 1))
         )
@@ -546,13 +547,13 @@ def test_simulate_economics_refuses_bad_options(simulate: Callable[..., Any], ar
     ],
 )
 def test_rules_refuse_what_does_not_fit(change: dict[str, Any], field: str) -> None:
-    with pytest.raises(RulesInvalid) as caught:
+    with raises_fault(LabError, "RulesInvalid") as caught:
         replace(DEMO, **change)
-    assert caught.value.field == field
+    assert caught.value.values["field"] == field
 
 
 def test_bank_refuses_a_cohort_size_that_was_not_measured(bank: Bank) -> None:
-    with pytest.raises(RulesInvalid, match=r"cohort_size 5: was not measured; measured are \[1, 2, 4\]"):
+    with raises_fault(LabError, "RulesInvalid", match=r"cohort_size 5: was not measured; measured are \[1, 2, 4\]"):
         play(world := draw(replace(DEMO, cohort_size=5), bank, 5, seed=0), cast(world, Vote.HONEST))
 
 

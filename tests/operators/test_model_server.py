@@ -22,7 +22,7 @@ from consilium_client.data.standardise import public_sums
 from consilium_client.data.table.reader import read_table
 from consilium_client.data.text.reader import TextSet
 from consilium_client.models import lora, model_of
-from consilium_operators.errors import ModelFolderInvalid
+from consilium_operators.errors import OperatorError
 from consilium_operators.model_folder import (
     CARD,
     INDEX,
@@ -36,6 +36,7 @@ from consilium_operators.prediction import MOST_ROWS, Predictor
 from consilium_operators.watching import EVENTS, told_as
 from model_driver import written
 from PIL import Image
+from raised_faults import raises_fault
 from safetensors.numpy import save
 
 JSON = {"content-type": "application/json"}
@@ -352,7 +353,7 @@ def test_a_folder_that_is_not_what_it_says_is_refused(
     folder = written(tmp_path, TABLE)
     read_model(folder)
     tamper(folder)
-    with pytest.raises(ModelFolderInvalid, match=words):
+    with raises_fault(OperatorError, "ModelFolderInvalid", words):
         read_model(folder)
 
 

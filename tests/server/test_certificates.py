@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from consilium_chain.keystore import write_private_file
 from consilium_chain.rpc.local_node import free_port
-from consilium_core.logs import told_to
+from consilium_core.logs import log_to
 from consilium_server import certificates
 from consilium_server.certificates import LONGEST_RUN, NOTICE, Certificates, ensure_certificates
 from consilium_server.errors import ServerError
@@ -40,7 +40,7 @@ def aged(folder: Path, server: datetime.timedelta, authority: datetime.timedelta
 def renewed(folder: Path) -> tuple[Certificates, list[str]]:
     """At another start, and what it told."""
     told: list[str] = []
-    with told_to(lambda event, _: told.append(event)):
+    with log_to(lambda event, _: told.append(event)):
         return ensure_certificates(folder), told
 
 

@@ -29,7 +29,7 @@ from consilium_chain.ledger.structs import Phase, Role
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.settings import read_settings
 from consilium_cli.main import app
-from consilium_core.logs import told_to
+from consilium_core.logs import log_to
 from consilium_server.config import BROKER_URL_VARIABLE, WITHIN_THE_PROCESS, WorkerSettings
 from consilium_server.database.engine import connect, open_database, reading, writing
 from consilium_server.database.tables import JobRow
@@ -175,7 +175,7 @@ def raising(error: Exception) -> Callable[[JobRow], Ended]:
 def test_whatever_a_job_raises_is_told_and_kept_and_ends_there(database: Engine) -> None:
     told, runner = Told(), Runner(database)
     job = Job("tick", 30.0, RetryPolicy(0.0, 0.0))
-    with told_to(told):
+    with log_to(told):
         runner.run(job, "3", raising(ChainUnreachable("http://h", "Timeout")))
         runner.run(job, "3", raising(RuntimeError("s3cret")))
     assert [event for event, _ in told.lines] == ["job-failed", "job-failed"]
@@ -187,7 +187,7 @@ def test_whatever_a_job_raises_is_told_and_kept_and_ends_there(database: Engine)
     (row,) = all_jobs(database)
     assert (row.error, row.failures) == ("RuntimeError", 2)
     assert "s3cret" not in repr(told.lines) + repr(row)
-    with told_to(told):
+    with log_to(told):
         runner.run(job, "3", lambda row: Ended())
     assert told.lines[-1][0] == "job-recovered"
 
@@ -201,7 +201,7 @@ def test_a_database_that_is_away_is_waited_for_by_the_process_alone(tmp_path: Pa
         done.append(row)
         return Ended()
 
-    with told_to(told):
+    with log_to(told):
         for _ in range(5):
             runner.run(job, "", work)
         assert [(event, fields["error"]) for event, fields in told.lines] == [("job-failed", "DatabaseUnreachable")]
@@ -266,7 +266,7 @@ def test_what_a_broker_does_not_take_is_done_here_unless_it_comes_too_late() -> 
 
     app.task(work, name="work")
     sender = Sender(app, 1)
-    with told_to(told):
+    with log_to(told):
         sender.send("work", (1,), 60.0)
         sender.send("work", (2,), 0.2)  # whose turn comes when that is over
         sender.send("work", (3,), 60.0)
@@ -318,7 +318,7 @@ class Noted(Sender):
 def test_a_beat_that_fails_says_where_and_goes_on() -> None:
     told, sender = Told(), Noted(3)
     sender.beat = Beat(sender, {"look": 0.01})
-    with told_to(told):
+    with log_to(told):
         sender.beat.run()
     assert sender.sent == [("look", 0.01)] * 3
     ((event, fields),) = told.lines

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -31,19 +33,17 @@ from consilium_client.task import load_task
 from consilium_client.voter.node import VoterNode
 from consilium_core.kinds import of_kind
 from consilium_server.aggregator.decoys import HiddenSums
-from consilium_verify.audit import audit
 from consilium_verify.checks import (
-    Books,
     Published,
     canaries_follow,
     canary_sums,
-    culprits_follow,
     lanes_in_range,
     plain_sums,
-    settlement_follows,
     terms_match,
 )
+from consilium_verify.money_checks import Books, culprits_follow, settlement_follows
 from consilium_verify.report import Check, Name, Report, Result, derived
+from consilium_verify.verification import verify_round, verify_task
 from consilium_zk.blame import Reason
 from consilium_zk.canaries import is_turned, published_commitment, retreat_lanes, seed_commitment
 from consilium_zk.constants import BLS_MODULUS
@@ -138,7 +138,7 @@ class Settled:
         return Ledger(Connection(self.task.chain.node.url), self.task.chain.deployment)
 
     def report(self, round_: int, folder: Path | None = None) -> Report:
-        return audit(self.ledger, ArtifactStore(folder or self.folder), self.task.task, round_)
+        return verify_round(self.ledger, ArtifactStore(folder or self.folder), self.task.task, round_)
 
     def copy(self, folder: Path) -> Path:
         return Path(shutil.copytree(self.folder, folder / "artifacts"))
@@ -246,6 +246,25 @@ def test_verify_says_what_it_found_in_a_hundred_columns_and_as_json(canary: Sett
     assert Report.model_validate_json(said) == report
     raw = json.loads(said)
     assert (raw["holds"], tuple(raw["proven"]), tuple(raw["not_proven"])) == (True, report.proven, report.not_proven)
+
+
+def test_whole_task_is_verified_round_by_round_and_names_what_fails(plain: Settled, tmp_path: Path) -> None:
+    told: list[Report] = []
+    found = verify_task(plain.ledger, ArtifactStore(plain.folder), plain.task.task, tell=told.append)
+    assert [report.subject.round for report in found.rounds] == [0, 1, 2]
+    assert (list(found.rounds), found.failed) == (told, {})
+    folder = plain.copy(tmp_path)
+    plain.blob(folder, 2, 0).unlink()
+    assert verify_task(plain.ledger, ArtifactStore(folder), plain.task.task).failed == {2: ["blobs"]}
+
+
+def test_example_verifies_the_last_round(plain: Settled, tmp_path: Path) -> None:
+    chain = plain.task.chain
+    chain.deployment.write(tmp_path / "book.json")
+    given = [tmp_path / "book.json", chain.node.url, plain.folder, plain.task.task]
+    command = [sys.executable, "-m", "consilium_verify.example", *map(str, given)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines() == [f"{one.result:12} {one.name}: {one.detail}" for one in plain.report(2).checks]
 
 
 def consilium(settled: Settled, scratch: Path, folder: Path, *arguments: str) -> tuple[int, str]:
@@ -437,7 +456,7 @@ def testified(local_chain: LocalChain, tmp_path_factory: pytest.TempPathFactory)
 
 def verdict(case: Accused, store: ArtifactStore | None = None) -> Check:
     ledger = Ledger(Connection(case.round.chain.node.url), case.round.chain.deployment)
-    report = audit(ledger, store or case.round.store, case.round.task, 0)
+    report = verify_round(ledger, store or case.round.store, case.round.task, 0)
     return next(check for check in report.checks if check.name is Name.CULPRITS)
 
 
@@ -525,7 +544,7 @@ def test_accused_that_had_no_time_to_testify_are_not_said_to_have_been_silent(
     task.aggregator.accuse_cohort(task.task, 1, 0, bytes(32), bytes(32))
     task.pass_deadline()
     task.tick()
-    report = audit(task.operator, ArtifactStore(tmp_path), task.task, 1)
+    report = verify_round(task.operator, ArtifactStore(tmp_path), task.task, 1)
     assert (report.subject.outcome, results(report)[Name.CULPRITS]) == ("void (not published)", Result.UNCHECKED)
 
 
@@ -533,7 +552,7 @@ def test_verify_refuses_rounds_without_an_outcome(local_chain: LocalChain, plain
     with pytest.raises(RecordIncomplete, match="round 3 of task"):
         plain.report(3)
     with pytest.raises(Refused, match="TaskUnknown"):
-        audit(plain.ledger, plain.task.store, 10_000, 0)
+        verify_round(plain.ledger, plain.task.store, 10_000, 0)
     young = TaskDriver(local_chain)
     plain.task.chain.deployment.write(tmp_path / "book.json")
     given = ["--rpc", local_chain.node.url, "--address-book", str(tmp_path / "book.json"), "--artifacts", str(tmp_path)]

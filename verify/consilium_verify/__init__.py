@@ -1,1 +1,1 @@
-"""The verification room: a round, and a whole task, checked again from the public record alone."""
+"""The verification room: a library that checks a round, or a whole task, from the public record alone."""

@@ -1,4 +1,4 @@
-"""What an audit found, as plain values: checks, what was derived, and in words what is proven and what is not. Pure."""
+"""The report of a verification, as plain values: checks, derived values, and what is proven and what is not. Pure."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class _Plain(BaseModel):
 
 
 class Check(_Plain):
-    """One check. `detail`: what was compared; where it fails, each fault with its values, a line each; and of accused
-    cohorts a line for each hospital.
+    """One check. `detail`: the compared values; of a failed check a line for each fault, and of accused cohorts a line
+    for each hospital.
     """
 
     name: Name
@@ -49,7 +49,7 @@ class Check(_Plain):
 
 
 class Derived(_Plain):
-    """Something that two auditors can compare: its values' bytes, little-endian and in order, hashed by SHA-256."""
+    """A value that two verifiers can compare: its values' bytes, little-endian and in order, hashed by SHA-256."""
 
     what: str
     values: int
@@ -58,7 +58,7 @@ class Derived(_Plain):
 
 
 class Subject(_Plain):
-    """What was audited, and who was asked."""
+    """The round that was checked, and the node that was asked."""
 
     task: int
     round: int
@@ -80,8 +80,8 @@ class Report(_Plain):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def holds(self) -> bool:
-        """Whether nothing fails. What is not checked does not fail: it stands among what is not proven."""
-        return not any(check.result is Result.FAILS for check in self.checks)
+        """True if nothing fails. A check that was not made does not fail: it is listed as not proven."""
+        return not self.named(Result.FAILS)
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -95,6 +95,10 @@ class Report(_Plain):
         said = [f"{check.name}, which {VERBS[check.result]}: {check.detail}" for check in open_]
         return (*said, *LIMITS, *_of_earlier_rounds(self.subject))
 
+    def named(self, result: Result) -> list[str]:
+        """Names of the checks with this result."""
+        return [str(check.name) for check in self.checks if check.result is result]
+
     @property
     def failed_first(self) -> list[Check]:
         return sorted(self.checks, key=lambda check: check.result is not Result.FAILS)
@@ -102,6 +106,18 @@ class Report(_Plain):
     @property
     def _by_name(self) -> Mapping[Name, Result]:
         return {check.name: check.result for check in self.checks}
+
+
+class TaskReport(_Plain):
+    """Reports of a task's rounds that have an outcome, ascending."""
+
+    task: int
+    rounds: tuple[Report, ...]
+
+    @property
+    def failed(self) -> dict[int, list[str]]:
+        """By round, the names of the checks that fail; without the rounds in which none does."""
+        return {one.subject.round: one.named(Result.FAILS) for one in self.rounds if not one.holds}
 
 
 def holds(name: Name, detail: str) -> Check:
@@ -147,14 +163,14 @@ _CLAIMS = (
     ),
     _Claim(
         (Name.SUMS, Name.BLOBS),
-        "What was published is the weighted sum of what the {survivors} survivors committed to, and nothing else:"
+        "The publication is the weighted sum of the updates that {survivors} survivors committed to, and nothing else:"
         " recomputed here from their points and the blobs. That a commitment opens to one blob only rests on KZG's"
         " binding and on Ethereum's ceremony, of which one participant in all has to have been honest.",
     ),
     _Claim(
         (Name.SUMS,),
-        "Who committed knew what is behind its commitments, in this round and under its own name: the contract checked"
-        " an opening of them before it took them.",
+        "Every survivor knew the update behind its commitments, in this round and under its own name: the contract"
+        " checked a KZG proof of them before it took them.",
     ),
     _Claim(
         (Name.CANARIES,),
@@ -164,14 +180,14 @@ _CLAIMS = (
     _Claim((Name.LANES,), "Every accepted sum's mean is within the quantiser's range: all lanes were read here."),
     _Claim(
         (Name.CULPRITS,),
-        "Whom the evidence on accused cohorts gives, if anybody, is said above: recomputed here from commitments and"
+        "The cheaters by the evidence on accused cohorts, if any, are named above: recomputed here from commitments and"
         " from what hospitals signed and testified. It gives no honest hospital that testified in time, unless somebody"
         " forges signatures or finds collisions of SHA-256 or keccak256.",
     ),
     _Claim(
         (Name.MODEL,),
-        "Whoever derives from this record gets the bits whose digest is above: the arithmetic is elementwise IEEE in a"
-        " fixed order.",
+        "Every derivation from this record gives the bits whose digest is above: the arithmetic is elementwise IEEE in"
+        " a fixed order.",
     ),
     _Claim(
         (Name.SETTLEMENT,),
@@ -180,12 +196,12 @@ _CLAIMS = (
     ),
 )
 
-# Of every round, whatever its checks find.
+# Limits of every round, with any result of its checks.
 LIMITS = (
-    "That hospitals trained honestly, or on real data: sums are exact, whatever was summed.",
+    "That hospitals trained honestly, or on real data: sums are exact for any updates.",
     "That one hospital's own values were in range: only sums are published, and only their lanes can be read.",
     "That nobody saw a single update: masks leave nothing in the record that could show it, either way.",
-    "That rows were counted truly: a hospital's weight is what it said of itself.",
+    "That rows were counted truly: a hospital states its own weight.",
     "Why a hospital is missing from the sums: whether it or the aggregator kept its upload back.",
     "Why a cohort was dropped that nobody is accused of: whether too few answered, or the aggregator gave it up.",
     "That scores are honest: what is accepted follows from the committee's medians.",

@@ -1,1 +1,1 @@
-"""`consilium doctor`: what keeps a role from its work on this machine, and what to do about it."""
+"""`consilium doctor`: finds the faults that keep a role from its work on this machine, and names their remedies."""

@@ -1,4 +1,4 @@
-"""Asks everybody side by side, each for a bounded time: who does not answer keeps no other finding waiting."""
+"""Makes all checks side by side, each for a bounded time: one without an answer keeps no other waiting."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from consilium_core.faults import printed_name
+
 from consilium_cli.doctor.findings import Finding, Findings, Level
 
 LIMIT = 5.0  # seconds for all
@@ -14,8 +16,8 @@ LIMIT = 5.0  # seconds for all
 
 @dataclass(frozen=True)
 class Check:
-    """`look` may take its time, and raise, which is a finding of `worst`. Where it fails together with what it `needs`,
-    that one's finding says enough.
+    """`look` may take its time, and raise, which is a finding of `worst`. `needs`: another check. If both fail, only
+    the other one's finding is shown.
     """
 
     name: str
@@ -71,8 +73,8 @@ class _Asked(threading.Thread):
 
 
 def _told(check: Check, error: Exception) -> Finding:
-    """This project's errors name the way out; what a library says may hold what nobody should read."""
-    name = type(error).__name__
+    """This project's errors name the way out. A library's words may hold secrets, and are not repeated."""
+    name = printed_name(error)
     if any(kind.__module__.startswith("consilium_") for kind in type(error).__mro__):
         return Finding(check.name, check.worst, str(error), f"as it says ({name})", {"error": name})
     cause = error.strerror if isinstance(error, OSError) and error.strerror else name

@@ -8,49 +8,47 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from consilium_cli.doctor.role import Role
+from consilium_cli.options import HOSPITAL_HOME, VOTER_HOME
 
 if TYPE_CHECKING:
     from consilium_cli.doctor.findings import Findings
     from consilium_cli.doctor.roles import Asked
 
 
-HOMES = {Role.HOSPITAL: Path("~/.consilium/hospital"), Role.VOTER: Path("~/.consilium/voter")}
+HOMES = {Role.HOSPITAL: HOSPITAL_HOME, Role.VOTER: VOTER_HOME}
 PUBLIC = (Role.AGGREGATOR, Role.SPONSOR)
 
 
 def doctor_command(
-    role: Annotated[Role, typer.Argument(help="what this machine is to do")],
-    config: Annotated[
-        Path | None, typer.Option("--config", help="of a server's role: the configuration that it is started with")
-    ] = None,
+    role: Annotated[Role, typer.Argument(help="the role of this machine")],
+    config: Annotated[Path | None, typer.Option("--config", help="a server's configuration file, TOML")] = None,
     home: Annotated[
         Path | None,
-        typer.Option(
-            "--home", help="of a hospital or a voter: its folder; by default the one that its other commands take"
-        ),
+        typer.Option("--home", help="a hospital's or a voter's home; by default the one that its other commands take"),
     ] = None,
     public: Annotated[
         str | None,
         typer.Option(
             "--public",
             metavar="HOST:PORT",
-            help="of an aggregator or a sponsor: where hospitals reach it, by the proxy",
+            help="public address of an aggregator or a sponsor, by the proxy",
         ),
     ] = None,
     authority: Annotated[
         Path | None,
-        typer.Option(help="certificate that signed the proxy's, PEM; without, those that the system trusts"),
+        typer.Option(help="certificate that signed the proxy's, PEM; by default those that the system trusts"),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="one JSON object instead of a table")] = False,
 ) -> None:
-    """Looks whether this machine is fit for a role, and says what to do where it is not. Changes nothing.
+    """Checks that this machine is fit for a role, and names a remedy for each fault. Changes nothing.
 
-    Ends with 0 where nothing keeps the role from its work, and with 1 where something does.
+    Ends with 1 if a fault keeps the role from its work, else with 0.
     """
     import json
 
     from consilium_chain.errors import ConfigInvalid, name_of
     from consilium_client.errors import HomeMissing
+    from consilium_core.faults import printed_name
     from consilium_server.errors import ServerError
 
     from consilium_cli.doctor.asking import ask
@@ -62,7 +60,7 @@ def doctor_command(
     try:
         checks = checks_of(asked)
     except (ServerError, ConfigInvalid, HomeMissing) as error:
-        name = name_of(error)
+        name = printed_name(error)
         found.append(Finding("configuration", Level.FAULT, str(error), f"as it says ({name})"))
         checks = checks_without_settings(asked)
     found += ask(checks)

@@ -1,5 +1,5 @@
-"""Looks at what is there, and changes nothing: files, ports, servers, chain, database. Each returns facts, or raises a
-room's error; none tells what a secret holds.
+"""Reads facts of files, ports, servers, chain and database, and changes nothing. Each function returns facts, or raises
+a room's error; none repeats a secret.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 
 from consilium_cli.doctor import findings as facts
+from consilium_cli.doctor import reach
 
 PATIENCE = 3.0  # seconds for a connection, and for an answer
 PROTOBUF = "application/protobuf"
@@ -56,7 +57,7 @@ _WHY = {
 
 
 def versions(packages: Sequence[str]) -> facts.Versions:
-    """Of packages that are pinned to one version."""
+    """Versions of those packages that are pinned to one version."""
     pins: dict[str, str] = {}
     for line in metadata.requires("consilium") or []:
         name, found, version = line.partition(";")[0].strip().partition("==")
@@ -85,7 +86,7 @@ def machine(home: Path, memory_needed: int) -> facts.Machine:
 def file(
     path: Path, what: str, why: Callable[[Path], str | None] = lambda path: None, secret: bool = True
 ) -> facts.File:
-    """`why`: what is wrong with its content; asked only where it could be read."""
+    """`why`: returns the fault of its content, and is called only if the file can be read."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -97,7 +98,7 @@ def file(
 
 
 def keystore_fault(path: Path) -> str | None:
-    """No password is needed to see that it is a key file."""
+    """The fault of a key file, seen without its password."""
     try:
         address_of(path)
     except KeystoreError as error:
@@ -112,8 +113,8 @@ def password_fault(path: Path) -> str | None:
         return str(error)
 
 
-def certificate(what: str, folder: Path) -> facts.CertificateFile:
-    """Of a folder that `ensure_certificates` has made. Raises OSError, ValueError."""
+def certificate(what: str, folder: Path) -> reach.CertificateFile:
+    """Reads a folder that `ensure_certificates` has made. Raises OSError, ValueError."""
     own, authority = (x509.load_pem_x509_certificate((folder / n).read_bytes()) for n in ("server.pem", "ca.crt"))
     key = serialization.load_pem_private_key((folder / "server.key").read_bytes(), None)
     try:
@@ -121,7 +122,7 @@ def certificate(what: str, folder: Path) -> facts.CertificateFile:
         is_signed = True
     except (InvalidSignature, ValueError, TypeError):
         is_signed = False
-    return facts.CertificateFile(
+    return reach.CertificateFile(
         what, folder / "server.pem",
         max(one.not_valid_before_utc.timestamp() for one in (own, authority)),
         min(one.not_valid_after_utc.timestamp() for one in (own, authority)),
@@ -132,26 +133,26 @@ def certificate(what: str, folder: Path) -> facts.CertificateFile:
 # Ports and servers
 
 
-def port(what: str, host: str, number: int, is_ours: Callable[[], bool], loopback_alone: bool) -> facts.Port:
+def port(what: str, host: str, number: int, is_ours: Callable[[], bool], loopback_alone: bool) -> reach.Port:
     beyond = None
     if loopback_alone and (outward := _outward_address()) is not None and _listens(outward, number):
         beyond = f"{outward}:{number}"
-    return facts.Port(what, f"{host}:{number}", _held(host, number, is_ours), beyond)
+    return reach.Port(what, f"{host}:{number}", _held(host, number, is_ours), beyond)
 
 
-def _held(host: str, number: int, is_ours: Callable[[], bool]) -> facts.Held:
+def _held(host: str, number: int, is_ours: Callable[[], bool]) -> reach.Held:
     reached = "127.0.0.1" if host in ("0.0.0.0", "::", "") else host
     if _listens(reached, number):
-        return facts.Held.OURS if is_ours() else facts.Held.FOREIGN
+        return reach.Held.OURS if is_ours() else reach.Held.FOREIGN
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             tried.bind((host, number))
         except PermissionError:
-            return facts.Held.FORBIDDEN
+            return reach.Held.FORBIDDEN
         except OSError:
-            return facts.Held.FOREIGN
-    return facts.Held.FREE
+            return reach.Held.FOREIGN
+    return reach.Held.FREE
 
 
 def _listens(host: str, number: int) -> bool:
@@ -163,7 +164,7 @@ def _listens(host: str, number: int) -> bool:
 
 
 def _outward_address() -> str | None:
-    """Of this machine, as others have it; nothing is sent."""
+    """This machine's address as others see it; nothing is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as tried:
         try:
             tried.connect(("192.0.2.1", 9))  # of no machine (RFC 5737)
@@ -182,11 +183,11 @@ def answers_as_api(url: str) -> bool:
 
 
 def answers_with(tls: Path, number: int) -> bool:
-    """Whether what listens on loopback shows the certificate of this folder's authority."""
+    """True if the program on this port shows a certificate of this folder's authority."""
     return (tls / "ca.crt").exists() and why_unreachable("localhost", number, tls / "ca.crt", PATIENCE) is None
 
 
-def face(what: str, host: str, number: int, authority: Path | None) -> facts.Face:
+def face(what: str, host: str, number: int, authority: Path | None) -> reach.Face:
     address = f"{host}:{number}"
     try:
         context = ssl.create_default_context(cafile=authority)
@@ -195,13 +196,13 @@ def face(what: str, host: str, number: int, authority: Path | None) -> facts.Fac
             context.wrap_socket(plain, server_hostname=host) as link,
         ):
             ends = ssl.cert_time_to_seconds(str((link.getpeercert() or {})["notAfter"]))
-            return facts.Face(what, address, None, str(link.version()), ends, time.time())
+            return reach.Face(what, address, None, str(link.version()), ends, time.time())
     except ssl.SSLCertVerificationError as error:
         if error.verify_code in _WHY:
-            return facts.Face(what, address, _WHY[error.verify_code])
+            return reach.Face(what, address, _WHY[error.verify_code])
     except OSError:
         pass
-    return facts.Face(
+    return reach.Face(
         what, address, why_unreachable(host, number, authority, PATIENCE) or "it does not stay: look again"
     )
 
@@ -214,7 +215,7 @@ class Outside:
         given = {} if context is None else {"context": context}
         self._link: http.client.HTTPConnection = kind(host, number, timeout=PATIENCE, **given)
 
-    def ask(self, method: str, target: str) -> facts.Answer:
+    def ask(self, method: str, target: str) -> reach.Answer:
         try:
             self._link.request(method, target, headers={"Content-Type": PROTOBUF, "Content-Length": "0"})
             asked = time.time()
@@ -222,23 +223,23 @@ class Outside:
             answer.read(1 << 20)
         except (OSError, http.client.HTTPException):
             self._link.close()
-            return facts.Answer(None)
-        return facts.Answer(answer.status, seconds_ahead(asked, answer.getheader("Date")))
+            return reach.Answer(None)
+        return reach.Answer(answer.status, seconds_ahead(asked, answer.getheader("Date")))
 
     def close(self) -> None:
         self._link.close()
 
 
-def superlink(host: str, number: int, authority: Path | None, is_own: bool) -> facts.SuperLinkFace:
-    """Of one that `face` has found well."""
+def superlink(host: str, number: int, authority: Path | None, is_own: bool) -> reach.SuperLinkFace:
+    """Facts of a SuperLink whose TLS `face` has found in order."""
     outside = Outside(host, number, ssl.create_default_context(cafile=authority))
     fleet = outside.ask("POST", FLEET)
     control = {target: outside.ask("POST", target).status for target in SPELLINGS}
     outside.close()
-    return facts.SuperLinkFace(f"{host}:{number}", fleet, control, is_own)
+    return reach.SuperLinkFace(f"{host}:{number}", fleet, control, is_own)
 
 
-# What a role rests on
+# Chain, store, database and Redis
 
 
 def chain(url: str, deployment: Deployment) -> facts.Chain:
@@ -325,12 +326,12 @@ def redis(url: str) -> facts.Redis:
     )  # fmt: skip
 
 
-def node_key(ledger: Ledger, task: int, account: str, path: Path) -> facts.NodeKey:
+def node_key(ledger: Ledger, task: int, account: str, path: Path) -> reach.NodeKey:
     """Raises ChainUnreachable, Refused, TransportKeyInvalid."""
     index = next((i for i, one in enumerate(ledger.hospitals(task)) if one.node == account), None)
     if index is None:
-        return facts.NodeKey(task, path, None)
-    return facts.NodeKey(task, path, ledger.transport_keys(task)[index] == transport_public_key(path))
+        return reach.NodeKey(task, path, None)
+    return reach.NodeKey(task, path, ledger.transport_keys(task)[index] == transport_public_key(path))
 
 
 def reader(url: str, deployment: Deployment) -> Ledger:

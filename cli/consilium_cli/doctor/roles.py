@@ -1,4 +1,4 @@
-"""What is to be looked at for each role, by the very configuration that the role itself reads."""
+"""The checks of each role, by the very configuration that the role itself reads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from consilium_client.hospital.transport_key import transport_public_key
 from consilium_core.connectivity import host_and_port
 
 from consilium_cli.doctor import findings as facts
-from consilium_cli.doctor import probes
+from consilium_cli.doctor import probes, reach
 from consilium_cli.doctor.asking import Check
 from consilium_cli.doctor.findings import MIB, Finding, Findings, Level
 from consilium_cli.doctor.role import Role
@@ -31,7 +31,7 @@ MEMORY = {
     Role.API: 300 * MIB, Role.INDEX: 200 * MIB, Role.WORKER: 400 * MIB, Role.AGGREGATOR: 800 * MIB,
     Role.SPONSOR: 200 * MIB, Role.HOSPITAL: 600 * MIB, Role.VOTER: 400 * MIB,
 }  # fmt: skip
-# Of some twenty rounds of the demo's size (bench/results/gas.json).
+# Gas of some twenty rounds of the demo's size (bench/results/gas.json).
 GAS = {
     Role.WORKER: 40_000_000, Role.AGGREGATOR: 40_000_000, Role.SPONSOR: 10_000_000, Role.HOSPITAL: 3_000_000,
     Role.VOTER: 6_000_000,
@@ -55,18 +55,18 @@ class Asked:
 
 
 def checks_of(asked: Asked) -> list[Check]:
-    """Raises ConfigInvalid, HomeMissing, BrokerUrlInvalid."""
+    """Raises ConfigInvalid, HomeMissing, ServerError."""
     return [*_before(asked), *_OF_ROLE[asked.role](asked)]
 
 
 def checks_without_settings(asked: Asked) -> list[Check]:
-    """What can be looked at where the configuration does not hold."""
+    """The checks that are left if the configuration does not hold."""
     return [*_before(asked), _machine(asked, asked.where.parent)]
 
 
 def _before(asked: Asked) -> Iterator[Check]:
     packages = PINNED.get(asked.role, ())
-    yield Check("versions", lambda: facts.of_versions(probes.versions(packages)), "what is installed")
+    yield Check("versions", lambda: facts.of_versions(probes.versions(packages)), "the installed packages")
 
 
 def _machine(asked: Asked, home: Path) -> Check:
@@ -79,20 +79,20 @@ def _files(*looks: Callable[[], facts.File]) -> Check:
 
 
 def _there(path: Path, what: str) -> list[Callable[[], facts.File]]:
-    """Of what a role makes at its first start: nothing, where it has not been started."""
+    """A file that a role makes at its first start; nothing before that."""
     return [partial(probes.file, path, what)] if path.exists() else []
 
 
-# What several roles have
+# Checks of several roles
 
 
 def _chain(url: str, book: Path, is_node: bool = False) -> Iterator[Check]:
-    """Whoever reads the address book reads it anew: it may be wrong, and that is a finding like others."""
+    """Each check reads the address book anew: it may be wrong, and that is a finding like others."""
     yield Check("chain", lambda: facts.of_chain(probes.chain(url, Deployment.read(book))), "the chain node")
     yield Check(
         "contracts", lambda: facts.of_contracts(probes.contracts(url, Deployment.read(book))), "the chain node", "chain"
     )
-    yield Check("links", lambda: facts.of_link("the chain node", url), "a URL")
+    yield Check("links", lambda: reach.of_link("the chain node", url), "a URL")
 
 
 def _money(asked: Asked, url: str, keystore: Path, sponsored: bool = False) -> Check:
@@ -127,7 +127,7 @@ def _database(url: str, book: Path) -> Iterator[Check]:
         return facts.of_database(probes.database(url, Deployment.read(book)))
 
     yield Check("database", look, "the database")
-    yield Check("links", lambda: facts.of_link("the database", url, bool(urlsplit(url).password)), "a URL")
+    yield Check("links", lambda: reach.of_link("the database", url, bool(urlsplit(url).password)), "a URL")
 
 
 def _config_file(asked: Asked, has_password: bool) -> list[Callable[[], facts.File]]:
@@ -135,22 +135,22 @@ def _config_file(asked: Asked, has_password: bool) -> list[Callable[[], facts.Fi
 
 
 def _has_password(*secrets: Any) -> bool:
-    """Of URLs that a file holds; None where it names none."""
+    """True if one of these URLs has a password. None: the file names no such URL."""
     return any(one is not None and bool(urlsplit(one.get_secret_value()).password) for one in secrets)
 
 
 def _public_superlink(host: str, port: int, authority: Path | None, is_own: bool) -> Findings:
     face = probes.face("the SuperLink", host, port, authority)
-    found = facts.of_face(face)
+    found = reach.of_face(face)
     if face.why is None:
-        found += facts.of_superlink(probes.superlink(host, port, authority, is_own))
+        found += reach.of_superlink(probes.superlink(host, port, authority, is_own))
     return found
 
 
 def _public_https(
     what: str, url: str, authority: Path | None, path: str, method: str, right: tuple[int, ...]
 ) -> Findings:
-    """Of something behind the proxy that speaks HTTP."""
+    """Findings on an HTTP server behind the proxy."""
     import ssl
 
     parts = urlsplit(url)
@@ -159,17 +159,17 @@ def _public_https(
     context = None
     if parts.scheme == "https":
         face = probes.face(what, host, port, authority)
-        found = facts.of_face(face)
+        found = reach.of_face(face)
         if face.why is not None:
             return found
         context = ssl.create_default_context(cafile=authority)
     else:
-        found = facts.of_link(what, url)
+        found = reach.of_link(what, url)
     outside = probes.Outside(host, port, context)
     status = outside.ask(method, path).status
     exposed = [watch for watch in ("/metrics", "/ready") if method == "GET" and outside.ask("GET", watch).status == 200]
     outside.close()
-    return found + facts.of_public(facts.Public(what, url, status, right, () if host in LOOPBACK else exposed))
+    return found + reach.of_public(reach.Public(what, url, status, right, () if host in LOOPBACK else exposed))
 
 
 # Servers
@@ -189,7 +189,7 @@ def _api(asked: Asked) -> Iterator[Check]:
     near = f"http://{'127.0.0.1' if own.host in ('0.0.0.0', '::') else own.host}:{own.port}"
     is_proxied = own.origin.startswith("https://")
     look = partial(probes.port, "the API", own.host, own.port, partial(probes.answers_as_api, near), is_proxied)
-    yield Check("ports", lambda: facts.of_port(look()), f"port {own.port}")
+    yield Check("ports", lambda: reach.of_port(look()), f"port {own.port}")
     ask = partial(_public_https, "the API", own.origin, asked.authority, "/health", "GET", (200,))
     yield Check("public", ask, own.origin)
     if is_proxied and not own.proxies:
@@ -197,8 +197,8 @@ def _api(asked: Asked) -> Iterator[Check]:
 
 
 def _no_proxies() -> Findings:
-    told = "origin is https, and `proxies` names nobody: all clients count as one, the proxy"
-    return [Finding("proxies", Level.WARNING, told, 'say proxies = ["127.0.0.1"], or where the proxy is')]
+    told = "origin is https, and `proxies` is empty: all clients count as one, the proxy"
+    return [Finding("proxies", Level.WARNING, told, 'write proxies = ["127.0.0.1"], or the address of the proxy')]
 
 
 def _index(asked: Asked) -> Iterator[Check]:
@@ -227,7 +227,7 @@ def _worker(asked: Asked) -> Iterator[Check]:
     yield from _artifacts(own.artifacts)
     if own.broker != WITHIN_THE_PROCESS:
         yield Check("redis", lambda: facts.of_redis(probes.redis(own.broker)), "Redis")
-        yield Check("links", lambda: facts.of_link("Redis", own.broker, bool(urlsplit(own.broker).password)), "a URL")
+        yield Check("links", lambda: reach.of_link("Redis", own.broker, bool(urlsplit(own.broker).password)), "a URL")
     for config in sorted((own.home / TASKS).glob(f"*/{SETTINGS}")):
         task = read_settings(config, AggregatorSettings)
         yield from _superlink_here(task.home, task.superlink_port)
@@ -238,7 +238,7 @@ def _superlink_here(home: Path, number: int) -> Iterator[Check]:
     look = partial(
         probes.port, "the SuperLink", "127.0.0.1", number, partial(probes.answers_with, tls, number), True
     )  # fmt: skip
-    yield Check("ports", lambda: facts.of_port(look()), f"port {number}")
+    yield Check("ports", lambda: reach.of_port(look()), f"port {number}")
     yield from _certificate_here("the SuperLink's certificate", tls)
     yield _files(*_certificate_keys(tls), *_there(home / "superexec.secret", "the secret"))
 
@@ -251,7 +251,7 @@ def _certificate_keys(tls: Path) -> list[Callable[[], facts.File]]:
 
 def _certificate_here(what: str, tls: Path) -> Iterator[Check]:
     if (tls / "server.pem").exists():
-        yield Check("tls", lambda: facts.of_certificate_file(probes.certificate(what, tls)), what)
+        yield Check("tls", lambda: reach.of_certificate_file(probes.certificate(what, tls)), what)
 
 
 def _aggregator(asked: Asked) -> Iterator[Check]:
@@ -270,10 +270,10 @@ def _aggregator(asked: Asked) -> Iterator[Check]:
 
 
 def _canaries(home: Path) -> list[Callable[[], facts.File]]:
-    """Of its rounds' secrets the one that is most open."""
+    """The file of its rounds' secrets with the most open mode."""
     kept = [path for path in (home / "canaries").rglob("*") if path.is_file()]
     worst = max(kept, key=lambda path: path.stat().st_mode & 0o077, default=None)
-    return [] if worst is None else [partial(probes.file, worst, "what opens a canary round")]
+    return [] if worst is None else [partial(probes.file, worst, "the secret of a canary round")]
 
 
 def _sponsor(asked: Asked) -> Iterator[Check]:
@@ -288,7 +288,7 @@ def _sponsor(asked: Asked) -> Iterator[Check]:
     look = partial(
         probes.port, "the sponsor", "127.0.0.1", own.port, partial(probes.answers_with, tls, own.port), True
     )  # fmt: skip
-    yield Check("ports", lambda: facts.of_port(look()), f"port {own.port}")
+    yield Check("ports", lambda: reach.of_port(look()), f"port {own.port}")
     yield from _certificate_here("the sponsor's certificate", tls)
     if asked.public is not None:
         url = f"https://{asked.public[0]}:{asked.public[1]}"
@@ -317,7 +317,7 @@ def _hospital(asked: Asked) -> Iterator[Check]:
     if own.sponsor is not None:
         parts = urlsplit(own.sponsor.url)
         ask = partial(probes.face, "the sponsor", parts.hostname or "", parts.port or 443, own.sponsor.ca_certificate)
-        yield Check("sponsor", lambda: facts.of_face(ask()), own.sponsor.url)
+        yield Check("sponsor", lambda: reach.of_face(ask()), own.sponsor.url)
     for task in home.approved_tasks():
         yield Check("superlink", partial(_superlink_of, home, task), f"the SuperLink of task {task}")
         yield Check("node-key", partial(_node_key_of, home, task), "the chain node", "chain", Level.WARNING)
@@ -357,7 +357,7 @@ def _node_key_of(home: HospitalHome, task: int) -> Findings:
     ledger = probes.reader(own.chain_url, Deployment.read(own.deployment))
     if ledger.state(task).phase is Phase.ENDED:
         return []
-    return facts.of_node_key(probes.node_key(ledger, task, address_of(own.keystore), own.transport_key))
+    return reach.of_node_key(probes.node_key(ledger, task, address_of(own.keystore), own.transport_key))
 
 
 def _voter(asked: Asked) -> Iterator[Check]:

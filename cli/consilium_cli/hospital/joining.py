@@ -1,4 +1,4 @@
-"""Saying yes to a task, and taking it back."""
+"""Approves and joins a task, and leaves it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from consilium_client.hospital.audit_log import AUDIT_FILE, AuditLog
 from consilium_client.models import model_of
 from consilium_core.connectivity import host_and_port, why_shut_out
 from consilium_core.live import sentence
-from consilium_core.logs import told_to
+from consilium_core.logs import log_to
 from cryptography import x509
 from rich.console import Console
 from rich.markup import escape
@@ -27,7 +27,7 @@ from consilium_cli.hospital.status import Visit, kept_rows, print_membership, pr
 
 @dataclass(frozen=True)
 class Place:
-    """What the chain does not say: where a task's aggregator is reached, and which of this hospital's tables fits."""
+    """Facts that the chain does not have: the address of a task's aggregator, and this hospital's data for it."""
 
     superlink: str
     ca_certificate: Path
@@ -36,7 +36,7 @@ class Place:
 
 
 def join(folder: Path, number: int, place: Place, agreed: bool) -> None:
-    """What is not allowed, or does not fit this hospital's data, never gets as far as a question."""
+    """Asks only if the policy allows the task and this hospital's data fit it."""
     try:
         link = host_and_port(place.superlink)
     except ValueError as error:
@@ -72,13 +72,13 @@ def join(folder: Path, number: int, place: Place, agreed: bool) -> None:
 
     settings = visit.home.node_settings(number, visit.ledger.place(number))
     try:
-        with told_to(lambda event, fields: console.print(sentence(event, fields))):
+        with log_to(lambda event, fields: console.print(sentence(event, fields))):
             HospitalNode(settings).join()
-    except (KeyboardInterrupt, SystemExit):  # what was sent may come onto the chain yet, and the yes to it stays
+    except (KeyboardInterrupt, SystemExit):  # a sent transaction may come onto the chain yet, so the approval stays
         console.print(_cut_off(number))
         raise
     except Exception:
-        if not had_joined:  # a yes is to what was joined; whoever is in the task goes on
+        if not had_joined:  # an approval is of a joined task; a hospital that is in it already goes on
             visit.home.withdraw(number)
         raise
     console.print(f"\nNext: consilium hospital run {number}, which takes part until the task ends")
@@ -86,10 +86,10 @@ def join(folder: Path, number: int, place: Place, agreed: bool) -> None:
 
 def _cut_off(number: int) -> str:
     return (
-        f"\ncut off: `consilium hospital status` says whether task {number} was joined. The same command goes on from"
-        f" here; `consilium hospital leave {number}` takes the yes back, `consilium hospital unstake TOKENS` what was"
-        " staked. Of tokens that the staking contract may take (an ERC-20 allowance) it takes none but by this"
-        " account's own staking, and the next join sets it anew."
+        f"\ninterrupted: `consilium hospital status` shows if task {number} was joined. The same command goes on from"
+        f" here. `consilium hospital leave {number}` withdraws the approval, `consilium hospital unstake TOKENS` the"
+        " stake. The staking contract takes tokens of its allowance (ERC-20) only when this account stakes, and the"
+        " next join sets the allowance anew."
     )
 
 
@@ -104,7 +104,7 @@ def _certificate(path: Path) -> bytes:
 
 
 def on_record(folder: Path) -> Ledger:
-    """This hospital's account, whose every transaction its audit log has."""
+    """A contract client of this hospital's account, with every transaction in its audit log."""
     settings = HospitalHome.open(folder).settings
     ledger = settings.connect()
     ledger.connection.witness = AuditLog(settings.home / AUDIT_FILE)
@@ -112,7 +112,7 @@ def on_record(folder: Path) -> Ledger:
 
 
 def leave(folder: Path, number: int, agreed: bool) -> None:
-    """Takes the yes back. An ended task's bond and rewards come home; of another's the bond waits for its end."""
+    """Withdraws the approval. The bond and the rewards of an ended task come into the account, another's at its end."""
     visit = Visit.of(folder)
     state, own = visit.ledger.state(number), visit.own(number)
     if own is None:

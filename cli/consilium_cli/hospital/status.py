@@ -1,4 +1,4 @@
-"""What there is to see before and after a yes: tasks, one task, and where this hospital stands in them."""
+"""Screens of a hospital: all tasks, one task, and the state of its approved tasks."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Visit(HomeVisit[HospitalHome]):
         return self.home.settings
 
     def own(self, number: int) -> tuple[int, Hospital] | None:
-        """This hospital in a task: its index and what the chain says of it."""
+        """This hospital's index in a task, and its entry on the chain; None if it has not joined."""
         for index, hospital in enumerate(self.ledger.hospitals(number)):
             if hospital.node == self.account:
                 return index, hospital
@@ -82,7 +82,7 @@ def show_tasks(visit: Visit, every: bool) -> None:
 
 
 def show_task(visit: Visit, number: int) -> None:
-    """Raises what reading the task raises."""
+    """Raises as `load_task` does."""
     task, state = visit.task(number), visit.ledger.state(number)
     console = Console(highlight=False)
     print_task(console, task, state)
@@ -124,7 +124,7 @@ def print_verdict(console: Console, policy: Policy, spec: TaskSpec, operator: st
 
 
 def print_task(console: Console, task: JoinedTask, state: TaskState) -> None:
-    """What would run, on which columns, what leaves, how long it may take, and what it pays and costs."""
+    """Prints a task's program, columns, outgoing data, time, pay and costs."""
     spec = task.spec
     console.print(f"[bold]Task {task.number}: {escape(spec.name)}[/bold]  ({stand(state)})")
     grid = Table.grid(padding=(0, 2))
@@ -175,7 +175,10 @@ def _work(spec: TaskSpec) -> list[tuple[str, str]]:
             f"{rounds.min_hospitals} to {rounds.max_hospitals} hospitals, in cohorts of at least"
             f" {rounds.min_cohort_size}",
         ),
-        ("takes", f"at most {most}, joining included, most of it waiting; whoever sits a round out loses nothing"),
+        (
+            "takes",
+            f"at most {most}, joining included, most of it waiting; to sit a round out costs nothing",
+        ),
     ]
 
 
@@ -204,7 +207,7 @@ def _leaving(spec: TaskSpec) -> list[tuple[str, str]]:
 
 
 def _scaling(data: DataSchema) -> str:
-    """What round 0 sums."""
+    """The sums of round 0, in words."""
     if isinstance(data, TextSchema):
         return "the number of texts"
     if isinstance(data, ImageSchema):
@@ -239,15 +242,15 @@ def show_status(folder: Path) -> None:
         console.print(f"privacy: rows have cost epsilon {spent:.3g} of {limit}, at delta {policy.delta:g}")
     approved = sorted({*home.approved_tasks(), *home.left_tasks()})
     if not approved:
-        console.print("\nno task is approved here: `consilium hospital tasks` lists what there is")
+        console.print("\nno task is approved here: `consilium hospital tasks` lists all tasks")
     elif any(answer.result is Result.NO for answer in answers if answer.what == "chain"):
-        console.print(f"\napproved tasks: {', '.join(map(str, approved))}; the chain does not say how they stand")
+        console.print(f"\napproved tasks: {', '.join(map(str, approved))}; the chain does not answer")
     else:
         _show_approved(console, Visit.of(folder), approved)
 
 
 def _spent(home: HospitalHome, policy: Policy) -> float | None:
-    """What rows have cost in all private tasks; None where there was none, and Opacus need not be loaded."""
+    """The epsilon that rows have cost in all private tasks; None without one, so that Opacus need not be loaded."""
     if not home.settings.ledger_file.exists():
         return None
     from consilium_client.privacy.accountant import EpsilonLedger

@@ -1,1 +1,1 @@
-"""What the commands of hospitals and those of voters share: a home is made, looked at, and a node told of."""
+"""The commands that hospitals and voters share: they make a home, show it, and stake."""

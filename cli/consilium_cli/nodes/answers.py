@@ -1,4 +1,4 @@
-"""Whether what a home names answers: chain, contracts, store, sponsor, clock. Nothing is sent that costs anything."""
+"""Tries a home's connections: chain, contracts, store, sponsor, clock. It sends nothing that costs gas."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-PATIENCE = 5.0  # seconds for a connection to somebody
-SKEW = 120  # seconds between this machine's clock and the chain's that are nobody's fault
+PATIENCE = 5.0  # seconds for a connection
+SKEW = 120  # seconds between this machine's clock and the chain's that are no fault
 
 
 class Result(StrEnum):
@@ -70,11 +70,11 @@ def show_answers(answers: Sequence[Answer]) -> None:
 
 
 class _Unanswered(Exception):
-    """What went wrong, in words."""
+    """A connection failed; the message says why."""
 
 
 class _ToDo(Exception):
-    """What is missing, in words."""
+    """A step is missing before a task can be joined; the message names it."""
 
 
 def _tried(what: str, question: Callable[[], str]) -> Answer:

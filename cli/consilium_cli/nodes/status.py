@@ -1,4 +1,4 @@
-"""What there is to see of tasks from any node's home."""
+"""Task states and money, as the status screens of hospitals and voters show them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Phase, TaskState
 from consilium_client.home import Home
 from consilium_client.task import JoinedTask, load_task
-from consilium_core.live import tell_aside
+from consilium_core.live import log_to_stderr
 
 UNREADABLE = (ArtifactMissing, ArtifactCorrupt, SpecInvalid, SpecMismatch)
 HomeType = TypeVar("HomeType", bound=Home[Any, Any])
@@ -21,7 +21,7 @@ HomeType = TypeVar("HomeType", bound=Home[Any, Any])
 
 @dataclass(frozen=True)
 class HomeVisit(Generic[HomeType]):
-    """A home with its chain and store, to look and not to touch: no password is read."""
+    """A home with its chain and store, to read only: its password is not read."""
 
     home: HomeType
     ledger: Ledger
@@ -30,7 +30,7 @@ class HomeVisit(Generic[HomeType]):
     @classmethod
     def to(cls, home: HomeType) -> Self:
         """Raises DeploymentInvalid, ChainUnreachable, MirrorUnsupported."""
-        tell_aside()
+        log_to_stderr()
         return cls(home, home.settings.reader(), ArtifactStore(home.settings.artifacts, passing=home.folder / CACHE))
 
     @property
@@ -52,7 +52,7 @@ def said(names: Sequence[str] | str) -> str:
 
 
 def money_of(ledger: Ledger, account: str, number: int, state: TaskState) -> tuple[int, int, str]:
-    """An account's rewards and slashes of all of a task's rounds that are over, and why the latest paid what it did."""
+    """An account's rewards and slashes over a task's ended rounds, and the reason of the latest payout."""
     over = state.round + (state.phase is Phase.ENDED)
     payouts = [ledger.explain(number, round_, account) for round_ in range(STATISTICS_ROUND, over)]
     last = payouts[-1].reason.name.lower().replace("_", " ") if payouts else "–"

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
 
-from consilium_cli.options import (
-    AddressBookOption,
-    ArtifactsOption,
-    RpcOption,
-    TaskArgument,
-    YesOption,
-)
+from consilium_cli.artifacts import open_artifacts
+from consilium_cli.options import AddressBookOption, ArtifactsOption, RpcOption, TaskArgument, YesOption
 
-app = typer.Typer(help="Tasks: what an operator asks for, and the model that comes of it.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from consilium_operators.proposals import Dialogue
+    from consilium_verify.report import Report
+
+app = typer.Typer(help="Tasks: their proposal, their course, and their models.", no_args_is_help=True)
 
 TaskFileArgument = Annotated[Path, typer.Argument(metavar="TASK.toml", help="a task file, TOML")]
 KeystoreOption = Annotated[
@@ -26,13 +26,24 @@ PasswordFileOption = Annotated[Path | None, typer.Option(help="file with the key
 PORT = 8_600
 
 
+def _dialogue() -> Dialogue:
+    """Asks on this terminal; without one the answer is no."""
+    from consilium_operators.proposals import Dialogue
+
+    def warn(text: str) -> None:
+        typer.secho(text, fg=typer.colors.YELLOW)
+
+    return Dialogue(typer.echo, warn, lambda question: sys.stdin.isatty() and typer.confirm(question))
+
+
 @app.command("check")
 def check(task: TaskFileArgument) -> None:
-    """Says whether a task file holds, what it would cost, and what to think over; needs no chain."""
-    from consilium_cli.operator import checking
+    """Checks a task file, and shows its costs and its risks; needs no chain."""
+    from consilium_operators.proposals import read_task
 
-    raw, spec = checking.read_task(task)
-    checking.show(raw, spec)
+    from consilium_cli.operator.estimate_screen import show
+
+    show(*read_task(task))
 
 
 @app.command("propose")
@@ -40,16 +51,12 @@ def propose(
     task: TaskFileArgument,
     *,
     artifacts: ArtifactsOption,
-    aggregator: Annotated[
-        str | None, typer.Option(help="account of who is to aggregate; not needed for a dry run")
-    ] = None,
+    aggregator: Annotated[str | None, typer.Option(help="the aggregator's account; not needed for a dry run")] = None,
     rpc: RpcOption = LOCAL_RPC,
     address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
     keystore: KeystoreOption = None,
     password_file: PasswordFileOption = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="show what it would be and cost, and send nothing")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="show the task and its cost, and send nothing")] = False,
     yes: YesOption = False,
     not_private: Annotated[
         bool,
@@ -58,15 +65,40 @@ def propose(
         ),
     ] = False,
     again: Annotated[
-        bool, typer.Option("--again", help="although an open task of this account is by the very same file")
+        bool, typer.Option("--again", help="propose it although an open task of this account has the very same file")
     ] = False,
 ) -> None:
-    """Shows what a task would cost, asks, puts its file into the store, and proposes it: its pool is paid at once."""
-    from consilium_cli.operator import proposing
+    """Shows a task's cost, asks, puts its file into the store, and proposes it. The pool is paid at once."""
+    from consilium_operators import proposals
+    from consilium_verify.verification import reader
 
-    account = proposing.Payer(keystore, password_file)
-    said = proposing.Said(dry_run, yes, again, not_private)
-    proposing.propose(task, artifacts, rpc, address_book, account, aggregator, said)
+    from consilium_cli.operator.estimate_screen import show
+
+    raw, spec = proposals.read_task(task)
+    found = show(raw, spec, reader(rpc, address_book).chain_terms())
+    if dry_run:
+        typer.echo("\na dry run: nothing was sent")
+        return
+    ledger = proposals.operator_ledger(rpc, address_book, keystore, password_file)
+    agreed = proposals.Agreed(yes, again, not_private)
+    store, named = open_artifacts(artifacts), None if aggregator is None else _account(aggregator, "--aggregator")
+    proposals.propose(ledger, store, raw, found, named, agreed, _dialogue())
+
+
+def _account(text: str, flag: str) -> str:
+    """Raises typer.BadParameter."""
+    from eth_utils.address import (
+        is_checksum_address,
+        is_checksum_formatted_address,
+        is_hex_address,
+        to_checksum_address,
+    )
+
+    if not is_hex_address(text):
+        raise typer.BadParameter("no account's address: 0x and 40 hexadecimal digits", param_hint=flag)
+    if is_checksum_formatted_address(text) and not is_checksum_address(text):
+        raise typer.BadParameter("mistyped: its capitals are not its checksum (EIP-55)", param_hint=flag)
+    return str(to_checksum_address(text))
 
 
 @app.command("fund")
@@ -79,10 +111,11 @@ def fund(
     password_file: PasswordFileOption = None,
     yes: YesOption = False,
 ) -> None:
-    """Adds to a task's pool while others join: shows what rounds then pay, asks, and pays."""
-    from consilium_cli.operator import proposing
+    """Adds to a task's pool while others join: shows the new pay of a round, asks, and pays."""
+    from consilium_operators import proposals
 
-    proposing.fund(task, amount, rpc, address_book, proposing.Payer(keystore, password_file), yes)
+    ledger = proposals.operator_ledger(rpc, address_book, keystore, password_file)
+    proposals.fund(ledger, task, amount, yes, _dialogue())
 
 
 @app.command("stop")
@@ -94,10 +127,10 @@ def stop(
     password_file: PasswordFileOption = None,
     yes: YesOption = False,
 ) -> None:
-    """No further round of a task: the one under way is played and paid, then what is left of the pool comes back."""
-    from consilium_cli.operator import proposing
+    """Stops a task after its current round, which is still paid. The rest of the pool then comes back."""
+    from consilium_operators import proposals
 
-    proposing.stop(task, rpc, address_book, proposing.Payer(keystore, password_file), yes)
+    proposals.stop(proposals.operator_ledger(rpc, address_book, keystore, password_file), task, yes, _dialogue())
 
 
 @app.command("refund")
@@ -107,10 +140,10 @@ def refund(
     keystore: KeystoreOption = None,
     password_file: PasswordFileOption = None,
 ) -> None:
-    """Brings home what is left of ended tasks' pools."""
-    from consilium_cli.operator import proposing
+    """Takes the rest of ended tasks' pools into the operator's account."""
+    from consilium_operators import proposals
 
-    proposing.refund(rpc, address_book, proposing.Payer(keystore, password_file))
+    proposals.refund(proposals.operator_ledger(rpc, address_book, keystore, password_file), _dialogue())
 
 
 @app.command("watch")
@@ -118,16 +151,17 @@ def watch(
     task: TaskArgument,
     rpc: RpcOption = LOCAL_RPC,
     address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
-    once: Annotated[bool, typer.Option("--once", help="say where it stands, and end")] = False,
+    once: Annotated[bool, typer.Option("--once", help="print the task's state, and end")] = False,
 ) -> None:
-    """Tells what happens in a task from its proposal on, until it ends; can be ended and started at any time.
+    """Prints a task's events from its proposal on, until it ends. It can be ended and started at any time.
 
     On a terminal in words, elsewhere as one JSON object a line.
     """
-    from consilium_core.live import told
-    from consilium_operators.watching import WATCHED, Watcher, reader
+    from consilium_core.live import on_terminal
+    from consilium_operators.watching import WATCHED, Watcher
+    from consilium_verify.verification import reader
 
-    with told(WATCHED):
+    with on_terminal(WATCHED):
         watcher = Watcher(reader(rpc, address_book), task)
         if once:
             watcher.tell_status()
@@ -139,7 +173,7 @@ def watch(
 def download_model(
     task: TaskArgument,
     *,
-    output: Annotated[Path, typer.Option(help="folder to be made, with the model and what is known of it")],
+    output: Annotated[Path, typer.Option(help="folder to be made for the model, its card and its proof")],
     artifacts: ArtifactsOption,
     rpc: RpcOption = LOCAL_RPC,
     address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
@@ -148,17 +182,32 @@ def download_model(
     ] = False,
 ) -> None:
     """Derives a task's model from chain and artifacts, checks each round as `consilium verify` does, and writes it."""
-    from consilium_cli.operator.downloading import download
+    from consilium_operators.download import download
+    from consilium_verify.verification import reader
 
-    download(task, output, artifacts, rpc, address_book, unverified)
+    index = download(reader(rpc, address_book), open_artifacts(artifacts), task, output, unverified, _show_round)
+    typer.echo(f"the model after round {index.round} of {index.rounds}, SHA-256 of its parameters {index.sha256}")
+    if not index.verified:
+        typer.secho(f"NOT VERIFIED: checks fail, as {output / 'model-card.md'} says", fg="red")
+    typer.echo(f"Next: consilium operator serve-model {output}")
+
+
+def _show_round(report: Report) -> None:
+    from consilium_verify.report import Result
+
+    fails, unchecked, subject = report.named(Result.FAILS), report.named(Result.UNCHECKED), report.subject
+    words = f"FAILS: {', '.join(fails)}" if fails else "holds"
+    aside = f" (not checked: {', '.join(unchecked)})" if unchecked else ""
+    said = f"round {subject.round} of {subject.rounds}, {subject.outcome}: {words}{aside}"
+    typer.secho(said, fg="red" if fails else None)
 
 
 @app.command("serve-model")
 def serve_model(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="what `download-model` wrote")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="folder from `download-model`")],
     port: Annotated[int, typer.Option(min=1, max=65_535, help="port on loopback")] = PORT,
 ) -> None:
-    """Answers with the model's probabilities for rows that are posted to it, on this machine alone, until Ctrl-C."""
+    """Answers rows that are posted to it with the model's probabilities, on this machine alone, until Ctrl-C."""
     from consilium_operators.model_server import serve
 
     serve(folder, port)

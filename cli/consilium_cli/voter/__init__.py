@@ -1,1 +1,1 @@
-"""`consilium voter`: from a folder with a key to a node that judges whatever task its owner allows."""
+"""`consilium voter`: from a folder with a key to a node that judges the tasks that its owner allows."""

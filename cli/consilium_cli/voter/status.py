@@ -1,4 +1,4 @@
-"""What there is to see from a voter's home: tasks that it could judge, and where it stands in those that it judges."""
+"""Screens of a voter: the tasks that it could judge, and the state of those that it judges."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Visit(HomeVisit[VoterHome]):
         return cls.to(VoterHome.open(folder))
 
     def objections(self, task: JoinedTask, operator: str) -> list[str]:
-        """Why the node does not join it, in words. Raises PolicyInvalid, ApprovalInvalid."""
+        """The node's reasons not to join a task, in words. Raises PolicyInvalid, ApprovalInvalid."""
         found = self.home.policy().objections(task.spec, operator)
         settings = self.home.node_settings(task.number, self.ledger.place(task.number))
         try:
@@ -88,7 +88,7 @@ def _verdict(visit: Visit, task: JoinedTask, state: TaskState, is_in: bool) -> s
 
 
 def use_table(visit: Visit, number: int, data: Path, mapping: Path | None) -> None:
-    """Raises what reading the task and the table raises: then nothing is changed."""
+    """Raises as `load_task` and `read_examples` do: then nothing is changed."""
     rows = read_examples(data, visit.task(number).spec.data, mapping, allow_one_class=False).rows
     own = OwnTable(data=data.absolute(), mapping=mapping and mapping.absolute())
     visit.home.use_table(visit.ledger.place(number), own)
@@ -108,14 +108,14 @@ def show_status(folder: Path) -> None:
         f" at most {policy.max_tasks} tasks at once"
     )
     if any(answer.result is Result.NO for answer in answers if answer.what in ("key file", "chain")):
-        console.print("\nthe chain does not say how tasks stand")
+        console.print("\nthe chain does not answer: the tasks' state is unknown")
         return
     visit = Visit.of(folder)
     tasks = visit.ledger.tasks_of_voter(visit.account)
     if tasks:
         _show_judged(console, visit, tasks)
     else:
-        console.print("\nno task was joined yet: `consilium voter tasks` lists what there is")
+        console.print("\nno task was joined yet: `consilium voter tasks` lists all tasks")
     _show_money(console, visit)
 
 

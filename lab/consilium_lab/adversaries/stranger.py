@@ -1,8 +1,7 @@
-"""The demo's strangers: accounts with stake and tokens that join the task at their worst, and call whatever they like.
+"""The demo's strangers: accounts with stake and tokens that join the task at their worst, and make any call.
 
-Each tries every call with each of its fields at its worst: empty, longest, repeated, another's, beyond all bounds. What
-the contract takes stays. One of them takes a hospital's place, the other a voter's. No such code is in the packages
-that nodes run.
+Each tries every call of `worst_calls`. A call that the contract takes stays. One of them takes a hospital's place, the
+other a voter's.
 
 Run as a program: `python -m consilium_lab.adversaries.stranger PLACE --home FOLDER --number N`.
 """
@@ -12,75 +11,38 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
 
-from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.errors import Refused, TransactionRejected, name_of
-from consilium_chain.keystore import voter_key
-from consilium_chain.ledger.ledger import CommittedUpdate, Ledger
 from consilium_chain.ledger.structs import (
-    DOES_NOT_MATCH,
-    INVALID_SCORE,
-    STATISTICS_ROUND,
     Phase,
     Role,
     TaskState,
-    ballot_size,
 )
 from consilium_chain.rounds.machine import PHASES, Step
-from consilium_chain.rounds.signed_updates import SignedUpdate
-from consilium_chain.settings import NodeSettings, TaskNumber, read_settings
-from consilium_chain.transport_keys import TransportKey, transport_message
+from consilium_chain.settings import read_settings
 from consilium_core.logs import emit
-from consilium_zk.agreement import public_key as sealing_key_of
-from consilium_zk.constants import BLS_MODULUS
-from consilium_zk.curve import GENERATOR, to_eip2537
-from consilium_zk.kzg import Opening, Proof
-from consilium_zk.tickets import prove_possession, public_key, sign_ticket
+from consilium_zk.tickets import public_key
 
+from consilium_lab.adversaries.worst_calls import (
+    LONG,
+    MOST,
+    NO_SALT,
+    SEALING_KEYS,
+    StrangerSettings,
+    Try,
+    WorstCalls,
+)
 from consilium_lab.demo.options import Stranger
 
-Try = tuple[str, Any]  # which field is how, in words; the call, not sent yet
-
-MOST: Final = 2**256 - 1
-LARGEST_SCORE: Final = 2**63 - 1
-LONG: Final = 120_000  # bytes: pools of transactions take none of more than 128 KiB
-COUNTLESS: Final = 1_000  # scores
-BEYOND_UNITS: Final = 10_001  # basis points
-NO_ROLE: Final = 200
-NO_SALT: Final = bytes(32)
-LONGEST_NAME: Final = b'"' + "\N{RIGHT-TO-LEFT OVERRIDE}<script>".encode() * 1_000 + b'"\n# '
-# Each stranger in a hospital's place takes the next: not zero, so that the contract takes it.
-SEALING_KEYS: Final = {
-    "the group's identity": (1).to_bytes(32, "little"),
-    "a key that everybody knows the secret of": sealing_key_of(bytes(32)),
-    "the identity, not in its canonical form": (2**255 - 18).to_bytes(32, "little"),
-    "all bits set": b"\xff" * 32,
-}
-INFINITY: Final = Proof(b"\xc0" + bytes(47))
 
 
-class StrangerSettings(NodeSettings):
-    task: TaskNumber
-
-
-class Worst:
+class Worst(WorstCalls):
     """One account that does its worst in one task. `number` counts strangers from one."""
 
     def __init__(self, settings: StrangerSettings, place: Stranger, number: int) -> None:
-        self.ledger: Ledger = settings.connect()
-        self.store = ArtifactStore(settings.artifacts)
-        self.task, self.place, self.number = settings.task, place, number
-        self.params = self.ledger.params(self.task)
-        connection, deployment = self.ledger.connection, self.ledger.deployment
-        self._staking = connection.contract("Staking", deployment.staking)
-        self._tasks = connection.contract("Tasks", deployment.tasks).functions
-        self._key = voter_key(connection.signer)
-        self._transport_key = TransportKey.generate()
-        self._round = STATISTICS_ROUND
+        super().__init__(settings)
+        self.place, self.number = place, number
 
     def run(self) -> None:
         """Takes part until the task ends."""
@@ -104,8 +66,6 @@ class Worst:
             except (Refused, TransactionRejected) as refusal:
                 error = name_of(refusal)
             emit("tried", round=self._round, call=call.fn_name, field=field, error=error)
-
-    # Joining
 
     def _before_joining(self) -> None:
         block = 0
@@ -133,109 +93,8 @@ class Worst:
             self._try(("a voter that will not look at anything", as_voter))
         self._try(("a second time, as a hospital", as_hospital), ("a second time, as a voter", as_voter))
 
-    def _join_call(
-        self,
-        task: int | None = None,
-        rows: int = 1,
-        key: bytes | None = None,
-        proof: bytes | None = None,
-        sealing: bytes = b"\x02" * 32,
-    ) -> Any:
-        """With its own key and a proof of it, where nothing else is given."""
-        task = self.task if task is None else task
-        key = self._transport_key.public if key is None else key
-        own = self._transport_key.sign(self.ledger.transport_message(self.task, self._transport_key.public))
-        return self._tasks.joinAsHospital(task, rows, key, own if proof is None else proof, sealing)
-
-    def _hospital_joins(self) -> Iterator[Try]:
-        """None that the contract takes."""
-        other = self.ledger.transport_keys(self.task)[0]
-        elsewhere = self.ledger.transport_message(self.task + 1, self._transport_key.public)
-        contract, hospital = self.ledger.deployment.tasks, self.ledger.hospitals(self.task)[0].node
-        chain_id, own = self.ledger.connection.chain_id, self._transport_key.public
-        copied = transport_message(chain_id, _bytes20(contract), self.task, _bytes20(hospital), own)
-        yield "no task", self._join_call(task=0)
-        yield "a task of nobody's", self._join_call(task=MOST)
-        yield "no rows", self._join_call(rows=0)
-        yield "no key", self._join_call(key=b"")
-        yield "a key of zeros", self._join_call(key=bytes(64))
-        yield "a key off the curve", self._join_call(key=b"\xff" * 64)
-        yield "the longest key", self._join_call(key=bytes(LONG))
-        yield "another's key", self._join_call(key=other)
-        yield "no proof", self._join_call(proof=b"")
-        yield "a proof of zeros", self._join_call(proof=bytes(64))
-        yield "the longest proof", self._join_call(proof=b"\xff" * LONG)
-        yield "a proof for another task", self._join_call(proof=self._transport_key.sign(elsewhere))
-        yield "a proof for another's account", self._join_call(proof=self._transport_key.sign(copied))
-        if self.params.masked:
-            yield "no sealing key", self._join_call(sealing=bytes(32))
-
-    def _registrations(self) -> Iterator[Try]:
-        register = self._staking.functions.register
-        yield "a role that there is not", register(NO_ROLE, 0, 0)
-        yield "more than all as its commission", register(Role.HOSPITAL, BEYOND_UNITS, 0)
-        yield "a commission beyond all bounds", register(Role.VOTER, MOST, 0)
-        yield "tokens that it has not", register(Role.HOSPITAL, 0, MOST)
-        yield "no tokens, and all as its commission", register(Role.AGGREGATOR, BEYOND_UNITS - 1, 0)
-
-    def _voter_keys(self) -> Iterator[Try]:
-        """Its own comes last, with which it can join."""
-        ledger, register = self.ledger, self._staking.functions.registerVoterKey
-        own = public_key(self._key)
-        chain_id, account = ledger.connection.chain_id, _bytes20(ledger.address)
-        staking = _bytes20(ledger.deployment.staking)
-        proof = prove_possession(self._key, chain_id, staking, account)
-        elsewhere = prove_possession(self._key, chain_id + 1, staking, account)
-        yield "no key", register(b"", proof)
-        yield "a key of zeros", register(bytes(256), proof)
-        yield "a key off the curve", register(b"\xff" * 256, proof)
-        yield "the longest key", register(bytes(LONG), proof)
-        yield "no proof", register(own, b"")
-        yield "a proof of zeros", register(own, bytes(128))
-        yield "the longest proof", register(own, bytes(LONG))
-        yield "a proof for another chain", register(own, elsewhere)
-        event = next(ledger.staking_events("VoterKeyRegistered", ledger.connection.block_number()))
-        for call in ledger.connection.calls_of(self._staking, event.block, event.block):
-            if call.name == "registerVoterKey":
-                other, theirs = call.arguments.values()
-                yield "another's key, and the proof of it", register(other, theirs)
-                yield "another's key", register(other, proof)
-        yield "its own key", register(own, proof)
-        yield "its own key for the second time", register(own, proof)
-
-    def _proposals(self) -> Iterator[Try]:
-        """Tasks that cost their proposer nothing, if the contract takes them."""
-        free = replace(self.params, pool=0, tick_bounty=0, aggregator=self.ledger.address)
-        worst: dict[str, dict[str, Any]] = {
-            "a pool that it has not": {"pool": 2**128 - 1},
-            "no aggregator": {"aggregator": "0x" + "00" * 20},
-            "rounds beyond all bounds": {"rounds": 2**16 - 1},
-            "no rounds": {"rounds": 0},
-            "hospitals beyond all bounds": {"max_hospitals": 2**16 - 1},
-            "voters beyond all bounds": {"max_voters": 2**16 - 1},
-            "blobs beyond all bounds": {"update_blobs": 2**16 - 1},
-            "shares of more than all": {"hospital_share_bps": 2**16 - 1},
-            "a window without end": {"join_window": 2**32 - 1},
-            "no window": {"reveal_window": 0},
-            "a slash for what does no harm": {"harmful_below": LARGEST_SCORE, "accept_floor": LARGEST_SCORE},
-            "no bond": {"hospital_bond": 0},
-            "a bounty beyond all bounds": {"tick_bounty": 2**128 - 1},
-        }
-        for field, values in worst.items():
-            yield field, self._tasks.propose(replace(free, **values).to_chain())
-        file = self.store.get_file(self.params.spec_hash).replace(b"\nname = ", b"\nname = " + LONGEST_NAME, 1)
-        names = {"a file that names the longest name": self.store.put_file(file), "no file": bytes(32)}
-        for field, digest in names.items():
-            yield field, self._tasks.propose(replace(free, spec_hash=digest).to_chain())
-        yield (
-            "this task once more, with another's aggregator",
-            self._tasks.propose(replace(free, aggregator=self.params.aggregator).to_chain()),
-        )
-
-    # Rounds
-
     def _disturb(self, state: TaskState) -> None:
-        """Tries what belongs to this phase, and tells (`silent`) once it does nothing more in this round."""
+        """Tries the calls of this phase, and logs `silent` once it does nothing more in this round."""
         if Step.RESUME in PHASES[state.phase].hospital:
             self._try(("also where it was not absent", self._tasks.resume(self.task)))
         if state.phase is Phase.COMMITTING:
@@ -250,74 +109,6 @@ class Worst:
         else:
             self._try(*self._out_of_turn(state.round))
 
-    def _out_of_turn(self, round_: int) -> Iterator[Try]:
-        yield "not in its phase", self._commit_call(round_, value=0)  # which its phase would refuse, too
-        yield "not in its phase", self._tasks.revealScores(self.task, round_, [0], bytes(32))
-        yield "not in its phase", self._join_call()
-        yield "another's duty", self._tasks.fixSurvivors(self.task, round_, MOST)
-
-    def _update(self, round_: int) -> tuple[bytes, int]:
-        """Points and value of a sound update, of polynomials that are one everywhere: what opens them is infinity."""
-        number = self.params.statistics_blobs if round_ == STATISTICS_ROUND else self.params.update_blobs
-        challenge = self.ledger.challenge(self.task, round_, self.ledger.address, [GENERATOR] * number)
-        value = sum(pow(challenge.ratio, power, BLS_MODULUS) for power in range(number)) % BLS_MODULUS
-        return to_eip2537(GENERATOR) * number, value
-
-    def _commit_call(
-        self,
-        round_: int,
-        points: bytes | None = None,
-        value: int | None = None,
-        proof: bytes = INFINITY,
-        dealing: bytes = b"",
-    ) -> Any:
-        """A sound one, where nothing else is given."""
-        sound_points, sound_value = self._update(round_)
-        points = sound_points if points is None else points
-        value = sound_value if value is None else value
-        return self._tasks.commitUpdate(self.task, round_, (points, value.to_bytes(32, "big"), proof, dealing))
-
-    def _commits(self, round_: int) -> Iterator[Try]:
-        """None that the contract takes, but those that change nothing."""
-        commit, points = self._commit_call, self._update(round_)[0]
-        sound = commit(round_).args[2]
-        # First: the contract passes over what names a hospital that has committed.
-        yield from self._relayed(round_, points)
-        yield "a round to come", self._tasks.commitUpdate(self.task, round_ + 1, sound)
-        yield "a round of never", self._tasks.commitUpdate(self.task, MOST, sound)
-        yield "a task of nobody's", self._tasks.commitUpdate(MOST, round_, sound)
-        yield "no points", commit(round_, b"")
-        yield "the most points", commit(round_, bytes(LONG))
-        yield "points off the curve", commit(round_, b"\xff" * len(points))
-        yield "points at infinity", commit(round_, bytes(len(points)))
-        yield "a value above the field", commit(round_, value=MOST)
-        yield "another value", commit(round_, value=0)
-        yield "no proof", commit(round_, proof=b"")
-        yield "a proof of zeros", commit(round_, proof=bytes(48))
-        yield "the longest proof", commit(round_, proof=bytes(LONG))
-
-    def _relayed(self, round_: int, points: bytes) -> Iterator[Try]:
-        """Updates in another's name, and in its own, as anybody may hand them in."""
-        ledger, relay = self.ledger, self._tasks.commitUpdates
-        own = ledger.sign_update(self.task, round_, CommittedUpdate(points, Opening(self._update(round_)[1], INFINITY)))
-        other = ledger.hospitals(self.task)[0].node
-        theirs = replace(own, hospital=other)
-        unsigned = replace(theirs, r=bytes(32), vs=bytes(32))
-        malleable = replace(theirs, r=b"\xff" * 32, vs=b"\xff" * 32)
-        updates: dict[str, list[SignedUpdate]] = {
-            "no updates": [],
-            "another's, with its own signature": [theirs],
-            "another's, without a signature": [unsigned],
-            "another's, with a signature beyond all bounds": [malleable],
-            "another's, again and again": [theirs] * 64,
-            "its own, with a dealing that nobody has": [replace(own, dealing=b"\xff" * 32)],
-            "its own, for another round": [
-                ledger.sign_update(self.task, round_ + 1, CommittedUpdate(points, own.opening))
-            ],
-        }
-        for field, given in updates.items():
-            yield field, relay(self.task, round_, [update.to_chain() for update in given])
-
     def _commit(self, round_: int) -> None:
         """In every other round a sound commitment with garbage for its cohort, and no upload; in others nothing."""
         if round_ % 2:
@@ -325,21 +116,6 @@ class Worst:
             self._try(("the longest dealing, of garbage", call), ("the same for the second time", call))
         if self.place is Stranger.HOSPITAL:
             emit("silent", round=round_)
-
-    def _ballots(self, round_: int) -> Iterator[Try]:
-        commit, own, ticket = self._tasks.commitScores, public_key(self._key), self._ticket(round_)
-        yield "no key", commit(self.task, round_, b"", ticket, bytes(32))
-        yield "the longest key", commit(self.task, round_, bytes(LONG), ticket, bytes(32))
-        yield "no ticket", commit(self.task, round_, own, b"", bytes(32))
-        yield "a ticket of zeros", commit(self.task, round_, own, bytes(128), bytes(32))
-        yield "the longest ticket", commit(self.task, round_, own, b"\xff" * LONG, bytes(32))
-        yield "a ticket of another round", commit(self.task, round_, own, self._ticket(round_ + 1), bytes(32))
-        yield "a round to come", commit(self.task, round_ + 1, own, ticket, bytes(32))
-        yield "a round of never", self._tasks.standDown(self.task, MOST)
-
-    def _ticket(self, round_: int) -> bytes:
-        seed = self.ledger.round_state(self.task, self._round).seat_seed
-        return sign_ticket(self._key, self.ledger.ticket_message(self.task, round_, seed))
 
     def _take_seat(self, round_: int) -> None:
         """In turn: none, one for a ballot of extremes, and one for a ballot that there is not."""
@@ -352,21 +128,6 @@ class Worst:
             self._try(("after it was seated", self._tasks.standDown(self.task, round_)))
         elif self.place is Stranger.VOTER:
             emit("silent", round=round_)
-
-    def _extreme(self, round_: int) -> list[int]:
-        cohorts = self.ledger.round_state(self.task, round_).cohorts
-        size = ballot_size(self.params, round_, cohorts)
-        return [INVALID_SCORE if index % 2 else LARGEST_SCORE for index in range(size)]
-
-    def _reveals(self, round_: int) -> Iterator[Try]:
-        reveal, scores = self._tasks.revealScores, self._extreme(round_)
-        yield "no scores", reveal(self.task, round_, [], NO_SALT)
-        yield "more scores than cohorts", reveal(self.task, round_, [LARGEST_SCORE] * COUNTLESS, NO_SALT)
-        yield "that nothing matches", reveal(self.task, round_, [DOES_NOT_MATCH] * len(scores), NO_SALT)
-        yield "another salt", reveal(self.task, round_, scores, b"\xff" * 32)
-        yield "a round to come", reveal(self.task, round_ + 1, scores, NO_SALT)
-        yield "a round of never", reveal(self.task, MOST, scores, NO_SALT)
-        yield "a task of nobody's", reveal(MOST, round_, scores, NO_SALT)
 
     def _reveal(self, round_: int) -> None:
         call = self._tasks.revealScores(self.task, round_, self._extreme(round_), NO_SALT)
@@ -384,10 +145,6 @@ class Worst:
         self._try(("its own", release(self.task, self.ledger.address)))
         self._try(("its own for the second time", release(self.task, self.ledger.address)))
         emit("left", role=self.place)
-
-
-def _bytes20(address: str) -> bytes:
-    return bytes.fromhex(address.removeprefix("0x"))
 
 
 def main() -> None:

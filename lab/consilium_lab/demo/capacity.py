@@ -1,10 +1,10 @@
-"""Whether this machine can carry a demo of so many parties."""
+"""The memory that a demo takes, compared with this machine's."""
 
 from __future__ import annotations
 
 import psutil
 
-from consilium_lab.demo.errors import DemoTooLarge
+from consilium_lab.errors import LabError
 
 # Proportional set sizes in MiB, measured with 16 hospitals and 16 voters, rounded up. A hospital is a node with torch,
 # Flower's SuperNode, its executor and, while a message is worked on, a fork of that; a voter loads torch when seated.
@@ -20,8 +20,9 @@ def needed_mib(hospitals: int, voters: int, texts: bool = False) -> int:
 
 
 def require_memory(hospitals: int, voters: int, texts: bool = False) -> None:
-    """Raises DemoTooLarge: better than the kernel, which would end one process after another."""
+    """Raises LabError (DemoTooLarge): better than the kernel, which would end one process after another."""
     available = psutil.virtual_memory().available >> 20
     needed = needed_mib(hospitals, voters, texts)
     if needed > available:
-        raise DemoTooLarge(hospitals, voters, needed, available)
+        sizes = {"needed": needed / 1024, "available": available / 1024}
+        raise LabError("DemoTooLarge", hospitals=hospitals, voters=voters, **sizes)

@@ -1,4 +1,4 @@
-"""What happened: the chain's events with the moment each was seen, and what the processes told."""
+"""The record of a demo: the chain's events with the time each was seen, and the processes' logs."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Chronicle:
         ]
 
     def phase_seconds(self, round_: int) -> dict[str, float]:
-        """How long each phase of a round lasted, by the demo's own clock."""
+        """Seconds of each phase of a round, by the demo's own clock."""
         starts = [
             (seen.at, seen.event)
             for seen in self.seen

@@ -22,12 +22,12 @@ from consilium_lab.demo.screen import Screen
 LEAPS = (
     Phase.COMMITTING, Phase.UPLOADING, Phase.PUBLISHING, Phase.BLAMING, Phase.SCORING, Phase.REVEALING, Phase.OPENING,
 )  # fmt: skip
-GIVEN_UP = ("refused", "silent")  # what a cheat's journal says when it does nothing more in a phase
+GIVEN_UP = ("refused", "silent")  # events of a cheat that does nothing more in a phase
 
 
 @dataclass(frozen=True)
 class Leap:
-    """`until`: the chain's time, in seconds. `why`: what the screen says."""
+    """`until`: the chain's time, in seconds. `why`: for the screen."""
 
     until: int
     why: str
@@ -35,7 +35,7 @@ class Leap:
 
 @dataclass(frozen=True)
 class Scene:
-    """Where the task stands. `idle_hospitals`, `idle_voters`, `uploaded`, `answered` and `testified` are bit maps.
+    """State of the task. `idle_hospitals`, `idle_voters`, `uploaded`, `answered` and `testified` are bit maps.
 
     Idle is a party that was killed or that cheats and does nothing more in this round. `testified` is of the present
     step of Blaming; who has nothing to show in it counts.
@@ -95,7 +95,7 @@ def leap(scene: Scene) -> Leap | None:
 
 
 def _without(names: tuple[str, ...], missing: int, idle: int, until: int) -> Leap | None:
-    """Where parties are missing, and all of them are idle."""
+    """A leap if parties are missing, and all of them are idle; else None."""
     if not missing or missing & ~idle:
         return None
     return Leap(until, f"{', '.join(names[index] for index in members(missing))} will not act; all others have")
@@ -162,7 +162,7 @@ class Clock:
         return {line.process for line in self._chronicle.lines_of(event) if line.fields.get("round") == round_}
 
     def _heard_of(self, event: str, round_: int) -> int:
-        """Of which hospitals the aggregator told it: a bit map."""
+        """Bit map of the hospitals that the aggregator's log names in this event."""
         lines = (line for line in self._chronicle.lines_of(event) if line.fields.get("round") == round_)
         return sum(1 << index for index in {line.fields["hospital"] for line in lines})
 

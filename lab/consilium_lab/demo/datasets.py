@@ -26,7 +26,7 @@ from consilium_chain.tasks.data_schemas import (
 from consilium_client.data.examples import Examples, read_examples
 from numpy.typing import NDArray
 
-from consilium_lab.demo.errors import DemoDataMalformed, DemoDataMissing, DemoTooManyParties
+from consilium_lab.errors import LabError
 
 Frame: TypeAlias = pd.DataFrame
 
@@ -63,7 +63,7 @@ def write_csv(frame: Frame, path: Path) -> None:
 
 
 def examples_of(frames: Sequence[Frame], schema: DataSchema) -> list[Examples]:
-    """Of each frame, through the files that nodes would read."""
+    """Examples of each frame, through the files that nodes would read."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "rows"
         return [read_examples(write_rows(frame, schema, path), schema) for frame in frames]
@@ -96,7 +96,7 @@ def deal_wdbc(hospitals: int, voters: int, seed: int) -> DemoData:
     """Wisconsin Diagnostic Breast Cancer (569 rows, 30 measurements of cell nuclei), from scikit-learn's copy.
 
     30 % is held out, stratified, and dealt evenly to the voters; the rest goes to the hospitals unevenly, the
-    first getting four times as much as the last. Everybody gets both classes, or DemoTooManyParties is raised.
+    first getting four times as much as the last. Everybody gets both classes. Raises LabError (DemoTooManyParties).
     """
     from sklearn.datasets import load_breast_cancer  # takes a second to import
 
@@ -160,11 +160,10 @@ def deal_heart(data_dir: Path, voters: int, seed: int, *, complete_rows_only: bo
     """UCI Heart Disease as four hospitals: Cleveland, Budapest, Switzerland, Long Beach.
 
     `data_dir` holds the four `processed.*.data` files. A third of each hospital is held out, stratified, and dealt
-    so that each voter sees a mix of hospitals and both classes. Raises DemoDataMissing, DemoDataMalformed,
-    DemoTooManyParties.
+    so that each voter sees a mix of hospitals and both classes. Raises LabError.
     """
     if not data_dir.is_dir():
-        raise DemoDataMissing(data_dir, "there is no such directory")
+        raise LabError("DemoDataMissing", path=data_dir, why="there is no such directory")
     generator = np.random.default_rng(seed)
     hospitals, held_out = [], []
     for name in HEART_HOSPITALS:
@@ -191,26 +190,31 @@ def _read_heart(path: Path) -> Frame:
     try:
         text = path.read_text(encoding="ascii")
     except OSError as error:
-        raise DemoDataMissing(path, error.strerror or "cannot be read") from error
+        raise LabError("DemoDataMissing", path=path, why=error.strerror or "cannot be read") from error
     except UnicodeDecodeError as error:
-        raise DemoDataMalformed(path, 1, "the file is not plain ASCII text") from error
+        raise _malformed(path, 1, "the file is not plain ASCII text") from error
     rows = []
     for line, row in enumerate(csv.reader(text.splitlines()), start=1):
         if not row:
             continue
         if len(row) != len(HEART_COLUMNS):
-            raise DemoDataMalformed(path, line, f"{len(row)} columns instead of {len(HEART_COLUMNS)}")
+            raise _malformed(path, line, f"{len(row)} columns instead of {len(HEART_COLUMNS)}")
         cells = dict(zip(HEART_COLUMNS, (cell.strip() for cell in row), strict=True))
         for column, cell in cells.items():
             if not _is_number(cell) and (cell != "?" or column == "num"):
-                raise DemoDataMalformed(path, line, f"column {column} holds neither a number nor a question mark")
+                raise _malformed(path, line, f"column {column} holds neither a number nor a question mark")
         if not 0 <= float(cells["num"]) <= HEART_MOST_NUM:
-            raise DemoDataMalformed(path, line, f"column num is outside 0 to {HEART_MOST_NUM}")
+            raise _malformed(path, line, f"column num is outside 0 to {HEART_MOST_NUM}")
         kept = {column: cell for column, cell in cells.items() if column not in HEART_UNUSED}
         rows.append({**kept, "disease": "1" if float(cells["num"]) > 0 else "0"})
     if not rows:
-        raise DemoDataMalformed(path, 1, "the file holds no rows")
+        raise _malformed(path, 1, "the file holds no rows")
     return pd.DataFrame(rows)
+
+
+def _malformed(path: Path, line: int, why: str) -> LabError:
+    """`line` counts from 1. Cells are not repeated, as nowhere in this project."""
+    return LabError("DemoDataMalformed", path=path, line=line, why=why)
 
 
 def _is_number(cell: str) -> bool:
@@ -240,17 +244,16 @@ def deal_medquad(
     """MedQuAD: answers of nine institutes of health, to questions of nine types; the largest institutes first.
 
     `data_dir` holds medquad_qtype9.csv, with its own division into training and test. Of each institute `rows` are
-    drawn, of all test rows `held_out_rows`; None takes all. Raises DemoDataMissing, DemoDataMalformed,
-    DemoTooManyParties.
+    drawn, of all test rows `held_out_rows`; None takes all. Raises LabError.
     """
     path = data_dir / MEDQUAD_FILE
     if not path.is_file():
-        raise DemoDataMissing(path, "there is no such file")
+        raise LabError("DemoDataMissing", path=path, why="there is no such file")
     if hospitals > len(MEDQUAD_INSTITUTES):
-        raise DemoTooManyParties("hospitals", hospitals, len(MEDQUAD_INSTITUTES))
+        raise LabError("DemoTooManyParties", who="hospitals", asked=hospitals, at_most=len(MEDQUAD_INSTITUTES))
     frame = pd.read_csv(path, encoding="utf-8")
     if missing := {"institute", "qtype", "text", "split"} - set(frame.columns):
-        raise DemoDataMalformed(path, 1, f"there is no column {sorted(missing)[0]}")
+        raise _malformed(path, 1, f"there is no column {sorted(missing)[0]}")
     generator, named = np.random.default_rng(seed), list(MEDQUAD_INSTITUTES[:hospitals])
     classes = sorted(frame["qtype"].unique())
     test = frame[(frame["split"] == "test") & frame["institute"].isin(named)]
@@ -280,14 +283,14 @@ PNEUMONIA_ARRAYS = ("train_images", "train_labels", "test_images", "test_labels"
 
 def deal_pneumonia(data_dir: Path, hospitals: int, voters: int, seed: int) -> DemoData:
     """PneumoniaMNIST: children's chest X-rays of 28 × 28 pixels, dealt to hospitals unevenly as `deal_wdbc` does; its
-    test images are the voters'. Raises DemoDataMissing, DemoDataMalformed, DemoTooManyParties.
+    test images are the voters'. Raises LabError.
     """
     path = data_dir / PNEUMONIA_FILE
     if not path.is_file():
-        raise DemoDataMissing(path, "there is no such file")
+        raise LabError("DemoDataMissing", path=path, why="there is no such file")
     with np.load(path, allow_pickle=False) as arrays:
         if missing := [name for name in PNEUMONIA_ARRAYS if name not in arrays]:
-            raise DemoDataMalformed(path, 1, f"there is no array {missing[0]}")
+            raise _malformed(path, 1, f"there is no array {missing[0]}")
         images, labels, test_images, test_labels = (arrays[name] for name in PNEUMONIA_ARRAYS)
     frame, test = (
         pd.DataFrame({"image": list(pixels), "label": given.ravel().astype(np.int64)})
@@ -333,7 +336,7 @@ def _deal_by_shares(
     of_class = [rows[labels[rows] == label] for label in (0, 1)]
     at_most = min(len(part) for part in of_class)
     if not 1 <= len(shares) <= at_most:
-        raise DemoTooManyParties(who, len(shares), at_most)
+        raise LabError("DemoTooManyParties", who=who, asked=len(shares), at_most=at_most)
     dealt: list[list[NDArray[np.int64]]] = [[] for _ in shares]
     for part in of_class:
         spare = len(part) - len(shares)
@@ -348,7 +351,7 @@ def _deal_to_voters(frame: Frame, rows: NDArray[np.int64], labels: NDArray[np.in
     of_class: Sequence[NDArray[np.int64]] = [rows[labels[rows] == label] for label in np.unique(labels[rows])]
     at_most = sorted(len(part) for part in of_class)[-2]
     if not 1 <= voters <= at_most:
-        raise DemoTooManyParties("voters", voters, at_most)
+        raise LabError("DemoTooManyParties", who="voters", asked=voters, at_most=at_most)
     # A class is dealt on from where the one before it ended, so that voters' row counts differ by at most one.
     starts = np.cumsum([0, *map(len, of_class)])
     return [

@@ -22,7 +22,7 @@ from consilium_lab.demo.datasets import Frame, write_rows
 
 @dataclass(frozen=True)
 class Place:
-    """What all nodes of a network read, and whose tasks they take part in."""
+    """Settings that all nodes of a network share, and the operator of their tasks."""
 
     chain_url: str
     deployment: Path

@@ -45,7 +45,7 @@ class Role(StrEnum):
 
 @dataclass
 class Party:
-    """One participant; `attack` is what it does instead of its duty, if anything."""
+    """One participant. `attack`: its misbehaviour, if any."""
 
     name: str
     role: Role
@@ -97,7 +97,7 @@ class Network:
 
 
 def prepare_output(folder: Path) -> None:
-    """Empties the output folder of what an earlier demo left there, and of nothing else."""
+    """Removes an earlier demo's files from the output folder, and no others."""
     for name in ("nodes", "logs", "artifacts", "data"):
         shutil.rmtree(folder / name, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)

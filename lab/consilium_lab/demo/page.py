@@ -167,7 +167,7 @@ def _money_picture(report: dict[str, Any]) -> Any:
 
 
 def _changes(rounds: list[dict[str, Any]], name: str) -> list[float]:
-    """What an account gained by the start and by the end of each round, in tokens."""
+    """An account's gain by the start and by the end of each round, in tokens."""
     changes = [0.0]
     for entry in rounds:
         gained = sum(int(p["amount"]) for p in entry["payouts"] if p["who"] == name)

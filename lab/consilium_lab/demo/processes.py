@@ -21,14 +21,14 @@ GRACE = 8.0  # seconds between asking a process to end and ending it
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a process's journal."""
+    """A line of a process's log."""
 
     process: str
     fields: dict[str, Any]
 
 
 class Processes:
-    """Children by name. Leaving the context ends every one of them, and whatever they started."""
+    """Children by name. Leaving the context ends every one of them, and all their children."""
 
     def __init__(self, logs: Path) -> None:
         self._logs = logs
@@ -96,14 +96,14 @@ class Processes:
         return self.ended_badly() | {name: 0 for name in self._servers if self._children[name].poll() == 0}
 
     def is_server(self, name: str) -> bool:
-        """Whether it does not end by itself."""
+        """True for a child that does not end by itself."""
         return name in self._servers
 
     def running(self) -> list[str]:
         return [name for name, child in self._children.items() if child.poll() is None]
 
     def kill(self, name: str) -> None:
-        """Kills a child alone, at once; what it started is left to itself."""
+        """Kills a child alone, at once; its own children go on."""
         child = self._children.pop(name)
         child.kill()
         child.wait()

@@ -1,4 +1,4 @@
-"""What a federated run is held against: training on everybody's rows, training alone, and plain averaging.
+"""References for a federated run: training on everybody's rows, training alone, and plain averaging.
 
 All three read the demo's frames the way nodes do (written as CSV, read back), train with the task's own settings,
 and are tested on everybody's held-out rows. Metric dictionaries hold accuracy, auc and log_loss.
@@ -40,9 +40,9 @@ class FedavgRun:
 
 
 def pooled(data: DemoData, spec: TaskSpec, seed: int) -> Metrics:
-    """One model on all hospitals' rows, for rounds × epochs epochs: what sharing the data would give.
+    """One model on all hospitals' rows, for rounds × epochs epochs: the result of shared data.
 
-    With exact statistics, whatever the task says: one owner of all rows would have them.
+    With exact statistics, also if the task has none: one owner of all rows would have them.
     """
     parts, held_out = _examples(data)
     sums = _summed(parts, data.schema)
@@ -64,8 +64,8 @@ def simulate_fedavg(
 ) -> FedavgRun:
     """Federated averaging in this process: the task's weights and, unless switched off, its clip and quantiser.
 
-    The task's outer step is the nodes' own. No cohorts, masks, votes or chain: what a run of the platform in which
-    every cohort is accepted should match.
+    The task's outer step is the nodes' own. No cohorts, masks, votes or chain: a run of the platform that
+    accepts every cohort should match it.
     """
     parts, held_out = _examples(data)
     model = model_of(spec)

@@ -19,7 +19,6 @@ from consilium_lab.demo.capacity import require_memory
 from consilium_lab.demo.chronicle import Chronicle
 from consilium_lab.demo.clock import Clock
 from consilium_lab.demo.datasets import DemoData, deal_heart, deal_medquad, deal_pneumonia, deal_wdbc
-from consilium_lab.demo.errors import DemoFailed, FolderInUse
 from consilium_lab.demo.network import Network, Role, build, prepare_output, start, start_party
 from consilium_lab.demo.options import DataSet, DemoOptions
 from consilium_lab.demo.page import write_page
@@ -27,6 +26,7 @@ from consilium_lab.demo.processes import Processes
 from consilium_lab.demo.screen import Screen, show_tables
 from consilium_lab.demo.tally import report
 from consilium_lab.demo.task_file import TaskSettings, task_toml
+from consilium_lab.errors import LabError
 
 LOCK_FILE = "in-use.lock"
 POLL = 0.15
@@ -37,9 +37,9 @@ PHASES = ("join", "commit", "upload", "publish", "score", "reveal")
 
 
 def run_demo(options: DemoOptions) -> int:
-    """Runs the demo; returns the exit code. Raises DemoError and the rooms' own errors."""
+    """Runs the demo; returns the exit code. Raises LabError and the rooms' own errors."""
     require_memory(options.hospital_count, options.voters, options.data is DataSet.MEDQUAD)
-    with alone(options.output / LOCK_FILE, FolderInUse(options.output, "--output")):
+    with alone(options.output / LOCK_FILE, LabError("FolderInUse", folder=options.output, option="--output")):
         return _run(options)
 
 
@@ -112,7 +112,7 @@ def references(data: DemoData, spec: TaskSpec, seed: int) -> dict[str, dict[str,
 
 
 def follow(network: Network, processes: Processes, chronicle: Chronicle, screen: Screen) -> None:
-    """Shows what happens until the task ends. Raises DemoFailed if a process ends with an error before."""
+    """Shows what happens until the task ends. Raises LabError (DemoFailed) if a process ends with an error before."""
     clock = Clock(network, chronicle, screen)
     killer = _killer(network, processes, screen, clock)
     while True:
@@ -128,7 +128,8 @@ def follow(network: Network, processes: Processes, chronicle: Chronicle, screen:
         if ended:
             return
         for name, code in processes.ended_badly().items():
-            raise DemoFailed(name, code, processes.errors_of(name), network.options.output / "logs")
+            logs = network.options.output / "logs"
+            raise LabError("DemoFailed", process=name, code=code, error=processes.errors_of(name), logs=logs)
         clock.turn()
         time.sleep(POLL)
 
@@ -159,6 +160,6 @@ def _killer(
 
 
 def _farewell(processes: Processes, chronicle: Chronicle) -> None:
-    """Waits for the nodes to take back their bonds; what they still own counts wherever it lies."""
+    """Waits for the nodes to take back their bonds. The report counts their money in any place."""
     processes.wait(FAREWELL)
     chronicle.update(processes.lines())

@@ -1,4 +1,4 @@
-"""What the demo shows while it runs and when it is done."""
+"""The demo's screen, while it runs and at its end."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from consilium_lab.demo.network import Network, Role
 
 PHASES = {
     Phase.JOINING: "everybody locks a bond and joins",
-    Phase.FORMING: "the beacon deals the cohorts",
+    Phase.FORMING: "the beacon assigns the cohorts",
     Phase.COMMITTING: "hospitals train and commit",
     Phase.UPLOADING: "hospitals hand over their updates",
     Phase.PUBLISHING: "the aggregator publishes the sums",
-    Phase.BLAMING: "hospitals testify why a cohort has no sum",
+    Phase.BLAMING: "hospitals show why a cohort has no sum",
     Phase.DRAWING: "the beacon draws the seats",
     Phase.SCORING: "the committee evaluates and commits to scores",
     Phase.REVEALING: "the committee reveals",
-    Phase.OPENING: "the aggregator shows which sums were turned",
+    Phase.OPENING: "the aggregator shows which sums were sign-flipped",
     Phase.SETTLING: "rewards and slashes, page by page",
 }
 STYLE: dict[str, Any] = {"title_justify": "left", "box": box.SIMPLE_HEAD, "title_style": "bold"}
@@ -69,7 +69,7 @@ class Screen:
         elif name == "RoundVoided":
             self.say(f"  [red]round {values['round']} is void[/red]: nobody is paid, the model stays as it was")
         elif name == "CohortAccused":
-            self.say(f"  [red]cohort {values['cohort']} has no sum[/red]: its hospitals say what they masked with")
+            self.say(f"  [red]cohort {values['cohort']} has no sum[/red]: its hospitals disclose their masks")
         elif name == "CulpritsNamed":
             joined = network.treasury.hospitals(network.task)
             named = [network.party(joined[index].node) for index in members(values["hospitals"])]
@@ -149,7 +149,7 @@ def show_tables(console: Console, report: dict[str, Any], network: Network, chro
     console.print(rounds)
 
     money = Table(title="Balances, in tokens", **STYLE)
-    for column in ("who", "role", "before", "after", "change", ""):
+    for column in ("account", "role", "before", "after", "change", ""):
         money.add_column(column, justify="right" if column in ("before", "after", "change") else "left")
     for row in report["balances"].values():
         before, after = int(row["before"]), int(row["after"])

@@ -1,4 +1,4 @@
-"""The demo's report as plain values: what the chain says, held against what training without it would give."""
+"""The demo's report as plain values: the chain's record, compared with training without it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Evaluator:
         self._model = model_of(task.spec)
 
     def metrics(self, round_: int) -> dict[str, float | None]:
-        """Of the model that round `round_` starts from; the final model is that of the round after the last."""
+        """Metrics of the model that round `round_` starts from; the round after the last has the final model."""
         inputs = self._model.inputs(self._held_out, self._record.statistics())
         probabilities = self._model.evaluate(self._record.base(round_), inputs).probabilities
         labels = self._held_out.labels
@@ -109,7 +109,7 @@ def report(
 
 
 def strangers(tried: Sequence[Line]) -> list[dict[str, Any]]:
-    """By call: how often strangers tried it, how often it was refused by which error, and what was taken."""
+    """By call: the number of strangers' tries, of refusals by error, and the calls that the contract took."""
     calls = dict.fromkeys(line.fields["call"] for line in tried)
     return [_of_strangers(call, [line for line in tried if line.fields["call"] == call]) for call in calls]
 
@@ -130,7 +130,7 @@ def _of_strangers(call: str, tried: Sequence[Line]) -> dict[str, Any]:
 
 
 def broken(report: Mapping[str, Any]) -> list[str]:
-    """In words, what strangers must not have done, and did: among parties that are honest but for them."""
+    """Harm done by strangers, in words, where all other parties are honest."""
     parties = report["balances"].values()
     own = {party["name"]: party for party in parties if party["role"] == Role.STRANGER}
     if not own:
@@ -184,7 +184,7 @@ def conservation(network: Network) -> dict[str, str]:
 
 
 def balances(network: Network) -> dict[str, dict[str, Any]]:
-    """What each party owned when the task was proposed and owns now: wallet, stake and rewards."""
+    """Each party's wealth at the proposal and now: wallet, stake and rewards."""
     return {
         party.address: {
             "name": party.name,
@@ -249,7 +249,7 @@ def _cohort(network: Network, chronicle: Chronicle, round_: int, state: RoundSta
 
 
 def refusals(network: Network, chronicle: Chronicle, round_: int) -> list[dict[str, str]]:
-    """What the contract refused in a round, as the refused party's own journal tells it."""
+    """Calls that the contract refused in a round, from the refused parties' logs."""
     return [
         {"who": line.process, "what": line.fields["call"], "error": line.fields["error"]}
         for line in chronicle.lines_of("refused")
@@ -258,7 +258,7 @@ def refusals(network: Network, chronicle: Chronicle, round_: int) -> list[dict[s
 
 
 def _gas(network: Network, chronicle: Chronicle, round_: int) -> dict[str, int]:
-    """Mean gas by what a transaction did; of one that did it for several parties, each one's part."""
+    """Mean gas by the kind of transaction; each party's part if it served several."""
     calls = {
         "UpdateCommitted": "commitUpdates, each hospital",
         "CohortsFormed": "formCohorts",

@@ -62,9 +62,9 @@ VOTERS_TO_DRAW_FROM = 4
 
 @dataclass(frozen=True)
 class TaskSettings:
-    """What the demo's user may turn; None takes the data set's default. Parties are counted from the data.
+    """The settings of the demo's user; None takes the data set's default. Parties are counted from the data.
 
-    Unless `money` says otherwise, the aggregator's bond grows with its fee, which is the larger the fewer the rounds.
+    Without `money`, the aggregator's bond grows with its fee, which is the larger the fewer the rounds.
     """
 
     rounds: int | None = None
@@ -79,7 +79,7 @@ class TaskSettings:
 
 
 def default_seats(voters: int) -> int:
-    """One less than voters, so that chance has a say; but of few voters all. Of three, two seats expected are none in
+    """One less than voters, so that chance decides; of few voters all. Of three, two seats expected are none in
     one round of 27, and such a round is void.
     """
     return voters - 1 if voters >= VOTERS_TO_DRAW_FROM else voters

@@ -8,6 +8,5 @@ players      what each kind of player says
 payoffs      settlement of many rounds at once, in integers, equal to `consilium_chain.settlement.settlement`
 closed_form  the same answers by hand, where that is possible
 scenarios    the rows of the result
-report       the rows and fields that page and pictures show
-plots, run   pictures, progress, files
+plots, run   pictures, progress, files and the rows that page and pictures show
 """

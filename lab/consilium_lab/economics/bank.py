@@ -1,4 +1,4 @@
-"""Measured scores: what real voters found when real hospitals' candidates were put before them."""
+"""Measured scores: real voters' scores of real hospitals' candidates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from consilium_lab.economics.errors import RulesInvalid
+from consilium_lab.errors import LabError
 
 Integers = NDArray[np.int64]
 
@@ -19,7 +19,7 @@ NO_MODEL = 1 - 2**31  # of a canary that is out of range: stands for INVALID_SCO
 
 
 class Conduct(StrEnum):
-    """What a hospital sends."""
+    """The update that a hospital sends."""
 
     HONEST = "honest"
     ZERO = "zero"  # no change at all
@@ -52,15 +52,16 @@ class Bank:
         return int(self._honest(1).shape[-1])
 
     def of(self, conduct: Conduct, size: int, deviants: int) -> tuple[Integers, Integers]:
-        """Scores of such cohorts and of their canaries. Raises RulesInvalid for a size that was not measured."""
+        """Scores of such cohorts and of their canaries. Raises LabError (RulesInvalid) for an unmeasured size."""
         key = (Conduct.HONEST, size, 0) if deviants == 0 or conduct is Conduct.HONEST else (conduct, size, deviants)
         if key not in self.scores:
             measured = sorted({size for _, size, _ in self.scores})
-            raise RulesInvalid("cohort_size", size, f"was not measured; measured are {measured}")
+            why = f"was not measured; measured are {measured}"
+            raise LabError("RulesInvalid", field="cohort_size", value=size, why=why)
         return self.scores[key], self.canaries[key]
 
     def forecast(self, size: int) -> Integers:
-        """Median honest improvement per round of a task: what anybody can learn from earlier tasks."""
+        """Median honest improvement per round of a task, as earlier tasks show it."""
         return np.asarray(np.median(self.truth[Conduct.HONEST, size, 0], axis=(0, 2)), dtype=np.int64)
 
     def honest_fails(self, size: int, cohorts: int, late: bool) -> float:
@@ -74,8 +75,8 @@ class Bank:
         return self.scores[Conduct.HONEST, size, 0]
 
     def summary(self, size: int) -> list[dict[str, Any]]:
-        """Per round of a task: improvement of honest cohorts, spread between cohorts, a voter's noise, and what voters
-        say of the canaries.
+        """Per round of a task: improvement of honest cohorts, spread between cohorts, a voter's noise, and
+        voters' scores of the decoys.
         """
         truth, scores = self.truth[Conduct.HONEST, size, 0], self._honest(size)
         canaries = self.canaries[Conduct.HONEST, size, 0]

@@ -1,4 +1,4 @@
-"""What can be had without simulating: checks on the simulation, and formulas to set a task's terms by."""
+"""Results without simulation: checks of the simulation, and formulas for a task's terms."""
 
 from __future__ import annotations
 

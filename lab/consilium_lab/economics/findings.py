@@ -1,4 +1,4 @@
-"""What the rows say: with canaries in which share of rounds laziness loses, and from which share on a clique gains."""
+"""Findings from the rows: shares of canary rounds from which laziness loses, and shares from which a clique gains."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ BY_HAND: Mapping[Scenario, Callable[[int], float]] = {
 
 
 def zero_of(points: Sequence[tuple[float, float]]) -> float | None:
-    """Where a polyline through (x, y), ascending in x, first meets or crosses y = 0; None if it does nowhere."""
+    """The x at which a polyline through (x, y), ascending in x, first meets or crosses y = 0; None if it never does."""
     for (left, low), (right, high) in itertools.pairwise(points):
         if low == 0:
             return left
@@ -112,7 +112,7 @@ def clique_curve(rows: Sequence[Row], scenario: str, seats: int, min_reveals: in
 
 
 def break_evens(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Per committee: the share from which a clique gains a twentieth of what honesty would earn it; None if never."""
+    """Per committee: the share from which a clique gains a twentieth of its honest income; None if never."""
     found = []
     for scenario in CLIQUES:
         for seats in COMMITTEES:
@@ -140,8 +140,8 @@ def break_evens(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def captures() -> list[dict[str, Any]]:
-    """How often a clique holds a committee of which more than half must reveal, its voters drawing each for itself; and
-    how often it would if all its accounts had one key, and so one ticket.
+    """Chances that a clique holds a committee of which more than half must reveal: with a ticket for each voter, and
+    with one key, and so one ticket, for all.
     """
     found = []
     for voters, seats in ELECTORATES:

@@ -1,4 +1,4 @@
-"""Federated averaging on the Wisconsin data through the client's own code, to learn what scores really look like.
+"""Federated averaging on the Wisconsin data through the client's own code, for the distribution of real scores.
 
 Per task: rows dealt anew to 20 hospitals, five rounds from zero with everybody honest. In each round every kind of
 cohort is put together from the hospitals' real updates, after clipping and rounding, and scored by voters that hold 34
@@ -115,7 +115,7 @@ class _Task:
         return np.asarray(np.average(sent, axis=0, weights=self.weights[cohort]))
 
     def _canary_scores(self, base_losses: Reals, means: Reals) -> Integers:
-        """Of the cohorts' canaries; one with a value out of the quantiser's range is no model to anybody."""
+        """Scores of the cohorts' decoys. A decoy with a value out of the quantiser's range is no model."""
         reach = self.spec.update.value_range
         back = np.clip((self.base - self.initial) * STRENGTH / STRENGTH_UNIT, -reach, reach)
         canaries = -means - back
@@ -137,7 +137,7 @@ class _Task:
         return _millionths(saved[:, self.voters].mean(axis=2)), _millionths(saved.mean(axis=1))
 
     def _losses(self, parameters: Reals) -> Reals:
-        """Of every held-out row."""
+        """The loss of every held-out row."""
         evaluation = self.model.evaluate(parameters.astype(np.float32), self.held_out_inputs)
         return losses(self.held_out.labels, evaluation.probabilities)
 

@@ -1,4 +1,4 @@
-"""An operator with voters, hospitals or an aggregator of its own: what it gains by a rejection, over whole tasks."""
+"""An operator with voters, hospitals or an aggregator of its own: its gain by a rejection, over whole tasks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from consilium_lab.economics.world import Ballots, Flags, Reals, World
 
 
 class Trick(StrEnum):
-    """What the operator does. Votes deviate only in rounds whose median its voters hold: a minority loses by it."""
+    """The operator's trick. Votes deviate only in rounds whose median its voters hold: a minority loses by it."""
 
     REJECT_ALL = "reject all"
     REJECT_BUT_ONE = "reject all but one"  # so that its voters are paid, and the honest ones are too far away
@@ -26,7 +26,7 @@ class Trick(StrEnum):
     PICK = "pick"  # rejects the cohorts whose rejection pays its hospitals most, knowing all medians
     NO_REVEAL = "no reveal"  # its voters keep silent where that makes the round void
     NO_SEAT = "no seat"  # its voters take no seats where that makes the round void
-    MISMATCH = "mismatch"  # most ballots say that what was published does not match: void, the aggregator is slashed
+    MISMATCH = "mismatch"  # most ballots say that the publication does not match: void, the aggregator is slashed
     NOT_OPENED = "not opened"  # its aggregator lets the round go by
     RATE = "rate"  # no rejection: says that the cohorts that PICK would reject improve next to nothing
 
@@ -51,12 +51,12 @@ class Moves:
     seated: Flags  # (R, V)
     revealed: Flags  # (R, V)
     blamed: Flags  # (R,) void, and the aggregator slashed
-    looks: Flags  # (R,) whether the operator's voters evaluate
+    looks: Flags  # (R,) the operator's voters evaluate
 
 
 @dataclass(frozen=True)
 class Operator:
-    """What belongs to the operator of the tasks of a world: voters (V,), hospitals (H,), the aggregator."""
+    """The operator's own voters (V,), hospitals (H,) and aggregator in a world."""
 
     world: World
     voters: Flags
@@ -69,7 +69,7 @@ class Operator:
         return self.aggregator or trick is not Trick.NOT_OPENED
 
     def income(self, moves: Moves) -> Reals:
-        """Tokens a round, for each whole task: (R // ROUNDS_PER_TASK,). Raises MoneyLost."""
+        """Tokens a round, for each whole task: (R // ROUNDS_PER_TASK,). Raises LabError (MoneyLost)."""
         rules, tasks = self.world.rules, self.world.rounds // ROUNDS_PER_TASK
         earned, carried = np.zeros((2, tasks), dtype=np.int64)
         for number in range(ROUNDS_PER_TASK):
@@ -96,8 +96,8 @@ class Operator:
 
     @cached_property
     def honest(self) -> Moves:
-        """Honest votes. Where its voters hold the median, all of them say what the honest median is: agreeing is no
-        rejection, and whoever agrees is never too far away.
+        """Honest votes. Where its voters hold the median, all of them vote the honest median: agreeing is no
+        rejection, and a vote that agrees is never too far away.
         """
         nobody = np.zeros(self.world.rounds, dtype=bool)
         own = np.where(self._holds[:, None, None], self._medians[..., None], self._found.sums)
@@ -127,7 +127,7 @@ class Operator:
 
     @cached_property
     def _found(self) -> Ballots:
-        """What honest voters find, all hospitals being honest."""
+        """Honest voters' scores of honest hospitals."""
         return self.world.evaluations(Conduct.HONEST, np.zeros(self.world.rules.hospitals, dtype=bool))
 
     @cached_property
@@ -141,7 +141,7 @@ class Operator:
         return np.asarray((own > (taken - 1) // 2) & (own > 0))
 
     def _ballots(self, own: Integers) -> Ballots:
-        """With its voters' scores of sums. They look, so that they rate each canary below what they say of the sum."""
+        """Ballots with its voters' scores of sums. They evaluate, so that they rate each decoy below its sum."""
         theirs, found = told(own, self._found), self._found
         return Ballots(
             np.where(self.voters, theirs.sums, found.sums), np.where(self.voters, theirs.canaries, found.canaries)
@@ -164,7 +164,7 @@ class Operator:
         return kept
 
     def _best_kept(self, forfeits: bool) -> Flags:
-        """Of all sets of cohorts the one that leaves its hospitals most of a round's part."""
+        """The set of cohorts that leaves its hospitals most of a round's part."""
         gains, owned = np.maximum(self._medians, 0), self.world.deviants_in(self.hospitals)
         best, kept = np.full(len(gains), -1.0), np.ones(gains.shape, dtype=bool)
         for chosen in itertools.product((True, False), repeat=self.world.rules.cohorts):

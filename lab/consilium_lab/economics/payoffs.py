@@ -11,16 +11,16 @@ import numpy as np
 from consilium_chain.settlement.payouts import BASIS_POINTS, portion
 
 from consilium_lab.economics.bank import Integers
-from consilium_lab.economics.errors import MoneyLost
 from consilium_lab.economics.rules import Rules
 from consilium_lab.economics.world import Ballots, Flags
+from consilium_lab.errors import LabError
 
 LAST = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
 class Settled:
-    """What R rounds decided. Amounts in millionths of a token; `left` stays in the pool."""
+    """Outcomes of R rounds. Amounts in millionths of a token; `left` stays in the pool."""
 
     medians: Integers  # (R, K), 0 in a void round
     accepted: Flags  # (R, K)
@@ -45,8 +45,9 @@ def settle_rounds(
     """Scores are below 2^31 in size so that no product leaves 64 bits. `tested` (R,) are the rounds with canaries.
     `budget` (R,) is what each round may pay, the rules' if not given. `blamed` (R,) are void by the aggregator's fault.
 
-    All hospitals commit, survive and weigh 1; all cohorts are viable; what was turned is opened. Raises MoneyLost if
-    the money does not add up.
+    All hospitals commit, survive and weigh 1; all cohorts are viable; what was turned is opened.
+
+    Raises LabError (MoneyLost) if the money does not add up.
     """
     counts = revealed.sum(axis=1)
     budget = np.full(len(counts), rules.budget) if budget is None else budget
@@ -97,7 +98,7 @@ def settle_rounds(
 
 
 def lower_medians(votes: Integers, revealed: Flags) -> Integers:
-    """Per round and cohort, of the revealed votes: (R, K). Of no meaning where nobody revealed."""
+    """Per round and cohort, of the revealed votes: (R, K). Meaningless without a revealed vote."""
     ordered = np.sort(np.where(revealed[:, None, :], votes, LAST), axis=2)
     place = np.maximum((revealed.sum(axis=1) - 1) // 2, 0)
     return np.asarray(np.take_along_axis(ordered, place[:, None, None], axis=2)[..., 0])
@@ -113,4 +114,4 @@ def _require_conserved(settled: Settled) -> None:
     least = np.minimum(settled.left, settled.hospital_rewards.min(axis=1))
     if (least < 0).any():
         worst = int(np.argmin(least))
-        raise MoneyLost(worst, int(least[worst]))
+        raise LabError("MoneyLost", round=worst, amount=int(least[worst]))

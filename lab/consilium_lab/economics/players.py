@@ -1,4 +1,4 @@
-"""What players do, and what a run pays them."""
+"""Players' moves, and their pay in a run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHADE = 0.9  # of the tolerance: how far a careful colluder bends its vote
 
 
 class Vote(StrEnum):
-    """How a voter votes. Who does not evaluate cannot tell a sum from its canary but by chance or by their norms."""
+    """Ways to vote. Without evaluation a voter tells a sum from its decoy only by chance or by their norms."""
 
     HONEST = "honest"  # what its own rows say
     LAZY = "lazy"  # zero to all, without looking
@@ -37,7 +37,7 @@ CARELESS = {Vote.LAZY, Vote.FORECAST, Vote.COPYING, Vote.COIN, Vote.DODGING}  # 
 
 @dataclass(frozen=True)
 class Cast:
-    """Who deviates, and how: voters (V,), hospitals (H,). `own` are the hospitals that colluding voters favour."""
+    """The deviating voters (V,) and hospitals (H,), and their moves. `own`: hospitals that colluding voters favour."""
 
     vote: Vote
     voters: Flags
@@ -58,7 +58,7 @@ class Played:
 
 
 def play(world: World, cast: Cast) -> Played:
-    """Raises MoneyLost, RulesInvalid."""
+    """Raises LabError (MoneyLost, RulesInvalid)."""
     rules = world.rules
     found = world.evaluations(cast.conduct, cast.hospitals)
     revealed = world.seated & ~(_silent(world, cast.vote) & cast.voters)
@@ -87,14 +87,14 @@ def _evaluates(world: World, vote: Vote) -> Flags:
 
 
 def _silent(world: World, vote: Vote) -> Flags:
-    """(R, V) who would not reveal, playing so."""
+    """(R, V) voters that do not reveal if they vote so."""
     if vote is Vote.DODGING:
         return np.asarray(world.tested[:, None] & ~world.coin.all(axis=1))
     return np.full_like(world.seated, vote is Vote.SILENT)
 
 
 def ballots_of(world: World, cast: Cast, found: Ballots, revealed: Flags) -> Ballots:
-    """What all voters would say if each of them played so, given what each would find."""
+    """All voters' ballots if each of them voted so, from their honest scores."""
     usual = world.bank.forecast(world.rules.cohort_size)[world.phase]
     forecast = np.broadcast_to(usual[:, None, None], found.sums.shape)
     match cast.vote:
@@ -127,7 +127,7 @@ def _alike(scores: Integers) -> Ballots:
 
 
 def told(sums: Integers, found: Ballots) -> Ballots:
-    """Of a liar about sums that knows the canaries, and rates each below its sum so as not to fail."""
+    """Ballots of a liar about sums that knows the decoys, and rates each below its sum so as not to fail."""
     return Ballots(sums, np.minimum(found.canaries, sums - 1))
 
 

@@ -37,7 +37,7 @@ SHARE = 0.2  # of the bars
 
 
 def draw_plots(rows: Sequence[Row], crossings: Sequence[dict[str, Any]], folder: Path) -> list[Path]:
-    """Draws what the rows allow; returns the files written."""
+    """Draws the pictures that the rows allow; returns the files written."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name, drawn in (
@@ -55,7 +55,7 @@ def draw_plots(rows: Sequence[Row], crossings: Sequence[dict[str, Any]], folder:
 
 
 def payoffs(rows: Sequence[Row]) -> Figure | None:
-    """What honest and dishonest players earn, side by side, one panel for those who vote and one for who trains."""
+    """Incomes of honest and dishonest players, side by side: a panel for voters and one for hospitals."""
     panels = [
         ("voters, demo's terms without canaries", _bars(rows, VOTES, "without canaries"), (-9, 12)),
         ("voters, demo's terms", _bars(rows, VOTES, "demo"), (-30, 14)),

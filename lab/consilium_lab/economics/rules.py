@@ -9,13 +9,13 @@ from consilium_chain.settlement.payouts import portion
 from consilium_chain.settlement.round_record import Terms
 from consilium_chain.tasks.task_spec import MICRO
 
-from consilium_lab.economics.errors import RulesInvalid
+from consilium_lab.errors import LabError
 
 ROUNDS_PER_TASK = 5  # as measured: improvement falls from round to round, then the next task begins
 
 
 class Unpaid(StrEnum):
-    """Where the money goes that a played round does not pay."""
+    """The destination of money that a played round does not pay."""
 
     REFUNDED = "refunded"  # to the operator when the task ends: the contract's rule before 2026-11-24
     CARRIED = "carried"  # into the task's next round; what the last round leaves is burnt
@@ -58,15 +58,15 @@ class Rules:
     forfeits: bool = False  # the hospitals' part shrinks with every cohort that is rejected or improves nothing
 
     def __post_init__(self) -> None:
-        """Raises RulesInvalid."""
-        if self.hospitals % self.cohort_size:
-            raise RulesInvalid("cohort_size", self.cohort_size, f"does not divide {self.hospitals} hospitals")
-        if not 1 <= self.seats <= self.voters:
-            raise RulesInvalid("seats", self.seats, f"must be 1 to {self.voters}, the number of voters")
-        if not 1 <= self.min_reveals <= self.seats:
-            raise RulesInvalid("min_reveals", self.min_reveals, f"must be 1 to {self.seats}, the number of seats")
-        if not 0 <= self.canary_rate <= 1:
-            raise RulesInvalid("canary_rate", self.canary_rate, "must be a share, 0 to 1")
+        """Raises LabError (RulesInvalid)."""
+        for field, is_right, why in (
+            ("cohort_size", self.hospitals % self.cohort_size == 0, f"does not divide {self.hospitals} hospitals"),
+            ("seats", 1 <= self.seats <= self.voters, f"must be 1 to {self.voters}, the number of voters"),
+            ("min_reveals", 1 <= self.min_reveals <= self.seats, f"must be 1 to {self.seats}, the number of seats"),
+            ("canary_rate", 0 <= self.canary_rate <= 1, "must be a share, 0 to 1"),
+        ):
+            if not is_right:
+                raise LabError("RulesInvalid", field=field, value=getattr(self, field), why=why)
 
     @property
     def cohorts(self) -> int:
@@ -74,21 +74,21 @@ class Rules:
 
     @property
     def canary_slash(self) -> int:
-        """Of a voter that failed in a round."""
+        """The slash of a voter that failed in a round."""
         return portion(self.voter_bond, self.failed_canary_slash_bps)
 
     @property
     def silence_slash(self) -> int:
-        """Of a voter that held a seat and did not reveal."""
+        """The slash of a voter that held a seat and did not reveal."""
         return portion(self.voter_bond, self.not_revealed_slash_bps)
 
     @property
     def voter_part(self) -> int:
-        """What the seats of a round share."""
+        """The amount that the seats of a round share."""
         return portion(self.budget, self.voter_share_bps)
 
     def terms(self, canaries: bool) -> Terms:
-        """Of one round, for the plain reference."""
+        """Terms of one round, for the plain reference."""
         return Terms(
             pool=self.budget,
             rounds=1,

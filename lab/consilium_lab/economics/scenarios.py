@@ -1,4 +1,4 @@
-"""The rows of the result: who plays how, under which terms, what it earns, and what honesty would have earned."""
+"""The rows of the result: players and their moves, the terms, their income, and their income by honesty."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ HOSPITALS = {
 
 @dataclass(frozen=True)
 class Row:
-    """Means in tokens per round and `unit`. `if_honest` is what the deviants would have earned by honesty in the same
+    """Means in tokens per round and `unit`. `if_honest`: the deviants' income by honesty in the same
     rounds: honesty pays where `gain`, the difference, is negative. `gain_se` is its standard error over the rounds.
     """
 
@@ -98,7 +98,7 @@ class Row:
 
 @dataclass(frozen=True)
 class OperatorRow(Row):
-    """Of the operator and all that it owns: the trick that earns it most, where unpaid money goes as `money` says."""
+    """The operator and its parties with their best trick. `money`: the destination of unpaid money."""
 
     money: str = ""
     party: str = ""
@@ -108,7 +108,7 @@ class OperatorRow(Row):
 
 @dataclass(frozen=True)
 class Setting:
-    """What all rows of a run share."""
+    """Inputs that all rows of a run share."""
 
     bank: Bank
     rounds: int
@@ -119,12 +119,12 @@ class Setting:
 
 
 def rows_of(scenario: Scenario, setting: Setting) -> Iterator[Row]:
-    """Raises MoneyLost, RulesInvalid."""
+    """Raises LabError (MoneyLost, RulesInvalid)."""
     yield from _SCENARIOS[scenario](scenario, setting)
 
 
 def first(count: int, share: float) -> Flags:
-    """The first `share` of `count`: who is first has no meaning, since all is dealt at random."""
+    """The first `share` of `count`. Their order has no meaning, since all is drawn at random."""
     return np.arange(count) < round(count * share)
 
 
@@ -246,7 +246,7 @@ def _party(played: Played, voters: Flags, hospitals: Flags) -> Reals:
 
 
 def _operators(scenario: Scenario, setting: Setting) -> Iterator[Row]:
-    """Where unpaid money goes, what the operator owns, and its best trick: of rejections, and of ratings."""
+    """Rows by the destination of unpaid money and the operator's parties, with its best rejection and rating."""
     for (money, fields), (terms, rules), party, share in itertools.product(
         MONEY.items(), TERMS.items(), PARTIES, OPERATOR_SHARES
     ):

@@ -39,7 +39,7 @@ class World:
     first_pick: Integers  # (R,) which measured cohort stands for cohort 0; the next for cohort 1, …
     evaluator: Integers  # (R, V) which measured voter this one is
     seated: Flags  # (R, V)
-    tested: Flags  # (R,) whether the round's sums have canaries
+    tested: Flags  # (R,) the round's sums have decoys
     coin: Flags  # (R, K, V) whether this voter, by tossing a coin, would call the sum the sum and the canary the canary
 
     @property
@@ -51,7 +51,7 @@ class World:
         return len(self.shares)
 
     def evaluations(self, conduct: Conduct, deviants: Flags) -> Ballots:
-        """What each voter's own rows say when the hospitals `deviants` (H,) behave so."""
+        """Each voter's honest scores if the hospitals `deviants` (H,) behave so."""
         size, cohorts = self.rules.cohort_size, self.rules.cohorts
         count = self.deviants_in(deviants)
         found = Ballots(*np.empty((2, self.rounds, cohorts, self.voters), dtype=np.int64))
@@ -64,13 +64,13 @@ class World:
         return found
 
     def deviants_in(self, deviants: Flags) -> Integers:
-        """How many of each cohort's hospitals are among `deviants`: (R, K)."""
+        """The number of each cohort's hospitals among `deviants`: (R, K)."""
         inside = self.cohort_of[:, None, :] == np.arange(self.rules.cohorts)[None, :, None]
         return np.asarray((inside & deviants).sum(axis=2))
 
 
 def draw(rules: Rules, bank: Bank, rounds: int, seed: int, stakes: Sequence[float] = (), alike: int = 1) -> World:
-    """A world for a seed; the same seed gives the same tasks, cohorts, voters and coins, whatever the terms.
+    """A world for a seed; the same seed gives the same tasks, cohorts, voters and coins under any terms.
 
     `stakes` are the voters', one bond each if not given. The first `alike` voters are one party's and hold its rows.
     """
@@ -96,7 +96,7 @@ def draw(rules: Rules, bank: Bank, rounds: int, seed: int, stakes: Sequence[floa
 
 
 def seat_chance(shares: Reals, seats: int) -> Reals:
-    """Of `libraries/Tickets.sol`: in proportion to stake, and never above certainty."""
+    """As in `libraries/Tickets.sol`: in proportion to stake, and at most 1."""
     return np.minimum(1.0, seats * shares)
 
 

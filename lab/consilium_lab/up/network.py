@@ -1,4 +1,4 @@
-"""What has to be there before a standing network's processes start: chain, contracts, accounts, homes, settings."""
+"""Sets up a standing network before its processes start: chain, contracts, accounts, homes, settings."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class StandingNetwork:
 
 
 def prepare(home: Path) -> None:
-    """Empties the folder of what an earlier network left there, and of nothing else."""
+    """Removes an earlier network's files from the folder, and no others."""
     for name in OWN_FOLDERS:
         shutil.rmtree(home / name, ignore_errors=True)
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -132,7 +132,7 @@ def build(options: UpOptions, data: DemoData, task: bytes, node: LocalNode) -> S
 
 
 def _write_server(network: StandingNetwork, aggregator: Path) -> None:
-    """What `consilium server api` and `consilium server worker` are started with."""
+    """Writes the configurations of `consilium server api` and `consilium server worker`."""
     options, home = network.options, network.server
     home.mkdir(mode=0o700)
     common = network.place.settings

@@ -1,4 +1,4 @@
-"""`consilium up`: starts a whole network on this machine, says where everything is, and keeps it running."""
+"""`consilium up`: starts a whole network on this machine, prints its addresses, and keeps it running."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from consilium_chain.rpc.retry import patient_turns
 from consilium_client.errors import REFUSED
 from consilium_client.models import model_of
 from consilium_core.defaults import LOCAL_ADDRESS_BOOK
-from consilium_core.live import Waiting, Words, told
+from consilium_core.live import Waiting, Words, on_terminal
 from consilium_core.locks import alone
 from consilium_core.logs import emit
 from consilium_operators.watching import DEADLINE_MISSED, EVENTS, plain, told_as
@@ -26,12 +26,11 @@ from consilium_server.api.dashboard import built
 from rich.console import Console
 
 from consilium_lab.demo.capacity import require_memory
-from consilium_lab.demo.errors import FolderInUse
 from consilium_lab.demo.options import DataSet, DemoOptions
 from consilium_lab.demo.processes import Processes
 from consilium_lab.demo.run import LOCK_FILE, deal, windows
 from consilium_lab.demo.task_file import TaskSettings, task_toml
-from consilium_lab.up.errors import NetworkNotUp
+from consilium_lab.errors import LabError
 from consilium_lab.up.network import StandingNetwork, build, prepare
 from consilium_lab.up.options import UpOptions
 from consilium_lab.up.supervisor import Deriving, Tending
@@ -42,7 +41,7 @@ LONGEST_PAUSE = 60.0  # seconds before a process that ended is started again
 LASTING = 600.0  # seconds after which a process that runs is taken to have started well
 MOST_STARTS = 8  # in a row, of what is no server: four minutes of pauses
 LONGEST_PAUSE_OF_CHAIN = 5.0  # seconds before a chain that gave no answer is asked again
-# Of a task's events, those that somebody would look up for.
+# The events of a task that are worth a line.
 SHOWN = {
     "TaskProposed", "TaskFunded", "AggregatorJoined", "HospitalJoined", "VoterJoined", "RoundSettled", "RoundVoided",
     "Slashed", "CohortAccused", "CulpritsNamed", "TaskStopped", "TaskEnded",
@@ -72,7 +71,7 @@ TOLD = Waiting("running; Ctrl-C ends it", words=WORDS)
 
 
 def run_up(options: UpOptions) -> None:
-    """Until it is told to stop. Raises NetworkNotUp, LocalNodeError, DemoError and the rooms' own errors."""
+    """Until it is told to stop. Raises LabError, LocalNodeError and the rooms' own errors."""
     console = Console(highlight=False)
     require_memory(options.hospitals, options.voters, options.data is DataSet.MEDQUAD)
     require_free_port(options.port, "the API")
@@ -81,7 +80,8 @@ def run_up(options: UpOptions) -> None:
     )
     task = task_toml(data, TaskSettings(options.rounds, windows=windows(options.hospitals + options.voters)))
     with ExitStack() as stack:
-        stack.enter_context(alone(options.home / LOCK_FILE, FolderInUse(options.home, "--home")))
+        in_use = LabError("FolderInUse", folder=options.home, option="--home")
+        stack.enter_context(alone(options.home / LOCK_FILE, in_use))
         prepare(options.home)
         with _spinner(console, "starting a local chain, deploying the contracts, funding everybody"):
             log = stack.enter_context((options.home / "chain.log").open("wb"))
@@ -94,7 +94,7 @@ def run_up(options: UpOptions) -> None:
             _wait_for_api(options, processes)
         first = network.propose() if options.task else None
         _show(console, network, first)
-        with told(TOLD):
+        with on_terminal(TOLD):
             tend(node, _turns(network, processes))
 
 
@@ -112,8 +112,8 @@ def _turns(network: StandingNetwork, processes: Processes) -> Callable[[], None]
 
 
 def tend(chain: LocalNode, turn: Callable[[], None]) -> NoReturn:
-    """A turn after the other, for as long as the chain runs, also where it refuses what one asks of it, as after blocks
-    were taken back. Raises LocalNodeError once the chain has ended.
+    """Calls `turn` again and again while the chain runs, also if it refuses a read, as after blocks were taken back.
+    Raises LocalNodeError once the chain has ended.
     """
 
     def watched() -> None:
@@ -126,7 +126,7 @@ def tend(chain: LocalNode, turn: Callable[[], None]) -> NoReturn:
 
 
 class News:
-    """Tells what happens on the chain, with names in the place of the network's own accounts."""
+    """Logs the chain's events, with names for the network's own accounts."""
 
     def __init__(self, ledger: Ledger, names: Mapping[str, str]) -> None:
         self._ledger, self._names = ledger, names
@@ -170,9 +170,9 @@ class News:
 
 
 class Fallen:
-    """Starts again what has ended and should not have, one process a turn, after a pause that doubles each time.
+    """Restarts processes that have ended and should not have, one a turn, after a pause that doubles each time.
 
-    Not again: a node whose owner has not allowed its task, and what failed too often in a row and is no server.
+    It does not restart a node whose owner has not allowed its task, nor a client that failed too often in a row.
     """
 
     def __init__(self, logs: Path, processes: Processes, clock: Callable[[], float] = time.monotonic) -> None:
@@ -211,17 +211,19 @@ class Fallen:
 
 
 def _wait_for_api(options: UpOptions, processes: Processes) -> None:
-    """Raises NetworkNotUp."""
-    end = time.monotonic() + START_TIMEOUT
+    """Raises LabError (NetworkNotUp)."""
+    logs, end = options.home / "logs", time.monotonic() + START_TIMEOUT
     while time.monotonic() < end:
         for name, code in processes.lost().items():
-            raise NetworkNotUp(name, code, processes.errors_of(name), options.home / "logs")
+            how = f"ended with exit code {code} while starting"
+            raise LabError("NetworkNotUp", process=name, how=how, error=processes.errors_of(name), logs=logs)
         try:
             httpx.get(f"http://127.0.0.1:{options.port}/ready", timeout=2).raise_for_status()
             return
         except httpx.HTTPError:
             time.sleep(0.2)
-    raise NetworkNotUp("api", None, f"no answer within {START_TIMEOUT:g} s", options.home / "logs")
+    error = f"no answer within {START_TIMEOUT:g} s"
+    raise LabError("NetworkNotUp", process="api", how="does not answer", error=error, logs=logs)
 
 
 @contextmanager
@@ -234,7 +236,7 @@ def _spinner(console: Console, text: str) -> Iterator[None]:
 
 
 def _show(console: Console, network: StandingNetwork, first: int | None) -> None:
-    """Where everything is, and what to try."""
+    """Prints the network's addresses, and commands to try."""
     options = network.options
     api = f"http://127.0.0.1:{options.port}"
     if not sys.stdout.isatty():
@@ -261,7 +263,7 @@ def _show(console: Console, network: StandingNetwork, first: int | None) -> None
     console.print(
         f"[bold]Consilium is up[/bold]: {count}; {network.data.description}\n"
         f"  dashboard  {f'{api}/' if built() else 'not built: make dashboard'}\n"
-        f"  API        {api}/v1/tasks, live at {api}/v1/events; what there is: {api}/v1/openapi.json\n"
+        f"  API        {api}/v1/tasks, live at {api}/v1/events; described in {api}/v1/openapi.json\n"
         f"  chain      {network.place.chain_url}, chain id {CHAIN_ID}; addresses in {options.address_book}\n"
         f"  jobs       {jobs}; index in {index}\n"
         f"  files      {_near(options.home)}: nodes' homes, artifacts, settings, logs\n\n"

@@ -1,4 +1,4 @@
-"""What people would do by commands: a standing network's hospitals join every task that they can (`hospital join`), and
+"""Commands that people would type: a standing network's hospitals join every task that they can (`hospital join`), and
 a task's model is derived once it has ended (`operator download-model`).
 """
 
@@ -29,7 +29,7 @@ from consilium_lab.up.network import StandingNetwork
 
 
 class Tending:
-    """Looks at tasks in the order of their numbers, each until it is joined or cannot be."""
+    """Joins tasks in the order of their numbers, and retries each until it is joined or cannot be."""
 
     def __init__(self, network: StandingNetwork, processes: Processes) -> None:
         self._network, self._processes = network, processes
@@ -46,7 +46,7 @@ class Tending:
                 self._open.remove(task)  # at once: the next may find no chain, and this one is not joined twice
 
     def _is_done(self, task: int) -> bool:
-        """Whether the task is joined, or never will be."""
+        """True once the task is joined, or can never be."""
         ledger = self._network.operator
         if ledger.state(task).phase is not Phase.JOINING:
             return True
@@ -83,7 +83,7 @@ class Tending:
         return None
 
     def _refused(self, spec: TaskSpec, operator: str) -> str | None:
-        """Why a hospital's own policy does not allow the task: then none is started for it."""
+        """The objections of a hospital's own policy to the task: then none is started for it."""
         for name, home in self._network.hospitals.items():
             try:
                 home.policy().require(spec, operator)

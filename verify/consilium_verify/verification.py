@@ -1,16 +1,19 @@
-"""An audit: reads chain and artifact store, and makes each check as far as the record allows."""
+"""Verifies a round, or a whole task, from chain and artifact store: each check as far as the record allows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
+from pathlib import Path
 
 from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, RecordIncomplete, SettlementInvalid, SpecInvalid
 from consilium_chain.ledger.ledger import Ledger, ShownBlinders
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Outcome, members
 from consilium_chain.rounds.disputes import find_culprits
 from consilium_chain.rounds.sums import Retreat
+from consilium_chain.rpc.connection import Connection
 from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.errors import ClientError
@@ -19,11 +22,29 @@ from consilium_client.task import JoinedTask
 from consilium_zk.errors import EvidenceMalformed, ZkError
 
 from consilium_verify import checks
-from consilium_verify.checks import Books, Lanes, Published
-from consilium_verify.report import Check, Derived, Name, Report, Result, Subject, derived, fails, holds, unchecked
+from consilium_verify.checks import Lanes, Published
+from consilium_verify.money_checks import Books, culprits_follow, naming, settlement_follows, was_heard
+from consilium_verify.report import (
+    Check,
+    Derived,
+    Name,
+    Report,
+    Result,
+    Subject,
+    TaskReport,
+    derived,
+    fails,
+    holds,
+    unchecked,
+)
 
-# What the record itself can lack or have wrong; a chain that does not answer is no finding.
+# Faults of the record itself; a chain that does not answer is no finding.
 RECORD_FAULTS = (ArtifactMissing, ArtifactCorrupt, RecordIncomplete, ClientError, ZkError)
+
+
+def reader(rpc: str, address_book: Path) -> Ledger:
+    """The contracts' client, without an account. Raises DeploymentInvalid, ChainUnreachable."""
+    return Ledger(Connection(rpc), Deployment.read(address_book))
 
 
 def last_settled(ledger: Ledger, task: int) -> int:
@@ -34,17 +55,44 @@ def last_settled(ledger: Ledger, task: int) -> int:
     raise RecordIncomplete(f"no round of task {task} is settled yet: there is nothing to verify")
 
 
-def audit(ledger: Ledger, store: ArtifactStore, task: int, round_: int, record: PublicRecord | None = None) -> Report:
-    """`record`: of this task, for who audits its rounds one after the other: it keeps what it has derived.
+def rounds_with_outcome(ledger: Ledger, task: int) -> list[int]:
+    """Numbers of the rounds that are settled or void, ascending."""
+    latest = ledger.state(task).round
+    rounds = range(STATISTICS_ROUND, latest + 1)
+    return [round_ for round_ in rounds if ledger.round_state(task, round_).outcome is not Outcome.PENDING]
+
+
+def verify_round(
+    ledger: Ledger, store: ArtifactStore, task: int, round_: int | None = None, record: PublicRecord | None = None
+) -> Report:
+    """Checks one round, by default the last one settled. `record`: of this task; it keeps what it has derived.
 
     Raises RecordIncomplete for a round without an outcome, Refused for an unknown task, ChainUnreachable.
     """
-    found = _Audit(ledger, store, task, round_, record)
+    found = _Verification(ledger, store, task, last_settled(ledger, task) if round_ is None else round_, record)
     found.run()
     return Report(subject=found.subject, checks=tuple(found.checks), derived=tuple(found.derived))
 
 
-class _Audit:
+def verify_task(
+    ledger: Ledger,
+    store: ArtifactStore,
+    task: int,
+    record: PublicRecord | None = None,
+    tell: Callable[[Report], None] = lambda report: None,
+) -> TaskReport:
+    """Checks every round that has an outcome, in order. `tell` gets each report as soon as it is made.
+
+    Raises Refused for an unknown task, ChainUnreachable.
+    """
+    reports = []
+    for round_ in rounds_with_outcome(ledger, task):
+        reports.append(verify_round(ledger, store, task, round_, record))
+        tell(reports[-1])
+    return TaskReport(task=task, rounds=tuple(reports))
+
+
+class _Verification:
     def __init__(
         self, ledger: Ledger, store: ArtifactStore, task: int, round_: int, record: PublicRecord | None
     ) -> None:
@@ -106,7 +154,7 @@ class _Audit:
         self.checks.append(check)
         return spec if check.result is Result.HOLDS else None
 
-    # What was published
+    # Published sums
 
     def _published(self, spec: TaskSpec | None, record: PublicRecord | None) -> None:
         cohorts = [self._cohort(cohort) for cohort in members(self._state.viable_cohorts)]
@@ -189,22 +237,22 @@ class _Audit:
             return Lanes(spec.statistics_layout, spec.statistics_values, spec.statistics_layout.bits)
         return Lanes(spec.update_layout, spec.lanes, spec.update.bits, None if retreat is None else retreat.lanes)
 
-    # What was not
+    # Accused cohorts
 
     def _culprits(self) -> Check:
-        if not checks.was_heard(self._state):
+        if not was_heard(self._state):
             return unchecked(Name.CULPRITS, "the round ended before the accused could testify")
         place = self._params, self._round, self._state, self._books
         try:
             found = find_culprits(self._ledger, self._store, self._task, self._round, self._state)
         except EvidenceMalformed as error:
-            return checks.culprits_follow(*place, {}, str(error))
+            return culprits_follow(*place, {}, str(error))
         except RECORD_FAULTS as error:
-            left = f"that this is right: {checks.naming(self._state)}" if self._state.named else "whether anybody did"
+            left = f"that this is right: {naming(self._state)}" if self._state.named else "whether anybody did"
             return fails(Name.CULPRITS, f"who broke a sum cannot be recomputed here: {error}\nit stays unproven {left}")
-        return checks.culprits_follow(*place, found)
+        return culprits_follow(*place, found)
 
-    # What follows
+    # Model and settlement
 
     def _model(self, record: PublicRecord | None) -> Check:
         if record is None:
@@ -225,7 +273,7 @@ class _Audit:
 
     def _settlement(self) -> Check:
         try:
-            return checks.settlement_follows(self._params, self._round, self._state, self._books)
+            return settlement_follows(self._params, self._round, self._state, self._books)
         except SettlementInvalid as error:
             return fails(Name.SETTLEMENT, f"the chain's record is none that a round can leave: {error}")
 

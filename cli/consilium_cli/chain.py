@@ -1,4 +1,4 @@
-"""`consilium chain deploy`: shows what it would do and cost, asks, and then does it."""
+"""The commands of `consilium chain`, parsed before anything heavy is imported."""
 
 from __future__ import annotations
 
@@ -7,14 +7,39 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from consilium_core.defaults import LOCAL_ADDRESS_BOOK
+
+from consilium_cli.options import YesOption
 
 if TYPE_CHECKING:
     from consilium_chain.deploying.networks import Network
     from consilium_chain.deploying.plan import Survey
     from eth_account.signers.local import LocalAccount
 
+app = typer.Typer(help="Chains and contracts.", no_args_is_help=True)
 
-def deploy_command(
+
+@app.command("local")
+def run_local(
+    port: Annotated[int, typer.Option(min=1, max=65_535, help="port on loopback")] = 8545,
+    address_book: Annotated[Path, typer.Option(help="file for the contracts' addresses")] = LOCAL_ADDRESS_BOOK,
+) -> None:
+    """Runs a local chain with the contracts deployed, until Ctrl-C."""
+    from consilium_chain.deploying.address_book import deploy
+    from consilium_chain.rpc.connection import Connection
+    from consilium_chain.rpc.local_node import FAUCET_KEY, LocalNode
+    from eth_account import Account
+
+    with LocalNode(port) as node:
+        deployment = deploy(Connection(node.url, Account.from_key(FAUCET_KEY)))
+        address_book.parent.mkdir(parents=True, exist_ok=True)
+        deployment.write(address_book)
+        typer.echo(f"chain {deployment.chain_id} at {node.url}, addresses in {address_book}; Ctrl-C ends it")
+        node.process.wait()
+
+
+@app.command("deploy")
+def deploy_contracts(
     network: Annotated[str, typer.Option(help="name of a network in the networks file")],
     networks: Annotated[
         Path | None, typer.Option(help="networks file, TOML; by default the one that ships with this program")
@@ -24,17 +49,15 @@ def deploy_command(
     ] = None,
     password_file: Annotated[Path | None, typer.Option(help="file with the key file's password, mode 600")] = None,
     address_book: Annotated[
-        Path | None, typer.Option(help="where to write the addresses; by default .consilium/NETWORK.json")
+        Path | None, typer.Option(help="file for the addresses; by default .consilium/NETWORK.json")
     ] = None,
     verification_dir: Annotated[
-        Path | None, typer.Option(help="folder for what block explorers need to verify the sources")
+        Path | None, typer.Option(help="folder for the files by which block explorers verify the sources")
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="show what would be done and cost, and send nothing")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="show the steps and the cost, and send nothing")] = False,
+    yes: YesOption = False,
 ) -> None:
-    """Deploys the contracts to a network; one that was cut off goes on where it stopped."""
+    """Deploys the contracts to a network: shows the cost, and asks. Run again after a break, it goes on from there."""
     from consilium_chain.deploying.journal import locked
     from consilium_chain.deploying.networks import pick_network, read_networks
     from consilium_chain.deploying.node import DeployNode

@@ -1,21 +1,22 @@
-"""What a voter's owner does with money: staking, and taking home."""
+"""Stake and rewards: a voter registers, a node unstakes, a voter claims."""
 
 from __future__ import annotations
 
+import datetime
 import sys
 from pathlib import Path
 
 import typer
 from consilium_chain.ledger.ledger import Ledger
-from consilium_chain.ledger.structs import Phase, Role
+from consilium_chain.ledger.structs import Phase, Role, Unbonding
 from consilium_chain.tasks.task_spec import TOKEN
 from consilium_client.errors import NotConfirmed, Unfunded
 from consilium_client.home import VoterHome
 from consilium_client.voter import registration
 from consilium_core.units import ether, tokens
 
-from consilium_cli.nodes.homes import ask, elsewhere
-from consilium_cli.voter.commands import HOME
+from consilium_cli.nodes.init import ask, elsewhere
+from consilium_cli.options import VOTER_HOME
 
 GAS = 380_000  # of approving, registering and the key, together
 GAS_LIMIT = 900_000  # of the costliest of them, as it is sent: an account must hold what it would cost at most
@@ -40,7 +41,7 @@ def register(folder: Path, stake: int | None, commission: float | None, agreed: 
     bps = now if commission is None else round(commission * PERCENT)
     to_do = _to_do(ledger, more, bps, now, is_voter)
     if not to_do:
-        typer.echo(f"\nNothing is to be done. Next: consilium voter run{elsewhere(home.folder, HOME)}")
+        typer.echo(f"\nNothing is to be done. Next: consilium voter run{elsewhere(home.folder, VOTER_HOME)}")
         return
     _require_funds(ledger, more)
     cost = GAS * ledger.connection.highest_fee()
@@ -55,7 +56,7 @@ def register(folder: Path, stake: int | None, commission: float | None, agreed: 
         f"\ndone for {ether(before - ledger.connection.ether())} ether: {tokens(left.active)} tokens are staked,"
         f" {tokens(left.free)} of them free for bonds"
     )
-    typer.echo(f"\nNext: consilium voter run{elsewhere(home.folder, HOME)}")
+    typer.echo(f"\nNext: consilium voter run{elsewhere(home.folder, VOTER_HOME)}")
 
 
 def _to_do(ledger: Ledger, more: int, bps: int, now: int, is_voter: bool) -> list[str]:
@@ -81,6 +82,7 @@ def _require_funds(ledger: Ledger, stake: int) -> None:
 
 
 def claim(folder: Path) -> None:
+    """Takes a voter's vested rewards, and its bonds of ended tasks, into its account."""
     ledger = VoterHome.open(folder).settings.connect()
     before, released = ledger.balance(ledger.address), []
     for task in ledger.tasks_of_voter(ledger.address):
@@ -92,4 +94,43 @@ def claim(folder: Path) -> None:
         typer.echo(f"bonds of tasks {', '.join(released)} are free")
     unvested = ledger.unvested(ledger.address, Role.VOTER)
     later = f"; {tokens(unvested)} more have not vested yet" if unvested else ""
-    typer.echo(f"{tokens(claimed)} tokens of rewards came home{later}")
+    typer.echo(f"{tokens(claimed)} tokens of rewards are in the account{later}")
+
+
+def unstake(ledger: Ledger, role: Role, whole_tokens: int | None, agreed: bool) -> None:
+    """Withdraws matured stake, then unstakes more, and prints the stake that is unbonding. Raises NotConfirmed."""
+    matured, _ = _mine(ledger, role)
+    if matured:
+        before = ledger.balance(ledger.address)
+        ledger.withdraw([one.request for one in matured])
+        typer.echo(f"{tokens(ledger.balance(ledger.address) - before)} tokens of stake are in the account")
+    if whole_tokens is not None:
+        _start(ledger, role, whole_tokens * TOKEN, agreed)
+    _, waiting = _mine(ledger, role)
+    for one in waiting:
+        typer.echo(f"{tokens(one.amount)} tokens mature at {_said(one.matures_at)}: run `unstake` again then")
+    if not matured and not waiting and whole_tokens is None:
+        typer.echo("no stake is unbonding: `unstake TOKENS` starts it")
+
+
+def _mine(ledger: Ledger, role: Role) -> tuple[list[Unbonding], list[Unbonding]]:
+    """The matured and the unmatured unbondings of a node's own stake."""
+    now = ledger.connection.now()
+    own = [one for one in ledger.unbondings(ledger.address) if (one.node, one.role) == (ledger.address, role)]
+    return [one for one in own if one.matures_at <= now], [one for one in own if one.matures_at > now]
+
+
+def _start(ledger: Ledger, role: Role, amount: int, agreed: bool) -> None:
+    stake = ledger.stake_of(ledger.address, role)
+    words = (
+        f"{tokens(min(amount, stake.active))} of {tokens(stake.active)} staked tokens are unstaked, and earn no more."
+        f" Until they mature a slash reaches them. {tokens(stake.locked)} are locked in tasks until these end."
+    )
+    if not agreed and not (sys.stdin.isatty() and typer.confirm(f"{words} Do it?")):
+        raise NotConfirmed("this node's stake")
+    if not ledger.unstake(role, amount):
+        typer.echo("nothing of its own is staked here")
+
+
+def _said(time: int) -> str:
+    return datetime.datetime.fromtimestamp(time).astimezone().isoformat(" ", "minutes")

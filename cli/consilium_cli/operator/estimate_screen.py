@@ -1,14 +1,12 @@
-"""A task file on the screen: what it is, what it would cost and take, and what to think over."""
+"""A task file on the screen: its model, its costs, its time and warnings."""
 
 from __future__ import annotations
 
 import datetime
-from pathlib import Path
 
 import typer
-from consilium_chain.errors import SpecInvalid
 from consilium_chain.tasks.estimate import ChainTerms, Estimate, estimate
-from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec, spec_hash
+from consilium_chain.tasks.task_spec import TaskSpec, spec_hash
 from consilium_client.privacy.membership import in_words
 from consilium_core.units import ether, tokens
 from consilium_zk.constants import BYTES_PER_BLOB
@@ -18,15 +16,6 @@ from rich.table import Table
 
 TYPICAL_ROWS = (100, 1_000)
 SHOWN_ROWS = 30
-
-
-def read_task(path: Path) -> tuple[bytes, TaskSpec]:
-    """Raises SpecInvalid."""
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise SpecInvalid(f"{path} cannot be read: {error.strerror}; pass the path of a task file") from error
-    return raw, parse_task_spec(raw)
 
 
 def show(raw: bytes, spec: TaskSpec, chain: ChainTerms | None = None) -> Estimate:
@@ -108,7 +97,7 @@ def _show_gas(spec: TaskSpec, found: Estimate, chain: ChainTerms | None) -> None
     """The last column: at which price of a token a party's pay is worth its gas."""
     rounds = spec.rounds.rounds
     table = Table(box=box.SIMPLE_HEAD, title="gas of the whole task, each", title_justify="left")
-    table.add_column("who")
+    table.add_column("party")
     for column in ("gas", "once", "a round", *(("ether", "breaks even at") if chain else ())):
         table.add_column(column, justify="right")
     rows = [
@@ -117,7 +106,7 @@ def _show_gas(spec: TaskSpec, found: Estimate, chain: ChainTerms | None) -> None
         ("hospital", found.hospital, found.hospitals_pay.one),
         ("hospital that commits itself", found.hospital_alone, found.hospitals_pay.one),
         ("voter that is always drawn", found.seated, found.voters_pay.one),
-        ("voter that never is", found.standing, None),
+        ("voter that is never drawn", found.standing, None),
     ]
     for who, gas, pay in rows:
         cells = [who, f"{gas.total:,}", f"{gas.once:,}", f"{gas.rounds // (rounds + 1):,}"]
@@ -129,7 +118,7 @@ def _show_gas(spec: TaskSpec, found: Estimate, chain: ChainTerms | None) -> None
     if chain is not None:
         all_wei = chain.wei(found.all_gas, found.blob_gas)
         typer.echo(
-            f"everybody: {found.all_gas:,} gas and {found.blob_gas:,} of blobs, {ether(all_wei)} ether at"
+            f"all parties: {found.all_gas:,} gas and {found.blob_gas:,} of blobs, {ether(all_wei)} ether at"
             f" {chain.gas_price / 10**9:.3f} gwei and {chain.blob_gas_price / 10**9:.3f} of blobs"
         )
 

@@ -1,19 +1,29 @@
-"""A profile on the hospital's own screen: what was read, what may be wrong with it, and what would leave."""
+"""`consilium hospital check-data`: a profile of the hospital's data for a task, on its own screen."""
 
 from __future__ import annotations
 
-from consilium_chain.tasks.data_schemas import CategoryFeature
-from consilium_client.data.image.profile import ImageProfile
+from pathlib import Path
+
+from consilium_chain.tasks.data_schemas import CategoryFeature, ImageSchema, TableSchema
+from consilium_client.data.image.profile import ImageProfile, profile_images
+from consilium_client.data.image.reader import read_raw_images
+from consilium_client.data.mapping import read_mapping
 from consilium_client.data.preview import Finding, Preview, Profile
-from consilium_client.data.table.profile import ColumnProfile, TableProfile
-from consilium_client.data.text.profile import TextProfile
-from consilium_client.errors import shortened
+from consilium_client.data.table.profile import ColumnProfile, TableProfile, profile
+from consilium_client.data.table.reader import checked, read_raw
+from consilium_client.data.text.profile import TextProfile, profile_texts
+from consilium_client.data.text.reader import read_raw_texts
+from consilium_client.errors import WhichTask, shortened
+from consilium_client.home import HospitalHome
 from consilium_core.kinds import of_kind
 from consilium_core.visible_text import shown
+from consilium_operators.proposals import read_task
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
+
+from consilium_cli.hospital.status import Visit
 
 WIDTH = 100
 TITLE = "bold"
@@ -33,6 +43,38 @@ SHADES = {
     "rows": "u is a value in its range, from 0 to 1",
     "images": "u is an image's mean shade, u² its mean squared shade, from 0 to 1",
 }
+
+
+def check_data(
+    folder: Path, number: int | None, task_file: Path | None, data: Path | None, mapping: Path | None
+) -> None:
+    """Shows the profile of the readable data first, then raises the error of the data, if there is one."""
+    if task_file is not None:
+        _, spec = read_task(task_file)
+    elif number is not None:
+        spec = Visit.of(folder).task(number).spec
+    else:
+        raise WhichTask(HospitalHome.open(folder).approved_tasks())
+    if data is None or task_file is None:  # with both files, no home is needed
+        settings = HospitalHome.open(folder).settings
+        data, mapping = data or settings.data, mapping or settings.mapping
+    console = Console(highlight=False)
+    console.width = min(console.width, WIDTH)
+    schema = spec.data
+    if isinstance(schema, TableSchema):
+        table = read_raw(data, schema, read_mapping(mapping, schema))
+        console.print(screen(profile(table, spec)))
+        checked(table, schema)
+        console.print("[green]The table fits.[/green]")
+        return
+    found: Profile
+    if isinstance(schema, ImageSchema):
+        found = profile_images(read_raw_images(data, schema), spec)
+    else:
+        columns = None if data.is_dir() else read_mapping(mapping, schema)
+        found = profile_texts(read_raw_texts(data, schema, columns), spec)
+    console.print(screen(found))
+    console.print(f"[green]The {found.things} fit.[/green]")
 
 
 def screen(profile: Profile) -> RenderableType:
@@ -135,7 +177,7 @@ def _said(finding: Finding) -> str:
 def _round_0(profile: Profile) -> list[RenderableType]:
     things = profile.things
     return [
-        Text(f"\nRound 0: what is computed from these {things}, so that all hospitals scale alike", TITLE),
+        Text(f"\nRound 0: sums of these {things}, so that all hospitals scale alike", TITLE),
         _statistics(profile),
         Text(f"  {SHADES[things]}. These numbers are shown here alone."),
     ]

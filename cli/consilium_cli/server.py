@@ -1,0 +1,144 @@
+"""The commands of `consilium server`, parsed before anything heavy is imported."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from consilium_server.database.tables import JobRow
+
+app = typer.Typer(
+    help="The aggregator, the sponsor of hospitals' gas, the index, the HTTP API, and jobs for all of them.",
+    no_args_is_help=True,
+)
+ConfigOption = Annotated[Path, typer.Option("--config", help="the node's configuration, a TOML file")]
+
+
+@app.command("run")
+def run_aggregator(config: ConfigOption) -> None:
+    """Starts a SuperLink and runs the rounds of the configured task until it ends."""
+    from consilium_chain.settings import read_settings
+    from consilium_server.aggregator.node import Aggregator
+    from consilium_server.config import AggregatorSettings
+
+    Aggregator(read_settings(config, AggregatorSettings)).run()
+
+
+@app.command("sponsor")
+def run_sponsor(config: ConfigOption) -> None:
+    """Pays the gas of the configured task's hospitals, so that they need no ether, until it is told to stop."""
+    from consilium_chain.settings import read_settings
+    from consilium_server.config import SponsorSettings
+    from consilium_server.sponsor.service import run
+
+    run(read_settings(config, SponsorSettings))
+
+
+@app.command("index")
+def run_index(config: ConfigOption) -> None:
+    """Follows the chain into the database, until it is told to stop."""
+    from consilium_chain.settings import read_settings
+    from consilium_server.config import IndexerSettings
+    from consilium_server.index.indexer import index
+
+    index(read_settings(config, IndexerSettings))
+
+
+@app.command("reindex")
+def reindex(
+    config: ConfigOption,
+    replace: Annotated[bool, typer.Option("--replace", help="replace all rows by those that were built anew")] = False,
+) -> None:
+    """Builds the database's tables anew from the chain and the artifacts, and compares them row for row.
+
+    CONFIG is an indexer's or a worker's.
+    """
+    from consilium_chain.settings import read_settings
+    from consilium_server.config import WorkerSettings
+    from consilium_server.index.rebuilding import compare
+
+    compare(read_settings(config, WorkerSettings).indexer, replace)
+
+
+@app.command("worker")
+def run_worker(config: ConfigOption) -> None:
+    """Indexes, ends overdue phases, runs the account's aggregators and copies artifacts, until it is told to stop."""
+    from consilium_chain.settings import read_settings
+    from consilium_server.config import WorkerSettings
+    from consilium_server.jobs.worker import work
+
+    work(read_settings(config, WorkerSettings))
+
+
+@app.command("jobs")
+def show_jobs(
+    config: Annotated[Path, typer.Option("--config", help="the worker's configuration, a TOML file")],
+    everything: Annotated[bool, typer.Option("--all", help="also the rounds whose artifacts were copied")] = False,
+) -> None:
+    """Shows each job's last run, and its error if it failed. On a terminal a table, elsewhere a line of JSON each."""
+    from consilium_chain.settings import read_settings
+    from consilium_server.config import WorkerSettings
+    from consilium_server.database.engine import open_database
+    from consilium_server.jobs.store import all_jobs, as_line
+    from rich.console import Console
+
+    database = open_database(read_settings(config, WorkerSettings).url)
+    rows, now, console = all_jobs(database), time.time(), Console(highlight=False)
+    database.dispose()
+    shown = [row for row in rows if everything or not (row.job == "pin" and row.outcome == "done")]
+    if not console.is_terminal:
+        for row in shown:
+            typer.echo(json.dumps(as_line(row, now)))
+        return
+    console.print(_table(shown, now) if shown else "no job has been begun: see that a worker runs")
+    if hidden := len(rows) - len(shown):
+        console.print(f"all artifacts of {hidden} rounds were copied (--all shows them)")
+
+
+def _table(rows: list[JobRow], now: float) -> object:
+    from consilium_core.visible_text import shown
+    from consilium_server.jobs.store import state_of
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for name in ("job", "of", "state", "last begun", "last done", "failures", "next try", "why"):
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        state = state_of(row, now)
+        colour = {"failed": "red", "lost": "red", "done": "green"}.get(state, "yellow")
+        table.add_row(
+            row.job, row.subject or "–", f"[{colour}]{state}[/{colour}]", _ago(row.begun_at, now),
+            _ago(row.succeeded_at, now), str(row.failures) if row.failures else "–",
+            f"in {row.not_before - now:.0f} s" if row.not_before > now else "–",
+            escape(shown(f"{row.error}: {row.why}")) if row.error else "",
+        )  # fmt: skip
+    return table
+
+
+def _ago(at: float | None, now: float) -> str:
+    return "never" if at is None else f"{max(0.0, now - at):.0f} s ago"
+
+
+@app.command("api")
+def run_api(config: ConfigOption) -> None:
+    """Serves the index over HTTP, and stores task files of signed-in operators, until it is told to stop."""
+    from consilium_chain.settings import read_settings
+    from consilium_server.api.app import run
+    from consilium_server.config import ApiSettings
+
+    run(read_settings(config, ApiSettings))
+
+
+@app.command("openapi")
+def print_openapi() -> None:
+    """Prints the API's description (OpenAPI 3.1), to generate clients from."""
+    from consilium_server.api.app import document
+
+    typer.echo(json.dumps(document()))

@@ -1,0 +1,230 @@
+"""`consilium verify`, `verify-audit` and `verify-evaluation`: checks from public records, each ending with 0 or 1.
+
+Parsed before anything heavy is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
+
+from consilium_cli.artifacts import open_artifacts
+from consilium_cli.options import AddressBookOption, ArtifactsOption, RpcOption, TaskArgument
+
+if TYPE_CHECKING:
+    from consilium_client.hospital.audit_log import Entry, Export
+    from consilium_verify.report import Report
+    from rich.console import Console
+
+WIDTH = 100
+STYLES = {"holds": "green", "FAILS": "bold red", "not checked": "yellow"}
+WORDS = {True: "holds", False: "FAILS", None: "not checked"}
+
+
+# A round
+
+
+def verify_command(
+    task: TaskArgument,
+    round_: Annotated[
+        int | None, typer.Argument(metavar="[ROUND]", min=0, help="0 for the statistics; by default the last settled")
+    ] = None,
+    *,
+    artifacts: ArtifactsOption,
+    rpc: RpcOption = LOCAL_RPC,
+    address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
+    as_json: Annotated[bool, typer.Option("--json", help="print the report as JSON")] = False,
+) -> None:
+    """Checks a round from chain and artifacts alone, and lists the proven and the unproven. Ends with 1 if a check
+    fails.
+    """
+    from consilium_verify.verification import reader, verify_round
+
+    report = verify_round(reader(rpc, address_book), open_artifacts(artifacts), task, round_)
+    if as_json:
+        typer.echo(report.model_dump_json(indent=2))
+    else:
+        _show(report)
+    if not report.holds:
+        raise typer.Exit(1)
+
+
+def _show(report: Report) -> None:
+    """Failed checks first, then the others, derived values, and the two lists."""
+    from consilium_verify.report import Result
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False, markup=False)
+    console.width = min(console.width, WIDTH)
+    subject = report.subject
+    console.print(f"Task {subject.task}, round {subject.round} of {subject.rounds}: {subject.outcome}", style="bold")
+    console.print(f"chain {subject.chain_id} at {subject.node}\ncontract {subject.contract}")
+    table = Table.grid(padding=(0, 2), pad_edge=False)
+    for check in report.failed_first:
+        detail = Text(check.detail, overflow="fold")
+        table.add_row("", Text(check.result, STYLES[check.result]), check.name, detail)
+    console.print("\nChecks", style="bold")
+    console.print(table)
+    if report.derived:
+        console.print("\nDerived, to compare with others: SHA-256 of the values' bytes, little-endian", style="bold")
+        for one in report.derived:
+            console.print(f"  {one.what}, {one.values} × {one.type}\n  {one.sha256}")
+    _list(console, "Proven", report.proven)
+    _list(console, "Not proven", report.not_proven)
+    if report.holds:
+        console.print("\nEvery check that was made holds", style="bold green")
+    else:
+        console.print(f"\nFAILS: {', '.join(report.named(Result.FAILS))}", style="bold red")
+
+
+def _list(console: Console, title: str, lines: Iterable[str]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    console.print(f"\n{title}", style="bold")
+    grid = Table.grid(padding=(0, 1))
+    for line in lines:
+        grid.add_row("  ·", Text(line))
+    console.print(grid)
+
+
+# A hospital's audit log
+
+
+def verify_audit_command(
+    file: Annotated[Path, typer.Argument(help="file from `consilium hospital export-audit`")],
+    extends: Annotated[
+        Path | None, typer.Option(help="an older export of the same hospital; the file must hold all of it")
+    ] = None,
+    deployment: Annotated[
+        Path | None,
+        typer.Option(help="the contracts' addresses, JSON: compares the file with the hospital's actions on chain"),
+    ] = None,
+    chain_url: Annotated[
+        str,
+        typer.Option(
+            envvar="CONSILIUM_RPC_URL",
+            help="HTTP endpoint of a chain node, for --deployment; put a URL with a key into the variable",
+        ),
+    ] = LOCAL_RPC,
+) -> None:
+    """Checks a hospital's audit log, and lists all that was sent, and to whom. Ends with 1 if it does not hold."""
+    from consilium_client.hospital.audit_log import parse_export, require_extends
+
+    checked = parse_export(_read(file))
+    for line in _summary(checked):
+        typer.echo(line)
+    if extends is not None:
+        older = parse_export(_read(extends))
+        require_extends(checked, older)
+        typer.echo(f"\nextends {extends}: {len(checked.entries) - len(older.entries)} more entries")
+    if deployment is None:
+        typer.echo("\nnot compared with the chain: pass --deployment")
+    else:
+        from consilium_verify.audit_log import require_complete
+        from consilium_verify.verification import reader
+
+        own = require_complete(checked, reader(chain_url, deployment))
+        typer.echo(f"\non chain: {own} transaction(s) of this hospital, all in the log")
+
+
+def _read(file: Path) -> bytes:
+    from consilium_client.errors import AuditUnreadable
+
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise AuditUnreadable(file, error.strerror or type(error).__name__) from error
+
+
+def _summary(checked: Export) -> Iterator[str]:
+    seal, entries = checked.seal, checked.entries
+    yield f"audit log of {seal.hospital}, signed by its key"
+    yield f"chain {seal.chain_id}, contract {seal.contract}"
+    times = [entry.at for entry in entries]
+    span = f" from {_time(min(times))} to {_time(max(times))}" if times else ""
+    yield f"{seal.count} entries{span}"
+    yield f"head {seal.head}"
+    left = [entry for entry in entries if entry.kind != "recovered"]
+    yield from _table("sent", [(_kind(entry), entry.bytes) for entry in left])
+    yield from _table("recipient", [(entry.to, entry.bytes) for entry in left])
+    if torn := len(entries) - len(left):
+        yield f"\n{torn} line(s) that a crash cut off: nothing of theirs was sent"
+
+
+def _kind(entry: Entry) -> str:
+    match entry.kind:
+        case "reply":
+            return f"reply {entry.code}"
+        case "recovered":
+            return entry.kind
+        case _:
+            return f"{entry.kind} {entry.call}"
+
+
+def _table(title: str, sizes: Iterable[tuple[str, int]]) -> Iterator[str]:
+    """A line for each name: the number of entries, and their bytes."""
+    counts: dict[str, list[int]] = {}
+    for name, size in sizes:
+        counts.setdefault(name, []).append(size)
+    width = max(map(len, counts), default=0)
+    yield f"\n{title:{width + 2}} {'entries':>9} {'bytes':>15}"
+    for name in sorted(counts):
+        yield f"  {name:{width}} {len(counts[name]):>9,} {sum(counts[name]):>15,}"
+
+
+def _time(at: int) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+# A voter's evaluation
+
+
+def verify_evaluation_command(
+    file: Annotated[Path, typer.Argument(help="file from `consilium voter open-evaluation`")],
+    *,
+    data: Annotated[Path, typer.Option(help="the voter's rows, texts or images, as its node was given them")],
+    mapping: Annotated[Path | None, typer.Option(help="mapping of the file's columns to the schema's")] = None,
+    artifacts: ArtifactsOption,
+    rpc: RpcOption = LOCAL_RPC,
+    address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
+    drawn_only: Annotated[
+        bool, typer.Option("--drawn-only", help="evaluate the drawn batches alone, and leave the scores out")
+    ] = False,
+) -> None:
+    """Checks, with a voter's rows in hand, that it evaluated them for its ballot. Ends with 1 if a check fails."""
+    from consilium_chain.errors import DeploymentInvalid
+    from consilium_client.data.examples import read_examples
+    from consilium_client.replay import PublicRecord
+    from consilium_client.task import load_task
+    from consilium_client.voter.disclosure import Opening
+    from consilium_client.voter.disclosure_check import audit
+    from consilium_client.voter.evaluating import Judge
+    from consilium_verify.verification import reader
+
+    opening, ledger = Opening.read(file), reader(rpc, address_book)
+    book = ledger.deployment
+    if (opening.chain_id, opening.contract) != (book.chain_id, book.tasks):
+        raise DeploymentInvalid(
+            f"{file} is of contract {opening.contract} on chain {opening.chain_id}, but {address_book} is of"
+            f" {book.tasks} on chain {book.chain_id}: pass the one that fits"
+        )
+    store = open_artifacts(artifacts)
+    task = load_task(ledger, store, opening.task)
+    judge = Judge(task, PublicRecord(ledger, store, task), read_examples(data, task.spec.data, mapping))
+    typer.echo(f"task {opening.task}, round {opening.round}, voter {opening.voter}")
+    failed = False
+    for finding in audit(ledger, judge, opening, drawn_only):
+        word = WORDS[finding.holds]
+        styled = typer.style(f"{word:11}", fg=STYLES[word].removeprefix("bold "))
+        typer.echo(f"  {styled}  {finding.name:12}  {finding.detail}")
+        failed |= finding.holds is False
+    if failed:
+        raise typer.Exit(1)

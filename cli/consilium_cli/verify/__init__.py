@@ -1,1 +1,0 @@
-"""`consilium verify`: a round of a task, checked from chain and artifact store alone."""

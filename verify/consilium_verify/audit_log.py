@@ -1,0 +1,61 @@
+"""A hospital's exported audit log against the chain: all that the hospital did there must be in it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from functools import cache
+
+from consilium_chain.errors import DeploymentInvalid
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Event
+from consilium_chain.rpc.connection import Sent
+from consilium_client.errors import AuditIncomplete
+from consilium_client.hospital.audit_log import Export
+
+
+def require_complete(checked: Export, ledger: Ledger) -> int:
+    """The number of transactions that the hospital had a part in. Raises AuditIncomplete, DeploymentInvalid."""
+    book, seal = ledger.deployment, checked.seal
+    if (book.chain_id, book.tasks) != (seal.chain_id, seal.contract):
+        raise DeploymentInvalid(
+            f"the log is of contract {seal.contract} on chain {seal.chain_id}, but the address book is of {book.tasks}"
+            f" on chain {book.chain_id}: pass the one that fits"
+        )
+    missing, own = unrecorded(checked, ledger.events_naming(seal.hospital), cache(ledger.connection.sent))
+    if missing:
+        raise AuditIncomplete(seal.hospital, missing)
+    return own
+
+
+def unrecorded(checked: Export, events: Iterable[Event], sent: Callable[[str], Sent]) -> tuple[list[str], int]:
+    """Descriptions of on-chain actions that the log lacks, and the number of transactions that the hospital is part of.
+
+    An own transaction must be in the log by its hash, and one that a sponsor carried out by its calldata. Where another
+    account committed for the hospital, the log must hold the signed update of that round. `events`: those that name the
+    hospital. `sent`: gives the transaction of one.
+    """
+    hospital = checked.seal.hospital
+    transactions = {entry.transaction for entry in checked.entries if entry.kind == "transaction"}
+    batches = {entry.calldata for entry in checked.entries if entry.kind == "batch"}
+    signed = {
+        (entry.contract, entry.task, entry.round)
+        for entry in checked.entries
+        if entry.kind == "reply" and entry.code == "SIGNED"
+    }
+    missing: dict[str, str] = {}
+    own = set()
+    for event in events:
+        transaction = sent(event.transaction)
+        if transaction.sender == hospital:
+            known = event.transaction in transactions
+        elif transaction.to == hospital:
+            known = hashlib.sha256(transaction.data).hexdigest() in batches
+        elif event.name == "UpdateCommitted":
+            known = (event.contract, event.values["taskId"], event.values["round"]) in signed
+        else:
+            continue  # others did it to the hospital: rewards, slashes, delegations
+        own.add(event.transaction)
+        if not known:
+            missing.setdefault(event.transaction, f"{event.name} in block {event.block}, {event.transaction}")
+    return list(missing.values()), len(own)
