@@ -46,7 +46,7 @@ def doctor_command(
     """
     import json
 
-    from consilium_chain.errors import ConfigInvalid, name_of
+    from consilium_chain.errors import ConfigInvalid
     from consilium_client.errors import HomeMissing
     from consilium_core.faults import printed_name
     from consilium_server.errors import ServerError

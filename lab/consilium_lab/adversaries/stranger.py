@@ -36,7 +36,6 @@ from consilium_lab.adversaries.worst_calls import (
 from consilium_lab.demo.options import Stranger
 
 
-
 class Worst(WorstCalls):
     """One account that does its worst in one task. `number` counts strangers from one."""
 
