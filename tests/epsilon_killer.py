@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from consilium_client.errors import BudgetExceeded
+from consilium_client.errors import BudgetError
 from consilium_client.privacy.accountant import Charge, EpsilonLedger
 from consilium_client.privacy.dp_sgd import Mechanism
 
@@ -109,7 +109,7 @@ def case(folder: Path, before: bytes, fatal: int, power: bool) -> bool:
 def _is_affordable(ledger: EpsilonLedger, round_: int) -> bool:
     try:
         ledger.charge(charge_of(round_), ALLOWED)
-    except BudgetExceeded:
+    except BudgetError:
         return False
     return True
 

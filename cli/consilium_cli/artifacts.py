@@ -128,7 +128,7 @@ class _Reading:
                 self._try(partial(self.store.get_blobs, [digest]), self.faults)
 
     def _try(self, read: Callable[[], _Read], faults: list[str], count: int = 1) -> _Read | None:
-        from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, StoreMissing
+        from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, StoreMissing, name_of
 
         try:
             found = read()
@@ -137,7 +137,7 @@ class _Reading:
                 own, *mirrors = self.store.unreachable()
                 if None not in (mirrors or [own]):
                     raise
-            faults.append(f"{type(error).__name__}: {error}")
+            faults.append(f"{name_of(error)}: {error}")
             return None
         self.sound += count
         return found

@@ -73,12 +73,12 @@ def verify_audit_command(
 
 
 def _read(file: Path) -> bytes:
-    from consilium_client.errors import AuditUnreadable
+    from consilium_client.errors import AuditError
 
     try:
         return file.read_bytes()
     except OSError as error:
-        raise AuditUnreadable(file, error.strerror or type(error).__name__) from error
+        raise AuditError("AuditUnreadable", path=file, why=error.strerror or type(error).__name__) from error
 
 
 def summary(checked: Export) -> Iterator[str]:
@@ -127,7 +127,7 @@ def _compare(checked: Export, address_book: Path, chain_url: str) -> str:
     from consilium_chain.errors import DeploymentInvalid
     from consilium_chain.ledger.ledger import Ledger
     from consilium_chain.rpc.connection import Connection
-    from consilium_client.errors import AuditIncomplete
+    from consilium_client.errors import AuditError
 
     book, seal = Deployment.read(address_book), checked.seal
     if (book.chain_id, book.tasks) != (seal.chain_id, seal.contract):
@@ -138,7 +138,7 @@ def _compare(checked: Export, address_book: Path, chain_url: str) -> str:
     ledger = Ledger(Connection(chain_url), book)
     missing, own = unrecorded(checked, ledger.events_naming(seal.hospital), cache(ledger.connection.sent))
     if missing:
-        raise AuditIncomplete(seal.hospital, missing)
+        raise AuditError("AuditIncomplete", count=len(missing), hospital=seal.hospital, missing="; ".join(missing))
     return f"{own} transaction(s)"
 
 

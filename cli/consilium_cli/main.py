@@ -176,9 +176,10 @@ def main() -> None:
     except Exception as error:
         from consilium_chain.errors import DISK_FAULTS
         from consilium_client.errors import FAILED, ClientError
+        from consilium_core.faults import FaultError
         from consilium_core.visible_text import shown_lines
 
-        name, said = type(error).__name__, str(error)
+        name, said = error.name if isinstance(error, FaultError) else type(error).__name__, str(error)
         if isinstance(error, OSError) and error.errno in DISK_FAULTS:
             name = DISK_FAULTS[error.errno]
             said = f"{error.filename or 'a file'} could not be written ({error.strerror}): make room, and run it again"

@@ -22,7 +22,7 @@ from consilium_core.typed_toml import parse_toml
 from eth_utils.address import is_hex_address
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from consilium_client.errors import NotAllowed, PolicyInvalid
+from consilium_client.errors import OwnersRefusal
 
 ANY: Literal["any"] = "any"
 _HOURS = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)")
@@ -99,7 +99,7 @@ class TaskPolicy(BaseModel):
     def require(self, spec: TaskSpec, operator: str) -> None:
         """Raises NotAllowed with every objection to a task of this file and operator."""
         if found := self.objections(spec, operator):
-            raise NotAllowed(spec.name, found)
+            raise OwnersRefusal("NotAllowed", task=spec.name, objections="; ".join(found))
 
     def objections(self, spec: TaskSpec, operator: str) -> list[str]:
         """In words, one for each rule that the task does not keep; none where it may be joined."""
@@ -219,7 +219,7 @@ class Policy(TaskPolicy):
     def require_rows(self, spec: TaskSpec, rows: int) -> None:
         """Raises NotAllowed with every objection to this task on so many rows of this hospital's."""
         if found := self.objections_to_rows(spec, rows):
-            raise NotAllowed(spec.name, found)
+            raise OwnersRefusal("NotAllowed", task=spec.name, objections="; ".join(found))
 
     def objections_to_rows(self, spec: TaskSpec, rows: int) -> list[str]:
         found = []
@@ -273,5 +273,7 @@ def read_policy(path: Path, kind: type[PolicyType]) -> PolicyType:
     try:
         raw = path.read_bytes()
     except OSError as error:
-        raise PolicyInvalid(f"{what} cannot be read: {error.strerror}; without it nothing is allowed") from error
-    return parse_toml(raw, kind, what, PolicyInvalid)
+        raise OwnersRefusal(
+            "PolicyInvalid", why=f"{what} cannot be read: {error.strerror}; without it nothing is allowed"
+        ) from error
+    return parse_toml(raw, kind, what, lambda why: OwnersRefusal("PolicyInvalid", why=why))

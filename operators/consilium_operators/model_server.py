@@ -11,6 +11,7 @@ from typing import Any
 
 import typer
 import uvicorn
+from consilium_chain.errors import name_of
 from consilium_chain.rpc.local_node import require_free_port
 from consilium_client.errors import CellError, ClientError
 from consilium_core.kinds import of_kind
@@ -113,8 +114,8 @@ def _what(predictor: Predictor) -> dict[str, Any]:
 
 def _problem(error: RowsInvalid | ClientError) -> Response:
     status = error.status if isinstance(error, RowsInvalid) else 422
-    place = {"row": error.row, "column": error.column} if isinstance(error, CellError) else {}
-    return _problem_of(status, type(error).__name__, str(error), place)
+    place = {one: error.values[one] for one in ("row", "column")} if isinstance(error, CellError) else {}
+    return _problem_of(status, name_of(error), str(error), place)
 
 
 def _http_problem(_: Request, error: Exception) -> Response:

@@ -24,7 +24,7 @@ from consilium_client.data.image.reader import ImageSet
 from consilium_client.data.table.cells import DEFAULT
 from consilium_client.data.table.reader import RawTable, encoded
 from consilium_client.data.text.reader import TextSet, text_of
-from consilium_client.errors import CellError, ValueNotFinite, ValueNotNumeric
+from consilium_client.errors import CellError
 from consilium_client.models import model_of
 from numpy.typing import NDArray
 from pydantic_core import from_json
@@ -98,17 +98,17 @@ def _table(rows: Sequence[Row], schema: TableSchema) -> Examples:
 
 
 def _number(value: Any, at: int, column: str) -> float:
-    found: float | type[CellError] = ValueNotNumeric
+    found: float | str = "ValueNotNumeric"
     if value is None or isinstance(value, str):
         found = DEFAULT.number(value.strip() if value else None)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         try:
             found = DEFAULT.number(float(value))
         except OverflowError:
-            found = ValueNotFinite
+            found = "ValueNotFinite"
     if isinstance(found, float):
         return found
-    raise found(REQUEST, at, column, "row")
+    raise CellError(found, path=REQUEST, row=at, column=column, counted="row")
 
 
 def _texts(rows: Sequence[Row], schema: TextSchema) -> Examples:

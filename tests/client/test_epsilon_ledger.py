@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from consilium_client.errors import BudgetExceeded, ChargeChanged, EpsilonLedgerInvalid, RoundPassed
+from consilium_client.errors import BudgetError, PrivacyError
 from consilium_client.privacy.accountant import Budget, Charge, EpsilonLedger
 from consilium_client.privacy.dp_sgd import Mechanism, epsilon
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from opacus.accountants import RDPAccountant
+from raised_faults import raises_fault
 
 DELTA = 1e-5
 ROUND = Mechanism(4.5, 1.0, 10)  # four of them cost less than 8, five more
@@ -75,7 +76,7 @@ def test_one_that_left_uncharged_is_charged_over_any_limit_and_no_other_is_chang
     path.write_bytes(path.read_bytes()[:-20])
     assert EpsilonLedger(path).make_up([charge(5)]) == [charge(5)]
     assert EpsilonLedger(path).make_up([charge(5)]) == []
-    with pytest.raises(BudgetExceeded):
+    with raises_fault(BudgetError, "BudgetExceeded"):
         ledger.charge(charge(6), 8.0)
     assert ledger.charges() == [charge(round_) for round_ in range(6)]
 
@@ -87,9 +88,9 @@ def test_a_round_is_charged_in_one_way(path: Path, now: Mechanism) -> None:
     ledger = EpsilonLedger(path)
     ledger.charge(charge(1), 8.0)
     before = path.read_bytes()
-    with pytest.raises(ChargeChanged) as caught:
+    with raises_fault(PrivacyError, "ChargeChanged") as caught:
         ledger.charge(charge(1, mechanism=now), 8.0)
-    assert (caught.value.task, caught.value.round) == ("t", 1)
+    assert (caught.value.values["task"], caught.value.values["round"]) == ("t", 1)
     assert path.read_bytes() == before
 
 
@@ -99,9 +100,9 @@ def test_a_round_that_came_back_after_a_later_one_is_not_trained_again(path: Pat
         ledger.charge(charge(round_), 8.0)
     ledger.charge(charge(1, task="another"), 8.0)
     before = path.read_bytes()
-    with pytest.raises(RoundPassed) as caught:
+    with raises_fault(PrivacyError, "RoundPassed") as caught:
         EpsilonLedger(path).charge(charge(1), 8.0)
-    assert (caught.value.task, caught.value.round) == ("t", 1)
+    assert (caught.value.values["task"], caught.value.values["round"]) == ("t", 1)
     assert path.read_bytes() == before
     ledger.charge(charge(2), 8.0)
 
@@ -111,11 +112,11 @@ def test_what_a_task_allows_is_not_exceeded(path: Path) -> None:
     for round_ in range(4):
         ledger.charge(charge(round_), 8.0)
     before = path.read_bytes()
-    with pytest.raises(BudgetExceeded) as caught:
+    with raises_fault(BudgetError, "BudgetExceeded") as caught:
         EpsilonLedger(path).charge(charge(4), 8.0)
-    error = caught.value
-    assert (error.whose, error.allowed, error.delta) == ("the task", 8.0, DELTA)
-    assert (error.spent, error.would_be) == (epsilon([ROUND] * 4, DELTA), epsilon([ROUND] * 5, DELTA))
+    found = caught.value.values
+    assert (found["whose"], found["allowed"], found["delta"]) == ("the task", 8.0, DELTA)
+    assert (found["spent"], found["would_be"]) == (epsilon([ROUND] * 4, DELTA), epsilon([ROUND] * 5, DELTA))
     assert path.read_bytes() == before
     ledger.charge(charge(4, task="another"), 8.0)  # which has a budget of its own
 
@@ -126,22 +127,22 @@ def test_all_tasks_together_are_held_against_the_hospitals_own_limit(path: Path)
     for number in range(affordable):
         ledger.charge(charge(1, task=f"t{number}"), 8.0, own)
     before = path.read_bytes()
-    with pytest.raises(BudgetExceeded) as caught:
+    with raises_fault(BudgetError, "BudgetExceeded") as caught:
         ledger.charge(charge(1, task="one more"), 8.0, own)
-    error = caught.value
-    assert (error.whose, error.allowed, error.delta) == ("this hospital", 8.0, 1e-6)
-    assert error.spent <= 8.0 < error.would_be
+    found = caught.value.values
+    assert (found["whose"], found["allowed"], found["delta"]) == ("this hospital", 8.0, 1e-6)
+    assert found["spent"] <= 8.0 < found["would_be"]
     assert path.read_bytes() == before
 
 
 def test_a_task_that_cannot_be_paid_for_as_a_whole_is_known_before_it_begins(path: Path) -> None:
     ledger = EpsilonLedger(path)
     ledger.require_affordable([charge(round_) for round_ in range(4)], 8.0)
-    with pytest.raises(BudgetExceeded):
+    with raises_fault(BudgetError, "BudgetExceeded"):
         ledger.require_affordable([charge(round_) for round_ in range(5)], 8.0)
     ledger.charge(charge(0), 8.0)
     ledger.require_affordable([charge(round_) for round_ in range(4)], 8.0)  # of which one is paid for
-    with pytest.raises(BudgetExceeded):
+    with raises_fault(BudgetError, "BudgetExceeded"):
         ledger.require_affordable([charge(round_, task="u") for round_ in range(4)], 8.0, Budget(8.0, DELTA))
     assert ledger.charges() == [charge(0)]
 
@@ -204,9 +205,9 @@ def test_a_file_that_holds_anything_else_is_refused_and_kept(path: Path, change:
     lines[1] = change(lines[1])
     raw = b"".join(line + b"\n" for line in lines)
     path.write_bytes(raw)
-    with pytest.raises(EpsilonLedgerInvalid) as caught:
+    with raises_fault(PrivacyError, "EpsilonLedgerInvalid") as caught:
         EpsilonLedger(path).charge(charge(4), 8.0)
-    assert (caught.value.path, caught.value.line) == (path, 2)
+    assert (caught.value.values["path"], caught.value.values["line"]) == (path, 2)
     assert path.read_bytes() == raw
 
 

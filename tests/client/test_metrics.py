@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 import sklearn.metrics
 from consilium_chain.tasks.task_spec import Metric
-from consilium_client.errors import ShapeMismatch, TooFewRows
+from consilium_client.errors import DataError, ModelError
 from consilium_client.models.metrics import accuracy, auc, log_loss, macro_f1, worth
 from hypothesis import given
 from hypothesis import strategies as st
+from raised_faults import raises_fault
 
 
 def both(likely: np.ndarray) -> np.ndarray:
@@ -87,7 +88,7 @@ def test_worth_is_the_metric_of_its_name() -> None:
 
 @pytest.mark.parametrize("metric", [accuracy, auc, log_loss, macro_f1])
 def test_metrics_refuse_no_rows_and_other_shapes(metric: Callable[..., object]) -> None:
-    with pytest.raises(TooFewRows):
+    with raises_fault(DataError, "TooFewRows"):
         metric(np.array([], dtype=np.int64), np.zeros((0, 2)))
-    with pytest.raises(ShapeMismatch):
+    with raises_fault(ModelError, "ShapeMismatch"):
         metric(np.array([0, 1]), np.array([[0.5, 0.5]]))

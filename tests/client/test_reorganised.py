@@ -13,12 +13,13 @@ from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase, Role, RoundState
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.transport_keys import TransportKey
-from consilium_client.errors import NotDealt, NotInTask
+from consilium_client.errors import NodeError
 from consilium_client.home import VoterHome
 from consilium_client.hospital.node import HospitalNode
 from consilium_client.voter.node import VoterNode
 from hospital_driver import start
 from index_driver import changeable_chain
+from raised_faults import raises_fault
 from rehearsal.provider import provider
 from voter_driver import TASK, FiledTask, voter_home
 
@@ -82,7 +83,7 @@ def test_a_voter_gives_up_what_fails_while_the_chain_stands(
     def failing(round_: int, _: RoundState) -> tuple[int, ...]:
         if taken_back:
             take_back(chain, taken_back)
-        raise NotDealt(round_)
+        raise NodeError("NotDealt", round=round_)
 
     with monkeypatch.context() as patch:
         patch.setattr(node, "scores", failing)
@@ -172,7 +173,7 @@ def test_a_hospital_that_sees_no_cohorts_looks_again(
     with monkeypatch.context() as patch:
         patch.setattr(nodes[0].ledger, "state", lambda _: seen)
         assert nodes[0]._update(0) is None
-        with pytest.raises(NotDealt):
+        with raises_fault(NodeError, "NotDealt"):
             nodes[0]._cohort(0)
     committing.set_ether(nodes[1], 10**18)
     nodes[1]._keeps_place(committing.aggregator.state(committing.task))
@@ -224,5 +225,5 @@ def test_a_hospital_that_is_not_listed_says_so(
     node = HospitalNode(committing.settings[0])
     monkeypatch.setattr(node.ledger.connection, "next_block", lambda seen, patience=0.0: seen)
     monkeypatch.setattr(node, "_place", lambda: None)
-    with pytest.raises(NotInTask, match=f"{node.ledger.address} joined task {committing.task}"):
+    with raises_fault(NodeError, "NotInTask", match=f"{node.ledger.address} joined task {committing.task}"):
         node._place_joined()

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from consilium_chain.errors import name_of
+
 from consilium_cli.doctor.findings import Finding, Findings, Level
 
 LIMIT = 5.0  # seconds for all
@@ -72,7 +74,7 @@ class _Asked(threading.Thread):
 
 def _told(check: Check, error: Exception) -> Finding:
     """This project's errors name the way out; what a library says may hold what nobody should read."""
-    name = type(error).__name__
+    name = name_of(error)
     if any(kind.__module__.startswith("consilium_") for kind in type(error).__mro__):
         return Finding(check.name, check.worst, str(error), f"as it says ({name})", {"error": name})
     cause = error.strerror if isinstance(error, OSError) and error.strerror else name

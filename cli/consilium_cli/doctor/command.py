@@ -49,8 +49,8 @@ def doctor_command(
     """
     import json
 
-    from consilium_chain.errors import ConfigInvalid
-    from consilium_client.errors import HomeMissing
+    from consilium_chain.errors import ConfigInvalid, name_of
+    from consilium_client.errors import HomeError
     from consilium_server.errors import BrokerUrlInvalid
 
     from consilium_cli.doctor.asking import ask
@@ -61,8 +61,8 @@ def doctor_command(
     found: Findings = []
     try:
         checks = checks_of(asked)
-    except (BrokerUrlInvalid, ConfigInvalid, HomeMissing) as error:
-        name = type(error).__name__
+    except (BrokerUrlInvalid, ConfigInvalid, HomeError) as error:
+        name = name_of(error)
         found.append(Finding("configuration", Level.FAULT, str(error), f"as it says ({name})"))
         checks = checks_without_settings(asked)
     found += ask(checks)

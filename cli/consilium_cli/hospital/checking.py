@@ -15,7 +15,7 @@ from consilium_client.data.table.profile import profile
 from consilium_client.data.table.reader import checked, read_raw
 from consilium_client.data.text.profile import profile_texts
 from consilium_client.data.text.reader import read_raw_texts
-from consilium_client.errors import WhichTask
+from consilium_client.errors import ConsentError
 from consilium_client.home import HospitalHome
 from rich.console import Console
 
@@ -32,7 +32,8 @@ def check_data(
     elif number is not None:
         spec = Visit.of(folder).task(number).spec
     else:
-        raise WhichTask(HospitalHome.open(folder).approved_tasks())
+        approved = HospitalHome.open(folder).approved_tasks()
+        raise ConsentError("WhichTask", approved=", ".join(map(str, approved)) or "none")
     if data is None or task_file is None:  # with files of both, no home is needed
         settings = HospitalHome.open(folder).settings
         data, mapping = data or settings.data, mapping or settings.mapping

@@ -14,7 +14,7 @@ from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.errors import ConfigInvalid, KeystoreError
 from consilium_chain.keystore import open_keystore, read_private_file, write_keystore, write_private_file
 from consilium_client.consent import ANY, TaskPolicy
-from consilium_client.errors import HomeTaken, PolicyInvalid
+from consilium_client.errors import HomeError, OwnersRefusal
 from consilium_client.home import SETTINGS_FILE, Home
 from eth_account import Account
 from pydantic import ValidationError
@@ -44,7 +44,7 @@ def new_folder(folder: Path) -> Path:
     """Where a home may be made. Raises HomeTaken."""
     folder = folder.expanduser().absolute()
     if (folder / SETTINGS_FILE).exists():
-        raise HomeTaken(folder)
+        raise HomeError("HomeTaken", folder=folder)
     return folder
 
 
@@ -149,7 +149,7 @@ def checked_policy(policy: dict[str, Any], kind: type[TaskPolicy]) -> dict[str, 
         kind.model_validate(policy)
     except ValidationError as error:
         faults = "; ".join(f"{fault['loc'][0]}: {fault['msg']}" for fault in error.errors())
-        raise PolicyInvalid(f"the policy would not hold: {faults}") from None
+        raise OwnersRefusal("PolicyInvalid", why=f"the policy would not hold: {faults}") from None
     return policy
 
 

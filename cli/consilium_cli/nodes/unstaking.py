@@ -9,7 +9,7 @@ import typer
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Role, Unbonding
 from consilium_chain.tasks.task_spec import TOKEN
-from consilium_client.errors import NotConfirmed
+from consilium_client.errors import ConsentError
 from consilium_core.units import tokens
 
 
@@ -43,7 +43,7 @@ def _start(ledger: Ledger, role: Role, amount: int, agreed: bool) -> None:
         f" more; until then a slash reaches them. {tokens(stake.locked)} are locked in tasks, and stay till these end."
     )
     if not agreed and not (sys.stdin.isatty() and typer.confirm(f"{words} Do it?")):
-        raise NotConfirmed("this node's stake")
+        raise ConsentError("NotConfirmed", about="this node's stake")
     if not ledger.unstake(role, amount):
         typer.echo("nothing of its own is staked here")
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from consilium_client.data.examples import Examples
 from consilium_client.data.image.reader import ImageSet
 from consilium_client.data.table.reader import Table
-from consilium_client.errors import ShapeMismatch, StatisticsInvalid, TooManyRows
+from consilium_client.errors import DataError, ModelError, StatisticsError
 
 # Round 0 rounds each hospital's sums to 2 · 65536 / 2^40 = 1.2e-7. With at least one row per hospital, that moves a
 # variance by less than 2e-7; below twice that a column counts as constant, and is switched off rather than blown up.
@@ -41,7 +41,7 @@ def sums_of(examples: Examples, schema: DataSchema) -> NDArray[np.float64]:
     were read by another schema.
     """
     if examples.rows >= STATISTICS_RANGE:
-        raise TooManyRows(examples.rows, int(STATISTICS_RANGE) - 1)
+        raise DataError("TooManyRows", rows=examples.rows, at_most=int(STATISTICS_RANGE) - 1)
     if isinstance(examples, Table):
         sums = _table_sums(examples)
     elif isinstance(examples, ImageSet):
@@ -49,7 +49,7 @@ def sums_of(examples: Examples, schema: DataSchema) -> NDArray[np.float64]:
     else:
         sums = np.array([float(examples.rows)])
     if sums.shape != (schema.statistics_values,):
-        raise ShapeMismatch("statistics", (schema.statistics_values,), sums.shape)
+        raise ModelError("ShapeMismatch", what="statistics", expected=(schema.statistics_values,), found=sums.shape)
     return sums
 
 
@@ -115,9 +115,9 @@ class Standardiser:
         [0, 1], but may not stop the run.
         """
         if sums.ndim != 1 or sums.size == 0 or sums.size % 3:
-            raise ShapeMismatch("summed statistics", ("3 · columns",), sums.shape)
+            raise ModelError("ShapeMismatch", what="summed statistics", expected=("3 · columns",), found=sums.shape)
         if not np.isfinite(sums).all():
-            raise StatisticsInvalid(int(np.flatnonzero(~np.isfinite(sums))[0]))
+            raise StatisticsError("StatisticsInvalid", index=int(np.flatnonzero(~np.isfinite(sums))[0]))
         counts, totals, squares = np.split(sums.astype(np.float64), 3)
         counts = np.rint(counts)  # whole by nature; rounding removes what quantising left
         known = counts >= 1
@@ -131,14 +131,21 @@ class Standardiser:
     def transform(self, table: Table) -> NDArray[np.float32]:
         """Standardised features float32 (n, columns), free of NaN. Raises ShapeMismatch."""
         if table.features.ndim != 2 or table.features.shape[1] != len(self.mean):
-            raise ShapeMismatch("table's features", ("n", len(self.mean)), table.features.shape)
+            raise ModelError(
+                "ShapeMismatch", what="table's features", expected=("n", len(self.mean)), found=table.features.shape
+            )
         standard = (table.features - self.mean) * self.inverse_deviation
         return np.where(np.isnan(standard), 0.0, standard).astype(np.float32)
 
     def transform_images(self, images: ImageSet) -> NDArray[np.float32]:
         """Standardised pixels float32 (n, channels, height, width). Raises ShapeMismatch."""
         if images.pixels.ndim != 4 or images.pixels.shape[1] != len(self.mean):
-            raise ShapeMismatch("images", ("n", len(self.mean), "height", "width"), images.pixels.shape)
+            raise ModelError(
+                "ShapeMismatch",
+                what="images",
+                expected=("n", len(self.mean), "height", "width"),
+                found=images.pixels.shape,
+            )
         scale = (self.inverse_deviation / WHITE).astype(np.float32)[:, None, None]
         shift = (self.mean * self.inverse_deviation).astype(np.float32)[:, None, None]
         standard = images.pixels.astype(np.float32)

@@ -46,14 +46,7 @@ from consilium_client.consent import Policy, read_policy
 from consilium_client.data.examples import Examples, read_examples
 from consilium_client.data.split import LEAST_SALT, split
 from consilium_client.data.standardise import round_0_values
-from consilium_client.errors import (
-    ApprovalStale,
-    NotDealt,
-    NotInTask,
-    PendingUpdateLost,
-    TooFewRows,
-    TransportKeyInvalid,
-)
+from consilium_client.errors import DataError, NodeError, OwnersRefusal, TransportKeyError
 from consilium_client.home import SALT_FILE, is_paused, running_alone
 from consilium_client.hospital.audit_log import AUDIT_FILE, AuditLog
 from consilium_client.hospital.ipc_server import Listener
@@ -147,7 +140,9 @@ class HospitalNode:
         """
         approved, found = self.settings.approved, self.task.params.spec_hash.hex()
         if approved != found:
-            raise ApprovalStale(self.task.number, f"has keccak256 {approved}, and the chain names {found}")
+            raise OwnersRefusal(
+                "ApprovalStale", task=self.task.number, why=f"has keccak256 {approved}, and the chain names {found}"
+            )
         policy = read_policy(self.settings.policy, Policy)
         policy.require(self.task.spec, self.ledger.state(self.task.number).operator)
         return policy
@@ -168,7 +163,7 @@ class HospitalNode:
             raise KeystoreError(f"{path} is not the {2 * LEAST_SALT} hexadecimal digits that were written") from None
         kept, out = split(examples, self.settings.held_out, salt)
         if kept.rows == 0:
-            raise TooFewRows(0, 1)
+            raise DataError("TooFewRows", rows=0, at_least=1)
         return kept, out if out.rows else None
 
     def _private_rounds(self) -> PrivateRounds | None:
@@ -229,7 +224,7 @@ class HospitalNode:
             if (index := self._place()) is not None:
                 return index
             block = self.ledger.connection.next_block(block)
-        raise NotInTask(self.task.number, self.ledger.address)
+        raise NodeError("NotInTask", task=self.task.number, account=self.ledger.address)
 
     def _keeps_place(self, state: TaskState) -> bool:
         """Whether it is in the task. Joins again where the block that had it is gone, and stands where others' joining
@@ -331,7 +326,7 @@ class HospitalNode:
         path = self.settings.flower.transport_key
         try:
             own = transport_public_key(path)
-        except TransportKeyInvalid as error:
+        except TransportKeyError as error:
             return str(error)
         if self.ledger.transport_keys(self.task.number).get(self.index, own) == own:
             return None
@@ -388,7 +383,7 @@ class HospitalNode:
 
     def _tell_unpaid(self, event: str, error: TransactionRejected, **fields: object) -> None:
         """The node's words for it stay out of the journal; what this account has for gas says most."""
-        emit(event, call=error.call, error=type(error).__name__, wei=str(self.ledger.connection.ether()), **fields)
+        emit(event, call=error.call, error=name_of(error), wei=str(self.ledger.connection.ether()), **fields)
 
     def _resume_if_absent(self, state: TaskState) -> None:
         if state.phase not in RESUMABLE or self._active(state) or self._resume_refused == state.round:
@@ -433,7 +428,7 @@ class HospitalNode:
         """In the first step points; in the second agreements, or nothing where nobody's points are wrong."""
         update = self._update(round_)
         if update is None or self.masking is None:
-            raise PendingUpdateLost(round_)
+            raise NodeError("PendingUpdateLost", round=round_)
         cohort = self._cohort(round_)
         accusation = next(
             accused.accusation
@@ -455,7 +450,7 @@ class HospitalNode:
         try:
             self.record.sums.read_ahead(state.round, self.ledger.round_state(self.task.number, state.round))
         except ROUND_ERRORS as error:
-            emit("sums-missing", round=state.round, error=type(error).__name__)
+            emit("sums-missing", round=state.round, error=name_of(error))
 
     def _show_worth(self, round_: int) -> None:
         """For the eyes of whoever sits before the node: what the round's base is worth on this hospital's own rows."""
@@ -465,7 +460,7 @@ class HospitalNode:
             inputs = self.model.inputs(self.own_test, self.record.statistics())
             likely = self.model.evaluate(self.record.base(round_), inputs).probabilities
         except ROUND_ERRORS as error:
-            emit("sums-missing", round=round_, error=type(error).__name__)
+            emit("sums-missing", round=round_, error=name_of(error))
             return
         labels = self.own_test.labels
         hint(
@@ -519,7 +514,7 @@ class HospitalNode:
     def _upload(self, round_: int, update: PendingUpdate) -> RoundReply:
         committed = self.ledger.points_of(self.task.number, round_, self.ledger.address)
         if committed not in (None, update.signed.compressed):  # another, of which this home, an older copy, knows not
-            raise PendingUpdateLost(round_)
+            raise NodeError("PendingUpdateLost", round=round_)
         weight = 1 if round_ == STATISTICS_ROUND else self.ledger.hospitals(self.task.number)[self.index].weight
         weighted = [scale(blob, weight) for blob in update.blobs]
         emit("uploading", round=round_, blobs=len(weighted))
@@ -555,7 +550,7 @@ class HospitalNode:
         found = (self.ledger.cohort_members(self.task.number, round_, cohort) for cohort in range(cohorts))
         cohort = next((cohort for cohort in found if cohort >> self.index & 1), 0)
         if not cohort:
-            raise NotDealt(round_)
+            raise NodeError("NotDealt", round=round_)
         return cohort
 
     def _update(self, round_: int) -> PendingUpdate | None:
@@ -576,7 +571,7 @@ class HospitalNode:
             self._round = _Round(round_)
             update = self.pending.read(round_)
             if update is None and round_state.committed >> self.index & 1:
-                raise PendingUpdateLost(round_)
+                raise NodeError("PendingUpdateLost", round=round_)
             if update is None and state.phase is Phase.COMMITTING:  # later is too late to commit
                 if why := self.sits_out():
                     emit("sits-out", round=round_, why=why)
@@ -676,4 +671,4 @@ class HospitalNode:
         try:
             self.ledger.tick(self.task.number)
         except ChainError as error:
-            emit("tick-refused", error=type(error).__name__)
+            emit("tick-refused", error=name_of(error))

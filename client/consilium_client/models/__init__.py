@@ -15,7 +15,7 @@ from consilium_chain.tasks.model_specs import CnnSpec, LogisticSpec, MlpSpec
 from consilium_chain.tasks.task_spec import TaskSpec
 from numpy.typing import NDArray
 
-from consilium_client.errors import ShapeMismatch, UpdateNotFinite
+from consilium_client.errors import ModelError
 
 if TYPE_CHECKING:
     from torch import nn
@@ -79,13 +79,13 @@ def model_of(spec: TaskSpec) -> Model:
 def require_inputs(model: Model, inputs: Inputs) -> None:
     """Raises ShapeMismatch."""
     if inputs.shape[1:] != model.input_shape:
-        raise ShapeMismatch("inputs", ("n", *model.input_shape), inputs.shape)
+        raise ModelError("ShapeMismatch", what="inputs", expected=("n", *model.input_shape), found=inputs.shape)
 
 
 def require_parameters(expected: int, parameters: Vector) -> None:
     """Raises ShapeMismatch, UpdateNotFinite unless there are as many as expected, and all finite."""
     if parameters.shape != (expected,):
-        raise ShapeMismatch("parameters", (expected,), parameters.shape)
+        raise ModelError("ShapeMismatch", what="parameters", expected=(expected,), found=parameters.shape)
     require_finite("parameters", parameters)
 
 
@@ -93,7 +93,7 @@ def require_finite(what: str, values: NDArray[np.float32] | NDArray[np.float64])
     """Raises UpdateNotFinite unless every value is finite."""
     bad = int(np.count_nonzero(~np.isfinite(values)))
     if bad:
-        raise UpdateNotFinite(what, bad, values.size)
+        raise ModelError("UpdateNotFinite", what=what, bad=bad, of=values.size)
 
 
 def probabilities_of(logits: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -22,7 +22,7 @@ from torch import nn
 
 from consilium_client.data.examples import Examples
 from consilium_client.data.text.reader import TextSet
-from consilium_client.errors import EncoderAltered, ModelNotInstalled
+from consilium_client.errors import ModelError
 from consilium_client.models import Evaluation, Inputs, Vector, probabilities_of, require_inputs, require_parameters
 from consilium_client.models.torch_parameters import load
 
@@ -157,9 +157,9 @@ def _folder(encoder: str) -> Path:
             import_module(needed)
         folder = Path(import_module(known.package).get_model_path())
     except ImportError as error:
-        raise ModelNotInstalled(encoder, error.name or known.package) from error
+        raise ModelError("ModelNotInstalled", model=encoder, package=error.name or known.package) from error
     for name, expected in (("model.safetensors", known.model), ("tokenizer.json", known.tokenizer)):
         with (folder / name).open("rb") as file:
             if hashlib.file_digest(file, "sha256").hexdigest() != expected:
-                raise EncoderAltered(encoder, folder / name)
+                raise ModelError("EncoderAltered", encoder=encoder, path=folder / name)
     return folder

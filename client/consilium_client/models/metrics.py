@@ -6,7 +6,7 @@ import numpy as np
 from consilium_chain.tasks.task_spec import Metric
 from numpy.typing import NDArray
 
-from consilium_client.errors import ShapeMismatch, TooFewRows
+from consilium_client.errors import DataError, ModelError
 
 LEAST_PROBABILITY = 1e-7  # one certain mistake costs at most 16.1, not infinity
 
@@ -93,6 +93,8 @@ def worth(metric: Metric, labels: NDArray[np.int64], probabilities: NDArray[np.f
 
 def _check(labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> None:
     if labels.ndim != 1 or probabilities.ndim != 2 or len(probabilities) != len(labels):
-        raise ShapeMismatch("probabilities", (len(labels), "classes"), probabilities.shape)
+        raise ModelError(
+            "ShapeMismatch", what="probabilities", expected=(len(labels), "classes"), found=probabilities.shape
+        )
     if len(labels) == 0:
-        raise TooFewRows(0, 1)
+        raise DataError("TooFewRows", rows=0, at_least=1)

@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 from torch.optim.sgd import sgd
 
-from consilium_client.errors import DeviceMissing, ShapeMismatch, TooFewRows
+from consilium_client.errors import DataError, ModelError
 from consilium_client.models import Inputs, Vector, model_of, require_finite, require_inputs
 from consilium_client.models.torch_parameters import flatten, trainable
 
@@ -70,9 +70,9 @@ def prepare(
 ) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
     """A module that holds `base`, the inputs (n, …) and the labels (n,). Raises as `train` does."""
     if labels.shape != (len(inputs),):
-        raise ShapeMismatch("labels", (len(inputs),), labels.shape)
+        raise ModelError("ShapeMismatch", what="labels", expected=(len(inputs),), found=labels.shape)
     if len(inputs) == 0:
-        raise TooFewRows(0, 1)
+        raise DataError("TooFewRows", rows=0, at_least=1)
     model = model_of(spec)
     require_inputs(model, inputs)
     torch.set_num_threads(model.threads)
@@ -83,7 +83,7 @@ def prepare(
 def require_device(device: str) -> None:
     """Raises DeviceMissing unless torch can compute there."""
     if device != "cpu" and not torch.cuda.is_available():
-        raise DeviceMissing(device)
+        raise ModelError("DeviceMissing", device=device)
 
 
 def loss_of(logits: torch.Tensor, labels: torch.Tensor, reduction: Literal["mean", "sum"]) -> torch.Tensor:

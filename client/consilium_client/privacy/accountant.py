@@ -14,7 +14,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from consilium_client.append_only import AppendOnly
-from consilium_client.errors import BudgetExceeded, ChargeChanged, EpsilonLedgerInvalid, RoundPassed
+from consilium_client.errors import BudgetError, PrivacyError
 from consilium_client.privacy.dp_sgd import Mechanism, epsilon
 
 
@@ -62,7 +62,7 @@ class EpsilonLedger:
     """All methods raise OSError, and EpsilonLedgerInvalid where the file holds anything but charges."""
 
     def __init__(self, path: Path) -> None:
-        self._file = AppendOnly(path, Charge, EpsilonLedgerInvalid)
+        self._file = AppendOnly(path, Charge, PrivacyError, "EpsilonLedgerInvalid")
 
     def charges(self) -> list[Charge]:
         """In the order in which they were made."""
@@ -84,9 +84,9 @@ class EpsilonLedger:
                 require_affordable(charges, [new], task_epsilon, own)
                 opened.append(new)
             elif known != new:
-                raise ChargeChanged(new.task, new.round, known.terms, new.terms)
+                raise PrivacyError("ChargeChanged", task=new.task, round=new.round, charged=known.terms, now=new.terms)
             elif any(one.task == new.task and one.round > new.round for one in charges.values()):
-                raise RoundPassed(new.task, new.round)
+                raise PrivacyError("RoundPassed", task=new.task, round=new.round)
             opened.sync()
             return _cost({**charges, new.key: new}, new.delta, new.task)
 
@@ -112,7 +112,7 @@ class EpsilonLedger:
         charges: dict[tuple[str, int], Charge] = {}
         for number, charge in enumerate(lines, start=1):
             if charge.key in charges:
-                raise EpsilonLedgerInvalid(self._file.path, number)
+                raise self._file.malformed(number)
             charges[charge.key] = charge
         return charges
 
@@ -127,7 +127,14 @@ def require_affordable(charges: Charges, planned: list[Charge], task_epsilon: fl
     for whose, of, budget in budgets:
         would_be = _cost(after, budget.delta, of)
         if would_be > budget.epsilon:
-            raise BudgetExceeded(whose, _cost(charges, budget.delta, of), would_be, budget.epsilon, budget.delta)
+            raise BudgetError(
+                "BudgetExceeded",
+                whose=whose,
+                spent=_cost(charges, budget.delta, of),
+                would_be=would_be,
+                allowed=budget.epsilon,
+                delta=budget.delta,
+            )
 
 
 def _cost(charges: Charges, delta: float, task: str | None = None) -> float:

@@ -28,7 +28,7 @@ from opacus.accountants.utils import get_noise_multiplier
 from opacus.optimizers import DPOptimizer
 from scipy.special import ndtri
 
-from consilium_client.errors import EpsilonUnreachable
+from consilium_client.errors import BudgetError
 from consilium_client.models import Inputs, Vector, require_finite
 from consilium_client.models.torch_parameters import flatten, trainable
 from consilium_client.models.training import Progress, loss_of, prepare, proximal_term, unseen
@@ -70,7 +70,7 @@ def _noise_multiplier(epsilon: float, delta: float, sample_rate: float, steps: i
                 epsilon_tolerance=min(1.0, epsilon) * _TOLERANCE,
             )  # fmt: skip
         except ValueError:
-            raise EpsilonUnreachable(epsilon, delta, steps) from None
+            raise BudgetError("EpsilonUnreachable", epsilon=epsilon, delta=delta, steps=steps) from None
     return found
 
 

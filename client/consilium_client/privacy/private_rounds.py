@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 from consilium_chain.artifacts.store import ArtifactStore
-from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, SpecInvalid, StoreMissing
+from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, SpecInvalid, StoreMissing, name_of
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND
 from consilium_chain.tasks.task_spec import PrivacySpec, TaskSpec, parse_task_spec
 from consilium_core.logs import emit
 from numpy.typing import NDArray
 
-from consilium_client.errors import BudgetExceeded, ChargesUnknown
+from consilium_client.errors import BudgetError, PrivacyError
 from consilium_client.models import Inputs, Vector
 from consilium_client.models.training import Progress
 from consilium_client.privacy.accountant import Budget, Charge, EpsilonLedger
@@ -53,8 +53,10 @@ class PrivateRounds:
                 spec = parse_task_spec(store.get_file(ledger.params(task).spec_hash))
             except (ArtifactMissing, ArtifactCorrupt, StoreMissing, SpecInvalid) as error:
                 if self._own is not None:
-                    raise ChargesUnknown(place, rounds, type(error).__name__) from error
-                emit("not-charged", place=place, rounds=rounds, error=type(error).__name__)
+                    raise PrivacyError(
+                        "ChargesUnknown", place=place, rounds=", ".join(map(str, rounds)), why=name_of(error)
+                    ) from error
+                emit("not-charged", place=place, rounds=rounds, error=name_of(error))
                 continue
             if spec.privacy is None:
                 continue
@@ -80,9 +82,9 @@ class PrivateRounds:
         """Trained parameters float32 (p,). Raises, and then nothing was trained, what `EpsilonLedger.charge` does."""
         try:
             cost = self._ledger.charge(self._charge(round_), self._privacy.epsilon, self._own)
-        except BudgetExceeded as error:
+        except BudgetError as error:
             self.spent = True
-            emit("over-budget", round=round_, spent=error.spent, would_be=error.would_be, allowed=error.allowed)
+            emit("over-budget", round=round_, **{one: error.values[one] for one in ("spent", "would_be", "allowed")})
             raise
         emit("privacy", round=round_, epsilon=cost, of=self._privacy.epsilon)
         return train_privately(self._spec, self._privacy, self._mechanism, base, inputs, labels, progress, device)

@@ -15,7 +15,7 @@ from consilium_chain.keystore import write_private_file
 from consilium_zk.encoding import WORD
 from consilium_zk.evaluation import ballot_salt, fingerprints_root
 
-from consilium_client.errors import BallotLost, HeldOutLost
+from consilium_client.errors import BallotError, NodeError
 
 HELD_OUT_FILE = "held-out.json"
 
@@ -69,7 +69,7 @@ class Ballot:
             evaluated = Evaluated(prints, bytes.fromhex(shown["secret"]), bytes.fromhex(shown["blinding"]))
             return cls(kept["round"], tuple(kept["scores"]), bytes.fromhex(kept["salt"]), evaluated)
         except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):  # unchained: it could be quoted
-            raise BallotLost(round_) from None
+            raise BallotError("BallotLost", round=round_) from None
 
 
 def ballot_path(home: Path, place: str, round_: int, seat_seed: bytes) -> Path:
@@ -91,9 +91,9 @@ def kept_held_out_secret(home: Path, place: str) -> bytes:
     try:
         secret = bytes.fromhex(json.loads(path.read_text())["secret"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):  # unchained: the error could quote it
-        raise HeldOutLost(path) from None
+        raise NodeError("HeldOutLost", path=path) from None
     if len(secret) != WORD:
-        raise HeldOutLost(path)
+        raise NodeError("HeldOutLost", path=path)
     return secret
 
 

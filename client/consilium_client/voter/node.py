@@ -34,13 +34,14 @@ from consilium_chain.ledger.structs import (
 )
 from consilium_chain.rounds.disputes import find_culprits
 from consilium_core.logs import emit
+from consilium_core.units import tokens
 from consilium_zk.errors import EvidenceMalformed
 from consilium_zk.evaluation import held_out_root
 from consilium_zk.tickets import draw, public_key, seat_threshold, sign_ticket
 
 from consilium_client.config import VoterSettings
 from consilium_client.data.examples import Examples, read_examples
-from consilium_client.errors import BallotLost, CulpritsMismatched, NotInTask, RetreatMismatched, StakeTooSmall
+from consilium_client.errors import BallotError, ConsentError, MismatchError, NodeError
 from consilium_client.home import is_paused
 from consilium_client.models import model_of
 from consilium_client.polling import ROUND_ERRORS, SettledRounds
@@ -112,7 +113,7 @@ class VoterNode:
             rows, bond = self.examples.rows, self.task.params.voter_bond
             free = self.ledger.stake_of(self.ledger.address, Role.VOTER).free
             if free < bond:
-                raise StakeTooSmall(self.number, bond, free)
+                raise ConsentError("StakeTooSmall", task=self.number, bond=tokens(bond), free=tokens(free))
             self._commit_held_out()
             self.ledger.join_as_voter(self.number)
         self.index = self._place_joined()
@@ -138,7 +139,7 @@ class VoterNode:
             if self.ledger.address in (voters := self._voters()):
                 return voters.index(self.ledger.address)
             block = self.ledger.connection.next_block(block)
-        raise NotInTask(self.number, self.ledger.address)
+        raise NodeError("NotInTask", task=self.number, account=self.ledger.address)
 
     def _keeps_place(self, state: TaskState) -> bool:
         """Whether it is in the task. Joins again where the block that had it is gone, and stands where others' joining
@@ -179,7 +180,7 @@ class VoterNode:
         except (Refused, TransactionRejected) as error:
             if self._is_first(moment, "refused"):
                 self._tell_failed(error, "not-voted", round=state.round)
-        except BallotLost:
+        except BallotError:
             if self._is_first(moment, "lost"):
                 emit("ballot-lost", round=state.round)
         except OSError as error:
@@ -221,7 +222,7 @@ class VoterNode:
             emit("refused", call=error.call, error=error.name, **fields)
         else:
             wei = str(self.ledger.connection.ether())
-            emit(unpaid, call=error.call, error=type(error).__name__, wei=wei, **fields)
+            emit(unpaid, call=error.call, error=name_of(error), wei=wei, **fields)
 
     def _sit_out(self, state: TaskState, round_state: RoundState) -> None:
         """Others need not wait then for a ballot that does not come."""
@@ -252,7 +253,7 @@ class VoterNode:
         path = self._ballot_path(state.round)
         try:
             return Ballot.kept(path, state.round)
-        except BallotLost:
+        except BallotError:
             if self._unkept is None or self._unkept[0] != path:
                 scores = self._judged(state, round_state)
                 self._unkept = path, Ballot.bound(state.round, scores, self._fingerprints)
@@ -268,14 +269,14 @@ class VoterNode:
         while not fault:
             try:
                 return self.scores(state.round, round_state)
-            except (RetreatMismatched, CulpritsMismatched, EvidenceMalformed) as error:
-                fault = type(error).__name__
+            except (MismatchError, EvidenceMalformed) as error:
+                fault = name_of(error)
             except UNREADABLE as error:
                 if patience_is_over(state, params.score_window, self.ledger.connection.now()):
                     # A store that fails shows nothing; and the contract itself checked what plain tasks publish.
                     if isinstance(error, OSError) or not (params.canaries or params.digests or round_state.named):
                         raise
-                    fault = type(error).__name__
+                    fault = name_of(error)
                 else:
                     block = self.ledger.connection.next_block(block)
         emit("does-not-match", round=state.round, error=fault)
@@ -306,7 +307,9 @@ class VoterNode:
         """Raises CulpritsMismatched, EvidenceMalformed, and where evidence is missing one of UNREADABLE."""
         found = find_culprits(self.ledger, self.store, self.task.number, round_, round_state)
         if round_state.named != sum(1 << index for index in found):
-            raise CulpritsMismatched(round_, list(members(round_state.named)), list(found))
+            raise MismatchError(
+                "CulpritsMismatched", round=round_, named=list(members(round_state.named)), found=list(found)
+            )
 
     def _reveal(self, state: TaskState, round_state: RoundState) -> None:
         if not round_state.seated >> self.index & 1 or round_state.revealed >> self.index & 1:

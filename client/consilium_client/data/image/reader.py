@@ -21,15 +21,7 @@ from numpy.typing import NDArray
 
 from consilium_client.data.folders import labelled_files
 from consilium_client.data.table.reader import MOST_ROWS
-from consilium_client.errors import (
-    ArraysWrong,
-    DataFileEmpty,
-    DataFileMissing,
-    ImageTooLarge,
-    LabelOutOfSchema,
-    OneClassOnly,
-    TooManyRows,
-)
+from consilium_client.errors import CellError, DataError, ExampleError
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff")
 MOST_BYTES = 1 << 32  # of all images together, as they are kept
@@ -80,7 +72,7 @@ def read_images(path: Path, schema: ImageSchema, *, allow_one_class: bool = True
     """
     images = read_raw_images(path, schema).images
     if not allow_one_class and len(present := np.unique(images.labels)) < 2:
-        raise OneClassOnly(path, schema.label, int(present[0]))
+        raise DataError("OneClassOnly", path=path, label=schema.label, present=int(present[0]))
     return images
 
 
@@ -97,7 +89,7 @@ def read_raw_images(path: Path, schema: ImageSchema) -> RawImages:
     except OSError as error:
         why = error.strerror or type(error).__name__
         path = Path(error.filename) if isinstance(error.filename, str) else path
-    raise DataFileMissing(path, why)
+    raise DataError("DataFileMissing", path=path, why=why)
 
 
 def most_images(schema: ImageSchema) -> int:
@@ -132,26 +124,28 @@ _FAULTS = (zipfile.BadZipFile, zlib.error, OSError, ValueError, EOFError, NotImp
 
 def _archive(file: BinaryIO, path: Path, schema: ImageSchema) -> RawImages:
     if file.read(len(ZIP)) != ZIP:
-        raise ArraysWrong(path, "this is neither a folder nor a NumPy archive")
+        raise DataError("ArraysWrong", path=path, why="this is neither a folder nor a NumPy archive")
     try:
         with zipfile.ZipFile(file) as archive:
             if sorted(archive.namelist()) != [f"{IMAGES}.npy", f"{LABELS}.npy"]:
-                raise ArraysWrong(path, f"its arrays are not {IMAGES} and {LABELS}, and nothing else")
+                raise DataError(
+                    "ArraysWrong", path=path, why=f"its arrays are not {IMAGES} and {LABELS}, and nothing else"
+                )
             images = _array(archive, path, IMAGES, schema)
             labels = _array(archive, path, LABELS, schema)
     except _FAULTS:
         pass
     else:
         return _of_arrays(images, labels, path, schema)
-    raise ArraysWrong(path, "it is damaged, cut off or encrypted")
+    raise DataError("ArraysWrong", path=path, why="it is damaged, cut off or encrypted")
 
 
 def _of_arrays(images: NDArray[np.uint8], labels: NDArray[np.integer], path: Path, schema: ImageSchema) -> RawImages:
     if len(images) != len(labels):
-        raise ArraysWrong(path, f"there are {len(images)} images and {len(labels)} labels")
+        raise DataError("ArraysWrong", path=path, why=f"there are {len(images)} images and {len(labels)} labels")
     wrong = np.flatnonzero((labels < 0) | (labels >= len(schema.classes)))
     if len(wrong):
-        raise LabelOutOfSchema(path, int(wrong[0]) + 1, LABELS, "row")
+        raise CellError("LabelOutOfSchema", path=path, row=int(wrong[0]) + 1, column=LABELS, counted="row")
     from consilium_client.data.image.files import fitted, image_of
 
     pixels, sizes = _room(len(images), schema)
@@ -168,18 +162,18 @@ def _array(archive: zipfile.ZipFile, path: Path, name: str, schema: ImageSchema)
         shape, _, kind = read_header(member)
     if name == LABELS:
         if len(shape) != 1 or kind.kind not in "iu":
-            raise ArraysWrong(path, f"{name} is {kind} of shape {shape}")
+            raise DataError("ArraysWrong", path=path, why=f"{name} is {kind} of shape {shape}")
         at_most = MOST_ROWS
     else:
         if kind != np.uint8 or len(shape) not in (3, 4) or shape[3:] not in ((), (1,), (3,)) or 0 in shape[1:]:
-            raise ArraysWrong(path, f"{name} is {kind} of shape {shape}")
+            raise DataError("ArraysWrong", path=path, why=f"{name} is {kind} of shape {shape}")
         if math.prod(shape[1:3]) > MOST_PIXELS:
-            raise ImageTooLarge(path, name)
+            raise ExampleError("ImageTooLarge", path=path, at=name)
         at_most = min(most_images(schema), MOST_BYTES // math.prod(shape[1:]))
     if shape[0] == 0:
-        raise DataFileEmpty(path)
+        raise DataError("DataFileEmpty", path=path)
     if shape[0] > at_most:
-        raise TooManyRows(shape[0], at_most)
+        raise DataError("TooManyRows", rows=shape[0], at_most=at_most)
     with archive.open(f"{name}.npy") as member:
         array: NDArray[Any] = npy.read_array(member, allow_pickle=False)
         if member.read(1):

@@ -8,16 +8,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from consilium_client.errors import (
-    CellError,
-    CodeUnknown,
-    DecimalMarkWrong,
-    ThousandsSeparator,
-    ValueIsDate,
-    ValueNotFinite,
-    ValueNotNumeric,
-)
-
 Cell: TypeAlias = str | float | None
 """As a file has it: text without blanks around it, or a number; None where there is no value."""
 DecimalMark: TypeAlias = Literal[".", ","]
@@ -74,29 +64,29 @@ class Reading:
             offset,
         )
 
-    def number(self, cell: Cell) -> float | type[CellError]:
-        """The task's number, NaN where missing; or the error to raise, by who knows where the cell is."""
+    def number(self, cell: Cell) -> float | str:
+        """The task's number, NaN where missing; or the fault to raise as a CellError by who knows the row."""
         if cell is None or cell == "":
             return math.nan
         known = key(cell, self.decimal)
         if known in self.missing:
             return math.nan
         if self.codes:
-            return self.codes.get(known, CodeUnknown)
+            return self.codes.get(known, "CodeUnknown")
         if known == "nan":
-            return ValueNotFinite
+            return "ValueNotFinite"
         if isinstance(known, str):
             return _not_a_number(known)
         number = known * self.scale + self.offset
-        return number if math.isfinite(number) else ValueNotFinite
+        return number if math.isfinite(number) else "ValueNotFinite"
 
 
 DEFAULT = Reading.of_texts(".", ["?"], {}, 1.0, 0.0)
 """Without a mapping: decimal points; an empty cell or `?` is a missing value."""
 
 
-def _not_a_number(text: str) -> type[CellError]:
-    for form, error in ((_DATE, ValueIsDate), (_IN_GROUPS, ThousandsSeparator), (_OTHER_MARK, DecimalMarkWrong)):
+def _not_a_number(text: str) -> str:
+    for form, fault in ((_DATE, "ValueIsDate"), (_IN_GROUPS, "ThousandsSeparator"), (_OTHER_MARK, "DecimalMarkWrong")):
         if form.fullmatch(text):
-            return error
-    return ValueNotNumeric
+            return fault
+    return "ValueNotNumeric"

@@ -23,16 +23,7 @@ from numpy.typing import NDArray
 from consilium_client.data.mapping import Mapping
 from consilium_client.data.table.cells import DEFAULT
 from consilium_client.data.table.columns import Rows, called, counted, opened, positions
-from consilium_client.errors import (
-    CodeUnknown,
-    ColumnAllMissing,
-    DataFileEmpty,
-    DataFileMissing,
-    LabelOutOfSchema,
-    OneClassOnly,
-    TooFewRows,
-    TooManyRows,
-)
+from consilium_client.errors import CellError, DataError, in_file
 
 MOST_ROWS = int(STATISTICS_RANGE) - 1  # what round 0 can count
 CANONICAL = "<f8"  # of a value in `row_bytes`
@@ -117,7 +108,7 @@ def read_raw(path: Path, schema: TableSchema, mapping: Mapping | None = None) ->
         why = "there is no such file"
     except OSError as error:
         why = error.strerror or type(error).__name__
-    raise DataFileMissing(path, why)
+    raise DataError("DataFileMissing", path=path, why=why)
 
 
 def checked(raw: RawTable, schema: TableSchema, minimum_rows: int = 1, allow_one_class: bool = True) -> Table:
@@ -126,11 +117,13 @@ def checked(raw: RawTable, schema: TableSchema, minimum_rows: int = 1, allow_one
     for feature in schema.features:
         source = raw.sources[feature.name]
         if source is not None and np.isnan(_encode(raw.values[feature.name], feature)).all():
-            raise ColumnAllMissing(raw.path, feature.name, source)
+            raise DataError(
+                "ColumnAllMissing", path=raw.path, column=feature.name, called=in_file(feature.name, source)
+            )
     if table.rows < minimum_rows:
-        raise TooFewRows(table.rows, minimum_rows)
+        raise DataError("TooFewRows", rows=table.rows, at_least=minimum_rows)
     if not allow_one_class and len(table.classes_present) < 2:
-        raise OneClassOnly(raw.path, schema.label, table.classes_present[0])
+        raise DataError("OneClassOnly", path=raw.path, label=schema.label, present=table.classes_present[0])
     return table
 
 
@@ -160,21 +153,22 @@ def _read(rows: Rows, path: Path, schema: TableSchema, mapping: Mapping | None) 
     columns = {name: array("d") for name in places}
     readings = {name: mapping.reading(name) if mapping else DEFAULT for name in places}
     into = [(name, readings[name].number, columns[name].append) for name in places]
-    known = {CodeUnknown, *map(float, range(len(schema.classes)))}
+    known = {"CodeUnknown", *map(float, range(len(schema.classes)))}
     count = 0
     for at, cells in rows.cells(list(places.values())):
         count += 1
         if count > MOST_ROWS:
-            raise TooManyRows(count, MOST_ROWS)
+            raise DataError("TooManyRows", rows=count, at_most=MOST_ROWS)
         for (name, number, append), cell in zip(into, cells, strict=True):
             found = number(cell)
             if name == schema.label:
-                found = found if found in known else LabelOutOfSchema
+                found = found if found in known else "LabelOutOfSchema"
             if not isinstance(found, float):
-                raise found(path, at, name, counted(rows), sources[name] or "")
+                where = {"counted": counted(rows), "called": in_file(name, sources[name])}
+                raise CellError(found, path=path, row=at, column=name, **where)
             append(found)
     if count == 0:
-        raise DataFileEmpty(path)
+        raise DataError("DataFileEmpty", path=path)
     aside = [position for position in range(rows.width) if position not in places.values()]
     return RawTable(
         path=path,

@@ -23,19 +23,7 @@ from consilium_client.data.table.cells import Cell
 from consilium_client.data.table.columns import called, counted, opened, positions
 from consilium_client.data.table.csv_rows import MOST_OF_CELL, refuse_other_kinds, text_lines
 from consilium_client.data.table.reader import MOST_ROWS
-from consilium_client.errors import (
-    CodeUnknown,
-    DataFileEmpty,
-    DataFileMissing,
-    LabelUnknown,
-    NullByte,
-    OneClassOnly,
-    TextEmpty,
-    TextIsNumber,
-    TextTooLong,
-    TooManyRows,
-    column_called,
-)
+from consilium_client.errors import CellError, DataError, ExampleError, in_file
 
 MOST_OF_TEXT = MOST_OF_CELL  # characters: hundreds of times what an encoder reads of a text
 ENDINGS = (".txt",)
@@ -88,7 +76,7 @@ def read_texts(
     """
     texts = read_raw_texts(path, schema, mapping).texts
     if not allow_one_class and len(present := np.unique(texts.labels)) < 2:
-        raise OneClassOnly(path, schema.label, int(present[0]))
+        raise DataError("OneClassOnly", path=path, label=schema.label, present=int(present[0]))
     return texts
 
 
@@ -105,7 +93,7 @@ def read_raw_texts(path: Path, schema: TextSchema, mapping: Mapping | None = Non
     except OSError as error:
         why = error.strerror or type(error).__name__
         path = Path(error.filename) if isinstance(error.filename, str) else path
-    raise DataFileMissing(path, why)
+    raise DataError("DataFileMissing", path=path, why=why)
 
 
 def clean(text: str) -> str:
@@ -121,34 +109,35 @@ def _table(file: BinaryIO, path: Path, schema: TextSchema, mapping: Mapping | No
     numbers = {composed(name): number for number, name in enumerate(schema.classes)}
     codes = mapping.classes(schema) if mapping else {}
     classes = {cell: numbers[name] for cell, name in codes.items()} if codes else numbers
-    column = column_called(schema.text, sources[schema.text] or "")
+    column = f"column {schema.text}{in_file(schema.text, sources[schema.text])}"
     texts: list[str] = []
     labels: list[int] = []
     for at, (text, label) in rows.cells([places[schema.text], places[schema.label]]):
         if len(texts) == MOST_ROWS:
-            raise TooManyRows(MOST_ROWS + 1, MOST_ROWS)
+            raise DataError("TooManyRows", rows=MOST_ROWS + 1, at_most=MOST_ROWS)
         texts.append(text_of(text, path, f"{counted(rows)} {at}, {column}", at))
         number = _class_of(label, classes)
         if number is None:
-            unknown = CodeUnknown if codes else LabelUnknown
-            raise unknown(path, at, schema.label, counted(rows), sources[schema.label] or "")
+            where = {"counted": counted(rows), "called": in_file(schema.label, sources[schema.label])}
+            unknown = "CodeUnknown" if codes else "LabelUnknown"
+            raise CellError(unknown, path=path, row=at, column=schema.label, **where)
         labels.append(number)
     if not texts:
-        raise DataFileEmpty(path)
+        raise DataError("DataFileEmpty", path=path)
     aside = [name for position, name in enumerate(rows.names or ()) if position not in places.values()]
     return RawTexts(path, rows.kind, _set(texts, labels), sources, rows.width - len(places), tuple(aside))
 
 
 def text_of(cell: Cell, path: Path, where: str, at: int) -> str:
     if isinstance(cell, float):
-        raise TextIsNumber(path, where)
+        raise ExampleError("TextIsNumber", path=path, at=where)
     text = clean(cell or "")
     if not text:
-        raise TextEmpty(path, where)
+        raise ExampleError("TextEmpty", path=path, at=where)
     if "\0" in text:  # which Parquet lets pass
-        raise NullByte(path, at)
+        raise DataError("NullByte", path=path, line=at)
     if len(text) > MOST_OF_TEXT:
-        raise TextTooLong(path, where)
+        raise ExampleError("TextTooLong", path=path, at=where)
     return text
 
 
@@ -169,13 +158,13 @@ def _folder(path: Path, schema: TextSchema) -> RawTexts:
 def _file_text(path: Path, folder: Path, name: str) -> str:
     with path.open("rb") as file:
         if path.stat().st_size > MOST_BYTES:
-            raise TextTooLong(folder, name)
+            raise ExampleError("TextTooLong", path=folder, at=name)
         refuse_other_kinds(file, path, "utf-8")
         text = clean("".join(text_lines(file, path, "utf-8")))
     if not text:
-        raise TextEmpty(folder, name)
+        raise ExampleError("TextEmpty", path=folder, at=name)
     if len(text) > MOST_OF_TEXT:
-        raise TextTooLong(folder, name)
+        raise ExampleError("TextTooLong", path=folder, at=name)
     return text
 
 
