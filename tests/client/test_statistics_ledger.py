@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from consilium_chain.errors import KeystoreError
 from consilium_chain.tasks.data_schemas import ImageSchema, NumericFeature, TableSchema, TextSchema
-from consilium_client.data.examples import Examples, chosen
+from consilium_client.data.examples import Examples
 from consilium_client.data.image.reader import ImageSet
 from consilium_client.data.table.reader import Table
 from consilium_client.data.text.reader import TextSet
@@ -39,7 +39,7 @@ TEXT_SCHEMA = TextSchema(kind="text", label="found", classes=["no", "yes"])
 
 def but(last: int, examples: Examples = TABLE) -> Examples:
     """Without the last rows."""
-    return chosen(examples, np.arange(ROWS) < ROWS - last)
+    return examples.chosen(np.arange(ROWS) < ROWS - last)
 
 
 def table_of(features: NDArray[np.float64]) -> Table:
@@ -83,10 +83,10 @@ def test_the_same_rows_are_given_again_in_any_order_and_under_any_label(path: Pa
 
 def test_other_rows_are_given_and_then_both_are_compared(path: Path) -> None:
     ledger = StatisticsLedger(path)
-    ledger.give("one", chosen(TABLE, np.arange(ROWS) < 20), SCHEMA)
-    ledger.give("two", chosen(TABLE, np.arange(ROWS) >= 20), SCHEMA)
+    ledger.give("one", TABLE.chosen(np.arange(ROWS) < 20), SCHEMA)
+    ledger.give("two", TABLE.chosen(np.arange(ROWS) >= 20), SCHEMA)
     with raises_fault(ExactStatisticsError, "StatisticsOverlap", match=r"in two ") as caught:
-        ledger.give("three", chosen(TABLE, np.arange(ROWS) >= 21), SCHEMA)
+        ledger.give("three", TABLE.chosen(np.arange(ROWS) >= 21), SCHEMA)
     assert caught.value.values["differing"] == 1
 
 
@@ -161,13 +161,13 @@ def test_what_a_crash_left_of_a_line_was_never_given(path: Path) -> None:
 
 
 def test_of_processes_with_nearly_the_same_rows_one_gives_its_sums(path: Path) -> None:
-    StatisticsLedger(path).give("before", chosen(TABLE, np.arange(ROWS) < 1), SCHEMA)
+    StatisticsLedger(path).give("before", TABLE.chosen(np.arange(ROWS) < 1), SCHEMA)
     children = []
     for number in range(4):
         child = os.fork()
         if child == 0:
             try:
-                StatisticsLedger(path).give(str(number), chosen(TABLE, np.arange(ROWS) > number + 1), SCHEMA)
+                StatisticsLedger(path).give(str(number), TABLE.chosen(np.arange(ROWS) > number + 1), SCHEMA)
             except ExactStatisticsError as error:
                 os._exit(1 if error.name == "StatisticsOverlap" else 2)
             os._exit(0)

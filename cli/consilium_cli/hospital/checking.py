@@ -5,16 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from consilium_chain.errors import SpecInvalid
-from consilium_chain.tasks.data_schemas import ImageSchema, TableSchema
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
-from consilium_client.data.image.profile import profile_images
-from consilium_client.data.image.reader import read_raw_images
-from consilium_client.data.mapping import read_mapping
-from consilium_client.data.preview import Profile
-from consilium_client.data.table.profile import profile
-from consilium_client.data.table.reader import checked, read_raw
-from consilium_client.data.text.profile import profile_texts
-from consilium_client.data.text.reader import read_raw_texts
+from consilium_client.data.examples import kind_of
 from consilium_client.errors import ConsentError
 from consilium_client.home import HospitalHome
 from rich.console import Console
@@ -39,21 +31,11 @@ def check_data(
         data, mapping = data or settings.data, mapping or settings.mapping
     console = Console(highlight=False)
     console.width = min(console.width, WIDTH)
-    schema = spec.data
-    if isinstance(schema, TableSchema):
-        raw = read_raw(data, schema, read_mapping(mapping, schema))
-        console.print(screen(profile(raw, spec)))
-        checked(raw, schema)
-        console.print("[green]The table fits.[/green]")
-        return
-    found: Profile
-    if isinstance(schema, ImageSchema):
-        found = profile_images(read_raw_images(data, schema), spec)
-    else:
-        columns = None if data.is_dir() else read_mapping(mapping, schema)
-        found = profile_texts(read_raw_texts(data, schema, columns), spec)
-    console.print(screen(found))
-    console.print(f"[green]The {found.things} fit.[/green]")
+    kind = kind_of(spec.data)
+    raw = kind.read(data, spec.data, mapping)
+    console.print(screen(kind.profile(raw, spec)))
+    kind.examples(raw, spec.data)
+    console.print(f"[green]The {spec.data.things} fit.[/green]")
 
 
 def _spec_in(path: Path) -> TaskSpec:

@@ -10,10 +10,9 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
-from consilium_chain.tasks.data_schemas import CategoryFeature, DataSchema, ImageSchema, TableSchema
+from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE, PrivacySpec, TaskSpec
 from consilium_zk.constants import BYTES_PER_BLOB
 from consilium_zk.quantise import Quantiser
@@ -22,7 +21,6 @@ from numpy.typing import NDArray
 from consilium_client.data.examples import Examples
 from consilium_client.data.standardise import sums_of
 
-CHANNELS = {1: ("grey",), 3: ("red", "green", "blue")}
 ONE_CLASS = "all labels are the same: the model can learn little here, and voters need several classes"
 
 
@@ -91,10 +89,9 @@ class Profile:
     `left_aside`: columns of a file, or files that a folder's list does not name.
     """
 
-    things: ClassVar[str]
-
     path: Path
     kind: str
+    things: str
     rows: int
     label: str
     label_source: str | None
@@ -122,7 +119,7 @@ def repeats(contents: Iterable[Hashable], labels: NDArray[np.int64]) -> tuple[in
 
 
 def preview_of(examples: Examples, spec: TaskSpec) -> Preview:
-    names = encoded_columns(spec.data)
+    names = [column.name for column in spec.data.encoded]
     statistics: tuple[Statistic, ...] = ()
     exact = spec.statistics == "exact"
     if exact and names:
@@ -142,16 +139,3 @@ def preview_of(examples: Examples, spec: TaskSpec) -> Preview:
         exact=exact,
         privacy=spec.privacy,
     )
-
-
-def encoded_columns(schema: DataSchema) -> list[str]:
-    """Names of what round 0 sums, in their order: of a code its feature's with the value, of images the channels'."""
-    if isinstance(schema, ImageSchema):
-        return list(CHANNELS[schema.channels])
-    names = []
-    for feature in schema.features if isinstance(schema, TableSchema) else []:
-        if isinstance(feature, CategoryFeature):
-            names += [f"{feature.name} = {value:g}" for value in feature.values[1:]]
-        else:
-            names.append(feature.name)
-    return names

@@ -20,13 +20,12 @@ from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, KeystoreErr
 from consilium_chain.keystore import read_private_file, write_private_file
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND
-from consilium_chain.tasks.data_schemas import DataSchema, ImageSchema, TableSchema
+from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_chain.tasks.task_spec import parse_task_spec
 from pydantic import BaseModel, ConfigDict, Field
 
 from consilium_client.append_only import AppendOnly, OpenLines
 from consilium_client.data.examples import Examples
-from consilium_client.data.split import contents
 from consilium_client.errors import ExactStatisticsError
 
 KEY_BYTES, TAG_BYTES, LABEL_BYTES = 32, 16, 4  # the last: of `row_bytes`, which sums do not hold
@@ -39,7 +38,7 @@ class Given(BaseModel):
     """One task's set of rows. `task`: `Ledger.place`.
 
     `encoding`: of the schema's part that turns rows into numbers. `whole`: of all rows exactly, in any order. `rows`:
-    of each, as coarse as `split.contents` is, so that another form of file hides none; empty where an earlier line has
+    of each, as coarse as `Examples.contents`, so that another form of file hides none; empty where an earlier line has
     the same `whole`.
     """
 
@@ -109,24 +108,15 @@ class StatisticsLedger:
 
 
 def given_of(task: str, examples: Examples, schema: DataSchema, key: bytes) -> Given:
-    encoding = hashlib.sha256(_encoding(schema)).digest()
+    encoding = hashlib.sha256(schema.row_encoding).digest()
 
     def tag(what: bytes, of: bytes) -> bytes:
         return hmac.digest(key, what + encoding + of, "sha256")
 
     exact = sorted(tag(b"exact", row[LABEL_BYTES:]) for row in examples.row_bytes())
-    rows = sorted(tag(b"row", row)[:TAG_BYTES].hex() for row in contents(examples))
+    rows = sorted(tag(b"row", row)[:TAG_BYTES].hex() for row in examples.contents())
     whole = tag(b"whole", b"".join(exact))
     return Given(task=task, encoding=encoding.hex(), whole=whole.hex(), rows=tuple(rows))
-
-
-def _encoding(schema: DataSchema) -> bytes:
-    """What of a schema decides which numbers a row becomes: other ranges, other numbers for the same row."""
-    if isinstance(schema, TableSchema):
-        return "\n".join(one.model_dump_json(exclude={"mean", "deviation"}) for one in schema.features).encode()
-    if isinstance(schema, ImageSchema):
-        return schema.model_dump_json(include={"kind", "height", "width", "channels"}).encode()
-    return b"text"
 
 
 def _require_new(earlier: Sequence[Given], new: Given) -> bool:

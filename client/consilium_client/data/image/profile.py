@@ -35,8 +35,6 @@ class ImageProfile(Profile):
     """`sizes`: (height, width) of the smallest, the median and the largest image by area, before they were brought to
     `size`. `shades`: of the darkest, the median and the brightest image the mean shade, from 0 (black) to 255."""
 
-    things = "images"
-
     channels: int
     size: tuple[int, int]
     sizes: tuple[tuple[int, int], ...] = field(repr=False)
@@ -66,6 +64,7 @@ def profile_images(raw: RawImages, spec: TaskSpec) -> ImageProfile:
     return ImageProfile(
         path=raw.path,
         kind=raw.kind,
+        things=schema.things,
         rows=images.rows,
         label=schema.label,
         label_source=None,

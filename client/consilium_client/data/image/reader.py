@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -19,6 +19,7 @@ from consilium_chain.tasks.data_schemas import ImageSchema
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from consilium_client.data.examples import Examples, require_classes
 from consilium_client.data.folders import labelled_files
 from consilium_client.data.table.reader import MOST_ROWS
 from consilium_client.errors import CellError, DataError, ExampleError
@@ -28,27 +29,47 @@ MOST_BYTES = 1 << 32  # of all images together, as they are kept
 MOST_PIXELS = 1 << 26  # of one image, before it is brought to size
 ZIP = b"PK\x03\x04"
 IMAGES, LABELS = "images", "labels"
+WHITE = 255.0
 
 
 @dataclass(frozen=True)
-class ImageSet:
+class ImageSet(Examples):
     """Pixels uint8 (n, channels, height, width) as the schema has them; labels int64 (n,), a class's number each."""
 
     pixels: NDArray[np.uint8] = field(repr=False)
     labels: NDArray[np.int64] = field(repr=False)
 
-    @property
-    def rows(self) -> int:
-        return len(self.labels)
-
     def row_bytes(self) -> Iterator[bytes]:
-        """Each image with its label in bytes, in order, the same on every machine; other examples, other bytes.
-
-        The label, then channels, height and width, little-endian in 4 bytes each, then pixels by channel, row by row.
-        """
+        """After the label channels, height and width, little-endian in 4 bytes each, then pixels by channel, row by
+        row."""
         shape = b"".join(side.to_bytes(4, "little") for side in self.pixels.shape[1:])
         for label, image in zip(self.labels, self.pixels, strict=True):
             yield int(label).to_bytes(4, "little") + shape + image.tobytes()
+
+    def contents(self) -> Iterator[bytes]:
+        return (image.tobytes() for image in self.pixels)
+
+    def chosen(self, which: NDArray[np.bool_]) -> ImageSet:
+        return ImageSet(self.pixels[which], self.labels[which])
+
+    def relabelled(self, labels: NDArray[np.int64]) -> ImageSet:
+        return ImageSet(self.pixels, labels)
+
+    def followed_by(self, others: Sequence[ImageSet]) -> ImageSet:
+        parts = [self, *others]
+        return ImageSet(
+            np.concatenate([part.pixels for part in parts]), np.concatenate([part.labels for part in parts])
+        )
+
+    def sums(self) -> NDArray[np.float64]:
+        """Of each channel the images, then all sums of their mean u, then of their mean u², float64 (3 · channels,)."""
+        channels = self.pixels.shape[1]
+        totals, squares = np.zeros(channels), np.zeros(channels)
+        for image in self.pixels:  # one at a time, for memory
+            shades = image / WHITE
+            totals += shades.mean(axis=(1, 2))
+            squares += (shades**2).mean(axis=(1, 2))
+        return np.concatenate([np.full(channels, float(self.rows)), totals, squares])
 
 
 @dataclass(frozen=True)
@@ -71,8 +92,8 @@ def read_images(path: Path, schema: ImageSchema, *, allow_one_class: bool = True
     Raises a DataError that names the file.
     """
     images = read_raw_images(path, schema).images
-    if not allow_one_class and len(present := np.unique(images.labels)) < 2:
-        raise DataError("OneClassOnly", path=path, label=schema.label, present=int(present[0]))
+    if not allow_one_class:
+        require_classes(images, path, schema)
     return images
 
 
@@ -101,7 +122,7 @@ def _folder(path: Path, schema: ImageSchema) -> RawImages:
     from consilium_client.data.image.files import decoded, fitted
 
     listing = labelled_files(path, schema.classes, ENDINGS, most_images(schema))
-    pixels, sizes = _room(len(listing.files), schema)
+    pixels, sizes = room(len(listing.files), schema)
     for at, file in enumerate(listing.files):
         with file.path.open("rb") as opened:
             image = decoded(opened, path, file.name)
@@ -111,7 +132,7 @@ def _folder(path: Path, schema: ImageSchema) -> RawImages:
     return RawImages(path, "folder", ImageSet(pixels, labels), sizes, listing.left_aside)
 
 
-def _room(count: int, schema: ImageSchema) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def room(count: int, schema: ImageSchema) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     pixels = np.empty((count, schema.channels, schema.height, schema.width), dtype=np.uint8)
     return pixels, np.empty((count, 2), dtype=np.int64)
 
@@ -148,7 +169,7 @@ def _of_arrays(images: NDArray[np.uint8], labels: NDArray[np.integer], path: Pat
         raise CellError("LabelOutOfSchema", path=path, row=int(wrong[0]) + 1, column=LABELS, counted="row")
     from consilium_client.data.image.files import fitted, image_of
 
-    pixels, sizes = _room(len(images), schema)
+    pixels, sizes = room(len(images), schema)
     for at, image in enumerate(images):
         pixels[at] = fitted(image_of(image), schema)
     sizes[:] = images.shape[1:3]

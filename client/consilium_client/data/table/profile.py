@@ -53,8 +53,6 @@ class ColumnProfile:
 
 @dataclass(frozen=True)
 class TableProfile(Profile):
-    things = "rows"
-
     columns: tuple[ColumnProfile, ...]
 
 
@@ -73,6 +71,7 @@ def profile(raw: RawTable, spec: TaskSpec) -> TableProfile:
     return TableProfile(
         path=raw.path,
         kind=raw.kind,
+        things=schema.things,
         rows=raw.rows,
         label=schema.label,
         label_source=raw.sources[schema.label],

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -20,6 +20,7 @@ from consilium_chain.tasks.data_schemas import CategoryFeature, Feature, TableSc
 from consilium_chain.tasks.task_spec import STATISTICS_RANGE
 from numpy.typing import NDArray
 
+from consilium_client.data.examples import Examples, require_classes
 from consilium_client.data.mapping import Mapping
 from consilium_client.data.table.cells import DEFAULT
 from consilium_client.data.table.columns import Rows, called, counted, opened, positions
@@ -27,10 +28,14 @@ from consilium_client.errors import CellError, DataError, in_file
 
 MOST_ROWS = int(STATISTICS_RANGE) - 1  # what round 0 can count
 CANONICAL = "<f8"  # of a value in `row_bytes`
+# Steps of a feature's range that are told apart: coarse against what a form of file rounds, as float32 does, so that
+# of a thousand values not one lies so near to a border between two steps that it changes sides.
+STEPS = 4096
+MISSING = -1
 
 
 @dataclass(frozen=True)
-class Table:
+class Table(Examples):
     """Encoded rows: features float64 (n, columns) in [0, 1], NaN where missing; labels int64 (n,), from 0.
 
     A numeric column holds u = (x - min) / (max - min) of the schema's public range, a one-hot column 0 or 1.
@@ -39,23 +44,37 @@ class Table:
     features: NDArray[np.float64]
     labels: NDArray[np.int64]
 
-    @property
-    def rows(self) -> int:
-        return len(self.labels)
-
-    @property
-    def classes_present(self) -> tuple[int, ...]:
-        return tuple(int(label) for label in np.unique(self.labels))
-
     def row_bytes(self) -> Iterator[bytes]:
-        """Each row with its label in bytes, in order, the same on every machine; other rows, other bytes.
-
-        The label, little-endian in 4 bytes, then each feature in 8, with one NaN and one zero.
-        """
+        """After the label each feature in 8 bytes, with one NaN and one zero."""
         canonical = np.where(self.features == 0, 0.0, self.features).astype(CANONICAL)
         canonical[np.isnan(canonical)] = np.nan
         for label, row in zip(self.labels, canonical, strict=True):
             yield int(label).to_bytes(4, "little") + row.tobytes()
+
+    def contents(self) -> Iterator[bytes]:
+        return (row.tobytes() for row in row_codes(self))
+
+    def chosen(self, which: NDArray[np.bool_]) -> Table:
+        return Table(self.features[which], self.labels[which])
+
+    def relabelled(self, labels: NDArray[np.int64]) -> Table:
+        return Table(self.features, labels)
+
+    def followed_by(self, others: Sequence[Table]) -> Table:
+        parts = [self, *others]
+        return Table(np.concatenate([part.features for part in parts]), np.concatenate([part.labels for part in parts]))
+
+    def sums(self) -> NDArray[np.float64]:
+        """Of each column its values, then all Σu, then all Σu², float64 (3 · columns,)."""
+        present = ~np.isnan(self.features)
+        filled = np.where(present, self.features, 0.0)
+        return np.concatenate([present.sum(axis=0).astype(np.float64), filled.sum(axis=0), (filled**2).sum(axis=0)])
+
+
+def row_codes(table: Table) -> NDArray[np.int32]:
+    """Features in whole steps of their range, little-endian int32 (n, columns); MISSING where there is no value."""
+    steps = np.where(np.isnan(table.features), MISSING, np.rint(table.features * STEPS))
+    return np.ascontiguousarray(steps, dtype="<i4")
 
 
 @dataclass(frozen=True)
@@ -122,8 +141,8 @@ def checked(raw: RawTable, schema: TableSchema, minimum_rows: int = 1, allow_one
             )
     if table.rows < minimum_rows:
         raise DataError("TooFewRows", rows=table.rows, at_least=minimum_rows)
-    if not allow_one_class and len(table.classes_present) < 2:
-        raise DataError("OneClassOnly", path=raw.path, label=schema.label, present=table.classes_present[0])
+    if not allow_one_class:
+        require_classes(table, raw.path, schema)
     return table
 
 

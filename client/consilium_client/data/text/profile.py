@@ -53,8 +53,6 @@ class Lengths:
 class TextProfile(Profile):
     """`tokens`: how many the task's model reads of a text at most; None where that is no matter of the task's."""
 
-    things = "texts"
-
     words: Lengths
     characters: Lengths
     tokens: int | None
@@ -78,6 +76,7 @@ def profile_texts(raw: RawTexts, spec: TaskSpec) -> TextProfile:
     return TextProfile(
         path=raw.path,
         kind=raw.kind,
+        things=schema.things,
         rows=texts.rows,
         label=schema.label,
         label_source=raw.sources.get(schema.label),

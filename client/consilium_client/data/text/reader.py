@@ -7,9 +7,10 @@ in a line feed, and no blanks around it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as Mapped
 from dataclasses import dataclass, field
+from itertools import compress
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -17,6 +18,7 @@ import numpy as np
 from consilium_chain.tasks.data_schemas import TextSchema
 from numpy.typing import NDArray
 
+from consilium_client.data.examples import Examples, require_classes
 from consilium_client.data.folders import labelled_files
 from consilium_client.data.mapping import Mapping, composed
 from consilium_client.data.table.cells import Cell
@@ -31,24 +33,35 @@ MOST_BYTES = 4 * MOST_OF_TEXT + 4  # of a file: a mark in front, and the longest
 
 
 @dataclass(frozen=True)
-class TextSet:
+class TextSet(Examples):
     """`labels`: int64 (n,), a class's number each."""
 
     texts: tuple[str, ...] = field(repr=False)
     labels: NDArray[np.int64] = field(repr=False)
 
-    @property
-    def rows(self) -> int:
-        return len(self.labels)
-
     def row_bytes(self) -> Iterator[bytes]:
-        """Each text with its label in bytes, in order, the same on every machine; other examples, other bytes.
-
-        The label, little-endian in 4 bytes, then the length of the text in 8, and the text in UTF-8.
-        """
+        """After the label the length of the text in 8 bytes, and the text in UTF-8."""
         for label, text in zip(self.labels, self.texts, strict=True):
             raw = text.encode()
             yield int(label).to_bytes(4, "little") + len(raw).to_bytes(8, "little") + raw
+
+    def contents(self) -> Iterator[bytes]:
+        return (text.encode() for text in self.texts)
+
+    def chosen(self, which: NDArray[np.bool_]) -> TextSet:
+        return TextSet(tuple(compress(self.texts, which)), self.labels[which])
+
+    def relabelled(self, labels: NDArray[np.int64]) -> TextSet:
+        return TextSet(self.texts, labels)
+
+    def followed_by(self, others: Sequence[TextSet]) -> TextSet:
+        parts = [self, *others]
+        texts = tuple(text for part in parts for text in part.texts)
+        return TextSet(texts, np.concatenate([part.labels for part in parts]))
+
+    def sums(self) -> NDArray[np.float64]:
+        """Texts have nothing to scale: the number of rows, float64 (1,)."""
+        return np.array([float(self.rows)])
 
 
 @dataclass(frozen=True)
@@ -75,8 +88,8 @@ def read_texts(
     line, never what a text says.
     """
     texts = read_raw_texts(path, schema, mapping).texts
-    if not allow_one_class and len(present := np.unique(texts.labels)) < 2:
-        raise DataError("OneClassOnly", path=path, label=schema.label, present=int(present[0]))
+    if not allow_one_class:
+        require_classes(texts, path, schema)
     return texts
 
 
