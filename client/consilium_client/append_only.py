@@ -65,7 +65,7 @@ class AppendOnly(Generic[Line]):
             os.close(file)
 
     def malformed(self, line: int) -> ClientError:
-        """Of a line by its number, from 1."""
+        """The error about a line by its number, from 1."""
         return self._error(self._fault, path=self.path, line=line)
 
     def _read(self, file: int) -> OpenLines[Line]:

@@ -1,4 +1,4 @@
-"""What a node's owner allows: the policy file, held against a task before anything of it starts.
+"""The policy file, which a node's owner writes: every task is held against it before anything of the task starts.
 
 The policy is the owner's own and says yes to what it names, to nothing else. A hospital's is looked at when a task is
 joined and again whenever a node starts, since both it and the program may have changed in between; the hours hold for
@@ -65,7 +65,7 @@ class Hours:
 
 
 class TaskPolicy(BaseModel):
-    """What is not named here is not allowed; "any" names everything."""
+    """All that is not named here is refused; "any" names everything."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True, allow_inf_nan=False)
     # Of a task file's money: the bond that this node would lock, and what an event takes of it, in words.

@@ -372,7 +372,7 @@ class FingerprintError(ModelError):
 
 
 def unfunded(account: str, missing_tokens: int, missing_wei: int) -> ConsentError:
-    """Of an account that lacks tokens, in units of 10^-18, or wei for gas, or both."""
+    """The error about an account that lacks tokens, in units of 10^-18, or wei for gas, or both."""
     missing = [f"{tokens(missing_tokens)} tokens"] * (missing_tokens > 0)
     missing += [f"{ether(missing_wei)} ether for gas"] * (missing_wei > 0)
     return ConsentError("Unfunded", account=account, missing=" and ".join(missing))

@@ -8,12 +8,12 @@ A hospital's has besides:
 
 tasks/N.toml       the approval of task N                transport.key        the Flower node key
 tasks/N.left       it was taken back, the bond is locked still
-audit.jsonl        what has left (`audit`)               privacy.jsonl        what rows have cost (`epsilon_ledger`)
+audit.jsonl        what has left (`audit`)               privacy.jsonl        what rows have cost (`accountant`)
 split.salt         which rows are kept from training     statistics.jsonl   which rows were counted exactly
-                                                         statistics.key     (`statistics_ledger`), and its key
+                                                         statistics.key     (`exact_statistics`), and its key
 
 A home is for the contracts of one address book. For others its owner makes another, which goes on with the first one's
-account, policy and ledger where these are (`Home.create_like`).
+account, policy and record of privacy costs where these are (`Home.create_like`).
 
 A voter's:
 
@@ -137,7 +137,7 @@ class Home(Generic[SettingsType, PolicyType]):
         return ()
 
     def share(self, folder: Path, settings: dict[str, Any]) -> None:
-        """What another home of the same owner must have of this one besides its settings: changes the other's, which
+        """The part that another home of the same owner must share besides settings: changes the other's, which
         are to be written to `folder`.
         """
 
@@ -168,7 +168,7 @@ class HospitalHome(Home[HospitalHomeSettings, Policy]):
 
     def share(self, folder: Path, settings: dict[str, Any]) -> None:
         """The same ledgers, and the same rows kept from training."""
-        settings["privacy_ledger"] = str(self.settings.ledger_file)
+        settings["privacy_ledger"] = str(self.settings.privacy_file)
         settings["statistics_ledger"] = str(self.settings.statistics_file)
         settings["earlier_deployments"] = [str(one) for one in (self.settings.deployment, *self.earlier_deployments)]
         if (self.folder / SALT_FILE).exists():
@@ -222,7 +222,7 @@ class HospitalHome(Home[HospitalHomeSettings, Policy]):
         return self._numbers("*.left")
 
     def node_settings(self, task: int, place: str) -> HospitalSettings:
-        """What a node of an approved task runs on; `place` names it on the chain of this home's address book.
+        """The settings of an approved task's node; `place` names it on the chain of this home's address book.
 
         Raises NotApproved, ApprovalInvalid, ApprovalStale where another chain's or deployment's task was approved.
         """
@@ -280,7 +280,7 @@ class VoterHome(Home[VoterHomeSettings, VoterPolicy]):
         write_private_file(self._own_table(place), tomli_w.dumps(values))
 
     def node_settings(self, task: int, place: str) -> VoterSettings:
-        """What a node of a task runs on. Raises ApprovalInvalid."""
+        """The settings of a task's node. Raises ApprovalInvalid."""
         common = self.settings.model_dump(exclude={"policy"})
         path = self._own_table(place)
         if path.exists():
@@ -323,11 +323,11 @@ def is_paused(home: Path) -> bool:
 
 
 def running_alone(folder: Path, task: int | None = None) -> AbstractContextManager[None]:
-    """Of a task's node, or of all tasks', one process at a time. Raises AlreadyRunning."""
+    """One process at a time runs a task's node, or all tasks'. Raises ConsentError (AlreadyRunning)."""
     node = "a node" if task is None else f"a node of task {task}"
     return alone(folder / LOCK_FILE, ConsentError("AlreadyRunning", node=node))
 
 
 def is_running(folder: Path) -> bool:
-    """Whether a node holds the folder's lock."""
+    """True if a node holds the folder's lock."""
     return is_locked(folder / LOCK_FILE)

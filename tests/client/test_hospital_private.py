@@ -28,7 +28,7 @@ from consilium_client.data.table.reader import Table
 from consilium_client.errors import BudgetError, OwnersRefusal
 from consilium_client.hospital.node import HospitalNode
 from consilium_client.hospital.pending_updates import PendingUpdate
-from consilium_client.privacy.accountant import EpsilonLedger
+from consilium_client.privacy.accountant import PrivacyAccountant
 from consilium_client.privacy.dp_sgd import epsilon, plan
 from consilium_core.kinds import of_kind
 from consilium_core.logs import told_to
@@ -145,8 +145,8 @@ class PrivateTask(TaskDriver):
         self.commit_all().publish()
         self.draw().judge(GOOD)
 
-    def spent(self, index: int) -> EpsilonLedger:
-        return EpsilonLedger(self.homes[index].home / "privacy.jsonl")
+    def spent(self, index: int) -> PrivacyAccountant:
+        return PrivacyAccountant(self.homes[index].home / "privacy.jsonl")
 
 
 def propose(chain: LocalChain, folder: Path, privacy: str = PRIVACY, known: Sequence[Ledger] = ()) -> PrivateTask:

@@ -21,7 +21,7 @@ from consilium_cli.main import app
 from consilium_client.config import HospitalSettings
 from consilium_client.errors import BudgetError, HomeError, OwnersRefusal, PrivacyError
 from consilium_client.home import Approval, HospitalHome, OwnTable, VoterHome
-from consilium_client.privacy.accountant import Charge, EpsilonLedger
+from consilium_client.privacy.accountant import Charge, PrivacyAccountant
 from consilium_client.privacy.dp_sgd import epsilon
 from consilium_client.voter.registration import has_key
 from consilium_server.database.engine import open_database
@@ -65,7 +65,7 @@ def approved(home: HospitalHome, ledger: Ledger, task: int) -> HospitalSettings:
 
 
 def spent(home: HospitalHome) -> list[Charge]:
-    return EpsilonLedger(home.settings.ledger_file).charges()
+    return PrivacyAccountant(home.settings.privacy_file).charges()
 
 
 def test_a_hospital_ends_its_task_and_goes_on_with_other_contracts(
@@ -139,7 +139,7 @@ def test_a_hospital_ends_its_task_and_goes_on_with_other_contracts(
 
     # The ledger is lost, and all of it comes back, of both contracts.
     before = {one.key: one.mechanism for one in spent(home)}
-    home.settings.ledger_file.unlink()
+    home.settings.privacy_file.unlink()
     capsys.readouterr()
     new.start(0, max_epsilon=8.0)
     assert {one.key: one.mechanism for one in spent(home)} == before

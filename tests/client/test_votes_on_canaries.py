@@ -19,7 +19,7 @@ from consilium_client.data.table.reader import Table, read_table
 from consilium_client.errors import MismatchError, StatisticsError
 from consilium_client.hospital.node import HospitalNode
 from consilium_client.models import model_of
-from consilium_client.models.metrics import log_loss, worth
+from consilium_client.models.metrics import WORTH, log_loss
 from consilium_client.voter.node import VoterNode, patience_is_over
 from consilium_core.kinds import of_kind
 from consilium_lab.adversaries.nodes import LazyVoter
@@ -274,7 +274,7 @@ def test_scores_are_gains_by_the_tasks_metric(metric: Metric, voter: MakeVoter) 
     rows = Standardiser.from_sums(reader.statistics()).transform(of_kind(Table, node.examples))
 
     def told(parameters: NDArray[np.float32]) -> float:
-        return worth(metric, node.examples.labels, model_of(record.spec).evaluate(parameters, rows).probabilities)
+        return WORTH[metric](node.examples.labels, model_of(record.spec).evaluate(parameters, rows).probabilities)
 
     for cohort, score in enumerate(judged(record, node, 1)):
         (candidate,) = reader.candidates(1, cohort, state)

@@ -74,8 +74,8 @@ from consilium_client.errors import (
 from consilium_client.home import Approval
 from consilium_client.hospital import audit_log
 from consilium_client.hospital.pending_updates import PendingUpdate, PendingUpdates
-from consilium_client.privacy.accountant import Charge, EpsilonLedger
-from consilium_client.privacy.exact_statistics import Given, StatisticsLedger
+from consilium_client.privacy.accountant import Charge, PrivacyAccountant
+from consilium_client.privacy.exact_statistics import ExactStatisticsRecord, Given
 from consilium_client.relay.wire import RoundReply, RoundRequest, receive_reply
 from consilium_client.voter.ballots import Ballot, kept_held_out_secret
 from consilium_client.voter.disclosure import OpenedBatch, Opening
@@ -927,12 +927,14 @@ CLIENT = {
     ),
     "ledger of ε": Parser(
         lambda: [charges()],
-        only("EpsilonLedgerInvalid", json_file("privacy.jsonl", lambda path: EpsilonLedger(path).charges())),
+        only("EpsilonLedgerInvalid", json_file("privacy.jsonl", lambda path: PrivacyAccountant(path).charges())),
         (PrivacyError,),
     ),
     "list of counted rows": Parser(
         lambda: [counted_rows()],
-        only("StatisticsLedgerInvalid", json_file("statistics.jsonl", lambda path: StatisticsLedger(path).tasks())),
+        only(
+            "StatisticsLedgerInvalid", json_file("statistics.jsonl", lambda path: ExactStatisticsRecord(path).tasks())
+        ),
         (ExactStatisticsError,),
     ),
     "pending update": Parser(lambda: [pending()], only("PendingUpdateLost", read_pending), (NodeError,)),

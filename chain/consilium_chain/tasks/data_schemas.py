@@ -1,4 +1,4 @@
-"""What a hospital's and a voter's examples are, as a task says it: rows of a table, texts or images, with labels.
+"""The schema of a hospital's and a voter's examples: rows of a table, texts or images, with labels.
 
 Everything here is public, so ranges and sizes may not come from anybody's data. A new kind is a class here, in
 `DataSchema`, and a folder in `consilium_client.data`, in its `KINDS`.
@@ -127,7 +127,7 @@ class Labelled(Section, ABC):
 
     @property
     def outputs(self) -> int:
-        """How many logits a model has: of two classes one, of class 1; else one for each class."""
+        """A model's number of logits: of two classes one, of class 1; else one for each class."""
         return 1 if len(self.classes) == 2 else len(self.classes)
 
     @property
@@ -153,12 +153,12 @@ class Labelled(Section, ABC):
     @property
     @abstractmethod
     def in_words(self) -> str:
-        """What a model reads, and the classes, for a hospital's owner."""
+        """Columns and classes, for a hospital's owner."""
 
     @property
     @abstractmethod
     def reads(self) -> str:
-        """What a model reads, with ranges and codes, for its users."""
+        """A model's inputs with ranges and codes, for its users."""
 
     @property
     def _label_in_words(self) -> str:
@@ -256,7 +256,7 @@ class ImageSchema(Labelled):
 
     @property
     def encoded(self) -> list[EncodedColumn]:
-        """Of a channel an image's mean shade, and mean squared shade: all shades are as likely."""
+        """A channel has an image's mean shade, and mean squared shade: all shades are as likely."""
         return [EncodedColumn(name, 1 / 2, 1 / 3) for name in CHANNELS[self.channels]]
 
     @property

@@ -229,12 +229,12 @@ def show_status(folder: Path) -> None:
 
 def _spent(home: HospitalHome, policy: Policy) -> float | None:
     """What rows have cost in all private tasks; None where there was none, and Opacus need not be loaded."""
-    if not home.settings.ledger_file.exists():
+    if not home.settings.privacy_file.exists():
         return None
-    from consilium_client.privacy.accountant import EpsilonLedger
+    from consilium_client.privacy.accountant import PrivacyAccountant
     from consilium_client.privacy.dp_sgd import epsilon
 
-    charges = EpsilonLedger(home.settings.ledger_file).charges()
+    charges = PrivacyAccountant(home.settings.privacy_file).charges()
     return epsilon([charge.mechanism for charge in charges], policy.delta)
 
 

@@ -52,7 +52,7 @@ class Examples(ABC):
 
     @abstractmethod
     def contents(self) -> Iterable[bytes]:
-        """What each example says, without its label, as coarsely as forms of files differ."""
+        """Each example's content without its label, as coarse as forms of files differ."""
 
     @abstractmethod
     def chosen(self, which: NDArray[np.bool_]) -> Examples:
@@ -99,7 +99,7 @@ def kind_of(schema: DataSchema) -> Kind[Any, Any]:
 def read_examples(
     path: Path, schema: DataSchema, mapping: Path | None = None, *, allow_one_class: bool = True
 ) -> Examples:
-    """What `path` (a file or a folder) holds for this schema; held-out data may not be of one class alone.
+    """The examples in `path` (a file or a folder) by this schema; held-out data may not be of one class alone.
 
     `mapping`: a file that says how the data's columns become the schema's; not looked at where there are no columns, as
     in a folder. Raises DataError that names file, line and column, never what they hold.

@@ -97,7 +97,7 @@ def _listed(folder: Path, numbers: dict[str, int]) -> Listing:
 
 
 def _named(place: Path, folder: Path, under: str = "") -> dict[str, Path]:
-    """What is in one place of `folder`, by its name there. Raises NamesAlike."""
+    """The paths in one part of `folder`, by their names there. Raises FolderError (NamesAlike)."""
     found: dict[str, Path] = {}
     for path in sorted(place.iterdir()):
         if path.name.startswith("."):

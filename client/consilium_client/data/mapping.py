@@ -38,7 +38,7 @@ Columns = TableSchema | TextSchema  # what a mapping can lead to
 
 
 class FileFormat(Section):
-    """How the file is written. Of Parquet, which says so itself, `missing` and `decimal` apply to texts."""
+    """The form of the file. Of Parquet, which says so itself, `missing` and `decimal` apply to texts."""
 
     delimiter: Literal[",", ";", "\t", "|"] = ","
     decimal: DecimalMark = "."
@@ -54,7 +54,7 @@ class FileFormat(Section):
 
 
 class ColumnMapping(Section):
-    """Where one of the task's columns comes from, and what its cells mean."""
+    """The source of one of the task's columns, and the meaning of its cells."""
 
     column: str | Position | None = Field(default=None, description="name, or position from 1 in a file without header")
     codes: dict[str, float | str] = Field(

@@ -1,4 +1,4 @@
-"""What a hospital's owner should know of its examples before it joins a task: what they are, and what leaves the house.
+"""A preview for a hospital's owner before it joins a task: its examples, and the values that leave the house.
 
 The part that tables, texts and images share. For the hospital's own screen: it holds values of its patients. Nothing of
 it goes into a journal; what a log might show by accident, a dataclass's representation, leaves the values out. Pure.
@@ -39,7 +39,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Statistic:
-    """What round 0 sums of one encoded column: values that are known, Σu and Σu² of them, u in [0, 1].
+    """The sums of round 0 over one encoded column: values that are known, Σu and Σu² of them, u in [0, 1].
 
     Of a channel: images, and the sums of their mean shade and mean squared shade.
     """
@@ -52,7 +52,7 @@ class Statistic:
 
 @dataclass(frozen=True)
 class Preview:
-    """What is computed from the examples and leaves the hospital: round 0's statistics, then an update in each round.
+    """All that is computed from the examples and leaves the hospital: statistics in round 0, then an update a round.
 
     `statistics` are rounded to multiples of `step`; there are none where round 0 is the schema's, and none of texts, of
     which exact statistics sum the number. An update is `parameters` values, clipped to the norm `clip_norm`
@@ -78,13 +78,13 @@ class Preview:
 
     @property
     def update_bytes(self) -> int:
-        """Of one round."""
+        """In one round."""
         return self.update_blobs * BYTES_PER_BLOB
 
 
 @dataclass(frozen=True)
 class Profile:
-    """What every kind of data has. `classes`: name and examples of each; `repeated`: those that equal an earlier one.
+    """The part that all kinds share. `classes`: name and examples of each; `repeated`: those that equal an earlier one.
 
     `left_aside`: columns of a file, or files that a folder's list does not name.
     """
@@ -109,7 +109,7 @@ def classes_of(labels: NDArray[np.int64], schema: DataSchema) -> tuple[tuple[str
 
 
 def repeats(contents: Iterable[Hashable], labels: NDArray[np.int64]) -> tuple[int, int]:
-    """How many contents equal an earlier one, and how many of these have another label than the first of their kind."""
+    """Counts contents that equal an earlier one, and those of them with another label than the first such one."""
     first: dict[Hashable, int] = {}
     repeated = otherwise = 0
     for content, label in zip(contents, map(int, labels), strict=True):

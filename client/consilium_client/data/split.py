@@ -25,7 +25,7 @@ def split(examples: Examples, share: float, salt: bytes) -> tuple[Examples, Exam
 
 
 def held_out(examples: Examples, share: float, salt: bytes) -> NDArray[np.bool_]:
-    """Which rows are held out, bool (n,): each with probability `share` in [0, 1], drawn by a hash under `salt`.
+    """Marks rows that are held out, bool (n,): each with probability `share` in [0, 1], drawn by a hash under `salt`.
 
     Rows of a smaller share are among those of a larger one. `salt`: 16 to 64 random bytes, which the hospital keeps:
     who has them, and a patient's row, knows on which side it is. Raises ArgumentInvalid.

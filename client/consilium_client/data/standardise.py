@@ -27,7 +27,7 @@ LEAST_VARIANCE = 4e-7
 
 
 def round_0_values(examples: Examples, spec: TaskSpec) -> NDArray[np.float64]:
-    """What a hospital brings to round 0: float64 (spec.statistics_values,). Raises as `sums_of` does."""
+    """A hospital's values for round 0: float64 (spec.statistics_values,). Raises as `sums_of` does."""
     return sums_of(examples, spec.data) if spec.statistics == "exact" else public_sums(spec.data)
 
 

@@ -57,7 +57,7 @@ from consilium_client.models import Inputs, Model, Vector, model_of
 from consilium_client.models.metrics import accuracy, log_loss
 from consilium_client.models.training import require_device, train
 from consilium_client.polling import ROUND_ERRORS, SettledRounds
-from consilium_client.privacy.exact_statistics import StatisticsLedger
+from consilium_client.privacy.exact_statistics import ExactStatisticsRecord
 from consilium_client.relay.processes import RelayProcesses
 from consilium_client.relay.wire import RoundReply, RoundRequest
 from consilium_client.replay import PublicRecord
@@ -120,7 +120,7 @@ class HospitalNode:
         if self.task.params.masked:
             self.masking = Masking(settings.home / "masking" / name, self.ledger, self.store, settings.task)
         self.private = self._private_rounds()
-        self.given = StatisticsLedger(settings.statistics_file) if self.task.spec.statistics == "exact" else None
+        self.given = ExactStatisticsRecord(settings.statistics_file) if self.task.spec.statistics == "exact" else None
         self._inputs: Inputs | None = None
         self._round = _Round(-1)
         self._testified: set[tuple[int, int]] = set()  # in which rounds and steps
@@ -176,12 +176,12 @@ class HospitalNode:
 
         own = None if policy.max_epsilon is None else Budget(policy.max_epsilon, policy.delta)
         place, rows = self.ledger.place(task.number), self.examples.rows
-        found = PrivateRounds(self.settings.ledger_file, own, place, task.spec, task.spec.privacy, rows)
+        found = PrivateRounds(self.settings.privacy_file, own, place, task.spec, task.spec.privacy, rows)
         for ledger in (self.ledger, *self._earlier_contracts()):
             found.make_up(ledger, self.store)
         return found
 
-    def _require_givable(self, given: StatisticsLedger) -> None:
+    def _require_givable(self, given: ExactStatisticsRecord) -> None:
         """Raises ExactStatisticsError where no exact statistics of these rows may leave; DeploymentInvalid."""
         for ledger in (self.ledger, *self._earlier_contracts()):
             given.require_complete(ledger, self.store)

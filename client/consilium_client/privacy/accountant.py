@@ -1,4 +1,4 @@
-"""What a hospital's rows have cost so far, on its own disk: across rounds, restarts and tasks.
+"""A privacy accountant: the cost of a hospital's rows so far, on its own disk, across rounds, restarts and tasks.
 
 A round is charged before it is trained, and on disk before that returns: what crashes forgets no charge, at worst it
 keeps one whose round never came. What a crash left of a last line was never charged.
@@ -58,8 +58,8 @@ class Budget:
 Charges = Mapping[tuple[str, int], Charge]
 
 
-class EpsilonLedger:
-    """All methods raise OSError, and EpsilonLedgerInvalid where the file holds anything but charges."""
+class PrivacyAccountant:
+    """All methods raise OSError, and PrivacyError (EpsilonLedgerInvalid) where a line of the file is no charge."""
 
     def __init__(self, path: Path) -> None:
         self._file = AppendOnly(path, Charge, PrivacyError, "EpsilonLedgerInvalid")
@@ -70,10 +70,10 @@ class EpsilonLedger:
             return list(self._by_round(opened.lines).values())
 
     def charge(self, new: Charge, task_epsilon: float, own: Budget | None = None) -> float:
-        """What the task has cost with `new` in it, which is on disk now.
+        """The task's cost with `new` in it, which is on disk now.
 
         The same charge again costs nothing while it is the task's latest: a round's update is kept until the next
-        one's, so that one at most leaves. Raises BudgetExceeded where the task would cost more than `task_epsilon` at
+        one's, so that one at most leaves. Raises BudgetError where the task would cost more than `task_epsilon` at
         the charge's delta, or all tasks together more than the hospital's `own` budget; ChargeChanged where the round
         was charged otherwise; RoundPassed where a later one was charged since. Then nothing was written.
         """
@@ -138,5 +138,5 @@ def require_affordable(charges: Charges, planned: list[Charge], task_epsilon: fl
 
 
 def _cost(charges: Charges, delta: float, task: str | None = None) -> float:
-    """Of one task, or of all."""
+    """The epsilon at `delta` that one task has cost, or all."""
     return epsilon([one.mechanism for one in charges.values() if task in (None, one.task)], delta)

@@ -1,4 +1,5 @@
-"""Whose rows exact statistics were given for, on the hospital's own disk: across restarts, tasks and contracts.
+"""The record of exact statistics: the rows that a hospital gave them for, on its own disk, across restarts, tasks and
+contracts.
 
 Two sums over nearly the same rows give by their difference the rows in which these differ. So sums over rows that
 overlap an earlier set leave only if the two sets are equal. Rows are kept as keyed hashes (HMAC-SHA-256, key in a file
@@ -50,9 +51,9 @@ class Given(BaseModel):
     rows: tuple[Tag, ...]
 
 
-class StatisticsLedger:
-    """All methods raise OSError, StatisticsLedgerInvalid, StatisticsKeyLost or KeystoreError where the files are not as
-    they were left."""
+class ExactStatisticsRecord:
+    """All methods raise OSError; and ExactStatisticsError (StatisticsLedgerInvalid, StatisticsKeyLost) or KeystoreError
+    where the files are not as they were left."""
 
     def __init__(self, path: Path) -> None:
         self._file = AppendOnly(path, Given, ExactStatisticsError, "StatisticsLedgerInvalid")
@@ -82,7 +83,7 @@ class StatisticsLedger:
             opened.sync()
 
     def require_complete(self, ledger: Ledger, store: ArtifactStore) -> None:
-        """Raises StatisticsUnknown where the chain has exact statistics of the ledger's account that this list lacks:
+        """Raises StatisticsUnknown where the chain has exact statistics of this account that this record lacks:
         the file was restored from an older copy, or is gone."""
         known = self.tasks()
         for task, round_ in ledger.rounds_committed(ledger.address):
@@ -120,7 +121,7 @@ def given_of(task: str, examples: Examples, schema: DataSchema, key: bytes) -> G
 
 
 def _require_new(earlier: Sequence[Given], new: Given) -> bool:
-    """Whether the same set was counted before: its sums say nothing new then."""
+    """True if the same set was counted before: its sums say nothing new then."""
     if any(one.whole == new.whole for one in earlier):
         return True
     for one in earlier:

@@ -72,7 +72,7 @@ def _upright(file: BinaryIO, start: bytes, folder: Path, name: str) -> Image.Ima
 
 
 def _has_second(image: Image.Image) -> bool:
-    """Whether there is another image behind the first. Pillow's `n_frames` looks at all: a TIFF may have a million."""
+    """True if there is another image behind the first. Pillow's `n_frames` looks at all: a TIFF may have a million."""
     try:
         image.seek(1)
     except EOFError:
@@ -88,7 +88,7 @@ def _bits(image: Image.Image, start: bytes) -> int:
 
 
 def image_of(pixels: NDArray[np.uint8]) -> Image.Image:
-    """Of an array (height, width), or with 1 or 3 channels last."""
+    """An image from an array (height, width), or with 1 or 3 channels last."""
     return Image.fromarray(pixels[..., 0] if pixels.shape[2:] == (1,) else pixels)
 
 

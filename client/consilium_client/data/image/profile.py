@@ -19,7 +19,7 @@ DARK = 0.03 * 255  # mean shade
 
 
 class Concern(StrEnum):
-    """What may be wrong with images that can be read, in words that say what to look at."""
+    """Possible faults of images that can be read, in words that say what to look at."""
 
     CONSTANT = "images of one shade all over: check that they were exported with what is in them"
     DARK = "images that are almost black: check the window in which they were exported"
@@ -42,7 +42,7 @@ class ImageProfile(Profile):
 
 
 def profile_images(raw: RawImages, spec: TaskSpec) -> ImageProfile:
-    """What images (read with the task's schema) are, and what the task will compute from them."""
+    """The profile of images that were read with the task's schema."""
     schema, images = of_kind(ImageSchema, spec.data), raw.images
     classes = classes_of(images.labels, schema)
     digests = (hashlib.blake2b(image.tobytes(), digest_size=16).digest() for image in images.pixels)

@@ -62,7 +62,7 @@ class ImageSet(Examples):
         )
 
     def sums(self) -> NDArray[np.float64]:
-        """Of each channel the images, then all sums of their mean u, then of their mean u², float64 (3 · channels,)."""
+        """The images of each channel, then all sums of their mean u, then of their mean u², float64 (3 · channels,)."""
         channels = self.pixels.shape[1]
         totals, squares = np.zeros(channels), np.zeros(channels)
         for image in self.pixels:  # one at a time, for memory
@@ -74,7 +74,7 @@ class ImageSet(Examples):
 
 @dataclass(frozen=True)
 class RawImages:
-    """What a folder or an archive held. `sizes`: int64 (n, 2), height and width of each before it was brought to size.
+    """A folder's or archive's content. `sizes`: int64 (n, 2), height and width of each before it was brought to size.
 
     `left_aside`: files of a folder that its list does not name.
     """

@@ -32,7 +32,7 @@ def _number(text: str, decimal: DecimalMark) -> float | None:
 
 
 def key(cell: str | float, decimal: DecimalMark) -> str | float:
-    """What a cell is known by among codes: its number however that is written (1, 1.0, 1e0), or else its text."""
+    """A cell's key among codes: its number however that is written (1, 1.0, 1e0), or else its text."""
     number = _number(cell, decimal) if isinstance(cell, str) else float(cell)
     if number is None:
         return cell
@@ -41,7 +41,7 @@ def key(cell: str | float, decimal: DecimalMark) -> str | float:
 
 @dataclass(frozen=True)
 class Reading:
-    """How a column's cells become numbers of the task: codes as they say, any other number times scale plus offset.
+    """The rule from a column's cells to numbers of the task: codes as they say, any other number times scale plus offset.
 
     `missing` and `codes` are by `key`. With codes, nothing else counts as a value.
     """

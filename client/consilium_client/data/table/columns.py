@@ -29,7 +29,7 @@ class Rows(Protocol):
 
 
 def counted(rows: Rows) -> Literal["line", "row"]:
-    """What the numbers of `cells` count."""
+    """The unit of the numbers of `cells`."""
     return "line" if rows.kind == "CSV" else "row"
 
 
@@ -81,5 +81,5 @@ def _wrong(path: Path, missing: Sequence[str], unexpected: Sequence[str], duplic
 
 
 def called(sources: Mapped[str, str | int | None]) -> dict[str, str | None]:
-    """What each column is called in the file, for people."""
+    """Each column's name in the file, for people."""
     return {name: f"column {at}" if isinstance(at, int) else at for name, at in sources.items()}

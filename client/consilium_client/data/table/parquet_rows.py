@@ -102,7 +102,7 @@ class ParquetRows:
 
 
 def _values(column: Any) -> list[Any]:
-    """Of a batch's column. Equal ones of a dictionary are one object."""
+    """Cells of a batch's column. Equal ones of a dictionary are one object."""
     if not types.is_dictionary(column.type):
         return list(column.to_pylist())
     known = column.dictionary.to_pylist()
@@ -110,7 +110,7 @@ def _values(column: Any) -> list[Any]:
 
 
 def _is_plain(kind: Any) -> bool:
-    """Whether values of an Arrow type are numbers or texts."""
+    """True if values of an Arrow type are numbers or texts."""
     if types.is_dictionary(kind):
         return _is_plain(kind.value_type)
     tests = (

@@ -65,7 +65,7 @@ class Table(Examples):
         return Table(np.concatenate([part.features for part in parts]), np.concatenate([part.labels for part in parts]))
 
     def sums(self) -> NDArray[np.float64]:
-        """Of each column its values, then all Σu, then all Σu², float64 (3 · columns,)."""
+        """Each column's values, then all Σu, then all Σu², float64 (3 · columns,)."""
         present = ~np.isnan(self.features)
         filled = np.where(present, self.features, 0.0)
         return np.concatenate([present.sum(axis=0).astype(np.float64), filled.sum(axis=0), (filled**2).sum(axis=0)])
@@ -118,7 +118,7 @@ def read_table(
 
 
 def read_raw(path: Path, schema: TableSchema, mapping: Mapping | None = None) -> RawTable:
-    """What `read_table` does to the file itself, in memory of the values alone. Raises DataError."""
+    """Reads the file itself, and keeps 8 bytes a value. Raises DataError."""
     path = Path(path)
     try:
         with path.open("rb") as file:

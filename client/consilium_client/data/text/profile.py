@@ -22,7 +22,7 @@ _BROKEN = re.compile(f"\ufffd|[ÂÃ][{re.escape(_SECOND)}]|â€")
 
 
 class Concern(StrEnum):
-    """What may be wrong with texts that can be read, in words that say what to look at."""
+    """Possible faults of texts that can be read, in words that say what to look at."""
 
     CUT = (
         "texts with more words than the model reads tokens (a word is one or more), so that it never sees their end:"
@@ -42,7 +42,7 @@ class Concern(StrEnum):
 
 @dataclass(frozen=True)
 class Lengths:
-    """Of n texts, in one unit."""
+    """The lengths of n texts, in one unit."""
 
     shortest: int = field(repr=False)
     median: float = field(repr=False)
@@ -59,7 +59,7 @@ class TextProfile(Profile):
 
 
 def profile_texts(raw: RawTexts, spec: TaskSpec) -> TextProfile:
-    """What texts (read with the task's schema) are, and what the task will compute from them."""
+    """The profile of texts that were read with the task's schema."""
     schema, texts = of_kind(TextSchema, spec.data), raw.texts
     words = [len(text.split()) for text in texts.texts]
     tokens = spec.model.max_tokens if isinstance(spec.model, LoraSpec) else None

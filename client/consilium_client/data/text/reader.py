@@ -66,7 +66,7 @@ class TextSet(Examples):
 
 @dataclass(frozen=True)
 class RawTexts:
-    """What a file or folder held. `left_aside`: of a file's columns or a folder's files, those that were not read.
+    """The content of a file or folder. `left_aside`: of a file's columns or a folder's files, those that were not read.
 
     `sources`: by column of the schema, what it is called in a file; of a folder empty.
     """
