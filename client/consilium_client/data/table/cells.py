@@ -41,7 +41,7 @@ def key(cell: str | float, decimal: DecimalMark) -> str | float:
 
 @dataclass(frozen=True)
 class Reading:
-    """The rule from a column's cells to numbers of the task: codes as they say, any other number times scale plus offset.
+    """The rule from cells to numbers of the task: codes as they say, any other number times scale plus offset.
 
     `missing` and `codes` are by `key`. With codes, nothing else counts as a value.
     """
