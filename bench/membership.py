@@ -29,7 +29,7 @@ from consilium_client.data.table.reader import Table
 from consilium_client.models import Inputs, Vector, model_of
 from consilium_client.models.metrics import auc
 from consilium_client.models.torch_parameters import trainable
-from consilium_client.models.training import loss_of, prepare
+from consilium_client.models.training import prepare
 from consilium_client.privacy import membership
 from consilium_client.privacy.membership import EPSILONS, MANY_STEPS, ONE_STEP, Measured, noised
 from consilium_lab.demo.datasets import DemoData, deal_wdbc, examples_of
@@ -114,10 +114,10 @@ class Attackers:
 
     def _gradients(self, parameters: Vector) -> Reals:
         """Of each candidate's loss, float64 (candidates, p)."""
-        module, rows, targets = prepare(self._spec, parameters, self._inputs, self._labels)
+        model, module, rows, targets = prepare(self._spec, parameters, self._inputs, self._labels)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Full backward hook is firing", UserWarning)  # as in privacy.py
-            loss_of(GradSampleModule(module, loss_reduction="sum")(rows), targets, "sum").backward()  # type: ignore[no-untyped-call]
+            model.loss(GradSampleModule(module, loss_reduction="sum")(rows), targets, "sum").backward()  # type: ignore[no-untyped-call]
         parts = [vars(one)["grad_sample"].flatten(1).numpy() for one in trainable(module)]
         return np.concatenate(parts, axis=1).astype(np.float64)
 

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from consilium_client.errors import BudgetExceeded
-from consilium_client.privacy.accountant import Charge, EpsilonLedger
+from consilium_client.errors import BudgetError
+from consilium_client.privacy.accountant import Charge, PrivacyAccountant
 from consilium_client.privacy.dp_sgd import Mechanism
 
 CALLS = ("open", "ftruncate", "write", "fsync", "close")
@@ -80,21 +80,21 @@ def case(folder: Path, before: bytes, fatal: int, power: bool) -> bool:
     folder.mkdir()
     path, began, synced = folder / "privacy.jsonl", folder / "began", folder / "synced"
     if before:
-        EpsilonLedger(path).charge(charge_of(0), ALLOWED)
+        PrivacyAccountant(path).charge(charge_of(0), ALLOWED)
         with path.open("ab") as file:
             file.write(before)
     first = path.read_bytes() if before else b""
     child = os.fork()
     if child == 0:
         Disk(path, synced, fatal)
-        EpsilonLedger(path).charge(charge_of(1), ALLOWED)
+        PrivacyAccountant(path).charge(charge_of(1), ALLOWED)
         began.mkdir()  # training begins
         os._exit(0)
     _, status = os.waitpid(child, 0)
     killed = os.WIFSIGNALED(status)
     if power:
         path.write_bytes(synced.read_bytes() if synced.exists() else first)
-    ledger = EpsilonLedger(path)
+    ledger = PrivacyAccountant(path)
     found = [one.round for one in ledger.charges()]
     trained = [round_ for round_ in range(1, 10) if _is_affordable(ledger, round_)]
     told = {
@@ -106,10 +106,10 @@ def case(folder: Path, before: bytes, fatal: int, power: bool) -> bool:
     return killed
 
 
-def _is_affordable(ledger: EpsilonLedger, round_: int) -> bool:
+def _is_affordable(ledger: PrivacyAccountant, round_: int) -> bool:
     try:
         ledger.charge(charge_of(round_), ALLOWED)
-    except BudgetExceeded:
+    except BudgetError:
         return False
     return True
 
@@ -122,11 +122,11 @@ def rivals(folder: Path) -> None:
     for number in range(4):
         child = os.fork()
         if child == 0:
-            ledger = EpsilonLedger(path)
+            ledger = PrivacyAccountant(path)
             os._exit(sum(_is_affordable(ledger, 10 * number + one) for one in range(3)))
         children.append(child)
     granted = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
-    told = {"granted": granted, "after": [one.round for one in EpsilonLedger(path).charges()]}
+    told = {"granted": granted, "after": [one.round for one in PrivacyAccountant(path).charges()]}
     sys.stdout.write(json.dumps(told) + "\n")
 
 

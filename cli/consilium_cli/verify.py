@@ -136,12 +136,12 @@ def verify_audit_command(
 
 
 def _read(file: Path) -> bytes:
-    from consilium_client.errors import AuditUnreadable
+    from consilium_client.errors import AuditError
 
     try:
         return file.read_bytes()
     except OSError as error:
-        raise AuditUnreadable(file, error.strerror or type(error).__name__) from error
+        raise AuditError("AuditUnreadable", path=file, why=error.strerror or type(error).__name__) from error
 
 
 def _summary(checked: Export) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,8 @@ from typing import Generic, TypeVar
 
 from consilium_chain.keystore import sync_folder
 from pydantic import BaseModel, ValidationError
+
+from consilium_client.errors import ClientError
 
 Line = TypeVar("Line", bound=BaseModel)
 
@@ -46,21 +48,25 @@ class OpenLines(Generic[Line]):
 
 
 class AppendOnly(Generic[Line]):
-    """A file of lines of one `kind`, readable by its owner alone. `malformed`: the error of a line by its number."""
+    """A file of lines of one `kind`, readable by its owner alone. `error` and `fault`: of a malformed line."""
 
-    def __init__(self, path: Path, kind: type[Line], malformed: Callable[[Path, int], Exception]) -> None:
-        self.path, self._kind, self._malformed = path, kind, malformed
+    def __init__(self, path: Path, kind: type[Line], error: type[ClientError], fault: str) -> None:
+        self.path, self._kind, self._error, self._fault = path, kind, error, fault
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     @contextmanager
     def open(self) -> Iterator[OpenLines[Line]]:
-        """Raises OSError, or `malformed`."""
+        """Raises OSError, or `malformed` of a line."""
         file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(file, fcntl.LOCK_EX)  # until it is closed, or its process is gone
             yield self._read(file)
         finally:
             os.close(file)
+
+    def malformed(self, line: int) -> ClientError:
+        """The error about a line by its number, from 1."""
+        return self._error(self._fault, path=self.path, line=line)
 
     def _read(self, file: int) -> OpenLines[Line]:
         raw = os.pread(file, os.fstat(file).st_size, 0)
@@ -70,5 +76,5 @@ class AppendOnly(Generic[Line]):
             try:
                 lines.append(self._kind.model_validate_json(line))
             except ValidationError:  # unchained: it quotes the line
-                raise self._malformed(self.path, number) from None
+                raise self.malformed(number) from None
         return OpenLines(self.path, file, lines, end)

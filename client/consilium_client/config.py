@@ -15,7 +15,7 @@ from consilium_core.connectivity import Address
 from eth_account.signers.local import LocalAccount
 from pydantic import BaseModel, ConfigDict, Field
 
-LEDGER_FILE = "privacy.jsonl"
+PRIVACY_FILE = "privacy.jsonl"
 STATISTICS_FILE = "statistics.jsonl"
 
 
@@ -81,8 +81,8 @@ class HospitalAccountSettings(NodeSettings):
     ] = None
 
     @property
-    def ledger_file(self) -> Path:
-        return self.privacy_ledger or self.home / LEDGER_FILE
+    def privacy_file(self) -> Path:
+        return self.privacy_ledger or self.home / PRIVACY_FILE
 
     @property
     def statistics_file(self) -> Path:
@@ -97,7 +97,7 @@ class HospitalAccountSettings(NodeSettings):
 
 
 class HomeSettings(NodeSettings):
-    """What `init` writes. Paths that are not absolute are below the folder that the file is in, which is `home`."""
+    """The settings that `init` writes. `home` is the file's folder, and paths that are not absolute are below it."""
 
     home: Path = Path()
     keystore: Path = Path("key.json")
@@ -130,7 +130,7 @@ class HospitalSettings(HospitalAccountSettings):
 
 
 def runtime_folder(home: Path, task: int) -> Path:
-    """Of what only a task's running node needs."""
+    """The folder of the files that only a task's running node needs."""
     return home / f"task-{task}"
 
 

@@ -1,4 +1,4 @@
-"""What a node's owner allows: the policy file, held against a task before anything of it starts.
+"""The policy file, which a node's owner writes: every task is held against it before anything of the task starts.
 
 The policy is the owner's own and says yes to what it names, to nothing else. A hospital's is looked at when a task is
 joined and again whenever a node starts, since both it and the program may have changed in between; the hours hold for
@@ -22,7 +22,7 @@ from consilium_core.typed_toml import parse_toml
 from eth_utils.address import is_hex_address
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from consilium_client.errors import NotAllowed, PolicyInvalid
+from consilium_client.errors import OwnersRefusal
 
 ANY: Literal["any"] = "any"
 _HOURS = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)")
@@ -65,7 +65,7 @@ class Hours:
 
 
 class TaskPolicy(BaseModel):
-    """What is not named here is not allowed; "any" names everything."""
+    """All that is not named here is refused; "any" names everything."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True, allow_inf_nan=False)
     # Of a task file's money: the bond that this node would lock, and what an event takes of it, in words.
@@ -99,7 +99,7 @@ class TaskPolicy(BaseModel):
     def require(self, spec: TaskSpec, operator: str) -> None:
         """Raises NotAllowed with every objection to a task of this file and operator."""
         if found := self.objections(spec, operator):
-            raise NotAllowed(spec.name, found)
+            raise OwnersRefusal("NotAllowed", task=spec.name, objections="; ".join(found))
 
     def objections(self, spec: TaskSpec, operator: str) -> list[str]:
         """In words, one for each rule that the task does not keep; none where it may be joined."""
@@ -219,7 +219,7 @@ class Policy(TaskPolicy):
     def require_rows(self, spec: TaskSpec, rows: int) -> None:
         """Raises NotAllowed with every objection to this task on so many rows of this hospital's."""
         if found := self.objections_to_rows(spec, rows):
-            raise NotAllowed(spec.name, found)
+            raise OwnersRefusal("NotAllowed", task=spec.name, objections="; ".join(found))
 
     def objections_to_rows(self, spec: TaskSpec, rows: int) -> list[str]:
         found = []
@@ -273,5 +273,7 @@ def read_policy(path: Path, kind: type[PolicyType]) -> PolicyType:
     try:
         raw = path.read_bytes()
     except OSError as error:
-        raise PolicyInvalid(f"{what} cannot be read: {error.strerror}; without it nothing is allowed") from error
-    return parse_toml(raw, kind, what, PolicyInvalid)
+        raise OwnersRefusal(
+            "PolicyInvalid", why=f"{what} cannot be read: {error.strerror}; without it nothing is allowed"
+        ) from error
+    return parse_toml(raw, kind, what, lambda why: OwnersRefusal("PolicyInvalid", why=why))

@@ -8,12 +8,12 @@ A hospital's has besides:
 
 tasks/N.toml       the approval of task N                transport.key        the Flower node key
 tasks/N.left       it was taken back, the bond is locked still
-audit.jsonl        what has left (`audit`)               privacy.jsonl        what rows have cost (`epsilon_ledger`)
+audit.jsonl        what has left (`audit`)               privacy.jsonl        what rows have cost (`accountant`)
 split.salt         which rows are kept from training     statistics.jsonl   which rows were counted exactly
-                                                         statistics.key     (`statistics_ledger`), and its key
+                                                         statistics.key     (`exact_statistics`), and its key
 
 A home is for the contracts of one address book. For others its owner makes another, which goes on with the first one's
-account, policy and ledger where these are (`Home.create_like`).
+account, policy and record of privacy costs where these are (`Home.create_like`).
 
 A voter's:
 
@@ -50,16 +50,7 @@ from consilium_client.config import (
     runtime_folder,
 )
 from consilium_client.consent import Policy, TaskPolicy, VoterPolicy, policy_toml, read_policy
-from consilium_client.errors import (
-    AlreadyRunning,
-    ApprovalInvalid,
-    ApprovalStale,
-    HomeMissing,
-    HomeTaken,
-    NotApproved,
-    SameContracts,
-    WhichTask,
-)
+from consilium_client.errors import ConsentError, HomeError, OwnersRefusal
 
 SETTINGS_FILE = "node.toml"
 DEPLOYMENT_FILE = "deployment.json"
@@ -110,7 +101,7 @@ class Home(Generic[SettingsType, PolicyType]):
         folder = folder.expanduser().absolute()
         path = folder / SETTINGS_FILE
         if not path.exists():
-            raise HomeMissing(folder, cls.whose())
+            raise HomeError("HomeMissing", folder=folder, whose=cls.whose())
         written = read_settings(path, cls.settings_kind)
         below = {name: _below(folder, value) for name, value in written}
         return cls(folder, cast(SettingsType, written.model_copy(update=below | {"home": folder})))
@@ -131,7 +122,7 @@ class Home(Generic[SettingsType, PolicyType]):
         """
         named = [other.settings.deployment, *other.earlier_deployments]
         if any(_contracts(one) == _contracts(book) for one in named):
-            raise SameContracts(other.folder)
+            raise HomeError("SameContracts", other=other.folder)
         folder = _new_folder(folder)
         shutil.copyfile(book, folder / DEPLOYMENT_FILE)
         own = {"home", "deployment"}
@@ -146,7 +137,7 @@ class Home(Generic[SettingsType, PolicyType]):
         return ()
 
     def share(self, folder: Path, settings: dict[str, Any]) -> None:
-        """What another home of the same owner must have of this one besides its settings: changes the other's, which
+        """The part that another home of the same owner must share besides settings: changes the other's, which
         are to be written to `folder`.
         """
 
@@ -177,7 +168,7 @@ class HospitalHome(Home[HospitalHomeSettings, Policy]):
 
     def share(self, folder: Path, settings: dict[str, Any]) -> None:
         """The same ledgers, and the same rows kept from training."""
-        settings["privacy_ledger"] = str(self.settings.ledger_file)
+        settings["privacy_ledger"] = str(self.settings.privacy_file)
         settings["statistics_ledger"] = str(self.settings.statistics_file)
         settings["earlier_deployments"] = [str(one) for one in (self.settings.deployment, *self.earlier_deployments)]
         if (self.folder / SALT_FILE).exists():
@@ -197,8 +188,8 @@ class HospitalHome(Home[HospitalHomeSettings, Policy]):
         try:
             raw = path.read_bytes()
         except FileNotFoundError:
-            raise NotApproved(task) from None
-        return parse_toml(raw, Approval, f"the approval {path}", ApprovalInvalid)
+            raise OwnersRefusal("NotApproved", task=task) from None
+        return parse_toml(raw, Approval, f"the approval {path}", _invalid)
 
     def approved_tasks(self) -> list[int]:
         return self._numbers("*.toml")
@@ -208,7 +199,7 @@ class HospitalHome(Home[HospitalHomeSettings, Policy]):
         if number is None:
             approved = self.approved_tasks()
             if len(approved) != 1:
-                raise WhichTask(approved)
+                raise ConsentError("WhichTask", approved=", ".join(map(str, approved)) or "none")
             (number,) = approved
         return self.node_settings(number, self.settings.reader().place(number))
 
@@ -217,7 +208,7 @@ class HospitalHome(Home[HospitalHomeSettings, Policy]):
         try:
             self._approval(task).unlink()
         except FileNotFoundError:
-            raise NotApproved(task) from None
+            raise OwnersRefusal("NotApproved", task=task) from None
 
     def leave(self, task: int) -> None:
         """Withdraws, and remembers that a bond is still to come back. Raises NotApproved."""
@@ -231,13 +222,15 @@ class HospitalHome(Home[HospitalHomeSettings, Policy]):
         return self._numbers("*.left")
 
     def node_settings(self, task: int, place: str) -> HospitalSettings:
-        """What a node of an approved task runs on; `place` names it on the chain of this home's address book.
+        """The settings of an approved task's node; `place` names it on the chain of this home's address book.
 
         Raises NotApproved, ApprovalInvalid, ApprovalStale where another chain's or deployment's task was approved.
         """
         approval = self.approval(task)
         if approval.place != place:
-            raise ApprovalStale(task, f"is of {approval.place}, and this address book makes it {place}")
+            raise OwnersRefusal(
+                "ApprovalStale", task=task, why=f"is of {approval.place}, and this address book makes it {place}"
+            )
         own = {"data": approval.data, "mapping": approval.mapping}
         common = self.settings.model_dump(exclude={"transport_key", "policy"})
         common |= {name: path for name, path in own.items() if path is not None}
@@ -287,11 +280,11 @@ class VoterHome(Home[VoterHomeSettings, VoterPolicy]):
         write_private_file(self._own_table(place), tomli_w.dumps(values))
 
     def node_settings(self, task: int, place: str) -> VoterSettings:
-        """What a node of a task runs on. Raises ApprovalInvalid."""
+        """The settings of a task's node. Raises ApprovalInvalid."""
         common = self.settings.model_dump(exclude={"policy"})
         path = self._own_table(place)
         if path.exists():
-            common |= parse_toml(path.read_bytes(), OwnTable, f"the choice {path}", ApprovalInvalid).model_dump()
+            common |= parse_toml(path.read_bytes(), OwnTable, f"the choice {path}", _invalid).model_dump()
         return VoterSettings(**common, task=task)
 
     def _own_table(self, place: str) -> Path:
@@ -309,7 +302,7 @@ def _new_folder(folder: Path) -> Path:
     """Raises HomeTaken."""
     folder = folder.expanduser().absolute()
     if (folder / SETTINGS_FILE).exists():
-        raise HomeTaken(folder)
+        raise HomeError("HomeTaken", folder=folder)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     folder.chmod(0o700)
     return folder
@@ -321,15 +314,20 @@ def _contracts(book: Path) -> tuple[int, str]:
     return read.chain_id, read.tasks.lower()
 
 
+def _invalid(why: str) -> OwnersRefusal:
+    return OwnersRefusal("ApprovalInvalid", why=why)
+
+
 def is_paused(home: Path) -> bool:
     return (home / "paused").exists()
 
 
 def running_alone(folder: Path, task: int | None = None) -> AbstractContextManager[None]:
-    """Of a task's node, or of all tasks', one process at a time. Raises AlreadyRunning."""
-    return alone(folder / LOCK_FILE, AlreadyRunning(task))
+    """One process at a time runs a task's node, or all tasks'. Raises ConsentError (AlreadyRunning)."""
+    node = "a node" if task is None else f"a node of task {task}"
+    return alone(folder / LOCK_FILE, ConsentError("AlreadyRunning", node=node))
 
 
 def is_running(folder: Path) -> bool:
-    """Whether a node holds the folder's lock."""
+    """True if a node holds the folder's lock."""
     return is_locked(folder / LOCK_FILE)

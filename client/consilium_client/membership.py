@@ -10,7 +10,7 @@ from consilium_chain.ledger.structs import STATISTICS_ROUND, Role, TaskState
 from consilium_chain.rounds.machine import has_ended
 from consilium_core.logs import emit
 
-from consilium_client.errors import NotInTask
+from consilium_client.errors import NodeError
 
 LOOKS = 5  # blocks
 
@@ -41,7 +41,7 @@ class Membership:
                 self.index = index
                 return index
             block = self._ledger.connection.next_block(block)
-        raise NotInTask(self._task, self._ledger.address)
+        raise NodeError("NotInTask", task=self._task, account=self._ledger.address)
 
     def stands(self, state: TaskState) -> bool:
         """True if the account is in the task; follows its index. Only the first round can still undo joining."""

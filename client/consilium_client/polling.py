@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from consilium_chain.errors import ChainError, Refused, TransactionRejected
+from consilium_chain.errors import ChainError, Refused, TransactionRejected, name_of
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import TaskState
 from consilium_chain.rounds.machine import has_ended
@@ -23,7 +23,7 @@ def tell_failed(ledger: Ledger, error: Refused | TransactionRejected, unpaid: st
         emit("refused", call=error.call, error=error.name, **fields)
     else:
         wei = str(ledger.connection.ether())
-        emit(unpaid, call=error.call, error=type(error).__name__, wei=wei, **fields)
+        emit(unpaid, call=error.call, error=name_of(error), wei=wei, **fields)
 
 
 class Payouts:

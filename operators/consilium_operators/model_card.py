@@ -6,9 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from consilium_chain.ledger.structs import Hospital
-from consilium_chain.tasks.data_schemas import CategoryFeature, DataSchema, ImageSchema, TableSchema
 from consilium_chain.tasks.task_spec import MICRO, PrivacySpec, TaskSpec
-from consilium_client.data.preview import CHANNELS
 from consilium_client.data.standardise import LEAST_VARIANCE
 from consilium_core.visible_text import shown
 from consilium_verify.report import LIMITS, Result
@@ -71,22 +69,8 @@ def _what(index: ModelFile, spec: TaskSpec) -> Iterator[str]:
         f" {final}. SHA-256 of its parameters: `{index.sha256}`."
     )
     yield f"- classes: {', '.join(map(_line, spec.data.classes))}"
-    yield f"- reads: {_line(_reads(spec.data))}"
+    yield f"- reads: {_line(spec.data.reads)}"
     yield f"- judged by {spec.judging.metric}"
-
-
-def _reads(data: DataSchema) -> str:
-    if isinstance(data, TableSchema):
-        return "columns " + ", ".join(_feature(feature) for feature in data.features)
-    if isinstance(data, ImageSchema):
-        return f"images of {data.height} × {data.width} pixels, {data.channels} channel(s)"
-    return f"texts (column {data.text})"
-
-
-def _feature(feature: object) -> str:
-    if isinstance(feature, CategoryFeature):
-        return f"{feature.name} (codes {', '.join(f'{value:g}' for value in feature.values)})"
-    return f"{feature.name} ({feature.min:g} to {feature.max:g})"  # type: ignore[attr-defined]
 
 
 def _hospitals(rounds: Sequence[RoundProof], hospitals: Sequence[Hospital]) -> Iterator[str]:
@@ -127,33 +111,22 @@ def _privacy(privacy: PrivacySpec | None, spec: TaskSpec) -> Iterator[str]:
 
 def _statistics(spec: TaskSpec, sums: NDArray[np.float64]) -> Iterator[str]:
     data, exact = spec.data, spec.statistics == "exact"
-    if not isinstance(data, TableSchema | ImageSchema):
-        yield f"Texts have none; they are counted: {sums[0]:,.0f} in round 0." if exact else "Texts have none."
+    if not data.encoded:
+        things = data.things.capitalize()
+        yield f"{things} have none; they are counted: {sums[0]:,.0f} in round 0." if exact else f"{things} have none."
         return
     counts, totals, squares = np.split(sums, 3)
     if not exact:
         yield "By the schema: these are public constants of the task file, and no hospital's rows have a part in them."
     yield "| column | values | mean | deviation |"
     yield "|---|---|---|---|"
-    for name, count, total, square in zip(_columns(data), counts, totals, squares, strict=True):
+    for column, count, total, square in zip(data.encoded, counts, totals, squares, strict=True):
         known = max(round(count), 1)
         mean = total / known
         variance = square / known - mean**2
         deviation = f"{variance**0.5:.6f}" if variance >= LEAST_VARIANCE else "0 (switched off)"
-        yield f"| {_line(name)} | {f'{round(count):,}' if exact else '–'} | {mean:.6f} | {deviation} |"
+        yield f"| {_line(column.name)} | {f'{round(count):,}' if exact else '–'} | {mean:.6f} | {deviation} |"
     yield "In units of each column's public range, from 0 to 1."
-
-
-def _columns(data: TableSchema | ImageSchema) -> Iterator[str]:
-    """Names of encoded columns, or of channels."""
-    if isinstance(data, ImageSchema):
-        yield from CHANNELS[data.channels]
-        return
-    for feature in data.features:
-        if isinstance(feature, CategoryFeature):
-            yield from (f"{feature.name} = {value:g}" for value in feature.values[1:])
-        else:
-            yield feature.name
 
 
 def _checks(rounds: Sequence[RoundProof]) -> Iterator[str]:

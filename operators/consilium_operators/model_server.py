@@ -114,7 +114,7 @@ def _what(predictor: Predictor) -> dict[str, Any]:
 
 def _problem(error: RowsInvalid | ClientError) -> Response:
     status = error.status if isinstance(error, RowsInvalid) else 422
-    place = {"row": error.row, "column": error.column} if isinstance(error, CellError) else {}
+    place = {one: error.values[one] for one in ("row", "column")} if isinstance(error, CellError) else {}
     return _problem_of(status, name_of(error), str(error), place)
 
 

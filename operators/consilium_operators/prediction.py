@@ -8,23 +8,14 @@ refused is refused whole, by the same names, with its row and column and never w
 
 from __future__ import annotations
 
-import base64
-import binascii
-import io
 import json
 import math
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from consilium_chain.tasks.data_schemas import DataSchema, ImageSchema, TableSchema, TextSchema
-from consilium_client.data.examples import Examples
-from consilium_client.data.image.reader import ImageSet
-from consilium_client.data.table.cells import DEFAULT
-from consilium_client.data.table.reader import RawTable, encoded
-from consilium_client.data.text.reader import TextSet, text_of
-from consilium_client.errors import CellError, ValueNotFinite, ValueNotNumeric
+from consilium_chain.tasks.data_schemas import DataSchema
+from consilium_client.data.examples import Examples, Row, kind_of
 from consilium_client.models import model_of
 from numpy.typing import NDArray
 from pydantic_core import from_json
@@ -34,10 +25,7 @@ from consilium_operators.model_folder import SavedModel
 
 MOST_ROWS = 1_000
 MOST_VALUES = 1 << 25  # that a model is given at once: images are many to a row
-REQUEST = Path("the request")
-ROWS, IMAGE = "rows", "image"
-
-Row = Mapping[str, Any]
+ROWS = "rows"
 
 
 class Predictor:
@@ -89,60 +77,8 @@ def columns(schema: DataSchema) -> list[str]:
 
 
 def examples_of(rows: Sequence[Row], schema: DataSchema) -> Examples:
-    """With labels that say nothing. Raises RowsInvalid, DataError."""
-    if isinstance(schema, TableSchema):
-        return _table(rows, schema)
-    return _images(rows, schema) if isinstance(schema, ImageSchema) else _texts(rows, schema)
-
-
-def _table(rows: Sequence[Row], schema: TableSchema) -> Examples:
-    names = [feature.name for feature in schema.features]
-    values = {name: np.array([_number(row[name], at, name) for at, row in enumerate(rows, 1)]) for name in names}
-    return encoded(RawTable(REQUEST, "Parquet", values, _unlabelled(rows), {}, 0, ()), schema)
-
-
-def _number(value: Any, at: int, column: str) -> float:
-    found: float | type[CellError] = ValueNotNumeric
-    if value is None or isinstance(value, str):
-        found = DEFAULT.number(value.strip() if value else None)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        try:
-            found = DEFAULT.number(float(value))
-        except OverflowError:
-            found = ValueNotFinite
-    if isinstance(found, float):
-        return found
-    raise found(REQUEST, at, column, "row")
-
-
-def _texts(rows: Sequence[Row], schema: TextSchema) -> Examples:
-    texts = []
-    for at, row in enumerate(rows, 1):
-        value, where = row[schema.text], f"row {at}, column {schema.text}"
-        if not isinstance(value, str):
-            raise _invalid(f"{where}: the value is no text")
-        texts.append(text_of(value, REQUEST, where, at))
-    return TextSet(tuple(texts), _unlabelled(rows))
-
-
-def _images(rows: Sequence[Row], schema: ImageSchema) -> Examples:
-    from consilium_client.data.image.files import decoded, fitted
-
-    pixels = np.empty((len(rows), schema.channels, schema.height, schema.width), np.uint8)
-    for at, row in enumerate(rows, 1):
-        value, where = row[IMAGE], f"row {at}, column {IMAGE}"
-        try:
-            raw = base64.b64decode(value, validate=True) if isinstance(value, str) else None
-        except (binascii.Error, ValueError):
-            raw = None
-        if raw is None:
-            raise _invalid(f"{where}: the value is no base64 of an image file")
-        pixels[at - 1] = fitted(decoded(io.BytesIO(raw), REQUEST, where), schema)
-    return ImageSet(pixels, _unlabelled(rows))
-
-
-def _unlabelled(rows: Sequence[Row]) -> NDArray[np.int64]:
-    return np.zeros(len(rows), np.int64)
+    """Examples labelled 0. Raises RowsInvalid, DataError."""
+    return kind_of(schema).requested(rows, schema, _invalid)
 
 
 # --- JSON ----------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from consilium_chain.tasks.estimate import Estimate
 from consilium_chain.tasks.funding import room_in_pool, round_pay
 from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import TOKEN, TaskSpec, parse_task_spec, spec_hash
-from consilium_client.errors import Unfunded
+from consilium_client.errors import unfunded
 from consilium_core.units import ether, tokens
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
@@ -154,7 +154,7 @@ def _require_funds(ledger: Ledger, amount: int, gas: int) -> None:
     missing = max(amount - ledger.balance(ledger.address), 0)
     missing_wei = max(gas * ledger.connection.highest_fee() - ledger.connection.ether(), 0)
     if missing or missing_wei:
-        raise Unfunded(ledger.address, missing, missing_wei)
+        raise unfunded(ledger.address, missing, missing_wei)
 
 
 def fund(ledger: Ledger, number: int, whole_tokens: int, agreed: bool, dialogue: Dialogue) -> None:

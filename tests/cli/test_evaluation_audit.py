@@ -18,7 +18,7 @@ from consilium_chain.rpc.connection import Connection
 from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_cli.main import app
 from consilium_client.data.table.reader import read_table
-from consilium_client.errors import BallotLost, HeldOutLost, NothingEvaluated, OpeningMalformed
+from consilium_client.errors import BallotError, EvaluationError, NodeError
 from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task
 from consilium_client.voter.ballots import Ballot, kept_held_out_secret
@@ -32,6 +32,7 @@ from consilium_zk.merkle import path_of
 from evaluation_driver import EvaluatedTask, LazyNode, LyingNode, write_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raised_faults import raises_fault
 from typer.testing import CliRunner
 
 HONEST, LAZY, LIAR = range(3)
@@ -224,11 +225,11 @@ def test_rows_chosen_after_joining_do_not_count(voted: Voted) -> None:
 
 def test_nothing_is_opened_that_was_not_evaluated(voted: Voted, tmp_path: Path) -> None:
     node = voted.task.voter_nodes[HONEST]
-    with pytest.raises(NothingEvaluated):
+    with raises_fault(NodeError, "NothingEvaluated"):
         opened(node.ledger, voted.task.task, Ballot.bound(1, (0,) * 4, ()), bytes(32))
-    with pytest.raises(BallotLost):
+    with raises_fault(BallotError, "BallotLost"):
         node.ballots.kept(2)
-    with pytest.raises(HeldOutLost):
+    with raises_fault(NodeError, "HeldOutLost"):
         kept_held_out_secret(tmp_path, "nowhere")
 
 
@@ -254,7 +255,7 @@ def test_a_restarted_voter_commits_to_the_same_rows_once(voted: Voted) -> None:
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(OpeningMalformed, match="cannot be read"):
+    with raises_fault(EvaluationError, "OpeningMalformed", match="cannot be read"):
         Opening.read(tmp_path / "none")
 
 
@@ -272,7 +273,7 @@ def test_a_changed_file_is_refused_by_name_or_found(voted: Voted, data: st.DataO
         assert Opening.read(file) == voted.opening(HONEST)
     else:
         assert "FAILS" in ran.output or is_named(ran.exception), ran.exception
-    if isinstance(ran.exception, OpeningMalformed):
+    if isinstance(ran.exception, EvaluationError):
         assert len(str(ran.exception)) < 400 + len(str(file))  # says where, and quotes nothing of the file
 
 
@@ -282,7 +283,7 @@ def test_a_changed_file_is_refused_by_name_or_found(voted: Voted, data: st.DataO
 def test_what_is_no_opening_is_refused_by_name(raw: bytes, tmp_path: Path) -> None:
     file = tmp_path / "opening.json"
     file.write_bytes(raw)
-    with pytest.raises(OpeningMalformed):
+    with raises_fault(EvaluationError, "OpeningMalformed"):
         Opening.read(file)
 
 

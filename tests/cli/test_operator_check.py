@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_cli.main import app
-from consilium_client.errors import EpsilonUnreachable
+from consilium_client.errors import BudgetError
 from consilium_client.privacy.dp_sgd import plan
 from consilium_client.privacy.membership import in_words
+from raised_faults import raises_fault
 from task_files import DATA
 from typer.testing import CliRunner
 
@@ -53,5 +54,5 @@ def test_check_says_what_a_private_task_costs_a_row_and_with_how_much_noise(tmp_
 
 
 def test_check_names_an_epsilon_that_no_noise_reaches(tmp_path: Path) -> None:
-    with pytest.raises(EpsilonUnreachable):
+    with raises_fault(BudgetError, "EpsilonUnreachable"):
         said(tmp_path, PLAIN + "[privacy]\nepsilon = 0.001\nmax_grad_norm = 1\n")

@@ -22,7 +22,7 @@ from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE, T
 from consilium_client.config import HospitalSettings
 from consilium_client.data.standardise import sums_of
 from consilium_client.data.table.reader import read_table
-from consilium_client.errors import NotAllowed, StatisticsOverlap, StatisticsUnknown
+from consilium_client.errors import ExactStatisticsError, OwnersRefusal
 from consilium_client.hospital.node import HospitalNode
 from consilium_core.kinds import of_kind
 from consilium_lab.demo.datasets import Frame, deal_wdbc, write_csv
@@ -32,6 +32,7 @@ from consilium_zk.packing import unpack
 from consilium_zk.quantise import Quantiser
 from hospital_driver import OPEN_POLICY, WINDOW, hospital_settings
 from numpy.typing import NDArray
+from raised_faults import raises_fault
 
 HOSPITALS = 3
 DATA = deal_wdbc(HOSPITALS, 1, 0)
@@ -110,7 +111,7 @@ def test_differencing_exact_statistics_is_refused_by_the_hospital_whose_rows_dif
     consortium: Consortium, tmp_path: Path
 ) -> None:
     task, spec = consortium.propose("exact")
-    with pytest.raises(NotAllowed, match="`exact_statistics` is false"):
+    with raises_fault(OwnersRefusal, "NotAllowed", match="`exact_statistics` is false"):
         consortium.node(0, task, DATA.hospitals[0])
     for index in range(1, HOSPITALS):
         consortium.homes.append(hospital_settings(consortium.chain, task, tmp_path / f"h{index}", tmp_path / "none"))
@@ -120,10 +121,10 @@ def test_differencing_exact_statistics_is_refused_by_the_hospital_whose_rows_dif
     # With one patient more the node stakes nothing, and it signs nothing where it joined before the rows were counted.
     again, _ = consortium.propose("exact")
     grown = consortium.node(0, again, with_patient(DATA.hospitals)[0])
-    with pytest.raises(StatisticsOverlap) as caught:
+    with raises_fault(ExactStatisticsError, "StatisticsOverlap") as caught:
         grown.join()
-    assert (caught.value.shared, caught.value.differing) == (len(DATA.hospitals[0]), 1)
-    with pytest.raises(StatisticsOverlap):
+    assert (caught.value.values["shared"], caught.value.values["differing"]) == (len(DATA.hospitals[0]), 1)
+    with raises_fault(ExactStatisticsError, "StatisticsOverlap"):
         grown.training.packed(0, grown.local_update)
     assert consortium.chain.treasury.hospitals(again) == []
 
@@ -132,7 +133,7 @@ def test_differencing_exact_statistics_is_refused_by_the_hospital_whose_rows_dif
 
     # A home that lost its list is told by the chain. Had it given the sums, they would show the patient's row.
     consortium.homes[0] = consortium.homes[0].model_copy(update={"statistics_ledger": tmp_path / "empty.jsonl"})
-    with pytest.raises(StatisticsUnknown, match="does not have their rows"):
+    with raises_fault(ExactStatisticsError, "StatisticsUnknown", match="does not have their rows"):
         consortium.read_sums("exact", with_patient(DATA.hospitals))
     (row,) = read_table(_written(tmp_path, PATIENT), of_kind(TableSchema, spec.data), allow_one_class=True).features
     own = sums_of(grown.training.examples, spec.data)

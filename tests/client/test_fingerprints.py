@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from consilium_chain.tasks.data_schemas import NumericFeature, TableSchema
 from consilium_chain.tasks.model_specs import LogisticSpec, MlpSpec
-from consilium_client.errors import FingerprintMalformed
+from consilium_client.errors import FingerprintError
 from consilium_client.models.dense import Dense
 from consilium_client.voter.evaluating import in_batches
 from consilium_client.voter.fingerprints import (
@@ -23,6 +23,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
+from raised_faults import raises_fault
 from threadpoolctl import threadpool_limits
 
 COLUMNS, ROWS = 20, 400
@@ -204,14 +205,14 @@ def test_of_zeros_nothing_but_zeros_agree() -> None:
 def test_any_bytes_are_compared_or_refused_by_name(raw: bytes, height: int, width: int, models: int) -> None:
     batch = np.ones((height, width))
     for shown in (raw, raw[: 8 * values_of(batch.size) * models]):
-        with suppress(FingerprintMalformed):
+        with suppress(FingerprintError):
             assert worst_deviation(shown, [batch] * models) >= 0.0
 
 
 @pytest.mark.parametrize("places", [[0, 0], [1, 0], [0, 4], [0, 2**32 - 1]])
 def test_places_ascend_within_the_batch(places: list[int]) -> None:
     shown = np.array([(place, 1.0) for place in places], "<u4,<f4")
-    with pytest.raises(FingerprintMalformed, match="not ascending and below 4"):
+    with raises_fault(FingerprintError, "FingerprintMalformed", match="not ascending and below 4"):
         deviation(shown.tobytes(), np.ones((2, 2)))
 
 
@@ -220,5 +221,5 @@ def test_a_fingerprint_is_of_as_many_models_as_it_should() -> None:
     shown = fingerprint(batch)
     assert worst_deviation(shown * 3, [batch] * 3) < 1e-7
     for models in (2, 4):
-        with pytest.raises(FingerprintMalformed):
+        with raises_fault(FingerprintError, "FingerprintMalformed"):
             worst_deviation(shown * 3, [batch] * models)

@@ -15,12 +15,13 @@ import tomli_w
 from chain_driver import LocalChain
 from consilium_chain.ledger.structs import Phase
 from consilium_chain.messages import Part, ReplyCode
-from consilium_client.errors import NotAllowed, PendingUpdateLost
+from consilium_client.errors import NodeError, OwnersRefusal
 from consilium_client.relay.wire import RoundReply, RoundRequest
 from consilium_zk.blobs import parse_blob
 from consilium_zk.curve import to_eip2537
 from consilium_zk.kzg import commit
 from hospital_driver import OPEN_POLICY, WINDOW, Committing, start
+from raised_faults import raises_fault
 
 HOSPITALS = 2
 
@@ -91,7 +92,7 @@ def test_restarted_node_whose_update_is_damaged_signs_no_other_one(committing: C
     (file,) = (committing.settings[0].home / "pending").rglob("round-0")
     file.write_bytes(file.read_bytes()[:-1])
     again = committing.node(0)
-    with pytest.raises(PendingUpdateLost):
+    with raises_fault(NodeError, "PendingUpdateLost"):
         committing.ask(again, Part.SIGNED)
     assert committing.ask(again, Part.SIGNED).code is ReplyCode.SAT_OUT
     assert not list(file.parent.glob("writing"))
@@ -146,7 +147,7 @@ def test_a_node_does_not_start_on_fewer_rows_than_its_policy_wants(committing: C
     rows = committing.node(0).training.examples.rows
     settings.policy.write_text(tomli_w.dumps(OPEN_POLICY | {"min_rows": rows}))
     committing.node(0)
-    with pytest.raises(NotAllowed, match=f"below `min_rows` {rows}"):
+    with raises_fault(OwnersRefusal, "NotAllowed", match=f"below `min_rows` {rows}"):
         committing.node(0, held_out=0.5)
 
 

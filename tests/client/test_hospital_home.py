@@ -15,16 +15,9 @@ from typing import Any
 import pytest
 from consilium_chain.errors import ConfigInvalid
 from consilium_client.consent import Policy
-from consilium_client.errors import (
-    AlreadyRunning,
-    ApprovalInvalid,
-    ApprovalStale,
-    HomeMissing,
-    HomeTaken,
-    NotApproved,
-    PolicyInvalid,
-)
+from consilium_client.errors import ConsentError, HomeError, OwnersRefusal
 from consilium_client.home import Approval, HospitalHome, is_running, running_alone
+from raised_faults import raises_fault
 
 POLICY: dict[str, Any] = {"operators": "any", "models": "any", "columns": "any"}
 APPROVAL = Approval(
@@ -75,10 +68,10 @@ def test_a_moved_home_is_the_same_home(home: HospitalHome) -> None:
 
 def test_homes_are_not_made_twice_and_not_out_of_nothing(home: HospitalHome, tmp_path: Path) -> None:
     before = (home.folder / "node.toml").read_bytes()
-    with pytest.raises(HomeTaken, match="--home"):
+    with raises_fault(HomeError, "HomeTaken", match="--home"):
         HospitalHome.create(home.folder, {}, POLICY)
     assert (home.folder / "node.toml").read_bytes() == before
-    with pytest.raises(HomeMissing, match="consilium hospital init"):
+    with raises_fault(HomeError, "HomeMissing", match="consilium hospital init"):
         HospitalHome.open(tmp_path / "none")
 
 
@@ -91,12 +84,12 @@ def test_settings_that_do_not_hold_are_refused(home: HospitalHome) -> None:
 
 def test_a_home_without_its_policy_allows_nothing(home: HospitalHome) -> None:
     (home.folder / "policy.toml").unlink()
-    with pytest.raises(PolicyInvalid):
+    with raises_fault(OwnersRefusal, "PolicyInvalid"):
         home.policy()
 
 
 def test_an_approval_is_read_back_until_it_is_withdrawn(home: HospitalHome) -> None:
-    with pytest.raises(NotApproved, match="hospital join 7"):
+    with raises_fault(OwnersRefusal, "NotApproved", match="hospital join 7"):
         home.node_settings(7, APPROVAL.place)
     home.approve(7, APPROVAL, b"authority")
     assert (home.approval(7), home.approved_tasks()) == (APPROVAL, [7])
@@ -107,13 +100,13 @@ def test_an_approval_is_read_back_until_it_is_withdrawn(home: HospitalHome) -> N
     home.withdraw(7)
     assert home.approved_tasks() == []
     for late in (lambda: home.withdraw(7), lambda: home.node_settings(7, APPROVAL.place)):
-        with pytest.raises(NotApproved):
+        with raises_fault(OwnersRefusal, "NotApproved"):
             late()
 
 
 def test_an_approval_is_of_one_deployments_task(home: HospitalHome) -> None:
     home.approve(7, APPROVAL, b"")
-    with pytest.raises(ApprovalStale, match="31337-0xanother-7"):
+    with raises_fault(OwnersRefusal, "ApprovalStale", match="31337-0xanother-7"):
         home.node_settings(7, "31337-0xanother-7")
 
 
@@ -121,7 +114,7 @@ def test_an_approval_is_of_one_deployments_task(home: HospitalHome) -> None:
 def test_an_approval_that_does_not_hold_is_refused(home: HospitalHome, text: str) -> None:
     home.approve(7, APPROVAL, b"")
     (home.folder / "tasks" / "7.toml").write_text(text)
-    with pytest.raises(ApprovalInvalid, match=r"7\.toml"):
+    with raises_fault(OwnersRefusal, "ApprovalInvalid", match=r"7\.toml"):
         home.approval(7)
 
 
@@ -146,7 +139,7 @@ def test_one_process_at_a_time_runs_a_task_and_a_killed_one_holds_nothing(tmp_pa
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         assert is_running(tmp_path / "task-1")
-        with pytest.raises(AlreadyRunning), running_alone(tmp_path / "task-1", 1):
+        with raises_fault(ConsentError, "AlreadyRunning"), running_alone(tmp_path / "task-1", 1):
             pass
         os.kill(holder.pid, signal.SIGKILL)
         holder.wait()

@@ -26,10 +26,10 @@ from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.config import HospitalSettings
 from consilium_client.data.standardise import Standardiser, public_sums
 from consilium_client.data.table.reader import Table
-from consilium_client.errors import BudgetExceeded, NotAllowed
+from consilium_client.errors import BudgetError, OwnersRefusal
 from consilium_client.hospital.node import HospitalNode
 from consilium_client.hospital.pending_updates import PendingUpdate
-from consilium_client.privacy.accountant import EpsilonLedger
+from consilium_client.privacy.accountant import PrivacyAccountant
 from consilium_client.privacy.dp_sgd import epsilon, plan
 from consilium_core.kinds import of_kind
 from consilium_core.logs import log_to
@@ -39,6 +39,7 @@ from consilium_zk.kzg import commit
 from consilium_zk.packing import unpack
 from consilium_zk.quantise import Quantiser
 from hospital_driver import OPEN_POLICY, hospital_settings, node_files, take
+from raised_faults import raises_fault
 from task_files import DATA
 
 ROWS = (30, 45)
@@ -145,8 +146,8 @@ class PrivateTask(TaskDriver):
         self.commit_all().publish()
         self.draw().judge(GOOD)
 
-    def spent(self, index: int) -> EpsilonLedger:
-        return EpsilonLedger(self.homes[index].home / "privacy.jsonl")
+    def spent(self, index: int) -> PrivacyAccountant:
+        return PrivacyAccountant(self.homes[index].home / "privacy.jsonl")
 
 
 def propose(chain: LocalChain, folder: Path, privacy: str = PRIVACY, known: Sequence[Ledger] = ()) -> PrivateTask:
@@ -273,9 +274,9 @@ def test_a_hospital_that_has_spent_its_limit_sits_out_lives_and_does_not_come_ba
 
 def test_a_hospital_stakes_nothing_on_a_task_that_it_cannot_see_to_its_end(task: PrivateTask) -> None:
     node = task.start(0, max_epsilon=3.0)
-    with pytest.raises(BudgetExceeded) as caught:
+    with raises_fault(BudgetError, "BudgetExceeded") as caught:
         node.join()
-    assert (caught.value.whose, caught.value.allowed) == ("this hospital", 3.0)
+    assert (caught.value.values["whose"], caught.value.values["allowed"]) == ("this hospital", 3.0)
     assert task.operator.hospitals(task.task) == []
 
 
@@ -283,9 +284,9 @@ def test_a_hospital_with_a_limit_takes_no_part_in_tasks_without_privacy(
     local_chain: LocalChain, tmp_path: Path
 ) -> None:
     task = propose(local_chain, tmp_path, privacy="")
-    with pytest.raises(NotAllowed, match="not private") as caught:
+    with raises_fault(OwnersRefusal, "NotAllowed", match="not private") as caught:
         task.start(0, max_epsilon=8.0)
-    assert len(caught.value.objections) == 1
+    assert "; " not in caught.value.values["objections"]
     assert task.start(0).training.privacy.rounds is None
 
 

@@ -17,11 +17,12 @@ from chain_driver import LocalChain
 from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.rounds.machine import Step
 from consilium_chain.rpc.local_node import free_port
-from consilium_client.errors import ApprovalStale, NotAllowed, PolicyInvalid
+from consilium_client.errors import OwnersRefusal
 from consilium_client.hospital.relay_link import CHECK_INTERVAL
 from consilium_client.hospital.transport_key import make_transport_key
 from consilium_server.certificates import ensure_certificates
 from hospital_driver import OPEN_POLICY, Committing, start
+from raised_faults import raises_fault
 
 
 @pytest.fixture(scope="module")
@@ -46,14 +47,14 @@ def told(capsys: pytest.CaptureFixture[str], event: str) -> list[str]:
 
 
 def test_a_node_starts_no_other_task_file_than_the_one_approved(committing: Committing) -> None:
-    with pytest.raises(ApprovalStale, match=committing.settings[0].approved):
+    with raises_fault(OwnersRefusal, "ApprovalStale", match=committing.settings[0].approved):
         committing.node(0, approved="00" * 32)
 
 
 def test_a_node_starts_nothing_that_its_policy_does_not_allow(committing: Committing) -> None:
-    with pytest.raises(NotAllowed, match="the model logistic"):
+    with raises_fault(OwnersRefusal, "NotAllowed", match="the model logistic"):
         committing.node(0, policy=policy(committing, models=["mlp"]))
-    with pytest.raises(PolicyInvalid):
+    with raises_fault(OwnersRefusal, "PolicyInvalid"):
         committing.node(0, policy=committing.settings[0].policy.with_name("none.toml"))
 
 

@@ -12,13 +12,14 @@ from consilium_chain.tasks.model_specs import CnnSpec
 from consilium_chain.tasks.task_spec import PrivacySpec, TaskSpec
 from consilium_client.data.image.reader import ImageSet
 from consilium_client.data.standardise import public_sums, sums_of
-from consilium_client.errors import ShapeMismatch
+from consilium_client.errors import ModelError
 from consilium_client.models import model_of
 from consilium_client.models.cnn import Cnn
 from consilium_client.models.metrics import accuracy, auc
 from consilium_client.models.torch_parameters import flatten
 from consilium_client.models.training import train
 from consilium_client.privacy.dp_sgd import Mechanism, train_privately
+from raised_faults import raises_fault
 
 PNEUMONIA = Path(__file__).resolve().parents[3] / "shared" / "data" / "pneumoniamnist" / "pneumoniamnist_rebuilt.npz"
 
@@ -117,9 +118,9 @@ def test_no_image_moves_a_private_step_by_more_than_the_norm() -> None:
 def test_other_shapes_are_refused() -> None:
     spec = spec_of()
     model = model_of(spec)
-    with pytest.raises(ShapeMismatch):
+    with raises_fault(ModelError, "ShapeMismatch"):
         model.evaluate(model.initial(0), np.zeros((2, 1, 8, 9), np.float32))
-    with pytest.raises(ShapeMismatch):
+    with raises_fault(ModelError, "ShapeMismatch"):
         train(spec, model.initial(0), np.zeros((2, 3, 8, 8), np.float32), np.zeros(2, np.int64), seed=0)
 
 

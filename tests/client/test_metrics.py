@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 import sklearn.metrics
 from consilium_chain.tasks.task_spec import Metric
-from consilium_client.errors import ShapeMismatch, TooFewRows
-from consilium_client.models.metrics import accuracy, auc, log_loss, macro_f1, worth
+from consilium_client.errors import DataError, ModelError
+from consilium_client.models.metrics import WORTH, accuracy, auc, log_loss, macro_f1
 from hypothesis import given
 from hypothesis import strategies as st
+from raised_faults import raises_fault
 
 
 def both(likely: np.ndarray) -> np.ndarray:
@@ -69,25 +70,25 @@ def test_more_is_better_by_every_metric(rows: list[tuple[int, float]]) -> None:
     probabilities = both(np.array([0.4, 0.7, *(row[1] for row in rows)]))
     perfect = both(labels.astype(np.float64))
     for metric in get_args(Metric):
-        assert worth(metric, labels, perfect) >= worth(metric, labels, probabilities)
-        assert worth(metric, labels, perfect) >= worth(metric, labels, 1 - perfect) + 1
+        assert WORTH[metric](labels, perfect) >= WORTH[metric](labels, probabilities)
+        assert WORTH[metric](labels, perfect) >= WORTH[metric](labels, 1 - perfect) + 1
 
 
 def test_worth_is_the_metric_of_its_name() -> None:
     labels, probabilities = np.array([0, 1, 1, 0]), both(np.array([0.1, 0.8, 0.3, 0.6]))
-    found = {metric: worth(metric, labels, probabilities) for metric in get_args(Metric)}
+    found = {metric: WORTH[metric](labels, probabilities) for metric in get_args(Metric)}
     assert found == {
         "log_loss": -log_loss(labels, probabilities),
         "accuracy": 0.5,
         "auc": 0.75,
         "macro_f1": 0.5,
     }
-    assert worth("auc", np.array([1, 1]), both(np.array([0.2, 0.9]))) == 0.5
+    assert WORTH["auc"](np.array([1, 1]), both(np.array([0.2, 0.9]))) == 0.5
 
 
 @pytest.mark.parametrize("metric", [accuracy, auc, log_loss, macro_f1])
 def test_metrics_refuse_no_rows_and_other_shapes(metric: Callable[..., object]) -> None:
-    with pytest.raises(TooFewRows):
+    with raises_fault(DataError, "TooFewRows"):
         metric(np.array([], dtype=np.int64), np.zeros((0, 2)))
-    with pytest.raises(ShapeMismatch):
+    with raises_fault(ModelError, "ShapeMismatch"):
         metric(np.array([0, 1]), np.array([[0.5, 0.5]]))

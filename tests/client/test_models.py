@@ -9,11 +9,12 @@ import pytest
 import torch
 from consilium_chain.tasks.data_schemas import CategoryFeature, NumericFeature, TableSchema
 from consilium_chain.tasks.model_specs import LogisticSpec, MlpSpec
-from consilium_client.errors import ShapeMismatch, UpdateNotFinite
+from consilium_client.errors import ModelError
 from consilium_client.models.dense import Dense
 from consilium_client.models.torch_parameters import flatten
 from hypothesis import given
 from hypothesis import strategies as st
+from raised_faults import raises_fault
 
 specs = st.one_of(
     st.just(LogisticSpec()),
@@ -99,15 +100,15 @@ def test_evaluate_survives_extreme_logits() -> None:
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_parameters_that_are_not_finite_are_refused(bad: float) -> None:
     model, parameters = Dense(LogisticSpec(), schema(1)), np.array([bad, 0], dtype=np.float32)
-    with pytest.raises(UpdateNotFinite):
+    with raises_fault(ModelError, "UpdateNotFinite"):
         model.module(parameters)
-    with pytest.raises(UpdateNotFinite):
+    with raises_fault(ModelError, "UpdateNotFinite"):
         model.evaluate(parameters, np.zeros((1, 1), np.float32))
 
 
 def test_shapes_are_checked() -> None:
     model = Dense(LogisticSpec(), schema(2))
-    with pytest.raises(ShapeMismatch):
+    with raises_fault(ModelError, "ShapeMismatch"):
         model.module(np.zeros(4, dtype=np.float32))
-    with pytest.raises(ShapeMismatch):
+    with raises_fault(ModelError, "ShapeMismatch"):
         model.evaluate(np.zeros(3, dtype=np.float32), np.zeros((5, 3), dtype=np.float32))

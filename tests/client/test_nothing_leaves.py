@@ -44,7 +44,7 @@ from consilium_cli.main import app
 from consilium_client.config import SponsoredSettings
 from consilium_client.data.standardise import sums_of
 from consilium_client.data.table.reader import Table
-from consilium_client.errors import AuditIncomplete, AuditUnwritable, FrameMalformed
+from consilium_client.errors import AuditError, FrameError
 from consilium_client.hospital.audit_log import AUDIT_FILE, Entry, export, parse_log
 from consilium_client.hospital.ipc_server import Listener
 from consilium_client.hospital.node import HospitalNode
@@ -73,6 +73,7 @@ from eth_utils.abi import abi_to_signature
 from eth_utils.crypto import keccak
 from hospital_driver import hospital_settings, take
 from numpy.typing import NDArray
+from raised_faults import raises_fault
 from sponsor_driver import served
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from typer.testing import CliRunner
@@ -538,9 +539,9 @@ def test_what_cannot_be_written_down_does_not_leave(scene: Scene) -> None:
     for bed in scene.beds:
         log, left = bed.node.settings.home / AUDIT_FILE, scene.left(bed)
         log.rename(log.with_suffix(".away"))
-        with pytest.raises(FrameMalformed, match="closed after 0"):
+        with raises_fault(FrameError, "FrameMalformed", match="closed after 0"):
             bed.ask(1, Part.ANSWER)
-        with pytest.raises(AuditUnwritable):
+        with raises_fault(AuditError, "AuditUnwritable"):
             bed.node.ledger.testify(scene.task, 1, 0, b"testimony")
         log.with_suffix(".away").rename(log)
         assert scene.left(bed) == left
@@ -579,12 +580,15 @@ def test_exports_hold_against_the_chain(scene: Scene, tmp_path: Path) -> None:
             others = chained(lines[:number] + lines[number + 1 :])
             file.write_bytes(export(others, account, scene.chain.deployment.chain_id, scene.chain.deployment.tasks))
             caught = verify().exception
-            assert isinstance(caught, AuditIncomplete)
-            assert len(caught.missing) == 1
+            assert isinstance(caught, AuditError)
+            assert (caught.name, caught.values["count"]) == ("AuditIncomplete", 1)
             left_out += 1
         assert left_out == [1, 4, 3][bed.index]
         without = chained(line for line in lines if b'"SIGNED"' not in line)
         file.write_bytes(export(without, account, scene.chain.deployment.chain_id, scene.chain.deployment.tasks))
         caught = verify().exception
-        assert isinstance(caught, AuditIncomplete)
-        assert len(caught.missing) == [2, 1, 2][bed.index]  # commitments that the aggregator sent
+        assert isinstance(caught, AuditError)
+        assert (caught.name, caught.values["count"]) == (
+            "AuditIncomplete",
+            [2, 1, 2][bed.index],
+        )  # commitments that the aggregator sent

@@ -19,9 +19,9 @@ from consilium_chain.ledger.structs import Outcome, Phase, Role
 from consilium_chain.tasks.task_spec import TOKEN
 from consilium_cli.main import app
 from consilium_client.config import HospitalSettings
-from consilium_client.errors import ApprovalStale, BudgetExceeded, ChargesUnknown, HomeTaken, SameContracts
+from consilium_client.errors import BudgetError, HomeError, OwnersRefusal, PrivacyError
 from consilium_client.home import Approval, HospitalHome, OwnTable, VoterHome
-from consilium_client.privacy.accountant import Charge, EpsilonLedger
+from consilium_client.privacy.accountant import Charge, PrivacyAccountant
 from consilium_client.privacy.dp_sgd import epsilon
 from consilium_client.voter.registration import has_key
 from consilium_server.database.engine import open_database
@@ -65,7 +65,7 @@ def approved(home: HospitalHome, ledger: Ledger, task: int) -> HospitalSettings:
 
 
 def spent(home: HospitalHome) -> list[Charge]:
-    return EpsilonLedger(home.settings.ledger_file).charges()
+    return PrivacyAccountant(home.settings.privacy_file).charges()
 
 
 def test_a_hospital_ends_its_task_and_goes_on_with_other_contracts(
@@ -98,9 +98,15 @@ def test_a_hospital_ends_its_task_and_goes_on_with_other_contracts(
     others.accounts[same.address] = same
     new = propose(others, tmp_path / "new", known=[same])
     new.homes[0] = approved(second, same, new.task)
-    with pytest.raises(BudgetExceeded) as over:  # what the old contracts' round has cost is counted
+    with raises_fault(BudgetError, "BudgetExceeded") as over:  # what the old contracts' round has cost is counted
         new.start(0, max_epsilon=4.5).join()
-    assert 0 < over.value.spent == epsilon([one.mechanism for one in spent(home)], 1e-5) < 4.5 < over.value.would_be
+    assert (
+        0
+        < over.value.values["spent"]
+        == epsilon([one.mechanism for one in spent(home)], 1e-5)
+        < 4.5
+        < over.value.values["would_be"]
+    )
     new.start(0, max_epsilon=8.0), new.start(1)
     new.join(rows=ROWS).first_round().form().play_round()
     old.start(0, max_epsilon=8.0)
@@ -133,7 +139,7 @@ def test_a_hospital_ends_its_task_and_goes_on_with_other_contracts(
 
     # The ledger is lost, and all of it comes back, of both contracts.
     before = {one.key: one.mechanism for one in spent(home)}
-    home.settings.ledger_file.unlink()
+    home.settings.privacy_file.unlink()
     capsys.readouterr()
     new.start(0, max_epsilon=8.0)
     assert {one.key: one.mechanism for one in spent(home)} == before
@@ -146,20 +152,20 @@ def test_a_home_for_the_same_contracts_is_refused(local_chain: LocalChain, tmp_p
     home = home_of(task, 0, tmp_path / "artifacts")
     others = OtherContracts(local_chain)
     others.deployment.write(tmp_path / "book.json")
-    with pytest.raises(SameContracts, match="other contracts"):
+    with raises_fault(HomeError, "SameContracts", match="other contracts"):
         HospitalHome.create_like(tmp_path / "second", home, home.settings.deployment)
     assert not (tmp_path / "second").exists()
     second = HospitalHome.create_like(tmp_path / "second", home, tmp_path / "book.json")
     for book in (home.settings.deployment, tmp_path / "book.json"):  # nor back again by way of the second
-        with pytest.raises(SameContracts):
+        with raises_fault(HomeError, "SameContracts"):
             HospitalHome.create_like(tmp_path / "third", second, book)
-    with pytest.raises(HomeTaken):
+    with raises_fault(HomeError, "HomeTaken"):
         HospitalHome.create_like(second.folder, home, tmp_path / "book.json")
 
     # An address book that is changed under a home: what was approved is of the old contracts.
     approved(home, task.nodes[0], task.task)
     others.deployment.write(home.settings.deployment)
-    with pytest.raises(ApprovalStale, match=local_chain.deployment.tasks):
+    with raises_fault(OwnersRefusal, "ApprovalStale", match=local_chain.deployment.tasks):
         home.node_settings(task.task, others.treasury.place(task.task))
 
 
@@ -184,9 +190,9 @@ def test_what_the_chain_knows_and_no_file_explains_is_not_passed_over(
     first.start(0), first.start(1)
     first.join(rows=ROWS).first_round().form().play_round()
     second = propose(local_chain, tmp_path / "second", PRIVACY.replace("4.0", "3.5"), known=first.nodes[:1])
-    with pytest.raises(ChargesUnknown, match=r"name a mirror") as caught:
+    with raises_fault(PrivacyError, "ChargesUnknown", match=r"name a mirror") as caught:
         second.start(0, max_epsilon=8.0)
-    assert (caught.value.place, caught.value.rounds) == (first.nodes[0].place(first.task), (1,))
+    assert (caught.value.values["place"], caught.value.values["rounds"]) == (first.nodes[0].place(first.task), "1")
     capsys.readouterr()
     second.start(0)  # without such a bound it is told
     assert [line["rounds"] for line in events(capsys, "not-charged")] == [[1]]

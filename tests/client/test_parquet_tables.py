@@ -16,9 +16,10 @@ import pytest
 from consilium_chain.tasks.data_schemas import CategoryFeature, NumericFeature, TableSchema
 from consilium_client.data.mapping import parse_mapping
 from consilium_client.data.table.reader import read_raw, read_table
-from consilium_client.errors import DataError, ParquetUnreadable
+from consilium_client.errors import DataError
 from hypothesis import given
 from hypothesis import strategies as st
+from raised_faults import raises_fault
 
 SCHEMA = TableSchema(
     features=[
@@ -151,9 +152,9 @@ def test_encrypted_file_is_refused_as_such(tmp_path: Path, plaintext_footer: boo
     factory = encryption.CryptoFactory(lambda _: OneKey())
     properties = factory.file_encryption_properties(encryption.KmsConnectionConfig(), settings)
     path = written(tmp_path / "table", [RECORD], encryption_properties=properties)
-    with pytest.raises(ParquetUnreadable) as caught:
+    with raises_fault(DataError, "ParquetUnreadable") as caught:
         read_table(path, SCHEMA, mapping=MAPPING)
-    assert caught.value.why == "it is encrypted"
+    assert caught.value.values["why"] == "it is encrypted"
 
 
 @given(st.data())

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 from consilium_chain.rounds.signed_updates import sign_update
-from consilium_client.errors import PendingUpdateLost
+from consilium_client.errors import NodeError
 from consilium_client.hospital.pending_updates import PendingUpdate, PendingUpdates
 from consilium_zk.blobs import Blob, from_scalars
 from consilium_zk.constants import BLS_MODULUS
 from consilium_zk.curve import to_eip2537
 from consilium_zk.kzg import commit, open_at
 from eth_account import Account
+from raised_faults import raises_fault
 
 ACCOUNT = Account.from_key(b"\x07" * 32)
 BLOBS = [from_scalars([value] * 4096) for value in (0, 5, BLS_MODULUS - 1)]
@@ -71,7 +72,7 @@ def test_pending_updates_refuse_a_truncated_file(folder: Path, cut: int) -> None
     """Rather than let the node sign another update of the round."""
     file = folder / "round-3"
     file.write_bytes(file.read_bytes()[:-cut])
-    with pytest.raises(PendingUpdateLost, match="round 3 is not on this disk"):
+    with raises_fault(NodeError, "PendingUpdateLost", match="round 3 is not on this disk"):
         pending(folder).read(3)
 
 
@@ -82,7 +83,7 @@ def test_pending_updates_refuse_a_file_with_rubbish_of_the_right_length(folder: 
     raw = bytearray((folder / "round-3").read_bytes())
     raw[start : start + 32] = b"\xff" * 32
     (folder / "round-3").write_bytes(raw)
-    with pytest.raises(PendingUpdateLost):
+    with raises_fault(NodeError, "PendingUpdateLost"):
         pending(folder).read(3)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from consilium_chain.tasks.task_spec import PrivacySpec, TaskSpec
-from consilium_client.errors import EpsilonUnreachable
+from consilium_client.errors import BudgetError
 from consilium_client.models import Vector, model_of
 from consilium_client.models.metrics import accuracy
 from consilium_client.privacy.dp_sgd import Mechanism, epsilon, plan, train_privately
@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from opacus import PrivacyEngine
 from opacus.accountants import RDPAccountant
 from opacus.optimizers import DPOptimizer
+from raised_faults import raises_fault
 from scipy.stats import kstest
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
@@ -107,9 +108,13 @@ def test_a_plan_ends_at_the_tasks_epsilon(rows: int, allowed: float) -> None:
 
 def test_an_epsilon_that_no_noise_reaches_is_named() -> None:
     spec, privacy = spec_of(privacy={"epsilon": 0.01})
-    with pytest.raises(EpsilonUnreachable) as caught:
+    with raises_fault(BudgetError, "EpsilonUnreachable") as caught:
         plan(spec, privacy, 16)
-    assert (caught.value.epsilon, caught.value.delta, caught.value.steps) == (0.01, 1e-5, 6)
+    assert (caught.value.values["epsilon"], caught.value.values["delta"], caught.value.values["steps"]) == (
+        0.01,
+        1e-5,
+        6,
+    )
 
 
 ROW = st.tuples(st.floats(-1e6, 1e6, width=32), st.floats(-1e6, 1e6, width=32), st.integers(0, 1))

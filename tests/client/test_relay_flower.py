@@ -20,7 +20,7 @@ from consilium_chain.errors import ArtifactMissing
 from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.rounds.signed_updates import sign_update
 from consilium_chain.rpc.local_node import free_port
-from consilium_client.errors import ValueNotNumeric
+from consilium_client.errors import CellError
 from consilium_client.hospital.ipc_server import Listener
 from consilium_client.hospital.transport_key import make_transport_key, transport_public_key
 from consilium_client.relay.processes import RelayProcesses
@@ -199,7 +199,11 @@ def test_relay_carries_blobs_and_codes_and_no_private_text(exchange: Exchange) -
     assert exchange.round(5).finished == 1
 
     # A node that fails says so by a code alone, whatever its error says.
-    for error in (ArtifactMissing(PRIVATE, PRIVATE), ValueNotNumeric(Path(PRIVATE), 3, PRIVATE), OSError(PRIVATE)):
+    for error in (
+        ArtifactMissing(PRIVATE, PRIVATE),
+        CellError("ValueNotNumeric", path=Path(PRIVATE), row=3, column=PRIVATE),
+        OSError(PRIVATE),
+    ):
         exchange.answer = raising(error)
         assert exchange.round(6).finished == 1
         assert status_of(exchange.grid.received[-1]) == {"code": ReplyCode.FAILED}

@@ -14,12 +14,13 @@ from consilium_chain.ledger.structs import Phase, Role, RoundState
 from consilium_chain.rounds.machine import Step
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.transport_keys import TransportKey
-from consilium_client.errors import NotDealt, NotInTask
+from consilium_client.errors import NodeError
 from consilium_client.home import VoterHome
 from consilium_client.hospital.node import HospitalNode
 from consilium_client.voter.node import VoterNode
 from hospital_driver import start, take
 from index_driver import changeable_chain
+from raised_faults import raises_fault
 from rehearsal.provider import provider
 from voter_driver import TASK, FiledTask, voter_home
 
@@ -83,7 +84,7 @@ def test_a_voter_gives_up_what_fails_while_the_chain_stands(
     def failing(round_: int, _: RoundState) -> tuple[int, ...]:
         if taken_back:
             take_back(chain, taken_back)
-        raise NotDealt(round_)
+        raise NodeError("NotDealt", round=round_)
 
     with monkeypatch.context() as patch:
         patch.setattr(node, "scores", failing)
@@ -173,7 +174,7 @@ def test_a_hospital_that_sees_no_cohorts_looks_again(
     with monkeypatch.context() as patch:
         patch.setattr(nodes[0].ledger, "state", lambda _: seen)
         assert nodes[0].updates.of(0) is None
-        with pytest.raises(NotDealt):
+        with raises_fault(NodeError, "NotDealt"):
             nodes[0].context.cohort(0)
     committing.set_ether(nodes[1], 10**18)
     take(nodes[1], Step.JOIN)
@@ -226,5 +227,5 @@ def test_a_hospital_that_is_not_listed_says_so(
     node = HospitalNode(committing.settings[0])
     monkeypatch.setattr(node.ledger.connection, "next_block", lambda seen, patience=0.0: seen)
     monkeypatch.setattr(node.context.membership, "find", lambda: None)
-    with pytest.raises(NotInTask, match=f"{node.ledger.address} joined task {committing.task}"):
+    with raises_fault(NodeError, "NotInTask", match=f"{node.ledger.address} joined task {committing.task}"):
         node.context.membership.require()

@@ -15,7 +15,7 @@ from consilium_chain.keystore import LIGHT_SCRYPT_N, open_keystore, write_keysto
 from consilium_chain.ledger.structs import Phase, RoundState, SlashReason
 from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.transport_keys import TransportKey
-from consilium_client.errors import AuditRewritten, EpsilonLedgerInvalid, PendingUpdateLost, SealingKeyLost
+from consilium_client.errors import AuditError, NodeError, PrivacyError
 from consilium_client.hospital.audit_log import (
     AUDIT_FILE,
     AuditLog,
@@ -31,6 +31,7 @@ from consilium_zk.curve import to_eip2537
 from consilium_zk.kzg import commit
 from eth_account import Account
 from hospital_driver import Committing, start
+from raised_faults import raises_fault
 from test_hospital_private import ROWS, events, propose
 from voter_driver import FiledTask, voter_home
 
@@ -84,7 +85,7 @@ def test_a_hospital_from_an_older_copy_is_charged_for_what_the_chain_has_of_it(
     assert private.spent(0).charges() == before
     (told,) = events(capsys, "charged-late")
     assert told["rounds"] == [2]
-    with pytest.raises(PendingUpdateLost):
+    with raises_fault(NodeError, "PendingUpdateLost"):
         node.updates.of(2)
     private.start(0)  # what is charged is not charged again
     assert events(capsys, "charged-late") == []
@@ -98,7 +99,7 @@ def test_a_hospital_from_an_older_copy_is_charged_for_what_the_chain_has_of_it(
     private.start(0)
     assert private.spent(0).charges() == before
     ledger.write_bytes(b"no ledger\n" + ledger.read_bytes())
-    with pytest.raises(EpsilonLedgerInvalid):
+    with raises_fault(PrivacyError, "EpsilonLedgerInvalid"):
         private.start(0)
 
 
@@ -112,7 +113,7 @@ def test_of_two_updates_the_one_that_is_not_committed_to_never_leaves(committing
     again = committing.node(0)
     assert committing.signed(again).points != first.points
     committing.relay(first, committing.signed(committing.node(1)))
-    with pytest.raises(PendingUpdateLost):
+    with raises_fault(NodeError, "PendingUpdateLost"):
         committing.ask(again, Part.UPLOAD)
     assert committing.ask(committing.node(1), Part.UPLOAD).code is ReplyCode.OK
 
@@ -124,7 +125,7 @@ def test_a_masked_hospital_without_its_sealing_key_is_told_to_restore_it(
     (key,) = (committing.settings[0].home / "masking").rglob("sealing.key")
     kept = key.read_bytes()
     key.unlink()
-    with pytest.raises(SealingKeyLost, match="backup"):
+    with raises_fault(NodeError, "SealingKeyLost", match="backup"):
         committing.node(0).join()
     key.write_bytes(kept)
     committing.node(0).join()
@@ -143,7 +144,7 @@ def test_an_audit_log_from_an_older_copy_does_not_pass_for_the_one_that_went_on(
     older = export_after(b"2")
     put_back(copy, home)
     newer = export_after(b"3")
-    with pytest.raises(AuditRewritten, match="is not in it"):
+    with raises_fault(AuditError, "AuditRewritten", match="is not in it"):
         require_extends(newer, older)
 
 

@@ -10,11 +10,12 @@ from consilium_chain.tasks.data_schemas import CategoryFeature, NumericFeature, 
 from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE, parse_task_spec
 from consilium_client.data.standardise import Standardiser, public_sums, round_0_values, sums_of
 from consilium_client.data.table.reader import Table
-from consilium_client.errors import ShapeMismatch, StatisticsInvalid, TooManyRows
+from consilium_client.errors import DataError, ModelError, StatisticsError
 from consilium_zk.quantise import Quantiser
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from raised_faults import raises_fault
 
 SCHEMA = TableSchema(
     features=[
@@ -68,24 +69,24 @@ def test_from_sums_survives_any_finite_sums(sums: np.ndarray) -> None:
 
 
 def test_from_sums_refuses_wrong_shape_and_not_finite() -> None:
-    with pytest.raises(ShapeMismatch):
+    with raises_fault(ModelError, "ShapeMismatch"):
         Standardiser.from_sums(np.zeros(8))
-    with pytest.raises(StatisticsInvalid):
+    with raises_fault(StatisticsError, "StatisticsInvalid"):
         Standardiser.from_sums(np.array([1.0] * 8 + [np.inf]))
 
 
 def test_transform_refuses_other_schema() -> None:
     standardiser = Standardiser.from_sums(np.ones(9))
     other = Table(np.zeros((2, 4)), np.zeros(2, dtype=np.int64))
-    with pytest.raises(ShapeMismatch):
+    with raises_fault(ModelError, "ShapeMismatch"):
         standardiser.transform(other)
-    with pytest.raises(ShapeMismatch):
+    with raises_fault(ModelError, "ShapeMismatch"):
         sums_of(other, SCHEMA)
 
 
 def test_sums_of_refuses_more_rows_than_round_zero_counts() -> None:
     rows = int(STATISTICS_RANGE)
-    with pytest.raises(TooManyRows):
+    with raises_fault(DataError, "TooManyRows"):
         sums_of(Table(np.zeros((rows, 3)), np.zeros(rows, dtype=np.int64)), SCHEMA)
 
 

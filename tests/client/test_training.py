@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import torch
 from consilium_chain.tasks.task_spec import TaskSpec
-from consilium_client.errors import DeviceMissing, ShapeMismatch, TooFewRows, UpdateNotFinite
+from consilium_client.errors import DataError, ModelError
 from consilium_client.models import model_of
 from consilium_client.models.metrics import accuracy, log_loss
 from consilium_client.models.training import require_device, train
+from raised_faults import raises_fault
 
 
 def _spec(model: dict[str, Any] | None = None, **training: Any) -> TaskSpec:
@@ -112,29 +113,29 @@ def test_a_strong_proximal_term_keeps_a_model_near_its_base(optimizer: str) -> N
 def test_train_raises_update_not_finite_when_it_runs_away() -> None:
     features, labels = _rings()
     spec = _spec({"name": "mlp", "hidden": [8]}, learning_rate=1e30)
-    with pytest.raises(UpdateNotFinite):
+    with raises_fault(ModelError, "UpdateNotFinite"):
         train(spec, model_of(spec).initial(0), features, labels, seed=0)
 
 
 def test_train_refuses_wrong_shapes() -> None:
     spec, (features, labels) = _spec(), _line()
     base = model_of(spec).initial(0)
-    with pytest.raises(ShapeMismatch):
+    with raises_fault(ModelError, "ShapeMismatch"):
         train(spec, base, features[:, :1], labels, seed=0)
-    with pytest.raises(ShapeMismatch):
+    with raises_fault(ModelError, "ShapeMismatch"):
         train(spec, base, features, labels[:-1], seed=0)
-    with pytest.raises(ShapeMismatch):
+    with raises_fault(ModelError, "ShapeMismatch"):
         train(spec, base[:-1], features, labels, seed=0)
-    with pytest.raises(TooFewRows):
+    with raises_fault(DataError, "TooFewRows"):
         train(spec, base, features[:0], labels[:0], seed=0)
-    with pytest.raises(UpdateNotFinite):
+    with raises_fault(ModelError, "UpdateNotFinite"):
         train(spec, base * np.float32(np.nan), features, labels, seed=0)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
 def test_a_missing_gpu_is_named_with_the_way_out() -> None:
     require_device("cpu")
-    with pytest.raises(DeviceMissing, match='or say device = "cpu"'):
+    with raises_fault(ModelError, "DeviceMissing", match='or say device = "cpu"'):
         require_device("cuda")
 
 

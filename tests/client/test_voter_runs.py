@@ -17,13 +17,14 @@ from chain_driver import LocalChain
 from consilium_chain.ledger.structs import PayoutReason, Phase, Role, RoundState
 from consilium_chain.tasks.task_spec import TOKEN
 from consilium_chain.transport_keys import TransportKey
-from consilium_client.errors import AlreadyRunning, NotAllowed, NotRegistered, StakeTooSmall, TooManyTasks
+from consilium_client.errors import ConsentError, OwnersRefusal
 from consilium_client.home import OwnTable, VoterHome
 from consilium_client.voter import judging
 from consilium_client.voter.judging import Voter
 from consilium_client.voter.node import VoterNode
 from consilium_client.voter.registration import register
 from consilium_core.logs import log_to
+from raised_faults import raises_fault
 from voter_driver import PATIENCE, TASK, Door, FiledTask, VoterProcess, voter_home
 
 
@@ -181,12 +182,12 @@ def test_one_process_at_a_time_judges_from_a_home(chain: LocalChain, tmp_path: P
     home, _ = voter_home(chain, tmp_path / "voter")
     with VoterProcess(home) as voter:
         voter.wait_for("watching")
-        with pytest.raises(AlreadyRunning):
+        with raises_fault(ConsentError, "AlreadyRunning"):
             Voter(home).run()
         voter.kill()
     task = FiledTask(chain, tmp_path).task
     (home.folder / "policy.toml").write_text('operators = []\nmodels = "any"\nmetrics = "any"\n')
-    with pytest.raises(NotAllowed):  # a killed one keeps nobody out
+    with raises_fault(OwnersRefusal, "NotAllowed"):  # a killed one keeps nobody out
         Voter(home).run_one(task)
 
 
@@ -362,7 +363,7 @@ def test_no_more_tasks_at_once_than_the_policy_has(chain: LocalChain, tmp_path: 
     # Nodes of tests before this one may still tell of what they lost.
     turn_until(voter, lambda: "joined" in names(told, first) and "set-aside" in names(told, second))
     assert "joined" not in names(told, second)
-    with pytest.raises(TooManyTasks, match="max_tasks"):
+    with raises_fault(ConsentError, "TooManyTasks", match="max_tasks"):
         voter._require_allowed(second.task)
 
 
@@ -388,14 +389,14 @@ def test_registering_twice_stakes_once(chain: LocalChain) -> None:
 def test_an_account_without_stake_or_key_judges_nothing(chain: LocalChain, tmp_path: Path) -> None:
     task = FiledTask(chain, tmp_path)
     home, account = voter_home(chain, tmp_path / "voter", stake=1)
-    with pytest.raises(StakeTooSmall, match="consilium voter register --stake") as caught:
+    with raises_fault(ConsentError, "StakeTooSmall", match="consilium voter register --stake") as caught:
         Voter(home).run_one(task.task)
-    assert (caught.value.bond, caught.value.free) == (200 * TOKEN, TOKEN)
+    assert (caught.value.values["bond"], caught.value.values["free"]) == ("200.00", "1.00")
     keyless = chain.funded()
     keyless.stake(Role.VOTER, 1_000 * TOKEN)
     voter = Voter(home)
     voter.ledger = keyless
-    with pytest.raises(NotRegistered, match="no voter's key registered"):
+    with raises_fault(ConsentError, "NotRegistered", match="no voter's key registered"):
         voter.run_one(task.task)
     assert account.tasks_of_voter(account.address) == []
 

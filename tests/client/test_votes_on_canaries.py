@@ -16,10 +16,10 @@ from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_chain.tasks.task_spec import Metric
 from consilium_client.data.standardise import Standardiser, sums_of
 from consilium_client.data.table.reader import Table, read_table
-from consilium_client.errors import RetreatMismatched, StatisticsOutOfRange
+from consilium_client.errors import MismatchError, StatisticsError
 from consilium_client.hospital.node import HospitalNode
 from consilium_client.models import model_of
-from consilium_client.models.metrics import log_loss, worth
+from consilium_client.models.metrics import WORTH, log_loss
 from consilium_client.voter.node import VoterNode, patience_is_over
 from consilium_core.kinds import of_kind
 from consilium_lab.adversaries.nodes import LazyVoter
@@ -31,6 +31,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from paper_record import BLOCK_TIME, NUMBER, PaperRecord
+from raised_faults import raises_fault
 from task_files import DATA
 
 WEIGHTS = (3, 5, 30)
@@ -273,7 +274,7 @@ def test_scores_are_gains_by_the_tasks_metric(metric: Metric, voter: MakeVoter) 
     rows = Standardiser.from_sums(reader.statistics()).transform(of_kind(Table, node.examples))
 
     def told(parameters: NDArray[np.float32]) -> float:
-        return worth(metric, node.examples.labels, model_of(record.spec).evaluate(parameters, rows).probabilities)
+        return WORTH[metric](node.examples.labels, model_of(record.spec).evaluate(parameters, rows).probabilities)
 
     for cohort, score in enumerate(judged(record, node, 1)):
         (candidate,) = reader.candidates(1, cohort, state)
@@ -298,7 +299,7 @@ def test_voter_says_at_once_that_a_retreat_is_not_the_records(
     record, node = voter()
     state = record.publish(1, drawn(record, 1))
     record.canaries[1] = replace(record.canaries[1], retreat_digest=bytes(32))
-    with pytest.raises(RetreatMismatched):
+    with raises_fault(MismatchError, "RetreatMismatched"):
         node.scores(1, state)
     assert judged(record, node, 1) == (DOES_NOT_MATCH,) * 6
     assert record.clock == 0
@@ -380,7 +381,7 @@ def test_voter_accuses_nobody_of_statistics_that_a_hospital_spoilt(
     record.hashes[0, 0] = []
     record._put(0, [pack(lanes, record.spec.statistics_layout, total_weight=2)])
     record.publish(1, drawn(record, 1))
-    with pytest.raises(StatisticsOutOfRange):
+    with raises_fault(StatisticsError, "StatisticsOutOfRange"):
         judged(record, node, 1)
 
 

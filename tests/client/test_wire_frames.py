@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from consilium_chain.messages import Part, ReplyCode
-from consilium_client.errors import FrameMalformed
+from consilium_client.errors import FrameError
 from consilium_client.relay import app as relay
 from consilium_client.relay.wire import (
     MAX_BLOBS,
@@ -27,6 +27,7 @@ from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.supercore.task_identity import TaskIdentity
 from hypothesis import given
 from hypothesis import strategies as st
+from raised_faults import raises_fault
 
 REQUESTS = st.builds(
     RoundRequest,
@@ -52,14 +53,14 @@ def test_request_round_trips(request: RoundRequest) -> None:
 
 @given(st.binary(max_size=64).filter(lambda raw: len(raw) != 33))
 def test_request_of_another_length_is_malformed(raw: bytes) -> None:
-    with pytest.raises(FrameMalformed, match=f"not {len(raw)}$"):
+    with raises_fault(FrameError, "FrameMalformed", match=f"not {len(raw)}$"):
         RoundRequest.parse(raw)
 
 
 @pytest.mark.parametrize("part", [0, 4, 255])
 def test_request_for_a_part_that_no_round_has_is_malformed(part: int) -> None:
     raw = RoundRequest(bytes(20), 1, 0, Part.SIGNED).encode()[:-1] + bytes([part])
-    with pytest.raises(FrameMalformed, match=f"no part {part} in"):
+    with raises_fault(FrameError, "FrameMalformed", match=f"no part {part} in"):
         RoundRequest.parse(raw)
 
 
@@ -109,7 +110,7 @@ def test_reply_that_is_no_frame_is_malformed(pair: Pair, raw: bytes) -> None:
 
     sender = threading.Thread(target=send)
     sender.start()
-    with pytest.raises(FrameMalformed):
+    with raises_fault(FrameError, "FrameMalformed"):
         receive_reply(pair[1])
     sender.join()
 
@@ -118,7 +119,7 @@ def test_reply_that_is_no_frame_is_malformed(pair: Pair, raw: bytes) -> None:
 def test_request_cut_short_is_malformed(pair: Pair, sent: int) -> None:
     pair[0].sendall(bytes(sent))
     pair[0].close()
-    with pytest.raises(FrameMalformed, match=f"closed after {sent} of 33 bytes"):
+    with raises_fault(FrameError, "FrameMalformed", match=f"closed after {sent} of 33 bytes"):
         receive_request(pair[1])
 
 

@@ -30,11 +30,11 @@ from consilium_chain.rpc.local_node import free_port
 from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec
-from consilium_client.config import LEDGER_FILE, STATISTICS_FILE
+from consilium_client.config import PRIVACY_FILE, STATISTICS_FILE
 from consilium_client.data.table.reader import MOST_ROWS, read_table
 from consilium_client.home import Approval, HospitalHome, VoterHome, running_alone
 from consilium_client.hospital.transport_key import make_transport_key
-from consilium_client.privacy.exact_statistics import StatisticsLedger
+from consilium_client.privacy.exact_statistics import ExactStatisticsRecord
 from consilium_client.voter import registration
 from consilium_operators.model_folder import CARD, INDEX, MODEL
 from consilium_operators.model_server import LARGEST_BODY
@@ -407,13 +407,13 @@ def spent(world: World) -> list[str]:
     """A ledger of another task's dear rounds, and an owner who allows little more."""
     charge = {"noise_multiplier": 0.8, "sample_rate": 0.5, "steps": 20, "delta": 1e-5}
     lines = [json.dumps({"task": "1-0x0-1", "round": number, **charge}) + "\n" for number in range(1, 6)]
-    write_private_file(world.home / LEDGER_FILE, "".join(lines))
+    write_private_file(world.home / PRIVACY_FILE, "".join(lines))
     world.set(max_epsilon=8.0)
     return world.join("private")
 
 
 def torn_ledger(world: World) -> list[str]:
-    write_private_file(world.home / LEDGER_FILE, '{"task": "x"}\n')
+    write_private_file(world.home / PRIVACY_FILE, '{"task": "x"}\n')
     return world.join("private")
 
 
@@ -424,7 +424,7 @@ def counted(rows: str, old: str = "", new: str = "") -> Callable[[World], list[s
         schema = parse_task_spec(TASKS["exact"].replace(old, new).encode()).data
         assert isinstance(schema, TableSchema)
         earlier = read_table(world.write("earlier.csv", f"age,sick\n{rows}"), schema, allow_one_class=True)
-        StatisticsLedger(world.home / STATISTICS_FILE).give("1-0x0-1", earlier, schema)
+        ExactStatisticsRecord(world.home / STATISTICS_FILE).give("1-0x0-1", earlier, schema)
         world.set(exact_statistics=True)
         return world.join("exact")
 

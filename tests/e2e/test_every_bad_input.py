@@ -114,7 +114,7 @@ def test_nothing_is_wrong_but_for_what_a_case_breaks(
     world.write("folder/ill/a.txt", f"{NAME} is ill")
     world.write("notes.csv", f"note,found\n{NAME} is ill,ill\n")
     world.write("x-rays/ill/1.png", png(SHADES))
-    fits = {"rows.csv": "table fits", "notes.csv": "texts fit", "folder": "texts fit", "x-rays": "images fit"}
+    fits = {"rows.csv": "rows fit", "notes.csv": "texts fit", "folder": "texts fit", "x-rays": "images fit"}
     for kind, data in zip(("table", "text", "text", "images"), fits, strict=True):
         code, said = consilium(*world.check(kind, data))
         assert (code, NAME in said) == (0, False), said

@@ -60,31 +60,27 @@ from consilium_client.data.mapping import parse_mapping
 from consilium_client.data.table.reader import read_table
 from consilium_client.data.text.reader import read_texts
 from consilium_client.errors import (
-    ApprovalInvalid,
-    AuditBroken,
-    AuditForged,
-    AuditMalformed,
-    BallotLost,
+    AuditError,
+    BallotError,
     DataError,
-    EpsilonLedgerInvalid,
-    FingerprintMalformed,
-    FrameMalformed,
-    HeldOutLost,
-    MappingInvalid,
-    OpeningMalformed,
-    PendingUpdateLost,
-    PolicyInvalid,
-    StatisticsLedgerInvalid,
+    EvaluationError,
+    ExactStatisticsError,
+    FingerprintError,
+    FrameError,
+    NodeError,
+    OwnersRefusal,
+    PrivacyError,
 )
 from consilium_client.home import Approval
 from consilium_client.hospital import audit_log
 from consilium_client.hospital.pending_updates import PendingUpdate, PendingUpdates
-from consilium_client.privacy.accountant import Charge, EpsilonLedger
-from consilium_client.privacy.exact_statistics import Given, StatisticsLedger
+from consilium_client.privacy.accountant import Charge, PrivacyAccountant
+from consilium_client.privacy.exact_statistics import ExactStatisticsRecord, Given
 from consilium_client.relay.wire import RoundReply, RoundRequest, receive_reply
 from consilium_client.voter.ballots import Ballot, kept_held_out_secret
 from consilium_client.voter.disclosure import OpenedBatch, Opening
 from consilium_client.voter.fingerprints import deviation, fingerprint
+from consilium_core.faults import FaultError
 from consilium_operators.errors import OperatorError, RowsInvalid
 from consilium_operators.model_folder import _parameters, read_model
 from consilium_operators.prediction import examples_of, rows_of
@@ -163,6 +159,20 @@ class Parser:
 
     def inputs(self) -> st.SearchStrategy[bytes]:
         return _STRATEGIES[self.form](self.samples())
+
+
+def only(names: str | tuple[str, ...], read: Callable[[bytes, Path], object]) -> Callable[[bytes, Path], object]:
+    """Raises no other fault than these."""
+
+    def strict(raw: bytes, folder: Path) -> object:
+        try:
+            return read(raw, folder)
+        except FaultError as error:
+            if error.name in names:
+                raise
+            raise AssertionError(f"{error.name}: {error}") from error
+
+    return strict
 
 
 def same(found: bytes, raw: bytes) -> None:
@@ -632,7 +642,7 @@ data = "rows.csv"
 def approval(raw: bytes, _: Path) -> object:
     from consilium_core.typed_toml import parse_toml
 
-    return parse_toml(raw, Approval, "the approval", ApprovalInvalid)
+    return parse_toml(raw, Approval, "the approval", lambda why: OwnersRefusal("ApprovalInvalid", why=why))
 
 
 def audit_export() -> bytes:
@@ -815,10 +825,10 @@ CLIENT = {
     "relay's request": Parser(
         lambda: [RoundRequest(bytes(20), 1, 2, part).encode() for part in Part],
         lambda raw, _: RoundRequest.parse(raw),
-        (FrameMalformed,),
+        (FrameError,),
         fuzzed_in="tests/client/test_wire_frames.py",
     ),
-    "node's reply to its relay": Parser(frames, read_frame, (FrameMalformed,)),
+    "node's reply to its relay": Parser(frames, read_frame, (FrameError,)),
     "node.toml": Parser(
         lambda: [NODE],
         lambda raw, folder: read_settings(put(folder, "node.toml", raw), HospitalHomeSettings),
@@ -827,18 +837,20 @@ CLIENT = {
     ),
     "policy of a hospital": Parser(
         lambda: [POLICY],
-        lambda raw, folder: read_policy(put(folder, "policy.toml", raw), Policy),
-        (PolicyInvalid,),
+        only("PolicyInvalid", lambda raw, folder: read_policy(put(folder, "policy.toml", raw), Policy)),
+        (OwnersRefusal,),
         "toml",
     ),
     "policy of a voter": Parser(
         lambda: [VOTER_POLICY],
-        lambda raw, folder: read_policy(put(folder, "policy.toml", raw), VoterPolicy),
-        (PolicyInvalid,),
+        only("PolicyInvalid", lambda raw, folder: read_policy(put(folder, "policy.toml", raw), VoterPolicy)),
+        (OwnersRefusal,),
         "toml",
     ),
-    "approval": Parser(lambda: [APPROVAL], approval, (ApprovalInvalid,), "toml"),
-    "mapping": Parser(lambda: [MAPPING], lambda raw, _: parse_mapping(raw, SCHEMA), (MappingInvalid,), "toml"),
+    "approval": Parser(lambda: [APPROVAL], only("ApprovalInvalid", approval), (OwnersRefusal,), "toml"),
+    "mapping": Parser(
+        lambda: [MAPPING], only("MappingInvalid", lambda raw, _: parse_mapping(raw, SCHEMA)), (DataError,), "toml"
+    ),
     "CSV table": Parser(
         lambda: [TABLE.encode()],
         lambda raw, folder: read_table(put(folder, "rows.csv", raw), SCHEMA),
@@ -879,45 +891,47 @@ CLIENT = {
     ),
     "audit export": Parser(
         lambda: [audit_export()],
-        lambda raw, _: audit_log.parse_export(raw),
-        (AuditMalformed, AuditBroken, AuditForged),
+        only(("AuditMalformed", "AuditBroken", "AuditForged"), lambda raw, _: audit_log.parse_export(raw)),
+        (AuditError,),
         bombs=lambda: DEEP_JSON,
         fuzzed_in="tests/client/test_audit_log.py",
     ),
     "opened evaluation": Parser(
         lambda: [opening()],
         json_file("opening.json", Opening.read),
-        (OpeningMalformed,),
+        (EvaluationError,),
         "json",
         lambda: DEEP_JSON,
     ),
     "kept ballot": Parser(
         lambda: [ballot()],
         json_file("ballot.json", lambda path: Ballot.kept(path, 1)),
-        (BallotLost,),
+        (BallotError,),
         "json",
         lambda: DEEP_JSON,
     ),
     "kept secret of rows": Parser(
         lambda: [json.dumps({"secret": bytes(32).hex()}).encode()],
-        read_secret,
-        (HeldOutLost,),
+        only("HeldOutLost", read_secret),
+        (NodeError,),
         "json",
         lambda: DEEP_JSON,
     ),
     "ledger of ε": Parser(
         lambda: [charges()],
-        json_file("privacy.jsonl", lambda path: EpsilonLedger(path).charges()),
-        (EpsilonLedgerInvalid,),
+        only("EpsilonLedgerInvalid", json_file("privacy.jsonl", lambda path: PrivacyAccountant(path).charges())),
+        (PrivacyError,),
     ),
     "list of counted rows": Parser(
         lambda: [counted_rows()],
-        json_file("statistics.jsonl", lambda path: StatisticsLedger(path).tasks()),
-        (StatisticsLedgerInvalid,),
+        only(
+            "StatisticsLedgerInvalid", json_file("statistics.jsonl", lambda path: ExactStatisticsRecord(path).tasks())
+        ),
+        (ExactStatisticsError,),
     ),
-    "pending update": Parser(lambda: [pending()], read_pending, (PendingUpdateLost,)),
+    "pending update": Parser(lambda: [pending()], only("PendingUpdateLost", read_pending), (NodeError,)),
     "fingerprint": Parser(
-        lambda: [fingerprint(ACTIVATIONS)], lambda raw, _: deviation(raw, ACTIVATIONS), (FingerprintMalformed,)
+        lambda: [fingerprint(ACTIVATIONS)], lambda raw, _: deviation(raw, ACTIVATIONS), (FingerprintError,)
     ),
 }
 

@@ -20,8 +20,8 @@ import httpx
 import psutil
 from consilium_chain.ledger.structs import Outcome, Phase, SlashReason, VoidReason, members
 from consilium_chain.tasks.task_spec import TaskSpec
-from consilium_client.config import LEDGER_FILE
-from consilium_client.privacy.accountant import EpsilonLedger
+from consilium_client.config import PRIVACY_FILE
+from consilium_client.privacy.accountant import PrivacyAccountant
 from consilium_lab.demo.chronicle import Chronicle
 
 from internet.network import BLAMING_STEP, WINDOWS, Network, until
@@ -396,7 +396,7 @@ class Play:
         indices = {one.node: k for k, one in enumerate(ledger.hospitals(self.task))}
         for name, home in self.network.homes.items():
             index = indices[self.network.accounts[name].address]
-            rounds = [one.round for one in EpsilonLedger(home.folder / LEDGER_FILE).charges() if one.task == place]
+            rounds = [one.round for one in PrivacyAccountant(home.folder / PRIVACY_FILE).charges() if one.task == place]
             committed = [r for r in range(1, number + 1) if ledger.round_state(self.task, r).committed >> index & 1]
             if len(set(rounds)) != len(rounds) or not set(committed) <= set(rounds):
                 broken.append(f"{name} committed in {committed} and was charged in {rounds}")

@@ -10,7 +10,7 @@ from consilium_chain.errors import DeploymentInvalid
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Event
 from consilium_chain.rpc.connection import Sent
-from consilium_client.errors import AuditIncomplete
+from consilium_client.errors import AuditError
 from consilium_client.hospital.audit_log import Export
 
 
@@ -24,7 +24,7 @@ def require_complete(checked: Export, ledger: Ledger) -> int:
         )
     missing, own = unrecorded(checked, ledger.events_naming(seal.hospital), cache(ledger.connection.sent))
     if missing:
-        raise AuditIncomplete(seal.hospital, missing)
+        raise AuditError("AuditIncomplete", count=len(missing), hospital=seal.hospital, missing="; ".join(missing))
     return own
 
 

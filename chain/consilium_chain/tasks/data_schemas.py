@@ -1,12 +1,15 @@
-"""What a hospital's and a voter's examples are, as a task says it: rows of a table, texts or images, with labels.
+"""The schema of a hospital's and a voter's examples: rows of a table, texts or images, with labels.
 
-Everything here is public, so ranges and sizes may not come from anybody's data.
+Everything here is public, so ranges and sizes may not come from anybody's data. A new kind is a class here, in
+`DataSchema`, and a folder in `consilium_client.data`, in its `KINDS`.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
-from typing import Annotated, Literal
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from consilium_core.typed_toml import Section
 from pydantic import BeforeValidator, Field, model_validator
@@ -14,11 +17,22 @@ from pydantic import BeforeValidator, Field, model_validator
 MAX_CLASSES = 256
 MAX_SIDE = 512  # of an image, in pixels
 LEAST_DEVIATION = 0.001  # of a feature's range
+# Of u in [0, 1], where the schema states none; docs/decisions.md measures others.
+TYPICAL_MEAN, TYPICAL_DEVIATION = 1 / 2, 1 / 6
+CHANNELS = {1: ("grey",), 3: ("red", "green", "blue")}
 
 # A class is a folder's name, too, where examples are files; cells come without the blanks around them.
 ClassName = Annotated[
     str, Field(min_length=1, max_length=100, pattern=r"^[^\s/\\\x00-\x1f]([^/\\\x00-\x1f]*[^\s/\\\x00-\x1f])?$")
 ]
+
+
+class EncodedColumn(NamedTuple):
+    """One column that a model is given, in u from 0 to 1. `mean` and `square`: of u and u², by the schema alone."""
+
+    name: str
+    mean: float
+    square: float
 
 
 class NumericFeature(Section):
@@ -50,6 +64,16 @@ class NumericFeature(Section):
             )
         return self
 
+    @property
+    def encoded(self) -> Iterator[EncodedColumn]:
+        width = self.max - self.min
+        mean = TYPICAL_MEAN if self.mean is None else (self.mean - self.min) / width
+        deviation = TYPICAL_DEVIATION if self.deviation is None else self.deviation / width
+        yield EncodedColumn(self.name, mean, mean**2 + deviation**2)
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.min:g} to {self.max:g})"
+
 
 class CategoryFeature(Section):
     """A column of codes, one-hot encoded; the first value is the reference and gets no column of its own."""
@@ -64,6 +88,15 @@ class CategoryFeature(Section):
             raise ValueError(f"feature {self.name}: a value stands twice")
         return self
 
+    @property
+    def encoded(self) -> Iterator[EncodedColumn]:
+        """A column is 0 or 1, which is its own square, and all codes are as likely."""
+        share = 1 / len(self.values)
+        return (EncodedColumn(f"{self.name} = {value:g}", share, share) for value in self.values[1:])
+
+    def __str__(self) -> str:
+        return f"{self.name} (codes {', '.join(f'{value:g}' for value in self.values)})"
+
 
 def _numeric_unless_said(feature: object) -> object:
     """A discriminator knows no default: it wants the tag in the file."""
@@ -75,8 +108,11 @@ Feature = Annotated[
 ]
 
 
-class Labelled(Section):
-    """What every kind of examples has."""
+class Labelled(Section, ABC):
+    """The part that all kinds of examples share. `things`: the examples, in a word; `summed`: in round 0's sums."""
+
+    things: ClassVar[str]
+    summed: ClassVar[str]
 
     label: str = Field(min_length=1, description="name of the label's column")
     classes: Annotated[list[ClassName], Field(min_length=2, max_length=MAX_CLASSES)] = Field(
@@ -91,12 +127,49 @@ class Labelled(Section):
 
     @property
     def outputs(self) -> int:
-        """How many logits a model has: of two classes one, of class 1; else one for each class."""
+        """A model's number of logits: of two classes one, of class 1; else one for each class."""
         return 1 if len(self.classes) == 2 else len(self.classes)
+
+    @property
+    @abstractmethod
+    def used(self) -> list[str]:
+        """Columns that a node reads, the label's last."""
+
+    @property
+    def encoded(self) -> list[EncodedColumn]:
+        """Columns, or an image's channels, that round 0 sums, in their order; none of examples that are not scaled."""
+        return []
+
+    @property
+    def statistics_values(self) -> int:
+        """Length of round 0's vector: count, sum and sum of squares per encoded column; without one, the rows."""
+        return 3 * len(self.encoded) or 1
+
+    @property
+    @abstractmethod
+    def row_encoding(self) -> bytes:
+        """The part of the schema that decides which numbers a row becomes."""
+
+    @property
+    @abstractmethod
+    def in_words(self) -> str:
+        """Columns and classes, for a hospital's owner."""
+
+    @property
+    @abstractmethod
+    def reads(self) -> str:
+        """A model's inputs with ranges and codes, for its users."""
+
+    @property
+    def _label_in_words(self) -> str:
+        return f"label {self.label} ({' or '.join(self.classes)})"
 
 
 class TableSchema(Labelled):
     """Rows of a table. A label cell holds a class's number, from 0."""
+
+    things = "rows"
+    summed = "counts, sums and sums of squares of each column"
 
     kind: Literal["table"] = "table"
     features: Annotated[list[Feature], Field(min_length=1)]
@@ -109,22 +182,35 @@ class TableSchema(Labelled):
 
     @property
     def used(self) -> list[str]:
-        """Columns of the table that a node reads."""
         return [*(feature.name for feature in self.features), self.label]
 
     @property
     def columns(self) -> int:
         """Width of the encoded design matrix."""
-        return sum(1 if f.kind == "numeric" else len(f.values) - 1 for f in self.features)
+        return len(self.encoded)
 
     @property
-    def statistics_values(self) -> int:
-        """Length of round 0's vector: count, sum and sum of squares per encoded column."""
-        return 3 * self.columns
+    def encoded(self) -> list[EncodedColumn]:
+        return [column for feature in self.features for column in feature.encoded]
+
+    @property
+    def row_encoding(self) -> bytes:
+        return "\n".join(one.model_dump_json(exclude={"mean", "deviation"}) for one in self.features).encode()
+
+    @property
+    def in_words(self) -> str:
+        return f"the columns {', '.join(feature.name for feature in self.features)}; {self._label_in_words}"
+
+    @property
+    def reads(self) -> str:
+        return f"columns {', '.join(map(str, self.features))}"
 
 
 class TextSchema(Labelled):
     """Texts. In a table a label cell holds a class's name."""
+
+    things = "texts"
+    summed = "the number of texts"
 
     kind: Literal["text"]
     text: str = Field(default="text", min_length=1, description="name of the texts' column")
@@ -140,13 +226,23 @@ class TextSchema(Labelled):
         return [self.text, self.label]
 
     @property
-    def statistics_values(self) -> int:
-        """Round 0 has nothing to scale: its vector is the number of rows."""
-        return 1
+    def row_encoding(self) -> bytes:
+        return b"text"
+
+    @property
+    def in_words(self) -> str:
+        return f"texts in the column {self.text}; {self._label_in_words}"
+
+    @property
+    def reads(self) -> str:
+        return f"texts (column {self.text})"
 
 
 class ImageSchema(Labelled):
     """Images, brought to one size and to one or three channels (grey; red, green, blue)."""
+
+    things = "images"
+    summed = "the number of images, and sums of their mean shades and mean squared shades for each channel"
 
     kind: Literal["images"]
     label: str = Field(default="label", min_length=1, description="name of the label's column")
@@ -159,9 +255,22 @@ class ImageSchema(Labelled):
         return ["image", self.label]
 
     @property
-    def statistics_values(self) -> int:
-        """Length of round 0's vector: images, sum of their means and of their mean squares, per channel."""
-        return 3 * self.channels
+    def encoded(self) -> list[EncodedColumn]:
+        """A channel has an image's mean shade, and mean squared shade: all shades are as likely."""
+        return [EncodedColumn(name, 1 / 2, 1 / 3) for name in CHANNELS[self.channels]]
+
+    @property
+    def row_encoding(self) -> bytes:
+        return self.model_dump_json(include={"kind", "height", "width", "channels"}).encode()
+
+    @property
+    def in_words(self) -> str:
+        colour = ", in colour" if self.channels > 1 else ""
+        return f"images, {self.height} × {self.width} pixels{colour}; classes {' or '.join(self.classes)}"
+
+    @property
+    def reads(self) -> str:
+        return f"images of {self.height} × {self.width} pixels, {self.channels} channel(s)"
 
 
 def _table_unless_said(schema: object) -> object:

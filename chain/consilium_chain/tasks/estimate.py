@@ -1,4 +1,4 @@
-"""What a task would cost and take, and what of its terms to think over: from the task file and the chain's prices.
+"""An estimate of a task's cost and time, and doubts about its terms: from the task file and the chain's prices.
 
 Pure. Gas figures are measured ones of whole transactions: `chain/contracts/snapshots/*.json`, and for calls that have
 no snapshot the largest that `bench/results/gas.json` has. They are of a task in which everybody takes part, with as
@@ -64,7 +64,7 @@ class ChainTerms:
 
 @dataclass(frozen=True)
 class Gas:
-    """Of one party of a role, in gas: once a task, and in all rounds together."""
+    """The cost of one party of a role, in gas: once a task, and in all rounds together."""
 
     once: int
     rounds: int
@@ -76,7 +76,7 @@ class Gas:
 
 @dataclass(frozen=True)
 class Pay:
-    """What a training round pays in which everybody earns alike, in the smallest unit: all of a role, and one of it."""
+    """The pay of a training round in which all earn alike, in the smallest unit: of all of a role, and of one."""
 
     role: int
     one: int

@@ -1,4 +1,4 @@
-"""What a task's rounds pay by its pool, and how far the pool may grow. Amounts in the token's smallest unit."""
+"""The pay of a task's rounds by its pool, and the largest pool. Amounts in the token's smallest unit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class RoundPay:
 
 
 def round_pay(params: TaskParams, pool: int) -> RoundPay:
-    """Of a task of these terms with this pool."""
+    """The pay of a round in a task of these terms with this pool."""
     payable = round_part(pool, params.rounds, pool)
     shares = params.hospital_share_bps, params.voter_share_bps, params.aggregator_share_bps
     return RoundPay(*(portion(payable, share) for share in shares))

@@ -28,7 +28,7 @@ class Family(Section, ABC):
 
     @abstractmethod
     def parameters(self, data: Data) -> int:
-        """How many values an update has, in a task on `data`, which fits."""
+        """The number of values of an update, in a task on `data`, which fits."""
 
     @abstractmethod
     def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
@@ -69,7 +69,7 @@ class MlpSpec(Family):
 
 
 def widths(spec: LogisticSpec | MlpSpec, data: Data) -> list[int]:
-    """Of a dense model's layers, the input's first."""
+    """Widths of a dense model's layers, the input's first."""
     table = of_kind(TableSchema, data)
     hidden = spec.hidden if isinstance(spec, MlpSpec) else []
     return [table.columns, *hidden, table.outputs]

@@ -1,4 +1,4 @@
-"""How a round's mean update becomes the next base model: the outer optimisers that a task may name, with arguments.
+"""From a round's mean update to the next base model: the outer optimisers that a task may name, with arguments.
 
 A new one is a class here, in `OuterSpec`, and one in `consilium_client.models.outer`.
 """

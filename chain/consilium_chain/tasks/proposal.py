@@ -60,7 +60,7 @@ def task_params(spec: TaskSpec, spec_hash: bytes, aggregator: str) -> TaskParams
 
 
 def keeps(on_chain: TaskParams, of_file: TaskParams) -> bool:
-    """Whether the contract enforces all of a file's terms. The pool may be larger (`fund`), never smaller."""
+    """True if the contract enforces all of a file's terms. The pool may be larger (`fund`), never smaller."""
     return on_chain == with_pool_of(on_chain, of_file)
 
 

@@ -88,7 +88,7 @@ class PrivacySpec(Section):
 
 
 class UpdateSpec(Section):
-    """How an update becomes integers: clipped to an L2 norm, then each value to [-range, range] in `bits` bits."""
+    """The encoding of an update in integers: clipped to an L2 norm, then each to [-range, range] in `bits` bits."""
 
     bits: Annotated[int, Field(ge=MIN_BITS, le=MAX_BITS)] = 16
     value_range: Annotated[float, Field(gt=0)] = 4.0
@@ -165,7 +165,7 @@ class MoneySpec(Section):
 
 
 class WindowsSpec(Section):
-    """How long each phase may take, in seconds; it ends at once when all have done their part."""
+    """The longest time of each phase, in seconds; it ends at once when all have done their part."""
 
     join: Seconds = 120
     commit: Seconds = 60

@@ -47,7 +47,7 @@ def doctor_command(
     import json
 
     from consilium_chain.errors import ConfigInvalid
-    from consilium_client.errors import HomeMissing
+    from consilium_client.errors import HomeError
     from consilium_core.faults import printed_name
     from consilium_server.errors import ServerError
 
@@ -59,7 +59,7 @@ def doctor_command(
     found: Findings = []
     try:
         checks = checks_of(asked)
-    except (ServerError, ConfigInvalid, HomeMissing) as error:
+    except (ServerError, ConfigInvalid, HomeError) as error:
         name = printed_name(error)
         found.append(Finding("configuration", Level.FAULT, str(error), f"as it says ({name})"))
         checks = checks_without_settings(asked)

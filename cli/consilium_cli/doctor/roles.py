@@ -324,11 +324,11 @@ def _hospital(asked: Asked) -> Iterator[Check]:
 
 
 def _transport_fault(path: Path) -> str | None:
-    from consilium_client.errors import TransportKeyInvalid
+    from consilium_client.errors import TransportKeyError
 
     try:
         transport_public_key(path)
-    except TransportKeyInvalid as error:
+    except TransportKeyError as error:
         return str(error)
     return None
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from consilium_chain.tasks.data_schemas import CategoryFeature, ImageSchema, TableSchema
-from consilium_client.data.image.profile import ImageProfile, profile_images
-from consilium_client.data.image.reader import read_raw_images
-from consilium_client.data.mapping import read_mapping
+from consilium_chain.tasks.data_schemas import CategoryFeature
+from consilium_client.data.examples import kind_of
+from consilium_client.data.image.profile import ImageProfile
 from consilium_client.data.preview import Finding, Preview, Profile
-from consilium_client.data.table.profile import ColumnProfile, TableProfile, profile
-from consilium_client.data.table.reader import checked, read_raw
-from consilium_client.data.text.profile import TextProfile, profile_texts
-from consilium_client.data.text.reader import read_raw_texts
-from consilium_client.errors import WhichTask, shortened
+from consilium_client.data.table.profile import ColumnProfile, TableProfile
+from consilium_client.data.text.profile import TextProfile
+from consilium_client.errors import ConsentError, shortened
 from consilium_client.home import HospitalHome
 from consilium_core.kinds import of_kind
 from consilium_core.visible_text import shown
@@ -54,27 +51,19 @@ def check_data(
     elif number is not None:
         spec = Visit.of(folder).task(number).spec
     else:
-        raise WhichTask(HospitalHome.open(folder).approved_tasks())
+        raise ConsentError(
+            "WhichTask", approved=", ".join(map(str, HospitalHome.open(folder).approved_tasks())) or "none"
+        )
     if data is None or task_file is None:  # with both files, no home is needed
         settings = HospitalHome.open(folder).settings
         data, mapping = data or settings.data, mapping or settings.mapping
     console = Console(highlight=False)
     console.width = min(console.width, WIDTH)
-    schema = spec.data
-    if isinstance(schema, TableSchema):
-        table = read_raw(data, schema, read_mapping(mapping, schema))
-        console.print(screen(profile(table, spec)))
-        checked(table, schema)
-        console.print("[green]The table fits.[/green]")
-        return
-    found: Profile
-    if isinstance(schema, ImageSchema):
-        found = profile_images(read_raw_images(data, schema), spec)
-    else:
-        columns = None if data.is_dir() else read_mapping(mapping, schema)
-        found = profile_texts(read_raw_texts(data, schema, columns), spec)
-    console.print(screen(found))
-    console.print(f"[green]The {found.things} fit.[/green]")
+    kind = kind_of(spec.data)
+    raw = kind.read(data, spec.data, mapping)
+    console.print(screen(kind.profile(raw, spec)))
+    kind.examples(raw, spec.data)
+    console.print(f"[green]The {spec.data.things} fit.[/green]")
 
 
 def screen(profile: Profile) -> RenderableType:

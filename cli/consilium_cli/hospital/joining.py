@@ -11,7 +11,7 @@ import typer
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase, Role
 from consilium_client.data.examples import read_examples
-from consilium_client.errors import CertificateInvalid, NotApproved, NotConfirmed
+from consilium_client.errors import ConsentError, OwnersRefusal
 from consilium_client.home import Approval, HospitalHome, running_alone
 from consilium_client.hospital.audit_log import AUDIT_FILE, AuditLog
 from consilium_client.models import model_of
@@ -57,7 +57,7 @@ def join(folder: Path, number: int, place: Place, agreed: bool) -> None:
     if why := why_shut_out(*link, place.ca_certificate):
         console.print(f"[yellow]The SuperLink {escape(place.superlink)} lets no node in yet: {escape(why)}.[/yellow]")
     if not agreed and not (sys.stdin.isatty() and typer.confirm("\nTake part in it, and lock the bond?")):
-        raise NotConfirmed(f"task {number}")
+        raise ConsentError("NotConfirmed", about=f"task {number}")
     approval = Approval(
         place=visit.ledger.place(number),
         spec_hash=task.params.spec_hash.hex(),
@@ -99,7 +99,7 @@ def _certificate(path: Path) -> bytes:
         raw = path.read_bytes()
         x509.load_pem_x509_certificates(raw)
     except (OSError, ValueError) as error:
-        raise CertificateInvalid(path) from error
+        raise ConsentError("CertificateInvalid", path=path) from error
     return raw
 
 
@@ -122,10 +122,10 @@ def leave(folder: Path, number: int, agreed: bool) -> None:
     ended = state.phase is Phase.ENDED
     approved = number in visit.home.approved_tasks()
     if not ended and not approved:
-        raise NotApproved(number)
+        raise OwnersRefusal("NotApproved", task=number)
     words = "" if ended else f" It is in round {state.round}: no further one is paid, and the bond waits for its end."
     if not agreed and not (sys.stdin.isatty() and typer.confirm(f"Leave task {number}?{words}")):
-        raise NotConfirmed(f"task {number}")
+        raise ConsentError("NotConfirmed", about=f"task {number}")
     with running_alone(visit.home.runtime(number), number):
         if approved:
             visit.home.leave(number)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Self
 
 from consilium_chain.ledger.structs import Hospital, Phase, Role, TaskState
-from consilium_chain.tasks.data_schemas import DataSchema, ImageSchema, TextSchema
 from consilium_chain.tasks.task_spec import MoneySpec, TaskSpec
 from consilium_client.config import HospitalHomeSettings
 from consilium_client.consent import Policy
@@ -147,15 +146,6 @@ def _facts(task: JoinedTask, state: TaskState) -> list[tuple[str, str]]:
     ]
 
 
-def _data_in_words(data: DataSchema) -> str:
-    label = f"label {data.label} ({' or '.join(data.classes)})"
-    if isinstance(data, ImageSchema):
-        colour = ", in colour" if data.channels > 1 else ""
-        return f"images, {data.height} × {data.width} pixels{colour}; classes {' or '.join(data.classes)}"
-    columns = ", ".join(name for name in data.used if name != data.label)
-    return f"{'texts in the column' if isinstance(data, TextSchema) else 'the columns'} {columns}; {label}"
-
-
 def _work(spec: TaskSpec) -> list[tuple[str, str]]:
     rounds, training = spec.rounds, spec.training
     most = datetime.timedelta(seconds=spec.windows.longest(rounds.rounds))
@@ -164,7 +154,7 @@ def _work(spec: TaskSpec) -> list[tuple[str, str]]:
             "what runs",
             f"{spec.model.name}, {spec.parameters:,} parameters, of this installation: no code comes with it",
         ),
-        ("on", _data_in_words(spec.data)),
+        ("on", spec.data.in_words),
         (
             "training",
             f"{rounds.rounds} rounds of {training.epochs} epoch(s) in batches of {training.batch_size}, learning rate"
@@ -187,7 +177,7 @@ def _leaving(spec: TaskSpec) -> list[tuple[str, str]]:
     if spec.privacy is not None:
         bound = f"epsilon {spec.privacy.epsilon:g} at delta {spec.privacy.delta:g}"
         privacy = f"all rounds together cost a row {bound} at most: noise is added here, before anything leaves"
-    things = {"table": "rows", "text": "texts", "images": "images"}[spec.data.kind]
+    things = spec.data.things
     update, size = spec.update, spec.update_blobs * BYTES_PER_BLOB
     seen = (
         "masked, so that only the sum over a cohort is seen" if update.masked else "NOT masked: the aggregator sees it"
@@ -195,7 +185,7 @@ def _leaving(spec: TaskSpec) -> list[tuple[str, str]]:
     once = f"the number of {things}, in public"
     if spec.statistics == "exact":
         once += (
-            f"; and exactly, without noise: {_scaling(spec.data)}, {seen}. Beside another task's, on nearly the same"
+            f"; and exactly, without noise: {spec.data.summed}, {seen}. Beside another task's, on nearly the same"
             f" {things}, they can give single {things} away"
         )
     return [
@@ -204,15 +194,6 @@ def _leaving(spec: TaskSpec) -> list[tuple[str, str]]:
         ("privacy", privacy),
         ("stays here", f"{things}, labels, and the model as trained here"),
     ]
-
-
-def _scaling(data: DataSchema) -> str:
-    """The sums of round 0, in words."""
-    if isinstance(data, TextSchema):
-        return "the number of texts"
-    if isinstance(data, ImageSchema):
-        return "the number of images, and sums of their mean shades and mean squared shades for each channel"
-    return "counts, sums and sums of squares of each column"
 
 
 def _money(money: MoneySpec, pool: int) -> list[tuple[str, str]]:
@@ -251,12 +232,12 @@ def show_status(folder: Path) -> None:
 
 def _spent(home: HospitalHome, policy: Policy) -> float | None:
     """The epsilon that rows have cost in all private tasks; None without one, so that Opacus need not be loaded."""
-    if not home.settings.ledger_file.exists():
+    if not home.settings.privacy_file.exists():
         return None
-    from consilium_client.privacy.accountant import EpsilonLedger
+    from consilium_client.privacy.accountant import PrivacyAccountant
     from consilium_client.privacy.dp_sgd import epsilon
 
-    charges = EpsilonLedger(home.settings.ledger_file).charges()
+    charges = PrivacyAccountant(home.settings.privacy_file).charges()
     return epsilon([charge.mechanism for charge in charges], policy.delta)
 
 

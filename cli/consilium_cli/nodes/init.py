@@ -15,7 +15,7 @@ from consilium_chain.errors import ConfigInvalid, KeystoreError
 from consilium_chain.keystore import open_keystore, read_private_file, write_keystore, write_private_file
 from consilium_client.config import SponsoredSettings
 from consilium_client.consent import ANY, NEW_HOSPITAL, NEW_VOTER, Policy, TaskPolicy, VoterPolicy
-from consilium_client.errors import HomeTaken, PolicyInvalid
+from consilium_client.errors import HomeError, OwnersRefusal
 from consilium_client.home import SETTINGS_FILE, Home, HospitalHome, VoterHome
 from consilium_client.hospital.transport_key import make_transport_key
 from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
@@ -125,7 +125,7 @@ def _new_folder(folder: Path) -> Path:
     """The absolute path of a home that can be made. Raises HomeTaken."""
     folder = folder.expanduser().absolute()
     if (folder / SETTINGS_FILE).exists():
-        raise HomeTaken(folder)
+        raise HomeError("HomeTaken", folder=folder)
     return folder
 
 
@@ -237,7 +237,7 @@ def _checked_policy(policy: dict[str, Any], kind: type[TaskPolicy]) -> dict[str,
         kind.model_validate(policy)
     except ValidationError as error:
         faults = "; ".join(f"{fault['loc'][0]}: {fault['msg']}" for fault in error.errors())
-        raise PolicyInvalid(f"the policy would not hold: {faults}") from None
+        raise OwnersRefusal("PolicyInvalid", why=f"the policy would not hold: {faults}") from None
     return policy
 
 

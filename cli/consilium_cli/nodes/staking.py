@@ -10,7 +10,7 @@ import typer
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase, Role, Unbonding
 from consilium_chain.tasks.task_spec import TOKEN
-from consilium_client.errors import NotConfirmed, Unfunded
+from consilium_client.errors import ConsentError, unfunded
 from consilium_client.home import VoterHome
 from consilium_client.voter import registration
 from consilium_core.units import ether, tokens
@@ -48,7 +48,7 @@ def register(folder: Path, stake: int | None, commission: float | None, agreed: 
     typer.echo("\nto do   " + "\n        ".join(to_do))
     typer.echo(f"        for at most {ether(cost)} ether of gas")
     if not agreed and not (sys.stdin.isatty() and typer.confirm("\nDo it?")):
-        raise NotConfirmed("this voter's stake and key")
+        raise ConsentError("NotConfirmed", about="this voter's stake and key")
     before = ledger.connection.ether()
     registration.register(ledger, stake * TOKEN, bps)
     left = ledger.stake_of(account, Role.VOTER)
@@ -78,7 +78,7 @@ def _require_funds(ledger: Ledger, stake: int) -> None:
     missing = max(stake - ledger.balance(ledger.address), 0)
     missing_wei = max(GAS_LIMIT * ledger.connection.highest_fee() - ledger.connection.ether(), 0)
     if missing or missing_wei:
-        raise Unfunded(ledger.address, missing, missing_wei)
+        raise unfunded(ledger.address, missing, missing_wei)
 
 
 def claim(folder: Path) -> None:
@@ -127,7 +127,7 @@ def _start(ledger: Ledger, role: Role, amount: int, agreed: bool) -> None:
         f" Until they mature a slash reaches them. {tokens(stake.locked)} are locked in tasks until these end."
     )
     if not agreed and not (sys.stdin.isatty() and typer.confirm(f"{words} Do it?")):
-        raise NotConfirmed("this node's stake")
+        raise ConsentError("NotConfirmed", about="this node's stake")
     if not ledger.unstake(role, amount):
         typer.echo("nothing of its own is staked here")
 

@@ -14,17 +14,7 @@ from pathlib import Path, PurePosixPath
 from consilium_client.data.mapping import FileFormat, composed
 from consilium_client.data.table.columns import positions
 from consilium_client.data.table.csv_rows import CsvRows
-from consilium_client.errors import (
-    ClassFolderUnknown,
-    DataFileEmpty,
-    FileUnexpected,
-    LabelUnknown,
-    LeadsOutside,
-    ListedFileMissing,
-    ListedTwice,
-    NamesAlike,
-    TooManyRows,
-)
+from consilium_client.errors import CellError, DataError, FolderError
 
 LIST = "labels.csv"
 
@@ -58,13 +48,13 @@ def labelled_files(folder: Path, classes: Sequence[str], endings: Sequence[str],
     else:
         found = _by_class(folder, numbers)
     if not found.files:
-        raise DataFileEmpty(folder)
+        raise DataError("DataFileEmpty", path=folder)
     if len(found.files) > at_most:
-        raise TooManyRows(len(found.files), at_most)
+        raise DataError("TooManyRows", rows=len(found.files), at_most=at_most)
     for file in found.files:
         _require_inside(folder, file.name, file.path)
         if not (file.path.is_file() and file.name.lower().endswith(tuple(endings))):  # a pipe would be read for ever
-            raise FileUnexpected(folder, file.name)
+            raise FolderError("FileUnexpected", file=folder / file.name)
     return found
 
 
@@ -72,9 +62,9 @@ def _by_class(folder: Path, numbers: dict[str, int]) -> Listing:
     files = []
     for name, inside in _named(folder, folder).items():
         if not inside.is_dir():
-            raise FileUnexpected(folder, name)
+            raise FolderError("FileUnexpected", file=folder / name)
         if name not in numbers:
-            raise ClassFolderUnknown(folder, name)
+            raise FolderError("ClassFolderUnknown", file=folder / name)
         _require_inside(folder, name, inside)
         entries = _named(inside, folder, f"{name}/")
         files += [LabelledFile(path, entry, numbers[name]) for entry, path in entries.items()]
@@ -92,28 +82,29 @@ def _listed(folder: Path, numbers: dict[str, int]) -> Listing:
         rows = CsvRows(file, folder / LIST, FileFormat())
         at = positions(rows, folder / LIST, {"file": "file", "label": "label"}, strict=True)
         for line, (written, label) in rows.cells(list(at.values())):
+            listed = f" ({LIST}, line {line})"
             name = composed(PurePosixPath(written).as_posix())
             if name.startswith("/") or ".." in PurePosixPath(name).parts:
-                raise LeadsOutside(folder, written, line)
+                raise FolderError("LeadsOutside", file=folder / written, listed=listed)
             if name not in there or name == LIST:
-                raise ListedFileMissing(folder, written, line)
+                raise FolderError("ListedFileMissing", file=folder / written, listed=listed)
             if name in files:
-                raise ListedTwice(folder, written, line)
+                raise FolderError("ListedTwice", file=folder / written, listed=listed)
             if composed(label) not in numbers:
-                raise LabelUnknown(folder / LIST, line, "label")
+                raise CellError("LabelUnknown", path=folder / LIST, row=line, column="label")
             files[name] = LabelledFile(there[name], name, numbers[composed(label)])
     return Listing(tuple(files[name] for name in sorted(files)), left_aside=len(there) - len(files) - 1)
 
 
 def _named(place: Path, folder: Path, under: str = "") -> dict[str, Path]:
-    """What is in one place of `folder`, by its name there. Raises NamesAlike."""
+    """The paths in one part of `folder`, by their names there. Raises FolderError (NamesAlike)."""
     found: dict[str, Path] = {}
     for path in sorted(place.iterdir()):
         if path.name.startswith("."):
             continue
         name = under + composed(path.name)
         if name in found:
-            raise NamesAlike(folder, name)
+            raise FolderError("NamesAlike", file=folder / name)
         found[name] = path
     return found
 
@@ -122,7 +113,7 @@ def _require_inside(folder: Path, name: str, path: Path) -> None:
     """Wherever links lead. Raises LeadsOutside."""
     root = os.path.realpath(folder)
     if os.path.commonpath([root, os.path.realpath(path)]) != root:
-        raise LeadsOutside(folder, name)
+        raise FolderError("LeadsOutside", file=folder / name)
 
 
 def _raise(error: OSError) -> None:

@@ -31,14 +31,14 @@ from consilium_core.typed_toml import Section, parse_toml
 from pydantic import BeforeValidator, Field, model_validator
 
 from consilium_client.data.table.cells import DecimalMark, Reading, key
-from consilium_client.errors import MappingInvalid
+from consilium_client.errors import DataError
 
 Position = Annotated[int, Field(ge=1, strict=True)]
 Columns = TableSchema | TextSchema  # what a mapping can lead to
 
 
 class FileFormat(Section):
-    """How the file is written. Of Parquet, which says so itself, `missing` and `decimal` apply to texts."""
+    """The form of the file. Of Parquet, which says so itself, `missing` and `decimal` apply to texts."""
 
     delimiter: Literal[",", ";", "\t", "|"] = ","
     decimal: DecimalMark = "."
@@ -54,7 +54,7 @@ class FileFormat(Section):
 
 
 class ColumnMapping(Section):
-    """Where one of the task's columns comes from, and what its cells mean."""
+    """The source of one of the task's columns, and the meaning of its cells."""
 
     column: str | Position | None = Field(default=None, description="name, or position from 1 in a file without header")
     codes: dict[str, float | str] = Field(
@@ -128,7 +128,7 @@ class Mapping(Section):
         if self.source(schema.label) is None:
             faults.append(f"the label {schema.label} may not be absent")
         if faults:
-            raise MappingInvalid(f"the mapping does not fit the task: {'; '.join(faults)}")
+            raise DataError("MappingInvalid", why=f"the mapping does not fit the task: {'; '.join(faults)}")
 
     def _faults_of_codes(self, column: str, known: list[float] | None) -> list[str]:
         """`known`: the task's numbers for a column of codes; None for one of measurements."""
@@ -172,7 +172,7 @@ def composed(text: str) -> str:
 
 def parse_mapping(raw: bytes, schema: Columns, what: str = "the mapping") -> Mapping:
     """Raises MappingInvalid with every fault and where it stands."""
-    mapping = parse_toml(raw, Mapping, what, MappingInvalid)
+    mapping = parse_toml(raw, Mapping, what, lambda why: DataError("MappingInvalid", why=why))
     mapping.require_fits(schema)
     return mapping
 
@@ -187,4 +187,4 @@ def read_mapping(path: Path | None, schema: Columns) -> Mapping | None:
         why = error.strerror or type(error).__name__
     else:
         return parse_mapping(raw, schema, f"the mapping {path}")
-    raise MappingInvalid(f"the mapping {path} cannot be read: {why}")
+    raise DataError("MappingInvalid", why=f"the mapping {path} cannot be read: {why}")

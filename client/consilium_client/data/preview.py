@@ -1,4 +1,4 @@
-"""What a hospital's owner should know of its examples before it joins a task: what they are, and what leaves the house.
+"""A preview for a hospital's owner before it joins a task: its examples, and the values that leave the house.
 
 The part that tables, texts and images share. For the hospital's own screen: it holds values of its patients. Nothing of
 it goes into a journal; what a log might show by accident, a dataclass's representation, leaves the values out. Pure.
@@ -10,10 +10,9 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
-from consilium_chain.tasks.data_schemas import CategoryFeature, DataSchema, ImageSchema, TableSchema
+from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE, PrivacySpec, TaskSpec
 from consilium_zk.constants import BYTES_PER_BLOB
 from consilium_zk.quantise import Quantiser
@@ -22,7 +21,6 @@ from numpy.typing import NDArray
 from consilium_client.data.examples import Examples
 from consilium_client.data.standardise import sums_of
 
-CHANNELS = {1: ("grey",), 3: ("red", "green", "blue")}
 ONE_CLASS = "all labels are the same: the model can learn little here, and voters need several classes"
 
 
@@ -41,7 +39,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Statistic:
-    """What round 0 sums of one encoded column: values that are known, Σu and Σu² of them, u in [0, 1].
+    """The sums of round 0 over one encoded column: values that are known, Σu and Σu² of them, u in [0, 1].
 
     Of a channel: images, and the sums of their mean shade and mean squared shade.
     """
@@ -54,7 +52,7 @@ class Statistic:
 
 @dataclass(frozen=True)
 class Preview:
-    """What is computed from the examples and leaves the hospital: round 0's statistics, then an update in each round.
+    """All that is computed from the examples and leaves the hospital: statistics in round 0, then an update a round.
 
     `statistics` are rounded to multiples of `step`; there are none where round 0 is the schema's, and none of texts, of
     which exact statistics sum the number. An update is `parameters` values, clipped to the norm `clip_norm`
@@ -80,21 +78,20 @@ class Preview:
 
     @property
     def update_bytes(self) -> int:
-        """Of one round."""
+        """In one round."""
         return self.update_blobs * BYTES_PER_BLOB
 
 
 @dataclass(frozen=True)
 class Profile:
-    """What every kind of data has. `classes`: name and examples of each; `repeated`: those that equal an earlier one.
+    """The part that all kinds share. `classes`: name and examples of each; `repeated`: those that equal an earlier one.
 
     `left_aside`: columns of a file, or files that a folder's list does not name.
     """
 
-    things: ClassVar[str]
-
     path: Path
     kind: str
+    things: str
     rows: int
     label: str
     label_source: str | None
@@ -112,7 +109,7 @@ def classes_of(labels: NDArray[np.int64], schema: DataSchema) -> tuple[tuple[str
 
 
 def repeats(contents: Iterable[Hashable], labels: NDArray[np.int64]) -> tuple[int, int]:
-    """How many contents equal an earlier one, and how many of these have another label than the first of their kind."""
+    """Counts contents that equal an earlier one, and those of them with another label than the first such one."""
     first: dict[Hashable, int] = {}
     repeated = otherwise = 0
     for content, label in zip(contents, map(int, labels), strict=True):
@@ -122,7 +119,7 @@ def repeats(contents: Iterable[Hashable], labels: NDArray[np.int64]) -> tuple[in
 
 
 def preview_of(examples: Examples, spec: TaskSpec) -> Preview:
-    names = encoded_columns(spec.data)
+    names = [column.name for column in spec.data.encoded]
     statistics: tuple[Statistic, ...] = ()
     exact = spec.statistics == "exact"
     if exact and names:
@@ -142,16 +139,3 @@ def preview_of(examples: Examples, spec: TaskSpec) -> Preview:
         exact=exact,
         privacy=spec.privacy,
     )
-
-
-def encoded_columns(schema: DataSchema) -> list[str]:
-    """Names of what round 0 sums, in their order: of a code its feature's with the value, of images the channels'."""
-    if isinstance(schema, ImageSchema):
-        return list(CHANNELS[schema.channels])
-    names = []
-    for feature in schema.features if isinstance(schema, TableSchema) else []:
-        if isinstance(feature, CategoryFeature):
-            names += [f"{feature.name} = {value:g}" for value in feature.values[1:]]
-        else:
-            names.append(feature.name)
-    return names

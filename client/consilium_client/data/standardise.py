@@ -12,92 +12,44 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from consilium_chain.tasks.data_schemas import CategoryFeature, DataSchema, ImageSchema, NumericFeature, TableSchema
+from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_chain.tasks.task_spec import STATISTICS_RANGE, TaskSpec
 from numpy.typing import NDArray
 
 from consilium_client.data.examples import Examples
-from consilium_client.data.image.reader import ImageSet
+from consilium_client.data.image.reader import WHITE, ImageSet
 from consilium_client.data.table.reader import Table
-from consilium_client.errors import ShapeMismatch, StatisticsInvalid, TooManyRows
+from consilium_client.errors import DataError, ModelError, StatisticsError
 
 # Round 0 rounds each hospital's sums to 2 · 65536 / 2^40 = 1.2e-7. With at least one row per hospital, that moves a
 # variance by less than 2e-7; below twice that a column counts as constant, and is switched off rather than blown up.
 LEAST_VARIANCE = 4e-7
-WHITE = 255.0
-# Of u, where the schema states none; docs/decisions.md measures others.
-TYPICAL_MEAN, TYPICAL_DEVIATION = 1 / 2, 1 / 6
 
 
 def round_0_values(examples: Examples, spec: TaskSpec) -> NDArray[np.float64]:
-    """What a hospital brings to round 0: float64 (spec.statistics_values,). Raises as `sums_of` does."""
+    """A hospital's values for round 0: float64 (spec.statistics_values,). Raises as `sums_of` does."""
     return sums_of(examples, spec.data) if spec.statistics == "exact" else public_sums(spec.data)
 
 
 def sums_of(examples: Examples, schema: DataSchema) -> NDArray[np.float64]:
     """Sums over one hospital's rows, exactly: float64 (schema.statistics_values,).
 
-    Of a table and of images counts, then all Σu, then all Σu². Raises TooManyRows, or ShapeMismatch if the examples
-    were read by another schema.
+    Raises TooManyRows, or ShapeMismatch if the examples were read by another schema.
     """
     if examples.rows >= STATISTICS_RANGE:
-        raise TooManyRows(examples.rows, int(STATISTICS_RANGE) - 1)
-    if isinstance(examples, Table):
-        sums = _table_sums(examples)
-    elif isinstance(examples, ImageSet):
-        sums = _image_sums(examples)
-    else:
-        sums = np.array([float(examples.rows)])
+        raise DataError("TooManyRows", rows=examples.rows, at_most=int(STATISTICS_RANGE) - 1)
+    sums = examples.sums()
     if sums.shape != (schema.statistics_values,):
-        raise ShapeMismatch("statistics", (schema.statistics_values,), sums.shape)
+        raise ModelError("ShapeMismatch", what="statistics", expected=(schema.statistics_values,), found=sums.shape)
     return sums
 
 
-def _table_sums(table: Table) -> NDArray[np.float64]:
-    present = ~np.isnan(table.features)
-    filled = np.where(present, table.features, 0.0)
-    return np.concatenate([present.sum(axis=0).astype(np.float64), filled.sum(axis=0), (filled**2).sum(axis=0)])
-
-
-def _image_sums(images: ImageSet) -> NDArray[np.float64]:
-    channels = images.pixels.shape[1]
-    totals, squares = np.zeros(channels), np.zeros(channels)
-    for image in images.pixels:  # one at a time, for memory
-        shades = image / WHITE
-        totals += shades.mean(axis=(1, 2))
-        squares += (shades**2).mean(axis=(1, 2))
-    return np.concatenate([np.full(channels, float(images.rows)), totals, squares])
-
-
 def public_sums(schema: DataSchema) -> NDArray[np.float64]:
-    """What `sums_of` has of a row on average, by the schema alone: float64 (schema.statistics_values,).
-
-    Of numbers by their stated or usual mean and deviation; codes and shades are all as likely.
-    """
-    totals: list[float] = []
-    squares: list[float] = []
-    if isinstance(schema, TableSchema):
-        for feature in schema.features:
-            if isinstance(feature, CategoryFeature):  # 0 or 1, which is its own square
-                share = [1 / len(feature.values)] * (len(feature.values) - 1)
-                totals += share
-                squares += share
-            else:
-                mean, deviation = _typical(feature)
-                totals.append(mean)
-                squares.append(mean**2 + deviation**2)
-    elif isinstance(schema, ImageSchema):
-        totals, squares = [1 / 2] * schema.channels, [1 / 3] * schema.channels
-    else:
+    """The sums of an average row, by the schema alone: float64 (schema.statistics_values,)."""
+    if not schema.encoded:
         return np.ones(1)
-    return np.array([*np.ones(len(totals)), *totals, *squares])
-
-
-def _typical(feature: NumericFeature) -> tuple[float, float]:
-    """Mean and deviation of u."""
-    width = feature.max - feature.min
-    mean = TYPICAL_MEAN if feature.mean is None else (feature.mean - feature.min) / width
-    return mean, TYPICAL_DEVIATION if feature.deviation is None else feature.deviation / width
+    _, means, squares = zip(*schema.encoded, strict=True)
+    return np.array([*np.ones(len(means)), *means, *squares])
 
 
 @dataclass(frozen=True)
@@ -115,9 +67,9 @@ class Standardiser:
         [0, 1], but may not stop the run.
         """
         if sums.ndim != 1 or sums.size == 0 or sums.size % 3:
-            raise ShapeMismatch("summed statistics", ("3 · columns",), sums.shape)
+            raise ModelError("ShapeMismatch", what="summed statistics", expected=("3 · columns",), found=sums.shape)
         if not np.isfinite(sums).all():
-            raise StatisticsInvalid(int(np.flatnonzero(~np.isfinite(sums))[0]))
+            raise StatisticsError("StatisticsInvalid", index=int(np.flatnonzero(~np.isfinite(sums))[0]))
         counts, totals, squares = np.split(sums.astype(np.float64), 3)
         counts = np.rint(counts)  # whole by nature; rounding removes what quantising left
         known = counts >= 1
@@ -131,14 +83,21 @@ class Standardiser:
     def transform(self, table: Table) -> NDArray[np.float32]:
         """Standardised features float32 (n, columns), free of NaN. Raises ShapeMismatch."""
         if table.features.ndim != 2 or table.features.shape[1] != len(self.mean):
-            raise ShapeMismatch("table's features", ("n", len(self.mean)), table.features.shape)
+            raise ModelError(
+                "ShapeMismatch", what="table's features", expected=("n", len(self.mean)), found=table.features.shape
+            )
         standard = (table.features - self.mean) * self.inverse_deviation
         return np.where(np.isnan(standard), 0.0, standard).astype(np.float32)
 
     def transform_images(self, images: ImageSet) -> NDArray[np.float32]:
         """Standardised pixels float32 (n, channels, height, width). Raises ShapeMismatch."""
         if images.pixels.ndim != 4 or images.pixels.shape[1] != len(self.mean):
-            raise ShapeMismatch("images", ("n", len(self.mean), "height", "width"), images.pixels.shape)
+            raise ModelError(
+                "ShapeMismatch",
+                what="images",
+                expected=("n", len(self.mean), "height", "width"),
+                found=images.pixels.shape,
+            )
         scale = (self.inverse_deviation / WHITE).astype(np.float32)[:, None, None]
         shift = (self.mean * self.inverse_deviation).astype(np.float32)[:, None, None]
         standard = images.pixels.astype(np.float32)

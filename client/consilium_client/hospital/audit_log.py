@@ -25,14 +25,7 @@ from eth_account.signers.local import LocalAccount
 from eth_keys.exceptions import BadSignature
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from consilium_client.errors import (
-    AuditBroken,
-    AuditForged,
-    AuditMalformed,
-    AuditRewritten,
-    AuditUnreadable,
-    AuditUnwritable,
-)
+from consilium_client.errors import AuditError
 
 AUDIT_FILE = "audit.jsonl"  # in a node's home
 FIRST = hashlib.sha256(b"CONSILIUM-V1-AUDIT-LOG").hexdigest()  # stands in the first line instead of a line's hash
@@ -151,7 +144,7 @@ def parse_log(raw: bytes) -> list[Entry]:
     for number, line in enumerate(_lines(raw), start=1):
         entry = _parsed(number, line)
         if (entry.seq, entry.previous) != (number, previous):
-            raise AuditBroken(number)
+            raise AuditError("AuditBroken", line=number)
         entries.append(entry)
         previous = digest(line)
     return entries
@@ -164,29 +157,36 @@ def parse_export(raw: bytes) -> Export:
     try:
         seal = Seal.model_validate_json(last)
     except ValidationError as error:
-        raise AuditMalformed(number, "the file does not end with the hospital's signature") from error
+        raise AuditError(
+            "AuditMalformed", line=number, why="the file does not end with the hospital's signature"
+        ) from error
     _require_canonical(number, last, seal)
     entries = parse_log(b"".join(lines))
     head = digest(lines[-1]) if lines else FIRST
     if (seal.count, seal.head) != (len(lines), head):
-        raise AuditForged(f"the signature is on {seal.count} entries with head {seal.head}, the file has {len(lines)}")
+        raise AuditError(
+            "AuditForged",
+            why=f"the signature is on {seal.count} entries with head {seal.head}, the file has {len(lines)}",
+        )
     message = _statement(seal.chain_id, seal.contract, seal.count, seal.head)
     try:
         signer = Account.recover_message(message, signature=seal.signature)
     except (BadSignature, ValueError) as error:
-        raise AuditForged("the last line's signature is none") from error
+        raise AuditError("AuditForged", why="the last line's signature is none") from error
     if signer != seal.hospital:
-        raise AuditForged(f"the signature is not of {seal.hospital}, whose log this is said to be")
+        raise AuditError("AuditForged", why=f"the signature is not of {seal.hospital}, whose log this is said to be")
     return Export(entries, seal)
 
 
 def require_extends(newer: Export, older: Export) -> None:
     """Raises AuditRewritten where the newer export of a log does not begin with all of the older one's entries."""
     if newer.seal.hospital != older.seal.hospital:
-        raise AuditRewritten(f"it is of {newer.seal.hospital}, the older one of {older.seal.hospital}")
+        raise AuditError(
+            "AuditRewritten", why=f"it is of {newer.seal.hospital}, the older one of {older.seal.hospital}"
+        )
     for number, entry in enumerate(older.entries):
         if number >= len(newer.entries) or newer.entries[number] != entry:
-            raise AuditRewritten(f"entry {number + 1} of the older one is not in it")
+            raise AuditError("AuditRewritten", why=f"entry {number + 1} of the older one is not in it")
 
 
 def export(raw: bytes, account: LocalAccount, chain_id: int, contract: str) -> bytes:
@@ -215,7 +215,7 @@ def _lines(raw: bytes) -> list[bytes]:
     """With their newlines. Raises AuditMalformed where the last one has none."""
     *lines, rest = raw.split(b"\n")
     if rest:
-        raise AuditMalformed(len(lines) + 1, "it ends without a newline")
+        raise AuditError("AuditMalformed", line=len(lines) + 1, why="it ends without a newline")
     return [line + b"\n" for line in lines]
 
 
@@ -223,14 +223,14 @@ def _parsed(number: int, line: bytes) -> Entry:
     try:
         entry = _ENTRY.validate_json(line)
     except ValidationError as error:
-        raise AuditMalformed(number, "it is no entry of an audit log") from error
+        raise AuditError("AuditMalformed", line=number, why="it is no entry of an audit log") from error
     _require_canonical(number, line, entry)
     return entry
 
 
 def _require_canonical(number: int, line: bytes, parsed: _Line) -> None:
     if parsed.line() != line:
-        raise AuditMalformed(number, "it is not written as this program writes it")
+        raise AuditError("AuditMalformed", line=number, why="it is not written as this program writes it")
 
 
 # Writing
@@ -270,7 +270,7 @@ class AuditLog:
             finally:
                 os.close(file)
         except OSError as error:
-            raise AuditUnwritable(self._path, error.strerror or type(error).__name__) from error
+            raise AuditError("AuditUnwritable", path=self._path, why=error.strerror or type(error).__name__) from error
 
     def _append(self, file: int, kind: str, fields: Mapping[str, str | int]) -> None:
         size = os.fstat(file).st_size
@@ -291,7 +291,7 @@ class AuditLog:
         tail = _read(file, max(0, size - LONGEST_LINE))
         torn = tail[tail.rfind(b"\n") + 1 :]
         if len(torn) == LONGEST_LINE:
-            raise AuditMalformed(_read(file, 0).count(b"\n") + 1, "it is longer than any entry")
+            raise AuditError("AuditMalformed", line=_read(file, 0).count(b"\n") + 1, why="it is longer than any entry")
         if torn:
             os.ftruncate(file, size - len(torn))
             self._append(file, "recovered", {"bytes": len(torn), "sha256": digest(torn)})
@@ -304,7 +304,7 @@ def read_log(path: Path) -> bytes:
             fcntl.flock(file, fcntl.LOCK_SH)
             raw = file.read()
     except OSError as error:
-        raise AuditUnreadable(path, error.strerror or type(error).__name__) from error
+        raise AuditError("AuditUnreadable", path=path, why=error.strerror or type(error).__name__) from error
     return raw[: raw.rfind(b"\n") + 1]
 
 
@@ -314,8 +314,8 @@ def _last(file: int) -> tuple[int, str]:
     line = tail[tail.rfind(b"\n", 0, -1) + 1 :]
     try:
         return _parsed(0, line).seq, digest(line)
-    except AuditMalformed as error:
-        raise AuditMalformed(_read(file, 0).count(b"\n"), error.why) from error
+    except AuditError as error:
+        raise AuditError("AuditMalformed", line=_read(file, 0).count(b"\n"), why=error.values["why"]) from error
 
 
 def _read(file: int, start: int) -> bytes:

@@ -10,7 +10,7 @@ from consilium_chain.ledger.structs import Role
 from consilium_chain.rounds.machine import View
 
 from consilium_client.config import HospitalSettings
-from consilium_client.errors import NotDealt
+from consilium_client.errors import NodeError
 from consilium_client.hospital.audit_log import AUDIT_FILE, AuditLog
 from consilium_client.membership import Membership
 from consilium_client.task import JoinedTask, load_task
@@ -57,5 +57,5 @@ class Context:
         found = (self.ledger.cohort_members(self.task.number, round_, cohort) for cohort in range(cohorts))
         cohort = next((cohort for cohort in found if cohort >> self.membership.index & 1), 0)
         if not cohort:
-            raise NotDealt(round_)
+            raise NodeError("NotDealt", round=round_)
         return cohort

@@ -9,7 +9,7 @@ from consilium_chain.ledger.structs import RoundState
 from consilium_chain.rounds.machine import View, dispute_step
 from consilium_core.logs import emit
 
-from consilium_client.errors import PendingUpdateLost
+from consilium_client.errors import NodeError
 from consilium_client.hospital.context import Context
 from consilium_client.hospital.masking import Accused
 from consilium_client.hospital.round_updates import RoundUpdates
@@ -44,7 +44,7 @@ class Dispute:
         """In the first step points of its masks; in the second shared keys, or nothing where all points are right."""
         masking, update = self._updates.masking, self._updates.of(round_)
         if update is None or masking is None:
-            raise PendingUpdateLost(round_)
+            raise NodeError("PendingUpdateLost", round=round_)
         ledger, task, index = self._context.ledger, self._context.task.number, self._context.membership.index
         cohort = self._context.cohort(round_)
         accusation = next(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from consilium_client.consent import Policy, read_policy
 from consilium_client.data.examples import Examples, read_examples
-from consilium_client.errors import ApprovalStale
+from consilium_client.errors import OwnersRefusal
 from consilium_client.home import is_paused
 from consilium_client.hospital.context import Context
 from consilium_client.hospital.dispute import Dispute
@@ -47,7 +47,9 @@ class Hooks:
         """
         approved, found = self.settings.approved, self.task.params.spec_hash.hex()
         if approved != found:
-            raise ApprovalStale(self.task.number, f"has keccak256 {approved}, and the chain names {found}")
+            raise OwnersRefusal(
+                "ApprovalStale", task=self.task.number, why=f"has keccak256 {approved}, and the chain names {found}"
+            )
         policy = read_policy(self.settings.policy, Policy)
         policy.require(self.task.spec, self.ledger.state(self.task.number).operator)
         return policy

@@ -11,7 +11,7 @@ from consilium_chain.errors import name_of
 from consilium_chain.messages import ReplyCode
 from consilium_core.logs import emit
 
-from consilium_client.errors import AuditError, FrameMalformed
+from consilium_client.errors import AuditError, FrameError
 from consilium_client.polling import ROUND_ERRORS
 from consilium_client.relay.wire import RoundReply, RoundRequest, receive_request, send_reply
 
@@ -65,9 +65,9 @@ class Listener:
             self._leaving(request, reply)
             send_reply(connection, reply)
         except AuditError as error:
-            emit("not-recorded", error=type(error).__name__)
-        except (OSError, FrameMalformed) as error:
-            emit("relay-lost", error=type(error).__name__)
+            emit("not-recorded", error=name_of(error))
+        except (OSError, FrameError) as error:
+            emit("relay-lost", error=name_of(error))
 
     def __enter__(self) -> Listener:
         self._thread.start()

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.errors import name_of
 from consilium_chain.keystore import write_private_file
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import members
@@ -34,7 +35,7 @@ from consilium_zk.dealing import Dealing
 from consilium_zk.errors import Malformed, ShapeWrong
 from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital
 
-from consilium_client.errors import MaskingChanged, NotASurvivor, SealingKeyLost
+from consilium_client.errors import NodeError
 
 _BYTES_PER_MAP = 32
 
@@ -69,7 +70,7 @@ class Masking:
         with its joining is gone meanwhile, nothing is announced yet.
         """
         if self._ledger.sealing_keys(self._task).get(index, self.sealing_key) != self.sealing_key:
-            raise SealingKeyLost(self._key_file)
+            raise NodeError("SealingKeyLost", path=self._key_file)
 
     def forget(self) -> None:
         """Deletes the sealing key, once the task has ended: nobody opens any more what was sealed for this hospital,
@@ -100,13 +101,13 @@ class Masking:
         """
         alive = list(members(cohort & survivors))
         if index not in alive:
-            raise NotASurvivor(round_)
+            raise NodeError("NotASurvivor", round=round_)
         dealings = self._dealings(round_, cohort, index)
         answer, faults = self._hospital(round_, cohort, index, seed).answer(dealings, alive)
         self._write_down("masked", round_, dealings)
         self._write_down("answered", round_, alive)
         for dealer, error in faults.items():
-            emit("dealing-invalid", round=round_, hospital=dealer, error=type(error).__name__)
+            emit("dealing-invalid", round=round_, hospital=dealer, error=name_of(error))
         return answer
 
     def statement(self, round_: int, cohort: int, index: int, masked: Iterable[Blob]) -> bytes:
@@ -173,4 +174,4 @@ class Masking:
             write_private_file(file, bit_map)
         if file.read_bytes() != bit_map:
             self._read.clear()  # likewise
-            raise MaskingChanged(round_, what)
+            raise NodeError("MaskingChanged", round=round_, what=what)

@@ -171,7 +171,7 @@ class HospitalNode(Hooks):
         try:
             self.ledger.tick(self.task.number)
         except ChainError as error:
-            emit("tick-refused", error=type(error).__name__)
+            emit("tick-refused", error=name_of(error))
 
     def leave(self) -> bool:
         """Takes the bond and the rewards; False where the block that ended the task is gone."""

@@ -18,7 +18,7 @@ from consilium_zk.constants import BYTES_PER_BLOB
 from consilium_zk.errors import Malformed
 from consilium_zk.masks import BYTES_PER_SEED
 
-from consilium_client.errors import PendingUpdateLost
+from consilium_client.errors import NodeError
 
 _BYTES_PER_BLOB = signed_update_bytes(1) - signed_update_bytes(0) + BYTES_PER_BLOB
 
@@ -61,11 +61,11 @@ class PendingUpdates:
             return None
         count, rest = divmod(len(raw) - BYTES_PER_SEED - signed_update_bytes(0), _BYTES_PER_BLOB)
         if count < 1 or rest:
-            raise PendingUpdateLost(round_)
+            raise NodeError("PendingUpdateLost", round=round_)
         head = BYTES_PER_SEED + signed_update_bytes(count)
         try:
             signed = parse_signed_update(raw[BYTES_PER_SEED:head], self._hospital, count)
             blobs = [parse_blob(raw[i : i + BYTES_PER_BLOB]) for i in range(head, len(raw), BYTES_PER_BLOB)]
         except (SignedUpdateMalformed, Malformed) as error:
-            raise PendingUpdateLost(round_) from error
+            raise NodeError("PendingUpdateLost", round=round_) from error
         return PendingUpdate(signed, blobs, raw[:BYTES_PER_SEED])

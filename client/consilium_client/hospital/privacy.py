@@ -11,7 +11,7 @@ from consilium_chain.ledger.ledger import Ledger
 from consilium_client.consent import Policy
 from consilium_client.data.examples import Examples
 from consilium_client.hospital.context import Context
-from consilium_client.privacy.exact_statistics import StatisticsLedger
+from consilium_client.privacy.exact_statistics import ExactStatisticsRecord
 
 if TYPE_CHECKING:
     from consilium_client.privacy.private_rounds import PrivateRounds
@@ -25,7 +25,7 @@ class Privacy:
         self._context, self._examples = context, examples
         self.rounds = self._private_rounds(policy)
         exact = context.task.spec.statistics == "exact"
-        self._statistics = StatisticsLedger(context.settings.statistics_file) if exact else None
+        self._statistics = ExactStatisticsRecord(context.settings.statistics_file) if exact else None
 
     def _private_rounds(self, policy: Policy) -> PrivateRounds | None:
         spec, context = self._context.task.spec, self._context
@@ -35,7 +35,7 @@ class Privacy:
         from consilium_client.privacy.private_rounds import PrivateRounds  # Opacus takes seconds to import, and 120 MB
 
         own = None if policy.max_epsilon is None else Budget(policy.max_epsilon, policy.delta)
-        found = PrivateRounds(context.settings.ledger_file, own, context.name, spec, spec.privacy, self._examples.rows)
+        found = PrivateRounds(context.settings.privacy_file, own, context.name, spec, spec.privacy, self._examples.rows)
         for ledger in self._ledgers():
             found.make_up(ledger, context.store)
         return found

@@ -13,7 +13,7 @@ from consilium_core.logs import emit
 from consilium_zk.blame import upload_digest
 from eth_utils.address import to_checksum_address
 
-from consilium_client.errors import TransportKeyInvalid
+from consilium_client.errors import TransportKeyError
 from consilium_client.hospital.context import Context
 from consilium_client.hospital.ipc_server import Listener
 from consilium_client.hospital.transport_key import transport_public_key
@@ -90,7 +90,7 @@ class RelayLink:
         path, context = self.settings.flower.transport_key, self._context
         try:
             own = transport_public_key(path)
-        except TransportKeyInvalid as error:
+        except TransportKeyError as error:
             return str(error)
         if context.ledger.transport_keys(context.task.number).get(context.membership.index, own) == own:
             return None

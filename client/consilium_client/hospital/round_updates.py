@@ -18,7 +18,7 @@ from consilium_zk.blobs import Blob, scale, with_blinders
 from consilium_zk.constants import BLS_MODULUS
 from consilium_zk.masks import BYTES_PER_SEED
 
-from consilium_client.errors import PendingUpdateLost
+from consilium_client.errors import NodeError
 from consilium_client.hospital.context import Context
 from consilium_client.hospital.masking import Masking
 from consilium_client.hospital.pending_updates import PendingUpdate, PendingUpdates
@@ -89,7 +89,7 @@ class RoundUpdates:
             self.work = RoundWork(round_)
             update = self.pending.read(round_)
             if update is None and view.round.committed >> self._index & 1:
-                raise PendingUpdateLost(round_)
+                raise NodeError("PendingUpdateLost", round=round_)
             if update is None and Step.TRAIN in next_steps(view, AsHospital(self._index)):  # else it cannot commit
                 if why := self._hooks.sits_out():
                     emit("sits-out", round=round_, why=why)
@@ -162,7 +162,7 @@ class RoundUpdates:
             return RoundReply(ReplyCode.SAT_OUT)
         committed = self._ledger.points_of(self._task, round_, self._ledger.address)
         if committed not in (None, update.signed.compressed):  # this home is an older copy, and lacks the other update
-            raise PendingUpdateLost(round_)
+            raise NodeError("PendingUpdateLost", round=round_)
         weight = 1 if round_ == STATISTICS_ROUND else self._ledger.hospitals(self._task)[self._index].weight
         weighted = [scale(blob, weight) for blob in update.blobs]
         emit("uploading", round=round_, blobs=len(weighted))

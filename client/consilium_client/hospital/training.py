@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 
 import numpy as np
-from consilium_chain.errors import KeystoreError
+from consilium_chain.errors import KeystoreError, name_of
 from consilium_chain.keystore import read_private_file, write_private_file
 from consilium_chain.ledger.structs import STATISTICS_ROUND
 from consilium_chain.rounds.machine import View
@@ -23,7 +23,7 @@ from consilium_client.consent import Policy
 from consilium_client.data.examples import Examples
 from consilium_client.data.split import LEAST_SALT, split
 from consilium_client.data.standardise import round_0_values
-from consilium_client.errors import TooFewRows
+from consilium_client.errors import DataError
 from consilium_client.home import SALT_FILE
 from consilium_client.hospital.context import Context
 from consilium_client.hospital.privacy import Privacy
@@ -50,7 +50,7 @@ def keep_out(settings: HospitalSettings, examples: Examples) -> tuple[Examples, 
         raise KeystoreError(f"{path} is not the {2 * LEAST_SALT} hexadecimal digits that were written") from None
     kept, out = split(examples, settings.held_out, salt)
     if kept.rows == 0:
-        raise TooFewRows(0, 1)
+        raise DataError("TooFewRows", rows=0, at_least=1)
     return kept, out if out.rows else None
 
 
@@ -122,7 +122,7 @@ class Training:
         try:
             self.record.sums.read_ahead(self._read, view.round)
         except ROUND_ERRORS as error:
-            emit("sums-missing", round=self._read, error=type(error).__name__)
+            emit("sums-missing", round=self._read, error=name_of(error))
 
     def show_worth(self, round_: int) -> None:
         """Shows on the screen alone how good the round's base is on this hospital's own rows."""
@@ -132,7 +132,7 @@ class Training:
             inputs = self._model.inputs(self.own_test, self.record.statistics())
             likely = self._model.evaluate(self.record.base(round_), inputs).probabilities
         except ROUND_ERRORS as error:
-            emit("sums-missing", round=round_, error=type(error).__name__)
+            emit("sums-missing", round=round_, error=name_of(error))
             return
         labels = self.own_test.labels
         scores = {"accuracy": accuracy(labels, likely), "log_loss": log_loss(labels, likely)}

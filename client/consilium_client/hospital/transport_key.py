@@ -7,7 +7,7 @@ from pathlib import Path
 from consilium_chain.errors import TransportKeyMalformed
 from consilium_chain.transport_keys import TransportKey
 
-from consilium_client.errors import TransportKeyInvalid
+from consilium_client.errors import TransportKeyError
 
 
 def make_transport_key(path: Path) -> None:
@@ -20,7 +20,7 @@ def read_transport_key(path: Path) -> TransportKey:
     try:
         return TransportKey.read(path)
     except (OSError, TransportKeyMalformed) as error:
-        raise TransportKeyInvalid(path, error) from error
+        raise TransportKeyError("TransportKeyInvalid", path=path, why=error) from error
 
 
 def transport_public_key(path: Path) -> bytes:

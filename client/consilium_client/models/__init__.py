@@ -7,17 +7,20 @@ each class. docs/models.md says how to add a family.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from importlib import import_module
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from consilium_chain.tasks.model_specs import CnnSpec, LogisticSpec, MlpSpec
 from consilium_chain.tasks.task_spec import TaskSpec
 from numpy.typing import NDArray
 
-from consilium_client.errors import ShapeMismatch, UpdateNotFinite
+from consilium_client.errors import ModelError
 
 if TYPE_CHECKING:
+    import torch
     from torch import nn
 
     from consilium_client.data.examples import Examples
@@ -28,64 +31,77 @@ Inputs = NDArray[np.float32] | NDArray[np.int64]  # one row an example
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a model makes of n examples. `probabilities`: float64 (n, classes), each row's sum is 1. `activations`:
+    """A model's results on n examples. `probabilities`: float64 (n, classes), each row's sum is 1. `activations`:
     float64 (n, width), what the last layer is given; the logits, where it is the only one."""
 
     probabilities: NDArray[np.float64] = field(repr=False)
     activations: NDArray[np.float64] = field(repr=False)
 
 
-class Model(Protocol):
+class Model(ABC):
     """One family with a task's arguments. `input_shape`: of one example's row of inputs. `threads`: with how many torch
-    computes. `rounding`: by how much a mean loss may differ between two machines, in millionths."""
+    computes: small models only lose to threads, and one thread adds in one order. `rounding`: by how much a mean loss
+    may differ between two machines, in millionths."""
 
     input_shape: tuple[int, ...]
-    threads: int
-    rounding: int
+    threads = 1
+    rounding = 1
 
     def require_installed(self) -> None:
-        """Raises ModelNotInstalled, EncoderAltered unless everything is here that the model computes with."""
+        """Raises ModelError (ModelNotInstalled, EncoderAltered) unless all that the model computes with is here."""
+        return  # most families need nothing more
 
+    @abstractmethod
     def initial(self, seed: int) -> Vector:
         """Starting parameters (p,), the same on every machine for the same seed (an integer ≥ 0)."""
 
+    @abstractmethod
     def inputs(self, examples: Examples, sums: NDArray[np.float64]) -> Inputs:
-        """What the model is given of examples; `sums` is round 0's, over all hospitals. Raises ShapeMismatch."""
+        """The model's inputs from examples; `sums` is round 0's, over all hospitals. Raises ShapeMismatch."""
 
+    @abstractmethod
     def evaluate(self, parameters: Vector, inputs: Inputs) -> Evaluation:
         """Raises ShapeMismatch, UpdateNotFinite."""
 
+    @abstractmethod
     def module(self, parameters: Vector) -> nn.Module:
         """(batch of inputs) -> logits (n, outputs). Its trainable parameters, in their order, are a copy of
         `parameters`. Raises ShapeMismatch, UpdateNotFinite."""
 
+    def loss(self, logits: torch.Tensor, labels: torch.Tensor, reduction: Literal["mean", "sum"]) -> torch.Tensor:
+        """Cross-entropy in nats of logits (n, outputs): of one output, of class 1 against class 0."""
+        from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
+
+        if logits.shape[1] == 1:
+            return binary_cross_entropy_with_logits(logits.squeeze(1), labels.to(logits.dtype), reduction=reduction)
+        return cross_entropy(logits, labels, reduction=reduction)
+
+
+FAMILIES: Mapping[str, tuple[str, str]] = {  # by a task's name for it: module here, and class
+    "logistic": ("dense", "Dense"),
+    "mlp": ("dense", "Dense"),
+    "cnn": ("cnn", "Cnn"),
+    "lora": ("lora", "Lora"),
+}
+
 
 def model_of(spec: TaskSpec) -> Model:
     """The task's model. A family's libraries are imported here, and not before."""
-    model, data = spec.model, spec.data
-    if isinstance(model, LogisticSpec | MlpSpec):
-        from consilium_client.models.dense import Dense
-
-        return Dense(model, data)
-    if isinstance(model, CnnSpec):
-        from consilium_client.models.cnn import Cnn
-
-        return Cnn(model, data)
-    from consilium_client.models.lora import Lora
-
-    return Lora(model, data)
+    module, name = FAMILIES[spec.model.name]
+    model: Model = getattr(import_module(f"consilium_client.models.{module}"), name)(spec.model, spec.data)
+    return model
 
 
 def require_inputs(model: Model, inputs: Inputs) -> None:
     """Raises ShapeMismatch."""
     if inputs.shape[1:] != model.input_shape:
-        raise ShapeMismatch("inputs", ("n", *model.input_shape), inputs.shape)
+        raise ModelError("ShapeMismatch", what="inputs", expected=("n", *model.input_shape), found=inputs.shape)
 
 
 def require_parameters(expected: int, parameters: Vector) -> None:
     """Raises ShapeMismatch, UpdateNotFinite unless there are as many as expected, and all finite."""
     if parameters.shape != (expected,):
-        raise ShapeMismatch("parameters", (expected,), parameters.shape)
+        raise ModelError("ShapeMismatch", what="parameters", expected=(expected,), found=parameters.shape)
     require_finite("parameters", parameters)
 
 
@@ -93,11 +109,11 @@ def require_finite(what: str, values: NDArray[np.float32] | NDArray[np.float64])
     """Raises UpdateNotFinite unless every value is finite."""
     bad = int(np.count_nonzero(~np.isfinite(values)))
     if bad:
-        raise UpdateNotFinite(what, bad, values.size)
+        raise ModelError("UpdateNotFinite", what=what, bad=bad, of=values.size)
 
 
 def probabilities_of(logits: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of each class, float64 (n, classes), from logits (n, outputs). Raises UpdateNotFinite."""
+    """Each class's probability, float64 (n, classes), from logits (n, outputs). Raises UpdateNotFinite."""
     require_finite("predictions", logits)
     if logits.shape[1] == 1:  # class 0's is zero
         logits = np.hstack([np.zeros_like(logits), logits])

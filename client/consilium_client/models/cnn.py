@@ -15,23 +15,25 @@ from torch import nn
 from consilium_client.data.examples import Examples
 from consilium_client.data.image.reader import ImageSet
 from consilium_client.data.standardise import Standardiser
-from consilium_client.models import Evaluation, Inputs, Vector, probabilities_of, require_inputs, require_parameters
+from consilium_client.models import (
+    Evaluation,
+    Inputs,
+    Model,
+    Vector,
+    probabilities_of,
+    require_inputs,
+    require_parameters,
+)
 from consilium_client.models.torch_parameters import load
 
 EVALUATED_AT_ONCE = 256  # images
 
 
-class Cnn:
-    rounding = 1
-    threads = 1
-
+class Cnn(Model):
     def __init__(self, spec: CnnSpec, data: DataSchema) -> None:
         self._spec, self._data = spec, of_kind(ImageSchema, data)
         self._parameters = spec.parameters(data)
         self.input_shape: tuple[int, ...] = (self._data.channels, self._data.height, self._data.width)
-
-    def require_installed(self) -> None:
-        pass
 
     def initial(self, seed: int) -> Vector:
         """Weights of deviation sqrt(2 / inputs) (He), zero biases, by numpy's PCG64."""

@@ -14,22 +14,24 @@ from numpy.typing import NDArray
 from consilium_client.data.examples import Examples
 from consilium_client.data.standardise import Standardiser
 from consilium_client.data.table.reader import Table
-from consilium_client.models import Evaluation, Inputs, Vector, probabilities_of, require_inputs, require_parameters
+from consilium_client.models import (
+    Evaluation,
+    Inputs,
+    Model,
+    Vector,
+    probabilities_of,
+    require_inputs,
+    require_parameters,
+)
 
 if TYPE_CHECKING:
     from torch import nn
 
 
-class Dense:
-    rounding = 1
-    threads = 1  # models this small only lose to threads, and one thread adds in one order
-
+class Dense(Model):
     def __init__(self, spec: LogisticSpec | MlpSpec, data: DataSchema) -> None:
         self._widths = widths(spec, data)
         self.input_shape: tuple[int, ...] = (self._widths[0],)
-
-    def require_installed(self) -> None:
-        pass
 
     def initial(self, seed: int) -> Vector:
         """One layer starts at zero; of more, weights have deviation sqrt(2 / inputs) (He) and biases are zero.

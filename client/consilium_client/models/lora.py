@@ -22,8 +22,16 @@ from torch import nn
 
 from consilium_client.data.examples import Examples
 from consilium_client.data.text.reader import TextSet
-from consilium_client.errors import EncoderAltered, ModelNotInstalled
-from consilium_client.models import Evaluation, Inputs, Vector, probabilities_of, require_inputs, require_parameters
+from consilium_client.errors import ModelError
+from consilium_client.models import (
+    Evaluation,
+    Inputs,
+    Model,
+    Vector,
+    probabilities_of,
+    require_inputs,
+    require_parameters,
+)
 from consilium_client.models.torch_parameters import load
 
 EVALUATED_AT_ONCE = 64  # texts
@@ -33,7 +41,7 @@ PADDING = 0  # the token that fills a text up
 
 @dataclass(frozen=True)
 class Weights:
-    """Which package an encoder's files are in, and their SHA-256."""
+    """The package with an encoder's files, and their SHA-256."""
 
     package: str
     model: str
@@ -49,7 +57,7 @@ WEIGHTS = {
 }
 
 
-class Lora:
+class Lora(Model):
     rounding = 100  # in single precision
     threads = int(os.environ.get("OMP_NUM_THREADS", 0)) or len(os.sched_getaffinity(0))
 
@@ -66,7 +74,7 @@ class Lora:
         return _folder(self._spec.encoder)
 
     def initial(self, seed: int) -> Vector:
-        """Of each adapter the first matrix uniform within ± sqrt(1 / inputs), as the paper's authors' code and PEFT
+        """Each adapter's first matrix is uniform within ± sqrt(1 / inputs), as the paper's authors' code and PEFT
         have it, and the second zero, so that at first the encoder is as it was; the dense layer zero."""
         generator = np.random.Generator(np.random.PCG64(seed))
         parts: list[NDArray[np.float64]] = []
@@ -150,16 +158,16 @@ def _encoder(folder: Path, spec: LoraSpec) -> nn.Module:
 
 
 def _folder(encoder: str) -> Path:
-    """Where the encoder's files are, as they should be. Raises ModelNotInstalled, EncoderAltered."""
+    """The folder of the encoder's files, which are as they should be. Raises ModelNotInstalled, EncoderAltered."""
     known = WEIGHTS[encoder]
     try:
         for needed in ("peft", "transformers"):
             import_module(needed)
         folder = Path(import_module(known.package).get_model_path())
     except ImportError as error:
-        raise ModelNotInstalled(encoder, error.name or known.package) from error
+        raise ModelError("ModelNotInstalled", model=encoder, package=error.name or known.package) from error
     for name, expected in (("model.safetensors", known.model), ("tokenizer.json", known.tokenizer)):
         with (folder / name).open("rb") as file:
             if hashlib.file_digest(file, "sha256").hexdigest() != expected:
-                raise EncoderAltered(encoder, folder / name)
+                raise ModelError("EncoderAltered", encoder=encoder, path=folder / name)
     return folder

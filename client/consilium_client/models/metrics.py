@@ -1,12 +1,14 @@
-"""What a model's probabilities (n, classes) are worth on rows with labels (n,), classes' numbers."""
+"""Metrics of a model's probabilities (n, classes) on rows with labels (n,), classes' numbers."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from consilium_chain.tasks.task_spec import Metric
 from numpy.typing import NDArray
 
-from consilium_client.errors import ShapeMismatch, TooFewRows
+from consilium_client.errors import DataError, ModelError
 
 LEAST_PROBABILITY = 1e-7  # one certain mistake costs at most 16.1, not infinity
 
@@ -76,23 +78,28 @@ def macro_f1(labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> f
     return float(np.mean(scores))
 
 
-def worth(metric: Metric, labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> float:
-    """By a task's metric, so that more is better: log_loss with its sign changed. AUC of one class alone is 0.5.
-
-    Raises ShapeMismatch, TooFewRows.
-    """
-    if metric == "log_loss":
-        return -log_loss(labels, probabilities)
-    if metric == "accuracy":
-        return accuracy(labels, probabilities)
-    if metric == "macro_f1":
-        return macro_f1(labels, probabilities)
+def _auc_or_half(labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> float:
     known = auc(labels, probabilities)
     return 0.5 if known is None else known
 
 
+def _gained(labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> float:
+    return -log_loss(labels, probabilities)
+
+
+WORTH: Mapping[Metric, Callable[[NDArray[np.int64], NDArray[np.float64]], float]] = {
+    "log_loss": _gained,
+    "accuracy": accuracy,
+    "auc": _auc_or_half,
+    "macro_f1": macro_f1,
+}
+"""By a task's metric, so that more is better: log_loss with its sign changed. AUC of one class alone is 0.5."""
+
+
 def _check(labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> None:
     if labels.ndim != 1 or probabilities.ndim != 2 or len(probabilities) != len(labels):
-        raise ShapeMismatch("probabilities", (len(labels), "classes"), probabilities.shape)
+        raise ModelError(
+            "ShapeMismatch", what="probabilities", expected=(len(labels), "classes"), found=probabilities.shape
+        )
     if len(labels) == 0:
-        raise TooFewRows(0, 1)
+        raise DataError("TooFewRows", rows=0, at_least=1)

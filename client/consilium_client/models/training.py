@@ -6,18 +6,16 @@ On a GPU sums may come in another order, and differ in the last bits.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
 
 import numpy as np
 import torch
 from consilium_chain.tasks.task_spec import TaskSpec, TrainingSpec
 from numpy.typing import NDArray
 from torch import nn
-from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 from torch.optim.sgd import sgd
 
-from consilium_client.errors import DeviceMissing, ShapeMismatch, TooFewRows
-from consilium_client.models import Inputs, Vector, model_of, require_finite, require_inputs
+from consilium_client.errors import DataError, ModelError
+from consilium_client.models import Inputs, Model, Vector, model_of, require_finite, require_inputs
 from consilium_client.models.torch_parameters import flatten, trainable
 
 # Steps done, of how many, and the mean loss of the last one's rows, in nats; NaN where it had none.
@@ -40,11 +38,10 @@ def train(
     """Trained parameters float32 (p,) from `base` (p,) on the model's inputs (n, …) and labels (n,), classes' numbers.
 
     Minimises cross-entropy, and the proximal term where the task has one, by the task's optimiser, epochs, batch size,
-    learning rate and weight decay. Each epoch
-    visits every row once, in an order drawn from `seed` (≥ 0). Raises ShapeMismatch, TooFewRows, or UpdateNotFinite
-    when the base or the result is not finite (training ran away).
+    learning rate and weight decay. Each epoch visits every row once, in an order drawn from `seed` (≥ 0). Raises
+    ShapeMismatch, TooFewRows, or UpdateNotFinite when the base or the result is not finite (training ran away).
     """
-    module, rows, targets = prepare(spec, base, inputs, labels, device)
+    model, module, rows, targets = prepare(spec, base, inputs, labels, device)
     settings = spec.training
     parameters = trainable(module)
     step, pull = _stepper(parameters, settings), proximal_term(parameters, settings)
@@ -54,7 +51,7 @@ def train(
         order = torch.from_numpy(generator.permutation(len(inputs)))
         for batch in torch.split(order, settings.batch_size):
             module.zero_grad()
-            loss = loss_of(module(rows[batch]), targets[batch], "mean")
+            loss = model.loss(module(rows[batch]), targets[batch], "mean")
             loss.backward()  # type: ignore[no-untyped-call]
             pull()
             step()
@@ -67,30 +64,23 @@ def train(
 
 def prepare(
     spec: TaskSpec, base: Vector, inputs: Inputs, labels: NDArray[np.int64], device: str = "cpu"
-) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
-    """A module that holds `base`, the inputs (n, …) and the labels (n,). Raises as `train` does."""
+) -> tuple[Model, nn.Module, torch.Tensor, torch.Tensor]:
+    """The task's model, a module that holds `base`, the inputs (n, …) and the labels (n,). Raises as `train` does."""
     if labels.shape != (len(inputs),):
-        raise ShapeMismatch("labels", (len(inputs),), labels.shape)
+        raise ModelError("ShapeMismatch", what="labels", expected=(len(inputs),), found=labels.shape)
     if len(inputs) == 0:
-        raise TooFewRows(0, 1)
+        raise DataError("TooFewRows", rows=0, at_least=1)
     model = model_of(spec)
     require_inputs(model, inputs)
     torch.set_num_threads(model.threads)
     rows, targets = torch.from_numpy(inputs).to(device), torch.from_numpy(labels).to(device)
-    return model.module(base).to(device), rows, targets
+    return model, model.module(base).to(device), rows, targets
 
 
 def require_device(device: str) -> None:
     """Raises DeviceMissing unless torch can compute there."""
     if device != "cpu" and not torch.cuda.is_available():
-        raise DeviceMissing(device)
-
-
-def loss_of(logits: torch.Tensor, labels: torch.Tensor, reduction: Literal["mean", "sum"]) -> torch.Tensor:
-    """Cross-entropy in nats of logits (n, outputs): of one output, of class 1 against class 0."""
-    if logits.shape[1] == 1:
-        return binary_cross_entropy_with_logits(logits.squeeze(1), labels.to(logits.dtype), reduction=reduction)
-    return cross_entropy(logits, labels, reduction=reduction)
+        raise ModelError("DeviceMissing", device=device)
 
 
 def proximal_term(parameters: list[nn.Parameter], settings: TrainingSpec) -> Callable[[], None]:
@@ -111,7 +101,7 @@ def proximal_term(parameters: list[nn.Parameter], settings: TrainingSpec) -> Cal
 
 
 def _stepper(parameters: list[nn.Parameter], settings: TrainingSpec) -> Callable[[], None]:
-    """What makes one step of the optimiser, whose own momenta begin anew in each round."""
+    """The function that makes one step of the optimiser, whose own momenta begin anew in each round."""
     if settings.optimizer == "adamw":
         whole = torch.optim.AdamW(parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay)
         return lambda: whole.step()

@@ -1,4 +1,4 @@
-"""What a hospital's rows have cost so far, on its own disk: across rounds, restarts and tasks.
+"""A privacy accountant: the cost of a hospital's rows so far, on its own disk, across rounds, restarts and tasks.
 
 A round is charged before it is trained, and on disk before that returns: what crashes forgets no charge, at worst it
 keeps one whose round never came. What a crash left of a last line was never charged.
@@ -14,7 +14,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from consilium_client.append_only import AppendOnly
-from consilium_client.errors import BudgetExceeded, ChargeChanged, EpsilonLedgerInvalid, RoundPassed
+from consilium_client.errors import BudgetError, PrivacyError
 from consilium_client.privacy.dp_sgd import Mechanism, epsilon
 
 
@@ -58,11 +58,11 @@ class Budget:
 Charges = Mapping[tuple[str, int], Charge]
 
 
-class EpsilonLedger:
-    """All methods raise OSError, and EpsilonLedgerInvalid where the file holds anything but charges."""
+class PrivacyAccountant:
+    """All methods raise OSError, and PrivacyError (EpsilonLedgerInvalid) where a line of the file is no charge."""
 
     def __init__(self, path: Path) -> None:
-        self._file = AppendOnly(path, Charge, EpsilonLedgerInvalid)
+        self._file = AppendOnly(path, Charge, PrivacyError, "EpsilonLedgerInvalid")
 
     def charges(self) -> list[Charge]:
         """In the order in which they were made."""
@@ -70,10 +70,10 @@ class EpsilonLedger:
             return list(self._by_round(opened.lines).values())
 
     def charge(self, new: Charge, task_epsilon: float, own: Budget | None = None) -> float:
-        """What the task has cost with `new` in it, which is on disk now.
+        """The task's cost with `new` in it, which is on disk now.
 
         The same charge again costs nothing while it is the task's latest: a round's update is kept until the next
-        one's, so that one at most leaves. Raises BudgetExceeded where the task would cost more than `task_epsilon` at
+        one's, so that one at most leaves. Raises BudgetError where the task would cost more than `task_epsilon` at
         the charge's delta, or all tasks together more than the hospital's `own` budget; ChargeChanged where the round
         was charged otherwise; RoundPassed where a later one was charged since. Then nothing was written.
         """
@@ -84,9 +84,9 @@ class EpsilonLedger:
                 require_affordable(charges, [new], task_epsilon, own)
                 opened.append(new)
             elif known != new:
-                raise ChargeChanged(new.task, new.round, known.terms, new.terms)
+                raise PrivacyError("ChargeChanged", task=new.task, round=new.round, charged=known.terms, now=new.terms)
             elif any(one.task == new.task and one.round > new.round for one in charges.values()):
-                raise RoundPassed(new.task, new.round)
+                raise PrivacyError("RoundPassed", task=new.task, round=new.round)
             opened.sync()
             return _cost({**charges, new.key: new}, new.delta, new.task)
 
@@ -112,7 +112,7 @@ class EpsilonLedger:
         charges: dict[tuple[str, int], Charge] = {}
         for number, charge in enumerate(lines, start=1):
             if charge.key in charges:
-                raise EpsilonLedgerInvalid(self._file.path, number)
+                raise self._file.malformed(number)
             charges[charge.key] = charge
         return charges
 
@@ -127,9 +127,16 @@ def require_affordable(charges: Charges, planned: list[Charge], task_epsilon: fl
     for whose, of, budget in budgets:
         would_be = _cost(after, budget.delta, of)
         if would_be > budget.epsilon:
-            raise BudgetExceeded(whose, _cost(charges, budget.delta, of), would_be, budget.epsilon, budget.delta)
+            raise BudgetError(
+                "BudgetExceeded",
+                whose=whose,
+                spent=_cost(charges, budget.delta, of),
+                would_be=would_be,
+                allowed=budget.epsilon,
+                delta=budget.delta,
+            )
 
 
 def _cost(charges: Charges, delta: float, task: str | None = None) -> float:
-    """Of one task, or of all."""
+    """The epsilon at `delta` that one task has cost, or all."""
     return epsilon([one.mechanism for one in charges.values() if task in (None, one.task)], delta)

@@ -28,10 +28,10 @@ from opacus.accountants.utils import get_noise_multiplier
 from opacus.optimizers import DPOptimizer
 from scipy.special import ndtri
 
-from consilium_client.errors import EpsilonUnreachable
+from consilium_client.errors import BudgetError
 from consilium_client.models import Inputs, Vector, require_finite
 from consilium_client.models.torch_parameters import flatten, trainable
-from consilium_client.models.training import Progress, loss_of, prepare, proximal_term, unseen
+from consilium_client.models.training import Progress, prepare, proximal_term, unseen
 
 _OPTIMIZERS = {"sgd": torch.optim.SGD, "adamw": torch.optim.AdamW}
 _ORDERS = RDPAccountant.DEFAULT_ALPHAS
@@ -70,12 +70,12 @@ def _noise_multiplier(epsilon: float, delta: float, sample_rate: float, steps: i
                 epsilon_tolerance=min(1.0, epsilon) * _TOLERANCE,
             )  # fmt: skip
         except ValueError:
-            raise EpsilonUnreachable(epsilon, delta, steps) from None
+            raise BudgetError("EpsilonUnreachable", epsilon=epsilon, delta=delta, steps=steps) from None
     return found
 
 
 def epsilon(mechanisms: Iterable[Mechanism], delta: float) -> float:
-    """What all of these together cost a row, each on the same rows, at `delta`: as Opacus' RDPAccountant says; 0 for
+    """The cost to a row of all of these together, on the same rows, at `delta`, as Opacus' RDPAccountant says; 0 for
     none."""
     steps: Counter[tuple[float, float]] = Counter()
     for one in mechanisms:
@@ -111,7 +111,7 @@ def train_privately(
     A step's sum is divided by the expected batch, for how many rows were drawn is nobody's to know. A step that draws
     none is noise alone.
     """
-    module, rows, targets = prepare(spec, base, inputs, labels, device)
+    model, module, rows, targets = prepare(spec, base, inputs, labels, device)
     settings = spec.training
     per_row = GradSampleModule(module, loss_reduction="sum")
     parameters = trainable(module)
@@ -129,7 +129,7 @@ def train_privately(
         for step in range(mechanism.steps):
             batch = torch.from_numpy(np.flatnonzero(_uniform(len(rows)) < mechanism.sample_rate))
             optimizer.zero_grad()
-            loss = loss_of(per_row(rows[batch]), targets[batch], "sum")
+            loss = model.loss(per_row(rows[batch]), targets[batch], "sum")
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             progress(step + 1, mechanism.steps, float(loss.detach()) / len(batch) if len(batch) else math.nan)

@@ -1,4 +1,5 @@
-"""Whose rows exact statistics were given for, on the hospital's own disk: across restarts, tasks and contracts.
+"""The record of exact statistics: the rows that a hospital gave them for, on its own disk, across restarts, tasks and
+contracts.
 
 Two sums over nearly the same rows give by their difference the rows in which these differ. So sums over rows that
 overlap an earlier set leave only if the two sets are equal. Rows are kept as keyed hashes (HMAC-SHA-256, key in a file
@@ -20,20 +21,13 @@ from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, KeystoreErr
 from consilium_chain.keystore import read_private_file, write_private_file
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND
-from consilium_chain.tasks.data_schemas import DataSchema, ImageSchema, TableSchema
+from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_chain.tasks.task_spec import parse_task_spec
 from pydantic import BaseModel, ConfigDict, Field
 
 from consilium_client.append_only import AppendOnly, OpenLines
 from consilium_client.data.examples import Examples
-from consilium_client.data.split import contents
-from consilium_client.errors import (
-    StatisticsKeyLost,
-    StatisticsLedgerInvalid,
-    StatisticsOverlap,
-    StatisticsUncomparable,
-    StatisticsUnknown,
-)
+from consilium_client.errors import ExactStatisticsError
 
 KEY_BYTES, TAG_BYTES, LABEL_BYTES = 32, 16, 4  # the last: of `row_bytes`, which sums do not hold
 
@@ -45,7 +39,7 @@ class Given(BaseModel):
     """One task's set of rows. `task`: `Ledger.place`.
 
     `encoding`: of the schema's part that turns rows into numbers. `whole`: of all rows exactly, in any order. `rows`:
-    of each, as coarse as `split.contents` is, so that another form of file hides none; empty where an earlier line has
+    of each, as coarse as `Examples.contents`, so that another form of file hides none; empty where an earlier line has
     the same `whole`.
     """
 
@@ -57,12 +51,12 @@ class Given(BaseModel):
     rows: tuple[Tag, ...]
 
 
-class StatisticsLedger:
-    """All methods raise OSError, StatisticsLedgerInvalid, StatisticsKeyLost or KeystoreError where the files are not as
-    they were left."""
+class ExactStatisticsRecord:
+    """All methods raise OSError; and ExactStatisticsError (StatisticsLedgerInvalid, StatisticsKeyLost) or KeystoreError
+    where the files are not as they were left."""
 
     def __init__(self, path: Path) -> None:
-        self._file = AppendOnly(path, Given, StatisticsLedgerInvalid)
+        self._file = AppendOnly(path, Given, ExactStatisticsError, "StatisticsLedgerInvalid")
         self._key_file = path.with_suffix(".key")
 
     def tasks(self) -> set[str]:
@@ -89,19 +83,19 @@ class StatisticsLedger:
             opened.sync()
 
     def require_complete(self, ledger: Ledger, store: ArtifactStore) -> None:
-        """Raises StatisticsUnknown where the chain has exact statistics of the ledger's account that this list lacks:
+        """Raises StatisticsUnknown where the chain has exact statistics of this account that this record lacks:
         the file was restored from an older copy, or is gone."""
         known = self.tasks()
         for task, round_ in ledger.rounds_committed(ledger.address):
             place = ledger.place(task)
             if round_ == STATISTICS_ROUND and place not in known and _may_be_exact(ledger, store, task):
-                raise StatisticsUnknown(self._file.path, place)
+                raise ExactStatisticsError("StatisticsUnknown", path=self._file.path, task=place)
 
     def _key(self, opened: OpenLines[Given]) -> bytes:
         """Made with the first use of the list."""
         if not self._key_file.exists():
             if opened.lines:
-                raise StatisticsKeyLost(self._key_file, opened.path)
+                raise ExactStatisticsError("StatisticsKeyLost", key=self._key_file, path=opened.path)
             write_private_file(self._key_file, secrets.token_hex(KEY_BYTES))
         try:
             key = bytes.fromhex(read_private_file(self._key_file))
@@ -115,36 +109,31 @@ class StatisticsLedger:
 
 
 def given_of(task: str, examples: Examples, schema: DataSchema, key: bytes) -> Given:
-    encoding = hashlib.sha256(_encoding(schema)).digest()
+    encoding = hashlib.sha256(schema.row_encoding).digest()
 
     def tag(what: bytes, of: bytes) -> bytes:
         return hmac.digest(key, what + encoding + of, "sha256")
 
     exact = sorted(tag(b"exact", row[LABEL_BYTES:]) for row in examples.row_bytes())
-    rows = sorted(tag(b"row", row)[:TAG_BYTES].hex() for row in contents(examples))
+    rows = sorted(tag(b"row", row)[:TAG_BYTES].hex() for row in examples.contents())
     whole = tag(b"whole", b"".join(exact))
     return Given(task=task, encoding=encoding.hex(), whole=whole.hex(), rows=tuple(rows))
 
 
-def _encoding(schema: DataSchema) -> bytes:
-    """What of a schema decides which numbers a row becomes: other ranges, other numbers for the same row."""
-    if isinstance(schema, TableSchema):
-        return "\n".join(one.model_dump_json(exclude={"mean", "deviation"}) for one in schema.features).encode()
-    if isinstance(schema, ImageSchema):
-        return schema.model_dump_json(include={"kind", "height", "width", "channels"}).encode()
-    return b"text"
-
-
 def _require_new(earlier: Sequence[Given], new: Given) -> bool:
-    """Whether the same set was counted before: its sums say nothing new then."""
+    """True if the same set was counted before: its sums say nothing new then."""
     if any(one.whole == new.whole for one in earlier):
         return True
     for one in earlier:
         if one.encoding != new.encoding:
-            raise StatisticsUncomparable(one.task)
+            raise ExactStatisticsError("StatisticsUncomparable", task=one.task)
         shared = (Counter(one.rows) & Counter(new.rows)).total()
         if shared:
-            raise StatisticsOverlap(one.task, shared, len(one.rows) + len(new.rows) - 2 * shared)
+            differing = len(one.rows) + len(new.rows) - 2 * shared
+            apart = f"{differing:,} row(s) are in one set alone" if differing else "some have slightly other values"
+            raise ExactStatisticsError(
+                "StatisticsOverlap", task=one.task, shared=shared, differing=differing, apart=apart
+            )
     return False
 
 

@@ -68,7 +68,7 @@ def in_words(spec: TaskSpec, rows: int) -> str:
     """The nearest figures as sentences for a hospital with `rows` (≥ 1) rows."""
     together = nearest(spec, rows, spec.rounds.min_cohort_size if spec.update.masked else 1)
     alone = nearest(spec, rows, 1)
-    things = {"table": "rows", "text": "texts", "images": "images"}[spec.data.kind]
+    things = spec.data.things
     told = [
         f"Of {rows:,} {things} like yours, an attacker who knows candidate {things} tells members from others with AUC"
         f" {together.auc:.2f} (0.5 is a guess, 1 is certain).",

@@ -1,4 +1,4 @@
-"""A hospital's part in a private task: each round is charged to the hospital's ledger, and only then trained."""
+"""A hospital's part in a private task: the privacy accountant charges each round, and only then is it trained."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from pathlib import Path
 
 import numpy as np
 from consilium_chain.artifacts.store import ArtifactStore
-from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, SpecInvalid, StoreMissing
+from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, SpecInvalid, StoreMissing, name_of
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND
 from consilium_chain.tasks.task_spec import PrivacySpec, TaskSpec, parse_task_spec
 from consilium_core.logs import emit
 from numpy.typing import NDArray
 
-from consilium_client.errors import BudgetExceeded, ChargesUnknown
+from consilium_client.errors import BudgetError, PrivacyError
 from consilium_client.models import Inputs, Vector
 from consilium_client.models.training import Progress
-from consilium_client.privacy.accountant import Budget, Charge, EpsilonLedger
+from consilium_client.privacy.accountant import Budget, Charge, PrivacyAccountant
 from consilium_client.privacy.dp_sgd import plan, train_privately
 
 
@@ -25,11 +25,11 @@ class PrivateRounds:
     """One hospital in one task, which `place` names (`Ledger.place`)."""
 
     def __init__(
-        self, ledger_file: Path, own: Budget | None, place: str, spec: TaskSpec, privacy: PrivacySpec, rows: int
+        self, privacy_file: Path, own: Budget | None, place: str, spec: TaskSpec, privacy: PrivacySpec, rows: int
     ) -> None:
         """`own` bounds all tasks together. Raises EpsilonUnreachable. Takes seconds: it searches for the noise."""
         self._place, self._spec, self._privacy, self._rows = place, spec, privacy, rows
-        self._ledger = EpsilonLedger(ledger_file)
+        self._accountant = PrivacyAccountant(privacy_file)
         self._own = own
         self._mechanism = plan(spec, privacy, rows)
         self.spent = False  # once a round was refused; what is spent never comes back
@@ -41,7 +41,7 @@ class PrivateRounds:
         A round costs what others of its task were charged; where none was, what it would cost as many rows as there
         are. Raises ChargesUnknown where a task's file cannot be read, if all tasks together have a bound.
         """
-        charged = self._ledger.charges()
+        charged = self._accountant.charges()
         known = {charge.key for charge in charged}
         lacking: dict[int, list[int]] = defaultdict(list)
         for task, round_ in ledger.rounds_committed(ledger.address):
@@ -53,20 +53,22 @@ class PrivateRounds:
                 spec = parse_task_spec(store.get_file(ledger.params(task).spec_hash))
             except (ArtifactMissing, ArtifactCorrupt, StoreMissing, SpecInvalid) as error:
                 if self._own is not None:
-                    raise ChargesUnknown(place, rounds, type(error).__name__) from error
-                emit("not-charged", place=place, rounds=rounds, error=type(error).__name__)
+                    raise PrivacyError(
+                        "ChargesUnknown", place=place, rounds=", ".join(map(str, rounds)), why=name_of(error)
+                    ) from error
+                emit("not-charged", place=place, rounds=rounds, error=name_of(error))
                 continue
             if spec.privacy is None:
                 continue
             like = next((charge.mechanism for charge in charged if charge.task == place), None)
             mechanism = like or plan(spec, spec.privacy, self._rows)
             spent = [Charge.of(place, round_, mechanism, spec.privacy.delta) for round_ in rounds]
-            emit("charged-late", place=place, rounds=[one.round for one in self._ledger.make_up(spent)])
+            emit("charged-late", place=place, rounds=[one.round for one in self._accountant.make_up(spent)])
 
     def require_affordable(self) -> None:
         """Raises BudgetExceeded where not all rounds of the task can be paid for: then it is not for this hospital."""
         rounds = range(1, self._spec.rounds.rounds + 1)
-        self._ledger.require_affordable([self._charge(one) for one in rounds], self._privacy.epsilon, self._own)
+        self._accountant.require_affordable([self._charge(one) for one in rounds], self._privacy.epsilon, self._own)
 
     def train(
         self,
@@ -77,12 +79,12 @@ class PrivateRounds:
         progress: Progress,
         device: str,
     ) -> Vector:
-        """Trained parameters float32 (p,). Raises, and then nothing was trained, what `EpsilonLedger.charge` does."""
+        """Trained parameters float32 (p,). Raises as `PrivacyAccountant.charge` does; then nothing was trained."""
         try:
-            cost = self._ledger.charge(self._charge(round_), self._privacy.epsilon, self._own)
-        except BudgetExceeded as error:
+            cost = self._accountant.charge(self._charge(round_), self._privacy.epsilon, self._own)
+        except BudgetError as error:
             self.spent = True
-            emit("over-budget", round=round_, spent=error.spent, would_be=error.would_be, allowed=error.allowed)
+            emit("over-budget", round=round_, **{one: error.values[one] for one in ("spent", "would_be", "allowed")})
             raise
         emit("privacy", round=round_, epsilon=cost, of=self._privacy.epsilon)
         return train_privately(self._spec, self._privacy, self._mechanism, base, inputs, labels, progress, device)

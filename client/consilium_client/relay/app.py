@@ -9,7 +9,7 @@ from consilium_chain.messages import Part, ReplyCode
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
-from consilium_client.errors import FrameMalformed
+from consilium_client.errors import FrameError
 from consilium_client.relay.wire import RoundReply, RoundRequest, receive_reply, send_request
 
 SOCKET_VARIABLE = "CONSILIUM_NODE_SOCKET"
@@ -44,5 +44,5 @@ def _ask_node(message: Message) -> RoundReply:
             connection.connect(os.environ[SOCKET_VARIABLE])
             send_request(connection, request)
             return receive_reply(connection)
-    except (KeyError, TypeError, ValueError, OverflowError, OSError, FrameMalformed):
+    except (KeyError, TypeError, ValueError, OverflowError, OSError, FrameError):
         return RoundReply(ReplyCode.FAILED)

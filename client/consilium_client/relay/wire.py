@@ -17,7 +17,7 @@ from consilium_chain.tasks.task_spec import MAX_PARTICIPANTS
 from consilium_zk.constants import BYTES_PER_BLOB
 from consilium_zk.dealing import dealing_bytes
 
-from consilium_client.errors import FrameMalformed
+from consilium_client.errors import FrameError
 
 _REQUEST = struct.Struct(">20sQIB")
 _REPLY = struct.Struct(">BII")
@@ -39,15 +39,15 @@ class RoundRequest:
         try:
             return _REQUEST.pack(self.contract, self.task, self.round, self.part)
         except struct.error as error:
-            raise FrameMalformed("a value of the request does not fit its field") from error
+            raise FrameError("FrameMalformed", why="a value of the request does not fit its field") from error
 
     @classmethod
     def parse(cls, raw: bytes) -> RoundRequest:
         if len(raw) != _REQUEST.size:
-            raise FrameMalformed(f"a request has {_REQUEST.size} bytes, not {len(raw)}")
+            raise FrameError("FrameMalformed", why=f"a request has {_REQUEST.size} bytes, not {len(raw)}")
         contract, task, round_, part = _REQUEST.unpack(raw)
         if part not in set(Part):
-            raise FrameMalformed(f"a hospital has no part {part} in a round")
+            raise FrameError("FrameMalformed", why=f"a hospital has no part {part} in a round")
         return cls(contract, task, round_, Part(part))
 
 
@@ -83,7 +83,7 @@ def send_reply(connection: socket.socket, reply: RoundReply) -> None:
 def receive_reply(connection: socket.socket) -> RoundReply:
     code, length, count = _REPLY.unpack(_receive(connection, _REPLY.size))
     if code not in set(ReplyCode) or count > MAX_BLOBS or length > MAX_BODY:
-        raise FrameMalformed(f"reply code {code} with {count} blobs and a body of {length} bytes")
+        raise FrameError("FrameMalformed", why=f"reply code {code} with {count} blobs and a body of {length} bytes")
     body = _receive(connection, length)
     return RoundReply(ReplyCode(code), [_receive(connection, BYTES_PER_BLOB) for _ in range(count)], body)
 
@@ -93,6 +93,6 @@ def _receive(connection: socket.socket, size: int) -> bytes:
     while len(received) < size:
         part = connection.recv(min(size - len(received), 1 << 20))
         if not part:
-            raise FrameMalformed(f"the peer closed after {len(received)} of {size} bytes")
+            raise FrameError("FrameMalformed", why=f"the peer closed after {len(received)} of {size} bytes")
         received += part
     return bytes(received)

@@ -17,7 +17,7 @@ from consilium_chain.ledger.ledger import Ledger
 from consilium_zk.encoding import WORD
 from consilium_zk.evaluation import ballot_salt, fingerprints_root
 
-from consilium_client.errors import BallotLost, HeldOutLost
+from consilium_client.errors import BallotError, NodeError
 
 HELD_OUT_FILE = "held-out.json"
 
@@ -69,7 +69,7 @@ class Ballot:
             evaluated = Evaluated(prints, bytes.fromhex(shown["secret"]), bytes.fromhex(shown["blinding"]))
             return cls(kept["round"], tuple(kept["scores"]), bytes.fromhex(kept["salt"]), evaluated)
         except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):  # unchained: it could be quoted
-            raise BallotLost(round_) from None
+            raise BallotError("BallotLost", round=round_) from None
 
 
 class Ballots:
@@ -94,7 +94,7 @@ class Ballots:
         path = self.path(round_)
         try:
             return Ballot.kept(path, round_)
-        except BallotLost:
+        except BallotError:
             if self._unkept is None or self._unkept[0] != path:
                 self._unkept = path, Ballot.bound(round_, *judge())
             ballot = self._unkept[1]
@@ -122,9 +122,9 @@ def kept_held_out_secret(home: Path, name: str) -> bytes:
     try:
         secret = bytes.fromhex(json.loads(path.read_text())["secret"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):  # unchained: the error could quote it
-        raise HeldOutLost(path) from None
+        raise NodeError("HeldOutLost", path=path) from None
     if len(secret) != WORD:
-        raise HeldOutLost(path)
+        raise NodeError("HeldOutLost", path=path)
     return secret
 
 

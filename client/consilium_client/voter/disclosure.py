@@ -15,7 +15,7 @@ from consilium_zk.merkle import path_of
 from eth_utils.address import is_checksum_address
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 
-from consilium_client.errors import NothingEvaluated, OpeningMalformed
+from consilium_client.errors import EvaluationError, NodeError
 from consilium_client.voter.ballots import Ballot
 
 MOST_BYTES = 1 << 28  # of a file: more than 22 batches of any ballot have
@@ -71,16 +71,18 @@ class Opening(_Part):
             with path.open("rb") as file:
                 raw = file.read(MOST_BYTES + 1)
         except OSError as error:
-            raise OpeningMalformed(path, f"cannot be read: {error.strerror or type(error).__name__}") from error
+            raise EvaluationError(
+                "OpeningMalformed", path=path, why=f"cannot be read: {error.strerror or type(error).__name__}"
+            ) from error
         if len(raw) > MOST_BYTES:
-            raise OpeningMalformed(path, f"it has more than {MOST_BYTES} bytes")
+            raise EvaluationError("OpeningMalformed", path=path, why=f"it has more than {MOST_BYTES} bytes")
         try:
             return cls.model_validate_json(raw)
         except ValidationError as error:
             first = error.errors(include_input=False, include_context=False, include_url=False)[0]
             where = ".".join(map(str, first["loc"])) or "the file"
             # Unchained: the error could quote what the file holds.
-            raise OpeningMalformed(path, f"{where}: {first['msg']}") from None
+            raise EvaluationError("OpeningMalformed", path=path, why=f"{where}: {first['msg']}") from None
 
 
 def seed_of(ledger: Ledger, task: int, round_: int, voter: str) -> bytes:
@@ -93,7 +95,7 @@ def opened(ledger: Ledger, task: int, ballot: Ballot, held_out_secret: bytes) ->
     """The disclosure of this account's ballot. Raises NothingEvaluated, RecordIncomplete before the round has ended."""
     evaluated, voter = ballot.evaluated, ledger.address
     if not evaluated.fingerprints:
-        raise NothingEvaluated(ballot.round)
+        raise NodeError("NothingEvaluated", round=ballot.round)
     leaves = batch_leaves(FINGERPRINT_TAG, evaluated.secret, evaluated.fingerprints)
     chosen = drawn(seed_of(ledger, task, ballot.round, voter), len(leaves))
     return Opening(

@@ -15,7 +15,7 @@ from consilium_zk.errors import ZkError
 from consilium_zk.evaluation import ballot_salt, drawn, held_out_root, root_of_opening
 from numpy.typing import NDArray
 
-from consilium_client.errors import FingerprintMalformed
+from consilium_client.errors import FingerprintError
 from consilium_client.voter.disclosure import OpenedBatch, Opening, seed_of
 from consilium_client.voter.evaluating import Judge, in_batches
 from consilium_client.voter.fingerprints import TOLERANCE, worst_deviation
@@ -137,7 +137,7 @@ def _fingerprints(batches: Sequence[OpenedBatch], made: Sequence[Sequence[NDArra
     for batch, own in zip(batches, made, strict=True):
         try:
             off[batch.index] = worst_deviation(batch.fingerprints, own)
-        except FingerprintMalformed:
+        except FingerprintError:
             off[batch.index] = np.inf
     made_up = [index for index, worst in off.items() if worst > TOLERANCE]
     of = f"{len(batches)} batches by {len(made[0])} models"

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from consilium_client.errors import FingerprintMalformed
+from consilium_client.errors import FingerprintError
 
 MOST_VALUES: Final = 32
 """Values of a fingerprint: fewer where the batch has less than twice as many activations, of which it holds half."""
@@ -66,7 +66,7 @@ def worst_deviation(shown: bytes, made: Sequence[NDArray[np.float64]]) -> float:
     """The largest deviation of a batch's fingerprints by several models, in order. Raises FingerprintMalformed."""
     size, left = divmod(len(shown), len(made))
     if left:
-        raise FingerprintMalformed(f"its {len(shown)} bytes are not of {len(made)} models")
+        raise FingerprintError("FingerprintMalformed", why=f"its {len(shown)} bytes are not of {len(made)} models")
     parts = (shown[number * size : (number + 1) * size] for number in range(len(made)))
     return max(deviation(part, activations) for part, activations in zip(parts, made, strict=True))
 
@@ -79,9 +79,11 @@ def _flat(activations: NDArray[np.float64]) -> NDArray[np.float64]:
 def _parsed(shown: bytes, activations: int) -> NDArray[np.void]:
     count = values_of(activations)
     if len(shown) != count * _VALUE.itemsize:
-        raise FingerprintMalformed(f"it has {len(shown)} bytes; of {activations} activations it has {count * 8}")
+        raise FingerprintError(
+            "FingerprintMalformed", why=f"it has {len(shown)} bytes; of {activations} activations it has {count * 8}"
+        )
     values = np.frombuffer(shown, _VALUE)
     indices = values["index"].astype(np.int64)
     if indices[-1] >= activations or np.any(np.diff(indices) <= 0):
-        raise FingerprintMalformed(f"its places are not ascending and below {activations}")
+        raise FingerprintError("FingerprintMalformed", why=f"its indices are not ascending and below {activations}")
     return values

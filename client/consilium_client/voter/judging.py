@@ -20,7 +20,7 @@ from consilium_chain.rounds.machine import Step, has_ended, is_joining
 from consilium_chain.rpc.retry import LONGEST_WAIT, patient_turns
 from consilium_core.logs import about, emit
 
-from consilium_client.errors import NotRegistered, TooManyTasks
+from consilium_client.errors import ConsentError
 from consilium_client.home import VoterHome, running_alone
 from consilium_client.polling import ROUND_ERRORS
 from consilium_client.task import load_task
@@ -63,7 +63,7 @@ class _Judge:
                 except Exception as fault:  # nobody thought of it: others go on, and there may be a ballot to reveal
                     self.fault = fault
                     traceback.print_exc()
-                    emit("task-failed", error=type(fault).__name__)
+                    emit("task-failed", error=name_of(fault))
                     time.sleep(wait)
                     wait = min(2 * wait, LONGEST_WAIT)
 
@@ -159,7 +159,7 @@ class Voter:
         policy = self.home.policy()
         policy.require(load_task(self.ledger, self.store, task).spec, self.ledger.state(task).operator)
         if len(self._judges) >= policy.max_tasks:
-            raise TooManyTasks(task, policy.max_tasks)
+            raise ConsentError("TooManyTasks", task=task, at_most=policy.max_tasks)
 
     def _start(self, task: int) -> None:
         node = self._kind(self.home.node_settings(task, self.ledger.place(task)), self.ledger)
@@ -175,6 +175,8 @@ class Voter:
         """Raises NotRegistered."""
         address = self.ledger.address
         if not self.ledger.is_registered(address, Role.VOTER):
-            raise NotRegistered(address, "is no voter yet")
+            raise ConsentError("NotRegistered", account=address, why="is no voter yet")
         if not has_key(self.ledger):
-            raise NotRegistered(address, "has no voter's key registered, or another than this home's")
+            raise ConsentError(
+                "NotRegistered", account=address, why="has no voter's key registered, or another than this home's"
+            )

@@ -34,13 +34,14 @@ from consilium_chain.ledger.structs import (
 from consilium_chain.rounds.disputes import find_culprits
 from consilium_chain.rounds.machine import AsVoter, Step, View, next_steps
 from consilium_core.logs import emit
+from consilium_core.units import tokens
 from consilium_zk.errors import EvidenceMalformed
 from consilium_zk.evaluation import held_out_root
 from consilium_zk.tickets import draw, public_key, seat_threshold, sign_ticket
 
 from consilium_client.config import VoterSettings
 from consilium_client.data.examples import Examples, read_examples
-from consilium_client.errors import BallotLost, CulpritsMismatched, RetreatMismatched, StakeTooSmall
+from consilium_client.errors import BallotError, ConsentError, MismatchError
 from consilium_client.home import is_paused
 from consilium_client.membership import Membership
 from consilium_client.models import model_of
@@ -119,7 +120,7 @@ class VoterNode:
             rows, bond = self.examples.rows, self.task.params.voter_bond
             free = self.ledger.stake_of(self.ledger.address, Role.VOTER).free
             if free < bond:
-                raise StakeTooSmall(self.number, bond, free)
+                raise ConsentError("StakeTooSmall", task=self.number, bond=tokens(bond), free=tokens(free))
             self._commit_held_out()
             self.ledger.join_as_voter(self.number)
         index = self.membership.require()
@@ -167,7 +168,7 @@ class VoterNode:
         except (Refused, TransactionRejected) as error:
             if self._is_first(round_, step, "refused"):
                 tell_failed(self.ledger, error, "not-voted", round=round_)
-        except BallotLost:
+        except BallotError:
             if self._is_first(round_, step, "lost"):
                 emit("ballot-lost", round=round_)
         except OSError as error:
@@ -219,14 +220,14 @@ class VoterNode:
         while not fault:
             try:
                 return self.scores(state.round, round_state)
-            except (RetreatMismatched, CulpritsMismatched, EvidenceMalformed) as error:
-                fault = type(error).__name__
+            except (MismatchError, EvidenceMalformed) as error:
+                fault = name_of(error)
             except UNREADABLE as error:
                 if patience_is_over(state, params.score_window, self.ledger.connection.now()):
                     # A store that fails shows nothing; and the contract itself checked what plain tasks publish.
                     if isinstance(error, OSError) or not (params.canaries or params.digests or round_state.named):
                         raise
-                    fault = type(error).__name__
+                    fault = name_of(error)
                 else:
                     block = self.ledger.connection.next_block(block)
         emit("does-not-match", round=state.round, error=fault)
@@ -257,7 +258,9 @@ class VoterNode:
         """Raises CulpritsMismatched, EvidenceMalformed, and where evidence is missing one of UNREADABLE."""
         found = find_culprits(self.ledger, self.store, self.task.number, round_, round_state)
         if round_state.named != sum(1 << index for index in found):
-            raise CulpritsMismatched(round_, list(members(round_state.named)), list(found))
+            raise MismatchError(
+                "CulpritsMismatched", round=round_, named=list(members(round_state.named)), found=list(found)
+            )
 
     def _reveal(self, state: TaskState, round_state: RoundState) -> None:
         self.reveal(self.ballots.kept(state.round))

@@ -11,7 +11,6 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -56,7 +55,7 @@ class LabelFlipper(HospitalNode):
 
     def read_data(self) -> Examples:
         examples = super().read_data()
-        return replace(examples, labels=len(self.task.spec.data.classes) - 1 - examples.labels)
+        return examples.relabelled(len(self.task.spec.data.classes) - 1 - examples.labels)
 
 
 class NoiseMaker(HospitalNode):

@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 import numpy as np
 from consilium_chain.tasks.task_spec import MICRO, TaskSpec
@@ -89,7 +88,7 @@ class _Task:
 
     def _updates(self, number: int) -> dict[Conduct, Reals]:
         honest = np.stack([self._trained(i, number, table) for i, table in enumerate(self.tables)])
-        turned = [replace(table, labels=1 - table.labels) for table in self.tables]
+        turned = [table.relabelled(1 - table.labels) for table in self.tables]
         noise = self.random.standard_normal(honest.shape)
         raw = {
             Conduct.HONEST: honest,

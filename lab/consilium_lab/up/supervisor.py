@@ -15,7 +15,7 @@ from consilium_chain.errors import ArtifactMissing, SpecInvalid
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Event, Phase
 from consilium_chain.settings import read_settings
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
-from consilium_client.errors import NotAllowed, PolicyInvalid
+from consilium_client.errors import OwnersRefusal
 from consilium_core.logs import emit
 from consilium_operators.watching import rounds_over
 from consilium_server.api.models import model_folder
@@ -87,10 +87,8 @@ class Tending:
         for name, home in self._network.hospitals.items():
             try:
                 home.policy().require(spec, operator)
-            except NotAllowed as error:
-                return f"{name}: {'; '.join(error.objections)}"
-            except PolicyInvalid as error:
-                return f"{name}: {error}"
+            except OwnersRefusal as error:
+                return f"{name}: {error.values.get('objections', error)}"
         return None
 
     def _has_memory(self, task: int) -> bool:

@@ -19,17 +19,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from PIL.TiffImagePlugin import BITSPERSAMPLE, TiffImageFile
 
 from consilium_client.data.image.reader import MOST_PIXELS
-from consilium_client.errors import (
-    ExampleError,
-    ImageColoursWrong,
-    ImageEmpty,
-    ImageInParts,
-    ImageKindWrong,
-    ImageTooDeep,
-    ImageTooLarge,
-    ImageTransparent,
-    ImageUnreadable,
-)
+from consilium_client.errors import ExampleError
 
 FORMATS = ("PNG", "JPEG", "BMP", "TIFF")  # Pillow tries these decoders, and no other
 _PNG = b"\x89PNG\r\n\x1a\n"
@@ -44,8 +34,8 @@ def decoded(file: BinaryIO, folder: Path, name: str) -> Image.Image:
     start = file.read(_PNG_DEPTH + 1)
     file.seek(0)
     if not start:
-        raise ImageEmpty(folder, name)
-    fault: type[ExampleError] = ImageUnreadable
+        raise ExampleError("ImageEmpty", path=folder, at=name)
+    fault = "ImageUnreadable"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of sizes beyond Pillow's own bound, and of broken tags
@@ -53,36 +43,36 @@ def decoded(file: BinaryIO, folder: Path, name: str) -> Image.Image:
     except ExampleError:
         raise
     except Image.DecompressionBombError:
-        fault = ImageTooLarge
+        fault = "ImageTooLarge"
     except UnidentifiedImageError:
-        fault = ImageUnreadable if start.startswith(_STARTS) else ImageKindWrong
+        fault = "ImageUnreadable" if start.startswith(_STARTS) else "ImageKindWrong"
     except Exception:  # Pillow's decoders raise whatever foreign bytes make them, with these in the message
         pass
-    raise fault(folder, name)
+    raise ExampleError(fault, path=folder, at=name)
 
 
 def _upright(file: BinaryIO, start: bytes, folder: Path, name: str) -> Image.Image:
     with Image.open(file, formats=FORMATS) as image:  # reads the header alone
         if image.width * image.height > MOST_PIXELS:
-            raise ImageTooLarge(folder, name)
+            raise ExampleError("ImageTooLarge", path=folder, at=name)
         if _has_second(image):
-            raise ImageInParts(folder, name)
+            raise ExampleError("ImageInParts", path=folder, at=name)
         if image.mode in _DEEP or _bits(image, start) > 8:
-            raise ImageTooDeep(folder, name)
+            raise ExampleError("ImageTooDeep", path=folder, at=name)
         if image.mode not in _KNOWN:
-            raise ImageColoursWrong(folder, name)
+            raise ExampleError("ImageColoursWrong", path=folder, at=name)
         image.load()
         upright: Image.Image = image
         ImageOps.exif_transpose(upright, in_place=True)  # a copy more is 256 MiB, of the largest
     if upright.has_transparency_data:
         upright = upright.convert("RGBA")
         if upright.getchannel("A").getextrema() != (255, 255):
-            raise ImageTransparent(folder, name)
+            raise ExampleError("ImageTransparent", path=folder, at=name)
     return upright.convert("L" if upright.mode in ("1", "L") else "RGB")
 
 
 def _has_second(image: Image.Image) -> bool:
-    """Whether there is another image behind the first. Pillow's `n_frames` looks at all: a TIFF may have a million."""
+    """True if there is another image behind the first. Pillow's `n_frames` looks at all: a TIFF may have a million."""
     try:
         image.seek(1)
     except EOFError:
@@ -98,7 +88,7 @@ def _bits(image: Image.Image, start: bytes) -> int:
 
 
 def image_of(pixels: NDArray[np.uint8]) -> Image.Image:
-    """Of an array (height, width), or with 1 or 3 channels last."""
+    """An image from an array (height, width), or with 1 or 3 channels last."""
     return Image.fromarray(pixels[..., 0] if pixels.shape[2:] == (1,) else pixels)
 
 

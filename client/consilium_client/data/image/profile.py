@@ -19,7 +19,7 @@ DARK = 0.03 * 255  # mean shade
 
 
 class Concern(StrEnum):
-    """What may be wrong with images that can be read, in words that say what to look at."""
+    """Possible faults of images that can be read, in words that say what to look at."""
 
     CONSTANT = "images of one shade all over: check that they were exported with what is in them"
     DARK = "images that are almost black: check the window in which they were exported"
@@ -35,8 +35,6 @@ class ImageProfile(Profile):
     """`sizes`: (height, width) of the smallest, the median and the largest image by area, before they were brought to
     `size`. `shades`: of the darkest, the median and the brightest image the mean shade, from 0 (black) to 255."""
 
-    things = "images"
-
     channels: int
     size: tuple[int, int]
     sizes: tuple[tuple[int, int], ...] = field(repr=False)
@@ -44,7 +42,7 @@ class ImageProfile(Profile):
 
 
 def profile_images(raw: RawImages, spec: TaskSpec) -> ImageProfile:
-    """What images (read with the task's schema) are, and what the task will compute from them."""
+    """The profile of images that were read with the task's schema."""
     schema, images = of_kind(ImageSchema, spec.data), raw.images
     classes = classes_of(images.labels, schema)
     digests = (hashlib.blake2b(image.tobytes(), digest_size=16).digest() for image in images.pixels)
@@ -66,6 +64,7 @@ def profile_images(raw: RawImages, spec: TaskSpec) -> ImageProfile:
     return ImageProfile(
         path=raw.path,
         kind=raw.kind,
+        things=schema.things,
         rows=images.rows,
         label=schema.label,
         label_source=None,

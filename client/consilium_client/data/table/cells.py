@@ -8,16 +8,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from consilium_client.errors import (
-    CellError,
-    CodeUnknown,
-    DecimalMarkWrong,
-    ThousandsSeparator,
-    ValueIsDate,
-    ValueNotFinite,
-    ValueNotNumeric,
-)
-
 Cell: TypeAlias = str | float | None
 """As a file has it: text without blanks around it, or a number; None where there is no value."""
 DecimalMark: TypeAlias = Literal[".", ","]
@@ -42,7 +32,7 @@ def _number(text: str, decimal: DecimalMark) -> float | None:
 
 
 def key(cell: str | float, decimal: DecimalMark) -> str | float:
-    """What a cell is known by among codes: its number however that is written (1, 1.0, 1e0), or else its text."""
+    """A cell's key among codes: its number however that is written (1, 1.0, 1e0), or else its text."""
     number = _number(cell, decimal) if isinstance(cell, str) else float(cell)
     if number is None:
         return cell
@@ -51,7 +41,7 @@ def key(cell: str | float, decimal: DecimalMark) -> str | float:
 
 @dataclass(frozen=True)
 class Reading:
-    """How a column's cells become numbers of the task: codes as they say, any other number times scale plus offset.
+    """The rule from cells to numbers of the task: codes as they say, any other number times scale plus offset.
 
     `missing` and `codes` are by `key`. With codes, nothing else counts as a value.
     """
@@ -74,29 +64,29 @@ class Reading:
             offset,
         )
 
-    def number(self, cell: Cell) -> float | type[CellError]:
-        """The task's number, NaN where missing; or the error to raise, by who knows where the cell is."""
+    def number(self, cell: Cell) -> float | str:
+        """The task's number, NaN where missing; or the fault to raise as a CellError by who knows the row."""
         if cell is None or cell == "":
             return math.nan
         known = key(cell, self.decimal)
         if known in self.missing:
             return math.nan
         if self.codes:
-            return self.codes.get(known, CodeUnknown)
+            return self.codes.get(known, "CodeUnknown")
         if known == "nan":
-            return ValueNotFinite
+            return "ValueNotFinite"
         if isinstance(known, str):
             return _not_a_number(known)
         number = known * self.scale + self.offset
-        return number if math.isfinite(number) else ValueNotFinite
+        return number if math.isfinite(number) else "ValueNotFinite"
 
 
 DEFAULT = Reading.of_texts(".", ["?"], {}, 1.0, 0.0)
 """Without a mapping: decimal points; an empty cell or `?` is a missing value."""
 
 
-def _not_a_number(text: str) -> type[CellError]:
-    for form, error in ((_DATE, ValueIsDate), (_IN_GROUPS, ThousandsSeparator), (_OTHER_MARK, DecimalMarkWrong)):
+def _not_a_number(text: str) -> str:
+    for form, fault in ((_DATE, "ValueIsDate"), (_IN_GROUPS, "ThousandsSeparator"), (_OTHER_MARK, "DecimalMarkWrong")):
         if form.fullmatch(text):
-            return error
-    return ValueNotNumeric
+            return fault
+    return "ValueNotNumeric"

@@ -11,7 +11,7 @@ from typing import BinaryIO, Literal, Protocol
 from consilium_client.data.mapping import FileFormat, Mapping
 from consilium_client.data.table.cells import Cell
 from consilium_client.data.table.csv_rows import CsvRows
-from consilium_client.errors import ColumnsWrong, HeaderMissing, MappingInvalid
+from consilium_client.errors import DataError, shortened
 
 PARQUET = (b"PAR1", b"PARE")  # the latter: with an encrypted footer
 
@@ -29,7 +29,7 @@ class Rows(Protocol):
 
 
 def counted(rows: Rows) -> Literal["line", "row"]:
-    """What the numbers of `cells` count."""
+    """The unit of the numbers of `cells`."""
     return "line" if rows.kind == "CSV" else "row"
 
 
@@ -42,8 +42,9 @@ def opened(file: BinaryIO, path: Path, mapping: Mapping | None) -> Rows:
     from consilium_client.data.table.parquet_rows import ParquetRows
 
     if mapping and not mapping.file.header:
-        raise MappingInvalid(
-            f"{path} is Parquet, which names its columns; leave header = false out of the mapping, and name them"
+        raise DataError(
+            "MappingInvalid",
+            why=f"{path} is Parquet, which names its columns; leave header = false out of the mapping, and name them",
         )
     return ParquetRows(file, path)
 
@@ -57,7 +58,7 @@ def positions(rows: Rows, path: Path, wanted: Mapped[str, str | int], strict: bo
         at = {name: position - 1 for name, position in wanted.items() if isinstance(position, int)}
         missing = [f"column {position + 1}" for position in at.values() if position >= rows.width]
         if missing:
-            raise ColumnsWrong(path, missing, [], [])
+            raise _wrong(path, missing, [], [])
         return at
     counts = Counter(rows.names)
     expected = [str(source) for source in wanted.values()]
@@ -66,12 +67,19 @@ def positions(rows: Rows, path: Path, wanted: Mapped[str, str | int], strict: bo
     duplicate = [name for name in expected if counts[name] > 1]
     if len(missing) == len(expected) and rows.kind == "CSV":
         # Without a header line the first row would be quoted as "unexpected columns": a patient in a log.
-        raise HeaderMissing(path)
+        raise DataError("HeaderMissing", path=path, line=1)
     if missing or unexpected or duplicate:
-        raise ColumnsWrong(path, missing, unexpected, duplicate)
+        raise _wrong(path, missing, unexpected, duplicate)
     return {name: rows.names.index(str(source)) for name, source in wanted.items()}
 
 
+def _wrong(path: Path, missing: Sequence[str], unexpected: Sequence[str], duplicate: Sequence[str]) -> DataError:
+    kinds = {"missing": tuple(missing), "unexpected": tuple(unexpected), "duplicate": tuple(duplicate)}
+    told = {"missing": "missing", "unexpected": "unexpected", "duplicate": "named twice"}
+    faults = "; ".join(f"{told[kind]}: {shortened(names)}" for kind, names in kinds.items() if names)
+    return DataError("ColumnsWrong", path=path, faults=faults, **kinds)
+
+
 def called(sources: Mapped[str, str | int | None]) -> dict[str, str | None]:
-    """What each column is called in the file, for people."""
+    """Each column's name in the file, for people."""
     return {name: f"column {at}" if isinstance(at, int) else at for name, at in sources.items()}

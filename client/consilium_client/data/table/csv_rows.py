@@ -15,17 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 from consilium_client.data.mapping import FileFormat
-from consilium_client.errors import (
-    DataFileEmpty,
-    DataFileMalformed,
-    DelimiterWrong,
-    EncodingWrong,
-    FileKindWrong,
-    LineTooLong,
-    LineWidthWrong,
-    NullByte,
-    QuoteNotClosed,
-)
+from consilium_client.errors import DataError
 
 MOST_OF_LINE = 1 << 20  # characters; a row of 10,000 columns is well below
 MOST_OF_CELL = csv.field_size_limit()  # 131,072 characters, which an open quotation mark comes to sooner or later
@@ -63,7 +53,7 @@ class CsvRows:
         self._records = _records(text_lines(file, path, format_.encoding), path, format_.delimiter)
         first = next(self._records, None)
         if first is None:
-            raise DataFileEmpty(path)
+            raise DataError("DataFileEmpty", path=path)
         line, cells = first
         if len(cells) == 1:
             _refuse_other_delimiter(cells[0], path, format_.delimiter)
@@ -78,7 +68,7 @@ class CsvRows:
             yield line, [cells[position] for position in positions]
         for line, cells in self._records:
             if len(cells) != self.width:
-                raise LineWidthWrong(self._path, line, len(cells), self.width)
+                raise DataError("LineWidthWrong", path=self._path, line=line, found=len(cells), expected=self.width)
             yield line, [cells[position] for position in positions]
 
 
@@ -87,10 +77,16 @@ def refuse_other_kinds(file: BinaryIO, path: Path, encoding: str) -> None:
     file.seek(0)
     for magic, kind in _KINDS.items():
         if start.startswith(magic):
-            raise FileKindWrong(path, kind)
+            raise DataError("FileKindWrong", path=path, kind=kind)
     marked = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     if marked or b"\0" in (start[0:1], start[1:2]):  # the latter: a letter of the alphabet in 16 bits
-        raise EncodingWrong(path, encoding, 1, 'the text is UTF-16 (some programs call it "Unicode")')
+        raise DataError(
+            "EncodingWrong",
+            path=path,
+            encoding=encoding.upper(),
+            line=1,
+            found=': it is UTF-16 (some programs call it "Unicode")',
+        )
 
 
 def text_lines(file: BinaryIO, path: Path, encoding: str) -> Iterator[str]:
@@ -101,11 +97,11 @@ def text_lines(file: BinaryIO, path: Path, encoding: str) -> Iterator[str]:
     while line := text.readline(MOST_OF_LINE + 1):
         number += 1
         if len(line) > MOST_OF_LINE:
-            raise LineTooLong(path, number, "line", MOST_OF_LINE)
+            raise DataError("LineTooLong", path=path, line=number, what="line", at_most=MOST_OF_LINE)
         if "\0" in line:
-            raise NullByte(path, number)
+            raise DataError("NullByte", path=path, line=number)
         if not line.isascii() and _ESCAPED.search(line):
-            raise EncodingWrong(path, encoding, number)
+            raise DataError("EncodingWrong", path=path, encoding=encoding.upper(), line=number, found="")
         yield line
     text.detach()  # whoever opened the file closes it
 
@@ -127,13 +123,16 @@ def _records(lines: Iterator[str], path: Path, delimiter: str) -> Iterator[tuple
             continue
         ended, too_long = next(lines, None) is None, "limit" in fault
         if too_long and reader.line_num == begins:
-            raise LineTooLong(path, begins, "cell", MOST_OF_CELL)
+            raise DataError("LineTooLong", path=path, line=begins, what="cell", at_most=MOST_OF_CELL)
         if too_long or (ended and "unexpected end" in fault):
-            raise QuoteNotClosed(path, begins)
-        raise DataFileMalformed(path, "a quotation mark stands where it may not", reader.line_num)
+            raise DataError("QuoteNotClosed", path=path, line=begins)
+        raise DataError(
+            "DataFileMalformed", path=path, why="a quotation mark stands where it may not", line=reader.line_num
+        )
 
 
 def _refuse_other_delimiter(line: str, path: Path, expected: str) -> None:
     found = max(_DELIMITERS, key=line.count)
     if found in line:
-        raise DelimiterWrong(path, expected, found)
+        toml = '"\\t"' if found == "\t" else f'"{found}"'
+        raise DataError("DelimiterWrong", path=path, expected=expected, found=found, toml=toml)

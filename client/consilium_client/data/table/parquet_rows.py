@@ -15,7 +15,7 @@ import pyarrow.parquet
 from pyarrow import types
 
 from consilium_client.data.table.cells import Cell
-from consilium_client.errors import ColumnTypeWrong, ParquetUnreadable
+from consilium_client.errors import DataError
 
 ROWS_AT_A_TIME = 4096
 READ_BUFFER = 1 << 18  # bytes of a column chunk at a time
@@ -51,7 +51,9 @@ class ParquetRows:
         """Each row's cells at these positions (from 0), with its number from 1. Raises ColumnTypeWrong."""
         for position in positions:
             if not _is_plain(self._types[position]):
-                raise ColumnTypeWrong(self._path, self._names[position], str(self._types[position]))
+                raise DataError(
+                    "ColumnTypeWrong", path=self._path, column=self._names[position], kind=str(self._types[position])
+                )
         names = [self._names[position] for position in positions]
         self._require_unpackable()
         row = 0
@@ -89,14 +91,18 @@ class ParquetRows:
         """By groups: to ask for a column of one ends the process where it is encrypted (pyarrow 26)."""
         metadata, most = self._file.metadata, max(MOST_UNPACKED, MOST_PACKED * self._source.seek(0, os.SEEK_END))
         if any(metadata.row_group(at).total_byte_size > most for at in range(metadata.num_row_groups)):
-            raise ParquetUnreadable(self._path, f"it unpacks to more than {MOST_PACKED} times its size")
+            raise DataError(
+                "ParquetUnreadable", path=self._path, why=f"it unpacks to more than {MOST_PACKED} times its size"
+            )
 
-    def _unreadable(self, encrypted: bool) -> ParquetUnreadable:
-        return ParquetUnreadable(self._path, "it is encrypted" if encrypted else "it is damaged or cut off")
+    def _unreadable(self, encrypted: bool) -> DataError:
+        return DataError(
+            "ParquetUnreadable", path=self._path, why="it is encrypted" if encrypted else "it is damaged or cut off"
+        )
 
 
 def _values(column: Any) -> list[Any]:
-    """Of a batch's column. Equal ones of a dictionary are one object."""
+    """Cells of a batch's column. Equal ones of a dictionary are one object."""
     if not types.is_dictionary(column.type):
         return list(column.to_pylist())
     known = column.dictionary.to_pylist()
@@ -104,7 +110,7 @@ def _values(column: Any) -> list[Any]:
 
 
 def _is_plain(kind: Any) -> bool:
-    """Whether values of an Arrow type are numbers or texts."""
+    """True if values of an Arrow type are numbers or texts."""
     if types.is_dictionary(kind):
         return _is_plain(kind.value_type)
     tests = (

@@ -19,7 +19,7 @@ ZERO_DEVIATIONS = 3.0  # how far below the mean of the other values a zero is no
 
 
 class Concern(StrEnum):
-    """What may be wrong with a table that can be read, in words that say what to look at."""
+    """Possible faults of a table that can be read, in words that say what to look at."""
 
     ALL_MISSING = "no row has a value: where the hospital does not record it, say absent = true in the mapping"
     MOSTLY_MISSING = "more than half of the values are missing"
@@ -53,13 +53,11 @@ class ColumnProfile:
 
 @dataclass(frozen=True)
 class TableProfile(Profile):
-    things = "rows"
-
     columns: tuple[ColumnProfile, ...]
 
 
 def profile(raw: RawTable, spec: TaskSpec) -> TableProfile:
-    """What a table (read by `read_raw` with the task's schema) is, and what the task will compute from it."""
+    """The profile of a table that was read by `read_raw` with the task's schema."""
     schema = of_kind(TableSchema, spec.data)
     table = encoded(raw, schema)
     columns = tuple(_column(feature, raw) for feature in schema.features)
@@ -73,6 +71,7 @@ def profile(raw: RawTable, spec: TaskSpec) -> TableProfile:
     return TableProfile(
         path=raw.path,
         kind=raw.kind,
+        things=schema.things,
         rows=raw.rows,
         label=schema.label,
         label_source=raw.sources[schema.label],
@@ -128,7 +127,7 @@ def _findings(column: ColumnProfile, values: NDArray[np.float64]) -> list[Findin
 
 
 def _zeros(known: NDArray[np.float64]) -> int:
-    """How many zeros seem to stand for missing values: all values are, or they are far from all others.
+    """Counts zeros that seem to stand for missing values: all values are, or they are far from all others.
 
     Of two values, 0 and another, neither is far from the others: a yes and a no.
     """

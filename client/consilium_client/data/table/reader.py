@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -20,26 +20,22 @@ from consilium_chain.tasks.data_schemas import CategoryFeature, Feature, TableSc
 from consilium_chain.tasks.task_spec import STATISTICS_RANGE
 from numpy.typing import NDArray
 
+from consilium_client.data.examples import Examples, require_classes
 from consilium_client.data.mapping import Mapping
 from consilium_client.data.table.cells import DEFAULT
 from consilium_client.data.table.columns import Rows, called, counted, opened, positions
-from consilium_client.errors import (
-    CodeUnknown,
-    ColumnAllMissing,
-    DataFileEmpty,
-    DataFileMissing,
-    LabelOutOfSchema,
-    OneClassOnly,
-    TooFewRows,
-    TooManyRows,
-)
+from consilium_client.errors import CellError, DataError, in_file
 
 MOST_ROWS = int(STATISTICS_RANGE) - 1  # what round 0 can count
 CANONICAL = "<f8"  # of a value in `row_bytes`
+# Steps of a feature's range that are told apart: coarse against what a form of file rounds, as float32 does, so that
+# of a thousand values not one lies so near to a border between two steps that it changes sides.
+STEPS = 4096
+MISSING = -1
 
 
 @dataclass(frozen=True)
-class Table:
+class Table(Examples):
     """Encoded rows: features float64 (n, columns) in [0, 1], NaN where missing; labels int64 (n,), from 0.
 
     A numeric column holds u = (x - min) / (max - min) of the schema's public range, a one-hot column 0 or 1.
@@ -48,23 +44,37 @@ class Table:
     features: NDArray[np.float64]
     labels: NDArray[np.int64]
 
-    @property
-    def rows(self) -> int:
-        return len(self.labels)
-
-    @property
-    def classes_present(self) -> tuple[int, ...]:
-        return tuple(int(label) for label in np.unique(self.labels))
-
     def row_bytes(self) -> Iterator[bytes]:
-        """Each row with its label in bytes, in order, the same on every machine; other rows, other bytes.
-
-        The label, little-endian in 4 bytes, then each feature in 8, with one NaN and one zero.
-        """
+        """After the label each feature in 8 bytes, with one NaN and one zero."""
         canonical = np.where(self.features == 0, 0.0, self.features).astype(CANONICAL)
         canonical[np.isnan(canonical)] = np.nan
         for label, row in zip(self.labels, canonical, strict=True):
             yield int(label).to_bytes(4, "little") + row.tobytes()
+
+    def contents(self) -> Iterator[bytes]:
+        return (row.tobytes() for row in row_codes(self))
+
+    def chosen(self, which: NDArray[np.bool_]) -> Table:
+        return Table(self.features[which], self.labels[which])
+
+    def relabelled(self, labels: NDArray[np.int64]) -> Table:
+        return Table(self.features, labels)
+
+    def followed_by(self, others: Sequence[Table]) -> Table:
+        parts = [self, *others]
+        return Table(np.concatenate([part.features for part in parts]), np.concatenate([part.labels for part in parts]))
+
+    def sums(self) -> NDArray[np.float64]:
+        """Each column's values, then all Σu, then all Σu², float64 (3 · columns,)."""
+        present = ~np.isnan(self.features)
+        filled = np.where(present, self.features, 0.0)
+        return np.concatenate([present.sum(axis=0).astype(np.float64), filled.sum(axis=0), (filled**2).sum(axis=0)])
+
+
+def row_codes(table: Table) -> NDArray[np.int32]:
+    """Features in whole steps of their range, little-endian int32 (n, columns); MISSING where there is no value."""
+    steps = np.where(np.isnan(table.features), MISSING, np.rint(table.features * STEPS))
+    return np.ascontiguousarray(steps, dtype="<i4")
 
 
 @dataclass(frozen=True)
@@ -108,7 +118,7 @@ def read_table(
 
 
 def read_raw(path: Path, schema: TableSchema, mapping: Mapping | None = None) -> RawTable:
-    """What `read_table` does to the file itself, in memory of the values alone. Raises DataError."""
+    """Reads the file itself, and keeps 8 bytes a value. Raises DataError."""
     path = Path(path)
     try:
         with path.open("rb") as file:
@@ -117,7 +127,7 @@ def read_raw(path: Path, schema: TableSchema, mapping: Mapping | None = None) ->
         why = "there is no such file"
     except OSError as error:
         why = error.strerror or type(error).__name__
-    raise DataFileMissing(path, why)
+    raise DataError("DataFileMissing", path=path, why=why)
 
 
 def checked(raw: RawTable, schema: TableSchema, minimum_rows: int = 1, allow_one_class: bool = True) -> Table:
@@ -126,11 +136,13 @@ def checked(raw: RawTable, schema: TableSchema, minimum_rows: int = 1, allow_one
     for feature in schema.features:
         source = raw.sources[feature.name]
         if source is not None and np.isnan(_encode(raw.values[feature.name], feature)).all():
-            raise ColumnAllMissing(raw.path, feature.name, source)
+            raise DataError(
+                "ColumnAllMissing", path=raw.path, column=feature.name, called=in_file(feature.name, source)
+            )
     if table.rows < minimum_rows:
-        raise TooFewRows(table.rows, minimum_rows)
-    if not allow_one_class and len(table.classes_present) < 2:
-        raise OneClassOnly(raw.path, schema.label, table.classes_present[0])
+        raise DataError("TooFewRows", rows=table.rows, at_least=minimum_rows)
+    if not allow_one_class:
+        require_classes(table, raw.path, schema)
     return table
 
 
@@ -160,21 +172,22 @@ def _read(rows: Rows, path: Path, schema: TableSchema, mapping: Mapping | None) 
     columns = {name: array("d") for name in places}
     readings = {name: mapping.reading(name) if mapping else DEFAULT for name in places}
     into = [(name, readings[name].number, columns[name].append) for name in places]
-    known = {CodeUnknown, *map(float, range(len(schema.classes)))}
+    known = {"CodeUnknown", *map(float, range(len(schema.classes)))}
     count = 0
     for at, cells in rows.cells(list(places.values())):
         count += 1
         if count > MOST_ROWS:
-            raise TooManyRows(count, MOST_ROWS)
+            raise DataError("TooManyRows", rows=count, at_most=MOST_ROWS)
         for (name, number, append), cell in zip(into, cells, strict=True):
             found = number(cell)
             if name == schema.label:
-                found = found if found in known else LabelOutOfSchema
+                found = found if found in known else "LabelOutOfSchema"
             if not isinstance(found, float):
-                raise found(path, at, name, counted(rows), sources[name] or "")
+                where = {"counted": counted(rows), "called": in_file(name, sources[name])}
+                raise CellError(found, path=path, row=at, column=name, **where)
             append(found)
     if count == 0:
-        raise DataFileEmpty(path)
+        raise DataError("DataFileEmpty", path=path)
     aside = [position for position in range(rows.width) if position not in places.values()]
     return RawTable(
         path=path,

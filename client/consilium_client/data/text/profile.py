@@ -22,7 +22,7 @@ _BROKEN = re.compile(f"\ufffd|[ÂÃ][{re.escape(_SECOND)}]|â€")
 
 
 class Concern(StrEnum):
-    """What may be wrong with texts that can be read, in words that say what to look at."""
+    """Possible faults of texts that can be read, in words that say what to look at."""
 
     CUT = (
         "texts with more words than the model reads tokens (a word is one or more), so that it never sees their end:"
@@ -42,7 +42,7 @@ class Concern(StrEnum):
 
 @dataclass(frozen=True)
 class Lengths:
-    """Of n texts, in one unit."""
+    """The lengths of n texts, in one unit."""
 
     shortest: int = field(repr=False)
     median: float = field(repr=False)
@@ -53,15 +53,13 @@ class Lengths:
 class TextProfile(Profile):
     """`tokens`: how many the task's model reads of a text at most; None where that is no matter of the task's."""
 
-    things = "texts"
-
     words: Lengths
     characters: Lengths
     tokens: int | None
 
 
 def profile_texts(raw: RawTexts, spec: TaskSpec) -> TextProfile:
-    """What texts (read with the task's schema) are, and what the task will compute from them."""
+    """The profile of texts that were read with the task's schema."""
     schema, texts = of_kind(TextSchema, spec.data), raw.texts
     words = [len(text.split()) for text in texts.texts]
     tokens = spec.model.max_tokens if isinstance(spec.model, LoraSpec) else None
@@ -78,6 +76,7 @@ def profile_texts(raw: RawTexts, spec: TaskSpec) -> TextProfile:
     return TextProfile(
         path=raw.path,
         kind=raw.kind,
+        things=schema.things,
         rows=texts.rows,
         label=schema.label,
         label_source=raw.sources.get(schema.label),

@@ -7,9 +7,10 @@ in a line feed, and no blanks around it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as Mapped
 from dataclasses import dataclass, field
+from itertools import compress
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -17,25 +18,14 @@ import numpy as np
 from consilium_chain.tasks.data_schemas import TextSchema
 from numpy.typing import NDArray
 
+from consilium_client.data.examples import Examples, require_classes
 from consilium_client.data.folders import labelled_files
 from consilium_client.data.mapping import Mapping, composed
 from consilium_client.data.table.cells import Cell
 from consilium_client.data.table.columns import called, counted, opened, positions
 from consilium_client.data.table.csv_rows import MOST_OF_CELL, refuse_other_kinds, text_lines
 from consilium_client.data.table.reader import MOST_ROWS
-from consilium_client.errors import (
-    CodeUnknown,
-    DataFileEmpty,
-    DataFileMissing,
-    LabelUnknown,
-    NullByte,
-    OneClassOnly,
-    TextEmpty,
-    TextIsNumber,
-    TextTooLong,
-    TooManyRows,
-    column_called,
-)
+from consilium_client.errors import CellError, DataError, ExampleError, in_file
 
 MOST_OF_TEXT = MOST_OF_CELL  # characters: hundreds of times what an encoder reads of a text
 ENDINGS = (".txt",)
@@ -43,29 +33,40 @@ MOST_BYTES = 4 * MOST_OF_TEXT + 4  # of a file: a mark in front, and the longest
 
 
 @dataclass(frozen=True)
-class TextSet:
+class TextSet(Examples):
     """`labels`: int64 (n,), a class's number each."""
 
     texts: tuple[str, ...] = field(repr=False)
     labels: NDArray[np.int64] = field(repr=False)
 
-    @property
-    def rows(self) -> int:
-        return len(self.labels)
-
     def row_bytes(self) -> Iterator[bytes]:
-        """Each text with its label in bytes, in order, the same on every machine; other examples, other bytes.
-
-        The label, little-endian in 4 bytes, then the length of the text in 8, and the text in UTF-8.
-        """
+        """After the label the length of the text in 8 bytes, and the text in UTF-8."""
         for label, text in zip(self.labels, self.texts, strict=True):
             raw = text.encode()
             yield int(label).to_bytes(4, "little") + len(raw).to_bytes(8, "little") + raw
 
+    def contents(self) -> Iterator[bytes]:
+        return (text.encode() for text in self.texts)
+
+    def chosen(self, which: NDArray[np.bool_]) -> TextSet:
+        return TextSet(tuple(compress(self.texts, which)), self.labels[which])
+
+    def relabelled(self, labels: NDArray[np.int64]) -> TextSet:
+        return TextSet(self.texts, labels)
+
+    def followed_by(self, others: Sequence[TextSet]) -> TextSet:
+        parts = [self, *others]
+        texts = tuple(text for part in parts for text in part.texts)
+        return TextSet(texts, np.concatenate([part.labels for part in parts]))
+
+    def sums(self) -> NDArray[np.float64]:
+        """Texts have nothing to scale: the number of rows, float64 (1,)."""
+        return np.array([float(self.rows)])
+
 
 @dataclass(frozen=True)
 class RawTexts:
-    """What a file or folder held. `left_aside`: of a file's columns or a folder's files, those that were not read.
+    """The content of a file or folder. `left_aside`: of a file's columns or a folder's files, those that were not read.
 
     `sources`: by column of the schema, what it is called in a file; of a folder empty.
     """
@@ -87,8 +88,8 @@ def read_texts(
     line, never what a text says.
     """
     texts = read_raw_texts(path, schema, mapping).texts
-    if not allow_one_class and len(present := np.unique(texts.labels)) < 2:
-        raise OneClassOnly(path, schema.label, int(present[0]))
+    if not allow_one_class:
+        require_classes(texts, path, schema)
     return texts
 
 
@@ -105,7 +106,7 @@ def read_raw_texts(path: Path, schema: TextSchema, mapping: Mapping | None = Non
     except OSError as error:
         why = error.strerror or type(error).__name__
         path = Path(error.filename) if isinstance(error.filename, str) else path
-    raise DataFileMissing(path, why)
+    raise DataError("DataFileMissing", path=path, why=why)
 
 
 def clean(text: str) -> str:
@@ -121,34 +122,35 @@ def _table(file: BinaryIO, path: Path, schema: TextSchema, mapping: Mapping | No
     numbers = {composed(name): number for number, name in enumerate(schema.classes)}
     codes = mapping.classes(schema) if mapping else {}
     classes = {cell: numbers[name] for cell, name in codes.items()} if codes else numbers
-    column = column_called(schema.text, sources[schema.text] or "")
+    column = f"column {schema.text}{in_file(schema.text, sources[schema.text])}"
     texts: list[str] = []
     labels: list[int] = []
     for at, (text, label) in rows.cells([places[schema.text], places[schema.label]]):
         if len(texts) == MOST_ROWS:
-            raise TooManyRows(MOST_ROWS + 1, MOST_ROWS)
+            raise DataError("TooManyRows", rows=MOST_ROWS + 1, at_most=MOST_ROWS)
         texts.append(text_of(text, path, f"{counted(rows)} {at}, {column}", at))
         number = _class_of(label, classes)
         if number is None:
-            unknown = CodeUnknown if codes else LabelUnknown
-            raise unknown(path, at, schema.label, counted(rows), sources[schema.label] or "")
+            where = {"counted": counted(rows), "called": in_file(schema.label, sources[schema.label])}
+            unknown = "CodeUnknown" if codes else "LabelUnknown"
+            raise CellError(unknown, path=path, row=at, column=schema.label, **where)
         labels.append(number)
     if not texts:
-        raise DataFileEmpty(path)
+        raise DataError("DataFileEmpty", path=path)
     aside = [name for position, name in enumerate(rows.names or ()) if position not in places.values()]
     return RawTexts(path, rows.kind, _set(texts, labels), sources, rows.width - len(places), tuple(aside))
 
 
 def text_of(cell: Cell, path: Path, where: str, at: int) -> str:
     if isinstance(cell, float):
-        raise TextIsNumber(path, where)
+        raise ExampleError("TextIsNumber", path=path, at=where)
     text = clean(cell or "")
     if not text:
-        raise TextEmpty(path, where)
+        raise ExampleError("TextEmpty", path=path, at=where)
     if "\0" in text:  # which Parquet lets pass
-        raise NullByte(path, at)
+        raise DataError("NullByte", path=path, line=at)
     if len(text) > MOST_OF_TEXT:
-        raise TextTooLong(path, where)
+        raise ExampleError("TextTooLong", path=path, at=where)
     return text
 
 
@@ -169,13 +171,13 @@ def _folder(path: Path, schema: TextSchema) -> RawTexts:
 def _file_text(path: Path, folder: Path, name: str) -> str:
     with path.open("rb") as file:
         if path.stat().st_size > MOST_BYTES:
-            raise TextTooLong(folder, name)
+            raise ExampleError("TextTooLong", path=folder, at=name)
         refuse_other_kinds(file, path, "utf-8")
         text = clean("".join(text_lines(file, path, "utf-8")))
     if not text:
-        raise TextEmpty(folder, name)
+        raise ExampleError("TextEmpty", path=folder, at=name)
     if len(text) > MOST_OF_TEXT:
-        raise TextTooLong(folder, name)
+        raise ExampleError("TextTooLong", path=folder, at=name)
     return text
 
 

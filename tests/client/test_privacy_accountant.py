@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from consilium_client.errors import BudgetExceeded, ChargeChanged, EpsilonLedgerInvalid, RoundPassed
-from consilium_client.privacy.accountant import Budget, Charge, EpsilonLedger
+from consilium_client.errors import BudgetError, PrivacyError
+from consilium_client.privacy.accountant import Budget, Charge, PrivacyAccountant
 from consilium_client.privacy.dp_sgd import Mechanism, epsilon
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from opacus.accountants import RDPAccountant
+from raised_faults import raises_fault
 
 DELTA = 1e-5
 ROUND = Mechanism(4.5, 1.0, 10)  # four of them cost less than 8, five more
@@ -32,9 +33,9 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_charges_outlast_their_process_and_are_for_their_owner_alone(path: Path) -> None:
-    EpsilonLedger(path).charge(charge(1), 8.0)
-    spent = EpsilonLedger(path).charge(charge(2), 8.0)
-    assert EpsilonLedger(path).charges() == [charge(1), charge(2)]
+    PrivacyAccountant(path).charge(charge(1), 8.0)
+    spent = PrivacyAccountant(path).charge(charge(2), 8.0)
+    assert PrivacyAccountant(path).charges() == [charge(1), charge(2)]
     assert spent == epsilon([ROUND, ROUND], DELTA)
     assert path.stat().st_mode & 0o777 == 0o600
 
@@ -59,23 +60,23 @@ def test_a_charge_is_read_back_to_the_last_bit(one: Charge) -> None:
 
 
 def test_a_round_trained_again_is_charged_once(path: Path) -> None:
-    first = EpsilonLedger(path).charge(charge(1), 8.0)
+    first = PrivacyAccountant(path).charge(charge(1), 8.0)
     before = path.read_bytes()
-    assert EpsilonLedger(path).charge(charge(1), 8.0) == first
+    assert PrivacyAccountant(path).charge(charge(1), 8.0) == first
     assert path.read_bytes() == before
 
 
 def test_one_that_left_uncharged_is_charged_over_any_limit_and_no_other_is_changed(path: Path) -> None:
-    ledger = EpsilonLedger(path)
+    ledger = PrivacyAccountant(path)
     for round_ in range(4):
         ledger.charge(charge(round_), 8.0)
     other = charge(3, mechanism=Mechanism(9.0, 1.0, 10))
     assert ledger.make_up([other, charge(4), charge(5)]) == [charge(4), charge(5)]
     assert ledger.charges() == [charge(round_) for round_ in range(6)]
     path.write_bytes(path.read_bytes()[:-20])
-    assert EpsilonLedger(path).make_up([charge(5)]) == [charge(5)]
-    assert EpsilonLedger(path).make_up([charge(5)]) == []
-    with pytest.raises(BudgetExceeded):
+    assert PrivacyAccountant(path).make_up([charge(5)]) == [charge(5)]
+    assert PrivacyAccountant(path).make_up([charge(5)]) == []
+    with raises_fault(BudgetError, "BudgetExceeded"):
         ledger.charge(charge(6), 8.0)
     assert ledger.charges() == [charge(round_) for round_ in range(6)]
 
@@ -84,64 +85,64 @@ def test_one_that_left_uncharged_is_charged_over_any_limit_and_no_other_is_chang
     "now", [Mechanism(4.6, 1.0, 10), Mechanism(4.5, 0.5, 10), Mechanism(4.5, 1.0, 9)], ids=["noise", "rate", "steps"]
 )
 def test_a_round_is_charged_in_one_way(path: Path, now: Mechanism) -> None:
-    ledger = EpsilonLedger(path)
+    ledger = PrivacyAccountant(path)
     ledger.charge(charge(1), 8.0)
     before = path.read_bytes()
-    with pytest.raises(ChargeChanged) as caught:
+    with raises_fault(PrivacyError, "ChargeChanged") as caught:
         ledger.charge(charge(1, mechanism=now), 8.0)
-    assert (caught.value.task, caught.value.round) == ("t", 1)
+    assert (caught.value.values["task"], caught.value.values["round"]) == ("t", 1)
     assert path.read_bytes() == before
 
 
 def test_a_round_that_came_back_after_a_later_one_is_not_trained_again(path: Path) -> None:
-    ledger = EpsilonLedger(path)
+    ledger = PrivacyAccountant(path)
     for round_ in (1, 2):
         ledger.charge(charge(round_), 8.0)
     ledger.charge(charge(1, task="another"), 8.0)
     before = path.read_bytes()
-    with pytest.raises(RoundPassed) as caught:
-        EpsilonLedger(path).charge(charge(1), 8.0)
-    assert (caught.value.task, caught.value.round) == ("t", 1)
+    with raises_fault(PrivacyError, "RoundPassed") as caught:
+        PrivacyAccountant(path).charge(charge(1), 8.0)
+    assert (caught.value.values["task"], caught.value.values["round"]) == ("t", 1)
     assert path.read_bytes() == before
     ledger.charge(charge(2), 8.0)
 
 
 def test_what_a_task_allows_is_not_exceeded(path: Path) -> None:
-    ledger = EpsilonLedger(path)
+    ledger = PrivacyAccountant(path)
     for round_ in range(4):
         ledger.charge(charge(round_), 8.0)
     before = path.read_bytes()
-    with pytest.raises(BudgetExceeded) as caught:
-        EpsilonLedger(path).charge(charge(4), 8.0)
-    error = caught.value
-    assert (error.whose, error.allowed, error.delta) == ("the task", 8.0, DELTA)
-    assert (error.spent, error.would_be) == (epsilon([ROUND] * 4, DELTA), epsilon([ROUND] * 5, DELTA))
+    with raises_fault(BudgetError, "BudgetExceeded") as caught:
+        PrivacyAccountant(path).charge(charge(4), 8.0)
+    found = caught.value.values
+    assert (found["whose"], found["allowed"], found["delta"]) == ("the task", 8.0, DELTA)
+    assert (found["spent"], found["would_be"]) == (epsilon([ROUND] * 4, DELTA), epsilon([ROUND] * 5, DELTA))
     assert path.read_bytes() == before
     ledger.charge(charge(4, task="another"), 8.0)  # which has a budget of its own
 
 
 def test_all_tasks_together_are_held_against_the_hospitals_own_limit(path: Path) -> None:
-    ledger, own = EpsilonLedger(path), Budget(8.0, 1e-6)
+    ledger, own = PrivacyAccountant(path), Budget(8.0, 1e-6)
     affordable = max(n for n in range(9) if epsilon([ROUND] * n, own.delta) <= own.epsilon)
     for number in range(affordable):
         ledger.charge(charge(1, task=f"t{number}"), 8.0, own)
     before = path.read_bytes()
-    with pytest.raises(BudgetExceeded) as caught:
+    with raises_fault(BudgetError, "BudgetExceeded") as caught:
         ledger.charge(charge(1, task="one more"), 8.0, own)
-    error = caught.value
-    assert (error.whose, error.allowed, error.delta) == ("this hospital", 8.0, 1e-6)
-    assert error.spent <= 8.0 < error.would_be
+    found = caught.value.values
+    assert (found["whose"], found["allowed"], found["delta"]) == ("this hospital", 8.0, 1e-6)
+    assert found["spent"] <= 8.0 < found["would_be"]
     assert path.read_bytes() == before
 
 
 def test_a_task_that_cannot_be_paid_for_as_a_whole_is_known_before_it_begins(path: Path) -> None:
-    ledger = EpsilonLedger(path)
+    ledger = PrivacyAccountant(path)
     ledger.require_affordable([charge(round_) for round_ in range(4)], 8.0)
-    with pytest.raises(BudgetExceeded):
+    with raises_fault(BudgetError, "BudgetExceeded"):
         ledger.require_affordable([charge(round_) for round_ in range(5)], 8.0)
     ledger.charge(charge(0), 8.0)
     ledger.require_affordable([charge(round_) for round_ in range(4)], 8.0)  # of which one is paid for
-    with pytest.raises(BudgetExceeded):
+    with raises_fault(BudgetError, "BudgetExceeded"):
         ledger.require_affordable([charge(round_, task="u") for round_ in range(4)], 8.0, Budget(8.0, DELTA))
     assert ledger.charges() == [charge(0)]
 
@@ -170,14 +171,14 @@ def test_nothing_costs_nothing() -> None:
 
 
 def test_a_torn_last_line_was_never_charged(path: Path) -> None:
-    EpsilonLedger(path).charge(charge(1), 8.0)
+    PrivacyAccountant(path).charge(charge(1), 8.0)
     whole = path.stat().st_size
-    EpsilonLedger(path).charge(charge(2), 8.0)
+    PrivacyAccountant(path).charge(charge(2), 8.0)
     raw = path.read_bytes()
     for cut in range(whole, len(raw)):
         path.write_bytes(raw[:cut])
-        assert EpsilonLedger(path).charges() == [charge(1)]
-        EpsilonLedger(path).charge(charge(2), 8.0)
+        assert PrivacyAccountant(path).charges() == [charge(1)]
+        PrivacyAccountant(path).charge(charge(2), 8.0)
         assert path.read_bytes() == raw
 
 
@@ -199,14 +200,14 @@ def test_a_torn_last_line_was_never_charged(path: Path) -> None:
 )
 def test_a_file_that_holds_anything_else_is_refused_and_kept(path: Path, change: Any) -> None:
     for round_ in (1, 2, 3):
-        EpsilonLedger(path).charge(charge(round_), 8.0)
+        PrivacyAccountant(path).charge(charge(round_), 8.0)
     lines = path.read_bytes().splitlines()
     lines[1] = change(lines[1])
     raw = b"".join(line + b"\n" for line in lines)
     path.write_bytes(raw)
-    with pytest.raises(EpsilonLedgerInvalid) as caught:
-        EpsilonLedger(path).charge(charge(4), 8.0)
-    assert (caught.value.path, caught.value.line) == (path, 2)
+    with raises_fault(PrivacyError, "EpsilonLedgerInvalid") as caught:
+        PrivacyAccountant(path).charge(charge(4), 8.0)
+    assert (caught.value.values["path"], caught.value.values["line"]) == (path, 2)
     assert path.read_bytes() == raw
 
 

@@ -9,18 +9,14 @@ import numpy as np
 import pytest
 from consilium_chain.errors import KeystoreError
 from consilium_chain.tasks.data_schemas import ImageSchema, NumericFeature, TableSchema, TextSchema
-from consilium_client.data.examples import Examples, chosen
+from consilium_client.data.examples import Examples
 from consilium_client.data.image.reader import ImageSet
 from consilium_client.data.table.reader import Table
 from consilium_client.data.text.reader import TextSet
-from consilium_client.errors import (
-    StatisticsKeyLost,
-    StatisticsLedgerInvalid,
-    StatisticsOverlap,
-    StatisticsUncomparable,
-)
-from consilium_client.privacy.exact_statistics import StatisticsLedger
+from consilium_client.errors import ExactStatisticsError
+from consilium_client.privacy.exact_statistics import ExactStatisticsRecord
 from numpy.typing import NDArray
+from raised_faults import raises_fault
 
 ROWS, COLUMNS = 40, 5
 
@@ -43,7 +39,7 @@ TEXT_SCHEMA = TextSchema(kind="text", label="found", classes=["no", "yes"])
 
 def but(last: int, examples: Examples = TABLE) -> Examples:
     """Without the last rows."""
-    return chosen(examples, np.arange(ROWS) < ROWS - last)
+    return examples.chosen(np.arange(ROWS) < ROWS - last)
 
 
 def table_of(features: NDArray[np.float64]) -> Table:
@@ -61,75 +57,77 @@ def path(tmp_path: Path) -> Path:
 def test_a_row_more_or_less_is_refused_and_counted_and_nothing_is_written(
     path: Path, examples: Examples, of: TableSchema | ImageSchema | TextSchema
 ) -> None:
-    StatisticsLedger(path).give("one", but(1, examples), of)
+    ExactStatisticsRecord(path).give("one", but(1, examples), of)
     before = path.read_bytes()
     for other, shared, differing in ((examples, ROWS - 1, 1), (but(4, examples), ROWS - 4, 3)):
-        with pytest.raises(StatisticsOverlap, match=r'in one .* statistics = "schema"') as caught:
-            StatisticsLedger(path).give("two", other, of)
-        assert (caught.value.shared, caught.value.differing) == (shared, differing)
-        with pytest.raises(StatisticsOverlap):
-            StatisticsLedger(path).require_givable("two", other, of)
+        with raises_fault(
+            ExactStatisticsError, "StatisticsOverlap", match=r'in one .* statistics = "schema"'
+        ) as caught:
+            ExactStatisticsRecord(path).give("two", other, of)
+        assert (caught.value.values["shared"], caught.value.values["differing"]) == (shared, differing)
+        with raises_fault(ExactStatisticsError, "StatisticsOverlap"):
+            ExactStatisticsRecord(path).require_givable("two", other, of)
     assert path.read_bytes() == before
 
 
 def test_the_same_rows_are_given_again_in_any_order_and_under_any_label(path: Path) -> None:
-    StatisticsLedger(path).give("one", TABLE, SCHEMA)
+    ExactStatisticsRecord(path).give("one", TABLE, SCHEMA)
     order = RANDOM.permutation(ROWS)
     for task, again in (("two", Table(TABLE.features[order], 1 - TABLE.labels)), ("two", TABLE), ("one", TABLE)):
-        StatisticsLedger(path).require_givable(task, again, SCHEMA)
-        StatisticsLedger(path).give(task, again, SCHEMA)
+        ExactStatisticsRecord(path).require_givable(task, again, SCHEMA)
+        ExactStatisticsRecord(path).give(task, again, SCHEMA)
     assert len(path.read_bytes().splitlines()) == 2  # a line a task
-    with pytest.raises(StatisticsOverlap, match=r"in one "):
-        StatisticsLedger(path).give("three", but(1), SCHEMA)
+    with raises_fault(ExactStatisticsError, "StatisticsOverlap", match=r"in one "):
+        ExactStatisticsRecord(path).give("three", but(1), SCHEMA)
 
 
 def test_other_rows_are_given_and_then_both_are_compared(path: Path) -> None:
-    ledger = StatisticsLedger(path)
-    ledger.give("one", chosen(TABLE, np.arange(ROWS) < 20), SCHEMA)
-    ledger.give("two", chosen(TABLE, np.arange(ROWS) >= 20), SCHEMA)
-    with pytest.raises(StatisticsOverlap, match=r"in two ") as caught:
-        ledger.give("three", chosen(TABLE, np.arange(ROWS) >= 21), SCHEMA)
-    assert caught.value.differing == 1
+    ledger = ExactStatisticsRecord(path)
+    ledger.give("one", TABLE.chosen(np.arange(ROWS) < 20), SCHEMA)
+    ledger.give("two", TABLE.chosen(np.arange(ROWS) >= 20), SCHEMA)
+    with raises_fault(ExactStatisticsError, "StatisticsOverlap", match=r"in two ") as caught:
+        ledger.give("three", TABLE.chosen(np.arange(ROWS) >= 21), SCHEMA)
+    assert caught.value.values["differing"] == 1
 
 
 @pytest.mark.parametrize("moved", [1e-9, 2.0**-20])
 def test_rows_of_slightly_other_values_are_no_other_rows(path: Path, moved: float) -> None:
     """As an export has them that rounds: with a row more, they would hide it."""
-    ledger = StatisticsLedger(path)
+    ledger = ExactStatisticsRecord(path)
     ledger.give("one", but(1), SCHEMA)
     inside = np.clip(np.round(TABLE.features * 4096) / 4096, 0.01, 0.99)  # far from where a step ends
-    fresh = StatisticsLedger(path.with_name("other.jsonl"))
+    fresh = ExactStatisticsRecord(path.with_name("other.jsonl"))
     fresh.give("one", table_of(inside), SCHEMA)
-    with pytest.raises(StatisticsOverlap, match="slightly other values") as caught:
+    with raises_fault(ExactStatisticsError, "StatisticsOverlap", match="slightly other values") as caught:
         fresh.give("two", table_of(inside + moved), SCHEMA)
-    assert caught.value.differing == 0
-    with pytest.raises(StatisticsOverlap):
+    assert caught.value.values["differing"] == 0
+    with raises_fault(ExactStatisticsError, "StatisticsOverlap"):
         ledger.give("two", table_of(TABLE.features + moved), SCHEMA)
 
 
 def test_another_range_is_not_compared_and_refused_and_another_typical_value_changes_nothing(path: Path) -> None:
-    ledger = StatisticsLedger(path)
+    ledger = ExactStatisticsRecord(path)
     ledger.give("one", but(1), SCHEMA)
-    with pytest.raises(StatisticsUncomparable, match="another schema"):
+    with raises_fault(ExactStatisticsError, "StatisticsUncomparable", match="another schema"):
         ledger.give("two", table_of(TABLE.features / [1.01, 1, 1, 1, 1]), schema(max=1.01))
     ledger.give("two", but(1), schema(mean=0.3))
-    with pytest.raises(StatisticsOverlap):
+    with raises_fault(ExactStatisticsError, "StatisticsOverlap"):
         ledger.give("three", TABLE, schema(mean=0.3))
 
 
 def test_a_repeated_row_is_a_row_more(path: Path) -> None:
-    ledger = StatisticsLedger(path)
+    ledger = ExactStatisticsRecord(path)
     ledger.give("one", TABLE, SCHEMA)
     twice = Table(np.vstack([TABLE.features, TABLE.features[:1]]), np.append(TABLE.labels, 0))
-    with pytest.raises(StatisticsOverlap) as caught:
+    with raises_fault(ExactStatisticsError, "StatisticsOverlap") as caught:
         ledger.give("two", twice, SCHEMA)
-    assert (caught.value.shared, caught.value.differing) == (ROWS, 1)
+    assert (caught.value.values["shared"], caught.value.values["differing"]) == (ROWS, 1)
 
 
 def test_list_and_key_are_for_their_owner_alone_and_two_homes_lists_have_nothing_in_common(tmp_path: Path) -> None:
     homes = [tmp_path / name / "statistics.jsonl" for name in ("a", "b")]
     for path in homes:
-        StatisticsLedger(path).give("one", TABLE, SCHEMA)
+        ExactStatisticsRecord(path).give("one", TABLE, SCHEMA)
         assert [one.stat().st_mode & 0o777 for one in (path, path.with_suffix(".key"))] == [0o600, 0o600]
     first, second = (set(path.read_text().split('"rows":')[1].split('"')[1::2]) for path in homes)
     assert len(first) == ROWS
@@ -137,11 +135,11 @@ def test_list_and_key_are_for_their_owner_alone_and_two_homes_lists_have_nothing
 
 
 def test_a_list_without_its_key_or_with_a_damaged_line_gives_nothing(path: Path) -> None:
-    ledger, key = StatisticsLedger(path), path.with_suffix(".key")
+    ledger, key = ExactStatisticsRecord(path), path.with_suffix(".key")
     ledger.give("one", TABLE, SCHEMA)
     kept = key.read_bytes()
     key.unlink()
-    with pytest.raises(StatisticsKeyLost, match="restore it"):
+    with raises_fault(ExactStatisticsError, "StatisticsKeyLost", match="restore it"):
         ledger.give("two", TABLE, SCHEMA)
     key.write_bytes(b"0" * 63)
     key.chmod(0o600)
@@ -149,29 +147,29 @@ def test_a_list_without_its_key_or_with_a_damaged_line_gives_nothing(path: Path)
         ledger.give("two", TABLE, SCHEMA)
     key.write_bytes(kept)
     path.write_bytes(b"{}\n" + path.read_bytes())
-    with pytest.raises(StatisticsLedgerInvalid, match="line 1"):
+    with raises_fault(ExactStatisticsError, "StatisticsLedgerInvalid", match="line 1"):
         ledger.give("two", TABLE, SCHEMA)
 
 
 def test_what_a_crash_left_of_a_line_was_never_given(path: Path) -> None:
-    StatisticsLedger(path).give("one", but(20), SCHEMA)
+    ExactStatisticsRecord(path).give("one", but(20), SCHEMA)
     whole = path.read_bytes()
     path.write_bytes(whole[:-7])
-    StatisticsLedger(path).give("two", TABLE, SCHEMA)  # its sums never left
-    with pytest.raises(StatisticsOverlap, match="in two "):
-        StatisticsLedger(path).give("three", but(1), SCHEMA)
+    ExactStatisticsRecord(path).give("two", TABLE, SCHEMA)  # its sums never left
+    with raises_fault(ExactStatisticsError, "StatisticsOverlap", match="in two "):
+        ExactStatisticsRecord(path).give("three", but(1), SCHEMA)
 
 
 def test_of_processes_with_nearly_the_same_rows_one_gives_its_sums(path: Path) -> None:
-    StatisticsLedger(path).give("before", chosen(TABLE, np.arange(ROWS) < 1), SCHEMA)
+    ExactStatisticsRecord(path).give("before", TABLE.chosen(np.arange(ROWS) < 1), SCHEMA)
     children = []
     for number in range(4):
         child = os.fork()
         if child == 0:
             try:
-                StatisticsLedger(path).give(str(number), chosen(TABLE, np.arange(ROWS) > number + 1), SCHEMA)
-            except StatisticsOverlap:
-                os._exit(1)
+                ExactStatisticsRecord(path).give(str(number), TABLE.chosen(np.arange(ROWS) > number + 1), SCHEMA)
+            except ExactStatisticsError as error:
+                os._exit(1 if error.name == "StatisticsOverlap" else 2)
             os._exit(0)
         children.append(child)
     refused = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
