@@ -320,26 +320,26 @@ export const say = {
       'No transaction to the contract shows the seed: another contract passed it on. It rests on the contract’s own check.',
     manyBlocks: (blocks: number) =>
       `The seed is in one of ${blocks} blocks, more than a page should ask for. It rests on the contract’s own check.`,
-    turnedWrong: (cohort: number, onChain: boolean) =>
+    flippedWrong: (cohort: number, onChain: boolean) =>
       `Cohort ${cohort} is ${onChain ? 'turned' : 'not turned'} on chain, but ${onChain ? 'not turned' : 'turned'} by the seed.`,
 
-    retreat: 'What turned sums take back',
-    retreatUnused: 'No sum of this round was turned: nothing was taken back.',
-    retreatFirst: 'Nothing was learnt before the first round, and nothing is what they take back.',
-    retreatWrong: (blob: number) => `Blob ${blob}: what is taken back is not what was learnt before.`,
-    retreatHolds: (rounds: number) =>
+    negatedDelta: 'What turned sums take back',
+    negatedDeltaUnused: 'No sum of this round was turned: nothing was taken back.',
+    negatedDeltaFirst: 'Nothing was learnt before the first round, and nothing is what they take back.',
+    negatedDeltaWrong: (blob: number) => `Blob ${blob}: what is taken back is not what was learnt before.`,
+    negatedDeltaHolds: (rounds: number) =>
       `It was derived anew from all sums of ${rounds === 1 ? 'the round' : `the ${rounds} rounds`} before, each of which gives the hash that the contract holds.`,
-    retreatReading: (round: number, last: number) => `Reading the sums of round ${round} of ${last}.`,
-    retreatBeyond:
+    negatedDeltaReading: (round: number, last: number) => `Reading the sums of round ${round} of ${last}.`,
+    negatedDeltaBeyond:
       'It fits. But some hospital used lanes that the model has no parameter for, and how many it has, the server says: the command line derives it from the task’s file.',
-    retreatLater:
+    negatedDeltaLater:
       'It is what the aggregator committed to before it published. That it follows from the rounds before, which are too many to read here, the committee checked, and so does the command line.',
     inRound: (round: number, cohort: number, what: string) => `Round ${round}, cohort ${cohort}: ${what}`,
 
     sum: (cohort: number) => `Cohort ${cohort}: the sum of commitments is what the contract holds`,
     sumHolds: (survivors: number, weight: bigint, blobs: number) =>
       `${survivors} hospitals’ commitments, with weights of ${weight} in all, give ${blobs === 1 ? 'its hash' : `the hashes of its ${blobs} blobs`}.`,
-    sumTurned: 'It was published turned, to try the committee.',
+    sumFlipped: 'It was published turned, to try the committee.',
     sumWaits: (blob: number) => `Blob ${blob}: the contract has not added it up yet.`,
     sumUnopened: (blob: number) =>
       `Blob ${blob}: what is published can be compared once the aggregator has shown which sums are turned.`,

@@ -1,7 +1,7 @@
 import { useSearchParams } from 'react-router'
 import { nodes, type NodeQuery } from '../api/queries'
 import { formatBps, formatMillionths } from '../lib/amounts'
-import { isRole, ROLES } from '../lib/roles'
+import { isRole, ROLES } from '../lib/enums'
 import { Listed } from '../parts/asked'
 import { Account, Page, Tokens } from '../parts/basics'
 import { Choice } from '../parts/choice'

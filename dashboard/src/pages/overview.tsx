@@ -6,7 +6,7 @@ import { Card, Figure, Later, Page, Tokens } from '../parts/basics'
 import { TaskTable } from '../parts/tasks'
 import { Table } from '../parts/table'
 import { formatTokens } from '../lib/amounts'
-import { ROLES } from '../lib/roles'
+import { ROLES } from '../lib/enums'
 import { say } from '../strings'
 
 const RECENT = tasks({ sort: '-task', limit: 10 })

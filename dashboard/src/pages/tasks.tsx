@@ -1,7 +1,6 @@
 import { useSearchParams } from 'react-router'
-import type { Phase } from '../api/client'
 import { tasks, type TaskQuery } from '../api/queries'
-import { isKey } from '../lib/keys'
+import { PHASES } from '../lib/enums'
 import { Listed } from '../parts/asked'
 import { Page } from '../parts/basics'
 import { Choice } from '../parts/choice'
@@ -14,24 +13,20 @@ const SORTS = [
   ['-pool', say.tasks.largest],
   ['pool', say.tasks.smallest],
 ] as const
-const PHASES = [
+const CHOICES = [
   ['', say.tasks.every],
-  ...Object.entries(say.phase).filter(([name]) => name !== 'none'),
+  ...PHASES.slice(1).map((phase) => [phase, say.phase[phase]] as const),
 ] as const
-
-function isPhase(text: string | null): text is Phase {
-  return isKey(text, say.phase)
-}
 
 export default function Tasks() {
   const [search, setSearch] = useSearchParams()
-  const phase = search.get('phase')
+  const phase = PHASES.find((one) => one === search.get('phase'))
   const sort = search.get('sort')
   const text = search.get('text') ?? ''
   const query = {
     limit: 25,
     sort: SORTS.find(([one]) => one === sort)?.[0] ?? '-task',
-    ...(isPhase(phase) ? { phase } : {}),
+    ...(phase ? { phase } : {}),
     ...(text ? { text } : {}),
   } satisfies TaskQuery
   const change = (name: string, value: string) =>
@@ -53,8 +48,8 @@ export default function Tasks() {
       >
         <Choice
           name={say.tasks.phase}
-          value={isPhase(phase) ? phase : ''}
-          of={PHASES}
+          value={phase ?? ''}
+          of={CHOICES}
           change={(chosen) => change('phase', chosen)}
         />
         <Choice

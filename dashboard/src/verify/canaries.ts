@@ -23,41 +23,41 @@ export function seedCommitment(seed: Hex): Hex {
   return keccak256(concat([TAG, seed]))
 }
 
-export function isTurned(seed: Hex, task: number, round: number, cohort: number): boolean {
+export function isFlipped(seed: Hex, task: number, round: number, cohort: number): boolean {
   const raw = concat([TAG, seed, ...[task, round, cohort].map((number) => numberToHex(number, { size: 32 }))])
   return (BigInt(keccak256(raw)) & 1n) === 1n
 }
 
 /**
  * The commitment to what is published of a sum of total weight w. With E the commitment to ones in all lanes and D that
- * to the sum without its blinders, it is D + w·h·E as it is, and 4wh·E - w·retreat - D turned.
+ * to the sum without its blinders, it is D + w·h·E as it is, and 4wh·E - w·negatedDelta - D flipped.
  */
 export function publishedCommitment(
   total: Point,
   weight: bigint,
   blinders: Blinders,
-  retreat: Point,
-  turned: boolean,
+  negatedDelta: Point,
+  flipped: boolean,
   layout: Layout,
   ceremony: readonly Point[],
 ): Point {
-  const sign = turned ? -1n : 1n
-  const level = (turned ? 4n : 1n) * weight * offset(layout) * ones(layout)
+  const sign = flipped ? -1n : 1n
+  const level = (flipped ? 4n : 1n) * weight * offset(layout) * ones(layout)
   return weightedSum(
-    [total, GENERATOR, ...blinderPoints(ceremony), retreat],
-    [sign, level, -level - sign * blinders.first, -level - sign * blinders.second, turned ? -weight : 0n],
+    [total, GENERATOR, ...blinderPoints(ceremony), negatedDelta],
+    [sign, level, -level - sign * blinders.first, -level - sign * blinders.second, flipped ? -weight : 0n],
   )
 }
 
 /** What the first training round's canaries take back of each blob: nothing, which in lanes is the offset. */
-export function firstRetreat(layout: Layout, ceremony: readonly Point[]): Point {
+export function firstNegatedDelta(layout: Layout, ceremony: readonly Point[]): Point {
   return allOf(offset(layout) * ones(layout), ceremony)
 }
 
-/** A settled training round's sum: its total weight, and whether it was published turned. */
+/** A settled training round's sum: its total weight, and whether it was published flipped. */
 export interface PublishedSum {
   weight: bigint
-  isTurned: boolean
+  isFlipped: boolean
   /** Of all its blobs, without the blinders'. */
   scalars: readonly bigint[]
 }
@@ -97,10 +97,10 @@ export class Progress {
   }
 
   /** The commitments to what the next round's canaries take back, blob by blob. */
-  retreat(ceremony: readonly Point[]): Point[] {
+  negatedDelta(ceremony: readonly Point[]): Point[] {
     const perScalar = lanesPerScalar(this.layout)
     const perBlob = perScalar * USABLE
-    const first = firstRetreat(this.layout, ceremony)
+    const first = firstNegatedDelta(this.layout, ceremony)
     return Array.from({ length: this.steps.length / perBlob }, (_, blob) => {
       const scalars = Array.from({ length: USABLE }, (_, scalar) => {
         let found = 0n
@@ -120,7 +120,7 @@ export class Progress {
   }
 
   /** The sum's lanes, or null where one is not that of a sum of quantised updates (`read_lanes`). */
-  private read({ weight, isTurned, scalars }: PublishedSum): bigint[] | null {
+  private read({ weight, isFlipped, scalars }: PublishedSum): bigint[] | null {
     const middle = weight * offset(this.layout)
     const bits = BigInt(this.layout.laneBits)
     const mask = (1n << bits) - 1n
@@ -131,7 +131,7 @@ export class Progress {
       for (let place = 0; place < perScalar; place++, at++, rest >>= bits) {
         const published = rest & mask
         const back = weight * (offset(this.layout) + this.back(at))
-        const lane = isTurned ? 4n * middle - back - published : published - middle
+        const lane = isFlipped ? 4n * middle - back - published : published - middle
         if (published > 4n * middle || lane < 0n || lane > 2n * middle) return null
         lanes[at] = lane
       }
@@ -141,7 +141,7 @@ export class Progress {
   }
 }
 
-/** What most scalars of a published sum are, where the model leaves lanes empty: as it is, and turned. */
+/** What most scalars of a published sum are, where the model leaves lanes empty: as it is, and flipped. */
 export function emptyScalar(weight: bigint, layout: Layout): bigint {
   return 2n * weight * offset(layout) * ones(layout)
 }

@@ -19,6 +19,7 @@ import {
 } from 'viem'
 import type { Config } from '../api/config'
 import { tasksAbi } from '../generated/abi'
+import { OUTCOMES, PHASES } from '../lib/enums'
 import { say } from '../strings'
 import type { Step } from './core'
 import { STATISTICS_ROUND, type Cohort, type Earlier, type RoundRecord, type Shown } from './record'
@@ -33,8 +34,6 @@ export interface Read {
   record: RoundRecord | null
 }
 
-const OUTCOMES = ['pending', 'settled', 'void'] as const
-const OPENING = 10 // of Phase in ITaskTypes.sol
 const TIMEOUT = 20_000 // milliseconds
 const MOST_QUERIES = 2_000 // for events: each covers the most blocks that the node gives at once
 const MOST_BLOCKS = 3_000 // with all transactions
@@ -121,7 +120,9 @@ async function recordOf(
   const isOpened = new Set(openings.map(({ args }) => Number(args.cohort)))
   const nodes = new Map(hospitals.map((hospital, index) => [hospital.node, index]))
   const set = logs.find((log) => log.eventName === 'CanariesSet')?.args
-  const starts = logs.filter((log) => log.eventName === 'PhaseStarted' && log.args.phase === OPENING)
+  const starts = logs.filter(
+    (log) => log.eventName === 'PhaseStarted' && PHASES[log.args.phase] === 'opening',
+  )
   const [first, last] = [starts[0]?.blockNumber, openings.at(-1)?.blockNumber]
   const span = first != null && last != null ? { first, last } : null
   const tooMany = span !== null && span.last - span.first >= MOST_BLOCKS
@@ -150,7 +151,7 @@ async function recordOf(
         published: hashes(published),
         isDropped: has(state.droppedCohorts, index),
         isOpened: isOpened.has(index),
-        isTurned: has(state.turnedCohorts, index),
+        isFlipped: has(state.turnedCohorts, index),
       }
     }),
     points: new Map(
@@ -159,7 +160,7 @@ async function recordOf(
         .map(({ args }) => [nodes.get(args.hospital) ?? -1, args.points]),
     ),
     hasCanaries,
-    canaries: set ? { seedCommitment: set.seedCommitment, retreatDigest: set.retreat } : null,
+    canaries: set ? { seedCommitment: set.seedCommitment, negatedDeltaDigest: set.retreat } : null,
     shown: span && !tooMany ? await shownIn(client, config, task, round, span) : [],
     openingBlocks: span && tooMany ? Number(span.last - span.first) + 1 : null,
     before:
@@ -203,7 +204,7 @@ async function earlier(
     )
     const weights = indices(members & state.survivors).map((index) => hospitals[index]?.weight ?? 0)
     const weight = weights.reduce((sum, one) => sum + one, 0)
-    return { number, sum: { cohort, weight, isTurned: has(state.turnedCohorts, cohort), hashes } }
+    return { number, sum: { cohort, weight, isFlipped: has(state.turnedCohorts, cohort), hashes } }
   })
   return numbers.map((number) => ({
     round: number,
@@ -289,13 +290,13 @@ function shownBy(input: Hex, task: number, round: number): Shown[] {
 
 function shownByCall(call: ReturnType<typeof decoded>, task: number, round: number): Shown[] {
   if (call?.functionName !== 'openCanaries') return []
-  const [taskId, number, cohort, firstBlob, seed, retreat, opened] = call.args
+  const [taskId, number, cohort, firstBlob, seed, negatedDelta, opened] = call.args
   if (taskId !== BigInt(task) || number !== BigInt(round)) return []
   return opened.map(({ first, second }, at) => ({
     cohort: Number(cohort),
     blob: Number(firstBlob) + at,
     seed,
-    retreat,
+    negatedDelta,
     first,
     second,
   }))

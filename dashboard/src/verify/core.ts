@@ -1,7 +1,7 @@
 /** The checks of a round over a record that was read before. Pure: no I/O, no clock, no chance but what is given. */
 import { keccak256, size, slice, type Hex } from 'viem'
 import { say } from '../strings'
-import { isTurned, publishedCommitment, seedCommitment, type Progress } from './canaries'
+import { isFlipped, publishedCommitment, seedCommitment, type Progress } from './canaries'
 import {
   BlobMalformed,
   commit,
@@ -92,8 +92,8 @@ export function seedStep(record: RoundRecord): Step {
   else if (seed === undefined) finding.add('skipped', words.noSeed)
   else
     for (const cohort of opened)
-      if (isTurned(seed, task, round, cohort.index) !== cohort.isTurned)
-        finding.add('fails', words.turnedWrong(cohort.index, cohort.isTurned))
+      if (isFlipped(seed, task, round, cohort.index) !== cohort.isFlipped)
+        finding.add('fails', words.flippedWrong(cohort.index, cohort.isFlipped))
   return finding.step('canaries', words.canaries, [words.canariesHolds])
 }
 
@@ -102,43 +102,52 @@ export type Learnt = { progress: Progress } | { state: 'fails' | 'skipped'; why:
 
 /** Whether a sum takes back what the rounds before taught, and it is known what the aggregator says that was. */
 export function takesBack(record: RoundRecord): boolean {
-  return record.cohorts.some((cohort) => cohort.isOpened && cohort.isTurned) && committedTo(record).length > 0
-}
-
-/** In a canary round: what turned sums take back. learnt: needed where `takesBack`. Throws PointMalformed. */
-export function retreatStep(record: RoundRecord, ceremony: readonly Point[], learnt: Learnt | null): Step {
-  const finding = new Finding()
-  const retreat = committedTo(record)[0]?.retreat
-  const opened = record.cohorts.filter((cohort) => cohort.isOpened)
-  const holds: string[] = []
-  if (opened.length === 0) finding.add('waits', words.canariesWait)
-  else if (!opened.some((cohort) => cohort.isTurned)) holds.push(words.retreatUnused)
-  else if (retreat === undefined || learnt === null) finding.add('skipped', words.noSeed)
-  else if ('why' in learnt) finding.add(learnt.state, learnt.why)
-  else {
-    const own = learnt.progress.retreat(ceremony)
-    own.forEach((point, blob) => {
-      if (!parseEip2537(retreatOf(retreat, blob)).equals(point))
-        finding.add('fails', words.retreatWrong(blob))
-    })
-    if (learnt.progress.isBeyondModel) finding.add('skipped', words.retreatBeyond)
-    holds.push(
-      record.round === STATISTICS_ROUND + 1 ? words.retreatFirst : words.retreatHolds(record.round - 1),
-    )
-  }
-  return finding.step('retreat', words.retreat, holds)
-}
-
-/** Of what transactions show, that which names the retreat that was committed to before publication. */
-function committedTo({ shown, canaries, blobs }: RoundRecord): Shown[] {
-  return shown.filter(
-    ({ retreat }) =>
-      size(retreat) === blobs * EIP2537_LENGTH && keccak256(retreat) === canaries?.retreatDigest,
+  return (
+    record.cohorts.some((cohort) => cohort.isOpened && cohort.isFlipped) && committedTo(record).length > 0
   )
 }
 
-function retreatOf(retreat: Hex, blob: number): Hex {
-  return slice(retreat, blob * EIP2537_LENGTH, (blob + 1) * EIP2537_LENGTH)
+/** In a canary round: what turned sums take back. learnt: needed where `takesBack`. Throws PointMalformed. */
+export function negatedDeltaStep(
+  record: RoundRecord,
+  ceremony: readonly Point[],
+  learnt: Learnt | null,
+): Step {
+  const finding = new Finding()
+  const negatedDelta = committedTo(record)[0]?.negatedDelta
+  const opened = record.cohorts.filter((cohort) => cohort.isOpened)
+  const holds: string[] = []
+  if (opened.length === 0) finding.add('waits', words.canariesWait)
+  else if (!opened.some((cohort) => cohort.isFlipped)) holds.push(words.negatedDeltaUnused)
+  else if (negatedDelta === undefined || learnt === null) finding.add('skipped', words.noSeed)
+  else if ('why' in learnt) finding.add(learnt.state, learnt.why)
+  else {
+    const own = learnt.progress.negatedDelta(ceremony)
+    own.forEach((point, blob) => {
+      if (!parseEip2537(negatedDeltaOf(negatedDelta, blob)).equals(point))
+        finding.add('fails', words.negatedDeltaWrong(blob))
+    })
+    if (learnt.progress.isBeyondModel) finding.add('skipped', words.negatedDeltaBeyond)
+    holds.push(
+      record.round === STATISTICS_ROUND + 1
+        ? words.negatedDeltaFirst
+        : words.negatedDeltaHolds(record.round - 1),
+    )
+  }
+  return finding.step('negatedDelta', words.negatedDelta, holds)
+}
+
+/** Of what transactions show, that which names the negatedDelta that was committed to before publication. */
+function committedTo({ shown, canaries, blobs }: RoundRecord): Shown[] {
+  return shown.filter(
+    ({ negatedDelta }) =>
+      size(negatedDelta) === blobs * EIP2537_LENGTH &&
+      keccak256(negatedDelta) === canaries?.negatedDeltaDigest,
+  )
+}
+
+function negatedDeltaOf(negatedDelta: Hex, blob: number): Hex {
+  return slice(negatedDelta, blob * EIP2537_LENGTH, (blob + 1) * EIP2537_LENGTH)
 }
 
 /** Σ weight · commitment of a cohort's survivors, blob by blob, against the hash that the contract holds. */
@@ -166,7 +175,7 @@ export function sumOf(record: RoundRecord, cohort: Cohort, ceremony: readonly Po
     finding.add('fails', words.malformed(error.message))
   }
   const holds = [words.sumHolds(cohort.survivors.length, weight, record.blobs)]
-  if (cohort.isTurned) holds.push(words.sumTurned)
+  if (cohort.isFlipped) holds.push(words.sumFlipped)
   return { step: finding.step(key, title, holds), points }
 }
 
@@ -213,8 +222,8 @@ function shownSums(
   return committedTo(record)
     .filter((one) => one.cohort === cohort.index && one.blob === blob)
     .map((one) => {
-      const retreat = parseEip2537(retreatOf(one.retreat, blob))
-      return publishedCommitment(total, weight, one, retreat, cohort.isTurned, record.layout, ceremony)
+      const negatedDelta = parseEip2537(negatedDeltaOf(one.negatedDelta, blob))
+      return publishedCommitment(total, weight, one, negatedDelta, cohort.isFlipped, record.layout, ceremony)
     })
 }
 

@@ -18,7 +18,7 @@ export interface Cohort {
   published: (Hex | null)[]
   isDropped: boolean
   isOpened: boolean
-  isTurned: boolean
+  isFlipped: boolean
 }
 
 /** What a transaction that opens a canary round says of one blob. Whether it is true, the checks tell. */
@@ -27,13 +27,13 @@ export interface Shown extends Blinders {
   blob: number
   seed: Hex
   /** The commitments to what canaries take back, all of the round, EIP-2537. */
-  retreat: Hex
+  negatedDelta: Hex
 }
 
 /** A settled training round before this one: of each accepted cohort what follows from its sum. */
 export interface Earlier {
   round: number
-  cohorts: { cohort: number; weight: number; isTurned: boolean; hashes: Hex[] }[]
+  cohorts: { cohort: number; weight: number; isFlipped: boolean; hashes: Hex[] }[]
 }
 
 export interface RoundRecord {
@@ -53,7 +53,7 @@ export interface RoundRecord {
   points: Map<number, Hex>
   hasCanaries: boolean
   /** What the aggregator fixed before it published. */
-  canaries: { seedCommitment: Hex; retreatDigest: Hex } | null
+  canaries: { seedCommitment: Hex; negatedDeltaDigest: Hex } | null
   shown: Shown[]
   /** The number of blocks that would have to be read for `shown`, where it was too high; else null. */
   openingBlocks: number | null

@@ -6,7 +6,7 @@ import {
   blobStep,
   faultOf,
   recordStep,
-  retreatStep,
+  negatedDeltaStep,
   seedStep,
   sumOf,
   takesBack,
@@ -66,10 +66,15 @@ async function* canaries(
   yield seedStep(record)
   try {
     const learnt = takesBack(record) ? yield* learn(record, ceremony, source) : null
-    yield retreatStep(record, ceremony, learnt)
+    yield negatedDeltaStep(record, ceremony, learnt)
   } catch (error) {
     if (!(error instanceof PointMalformed)) throw error
-    yield { key: 'retreat', title: words.retreat, state: 'fails', lines: [words.malformed(error.message)] }
+    yield {
+      key: 'negatedDelta',
+      title: words.negatedDelta,
+      state: 'fails',
+      lines: [words.malformed(error.message)],
+    }
   }
 }
 
@@ -79,17 +84,17 @@ async function* learn(
   ceremony: readonly Point[],
   source: Source,
 ): AsyncGenerator<Step, Learnt> {
-  if (record.before === null) return { state: 'skipped', why: words.retreatLater }
+  if (record.before === null) return { state: 'skipped', why: words.negatedDeltaLater }
   const progress = new Progress(record.layout, record.blobs, source.parameters ?? Infinity)
   for (const earlier of record.before) {
-    const line = words.retreatReading(earlier.round, record.round - 1)
-    yield { ...running('retreat', words.retreat), lines: [line] }
+    const line = words.negatedDeltaReading(earlier.round, record.round - 1)
+    yield { ...running('negatedDelta', words.negatedDelta), lines: [line] }
     const sums: PublishedSum[] = []
     for (const cohort of earlier.cohorts) {
       const near = emptyScalar(BigInt(cohort.weight), record.layout)
       const read = await scalarsIn(earlier, cohort, near, ceremony, source)
       if ('why' in read) return read
-      sums.push({ weight: BigInt(cohort.weight), isTurned: cohort.isTurned, scalars: read.scalars })
+      sums.push({ weight: BigInt(cohort.weight), isFlipped: cohort.isFlipped, scalars: read.scalars })
     }
     progress.add(sums)
   }

@@ -16,7 +16,7 @@ import { Table } from '../parts/table'
 import { say } from '../strings'
 import { Connect } from './connect'
 import { useOwn, type Own as Known, type OwnNode } from './own'
-import { numberOf, ROLES } from '../lib/roles'
+import { numberOf, ROLES } from '../lib/enums'
 import { usePlace, WithWallet } from './provider'
 import { isBusy, SendingNotice, useSending, type Call } from './sending'
 

@@ -5,7 +5,7 @@ import { usePublicClient } from 'wagmi'
 import type { Role } from '../api/client'
 import type { Config } from '../api/config'
 import { stakingAbi, tokenAbi } from '../generated/abi'
-import { ROLES, numberOf } from '../lib/roles'
+import { ROLES, numberOf } from '../lib/enums'
 import { usePlace } from './provider'
 
 export interface OwnNode {

@@ -7,7 +7,7 @@ import { usePublicClient } from 'wagmi'
 import { answer, api, ApiUnreachable, type Role } from '../api/client'
 import type { Config } from '../api/config'
 import { stakingAbi, tokenAbi } from '../generated/abi'
-import { numberOf, ROLES } from '../lib/roles'
+import { numberOf, ROLES } from '../lib/enums'
 import { usePlace } from './provider'
 
 export interface Holding {
