@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isKey } from '../src/lib/keys'
+import { isKey } from '../src/wallet/errors'
 
 test.each(['constructor', 'toString', '__proto__', 'hasOwnProperty', '', null, undefined, 1])(
   '%j is no key',

@@ -2,9 +2,8 @@ import { decodeFunctionData, encodeFunctionData } from 'viem'
 import { describe, expect, it, test } from 'vitest'
 import type { Schemas } from '../src/api/client'
 import { tasksAbi } from '../src/generated/abi'
-import { faultsOf } from '../src/lib/faults'
 import { roomInPool, roundPay } from '../src/lib/funding'
-import { taskParams } from '../src/lib/terms'
+import { faultsOf, taskParams } from '../src/lib/terms'
 
 // Every number another one, so that none can stand for its neighbour.
 const TERMS: Schemas['Terms'] = {

@@ -1,14 +1,14 @@
-/** Where this dashboard is: `config.json` beside the page, from the server or by hand. */
+/** The chain and contracts of this dashboard: `config.json` beside the page, from the server or written by hand. */
 import { queryOptions } from '@tanstack/react-query'
 import { getAddress, isAddress, type Address } from 'viem'
 import { BASE } from './client'
 
 export interface Config {
   chainId: number
-  /** A chain node that may be asked from here; null where only a wallet's is. */
+  /** A chain node for this dashboard; null if only a wallet has one. */
   chainUrl: string | null
   firstBlock: bigint
-  /** Whether the chain takes transactions with blobs. */
+  /** True if the chain takes transactions with blobs. */
   blobs: boolean
   tasks: Address
   staking: Address
@@ -17,7 +17,7 @@ export interface Config {
 
 export class ConfigInvalid extends Error {
   constructor(field: string) {
-    super(`config.json has no ${field} that could be used`)
+    super(`config.json has no valid ${field}`)
     this.name = 'ConfigInvalid'
   }
 }

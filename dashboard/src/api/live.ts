@@ -1,13 +1,13 @@
-/** Events as they happen make what they are about be asked anew. Answers have ETags: what did not change costs little. */
+/** Live events of the chain refresh the queries that they concern. Answers have ETags: unchanged ones cost little. */
 import { useQueryClient, type QueryClient } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { BASE } from './client'
 
 export type Live = 'connecting' | 'live' | 'lost'
 
-const GATHER = 300 // milliseconds: a round's end is many events at once
+const GATHER = 300 // milliseconds: a round ends with many events at once
 
-function about(event: MessageEvent<string>): number | undefined {
+function taskOf(event: MessageEvent<string>): number | undefined {
   const said: unknown = JSON.parse(event.data)
   const values: unknown = typeof said === 'object' && said ? Reflect.get(said, 'values') : undefined
   const task: unknown = typeof values === 'object' && values ? Reflect.get(values, 'taskId') : undefined
@@ -29,9 +29,9 @@ export function useLive(): Live {
     const tasks = new Set<number>()
     let timer: ReturnType<typeof setTimeout> | undefined
     source.onopen = () => setState('live')
-    source.onerror = () => setState('lost') // and the browser tries again by itself
+    source.onerror = () => setState('lost') // the browser tries again by itself
     source.addEventListener('chain', (event: MessageEvent<string>) => {
-      const task = about(event)
+      const task = taskOf(event)
       if (task !== undefined) tasks.add(task)
       timer ??= setTimeout(() => {
         timer = undefined

@@ -4,8 +4,8 @@
 export interface WhatIf {
   /** Of all that would earn then, in millionths. */
   part: number
-  /** What the same amount, staked over the time that `net` is of, would have brought: no promise. */
-  brought: bigint
+  /** What the same amount, staked over the time that `net` is of, would have earned: no promise. */
+  earned: bigint
   /** What one slash of all bonds that the node has locked would take of it, at the most. */
   atRisk: bigint
 }
@@ -19,7 +19,7 @@ export function whatIf(
   const assets = pool.assets + amount
   return {
     part: together > 0n ? Number((amount * 1_000_000n) / together) : 0,
-    brought: (amount * BigInt(net)) / 1_000_000n,
+    earned: (amount * BigInt(net)) / 1_000_000n,
     atRisk: assets > 0n ? (amount * pool.locked) / assets : 0n,
   }
 }
