@@ -1,13 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { lazy, Suspense, useState } from 'react'
-import {
-  createHashRouter,
-  isRouteErrorResponse,
-  NavLink,
-  Outlet,
-  ScrollRestoration,
-  useRouteError,
-} from 'react-router'
+import { createHashRouter, isRouteErrorResponse, NavLink, Outlet, ScrollRestoration, useRouteError } from 'react-router'
 import { useLive } from './api/live'
 import { network } from './api/queries'
 import { messageOf } from './lib/errors'
@@ -15,15 +8,17 @@ import Missing from './pages/missing'
 import Overview from './pages/overview'
 import { Loading, Page } from './parts/basics'
 import { Choice } from './parts/choice'
+import { LookUp } from './parts/lookup'
 import { say } from './strings'
 
+const WalletPage = lazy(() => import('./parts/wallets'))
 const Tasks = lazy(() => import('./pages/tasks'))
 const Task = lazy(() => import('./pages/task'))
 const Round = lazy(() => import('./pages/round'))
 const Nodes = lazy(() => import('./pages/nodes'))
 const Node = lazy(() => import('./pages/node'))
-const Portfolio = lazy(() => import('./pages/portfolio'))
-const Desk = lazy(() => import('./pages/desk'))
+const Portfolio = lazy(() => import('./wallet/portfolio'))
+const Desk = lazy(() => import('./wallet/desk'))
 const Account = lazy(() => import('./pages/account'))
 const Propose = lazy(() => import('./pages/propose'))
 
@@ -39,8 +34,22 @@ export const router = createHashRouter([
       { path: 'tasks/:task/rounds/:round', element: <Round /> },
       { path: 'nodes', element: <Nodes /> },
       { path: 'nodes/:node/:role', element: <Node /> },
-      { path: 'portfolio', element: <Portfolio /> },
-      { path: 'desk', element: <Desk /> },
+      {
+        path: 'portfolio',
+        element: (
+          <WalletPage title={say.portfolio.title} lead={say.portfolio.lead} before={<LookUp />}>
+            <Portfolio />
+          </WalletPage>
+        ),
+      },
+      {
+        path: 'desk',
+        element: (
+          <WalletPage title={say.desk.title} lead={say.desk.lead}>
+            <Desk />
+          </WalletPage>
+        ),
+      },
       { path: 'accounts/:account', element: <Account /> },
       { path: 'propose', element: <Propose /> },
       { path: '*', element: <Missing /> },

@@ -4,7 +4,7 @@ import { createRoot } from 'react-dom/client'
 import { RouterProvider } from 'react-router'
 import { ApiProblem } from './api/client'
 import { router } from './app'
-import './theme.css'
+import './theme/index.css'
 
 const client = new QueryClient({
   defaultOptions: {

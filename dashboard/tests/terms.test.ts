@@ -75,8 +75,7 @@ describe('terms as the contract takes them', () => {
 
   it('has each value in its own place', () => {
     const by = new Map(Object.entries(params).map(([name, value]) => [snake(name), String(value)]))
-    for (const [name, value] of Object.entries(TERMS))
-      expect([name, by.get(name)]).toEqual([name, String(value)])
+    for (const [name, value] of Object.entries(TERMS)) expect([name, by.get(name)]).toEqual([name, String(value)])
     expect(by.get('spec_hash')).toBe(HASH)
     expect(by.get('aggregator')).toBe(AGGREGATOR)
   })
@@ -118,8 +117,9 @@ describe('a pool that grows', () => {
 })
 
 test('faults are told one by one', () => {
-  expect(
-    faultsOf('the task file does not hold: data.label: Field required; rounds.foo: Extra inputs'),
-  ).toEqual(['data.label: Field required', 'rounds.foo: Extra inputs'])
+  expect(faultsOf('the task file does not hold: data.label: Field required; rounds.foo: Extra inputs')).toEqual([
+    'data.label: Field required',
+    'rounds.foo: Extra inputs',
+  ])
   expect(faultsOf('the task file is not TOML: Invalid value')).toHaveLength(1)
 })

@@ -284,9 +284,9 @@ describe('a record', () => {
 
 describe('no record', () => {
   it.each([
-    ['of another chain', nodeOf({ chainId: 1 }), /^chain fails The node is of chain 1,/],
+    ['of another chain', nodeOf({ chainId: 1 }), /^chain fails The node is on chain 1,/],
     ['without the contract', nodeOf({ code: '0x' }), /^chain fails There is no contract at 0x/],
-    ['without logs', nodeOf({ blocks: 0n }), /record fails It could not be read: .*too many blocks/],
+    ['without logs', nodeOf({ blocks: 0n }), /record fails The record could not be read: .*too many blocks/],
   ])('from a node %s', async (_, node, said) => {
     const read = await readRound(node, config, TASK, ROUND)
     expect(read.record).toBeNull()

@@ -56,9 +56,7 @@ function isRetreat(one: Case, progress: Progress): boolean {
   return progress
     .negatedDelta(ceremony)
     .every((point, blob) =>
-      point.equals(
-        parseEip2537(slice(one.retreat as Hex, blob * EIP2537_LENGTH, (blob + 1) * EIP2537_LENGTH)),
-      ),
+      point.equals(parseEip2537(slice(one.retreat as Hex, blob * EIP2537_LENGTH, (blob + 1) * EIP2537_LENGTH))),
     )
 }
 
@@ -93,9 +91,7 @@ it('leaves out a sum that has a lane out of range', () => {
   if (!one || !sum) throw new Error('the vectors have one')
   const alone = (changed: readonly bigint[]) => {
     const progress = new Progress(layoutOf(one), one.blobs, one.parameters)
-    progress.add([
-      { weight: BigInt(sum.weight), isFlipped: sum.turned, scalars: scalarsOf(one, sum, changed) },
-    ])
+    progress.add([{ weight: BigInt(sum.weight), isFlipped: sum.turned, scalars: scalarsOf(one, sum, changed) }])
     return progress.negatedDelta(ceremony)[0]
   }
   const nothing = new Progress(layoutOf(one), one.blobs, one.parameters).negatedDelta(ceremony)[0]
@@ -140,10 +136,7 @@ function laterRound(one: Case): { record: RoundRecord; store: Map<Hex, Uint8Arra
     hospitals: [{ node: NODE, weight: 1 }],
     committed: [],
     isFixed: true,
-    cohorts: [
-      cohort,
-      { ...cohort, index: 1, isDropped: false, isOpened: false, isFlipped: false, survivors: [0] },
-    ],
+    cohorts: [cohort, { ...cohort, index: 1, isDropped: false, isOpened: false, isFlipped: false, survivors: [0] }],
     points: new Map(),
     hasCanaries: true,
     canaries: { seedCommitment: seedCommitment(SEED), negatedDeltaDigest: keccak256(negatedDelta) },

@@ -236,9 +236,7 @@ describe('a plain round', () => {
     ['out of reach', { unreachable: 'timeout' }],
   ])('with a blob %s fails', async (_, fetched) => {
     const [, hash] = made.record.cohorts[0]?.published ?? []
-    const steps = await carriedOut(made.record, (asked) =>
-      asked === hash ? fetched : from(made.store)(asked),
-    )
+    const steps = await carriedOut(made.record, (asked) => (asked === hash ? fetched : from(made.store)(asked)))
     expect(states(steps)).toEqual({ ...ALL, 'blob-0': 'fails' })
     expect(steps.get('blob-0')?.lines).toHaveLength(1)
   })
@@ -324,9 +322,7 @@ describe('canary rounds, by the vectors', () => {
           index,
           concat(
             one.blobs.map(({ points }) =>
-              compressed(
-                parseEip2537(slice(points as Hex, index * EIP2537_LENGTH, (index + 1) * EIP2537_LENGTH)),
-              ),
+              compressed(parseEip2537(slice(points as Hex, index * EIP2537_LENGTH, (index + 1) * EIP2537_LENGTH))),
             ),
           ),
         ]),
@@ -367,9 +363,7 @@ describe('canary rounds, by the vectors', () => {
     const first = concat(Array.from({ length: record.blobs }, () => compressed(GENERATOR)))
     expect(state({ points: new Map(record.points).set(0, first) })).toBe('fails')
     expect(state({ shown: [] })).toBe('skipped')
-    expect(state(shown({ negatedDelta: concat([record.shown[0]?.negatedDelta ?? '0x', '0x00']) }))).toBe(
-      'skipped',
-    )
+    expect(state(shown({ negatedDelta: concat([record.shown[0]?.negatedDelta ?? '0x', '0x00']) }))).toBe('skipped')
     expect(state({}, { ...cohort, isOpened: false })).toBe('waits')
   })
 

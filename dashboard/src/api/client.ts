@@ -1,5 +1,6 @@
 /** The operator's API. No check relies on its answers: checks read the chain. */
 import createClient from 'openapi-fetch'
+import { fieldOf } from '../lib/fields'
 import type { components, paths } from '../generated/api'
 
 export type Schemas = components['schemas']
@@ -42,14 +43,12 @@ export const BASE = new URL('.', document.baseURI).href.replace(/\/$/, '')
 export const api = createClient<paths>({ baseUrl: BASE, fetch: fetchInTime })
 
 function textOf(value: unknown, key: string): string | undefined {
-  const field: unknown = typeof value === 'object' && value ? Reflect.get(value, key) : undefined
+  const field = fieldOf(value, key)
   return typeof field === 'string' ? field : undefined
 }
 
 /** The body of an answer. Throws ApiProblem, ApiUnreachable. */
-export async function answer<T>(
-  asked: Promise<{ data?: T; error?: unknown; response: Response }>,
-): Promise<T> {
+export async function answer<T>(asked: Promise<{ data?: T; error?: unknown; response: Response }>): Promise<T> {
   const { data, error, response } = await asked
   if (data !== undefined) return data
   const kind = textOf(error, 'type') ?? 'urn:consilium:problem:fault'

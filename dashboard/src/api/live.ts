@@ -1,6 +1,7 @@
 /** Live events of the chain refresh the queries that they concern. Answers have ETags: unchanged ones cost little. */
 import { useQueryClient, type QueryClient } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
+import { fieldOf } from '../lib/fields'
 import { BASE } from './client'
 
 export type Live = 'connecting' | 'live' | 'lost'
@@ -8,16 +9,13 @@ export type Live = 'connecting' | 'live' | 'lost'
 const GATHER = 300 // milliseconds: a round ends with many events at once
 
 function taskOf(event: MessageEvent<string>): number | undefined {
-  const said: unknown = JSON.parse(event.data)
-  const values: unknown = typeof said === 'object' && said ? Reflect.get(said, 'values') : undefined
-  const task: unknown = typeof values === 'object' && values ? Reflect.get(values, 'taskId') : undefined
+  const task = fieldOf(fieldOf(JSON.parse(event.data), 'values'), 'taskId')
   return typeof task === 'string' ? Number(task) : undefined
 }
 
 function refresh(client: QueryClient, tasks: ReadonlySet<number>) {
   void client.invalidateQueries({
-    predicate: ({ queryKey: [kind, number] }) =>
-      kind !== 'task' || (typeof number === 'number' && tasks.has(number)),
+    predicate: ({ queryKey: [kind, number] }) => kind !== 'task' || (typeof number === 'number' && tasks.has(number)),
   })
 }
 

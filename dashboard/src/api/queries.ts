@@ -24,8 +24,7 @@ function list<T extends { next: string | null }>(
     queryKey,
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (last: T) => last.next ?? undefined,
-    queryFn: ({ pageParam, signal }) =>
-      answer(ask(pageParam === undefined ? {} : { cursor: pageParam }, signal)),
+    queryFn: ({ pageParam, signal }) => answer(ask(pageParam === undefined ? {} : { cursor: pageParam }, signal)),
   })
 }
 
@@ -37,9 +36,7 @@ export const tasks = (query: TaskQuery) =>
   )
 
 export const task = (number: number) =>
-  single(['task', number], (signal) =>
-    api.GET('/v1/tasks/{task}', { params: { path: { task: number } }, signal }),
-  )
+  single(['task', number], (signal) => api.GET('/v1/tasks/{task}', { params: { path: { task: number } }, signal }))
 
 export const models = (number: number) =>
   queryOptions({
@@ -69,9 +66,7 @@ export const nodes = (query: NodeQuery) =>
 
 /** An account's nodes in all roles; empty without any. */
 export const rolesOf = (account: string) =>
-  single(['nodes', 'of', account], (signal) =>
-    api.GET('/v1/nodes', { params: { query: { account } }, signal }),
-  )
+  single(['nodes', 'of', account], (signal) => api.GET('/v1/nodes', { params: { query: { account } }, signal }))
 
 export const node = (account: string, role: Role) =>
   single(['node', account, role], (signal) =>

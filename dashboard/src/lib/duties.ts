@@ -17,10 +17,7 @@ export type Deed =
 /** A node's part in a task. `round` is the task's present one; null before the first, and after the task's end. */
 export interface Part {
   role: Role
-  task: Pick<
-    Schemas['Task'],
-    'task' | 'name' | 'phase' | 'round' | 'deadline' | 'pool' | 'terms' | 'participants'
-  >
+  task: Pick<Schemas['Task'], 'task' | 'name' | 'phase' | 'round' | 'deadline' | 'pool' | 'terms' | 'participants'>
   round: Pick<Schemas['Round'], 'round' | 'cohorts' | 'commitments' | 'committee'> | null
 }
 
@@ -82,9 +79,7 @@ function hospitalsDue(part: Part, account: string, now: number): Due | null {
   const at = memberOf(part, account)?.position
   const cohort = round?.cohorts.find((one) => at !== undefined && one.members.includes(at))
   if (!round || !cohort || at === undefined) return null // absent, or assigned to no cohort
-  const committed = round.commitments.filter(
-    (one) => one.position !== null && cohort.members.includes(one.position),
-  )
+  const committed = round.commitments.filter((one) => one.position !== null && cohort.members.includes(one.position))
   const hasCommitted = committed.some((one) => one.position === at)
   const isIn = cohort.survivors.includes(at)
   switch (task.phase) {

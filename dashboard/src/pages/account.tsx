@@ -1,5 +1,4 @@
-import { useState } from 'react'
-import { useNavigate, useParams } from 'react-router'
+import { useParams } from 'react-router'
 import { BASE } from '../api/client'
 import { delegations, history, unbondings } from '../api/queries'
 import { isAccount } from '../lib/accounts'
@@ -37,8 +36,7 @@ function Staked({ account }: { account: string }) {
             { text: columns.role, of: (one) => say.role[one.role] },
             {
               number: columns.worth,
-              of: (one) =>
-                one.is_wiped ? <span className="bad">{words.wiped}</span> : <Tokens of={one.worth} />,
+              of: (one) => (one.is_wiped ? <span className="bad">{words.wiped}</span> : <Tokens of={one.worth} />),
             },
             { tokens: columns.delegated, of: (one) => one.delegated },
             { tokens: columns.withdrawn, of: (one) => one.withdrawn },
@@ -84,11 +82,7 @@ export function History({ account }: { account: string }) {
           {
             number: columns.amount,
             of: (one) =>
-              one.amount === null ? (
-                words.shares(formatTokens(BigInt(one.shares ?? 0)))
-              ) : (
-                <Tokens of={one.amount} />
-              ),
+              one.amount === null ? words.shares(formatTokens(BigInt(one.shares ?? 0))) : <Tokens of={one.amount} />,
           },
           {
             text: columns.source,
@@ -101,39 +95,5 @@ export function History({ account }: { account: string }) {
         ]}
       />
     </Card>
-  )
-}
-
-export function LookUp() {
-  const navigate = useNavigate()
-  const [bad, setBad] = useState(false)
-  return (
-    <form
-      className="tools"
-      onSubmit={(event) => {
-        event.preventDefault()
-        const given = new FormData(event.currentTarget).get('account')
-        const account = typeof given === 'string' ? given.trim() : ''
-        setBad(!isAccount(account))
-        if (isAccount(account)) void navigate(`/accounts/${account}`)
-      }}
-    >
-      <label>
-        {words.look}
-        <input
-          name="account"
-          size={46}
-          placeholder={words.lookHint}
-          autoComplete="off"
-          spellCheck={false}
-          aria-invalid={bad}
-          aria-describedby="look-bad"
-        />
-      </label>
-      <button type="submit">{words.show}</button>
-      <p id="look-bad" className="bad" role="status">
-        {bad && words.lookBad}
-      </p>
-    </form>
   )
 }

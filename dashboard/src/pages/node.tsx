@@ -37,11 +37,7 @@ export default function NodePage() {
   return (
     <Asked query={nodeOf(node, role)}>
       {(found) => (
-        <Page
-          title={say.role[role]}
-          lead={<code className="wrap">{found.node}</code>}
-          crumbs={<Crumbs role={role} />}
-        >
+        <Page title={say.role[role]} lead={<code className="wrap">{found.node}</code>} crumbs={<Crumbs role={role} />}>
           <Figures of={found} />
           <Card title={say.delegate.title}>
             <OnDemand open={say.delegate.open} isMain key={node + role}>
@@ -107,9 +103,7 @@ function Figures({ of }: { of: Schemas['Node'] }) {
         <Figure
           name={columns.commission}
           value={formatBps(of.commission_bps)}
-          beside={
-            next !== null && nextAt !== null ? words.next(formatBps(next), formatTime(nextAt)) : undefined
-          }
+          beside={next !== null && nextAt !== null ? words.next(formatBps(next), formatTime(nextAt)) : undefined}
         />
         <Figure name={columns.rewarded} value={<Tokens of={of.rewarded} />} />
         <Figure name={columns.slashed} value={<Tokens of={of.burnt} />} beside={`${of.slashes} ×`} />

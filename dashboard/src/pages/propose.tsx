@@ -179,10 +179,7 @@ function Aggregator({
 }) {
   const lacks = (node: Schemas['NodeSummary']) => (bond ?? 0n) - BigInt(node.free)
   return (
-    <Card
-      title={words.aggregator}
-      means={bond === null ? undefined : words.aggregatorMeans(formatTokens(bond))}
-    >
+    <Card title={words.aggregator} means={bond === null ? undefined : words.aggregatorMeans(formatTokens(bond))}>
       <Listed query={nodes({ role: 'aggregator', sort: '-assets', limit: 50 })}>
         {(items) => {
           const still = items.find((one) => one.node === chosen?.node)

@@ -4,19 +4,7 @@ import type { Schemas } from '../api/client'
 import { round as roundOf } from '../api/queries'
 import { formatScore } from '../lib/amounts'
 import { Asked } from '../parts/asked'
-import {
-  Account,
-  Card,
-  Crumbs,
-  Hash,
-  Kind,
-  Later,
-  OnDemand,
-  OutcomeBadge,
-  Page,
-  Reason,
-  Time,
-} from '../parts/basics'
+import { Account, Card, Crumbs, Hash, Kind, Later, OnDemand, OutcomeBadge, Page, Reason, Time } from '../parts/basics'
 import { Table, TableCard } from '../parts/table'
 import { say } from '../strings'
 import Missing from './missing'
@@ -29,16 +17,11 @@ type Round = Schemas['Round']
 export default function RoundPage() {
   const { task, round } = useParams()
   const [number, which] = [Number(task), Number(round)]
-  if (!Number.isSafeInteger(number) || !Number.isSafeInteger(which) || number < 1 || which < 0)
-    return <Missing />
+  if (!Number.isSafeInteger(number) || !Number.isSafeInteger(which) || number < 1 || which < 0) return <Missing />
   return (
     <Asked query={roundOf(number, which)}>
       {(found) => (
-        <Page
-          title={words.title(which, number)}
-          crumbs={<Crumbs task={number} />}
-          beside={<OutcomeBadge of={found} />}
-        >
+        <Page title={words.title(which, number)} crumbs={<Crumbs task={number} />} beside={<OutcomeBadge of={found} />}>
           <Card title={words.verify} means={words.verifyMeans}>
             <OnDemand open={words.verifyStart} isMain key={`${number}/${which}`}>
               <Verify task={number} round={which} />
@@ -85,8 +68,7 @@ function Accepted({ of }: { of: boolean | null }) {
 /** No event has the sums that the contract expects in a canary round, but it compares them before it settles the round. */
 function OnChain({ of, outcome }: { of: Schemas['CohortView']; outcome: Round['outcome'] }) {
   const known = of.blobs.filter(({ expected, published }) => expected !== null && published !== null)
-  if (known.some((blob) => blob.expected !== blob.published))
-    return <span className="bad">{words.differs}</span>
+  if (known.some((blob) => blob.expected !== blob.published)) return <span className="bad">{words.differs}</span>
   const isCompared = of.blobs.length > 0 && known.length === of.blobs.length
   if (isCompared || (outcome === 'settled' && of.fate === 'published'))
     return <span className="good">{words.match}</span>

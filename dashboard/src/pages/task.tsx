@@ -46,9 +46,7 @@ export default function Task() {
           beside={<PhaseBadge phase={task.phase} />}
           lead={say.phaseMeans[task.phase]}
         >
-          {task.stopping && task.phase !== 'ended' && (
-            <Notice kind="wait">{words.stopping(task.last_round)}</Notice>
-          )}
+          {task.stopping && task.phase !== 'ended' && <Notice kind="wait">{words.stopping(task.last_round)}</Notice>}
           <dl className="figures">
             <Figure name={columns.round} value={say.tasks.ofRounds(task.round, task.rounds)} />
             {task.phase !== 'ended' && (
@@ -171,9 +169,7 @@ function Membership(of: { model: string; epsilon: number | null; terms: Schemas[
   return (
     <>
       <h3>{words.membership}</h3>
-      <p className="soft small">
-        {words.membershipMeans(told[0]?.alone.training.startsWith('epsilon') ?? false)}
-      </p>
+      <p className="soft small">{words.membershipMeans(told[0]?.alone.training.startsWith('epsilon') ?? false)}</p>
       <Table
         caption={words.membership}
         rows={told}
@@ -227,11 +223,7 @@ function Spec({ task }: { task: Schemas['Task'] }) {
         </p>
       )}
       <p className={spec ? '' : 'soft'}>
-        {spec ? (
-          <a href={`${BASE}/v1/artifacts/files/${task.spec_hash}`}>{words.download}</a>
-        ) : (
-          words.specUnknown
-        )}{' '}
+        {spec ? <a href={`${BASE}/v1/artifacts/files/${task.spec_hash}`}>{words.download}</a> : words.specUnknown}{' '}
         <Hash of={task.spec_hash} />
       </p>
     </Card>

@@ -13,10 +13,7 @@ const SORTS = [
   ['-pool', say.tasks.largest],
   ['pool', say.tasks.smallest],
 ] as const
-const CHOICES = [
-  ['', say.tasks.every],
-  ...PHASES.slice(1).map((phase) => [phase, say.phase[phase]] as const),
-] as const
+const CHOICES = [['', say.tasks.every], ...PHASES.slice(1).map((phase) => [phase, say.phase[phase]] as const)] as const
 
 export default function Tasks() {
   const [search, setSearch] = useSearchParams()
@@ -46,18 +43,8 @@ export default function Tasks() {
           change('text', typeof given === 'string' ? given.trim() : '')
         }}
       >
-        <Choice
-          name={say.tasks.phase}
-          value={phase ?? ''}
-          of={CHOICES}
-          change={(chosen) => change('phase', chosen)}
-        />
-        <Choice
-          name={say.tasks.sort}
-          value={query.sort}
-          of={SORTS}
-          change={(chosen) => change('sort', chosen)}
-        />
+        <Choice name={say.tasks.phase} value={phase ?? ''} of={CHOICES} change={(chosen) => change('phase', chosen)} />
+        <Choice name={say.tasks.sort} value={query.sort} of={SORTS} change={(chosen) => change('sort', chosen)} />
         <label>
           {say.tasks.text}
           <input type="search" name="text" defaultValue={text} key={text} maxLength={100} />

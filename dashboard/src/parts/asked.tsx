@@ -38,9 +38,7 @@ export function Listed<Item, Key extends QueryKey>(props: {
   query: ListQuery<Item, Key>
   children: (items: Item[]) => ReactNode
 }) {
-  const { data, error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage } = useInfiniteQuery(
-    props.query,
-  )
+  const { data, error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage } = useInfiniteQuery(props.query)
   return (
     <>
       {error && <Fault error={error} retry={() => void refetch()} />}

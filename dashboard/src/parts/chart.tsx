@@ -89,9 +89,7 @@ function Lines({ of: { across, series, shown } }: { of: Drawn }) {
               {across.shown(value)}
             </text>
           ))}
-        {at !== undefined && (
-          <line className="pointed" x1={x(at)} x2={x(at)} y1={ROOM.top} y2={HEIGHT - ROOM.bottom} />
-        )}
+        {at !== undefined && <line className="pointed" x1={x(at)} x2={x(at)} y1={ROOM.top} y2={HEIGHT - ROOM.bottom} />}
         {series.map((one, which) => (
           <g key={one.name} className={`line-${colourOf(which)}`}>
             <path
@@ -139,8 +137,7 @@ export interface ChartProps extends Drawn {
 export default function Chart({ caption, across, series, shown, empty, flat }: ChartProps) {
   const id = useId()
   if (across.values.length < 2) return <p className="soft">{empty}</p>
-  if (flat !== undefined && series.every((one) => new Set(one.values).size < 2))
-    return <p className="soft">{flat}</p>
+  if (flat !== undefined && series.every((one) => new Set(one.values).size < 2)) return <p className="soft">{flat}</p>
   return (
     <figure aria-labelledby={id}>
       <figcaption id={id} className="visually-hidden">

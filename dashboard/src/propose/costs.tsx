@@ -35,16 +35,8 @@ function Figures({ of }: { of: Checked }) {
     <dl className="figures">
       <Figure name={words.pool} value={<Tokens of={terms.pool} />} beside={words.poolOf(terms.rounds)} />
       <Figure name={words.parameters} value={count(spec.parameters)} beside={spec.model} />
-      <Figure
-        name={words.lanes}
-        value={count(spec.lanes_per_update)}
-        beside={words.lanesOf(spec.lane_bits)}
-      />
-      <Figure
-        name={words.blobs}
-        value={count(of.published_blobs)}
-        beside={words.blobsOf(spec.update_blobs)}
-      />
+      <Figure name={words.lanes} value={count(spec.lanes_per_update)} beside={words.lanesOf(spec.lane_bits)} />
+      <Figure name={words.blobs} value={count(of.published_blobs)} beside={words.blobsOf(spec.update_blobs)} />
       {present && (
         <Figure
           name={words.time}

@@ -7,11 +7,9 @@ export const desk = {
   claimable: 'Vested rewards',
   toPortfolio: 'Claim in the portfolio',
   duties: 'To do',
-  dutiesMeans:
-    'The node’s software does all of this by itself. Look after it if a duty stays here until its deadline.',
+  dutiesMeans: 'The node’s software does all of this by itself. Look after it if a duty stays here until its deadline.',
   nothingToDo: 'Nothing to do now.',
-  noApi:
-    'The API does not answer, so duties, tasks and payments are missing. Stakes are read from the chain.',
+  noApi: 'The API does not answer, so duties, tasks and payments are missing. Stakes are read from the chain.',
   overdue: 'too late: anybody may end the phase',
   deed: {
     commit: 'Train and commit to the update',

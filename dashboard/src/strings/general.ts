@@ -59,8 +59,7 @@ export const general = {
     forming: 'The beacon assigns hospitals to cohorts.',
     committing: 'Hospitals train, and commit to their updates.',
     uploading: 'Hospitals upload their masked updates to the aggregator.',
-    publishing:
-      'The aggregator publishes the sum of each cohort. The chain checks it against the commitments.',
+    publishing: 'The aggregator publishes the sum of each cohort. The chain checks it against the commitments.',
     blaming: 'A cohort has no valid sum. The dispute finds the cheater.',
     drawing: 'The beacon draws the committee.',
     scoring: 'The committee scores the sums on held-out data, and commits to the scores.',

@@ -5,8 +5,7 @@ export const operate = {
   open: 'Operate this task…',
   notYours: 'Only the account that proposed this task can operate it:',
   fund: 'Add to the pool',
-  fundMeans:
-    'Every round then pays an equal part more. The part that is not paid comes back with the refund.',
+  fundMeans: 'Every round then pays an equal part more. The part that is not paid comes back with the refund.',
   fundOver: 'Everybody has joined, so the pool is fixed.',
   fundEnded: 'The task has ended, and so has its pool.',
   room: (amount: string) =>

@@ -18,8 +18,7 @@ export const delegate = {
 export const portfolio = {
   title: 'Portfolio',
   lead: 'Your account’s stake, rewards and slashes, read from the contract itself. The command line can do the same as the buttons here.',
-  fromEvents:
-    'The API does not answer, so this is read from the chain alone. History and export return with the API.',
+  fromEvents: 'The API does not answer, so this is read from the chain alone. History and export return with the API.',
   staked: 'Staked',
   claimable: 'Vested rewards',
   unbonding: 'Unbonding',

@@ -66,12 +66,9 @@ export const propose = {
   changed: 'The file has changed. It must be valid before it can be stored and proposed.',
   toPay: 'Paid into the pool at once',
   left: 'Left in your wallet',
-  poor: (amount: string) =>
-    `Your wallet lacks ${amount} tokens for the pool. Add them before you store and propose.`,
-  noBlobs:
-    'The file publishes sums as blobs, and this chain has none. Set publication = "digests" below [update].',
-  already: (task: number) =>
-    `Task ${task} has this same file, and is not over. A second task would be paid for.`,
+  poor: (amount: string) => `Your wallet lacks ${amount} tokens for the pool. Add them before you store and propose.`,
+  noBlobs: 'The file publishes sums as blobs, and this chain has none. Set publication = "digests" below [update].',
+  already: (task: number) => `Task ${task} has this same file, and is not over. A second task would be paid for.`,
   store: 'Sign in and store the file',
   storeMeans:
     'A signature, not a transaction. It tells the server who you are. Then others can read the file by its hash.',

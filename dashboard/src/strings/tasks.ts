@@ -58,8 +58,7 @@ export const task = {
   epsilon: 'ε of the whole task, at most',
   delta: 'δ',
   spent: (done: number, all: number) => `${done} of ${all} training rounds have spent their part of ε.`,
-  noPrivacy:
-    'This task adds no noise. Masks hide each update, but nothing bounds what the sums show of a row.',
+  noPrivacy: 'This task adds no noise. Masks hide each update, but nothing bounds what the sums show of a row.',
   membership: 'Membership inference',
   membershipMeans: (isNoisy: boolean) =>
     `An attacker with candidate rows uses the published sums to find a hospital’s rows. The table shows the AUC: 0.5 is a guess, 1 is certain. In brackets: the share found at 5 % false alarms. Measured on breast-cancer data in the nearest setting. ${isNoisy ? 'ε also bounds every other attacker.' : 'The setting is one training step a round, which hides least.'}`,

@@ -57,8 +57,7 @@ export const verify = {
   negatedDelta: 'The negated delta of sign-flipped sums',
   negatedDeltaUnused: 'No sum of this round was sign-flipped, so there is no negated delta.',
   negatedDeltaFirst: 'The first round has no rounds before it, and its negated delta is zero.',
-  negatedDeltaWrong: (blob: number) =>
-    `Blob ${blob}: the negated delta does not follow from the rounds before.`,
+  negatedDeltaWrong: (blob: number) => `Blob ${blob}: the negated delta does not follow from the rounds before.`,
   negatedDeltaHolds: (rounds: number) =>
     `It was derived again from all sums of ${rounds === 1 ? 'the round' : `the ${rounds} rounds`} before. Each sum has the hash that the contract holds.`,
   negatedDeltaReading: (round: number, last: number) => `Reading the sums of round ${round} of ${last}.`,

@@ -3,8 +3,7 @@ export const wallet = {
   chain: (id: number) => `Consilium’s chain (${id})`,
   connect: 'Connect a wallet',
   connectMeans: 'Your keys stay in the wallet. Nothing is sent before you confirm it there.',
-  noWallet:
-    'This browser has no wallet. Install one that follows EIP-1193, for example MetaMask or Rabby, and reload.',
+  noWallet: 'This browser has no wallet. Install one that follows EIP-1193, for example MetaMask or Rabby, and reload.',
   injected: 'The browser’s wallet',
   connected: 'Connected as',
   disconnect: 'Disconnect',

@@ -1,4 +1,4 @@
-/** The checks of a round over a record that was read before. Pure: no I/O, no clock, no chance but what is given. */
+/** The checks of a round's record. They are pure: no I/O, no clock, and random numbers only from an argument. */
 import { keccak256, size, slice, type Hex } from 'viem'
 import { say } from '../strings'
 import { isFlipped, publishedCommitment, seedCommitment, type Progress } from './canaries'
@@ -18,7 +18,7 @@ import { STATISTICS_ROUND, type Cohort, type RoundRecord, type Shown } from './r
 
 const words = say.verify
 
-/** Skipped is what cannot be checked here, waits what is not there yet: neither fails, and neither is proven. */
+/** `skipped`: this cannot be checked here. `waits`: this is not there yet. Neither is a failure or a proof. */
 export type State = 'fails' | 'waits' | 'skipped' | 'holds'
 
 export interface Step {
@@ -30,10 +30,10 @@ export interface Step {
 
 export type Verdict = 'running' | 'holds' | 'partly' | 'fails'
 
-/** What was fetched of a blob. */
+/** A blob from the mirror. */
 export type Fetched = { blob: Uint8Array } | { missing: true } | { unreachable: string }
 
-/** A sum's step, and the commitment that each of its blobs must open to, as far as that holds. */
+/** A sum's step, and the commitment of each of its blobs; null for one that does not hold. */
 export interface Sum {
   step: Step
   points: (Point | null)[]
@@ -53,7 +53,7 @@ class Finding {
     this.found.set(state, [...(this.found.get(state) ?? []), line])
   }
 
-  /** What fails stands first; without any finding the step holds. */
+  /** The lines by state, failures first. Without a finding the step holds. */
   step(key: string, title: string, holds: string[]): Step {
     const order: State[] = ['fails', 'waits', 'skipped', 'holds']
     const state = order.find((one) => this.found.has(one)) ?? 'holds'
@@ -80,7 +80,7 @@ export function recordStep(record: RoundRecord): Step {
   ])
 }
 
-/** In a canary round: which sums are turned, against the seed. */
+/** In a canary round: compares the sign-flipped sums with the seed. */
 export function seedStep(record: RoundRecord): Step {
   const finding = new Finding()
   const { canaries, shown, task, round } = record
@@ -97,22 +97,16 @@ export function seedStep(record: RoundRecord): Step {
   return finding.step('canaries', words.canaries, [words.canariesHolds])
 }
 
-/** What the rounds before taught, or why that cannot be told. */
+/** The progress of the rounds before, or why it is not known. */
 export type Learnt = { progress: Progress } | { state: 'fails' | 'skipped'; why: string }
 
-/** Whether a sum takes back what the rounds before taught, and it is known what the aggregator says that was. */
-export function takesBack(record: RoundRecord): boolean {
-  return (
-    record.cohorts.some((cohort) => cohort.isOpened && cohort.isFlipped) && committedTo(record).length > 0
-  )
+/** True if a sum was sign-flipped, and a transaction shows the negated delta that the aggregator committed to. */
+export function hasNegatedDelta(record: RoundRecord): boolean {
+  return record.cohorts.some((cohort) => cohort.isOpened && cohort.isFlipped) && committedTo(record).length > 0
 }
 
-/** In a canary round: what turned sums take back. learnt: needed where `takesBack`. Throws PointMalformed. */
-export function negatedDeltaStep(
-  record: RoundRecord,
-  ceremony: readonly Point[],
-  learnt: Learnt | null,
-): Step {
+/** In a canary round: checks the negated delta. learnt: needed if `hasNegatedDelta`. Throws PointMalformed. */
+export function negatedDeltaStep(record: RoundRecord, ceremony: readonly Point[], learnt: Learnt | null): Step {
   const finding = new Finding()
   const negatedDelta = committedTo(record)[0]?.negatedDelta
   const opened = record.cohorts.filter((cohort) => cohort.isOpened)
@@ -129,20 +123,17 @@ export function negatedDeltaStep(
     })
     if (learnt.progress.isBeyondModel) finding.add('skipped', words.negatedDeltaBeyond)
     holds.push(
-      record.round === STATISTICS_ROUND + 1
-        ? words.negatedDeltaFirst
-        : words.negatedDeltaHolds(record.round - 1),
+      record.round === STATISTICS_ROUND + 1 ? words.negatedDeltaFirst : words.negatedDeltaHolds(record.round - 1),
     )
   }
   return finding.step('negatedDelta', words.negatedDelta, holds)
 }
 
-/** Of what transactions show, that which names the negatedDelta that was committed to before publication. */
+/** The disclosures that show the negated delta that was committed to before publication. */
 function committedTo({ shown, canaries, blobs }: RoundRecord): Shown[] {
   return shown.filter(
     ({ negatedDelta }) =>
-      size(negatedDelta) === blobs * EIP2537_LENGTH &&
-      keccak256(negatedDelta) === canaries?.negatedDeltaDigest,
+      size(negatedDelta) === blobs * EIP2537_LENGTH && keccak256(negatedDelta) === canaries?.negatedDeltaDigest,
   )
 }
 
@@ -150,7 +141,7 @@ function negatedDeltaOf(negatedDelta: Hex, blob: number): Hex {
   return slice(negatedDelta, blob * EIP2537_LENGTH, (blob + 1) * EIP2537_LENGTH)
 }
 
-/** Σ weight · commitment of a cohort's survivors, blob by blob, against the hash that the contract holds. */
+/** Compares Σ weight · commitment of a cohort's survivors, blob by blob, with the hash that the contract holds. */
 export function sumOf(record: RoundRecord, cohort: Cohort, ceremony: readonly Point[]): Sum {
   const finding = new Finding()
   const points: (Point | null)[] = []
@@ -168,7 +159,8 @@ export function sumOf(record: RoundRecord, cohort: Cohort, ceremony: readonly Po
         finding.add('fails', words.noPoints(title, chosen.length, weights.length))
         break
       }
-      points.push(oneSum(record, cohort, blob, weightedSum(chosen, weights), weight, ceremony, finding))
+      const total = weightedSum(chosen, weights)
+      points.push(blobOfSum({ record, cohort, blob, total, weight, ceremony }, finding))
     }
   } catch (error) {
     if (!(error instanceof PointMalformed)) throw error
@@ -179,15 +171,18 @@ export function sumOf(record: RoundRecord, cohort: Cohort, ceremony: readonly Po
   return { step: finding.step(key, title, holds), points }
 }
 
-function oneSum(
-  record: RoundRecord,
-  cohort: Cohort,
-  blob: number,
-  total: Point,
-  weight: bigint,
-  ceremony: readonly Point[],
-  finding: Finding,
-): Point | null {
+interface BlobOfSum {
+  record: RoundRecord
+  cohort: Cohort
+  blob: number
+  /** The weighted sum of the survivors' commitments. */
+  total: Point
+  weight: bigint
+  ceremony: readonly Point[]
+}
+
+function blobOfSum(of: BlobOfSum, finding: Finding): Point | null {
+  const { record, cohort, blob, total } = of
   const held = cohort.expected[blob] ?? null
   const event = cohort.published[blob] ?? null
   if (held === null) {
@@ -199,7 +194,7 @@ function oneSum(
     finding.add('waits', words.sumUnopened(blob))
     return null
   }
-  const candidates = record.hasCanaries ? shownSums(record, cohort, blob, total, weight, ceremony) : [total]
+  const candidates = record.hasCanaries ? shownSums(of) : [total]
   const found = candidates.find((point) => versionedHash(point) === held)
   if (found) return found
   if (candidates.length === 0) finding.add('skipped', words.sumUnshown(blob))
@@ -208,17 +203,10 @@ function oneSum(
 }
 
 /**
- * In a canary round, what the published commitment is by each pair of blinders that a transaction shows. They need no
- * trust: with any two numbers that fit, all other scalars are those of the sum, or KZG's binding is broken.
+ * In a canary round: the published commitment for each pair of blinders that a transaction shows. They need no trust. If
+ * any two numbers match, all other scalars are those of the sum, or KZG's binding is broken.
  */
-function shownSums(
-  record: RoundRecord,
-  cohort: Cohort,
-  blob: number,
-  total: Point,
-  weight: bigint,
-  ceremony: readonly Point[],
-): Point[] {
+function shownSums({ record, cohort, blob, total, weight, ceremony }: BlobOfSum): Point[] {
   return committedTo(record)
     .filter((one) => one.cohort === cohort.index && one.blob === blob)
     .map((one) => {
@@ -228,10 +216,10 @@ function shownSums(
 }
 
 /**
- * What was fetched of a cohort, committed to again, against the hash that the contract holds.
+ * Commits to a cohort's fetched blobs again, and compares the hashes with the contract's.
  *
- * points: of `sumOf`; where all are known, one commitment does for all blobs. random: a number uniform below 2^128.
- * near: as `commit` has it.
+ * points: from `sumOf`. If all are known, one commitment checks all blobs. random: a uniform number below 2^128.
+ * near: as in `commit`.
  */
 export function blobStep(
   cohort: Cohort,
@@ -271,12 +259,12 @@ function allCommit(
   try {
     return commitsTo(blobs, known, blobs.map(random), ceremony)
   } catch (error) {
-    if (error instanceof BlobMalformed) return false // and which one it is, is found one by one
+    if (error instanceof BlobMalformed) return false // the check of each blob finds which one
     throw error
   }
 }
 
-/** Why a blob is not the one with this hash, in words; null where it is. */
+/** The words for a blob that does not have this hash; null if it has. */
 export function faultOf(
   raw: Uint8Array,
   blob: number,

@@ -2,7 +2,7 @@ import { Fragment, type ReactNode } from 'react'
 import type { Address } from 'viem'
 import { useConnect, useConnection, useConnectors, useDisconnect, useSwitchChain } from 'wagmi'
 import { Account, Notice } from '../parts/basics'
-import { hasLoneWallet } from '../parts/wallets'
+import { ConnectCard, loneWallet } from '../parts/wallets'
 import { say } from '../strings'
 import { refusal } from './errors'
 import { usePlace, WithWallet } from './provider'
@@ -35,11 +35,9 @@ function Choose() {
   const { mutate: connect, isPending, error } = useConnect()
   // The wallet that does not announce itself is shown only if no other is there.
   const announced = connectors.filter((one) => one.id !== 'injected')
-  const shown = announced.length > 0 ? announced : connectors.filter(hasLoneWallet)
+  const shown = announced.length > 0 ? announced : connectors.filter(() => loneWallet().length > 0)
   return (
-    <div className="card">
-      <h2>{words.connect}</h2>
-      <p className="soft">{words.connectMeans}</p>
+    <ConnectCard>
       {shown.length === 0 && <p>{words.noWallet}</p>}
       <div className="tools">
         {shown.map((connector) => (
@@ -56,7 +54,7 @@ function Choose() {
         ))}
       </div>
       {error && <Notice kind="bad">{refusal(error)}</Notice>}
-    </div>
+    </ConnectCard>
   )
 }
 

@@ -5,26 +5,14 @@ import { ApiUnreachable, type Role } from '../api/client'
 import { node as nodeOf, payments, rolesOf, round as roundOf, task as taskOf } from '../api/queries'
 import { formatBps, formatTokens } from '../lib/amounts'
 import { dutiesOf, memberOf, type Duty, type Part } from '../lib/duties'
-import {
-  Ago,
-  Card,
-  Fault,
-  Kind,
-  Notice,
-  PhaseBadge,
-  Reason,
-  TaskLink,
-  Time,
-  Tokens,
-  useNow,
-} from '../parts/basics'
+import { Ago, Card, Fault, Kind, Notice, PhaseBadge, Reason, TaskLink, Time, Tokens, useNow } from '../parts/basics'
 import { ListedTable, TableCard } from '../parts/table'
 import { NamedTask } from '../parts/tasks'
 import { say } from '../strings'
 
 const words = say.desk
 const { columns } = say
-const TASKS = 20 // of each role: each is a query
+const TASKS = 20 // the most of each role: each is a query
 
 interface Given {
   account: Address
@@ -35,8 +23,7 @@ interface Given {
 export function Duties({ roles, ...given }: { roles: readonly Role[] } & Given) {
   const { account } = given
   const { parts, failed } = useParts(account, roles)
-  if (failed instanceof ApiUnreachable && parts.length === 0)
-    return <Notice kind="wait">{words.noApi}</Notice>
+  if (failed instanceof ApiUnreachable && parts.length === 0) return <Notice kind="wait">{words.noApi}</Notice>
   return (
     <>
       {failed && <Fault error={failed} />}
@@ -160,12 +147,7 @@ function Tasks({ account, parts, busy, release }: { parts: readonly Part[] } & G
             const { task, phase } = one.task
             if (phase !== 'ended' || bond === '0') return <Tokens of={bond} />
             return (
-              <button
-                type="button"
-                disabled={busy}
-                aria-label={words.releaseOf(task)}
-                onClick={() => release(task)}
-              >
+              <button type="button" disabled={busy} aria-label={words.releaseOf(task)} onClick={() => release(task)}>
                 {words.release} <Tokens of={bond} />
               </button>
             )

@@ -65,8 +65,7 @@ export function refusal(error: unknown): string {
   // An inner call that runs out of gas is a revert without data. If the outermost one does, nodes have their own error.
   if (error.walk((one) => one instanceof BaseError && /out ?of ?gas/i.test(one.details)) !== null)
     return say.sending.outOfGas
-  if (error.walk((one) => one instanceof Error && CHAIN_ERRORS.has(one.name)) !== null)
-    return words.wrongChain
+  if (error.walk((one) => one instanceof Error && CHAIN_ERRORS.has(one.name)) !== null) return words.wrongChain
   if (found(HttpRequestError)) return words.noNode
   if (found(InternalRpcError) && /insufficient funds/i.test(error.message)) return words.noEther
   return words.other(error.shortMessage)

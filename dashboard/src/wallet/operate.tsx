@@ -103,8 +103,7 @@ function Fund({ account, task, busy, send, reset }: Acting & { account: Address;
   const room = roomInPool(terms)
   const read = readAmount(text, balance)
   const { amount } = read
-  const fault =
-    amount !== null && room !== null && amount > room ? words.tooMuch(formatTokens(room)) : read.fault
+  const fault = amount !== null && room !== null && amount > room ? words.tooMuch(formatTokens(room)) : read.fault
   const before = roundPay(terms, BigInt(terms.pool))
   const after = roundPay(terms, BigInt(terms.pool) + (amount ?? 0n))
   const canGo = amount !== null && fault === '' && balance !== undefined && !busy

@@ -8,7 +8,7 @@ import { useChain } from './provider'
 
 export interface OwnNode {
   role: Role
-  /** Of all delegators. */
+  /** The active stake of all delegators. */
   active: bigint
   free: bigint
   locked: bigint

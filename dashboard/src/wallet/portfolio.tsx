@@ -60,10 +60,7 @@ function Positions({ of }: { of: Holdings }) {
       <dl className="figures">
         <Figure name={say.balance} value={<Tokens of={of.balance} />} />
         <Figure name={words.staked} value={<Tokens of={total(of.holdings.map((one) => one.worth))} />} />
-        <Figure
-          name={words.claimable}
-          value={<Tokens of={total(of.holdings.map((one) => one.claimable))} />}
-        />
+        <Figure name={words.claimable} value={<Tokens of={total(of.holdings.map((one) => one.claimable))} />} />
         <Figure name={words.unbonding} value={<Tokens of={total(of.unbondings.map((one) => one.worth))} />} />
       </dl>
       <SendingNotice of={sending} />
@@ -73,9 +70,7 @@ function Positions({ of }: { of: Holdings }) {
         <Unbond
           of={asked.unbond}
           cancel={close}
-          go={(shares) =>
-            go(staking('startUnbonding', asked.unbond.node, numberOf(asked.unbond.role), shares))
-          }
+          go={(shares) => go(staking('startUnbonding', asked.unbond.node, numberOf(asked.unbond.role), shares))}
         />
       )}
       {asked && 'redelegate' in asked && (
@@ -94,12 +89,7 @@ interface Acting {
   go: (call: Call) => void
 }
 
-function Delegations({
-  of,
-  busy,
-  go,
-  unbond,
-}: { of: readonly Holding[]; unbond: (one: Holding) => void } & Acting) {
+function Delegations({ of, busy, go, unbond }: { of: readonly Holding[]; unbond: (one: Holding) => void } & Acting) {
   const { staking } = useCalls()
   const claimable = of.filter((one) => one.claimable > 0n)
   const nodes = claimable.map((one) => ({ node: one.node, role: numberOf(one.role) }))
@@ -136,12 +126,7 @@ function Delegations({
       />
       {claimable.length > 1 && (
         <div>
-          <button
-            type="button"
-            className="main"
-            disabled={busy}
-            onClick={() => go(staking('claimMany', nodes))}
-          >
+          <button type="button" className="main" disabled={busy} onClick={() => go(staking('claimMany', nodes))}>
             {words.claimAll}
           </button>
         </div>
@@ -175,11 +160,7 @@ function Unbondings({
             const isLocked = busy || one.maturesAt > now
             return (
               <div className="tools">
-                <button
-                  type="button"
-                  disabled={isLocked}
-                  onClick={() => go(staking('withdraw', one.request))}
-                >
+                <button type="button" disabled={isLocked} onClick={() => go(staking('withdraw', one.request))}>
                   {words.withdraw}
                 </button>
                 <button type="button" disabled={isLocked} onClick={() => redelegate(one)}>

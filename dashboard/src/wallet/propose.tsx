@@ -41,7 +41,7 @@ function Steps({ account, of, isCurrent }: { account: Address; of: Ready; isCurr
   const [proposed, setProposed] = useState<{ task: number; by: string } | null>(null)
   const [isMeant, setIsMeant] = useState(false)
   const { data: mine } = useInfiniteQuery(tasksOf({ operator: account, limit: 200 }))
-  const hash = keccak256(stringToBytes(of.text)) // of the bytes that are stored, whatever a server says
+  const hash = keccak256(stringToBytes(of.text)) // the server's own is not trusted
   const pool = BigInt(of.terms.pool)
   const lacks = balance === undefined ? 0n : pool - balance
   const lacksBlobs = !of.terms.digests && !place.blobs
@@ -68,9 +68,7 @@ function Steps({ account, of, isCurrent }: { account: Address; of: Ready; isCurr
         of={[
           [say.balance, <Tokens key="balance" of={balance ?? 0n} />],
           [words.toPay, <Tokens key="pool" of={pool} />],
-          ...(balance !== undefined && lacks <= 0n
-            ? [[words.left, <Tokens key="left" of={-lacks} />] as const]
-            : []),
+          ...(balance !== undefined && lacks <= 0n ? [[words.left, <Tokens key="left" of={-lacks} />] as const] : []),
         ]}
       />
       {!isCurrent && <Notice kind="wait">{words.changed}</Notice>}
@@ -145,12 +143,7 @@ function Act(props: {
       </span>
       <div className="stack">
         <div>
-          <button
-            type="button"
-            className={props.isNext ? 'main' : ''}
-            disabled={!props.canGo}
-            onClick={props.go}
-          >
+          <button type="button" className={props.isNext ? 'main' : ''} disabled={!props.canGo} onClick={props.go}>
             {props.name}
           </button>
         </div>
@@ -162,9 +155,7 @@ function Act(props: {
 }
 
 type Storing =
-  | { state: 'idle' | 'signing' | 'storing' }
-  | { state: 'stored'; hash: Hash }
-  | { state: 'failed'; why: string }
+  { state: 'idle' | 'signing' | 'storing' } | { state: 'stored'; hash: Hash } | { state: 'failed'; why: string }
 
 /** Stores files under their hash. The server asks for Sign-In with Ethereum; its token stays in this page's memory. */
 function useStoring(account: Address) {

@@ -15,6 +15,7 @@ import { defineChain, type Address, type PublicClient } from 'viem'
 import { config as configQuery, type Config } from '../api/config'
 import { tokenAbi } from '../generated/abi'
 import { Fault, Loading } from '../parts/basics'
+import { loneWallet } from '../parts/wallets'
 import { say } from '../strings'
 
 const Place = createContext<Config | null>(null)
@@ -38,7 +39,7 @@ function wagmiOf(place: Config): WagmiConfig {
     nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
     rpcUrls: { default: { http: urls } },
   })
-  const transport = place.chainUrl === null ? custom(walletNode()) : http(place.chainUrl, { batch: true })
+  const transport = place.chainUrl === null ? custom(walletNode) : http(place.chainUrl, { batch: true })
   const config = createConfig({
     chains: [chain],
     connectors: [injected()],
@@ -51,16 +52,12 @@ function wagmiOf(place: Config): WagmiConfig {
 }
 
 /** The wallet's own node, for a place that names none. */
-function walletNode(): { request: (asked: { method: string; params?: unknown }) => Promise<unknown> } {
-  return {
-    request: async (asked) => {
-      const provider: unknown = Reflect.get(window, 'ethereum')
-      const request: unknown =
-        typeof provider === 'object' && provider ? Reflect.get(provider, 'request') : undefined
-      if (typeof request !== 'function') throw new Error(say.wallet.noNode)
-      return await (Reflect.apply(request, provider, [asked]) as Promise<unknown>)
-    },
-  }
+const walletNode = {
+  request: async (asked: { method: string; params?: unknown }): Promise<unknown> => {
+    const [wallet] = loneWallet()
+    if (!wallet) throw new Error(say.wallet.noNode)
+    return await wallet.request(asked)
+  },
 }
 
 export function WithWallet({ children }: { children: ReactNode }) {
@@ -85,7 +82,7 @@ export function useBalance(account: Address): bigint | undefined {
   return useReadContract({ address: token, abi: tokenAbi, functionName: 'balanceOf', args: [account] }).data
 }
 
-/** What `read` finds about an account on the chain; again every 12 s, because rewards vest by the second. */
+/** Reads an account's state from the chain every 12 s, because rewards vest by the second. */
 export function useChain<T>(
   key: string,
   account: Address,

@@ -58,10 +58,7 @@ function nodeOf(config: Config): PublicClient {
 }
 
 /** Why a call was reverted. The receipt does not say, so the call is simulated at the block that carried it. */
-async function whyReverted(
-  config: Config,
-  call: Call & { account: Address; blockNumber: bigint },
-): Promise<string> {
+async function whyReverted(config: Config, call: Call & { account: Address; blockNumber: bigint }): Promise<string> {
   try {
     await nodeOf(config).simulateContract(call)
     return say.sending.outOfGas

@@ -24,12 +24,7 @@ export interface Staking {
   send: (functionName: string, amount: bigint, ...args: readonly unknown[]) => Promise<unknown>
 }
 
-export function OwnNode({
-  account,
-  own,
-  node,
-  ...staking
-}: { account: Address; own: Own; node: Node } & Staking) {
+export function OwnNode({ account, own, node, ...staking }: { account: Address; own: Own; node: Node } & Staking) {
   const { role, next } = node
   const command = words.command[role]
   const hasKey = role === 'voter' && own.hasVoterKey
