@@ -17,17 +17,13 @@ const lines = Object.entries(abis).map(([name, contract]) => {
   return `export const ${name} = ${JSON.stringify(abi)} as const\n`
 })
 writeFileSync(join(generated, 'abi.ts'), lines.join('\n'))
-writeFileSync(
-  join(generated, 'api.d.ts'),
-  astToString(await openapi(JSON.parse(readFileSync(document, 'utf8')))),
-)
+writeFileSync(join(generated, 'api.d.ts'), astToString(await openapi(JSON.parse(readFileSync(document, 'utf8')))))
 
 // The Lagrange points, uncompressed: a root for each would cost a browser seconds. In the order of a blob's scalars,
 // which are evaluations in bit-reversed order, where the file has them in natural order.
 const raw = readFileSync(setup)
 if (
-  createHash('sha256').update(raw).digest('hex') !==
-  'd39b9f2d047cc9dca2de58f264b6a09448ccd34db967881a6713eacacf0f26b7'
+  createHash('sha256').update(raw).digest('hex') !== 'd39b9f2d047cc9dca2de58f264b6a09448ccd34db967881a6713eacacf0f26b7'
 )
   throw new Error(`${setup} is not the ceremony's (SHA-256 differs)`)
 const POINTS = 4096
@@ -36,7 +32,5 @@ const words = raw
   .split(/\s+/)
   .slice(2, 2 + POINTS)
 const reversed = (index) => parseInt(index.toString(2).padStart(12, '0').split('').reverse().join(''), 2)
-const points = Array.from(words, (_, index) =>
-  bls12_381.G1.Point.fromHex(words[reversed(index)]).toBytes(false),
-)
+const points = Array.from(words, (_, index) => bls12_381.G1.Point.fromHex(words[reversed(index)]).toBytes(false))
 writeFileSync(join(generated, 'ceremony.bin'), Buffer.concat(points))

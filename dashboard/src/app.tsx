@@ -1,31 +1,28 @@
 import { useQuery } from '@tanstack/react-query'
 import { lazy, Suspense, useState } from 'react'
-import {
-  createHashRouter,
-  isRouteErrorResponse,
-  NavLink,
-  Outlet,
-  ScrollRestoration,
-  useRouteError,
-} from 'react-router'
+import { createHashRouter, isRouteErrorResponse, NavLink, Outlet, ScrollRestoration, useRouteError } from 'react-router'
 import { useLive } from './api/live'
 import { network } from './api/queries'
+import { messageOf } from './lib/errors'
 import Missing from './pages/missing'
 import Overview from './pages/overview'
 import { Loading, Page } from './parts/basics'
+import { Choice } from './parts/choice'
+import { LookUp } from './parts/lookup'
 import { say } from './strings'
 
+const WalletPage = lazy(() => import('./parts/wallets'))
 const Tasks = lazy(() => import('./pages/tasks'))
 const Task = lazy(() => import('./pages/task'))
 const Round = lazy(() => import('./pages/round'))
 const Nodes = lazy(() => import('./pages/nodes'))
 const Node = lazy(() => import('./pages/node'))
-const Portfolio = lazy(() => import('./pages/portfolio'))
-const Desk = lazy(() => import('./pages/desk'))
+const Portfolio = lazy(() => import('./wallet/portfolio'))
+const Desk = lazy(() => import('./wallet/desk'))
 const Account = lazy(() => import('./pages/account'))
 const Propose = lazy(() => import('./pages/propose'))
 
-/** Paths stand behind #, so that the files can lie in any folder of any server. */
+/** Paths stand after a #, so that any folder of any server can hold the files. */
 export const router = createHashRouter([
   {
     element: <Frame />,
@@ -37,8 +34,22 @@ export const router = createHashRouter([
       { path: 'tasks/:task/rounds/:round', element: <Round /> },
       { path: 'nodes', element: <Nodes /> },
       { path: 'nodes/:node/:role', element: <Node /> },
-      { path: 'portfolio', element: <Portfolio /> },
-      { path: 'desk', element: <Desk /> },
+      {
+        path: 'portfolio',
+        element: (
+          <WalletPage title={say.portfolio.title} lead={say.portfolio.lead} before={<LookUp />}>
+            <Portfolio />
+          </WalletPage>
+        ),
+      },
+      {
+        path: 'desk',
+        element: (
+          <WalletPage title={say.desk.title} lead={say.desk.lead}>
+            <Desk />
+          </WalletPage>
+        ),
+      },
       { path: 'accounts/:account', element: <Account /> },
       { path: 'propose', element: <Propose /> },
       { path: '*', element: <Missing /> },
@@ -52,7 +63,7 @@ const LINKS = [
   ['/nodes', say.nav.nodes],
   ['/portfolio', say.nav.portfolio],
   ['/desk', say.nav.desk],
-  ['/propose', say.nav.operate],
+  ['/propose', say.nav.propose],
 ] as const
 
 function Frame() {
@@ -101,31 +112,28 @@ function Frame() {
   )
 }
 
-/** By hand: a link to an id would be taken for a page's path. */
+/** Moves the focus by hand, because the router would take a link to an id for a path. */
 function focusContent(event: { preventDefault: () => void }) {
   event.preventDefault()
   document.getElementById('content')?.focus()
 }
 
+const THEMES = (['system', 'light', 'dark'] as const).map((theme) => [theme, say.theme[theme]] as const)
+
 function Theme() {
-  const [theme, setTheme] = useState(document.documentElement.dataset.theme ?? 'system')
-  const choose = (chosen: string) => {
+  const { dataset } = document.documentElement
+  const [theme, setTheme] = useState(() => THEMES.find(([one]) => one === dataset.theme)?.[0] ?? 'system')
+  const choose = (chosen: typeof theme) => {
     setTheme(chosen)
     if (chosen === 'system') {
-      delete document.documentElement.dataset.theme
+      delete dataset.theme
       localStorage.removeItem('theme')
     } else {
-      document.documentElement.dataset.theme = chosen
+      dataset.theme = chosen
       localStorage.setItem('theme', chosen)
     }
   }
-  return (
-    <select aria-label={say.theme.label} value={theme} onChange={(event) => choose(event.target.value)}>
-      <option value="system">{say.theme.system}</option>
-      <option value="light">{say.theme.light}</option>
-      <option value="dark">{say.theme.dark}</option>
-    </select>
-  )
+  return <Choice name={say.theme.label} isBare value={theme} of={THEMES} change={choose} />
 }
 
 function Crashed() {
@@ -134,7 +142,7 @@ function Crashed() {
   return (
     <main>
       <Page title={say.name} lead={say.crashed}>
-        <pre className="wrap">{error instanceof Error ? error.message : String(error)}</pre>
+        <pre className="wrap">{messageOf(error)}</pre>
       </Page>
     </main>
   )

@@ -4,13 +4,13 @@ import { createRoot } from 'react-dom/client'
 import { RouterProvider } from 'react-router'
 import { ApiProblem } from './api/client'
 import { router } from './app'
-import './theme.css'
+import './theme/index.css'
 
 const client = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: 5_000,
-      // What the server has answered, it would answer again; what it did not, it may.
+      // A refusal would be the same again. An answer that did not come, or a fault of the server, may change.
       retry: (failures, error) => !(error instanceof ApiProblem && error.status < 500) && failures < 2,
       refetchInterval: (query) => (query.state.status === 'error' ? 5_000 : false),
     },

@@ -152,14 +152,11 @@ test.each([
   ['blaming', 'nameCulprits'],
   ['opening', 'openCanaries'],
 ] as const)('an aggregator in %s has to %s, or is slashed', (phase, deed) => {
-  expect(due('aggregator', { phase }, round())).toMatchObject([
-    { deed, slash: { bps: 5_000, amount: 2_000n } },
-  ])
+  expect(due('aggregator', { phase }, round())).toMatchObject([{ deed, slash: { bps: 5_000, amount: 2_000n } }])
 })
 
 test.each(['joining', 'forming', 'drawing', 'ended'] as const)('nobody has anything to do in %s', (phase) => {
-  for (const role of ['hospital', 'voter', 'aggregator'] as const)
-    expect(due(role, { phase }, round())).toEqual([])
+  for (const role of ['hospital', 'voter', 'aggregator'] as const) expect(due(role, { phase }, round())).toEqual([])
 })
 
 test('the nearest deadline comes first, and what is too late is said to be', () => {

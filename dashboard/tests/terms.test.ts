@@ -2,9 +2,8 @@ import { decodeFunctionData, encodeFunctionData } from 'viem'
 import { describe, expect, it, test } from 'vitest'
 import type { Schemas } from '../src/api/client'
 import { tasksAbi } from '../src/generated/abi'
-import { faultsOf } from '../src/lib/faults'
 import { roomInPool, roundPay } from '../src/lib/funding'
-import { taskParams } from '../src/lib/terms'
+import { faultsOf, taskParams } from '../src/lib/terms'
 
 // Every number another one, so that none can stand for its neighbour.
 const TERMS: Schemas['Terms'] = {
@@ -76,8 +75,7 @@ describe('terms as the contract takes them', () => {
 
   it('has each value in its own place', () => {
     const by = new Map(Object.entries(params).map(([name, value]) => [snake(name), String(value)]))
-    for (const [name, value] of Object.entries(TERMS))
-      expect([name, by.get(name)]).toEqual([name, String(value)])
+    for (const [name, value] of Object.entries(TERMS)) expect([name, by.get(name)]).toEqual([name, String(value)])
     expect(by.get('spec_hash')).toBe(HASH)
     expect(by.get('aggregator')).toBe(AGGREGATOR)
   })
@@ -119,8 +117,9 @@ describe('a pool that grows', () => {
 })
 
 test('faults are told one by one', () => {
-  expect(
-    faultsOf('the task file does not hold: data.label: Field required; rounds.foo: Extra inputs'),
-  ).toEqual(['data.label: Field required', 'rounds.foo: Extra inputs'])
+  expect(faultsOf('the task file does not hold: data.label: Field required; rounds.foo: Extra inputs')).toEqual([
+    'data.label: Field required',
+    'rounds.foo: Extra inputs',
+  ])
   expect(faultsOf('the task file is not TOML: Invalid value')).toHaveLength(1)
 })

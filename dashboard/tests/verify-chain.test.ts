@@ -26,7 +26,7 @@ const POINTS = HOSPITALS.map((_, index): Hex => `0x${(index + 1).toString().repe
 const HASH: Hex = `0x01${'ab'.repeat(31)}`
 const SEED: Hex = `0x${'5e'.repeat(32)}`
 const DIGEST: Hex = `0x${'d1'.repeat(32)}`
-const RETREAT: Hex = `0x${'11'.repeat(128)}`
+const NEGATED_DELTA: Hex = `0x${'11'.repeat(128)}`
 
 const config: Config = {
   chainId: 31337,
@@ -65,7 +65,7 @@ function opening(first: bigint, task = TASK_ID): Hex {
   return encodeFunctionData({
     abi: tasksAbi,
     functionName: 'openCanaries',
-    args: [task, NUMBER, 0n, 0n, SEED, RETREAT, [{ first, second: 9n, points: '0x' }]],
+    args: [task, NUMBER, 0n, 0n, SEED, NEGATED_DELTA, [{ first, second: 9n, points: '0x' }]],
   })
 }
 
@@ -220,9 +220,9 @@ describe('a record', () => {
       committed: [0, 1, 2],
       isFixed: true,
       hasCanaries: true,
-      canaries: { seedCommitment: SEED, retreatDigest: DIGEST },
+      canaries: { seedCommitment: SEED, negatedDeltaDigest: DIGEST },
       openingBlocks: null,
-      before: [{ round: 1, cohorts: [{ cohort: 0, weight: 4, isTurned: true, hashes: [HASH] }] }],
+      before: [{ round: 1, cohorts: [{ cohort: 0, weight: 4, isFlipped: true, hashes: [HASH] }] }],
       events: 8,
       block: LAST,
     })
@@ -235,7 +235,7 @@ describe('a record', () => {
         published: [HASH],
         isDropped: false,
         isOpened: true,
-        isTurned: true,
+        isFlipped: true,
       },
       {
         index: 1,
@@ -245,7 +245,7 @@ describe('a record', () => {
         published: [null],
         isDropped: true,
         isOpened: false,
-        isTurned: false,
+        isFlipped: false,
       },
     ])
     expect([...(record?.points ?? [])]).toEqual(POINTS.map((points, index) => [index, points]))
@@ -254,7 +254,7 @@ describe('a record', () => {
       cohort: 0,
       blob: 0,
       seed: SEED,
-      retreat: RETREAT,
+      negatedDelta: NEGATED_DELTA,
       first: 1n,
       second: 9n,
     })
@@ -284,9 +284,9 @@ describe('a record', () => {
 
 describe('no record', () => {
   it.each([
-    ['of another chain', nodeOf({ chainId: 1 }), /^chain fails The node is of chain 1,/],
+    ['of another chain', nodeOf({ chainId: 1 }), /^chain fails The node is on chain 1,/],
     ['without the contract', nodeOf({ code: '0x' }), /^chain fails There is no contract at 0x/],
-    ['without logs', nodeOf({ blocks: 0n }), /record fails It could not be read: .*too many blocks/],
+    ['without logs', nodeOf({ blocks: 0n }), /record fails The record could not be read: .*too many blocks/],
   ])('from a node %s', async (_, node, said) => {
     const read = await readRound(node, config, TASK, ROUND)
     expect(read.record).toBeNull()

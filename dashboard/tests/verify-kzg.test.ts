@@ -31,9 +31,7 @@ describe('blob_to_kzg_commitment of the consensus specification', () => {
     const ratio = BigInt(one.ratio)
     for (const scalar of scalars)
       if (scalars.length < SCALARS) scalars.push(ratio === 1n ? scalar : (scalar * ratio) % ORDER)
-    const whole = concat(
-      scalars.map((scalar, at) => numberToBytes(BigInt(other.get(at) ?? scalar), { size: 32 })),
-    )
+    const whole = concat(scalars.map((scalar, at) => numberToBytes(BigInt(other.get(at) ?? scalar), { size: 32 })))
     const blob = new Uint8Array(one.bytes)
     blob.set(whole.subarray(0, one.bytes))
     expect(sha256(blob)).toBe(one.sha256)

@@ -43,18 +43,20 @@ function progressOf(one: Case, parameters = one.parameters): Progress {
   const progress = new Progress(layoutOf(one), one.blobs, parameters)
   for (const sums of one.rounds)
     progress.add(
-      sums.map((sum) => ({ weight: BigInt(sum.weight), isTurned: sum.turned, scalars: scalarsOf(one, sum) })),
+      sums.map((sum) => ({
+        weight: BigInt(sum.weight),
+        isFlipped: sum.turned,
+        scalars: scalarsOf(one, sum),
+      })),
     )
   return progress
 }
 
 function isRetreat(one: Case, progress: Progress): boolean {
   return progress
-    .retreat(ceremony)
+    .negatedDelta(ceremony)
     .every((point, blob) =>
-      point.equals(
-        parseEip2537(slice(one.retreat as Hex, blob * EIP2537_LENGTH, (blob + 1) * EIP2537_LENGTH)),
-      ),
+      point.equals(parseEip2537(slice(one.retreat as Hex, blob * EIP2537_LENGTH, (blob + 1) * EIP2537_LENGTH))),
     )
 }
 
@@ -89,12 +91,10 @@ it('leaves out a sum that has a lane out of range', () => {
   if (!one || !sum) throw new Error('the vectors have one')
   const alone = (changed: readonly bigint[]) => {
     const progress = new Progress(layoutOf(one), one.blobs, one.parameters)
-    progress.add([
-      { weight: BigInt(sum.weight), isTurned: sum.turned, scalars: scalarsOf(one, sum, changed) },
-    ])
-    return progress.retreat(ceremony)[0]
+    progress.add([{ weight: BigInt(sum.weight), isFlipped: sum.turned, scalars: scalarsOf(one, sum, changed) }])
+    return progress.negatedDelta(ceremony)[0]
   }
-  const nothing = new Progress(layoutOf(one), one.blobs, one.parameters).retreat(ceremony)[0]
+  const nothing = new Progress(layoutOf(one), one.blobs, one.parameters).negatedDelta(ceremony)[0]
   if (!nothing) throw new Error('there is a blob')
   expect(alone([])?.equals(nothing)).toBe(false)
   expect(alone([2n * BigInt(sum.empty) + 1n])?.equals(nothing)).toBe(true)
@@ -108,7 +108,7 @@ function laterRound(one: Case): { record: RoundRecord; store: Map<Hex, Uint8Arra
     cohorts: sums.map((sum, cohort) => ({
       cohort,
       weight: sum.weight,
-      isTurned: sum.turned,
+      isFlipped: sum.turned,
       hashes: blobsOf(one, sum).map((raw) => {
         const hash = versionedHash(commit(raw, ceremony))
         store.set(hash, raw)
@@ -124,9 +124,9 @@ function laterRound(one: Case): { record: RoundRecord; store: Map<Hex, Uint8Arra
     published: [],
     isDropped: true,
     isOpened: true,
-    isTurned: true,
+    isFlipped: true,
   }
-  const retreat = one.retreat as Hex
+  const negatedDelta = one.retreat as Hex
   const record: RoundRecord = {
     task: 1,
     round: one.rounds.length + 1,
@@ -136,14 +136,11 @@ function laterRound(one: Case): { record: RoundRecord; store: Map<Hex, Uint8Arra
     hospitals: [{ node: NODE, weight: 1 }],
     committed: [],
     isFixed: true,
-    cohorts: [
-      cohort,
-      { ...cohort, index: 1, isDropped: false, isOpened: false, isTurned: false, survivors: [0] },
-    ],
+    cohorts: [cohort, { ...cohort, index: 1, isDropped: false, isOpened: false, isFlipped: false, survivors: [0] }],
     points: new Map(),
     hasCanaries: true,
-    canaries: { seedCommitment: seedCommitment(SEED), retreatDigest: keccak256(retreat) },
-    shown: [{ cohort: 0, blob: 0, seed: SEED, retreat, first: 0n, second: 0n }],
+    canaries: { seedCommitment: seedCommitment(SEED), negatedDeltaDigest: keccak256(negatedDelta) },
+    shown: [{ cohort: 0, blob: 0, seed: SEED, negatedDelta, first: 0n, second: 0n }],
     openingBlocks: null,
     before,
     events: 1,
@@ -169,7 +166,7 @@ async function retreatStepOf(
     parameters,
     random: () => 1n,
   }
-  for await (const step of verify(record, source)) if (step.key === 'retreat') found = step
+  for await (const step of verify(record, source)) if (step.key === 'negatedDelta') found = step
   return found
 }
 

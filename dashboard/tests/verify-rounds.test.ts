@@ -1,8 +1,8 @@
 import { concat, keccak256, numberToBytes, numberToHex, slice, type Address, type Hex } from 'viem'
 import { describe, expect, it, test } from 'vitest'
 import vectors from '../../tests/vectors/canaries.json'
-import { firstRetreat, isTurned, Progress, seedCommitment } from '../src/verify/canaries'
-import { retreatStep, seedStep, sumOf, verdictOf, type Fetched, type Step } from '../src/verify/core'
+import { firstNegatedDelta, isFlipped, Progress, seedCommitment } from '../src/verify/canaries'
+import { negatedDeltaStep, seedStep, sumOf, verdictOf, type Fetched, type Step } from '../src/verify/core'
 import {
   BLOB_LENGTH,
   commit,
@@ -72,7 +72,7 @@ function plainRound(round = 1): Made {
       published: hashes,
       isDropped: false,
       isOpened: false,
-      isTurned: false,
+      isFlipped: false,
     }
   }
   const cohorts = [cohort(0, [0, 1, 2], [0, 2]), cohort(1, [3, 4, 5], [3, 4, 5])]
@@ -236,9 +236,7 @@ describe('a plain round', () => {
     ['out of reach', { unreachable: 'timeout' }],
   ])('with a blob %s fails', async (_, fetched) => {
     const [, hash] = made.record.cohorts[0]?.published ?? []
-    const steps = await carriedOut(made.record, (asked) =>
-      asked === hash ? fetched : from(made.store)(asked),
-    )
+    const steps = await carriedOut(made.record, (asked) => (asked === hash ? fetched : from(made.store)(asked)))
     expect(states(steps)).toEqual({ ...ALL, 'blob-0': 'fails' })
     expect(steps.get('blob-0')?.lines).toHaveLength(1)
   })
@@ -297,7 +295,7 @@ describe('canary rounds, by the vectors', () => {
   const rounds = vectors.cases.map((one) => {
     const layout = { updateBits: one.bits, laneBits: one.lane_bits }
     const turned = one.turned
-    const retreat = concat(one.blobs.map((blob) => blob.retreat as Hex))
+    const negatedDelta = concat(one.blobs.map((blob) => blob.retreat as Hex))
     const hashes = one.blobs.map((blob) => (turned ? blob.hash_turned : blob.hash_as_it_is) as Hex)
     const survivors = one.weights.map((_, index) => index)
     const cohort: Cohort = {
@@ -308,7 +306,7 @@ describe('canary rounds, by the vectors', () => {
       published: hashes,
       isDropped: false,
       isOpened: true,
-      isTurned: turned,
+      isFlipped: turned,
     }
     const record: RoundRecord = {
       ...made.record,
@@ -324,20 +322,18 @@ describe('canary rounds, by the vectors', () => {
           index,
           concat(
             one.blobs.map(({ points }) =>
-              compressed(
-                parseEip2537(slice(points as Hex, index * EIP2537_LENGTH, (index + 1) * EIP2537_LENGTH)),
-              ),
+              compressed(parseEip2537(slice(points as Hex, index * EIP2537_LENGTH, (index + 1) * EIP2537_LENGTH))),
             ),
           ),
         ]),
       ),
       hasCanaries: true,
-      canaries: { seedCommitment: one.seed_commitment as Hex, retreatDigest: one.retreat_digest as Hex },
+      canaries: { seedCommitment: one.seed_commitment as Hex, negatedDeltaDigest: one.retreat_digest as Hex },
       shown: one.blobs.map((blob, at) => ({
         cohort: one.cohort,
         blob: at,
         seed: one.seed as Hex,
-        retreat,
+        negatedDelta,
         first: BigInt(blob.first),
         second: BigInt(blob.second),
       })),
@@ -347,10 +343,10 @@ describe('canary rounds, by the vectors', () => {
 
   it.each(rounds)('$name: sums and seed hold', ({ record, cohort, one }) => {
     expect(seedCommitment(one.seed as Hex)).toBe(one.seed_commitment)
-    expect(isTurned(one.seed as Hex, record.task, record.round, cohort.index)).toBe(cohort.isTurned)
+    expect(isFlipped(one.seed as Hex, record.task, record.round, cohort.index)).toBe(cohort.isFlipped)
     expect(sumOf(record, cohort, ceremony).step.state).toBe('holds')
     expect(seedStep(record).state).toBe('holds')
-    expect(retreatStep(record, ceremony, null).state).toBe(cohort.isTurned ? 'skipped' : 'holds')
+    expect(negatedDeltaStep(record, ceremony, null).state).toBe(cohort.isFlipped ? 'skipped' : 'holds')
   })
 
   it.each(rounds)('$name: with one thing changed nothing holds', ({ record, cohort }) => {
@@ -361,13 +357,13 @@ describe('canary rounds, by the vectors', () => {
     })
     expect(state(shown({ first: (record.shown[0]?.first ?? 0n) + 1n }))).toBe('fails')
     expect(state(shown({ second: 0n }))).toBe('fails')
-    expect(state({}, { ...cohort, isTurned: !cohort.isTurned })).toBe('fails')
+    expect(state({}, { ...cohort, isFlipped: !cohort.isFlipped })).toBe('fails')
     const heavier = record.hospitals.map((one, at) => (at === 0 ? { ...one, weight: one.weight + 1 } : one))
     expect(state({ hospitals: heavier })).toBe('fails')
     const first = concat(Array.from({ length: record.blobs }, () => compressed(GENERATOR)))
     expect(state({ points: new Map(record.points).set(0, first) })).toBe('fails')
     expect(state({ shown: [] })).toBe('skipped')
-    expect(state(shown({ retreat: concat([record.shown[0]?.retreat ?? '0x', '0x00']) }))).toBe('skipped')
+    expect(state(shown({ negatedDelta: concat([record.shown[0]?.negatedDelta ?? '0x', '0x00']) }))).toBe('skipped')
     expect(state({}, { ...cohort, isOpened: false })).toBe('waits')
   })
 
@@ -376,7 +372,7 @@ describe('canary rounds, by the vectors', () => {
     if (!one) throw new Error('the vectors have some')
     const { record, cohort } = one
     const seedOf = (changed: RoundRecord) => seedStep(changed).state
-    expect(seedOf(withCohort(record, cohort.index, { isTurned: !cohort.isTurned }))).toBe('fails')
+    expect(seedOf(withCohort(record, cohort.index, { isFlipped: !cohort.isFlipped }))).toBe('fails')
     const seed: Hex = `0x${'11'.repeat(32)}`
     const other = record.shown.map((each) => ({ ...each, seed }))
     expect(seedOf({ ...record, shown: other })).toBe('skipped')
@@ -389,18 +385,18 @@ describe('canary rounds, by the vectors', () => {
     const first = rounds.find(({ one }) => one.blobs.some(({ kind }) => kind === 'first'))
     if (!first) throw new Error('the vectors have one')
     const { record, cohort, one } = first
-    const retreat = one.blobs[0]?.retreat as Hex
-    expect(firstRetreat(record.layout, ceremony).equals(parseEip2537(retreat))).toBe(true)
-    const turned = withCohort({ ...record, round: 1 }, cohort.index, { isTurned: true })
+    const negatedDelta = one.blobs[0]?.retreat as Hex
+    expect(firstNegatedDelta(record.layout, ceremony).equals(parseEip2537(negatedDelta))).toBe(true)
+    const turned = withCohort({ ...record, round: 1 }, cohort.index, { isFlipped: true })
     const learnt = { progress: new Progress(turned.layout, turned.blobs, Infinity) }
-    expect(retreatStep(turned, ceremony, learnt).state).toBe('holds')
+    expect(negatedDeltaStep(turned, ceremony, learnt).state).toBe('holds')
     const another = vectors.generator as Hex
-    const shown = record.shown.map((each) => ({ ...each, retreat: another }))
+    const shown = record.shown.map((each) => ({ ...each, negatedDelta: another }))
     const said = {
       seedCommitment: record.canaries?.seedCommitment ?? '0x',
-      retreatDigest: keccak256(another),
+      negatedDeltaDigest: keccak256(another),
     }
-    expect(retreatStep({ ...turned, shown, canaries: said }, ceremony, learnt).state).toBe('fails')
+    expect(negatedDeltaStep({ ...turned, shown, canaries: said }, ceremony, learnt).state).toBe('fails')
   })
 
   test('a published blob of a turned sum is committed to again', async () => {
@@ -408,7 +404,7 @@ describe('canary rounds, by the vectors', () => {
     const layout = record.layout
     const [seed] = ['0x05', '0x06', '0x07', '0x08', '0x09']
       .map((end) => concat([`0x${'00'.repeat(31)}`, end as Hex]))
-      .filter((one) => isTurned(one, 1, 1, 0))
+      .filter((one) => isFlipped(one, 1, 1, 0))
     if (seed === undefined) throw new Error('one of five seeds should turn it')
     const survivors = [0, 2]
     const weight = 253n
@@ -424,8 +420,8 @@ describe('canary rounds, by the vectors', () => {
         ]),
       ),
     )
-    const back = firstRetreat(layout, ceremony).toAffine()
-    const retreat = concat([back.x, back.y].map((each) => numberToHex(each, { size: 64 })))
+    const back = firstNegatedDelta(layout, ceremony).toAffine()
+    const negatedDelta = concat([back.x, back.y].map((each) => numberToHex(each, { size: 64 })))
     const hash = versionedHash(commit(blob, ceremony))
     const cohort: Cohort = {
       index: 0,
@@ -435,7 +431,7 @@ describe('canary rounds, by the vectors', () => {
       published: [hash],
       isDropped: false,
       isOpened: true,
-      isTurned: true,
+      isFlipped: true,
     }
     const turned: RoundRecord = {
       ...record,
@@ -443,9 +439,16 @@ describe('canary rounds, by the vectors', () => {
       cohorts: [cohort],
       points: new Map([...record.points].map(([index, points]) => [index, slice(points, 0, 48)])),
       hasCanaries: true,
-      canaries: { seedCommitment: seedCommitment(seed), retreatDigest: keccak256(retreat) },
+      canaries: { seedCommitment: seedCommitment(seed), negatedDeltaDigest: keccak256(negatedDelta) },
       shown: [
-        { cohort: 0, blob: 0, seed, retreat, first: total.get(4094) ?? 0n, second: total.get(4095) ?? 0n },
+        {
+          cohort: 0,
+          blob: 0,
+          seed,
+          negatedDelta,
+          first: total.get(4094) ?? 0n,
+          second: total.get(4095) ?? 0n,
+        },
       ],
     }
     const steps = await carriedOut(turned, () => ({ blob }))
@@ -453,7 +456,7 @@ describe('canary rounds, by the vectors', () => {
       record: 'holds',
       ceremony: 'holds',
       canaries: 'holds',
-      retreat: 'holds',
+      negatedDelta: 'holds',
       'sum-0': 'holds',
       'blob-0': 'holds',
     })

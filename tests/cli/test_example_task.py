@@ -17,7 +17,7 @@ sys.path.append(str(ROOT / "bench"))
 
 import learning_rounds as rounds  # noqa: E402  (a program's, no package)
 
-EXAMPLE = ROOT / "dashboard/src/operate/example.toml"
+EXAMPLE = ROOT / "dashboard/src/propose/example.toml"
 
 
 def test_guide_and_dashboard_begin_with_one_task_file() -> None:

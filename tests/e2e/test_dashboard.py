@@ -148,7 +148,7 @@ def test_delegation_is_on_the_chain(place: Place, watched: Watched, how: str) ->
     page.get_by_role("button", name="Delegate…").click()
     connect(page)
     page.get_by_label("Amount").fill("12.5")
-    expect(page.get_by_text("What if")).to_be_visible()
+    expect(page.get_by_text("Estimate")).to_be_visible()
     page.get_by_label(how).check()
     page.get_by_role("button", name="Delegate", exact=True).click()
     expect(page.locator("[data-sending=confirmed]")).to_be_visible()
@@ -179,19 +179,19 @@ def test_rewards_are_claimed_and_stake_comes_home(place: Place, watched: Watched
     assert place.treasury.balance(wallet.account.address) > HELD - 100 * TOKEN
 
     row.get_by_role("button", name="Undelegate").click()
-    page.get_by_label("How much").fill("40")
+    page.get_by_role("dialog").get_by_label("Amount").fill("40")
     page.get_by_role("dialog").get_by_role("button", name="Undelegate").click()
     expect(page.locator("[data-sending=confirmed]")).to_be_visible()
     expect(row).to_contain_text("60.00")
-    home = page.get_by_role("table", name="On its way home").get_by_role("row").nth(1)
+    home = page.get_by_role("table", name="Unbonding").get_by_role("row").nth(1)
     expect(home).to_contain_text("40.00")
-    expect(home.get_by_role("button", name="Take home")).to_be_disabled()
+    expect(home.get_by_role("button", name="Withdraw")).to_be_disabled()
     assert mine.connection.call(staking.requestCount(wallet.account.address)) == 1
     history = page.get_by_role("table", name="History")
-    for line in ("Delegated", "Claimed", "Unbonding began"):
+    for line in ("Delegated", "Claimed", "Unbonding started"):
         expect(history).to_contain_text(line)
     with page.expect_download() as download:
-        page.get_by_role("link", name="All of it as CSV").click()
+        page.get_by_role("link", name="Download as CSV").click()
     assert download.value.path().read_text().count("\n") == 1 + 3
 
 
@@ -212,7 +212,7 @@ def test_matured_stake_is_delegated_anew_or_taken_home(place: Place, watched: Wa
     wallet.install(page)
     open_page(place, page, "/portfolio")
     connect(page)
-    home = page.get_by_role("table", name="On its way home")
+    home = page.get_by_role("table", name="Unbonding")
     home.get_by_role("button", name="Redelegate").first.click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Node").fill(other)
@@ -221,7 +221,7 @@ def test_matured_stake_is_delegated_anew_or_taken_home(place: Place, watched: Wa
     expect(page.locator("[data-sending=confirmed]")).to_be_visible()
     assert place.shares(wallet.account.address, other, Role.VOTER) > 0
     expect(home.get_by_role("row")).to_have_count(2)
-    home.get_by_role("button", name="Take home").click()
+    home.get_by_role("button", name="Withdraw").click()
     expect(page.get_by_text("Nothing is unbonding.")).to_be_visible()
     assert place.treasury.balance(wallet.account.address) == pytest.approx(HELD - 50 * TOKEN, abs=3)
 
@@ -240,7 +240,7 @@ def test_who_declines_has_changed_nothing(place: Place, watched: Watched) -> Non
         page.get_by_label("Amount").fill("5")
         page.get_by_label(how).check()
         page.get_by_role("button", name="Delegate", exact=True).click()
-        expect(page.get_by_role("alert").filter(has_text="You declined it")).to_be_visible()
+        expect(page.get_by_role("alert").filter(has_text="You declined this")).to_be_visible()
     assert place.treasury.balance(wallet.account.address) == HELD
 
 
@@ -252,8 +252,8 @@ def test_amounts_that_cannot_be_are_not_sent(place: Place, watched: Watched) -> 
     connect(page)
     button = page.get_by_role("button", name="Delegate", exact=True)
     for text, told in {
-        "1,5": "That is no amount",
-        "-1": "That is no amount",
+        "1,5": "This is not an amount",
+        "-1": "This is not an amount",
         "1000.01": "more than your wallet",
     }.items():
         page.get_by_label("Amount").fill(text)
@@ -289,8 +289,8 @@ def test_a_transaction_that_runs_out_of_gas_is_told_as_one(place: Place, watched
     ("how", "state", "told"),
     [
         ("repriced", "confirmed", "with a higher fee than first sent"),
-        ("cancelled", "failed", "You have cancelled it in your wallet"),
-        ("replaced", "failed", "Another transaction of yours has taken its place"),
+        ("cancelled", "failed", "You cancelled this in your wallet"),
+        ("replaced", "failed", "Another transaction of yours replaced this one"),
     ],
 )
 def test_what_its_owner_makes_of_a_waiting_transaction_is_told(
@@ -357,7 +357,7 @@ def test_without_the_api_the_chain_alone_says_what_one_has(place: Place) -> None
     assert place.shares(wallet.account.address, node) == 0
 
     page.goto(f"{place.url}/#/tasks")
-    expect(page.get_by_role("alert")).to_contain_text("The API gives no answer")
+    expect(page.get_by_role("alert")).to_contain_text("The API does not answer")
     context.unroute("**/v1/**")
     expect(page.get_by_role("table", name="Tasks")).to_be_visible(timeout=30_000)  # by itself
     context.close()

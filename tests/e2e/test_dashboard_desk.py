@@ -97,7 +97,7 @@ def test_an_account_becomes_a_node(place: Place, watched: Watched, role: Role) -
     assert mine.balance(mine.address) == HELD - 200 * TOKEN
     assert wallet.asked.count("eth_sendTransaction") == 2
     expect(region(page, "Become a node").get_by_label(title, exact=True)).to_have_count(0)
-    expect(region(page, "To do")).to_contain_text("Nothing is waited for")
+    expect(region(page, "To do")).to_contain_text("Nothing to do now")
 
     card = region(page, title)
     card.get_by_label("Add to the stake").fill("50")
@@ -139,21 +139,21 @@ def test_what_is_to_be_done_is_said_with_what_it_costs_not_to(place: Place, task
         desk(place, page, wallet_of(place, ledger))
         pages.append(page)
     todo = [region(page, "To do") for page in pages]
-    expect(todo[0]).to_contain_text("Nothing is waited for")  # it has committed
-    expect(todo[1]).to_contain_text("Train, and commit to the update")
+    expect(todo[0]).to_contain_text("Nothing to do now")  # it has committed
+    expect(todo[1]).to_contain_text("Train and commit to the update")
     expect(todo[1]).to_contain_text(f"Round 0 of task {task.task}")
     expect(todo[1]).to_contain_text(re.compile(r"in \d"))
-    expect(todo[2]).to_contain_text("Nothing is waited for")
-    expect(region(pages[1], "Own tasks")).to_contain_text("Committing")
+    expect(todo[2]).to_contain_text("Nothing to do now")
+    expect(region(pages[1], "My tasks")).to_contain_text("Committing")
     expect(region(pages[1], "Hospital")).to_contain_text(tokens(BOND))  # is locked
 
     task.commit(1)  # and everybody's page follows, by itself
     assert task.phase is Phase.UPLOADING
     withheld = 400 * TOKEN // 2 // 10 // 2  # the fee for one of two hospitals, of one of two rounds
     for one in todo[:2]:
-        expect(one).to_contain_text("Hand the update over")
+        expect(one).to_contain_text("Upload the update")
         expect(one).to_contain_text(f"{tokens(withheld)} tokens, at most 2 % of the bond")
-    expect(todo[2]).to_contain_text("Say whose updates have come")
+    expect(todo[2]).to_contain_text("Fix the survivors")
     expect(todo[2]).to_contain_text(f"{tokens(BOND // 4)} tokens, at most 25 % of the bond")
     for page in pages:
         page.context.close()
@@ -166,12 +166,12 @@ def test_rounds_and_what_they_brought(place: Place, watched: Watched) -> None:
     earned = place.running.get(f"/v1/payments?account={node}&kind=reward")["items"]
     wallet.account = type("Known", (), {"address": node})()
     desk(place, page, wallet)
-    paid = page.get_by_role("table", name="Own rounds")
+    paid = page.get_by_role("table", name="My rewards and slashes")
     expect(paid.get_by_role("row")).to_have_count(1 + len(place.running.get(f"/v1/payments?account={node}")["items"]))
     for one in earned:
         expect(paid).to_contain_text(tokens(int(one["amount"])))
     (part,) = [one for one in place.running.get("/v1/tasks/1")["participants"] if one["account"] == node]
-    expect(region(page, "Own tasks")).to_contain_text(tokens(int(part["earned"])))
+    expect(region(page, "My tasks")).to_contain_text(tokens(int(part["earned"])))
 
 
 def test_no_pool_grows_once_all_have_joined(place: Place, watched: Watched, task: TaskDriver) -> None:
@@ -192,7 +192,7 @@ def test_the_bond_of_a_task_that_has_ended_is_released(place: Place, watched: Wa
     task.operator.stop(task.task)
     assert (task.phase, mine.hospitals(task.task)[0].bond, free(mine)) == (Phase.ENDED, BOND, 0)
     desk(place, page, wallet_of(place, mine))
-    row = region(page, "Own tasks").get_by_role("row").filter(has_text=f"{task.task}. ")
+    row = region(page, "My tasks").get_by_role("row").filter(has_text=f"{task.task}. ")
     row.get_by_role("button", name=f"Release the bond of task {task.task}").click()
     done(page)
     assert (mine.hospitals(task.task)[0].bond, free(mine)) == (0, BOND)
@@ -223,7 +223,7 @@ def test_what_cannot_be_is_not_sent(place: Place, watched: Watched) -> None:
     button = form.get_by_role("button", name="Register")
     for label, good, bad in (
         ("Commission, in per cent", "10", {"100.01": "0 to 100", "ten": "0 to 100", "": "0 to 100"}),
-        ("Stake, in tokens", "", {"1,5": "That is no amount", "1000.01": "more than your wallet"}),
+        ("Stake, in tokens", "", {"1,5": "This is not an amount", "1000.01": "more than your wallet"}),
     ):
         for text, told in bad.items():
             form.get_by_label(label).fill(text)
@@ -238,7 +238,7 @@ def test_who_declines_is_no_node(place: Place, watched: Watched) -> None:
     desk(place, page, wallet)
     wallet.declines = True
     register(page, "Hospital", stake="10")
-    expect(page.get_by_role("alert")).to_contain_text("You declined it")
+    expect(page.get_by_role("alert")).to_contain_text("You declined this")
     assert not place.treasury.is_registered(wallet.account.address, Role.HOSPITAL)
     assert place.treasury.balance(wallet.account.address) == HELD
 

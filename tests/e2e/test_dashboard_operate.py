@@ -68,10 +68,10 @@ def write(page: Page, text: str) -> None:
 def test_the_example_holds_and_faults_are_told_one_by_one(place: Place, watched: Watched) -> None:
     page = watched.page
     open_page(place, page, "/propose")
-    expect(page.get_by_text("It holds.")).to_be_visible()  # by itself, once one pauses
-    costs = page.get_by_role("region", name="What it comes to")
+    expect(page.get_by_text("The file is valid.")).to_be_visible()  # by itself, once one pauses
+    costs = page.get_by_role("region", name="Size, privacy and costs")
     expect(costs).to_contain_text("36,846")  # lanes
-    expect(costs.get_by_role("table", name="What a round pays").get_by_role("row").nth(1)).to_contain_text("7,000.00")
+    expect(costs.get_by_role("table", name="Highest pay of a round").get_by_role("row").nth(1)).to_contain_text("7,000.00")
     expect(costs.get_by_role("table", name="Gas").get_by_role("row")).to_have_count(6)
     text = page.get_by_label("Task file (TOML)").input_value()
     write(page, text.replace("rounds = 10", "rounds = 0").replace("pool = 100_000", "pool = -1"))
@@ -79,7 +79,7 @@ def test_the_example_holds_and_faults_are_told_one_by_one(place: Place, watched:
     expect(told.get_by_role("listitem")).to_have_count(2)
     expect(told).to_contain_text("rounds.rounds")
     expect(told).to_contain_text("money.pool")
-    expect(page.get_by_text("Possible once the file holds")).to_be_visible()
+    expect(page.get_by_text("Available when the file is valid")).to_be_visible()
     write(page, text.replace("min_reveals = 3", "min_reveals = 1"))
     expect(costs).to_contain_text("few reveals")
 
@@ -91,23 +91,23 @@ def test_a_task_is_proposed_in_steps(place: Place, watched: Watched) -> None:
     wallet.install(page)
     open_page(place, page, "/propose")
     page.get_by_label("Start from").select_option(label=f"task 1, {place.running.get('/v1/tasks/1')['name']}")
-    page.get_by_role("button", name="Put it below").click()
+    page.get_by_role("button", name="Load").click()
     expect(page.get_by_label("Task file (TOML)")).to_have_value(re.compile("demo-wdbc"))
     text = task_file(place, "proposed in a browser")
     write(page, text)
-    expect(page.get_by_text("It holds.")).to_be_visible()
+    expect(page.get_by_text("The file is valid.")).to_be_visible()
     page.get_by_label(f"Choose {aggregator}").check()
     connect(page)
 
-    store = page.get_by_role("button", name="Sign in, and store the file")
+    store = page.get_by_role("button", name="Sign in and store the file")
     expect(store).to_be_disabled()
     page.get_by_label("Propose it without privacy").check()
     expect(store).to_be_enabled()
-    pay = page.get_by_role("button", name="Approve, and propose")
+    pay = page.get_by_role("button", name="Approve and propose")
     expect(pay).to_be_disabled()
     wallet.declines = True
     store.click()
-    expect(page.get_by_role("alert").filter(has_text="You declined it")).to_be_visible()
+    expect(page.get_by_role("alert").filter(has_text="You declined this")).to_be_visible()
     wallet.declines = False
     store.click()
     expect(page.get_by_text("The server has the file.")).to_be_visible()
@@ -132,7 +132,7 @@ def test_a_task_is_proposed_in_steps(place: Place, watched: Watched) -> None:
     expect(told).to_be_visible()
     expect(pay).to_be_disabled()
 
-    page.get_by_role("link", name="Follow it").click()
+    page.get_by_role("link", name="Open the task").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("proposed in a browser")
     place.ledger(wallet.account).stop(number)
 
@@ -143,13 +143,13 @@ def test_what_cannot_be_paid_is_told_before_anything_is_signed(place: Place, wat
     open_page(place, page, "/propose")
     # More than the aggregator has staked, and than the wallet holds.
     write(page, task_file(place, "too dear", pool="3000", aggregator_bond="900_000"))
-    expect(page.get_by_text("It holds.")).to_be_visible()
+    expect(page.get_by_text("The file is valid.")).to_be_visible()
     page.get_by_label(f"Choose {place.node('aggregator')}").check()
-    expect(page.get_by_text("Until it has them it cannot join")).to_be_visible()
+    expect(page.get_by_text("It cannot join before it has them")).to_be_visible()
     connect(page)
     expect(page.get_by_role("alert")).to_contain_text("lacks 2,000.00 tokens")
-    expect(page.get_by_role("button", name="Sign in, and store the file")).to_be_disabled()
-    expect(page.get_by_role("button", name="Approve, and propose")).to_be_disabled()
+    expect(page.get_by_role("button", name="Sign in and store the file")).to_be_disabled()
+    expect(page.get_by_role("button", name="Approve and propose")).to_be_disabled()
     assert "personal_sign" not in wallet.asked
 
 
@@ -165,9 +165,9 @@ def test_a_pool_grows_a_task_is_stopped_and_what_is_left_comes_home(place: Place
     connect(page)
 
     amount = page.get_by_label("Amount")
-    go = page.get_by_role("button", name="Approve, and add")
+    go = page.get_by_role("button", name="Approve and add")
     amount.fill(str(room // TOKEN + 1))
-    expect(page.get_by_text("bond does not outweigh that")).to_be_visible()
+    expect(page.get_by_text("bond is too small for that")).to_be_visible()
     expect(go).to_be_disabled()
     added = 50 * TOKEN
     amount.fill("50")
@@ -179,11 +179,11 @@ def test_a_pool_grows_a_task_is_stopped_and_what_is_left_comes_home(place: Place
     go.click()
     expect(page.locator("[data-sending=confirmed]")).to_be_visible()
     assert place.treasury.params(number).pool == params.pool + added
-    expect(page.locator(".figure").filter(has_text="In: the pool")).to_contain_text(tokens(params.pool + added))
+    expect(page.locator(".figure").filter(has_text="Paid into the pool")).to_contain_text(tokens(params.pool + added))
 
     page.get_by_role("button", name="Stop…").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("It ends at once")
+    expect(dialog).to_contain_text("The task ends at once")
     dialog.get_by_role("button", name="Cancel").click()
     assert place.treasury.state(number).phase is Phase.JOINING
     page.get_by_role("button", name="Stop…").click()
@@ -192,11 +192,11 @@ def test_a_pool_grows_a_task_is_stopped_and_what_is_left_comes_home(place: Place
     assert place.treasury.state(number).phase is Phase.ENDED
     expect(page.get_by_role("form", name="Add to the pool")).to_have_count(0)
     held = place.treasury.balance(wallet.account.address)
-    left = page.get_by_role("region", name="What is left")
+    left = page.get_by_role("region", name="Refund")
     expect(left.get_by_role("definition")).to_have_text(tokens(params.pool + added))
-    left.get_by_role("button", name="Take home").click()
+    left.get_by_role("button", name="Withdraw").click()
     expect(left.get_by_role("definition")).to_have_text("0.00")
-    expect(left.get_by_role("button", name="Take home")).to_be_disabled()
+    expect(left.get_by_role("button", name="Withdraw")).to_be_disabled()
     assert place.treasury.balance(wallet.account.address) == held + params.pool + added
 
 

@@ -1,12 +1,13 @@
-/** The operator's API. What it says is never needed for trust: pages that check something check it with the chain. */
+/** The operator's API. No check relies on its answers: checks read the chain. */
 import createClient from 'openapi-fetch'
+import { fieldOf } from '../lib/fields'
 import type { components, paths } from '../generated/api'
 
 export type Schemas = components['schemas']
 export type Role = Schemas['NodeSummary']['role']
 export type Phase = Schemas['TaskSummary']['phase']
 
-/** An answer that is no 2xx: a problem of RFC 9457, in the server's own words. */
+/** An answer other than 2xx: a problem of RFC 9457, with the server's `detail` as its message. */
 export class ApiProblem extends Error {
   readonly status: number
   readonly kind: string
@@ -18,17 +19,17 @@ export class ApiProblem extends Error {
   }
 }
 
-/** No answer at all. */
+/** The API has not answered. */
 export class ApiUnreachable extends Error {
   constructor() {
-    super('the API gives no answer')
+    super('the API does not answer')
     this.name = 'ApiUnreachable'
   }
 }
 
 const TIMEOUT = 20_000 // milliseconds
 
-async function patient(request: Request): Promise<Response> {
+async function fetchInTime(request: Request): Promise<Response> {
   try {
     return await fetch(request, { signal: AbortSignal.any([request.signal, AbortSignal.timeout(TIMEOUT)]) })
   } catch (error) {
@@ -39,17 +40,15 @@ async function patient(request: Request): Promise<Response> {
 
 export const BASE = new URL('.', document.baseURI).href.replace(/\/$/, '')
 
-export const api = createClient<paths>({ baseUrl: BASE, fetch: patient })
+export const api = createClient<paths>({ baseUrl: BASE, fetch: fetchInTime })
 
 function textOf(value: unknown, key: string): string | undefined {
-  const field: unknown = typeof value === 'object' && value ? Reflect.get(value, key) : undefined
+  const field = fieldOf(value, key)
   return typeof field === 'string' ? field : undefined
 }
 
 /** The body of an answer. Throws ApiProblem, ApiUnreachable. */
-export async function answer<T>(
-  asked: Promise<{ data?: T; error?: unknown; response: Response }>,
-): Promise<T> {
+export async function answer<T>(asked: Promise<{ data?: T; error?: unknown; response: Response }>): Promise<T> {
   const { data, error, response } = await asked
   if (data !== undefined) return data
   const kind = textOf(error, 'type') ?? 'urn:consilium:problem:fault'

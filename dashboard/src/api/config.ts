@@ -1,14 +1,15 @@
-/** Where this dashboard is: `config.json` beside the page, from the server or by hand. */
+/** The chain and contracts of this dashboard: `config.json` beside the page, from the server or written by hand. */
 import { queryOptions } from '@tanstack/react-query'
 import { getAddress, isAddress, type Address } from 'viem'
+import { fieldOf } from '../lib/fields'
 import { BASE } from './client'
 
 export interface Config {
   chainId: number
-  /** A chain node that may be asked from here; null where only a wallet's is. */
+  /** A chain node for this dashboard; null if only a wallet has one. */
   chainUrl: string | null
   firstBlock: bigint
-  /** Whether the chain takes transactions with blobs. */
+  /** True if the chain takes transactions with blobs. */
   blobs: boolean
   tasks: Address
   staking: Address
@@ -17,35 +18,31 @@ export interface Config {
 
 export class ConfigInvalid extends Error {
   constructor(field: string) {
-    super(`config.json has no ${field} that could be used`)
+    super(`config.json has no valid ${field}`)
     this.name = 'ConfigInvalid'
   }
-}
-
-function field(from: unknown, name: string): unknown {
-  return typeof from === 'object' && from ? Reflect.get(from, name) : undefined
 }
 
 /** Throws ConfigInvalid. */
 export function parseConfig(read: unknown): Config {
   const address = (name: string) => {
-    const value = field(field(read, 'contracts'), name)
+    const value = fieldOf(fieldOf(read, 'contracts'), name)
     if (typeof value !== 'string' || !isAddress(value)) throw new ConfigInvalid(`contracts.${name}`)
     return getAddress(value)
   }
   const whole = (name: string) => {
-    const value = field(read, name)
+    const value = fieldOf(read, name)
     if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) throw new ConfigInvalid(name)
     return value
   }
-  const chainUrl = field(read, 'chain_url') ?? null
+  const chainUrl = fieldOf(read, 'chain_url') ?? null
   if (chainUrl !== null && !(typeof chainUrl === 'string' && /^https?:\/\//.test(chainUrl)))
     throw new ConfigInvalid('chain_url')
   return {
     chainId: whole('chain_id'),
     chainUrl,
     firstBlock: BigInt(whole('first_block')),
-    blobs: field(read, 'blobs') !== false,
+    blobs: fieldOf(read, 'blobs') !== false,
     tasks: address('tasks'),
     staking: address('staking'),
     token: address('token'),

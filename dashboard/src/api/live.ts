@@ -1,23 +1,21 @@
-/** Events as they happen make what they are about be asked anew. Answers have ETags: what did not change costs little. */
+/** Live events of the chain refresh the queries that they concern. Answers have ETags: unchanged ones cost little. */
 import { useQueryClient, type QueryClient } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
+import { fieldOf } from '../lib/fields'
 import { BASE } from './client'
 
 export type Live = 'connecting' | 'live' | 'lost'
 
-const GATHER = 300 // milliseconds: a round's end is many events at once
+const GATHER = 300 // milliseconds: a round ends with many events at once
 
-function about(event: MessageEvent<string>): number | undefined {
-  const said: unknown = JSON.parse(event.data)
-  const values: unknown = typeof said === 'object' && said ? Reflect.get(said, 'values') : undefined
-  const task: unknown = typeof values === 'object' && values ? Reflect.get(values, 'taskId') : undefined
+function taskOf(event: MessageEvent<string>): number | undefined {
+  const task = fieldOf(fieldOf(JSON.parse(event.data), 'values'), 'taskId')
   return typeof task === 'string' ? Number(task) : undefined
 }
 
 function refresh(client: QueryClient, tasks: ReadonlySet<number>) {
   void client.invalidateQueries({
-    predicate: ({ queryKey: [kind, number] }) =>
-      kind !== 'task' || (typeof number === 'number' && tasks.has(number)),
+    predicate: ({ queryKey: [kind, number] }) => kind !== 'task' || (typeof number === 'number' && tasks.has(number)),
   })
 }
 
@@ -29,9 +27,9 @@ export function useLive(): Live {
     const tasks = new Set<number>()
     let timer: ReturnType<typeof setTimeout> | undefined
     source.onopen = () => setState('live')
-    source.onerror = () => setState('lost') // and the browser tries again by itself
+    source.onerror = () => setState('lost') // the browser tries again by itself
     source.addEventListener('chain', (event: MessageEvent<string>) => {
-      const task = about(event)
+      const task = taskOf(event)
       if (task !== undefined) tasks.add(task)
       timer ??= setTimeout(() => {
         timer = undefined

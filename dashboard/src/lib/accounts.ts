@@ -1,4 +1,4 @@
-/** "0xC02a…6Cc2": enough to tell a few accounts apart, never enough to pay one. */
+/** A short form such as "0xC02a…6Cc2". It tells a few accounts apart, and is not enough to pay one. */
 export function shortened(account: string): string {
   return account.length > 12 ? `${account.slice(0, 6)}…${account.slice(-4)}` : account
 }

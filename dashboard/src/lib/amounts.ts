@@ -1,11 +1,11 @@
-/** Amounts of tokens. They are bigint of the smallest unit, 10^18 in one token; only text for people has a point. */
+/** Amounts of tokens, as bigint of the smallest unit: 10^18 are one token. Only text for people has a point. */
 
 export const DECIMALS = 18
 export const TOKEN = 10n ** BigInt(DECIMALS)
 
 const grouped = new Intl.NumberFormat('en')
 
-/** In whole tokens with two digits, rounded to the nearest, halves away from zero: as the command line shows it. */
+/** An amount in tokens with two digits, halves rounded away from zero, as the command line shows it. */
 export function formatTokens(amount: bigint): string {
   const sign = amount < 0n ? '-' : ''
   const size = amount < 0n ? -amount : amount
@@ -13,7 +13,7 @@ export function formatTokens(amount: bigint): string {
   return `${sign}${grouped.format(hundredths / 100n)}.${String(hundredths % 100n).padStart(2, '0')}`
 }
 
-/** All digits that it has, and no others. */
+/** An amount in tokens with all its digits. */
 export function formatExactly(amount: bigint): string {
   const sign = amount < 0n ? '-' : ''
   const size = amount < 0n ? -amount : amount
@@ -23,7 +23,7 @@ export function formatExactly(amount: bigint): string {
   return `${sign}${grouped.format(size / TOKEN)}${rest && '.' + rest}`
 }
 
-/** What somebody typed, exactly; null for what is no positive amount, or is finer than the smallest unit. */
+/** The exact amount of a typed text; null if it is not positive, or finer than the smallest unit. */
 export function parseTokens(text: string): bigint | null {
   const match = /^\s*(\d{1,3}(?:,\d{3})+|\d+)(?:\.(\d+))?\s*$/.exec(text)
   if (!match) return null
@@ -38,7 +38,7 @@ export function formatBps(bps: number): string {
   return `${grouped.format(bps / 100)} %`
 }
 
-/** What somebody typed as per cent, in basis points; null for what is none between 0 and 100, or is finer. */
+/** The basis points of a typed percentage; null if it is not from 0 to 100, or finer than a basis point. */
 export function parsePercent(text: string): number | null {
   const match = /^\s*(\d{1,3})(?:\.(\d{1,2}))?\s*$/.exec(text)
   if (!match) return null
@@ -46,14 +46,14 @@ export function parsePercent(text: string): number | null {
   return bps <= 10_000 ? bps : null
 }
 
-/** Millionths as per cent with two digits, signed where that says something. */
+/** Millionths as per cent with two digits; positive ones with a sign if `signed`. */
 export function formatMillionths(millionths: number, signed = false): string {
   const percent = (Math.abs(millionths) / 10_000).toFixed(2)
   const sign = millionths < 0 ? '−' : signed && millionths > 0 ? '+' : ''
   return `${sign}${percent} %`
 }
 
-/** A score, in millionths, as the number that the metric is. */
+/** A score in millionths as a number of its metric. */
 export function formatScore(millionths: number): string {
   const size = (Math.abs(millionths) / 1_000_000).toFixed(4)
   return `${millionths < 0 ? '−' : millionths > 0 ? '+' : ''}${size}`
@@ -61,7 +61,7 @@ export function formatScore(millionths: number): string {
 
 const UNITS = ['bytes', 'KiB', 'MiB', 'GiB'] as const
 
-/** Rounded to a tenth of the unit. */
+/** A size, rounded to a tenth of its unit. */
 export function formatBytes(bytes: number): string {
   const at = bytes < 1024 ? 0 : Math.min(Math.floor(Math.log2(bytes) / 10), UNITS.length - 1)
   const amount = bytes / 1024 ** at
@@ -71,13 +71,13 @@ export function formatBytes(bytes: number): string {
 const GWEI = 10n ** 9n
 const MICROETHER = 10n ** 12n
 
-/** Of wei, rounded up to a millionth of an ether. */
+/** Ether for an amount of wei, rounded up to a millionth. */
 export function formatEther(wei: bigint): string {
   const rounded = (wei + MICROETHER - 1n) / MICROETHER
   return `${(rounded / 1_000_000n).toLocaleString('en')}.${String(rounded % 1_000_000n).padStart(6, '0')}`
 }
 
-/** Of wei, to a thousandth, halves up. */
+/** Gwei for an amount of wei, rounded to a thousandth, halves up. */
 export function formatGwei(wei: bigint): string {
   return (Number((wei * 1000n + GWEI / 2n) / GWEI) / 1000).toLocaleString('en', { maximumFractionDigits: 3 })
 }

@@ -1,4 +1,4 @@
-/** What a node has to do by when, in the tasks it has joined, and what it loses if it does not (docs/protocol.md). */
+/** The duties of a node in its tasks, with deadlines and the loss if it fails them (docs/protocol.md). */
 import type { Role, Schemas } from '../api/client'
 import { same } from './accounts'
 
@@ -14,13 +14,10 @@ export type Deed =
   | 'nameCulprits'
   | 'openCanaries'
 
-/** A part in a task that has not ended. `round` is the one that it is in; null before the first. */
+/** A node's part in a task. `round` is the task's present one; null before the first, and after the task's end. */
 export interface Part {
   role: Role
-  task: Pick<
-    Schemas['Task'],
-    'task' | 'name' | 'phase' | 'round' | 'deadline' | 'pool' | 'terms' | 'participants'
-  >
+  task: Pick<Schemas['Task'], 'task' | 'name' | 'phase' | 'round' | 'deadline' | 'pool' | 'terms' | 'participants'>
   round: Pick<Schemas['Round'], 'round' | 'cohorts' | 'commitments' | 'committee'> | null
 }
 
@@ -32,9 +29,9 @@ export interface Duty {
   deed: Deed
   /** Seconds since the epoch. */
   by: number
-  /** The chain takes it no more; the slash comes when somebody moves the task on. */
+  /** True if it is too late. The slash comes when somebody ends the phase. */
   isOverdue: boolean
-  /** What the slash takes of the bond, in hundredths of a per cent and in the smallest unit; null where there is none. */
+  /** The slash: its part of the bond in basis points, and its amount in the smallest unit; null without one. */
   slash: { bps: number; amount: bigint } | null
 }
 
@@ -46,7 +43,7 @@ interface Due {
 
 const BASIS_POINTS = 10_000n
 
-/** By deadline, the nearest first. `now` in seconds since the epoch. */
+/** The duties by deadline, the nearest first. `now` in seconds since the epoch. */
 export function dutiesOf(parts: readonly Part[], account: string, now: number): Duty[] {
   return parts
     .flatMap((part) => {
@@ -62,11 +59,12 @@ function dueOf(part: Part, account: string, now: number): Due | null {
   return part.role === 'voter' ? votersDue(part, account) : aggregatorsDue(part, account)
 }
 
-function memberOf({ role, task }: Part, account: string): Schemas['Member'] | undefined {
+/** The account's entry in the list of a task's participants. */
+export function memberOf({ role, task }: Part, account: string): Schemas['Member'] | undefined {
   return task.participants.find((one) => one.role === role && same(one.account, account))
 }
 
-/** As far as the bond still reaches. */
+/** A slash of so many basis points of the bond, but no more than `most` and than the rest of the bond. */
 function slashOf(part: Part, account: string, bps: number, most?: bigint): Duty['slash'] {
   const { terms } = part.task
   const bond = BigInt(terms[`${part.role}_bond`])
@@ -80,17 +78,15 @@ function hospitalsDue(part: Part, account: string, now: number): Due | null {
   const { terms, deadline } = task
   const at = memberOf(part, account)?.position
   const cohort = round?.cohorts.find((one) => at !== undefined && one.members.includes(at))
-  if (!round || !cohort || at === undefined) return null // absent, or dealt into no cohort
-  const committed = round.commitments.filter(
-    (one) => one.position !== null && cohort.members.includes(one.position),
-  )
+  if (!round || !cohort || at === undefined) return null // absent, or assigned to no cohort
+  const committed = round.commitments.filter((one) => one.position !== null && cohort.members.includes(one.position))
   const hasCommitted = committed.some((one) => one.position === at)
   const isIn = cohort.survivors.includes(at)
   switch (task.phase) {
     case 'committing':
       return hasCommitted ? null : { deed: 'commit', by: deadline, slash: null }
     case 'uploading': {
-      // A cohort that is below its minimum has fallen, and nobody in it is slashed.
+      // A cohort below its minimum size is dropped, and nobody in it is slashed.
       if (!hasCommitted || committed.length < terms.min_cohort_size) return null
       return { deed: 'handOver', by: deadline, slash: withheld(part, account) }
     }
@@ -98,7 +94,7 @@ function hospitalsDue(part: Part, account: string, now: number): Due | null {
       if (!terms.masked || task.round === 0 || !isIn || cohort.fate !== 'open') return null
       return { deed: 'unmask', by: deadline, slash: null }
     case 'blaming': {
-      const by = deadline - terms.publish_window // in the last third the aggregator names who it was
+      const by = deadline - terms.publish_window // in the last third the aggregator names the cheater
       if (cohort.fate !== 'accused' || !isIn || by < now) return null
       return { deed: 'testify', by, slash: slashOf(part, account, terms.harmful_slash_bps) }
     }
@@ -107,7 +103,7 @@ function hospitalsDue(part: Part, account: string, now: number): Due | null {
   }
 }
 
-/** No more than the aggregator's fee for an average hospital: `Slashes.sol`. */
+/** The slash for a withheld upload: no more than the aggregator's fee for an average hospital (`Slashes.sol`). */
 function withheld(part: Part, account: string): Duty['slash'] {
   const { terms, pool } = part.task
   const fee = ((BigInt(pool) / BigInt(terms.rounds)) * BigInt(terms.aggregator_share_bps)) / BASIS_POINTS
@@ -118,7 +114,7 @@ function votersDue(part: Part, account: string): Due | null {
   const { task, round } = part
   const ballot = round?.committee.ballots.find((one) => same(one.voter, account))
   if (!round) return null
-  // Whether it is drawn, its own key alone can tell.
+  // Only the voter's own key can tell if it has a seat.
   if (task.phase === 'scoring' && !ballot) return { deed: 'score', by: task.deadline, slash: null }
   if (task.phase === 'revealing' && ballot?.commitment && ballot.verdict === 'not_revealed') {
     return {

@@ -1,9 +1,9 @@
-/** What a task's rounds pay by its pool, and how far the pool may grow. Amounts in the smallest unit; divisions round
- * down, as the contract's do (`chain/consilium_chain/tasks/funding.py` is the same).
+/** The pay of a task's rounds from its pool, and the pool's limit. Amounts are in the smallest unit. Divisions round down,
+ * as in the contract and in `chain/consilium_chain/tasks/funding.py`.
  */
 
 const BASIS_POINTS = 10_000n
-const SLASH_PER_FEE = 2n // the aggregator's slash for a round let go by, in fees of a round
+const SLASH_PER_FEE = 2n // the aggregator's slash for a missed round, in fees of a round
 
 export interface Paying {
   rounds: number
@@ -35,11 +35,11 @@ export function roundPay(terms: Paying, pool: bigint): RoundPay {
   }
 }
 
-/** The most that can be added: with more, the aggregator's bond would not outweigh its fee. Null without a limit. */
+/** The most that can be added to the pool, so that the aggregator's slash still outweighs its fee; null for no limit. */
 export function roomInPool(terms: Paying): bigint | null {
   if (terms.aggregator_share_bps === 0) return null
   const fee = portion(BigInt(terms.aggregator_bond), terms.not_published_slash_bps) / SLASH_PER_FEE
-  const payable = ((fee + 1n) * BASIS_POINTS - 1n) / BigInt(terms.aggregator_share_bps) // whose portion is that fee
+  const payable = ((fee + 1n) * BASIS_POINTS - 1n) / BigInt(terms.aggregator_share_bps) // the highest whose portion is that fee
   const rounds = BigInt(terms.rounds)
   return payable * rounds + rounds - 1n - BigInt(terms.pool)
 }

@@ -1,11 +1,11 @@
-/** How well a hospital's rows are told from others by a task's published sums, as `bench/membership.py` measured it. */
+/** The success of membership inference from a task's published sums, as `bench/membership.py` measured it. */
 import measured from '../../../client/consilium_client/privacy/membership.json'
 
 type Measured = (typeof measured.rows)[number]
 
 export interface Told {
   rows: number
-  /** Where no other hospital of the cohort conspires, and where all do. */
+  /** `together`: no other hospital of the cohort colludes. `alone`: all others do. */
   together: Measured
   alone: Measured
 }
@@ -13,7 +13,7 @@ export interface Told {
 const EPSILONS = [3, 8]
 const WITHOUT_NOISE = 'one step a round'
 
-/** The nearest setting that was measured: with the same noise or less, and as many hospitals in the sum or fewer. */
+/** The nearest measured setting: with the same noise or less, and as many hospitals in the sum or fewer. */
 export function membership(model: string, epsilon: number | null, hospitals: number): Told[] {
   const bound = EPSILONS.find((one) => epsilon !== null && epsilon <= one)
   const training = bound === undefined ? WITHOUT_NOISE : `epsilon ${bound}`

@@ -5,15 +5,15 @@ export interface SignIn {
   uri: string
   chainId: number
   nonce: string
-  /** With EIP-55's capitals. */
+  /** With the capitals of EIP-55. */
   account: string
-  /** No line breaks, and nothing but what a URI may hold, and spaces. */
+  /** Spaces and characters of a URI, without line breaks. */
   statement: string
   /** RFC 3339. */
   issuedAt: string
 }
 
-/** What the wallet signs. Not viem's `createSiweMessage`: it takes no host without a dot, as an intranet's often are. */
+/** The message that the wallet signs. viem's `createSiweMessage` refuses hosts without a dot, as in an intranet. */
 export function signInMessage(of: SignIn): string {
   return [
     `${of.domain} wants you to sign in with your Ethereum account:`,

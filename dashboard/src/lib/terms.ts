@@ -1,5 +1,5 @@
-/** A task's terms as the contract takes them, from what the API says that a file comes to. Every field by hand: the
- * compiler then knows of one that is missing, or that the contract does not have.
+/** A task's terms as the contract takes them, from the API's terms of a task file. Each field is written by hand, so that
+ * the compiler finds a missing one, and one that the contract does not have.
  */
 import type { Address, ContractFunctionArgs, Hash } from 'viem'
 import type { Schemas } from '../api/client'
@@ -54,4 +54,11 @@ export function taskParams(terms: Schemas['Terms'], specHash: Hash, aggregator: 
     scoreWindow: terms.score_window,
     revealWindow: terms.reveal_window,
   }
+}
+
+const LIST = 'the task file does not hold: '
+
+/** The single faults in the problem of `POST /v1/tasks/check`, each with its field. The API has no list of them. */
+export function faultsOf(problem: string): string[] {
+  return problem.startsWith(LIST) ? problem.slice(LIST.length).split('; ') : [problem]
 }

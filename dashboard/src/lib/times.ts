@@ -7,7 +7,7 @@ const UNITS: readonly (readonly [number, string])[] = [
   [1, 's'],
 ]
 
-/** The two largest units that it has: 93784 is "1 d 2 h". */
+/** A duration in its two largest units: 93784 is "1 d 2 h". */
 export function formatDuration(seconds: number): string {
   const whole = Math.max(0, Math.floor(seconds))
   const at = UNITS.findIndex(([size]) => whole >= size)
@@ -32,7 +32,7 @@ export function formatDistance(time: number, now: number): string {
 
 const dated = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'medium', timeZone: 'UTC' })
 
-/** In UTC, whatever the reader's clock is set to: people who talk about a round should say the same time. */
+/** A time in UTC, so that all readers of a page see the same. */
 export function formatTime(time: number): string {
   return `${dated.format(time * 1000)} UTC`
 }

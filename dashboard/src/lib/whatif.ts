@@ -1,25 +1,21 @@
-/** What delegating so much would be, from the pool as it is. Amounts in the smallest unit; divisions round down, as the
- * contract's do.
+/** An estimate of a delegation, from the pool as it is. Amounts are in the smallest unit. Divisions round down, as in the
+ * contract.
  */
 export interface WhatIf {
-  /** Of all that would earn then, in millionths. */
+  /** Its part of the earning stake, in millionths. */
   part: number
-  /** What the same amount, staked over the time that `net` is of, would have brought: no promise. */
-  brought: bigint
-  /** What one slash of all bonds that the node has locked would take of it, at the most. */
+  /** The yield of the same amount over the time of `net`. It promises nothing. */
+  earned: bigint
+  /** The loss if all the node's locked bonds were slashed. */
   atRisk: bigint
 }
 
-export function whatIf(
-  amount: bigint,
-  pool: { active: bigint; locked: bigint; assets: bigint },
-  net: number,
-): WhatIf {
+export function whatIf(amount: bigint, pool: { active: bigint; locked: bigint; assets: bigint }, net: number): WhatIf {
   const together = pool.active + amount
   const assets = pool.assets + amount
   return {
     part: together > 0n ? Number((amount * 1_000_000n) / together) : 0,
-    brought: (amount * BigInt(net)) / 1_000_000n,
+    earned: (amount * BigInt(net)) / 1_000_000n,
     atRisk: assets > 0n ? (amount * pool.locked) / assets : 0n,
   }
 }

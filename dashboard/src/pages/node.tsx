@@ -1,22 +1,35 @@
 import { useInfiniteQuery } from '@tanstack/react-query'
-import { lazy, Suspense, useState } from 'react'
-import { Link, useParams } from 'react-router'
+import { lazy } from 'react'
+import { useParams } from 'react-router'
 import type { Role, Schemas } from '../api/client'
 import { delegations, node as nodeOf, nodeHistory } from '../api/queries'
 import { isAccount } from '../lib/accounts'
-import { isRole } from '../lib/roles'
 import { formatBps, formatMillionths } from '../lib/amounts'
-import { shareWorths } from '../lib/history'
+import { isRole } from '../lib/enums'
 import { formatTime } from '../lib/times'
-import { Asked, Listed } from '../parts/asked'
-import { Account, Ago, Card, Crumbs, Facts, Figure, Loading, Page, PhaseBadge, Tokens } from '../parts/basics'
-import { Table } from '../parts/table'
+import { Asked } from '../parts/asked'
+import {
+  Account,
+  Ago,
+  Card,
+  Crumbs,
+  Facts,
+  Figure,
+  OnDemand,
+  Page,
+  PhaseBadge,
+  Reason,
+  TaskLink,
+  Tokens,
+} from '../parts/basics'
+import { WorthChart } from '../parts/charts'
+import { ListedTable, TableCard } from '../parts/table'
 import { say } from '../strings'
 import Missing from './missing'
 
 const Delegate = lazy(() => import('../wallet/delegate'))
-const Chart = lazy(() => import('../parts/chart'))
 const words = say.node
+const { columns } = say
 
 export default function NodePage() {
   const { node, role } = useParams()
@@ -24,77 +37,84 @@ export default function NodePage() {
   return (
     <Asked query={nodeOf(node, role)}>
       {(found) => (
-        <Page
-          title={words.title(say.role[role])}
-          lead={<code className="wrap">{found.node}</code>}
-          crumbs={<Crumbs to={[[`/nodes?role=${role}`, say.roles[role]]]} />}
-        >
+        <Page title={say.role[role]} lead={<code className="wrap">{found.node}</code>} crumbs={<Crumbs role={role} />}>
           <Figures of={found} />
-          <Backing of={found} key={node + role} />
+          <Card title={say.delegate.title}>
+            <OnDemand open={say.delegate.open} isMain key={node + role}>
+              <Delegate node={found} />
+            </OnDemand>
+          </Card>
           <Worth node={node} role={role} />
           <div className="columns">
-            <Slashes of={found} />
-            <Tasks of={found} />
+            <TableCard
+              title={words.slashes}
+              rows={found.slash_history}
+              keyOf={(slash) => `${slash.block}-${slash.log_index}`}
+              empty={words.noSlashes}
+              columns={[
+                { text: columns.task, of: ({ task, round }) => <TaskLink task={task} round={round} /> },
+                { tokens: columns.amount, of: (slash) => slash.amount },
+                { text: columns.why, of: (slash) => <Reason of={slash.reason} /> },
+                { text: columns.time, of: (slash) => <Ago of={slash.time} /> },
+              ]}
+            />
+            <TableCard
+              title={words.tasks}
+              rows={found.task_history}
+              keyOf={(one) => one.task}
+              empty={words.noTasks}
+              columns={[
+                { text: columns.task, of: (one) => <TaskLink task={one.task} /> },
+                { text: columns.phase, of: (one) => <PhaseBadge phase={one.phase} /> },
+                { text: columns.joined, of: (one) => <Ago of={one.joined_at} /> },
+              ]}
+            />
           </div>
-          <Delegators node={node} role={role} />
+          <Card title={words.delegators}>
+            <ListedTable
+              query={delegations({ node, role, limit: 25 })}
+              caption={words.delegators}
+              keyOf={(one) => one.delegator}
+              empty={words.noDelegators}
+              columns={[
+                { text: columns.delegator, of: (one) => <Account of={one.delegator} /> },
+                { tokens: columns.worth, of: (one) => one.worth },
+                { text: columns.since, of: (one) => <Ago of={one.since} /> },
+              ]}
+            />
+          </Card>
         </Page>
       )}
     </Asked>
   )
 }
 
-function Backing({ of }: { of: Schemas['Node'] }) {
-  const [open, setOpen] = useState(false)
-  return (
-    <Card title={say.delegate.title}>
-      {open ? (
-        <Suspense fallback={<Loading />}>
-          <Delegate node={of} />
-        </Suspense>
-      ) : (
-        <div>
-          <button type="button" className="main" onClick={() => setOpen(true)}>
-            {say.delegate.open}
-          </button>
-        </div>
-      )}
-    </Card>
-  )
-}
-
 function Figures({ of }: { of: Schemas['Node'] }) {
+  const { next_commission_bps: next, next_commission_at: nextAt } = of
   return (
     <>
       <dl className="figures">
         <Figure name={words.stake} value={<Tokens of={of.assets} />} />
         <Figure
-          name={words.yield}
+          name={columns.yield}
           value={formatMillionths(of.realised_yield.net, true)}
           beside={`${words.since} ${formatTime(of.realised_yield.since)}`}
         />
         <Figure
-          name={words.commission}
+          name={columns.commission}
           value={formatBps(of.commission_bps)}
-          beside={
-            of.next_commission_bps !== null && of.next_commission_at !== null
-              ? words.next(formatBps(of.next_commission_bps), formatTime(of.next_commission_at))
-              : undefined
-          }
+          beside={next !== null && nextAt !== null ? words.next(formatBps(next), formatTime(nextAt)) : undefined}
         />
-        <Figure name={say.nodes.columns.rewarded} value={<Tokens of={of.rewarded} />} />
-        <Figure
-          name={say.nodes.columns.slashes}
-          value={<Tokens of={of.burnt} />}
-          beside={`${of.slashes} ×`}
-        />
+        <Figure name={columns.rewarded} value={<Tokens of={of.rewarded} />} />
+        <Figure name={columns.slashed} value={<Tokens of={of.burnt} />} beside={`${of.slashes} ×`} />
       </dl>
       <Card title={words.stake} means={words.stakeMeans}>
         <Facts
           of={[
-            [say.nodes.columns.locked, <Tokens key="locked" of={of.locked} />],
+            [columns.locked, <Tokens key="locked" of={of.locked} />],
             [words.free, <Tokens key="free" of={of.free} />],
             [words.paid, of.rounds],
-            [say.nodes.columns.delegators, of.delegators],
+            [columns.delegators, of.delegators],
           ]}
         />
       </Card>
@@ -104,99 +124,9 @@ function Figures({ of }: { of: Schemas['Node'] }) {
 
 function Worth({ node, role }: { node: string; role: Role }) {
   const { data } = useInfiniteQuery(nodeHistory(node, role))
-  const worths = shareWorths(data?.pages.flatMap((page) => page.items) ?? [])
   return (
     <Card title={words.history}>
-      <Suspense fallback={<div className="chart-room" />}>
-        <Chart
-          caption={words.history}
-          across={{
-            name: say.nodes.columns.rounds,
-            values: worths.map((one) => one.time),
-            shown: formatTime,
-          }}
-          series={[{ name: words.history, values: worths.map((one) => one.worth), isStep: true }]}
-          shown={(worth) => (worth / 1e6).toFixed(4)}
-          empty={words.noHistory}
-          flat={words.flat}
-        />
-      </Suspense>
-    </Card>
-  )
-}
-
-function Slashes({ of }: { of: Schemas['Node'] }) {
-  const { columns } = words
-  return (
-    <Card title={words.slashes}>
-      <Table
-        caption={words.slashes}
-        rows={of.slash_history}
-        name={(slash) => `${slash.block}-${slash.log_index}`}
-        empty={words.noSlashes}
-        columns={[
-          {
-            name: columns.task,
-            cell: (slash) => (
-              <Link
-                to={
-                  slash.round === null ? `/tasks/${slash.task}` : `/tasks/${slash.task}/rounds/${slash.round}`
-                }
-              >
-                {say.round.title(slash.round ?? 0, slash.task)}
-              </Link>
-            ),
-          },
-          { name: columns.amount, number: true, cell: (slash) => <Tokens of={slash.amount} /> },
-          { name: columns.why, cell: (slash) => (slash.reason ? say.reason[slash.reason] : '') },
-          { name: columns.when, cell: (slash) => <Ago of={slash.time} /> },
-        ]}
-      />
-    </Card>
-  )
-}
-
-function Tasks({ of }: { of: Schemas['Node'] }) {
-  const { columns } = words
-  return (
-    <Card title={words.tasks}>
-      <Table
-        caption={words.tasks}
-        rows={of.task_history}
-        name={(one) => one.task}
-        empty={words.noTasks}
-        columns={[
-          {
-            name: columns.task,
-            cell: (one) => <Link to={`/tasks/${one.task}`}>{say.task.title(one.task)}</Link>,
-          },
-          { name: columns.phase, cell: (one) => <PhaseBadge phase={one.phase} /> },
-          { name: columns.joined, cell: (one) => <Ago of={one.joined_at} /> },
-        ]}
-      />
-    </Card>
-  )
-}
-
-function Delegators({ node, role }: { node: string; role: Role }) {
-  const { columns } = words
-  return (
-    <Card title={words.delegators}>
-      <Listed query={delegations({ node, role, limit: 25 })}>
-        {(items) => (
-          <Table
-            caption={words.delegators}
-            rows={items}
-            name={(one) => one.delegator}
-            empty={words.noDelegators}
-            columns={[
-              { name: columns.delegator, cell: (one) => <Account of={one.delegator} /> },
-              { name: columns.worth, number: true, cell: (one) => <Tokens of={one.worth} /> },
-              { name: say.account.columns.since, cell: (one) => <Ago of={one.since} /> },
-            ]}
-          />
-        )}
-      </Listed>
+      <WorthChart of={data?.pages.flatMap((page) => page.items) ?? []} />
     </Card>
   )
 }

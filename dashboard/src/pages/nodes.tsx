@@ -1,14 +1,15 @@
 import { useSearchParams } from 'react-router'
+import type { Schemas } from '../api/client'
 import { nodes, type NodeQuery } from '../api/queries'
 import { formatBps, formatMillionths } from '../lib/amounts'
-import { isRole, ROLES } from '../lib/roles'
-import { Listed } from '../parts/asked'
+import { isRole, ROLES } from '../lib/enums'
 import { Account, Page, Tokens } from '../parts/basics'
 import { Choice } from '../parts/choice'
-import { Table } from '../parts/table'
+import { ListedTable } from '../parts/table'
 import { say } from '../strings'
 
 const words = say.nodes
+const { columns } = say
 const DAYS = [1, 7, 30, 90, 365] as const
 const SORTS = [
   ['-yield', words.bySort.yield],
@@ -34,7 +35,6 @@ export default function Nodes() {
       before.set(name, value)
       return before
     })
-  const { columns } = words
   return (
     <Page title={words.title} lead={words.yieldMeans}>
       <div className="tools">
@@ -53,54 +53,46 @@ export default function Nodes() {
         />
       </div>
       <section className="card" aria-label={words.title}>
-        <Listed query={nodes(query)}>
-          {(items) => (
-            <Table
-              caption={words.title}
-              rows={items}
-              name={(node) => node.node}
-              empty={words.none}
-              columns={[
-                { name: columns.node, cell: (node) => <Account of={node.node} as={node.role} /> },
-                {
-                  name: columns.yield,
-                  number: true,
-                  means: words.yieldMeans,
-                  cell: (node) => (
-                    <span
-                      className={node.realised_yield.net < 0 ? 'bad' : ''}
-                      title={`${formatMillionths(node.realised_yield.earned, true)} ${say.node.earned}, ${formatMillionths(-node.realised_yield.lost)} ${say.node.lost}`}
-                    >
-                      {formatMillionths(node.realised_yield.net, true)}
-                    </span>
-                  ),
-                },
-                { name: columns.commission, number: true, cell: (node) => formatBps(node.commission_bps) },
-                { name: columns.stake, number: true, cell: (node) => <Tokens of={node.active} /> },
-                { name: columns.locked, number: true, cell: (node) => <Tokens of={node.locked} /> },
-                { name: columns.rewarded, number: true, cell: (node) => <Tokens of={node.rewarded} /> },
-                {
-                  name: columns.slashes,
-                  number: true,
-                  cell: (node) => (
-                    <span className={node.slashes ? 'bad' : ''}>
-                      {node.slashes ? (
-                        <>
-                          {node.slashes} × (<Tokens of={node.burnt} />)
-                        </>
-                      ) : (
-                        '–'
-                      )}
-                    </span>
-                  ),
-                },
-                { name: columns.rounds, number: true, cell: (node) => node.rounds },
-                { name: columns.delegators, number: true, cell: (node) => node.delegators },
-              ]}
-            />
-          )}
-        </Listed>
+        <ListedTable
+          query={nodes(query)}
+          caption={words.title}
+          keyOf={(node) => node.node}
+          empty={words.none}
+          columns={[
+            { text: columns.node, of: (node) => <Account of={node.node} as={node.role} /> },
+            {
+              number: columns.yield,
+              means: words.yieldMeans,
+              of: (node) => <Yield of={node.realised_yield} />,
+            },
+            { number: columns.commission, of: (node) => formatBps(node.commission_bps) },
+            { tokens: columns.active, of: (node) => node.active },
+            { tokens: columns.locked, of: (node) => node.locked },
+            { tokens: columns.rewarded, of: (node) => node.rewarded },
+            { number: columns.slashed, of: (node) => <Slashed of={node} /> },
+            { number: columns.rounds, of: (node) => node.rounds },
+            { number: columns.delegators, of: (node) => node.delegators },
+          ]}
+        />
       </section>
     </Page>
+  )
+}
+
+function Yield({ of }: { of: Schemas['NodeSummary']['realised_yield'] }) {
+  const parts = `${formatMillionths(of.earned, true)} ${say.node.earned}, ${formatMillionths(-of.lost)} ${say.node.lost}`
+  return (
+    <span className={of.net < 0 ? 'bad' : ''} title={parts}>
+      {formatMillionths(of.net, true)}
+    </span>
+  )
+}
+
+function Slashed({ of }: { of: Schemas['NodeSummary'] }) {
+  if (!of.slashes) return '–'
+  return (
+    <span className="bad">
+      {of.slashes} × (<Tokens of={of.burnt} />)
+    </span>
   )
 }

@@ -3,24 +3,26 @@ import { lazy, Suspense, useId, useState } from 'react'
 import type { Address } from 'viem'
 import { answer, api, type Schemas } from '../api/client'
 import { nodes, tasks } from '../api/queries'
-import { formatBps, formatBytes, formatEther, formatGwei, formatTokens } from '../lib/amounts'
-import { formatDuration } from '../lib/times'
-import { faultsOf } from '../lib/faults'
-import { LONGEST, useCheck, type Checking } from '../operate/check'
-import example from '../operate/example.toml?raw'
+import { formatBps, formatTokens } from '../lib/amounts'
+import { faultsOf } from '../lib/terms'
 import { Listed } from '../parts/asked'
-import { Account, Card, Fault, Figure, Loading, Page, Tokens } from '../parts/basics'
+import { Account, Card, Fault, Loading, Page } from '../parts/basics'
+import { Choice } from '../parts/choice'
 import { Table } from '../parts/table'
+import { LONGEST, useCheck, type Checking } from '../propose/check'
+import { Costs } from '../propose/costs'
+import example from '../propose/example.toml?raw'
 import { say } from '../strings'
 
 const Sign = lazy(() => import('../wallet/propose'))
 const words = say.propose
+const { columns } = say
 
 export default function Propose() {
   const [text, setText] = useState(example)
   const [aggregator, setAggregator] = useState<Schemas['NodeSummary'] | null>(null)
   const checking = useCheck(text)
-  const { found, held } = checking
+  const { found, valid } = checking
   return (
     <Page title={words.title} lead={words.lead}>
       <File text={text} set={setText} checking={checking} />
@@ -33,16 +35,16 @@ export default function Propose() {
         choose={setAggregator}
       />
       <Card title={words.sign}>
-        {held && aggregator ? (
+        {valid && aggregator ? (
           <Suspense fallback={<Loading />}>
             <Sign
               of={{
-                text: held.text,
-                terms: held.task.terms,
+                text: valid.text,
+                terms: valid.task.terms,
                 aggregator: aggregator.node as Address,
-                isPrivate: held.task.spec.privacy !== null,
+                isPrivate: valid.task.spec.privacy !== null,
               }}
-              isCurrent={held.text === text}
+              isCurrent={valid.text === text}
             />
           </Suspense>
         ) : (
@@ -72,10 +74,12 @@ function File({ text, set, checking }: { text: string; set: (text: string) => vo
       </label>
       <div id="file-state" className="stack">
         <div className="tools checked">
-          <button type="button" disabled={checking.isBusy} onClick={checking.now}>
+          <button type="button" disabled={checking.isBusy} onClick={checking.checkNow}>
             {words.check}
           </button>
-          <State text={text} of={checking} />
+          <p role="status" className={checking.isFresh && checking.found?.holds ? 'good' : 'soft'}>
+            {stateOf(text, checking)}
+          </p>
         </div>
         {checking.error && <Fault error={checking.error} />}
         {checking.isFresh && checking.found?.problem && <Faults of={checking.found.problem} />}
@@ -84,26 +88,12 @@ function File({ text, set, checking }: { text: string; set: (text: string) => vo
   )
 }
 
-function State({ text, of }: { text: string; of: Checking }) {
-  const state =
-    text === ''
-      ? words.empty
-      : text.length > LONGEST
-        ? words.tooLong(LONGEST.toLocaleString('en'))
-        : of.isBusy
-          ? words.checking
-          : !of.isFresh
-            ? of.error
-              ? ''
-              : words.unchecked
-            : of.found?.holds
-              ? words.holds
-              : ''
-  return (
-    <p role="status" className={of.isFresh && of.found?.holds ? 'good' : 'soft'}>
-      {state}
-    </p>
-  )
+function stateOf(text: string, { isBusy, isFresh, error, found }: Checking): string {
+  if (text === '') return words.empty
+  if (text.length > LONGEST) return words.tooLong(LONGEST.toLocaleString('en'))
+  if (isBusy) return words.checking
+  if (isFresh) return found?.holds ? words.holds : ''
+  return error ? '' : words.unchecked
 }
 
 function Faults({ of }: { of: string }) {
@@ -132,7 +122,8 @@ function Start({ set }: { set: (text: string) => void }) {
   async function take() {
     setError(null)
     try {
-      set(from === '' ? example : await fileOf(from))
+      const task = named.find((one) => String(one.task) === from)
+      set(task ? await fileOf(task.spec_hash) : example)
     } catch (failed) {
       setError(failed)
     }
@@ -141,17 +132,15 @@ function Start({ set }: { set: (text: string) => void }) {
   return (
     <>
       <div className="tools">
-        <label>
-          {words.startFrom}
-          <select value={from} onChange={(event) => setFrom(event.target.value)}>
-            <option value="">{words.example}</option>
-            {named.map((one) => (
-              <option key={one.task} value={one.spec_hash}>
-                {words.taskFile(one.task, one.name ?? '')}
-              </option>
-            ))}
-          </select>
-        </label>
+        <Choice
+          name={words.startFrom}
+          value={from}
+          of={[
+            ['', words.example],
+            ...named.map((one) => [String(one.task), words.taskFile(one.task, one.name ?? '')] as const),
+          ]}
+          change={setFrom}
+        />
         <button type="button" onClick={() => void take()}>
           {words.take}
         </button>
@@ -179,109 +168,6 @@ async function fileOf(hash: string): Promise<string> {
   return String(read)
 }
 
-function Costs({ of }: { of: Schemas['CheckedTask'] }) {
-  const { spec, terms, gas, present } = of
-  const { privacy } = spec
-  const pays = [
-    { role: 'hospital', pay: of.hospitals, bond: terms.hospital_bond },
-    { role: 'voter', pay: of.voters, bond: terms.voter_bond },
-    { role: 'aggregator', pay: of.aggregator, bond: terms.aggregator_bond },
-  ] as const
-  const parties = ['operator', 'aggregator', 'hospital', 'seated_voter', 'standing_voter'] as const
-  const count = (n: number) => n.toLocaleString('en')
-  const { payColumns, gasColumns } = words
-  return (
-    <>
-      <dl className="figures">
-        <Figure name={words.pool} value={<Tokens of={terms.pool} />} beside={words.poolOf(terms.rounds)} />
-        <Figure name={words.parameters} value={count(spec.parameters)} beside={spec.model} />
-        <Figure
-          name={words.lanes}
-          value={count(spec.lanes_per_update)}
-          beside={words.lanesOf(spec.lane_bits)}
-        />
-        <Figure
-          name={words.blobs}
-          value={count(of.published_blobs)}
-          beside={words.blobsOf(spec.update_blobs)}
-        />
-        {present && (
-          <Figure
-            name={words.time}
-            value={words.about(formatDuration(present.expected_seconds))}
-            beside={words.atMost(formatDuration(present.longest_seconds))}
-          />
-        )}
-        <Figure name={words.artifacts} value={formatBytes(of.artifact_bytes)} />
-        <Figure
-          name={words.epsilon}
-          value={privacy ? privacy.epsilon : words.noPrivacy}
-          beside={privacy ? words.delta(privacy.delta) : words.noPrivacyMeans}
-        />
-      </dl>
-      <section className="stack" aria-label={words.concerns}>
-        <h3>{words.concerns}</h3>
-        {of.concerns.length === 0 ? (
-          <p className="soft">{words.noConcerns}</p>
-        ) : (
-          <>
-            <p className="soft small">{words.concernsMeans}</p>
-            <ul className="concerns">
-              {of.concerns.map((one) => (
-                <li key={one.rule + one.reason} className="notice wait">
-                  <span>
-                    <strong>{one.rule}</strong>: {one.reason}
-                  </span>
-                </li>
-              ))}
-            </ul>
-          </>
-        )}
-      </section>
-      <h3>{words.pays}</h3>
-      <Table
-        caption={words.pays}
-        rows={pays}
-        name={(one) => one.role}
-        empty=""
-        columns={[
-          { name: payColumns.role, cell: (one) => say.roles[one.role] },
-          { name: payColumns.all, number: true, cell: (one) => <Tokens of={one.pay.role} /> },
-          { name: payColumns.one, number: true, cell: (one) => <Tokens of={one.pay.one} /> },
-          { name: payColumns.bond, number: true, cell: (one) => <Tokens of={one.bond} /> },
-        ]}
-      />
-      <div>
-        <h3>{words.gas}</h3>
-        <p className="soft small">
-          {words.gasMeans} {present && words.gasPrice(formatGwei(BigInt(present.gas_price)))}
-        </p>
-      </div>
-      <Table
-        caption={words.gas}
-        rows={parties}
-        name={(party) => party}
-        empty=""
-        columns={[
-          { name: gasColumns.party, cell: (party) => words.party[party] },
-          { name: gasColumns.once, number: true, cell: (party) => count(gas[party].once) },
-          { name: gasColumns.rounds, number: true, cell: (party) => count(gas[party].rounds) },
-          ...(present
-            ? [
-                {
-                  name: gasColumns.ether,
-                  number: true,
-                  cell: (party: (typeof parties)[number]) =>
-                    formatEther(BigInt(gas[party].once + gas[party].rounds) * BigInt(present.gas_price)),
-                },
-              ]
-            : []),
-        ]}
-      />
-    </>
-  )
-}
-
 function Aggregator({
   bond,
   chosen,
@@ -291,13 +177,9 @@ function Aggregator({
   chosen: Schemas['NodeSummary'] | null
   choose: (node: Schemas['NodeSummary']) => void
 }) {
-  const { aggregatorColumns: columns } = words
   const lacks = (node: Schemas['NodeSummary']) => (bond ?? 0n) - BigInt(node.free)
   return (
-    <Card
-      title={words.aggregator}
-      means={bond === null ? undefined : words.aggregatorMeans(formatTokens(bond))}
-    >
+    <Card title={words.aggregator} means={bond === null ? undefined : words.aggregatorMeans(formatTokens(bond))}>
       <Listed query={nodes({ role: 'aggregator', sort: '-assets', limit: 50 })}>
         {(items) => {
           const still = items.find((one) => one.node === chosen?.node)
@@ -306,12 +188,12 @@ function Aggregator({
               <Table
                 caption={words.aggregator}
                 rows={items}
-                name={(one) => one.node}
+                keyOf={(one) => one.node}
                 empty={words.noAggregator}
                 columns={[
                   {
-                    name: columns.choose,
-                    cell: (one) => (
+                    text: columns.choose,
+                    of: (one) => (
                       <input
                         type="radio"
                         name="aggregator"
@@ -321,24 +203,12 @@ function Aggregator({
                       />
                     ),
                   },
-                  { name: say.role.aggregator, cell: (one) => <Account of={one.node} as="aggregator" /> },
-                  { name: columns.free, number: true, cell: (one) => <Tokens of={one.free} /> },
-                  {
-                    name: columns.bond,
-                    cell: (one) =>
-                      lacks(one) > 0n ? (
-                        <span className="badge wait">{words.bondLacks(formatTokens(lacks(one)))}</span>
-                      ) : (
-                        <span className="badge good">{words.bondFree}</span>
-                      ),
-                  },
-                  {
-                    name: say.nodes.columns.commission,
-                    number: true,
-                    cell: (one) => formatBps(one.commission_bps),
-                  },
-                  { name: columns.rounds, number: true, cell: (one) => one.rounds },
-                  { name: columns.slashed, number: true, cell: (one) => <Tokens of={one.burnt} /> },
+                  { text: say.role.aggregator, of: (one) => <Account of={one.node} as="aggregator" /> },
+                  { tokens: columns.free, of: (one) => one.free },
+                  { text: columns.bond, of: (one) => <BondBadge lacks={lacks(one)} /> },
+                  { number: columns.commission, of: (one) => formatBps(one.commission_bps) },
+                  { number: columns.rounds, of: (one) => one.rounds },
+                  { tokens: columns.slashed, of: (one) => one.burnt },
                 ]}
               />
               {still && lacks(still) > 0n && (
@@ -352,4 +222,9 @@ function Aggregator({
       </Listed>
     </Card>
   )
+}
+
+function BondBadge({ lacks }: { lacks: bigint }) {
+  if (lacks <= 0n) return <span className="badge good">{words.bondFree}</span>
+  return <span className="badge wait">{words.bondLacks(formatTokens(lacks))}</span>
 }

@@ -1,53 +1,38 @@
-import { lazy, Suspense, useState } from 'react'
+import { lazy } from 'react'
 import { useParams } from 'react-router'
 import type { Schemas } from '../api/client'
 import { round as roundOf } from '../api/queries'
 import { formatScore } from '../lib/amounts'
 import { Asked } from '../parts/asked'
-import {
-  Account,
-  Card,
-  Crumbs,
-  Hash,
-  Later,
-  Loading,
-  OutcomeBadge,
-  Page,
-  Time,
-  Tokens,
-} from '../parts/basics'
-import { Table } from '../parts/table'
+import { Account, Card, Crumbs, Hash, Kind, Later, OnDemand, OutcomeBadge, Page, Reason, Time } from '../parts/basics'
+import { Table, TableCard } from '../parts/table'
 import { say } from '../strings'
 import Missing from './missing'
 
 const Verify = lazy(() => import('../verify/panel'))
 const words = say.round
+const { columns } = say
 type Round = Schemas['Round']
 
 export default function RoundPage() {
   const { task, round } = useParams()
   const [number, which] = [Number(task), Number(round)]
-  if (!Number.isSafeInteger(number) || !Number.isSafeInteger(which) || number < 1 || which < 0)
-    return <Missing />
-  const crumbs = [
-    ['/tasks', say.tasks.title],
-    [`/tasks/${number}`, say.task.title(number)],
-  ] as const
+  if (!Number.isSafeInteger(number) || !Number.isSafeInteger(which) || number < 1 || which < 0) return <Missing />
   return (
     <Asked query={roundOf(number, which)}>
       {(found) => (
-        <Page
-          title={words.title(which, number)}
-          crumbs={<Crumbs to={crumbs} />}
-          beside={<OutcomeBadge of={found} />}
-        >
-          <Verifying task={number} round={which} key={`${number}/${which}`} />
+        <Page title={words.title(which, number)} crumbs={<Crumbs task={number} />} beside={<OutcomeBadge of={found} />}>
+          <Card title={words.verify} means={words.verifyMeans}>
+            <OnDemand open={words.verifyStart} isMain key={`${number}/${which}`}>
+              <Verify task={number} round={which} />
+            </OnDemand>
+          </Card>
           <Cohorts of={found} />
           <Later>
             <Committee of={found} />
-            <Payments of={found} />
-            <Commitments of={found} />
-            <Evidence of={found} />
+            <Payments of={found.payments} />
+            <Commitments of={found.commitments} />
+            <Evidence of={found.evidence} />
           </Later>
         </Page>
       )}
@@ -55,74 +40,43 @@ export default function RoundPage() {
   )
 }
 
-function Verifying({ task, round }: { task: number; round: number }) {
-  const [started, setStarted] = useState(false)
-  return (
-    <Card title={words.verify} means={words.verifyMeans}>
-      {started ? (
-        <Suspense fallback={<Loading />}>
-          <Verify task={task} round={round} />
-        </Suspense>
-      ) : (
-        <div>
-          <button type="button" className="main" onClick={() => setStarted(true)}>
-            {words.verifyStart}
-          </button>
-        </div>
-      )}
-    </Card>
-  )
-}
-
 function Cohorts({ of }: { of: Round }) {
-  const columns = words.cohortColumns
   return (
-    <Card title={words.cohorts}>
-      <Table
-        caption={words.cohorts}
-        rows={of.cohorts}
-        name={(cohort) => cohort.cohort}
-        empty={say.none}
-        columns={[
-          { name: columns.cohort, cell: (one) => one.cohort },
-          { name: columns.members, cell: (one) => one.members.join(', ') },
-          { name: columns.survivors, cell: (one) => one.survivors.join(', ') || '–' },
-          {
-            name: columns.median,
-            number: true,
-            cell: (one) => (one.median === null ? '–' : formatScore(one.median)),
-          },
-          { name: columns.accepted, cell: (one) => <Accepted of={one.accepted} /> },
-          { name: columns.sum, cell: (one) => (one.is_turned ? words.turned : words.fate[one.fate]) },
-          { name: columns.hash, cell: (one) => <OnChain of={one} outcome={of.outcome} /> },
-        ]}
-      />
-    </Card>
+    <TableCard
+      title={words.cohorts}
+      rows={of.cohorts}
+      keyOf={(cohort) => cohort.cohort}
+      empty={say.none}
+      columns={[
+        { text: columns.cohort, of: (one) => one.cohort },
+        { text: columns.members, of: (one) => one.members.join(', ') },
+        { text: columns.survivors, of: (one) => one.survivors.join(', ') || '–' },
+        { number: columns.median, of: (one) => (one.median === null ? '–' : formatScore(one.median)) },
+        { text: columns.accepted, of: (one) => <Accepted of={one.accepted} /> },
+        { text: columns.sum, of: (one) => (one.is_turned ? words.flipped : words.fate[one.fate]) },
+        { text: columns.onChain, of: (one) => <OnChain of={one} outcome={of.outcome} /> },
+      ]}
+    />
   )
 }
 
 function Accepted({ of }: { of: boolean | null }) {
-  if (of === null) return <>{words.unknown}</>
+  if (of === null) return words.unknown
   return <span className={of ? 'good' : 'bad'}>{of ? words.yes : words.no}</span>
 }
 
-/** No event says what the contract expected of a canary round's sums, but no round is settled before it has compared. */
+/** No event has the sums that the contract expects in a canary round, but it compares them before it settles the round. */
 function OnChain({ of, outcome }: { of: Schemas['CohortView']; outcome: Round['outcome'] }) {
-  if (
-    of.blobs.some(
-      ({ expected, published }) => expected !== null && published !== null && expected !== published,
-    )
-  )
-    return <span className="bad">{words.differs}</span>
-  const isCompared =
-    of.blobs.length > 0 && of.blobs.every((blob) => blob.expected !== null && blob.published !== null)
+  const known = of.blobs.filter(({ expected, published }) => expected !== null && published !== null)
+  if (known.some((blob) => blob.expected !== blob.published)) return <span className="bad">{words.differs}</span>
+  const isCompared = of.blobs.length > 0 && known.length === of.blobs.length
   if (isCompared || (outcome === 'settled' && of.fate === 'published'))
     return <span className="good">{words.match}</span>
-  return <>{words.waits}</>
+  return words.waits
 }
 
 function Scores({ of, cohorts }: { of: Schemas['Ballot']; cohorts: number }) {
-  if (!of.scores) return <>–</>
+  if (!of.scores) return '–'
   const shown = of.scores.map((score) => (score === null ? words.invalid : formatScore(score)))
   return (
     <>
@@ -134,35 +88,24 @@ function Scores({ of, cohorts }: { of: Schemas['Ballot']; cohorts: number }) {
   )
 }
 
+function Verdict({ of }: { of: Schemas['Ballot']['verdict'] }) {
+  const isBad = of === 'not_revealed' || of === 'does_not_match'
+  return <span className={isBad ? 'bad' : ''}>{words.verdict[of]}</span>
+}
+
 function Committee({ of }: { of: Round }) {
   const { ballots, spread } = of.committee
-  const columns = words.ballotColumns
-  const spreads = words.spreadColumns
   return (
     <Card title={words.committee} means={words.committeeMeans}>
       <Table
         caption={words.committee}
         rows={ballots}
-        name={(ballot) => ballot.voter}
+        keyOf={(ballot) => ballot.voter}
         empty={words.noCommittee}
         columns={[
-          { name: columns.voter, cell: (ballot) => <Account of={ballot.voter} as="voter" /> },
-          {
-            name: columns.verdict,
-            cell: (ballot) => (
-              <span
-                className={
-                  ballot.verdict === 'not_revealed' || ballot.verdict === 'does_not_match' ? 'bad' : ''
-                }
-              >
-                {words.verdict[ballot.verdict]}
-              </span>
-            ),
-          },
-          {
-            name: columns.scores,
-            cell: (ballot) => <Scores of={ballot} cohorts={of.cohorts.length} />,
-          },
+          { text: columns.voter, of: (ballot) => <Account of={ballot.voter} as="voter" /> },
+          { text: columns.ballot, of: (ballot) => <Verdict of={ballot.verdict} /> },
+          { text: columns.scores, of: (ballot) => <Scores of={ballot} cohorts={of.cohorts.length} /> },
         ]}
       />
       {spread.length > 0 && (
@@ -171,16 +114,15 @@ function Committee({ of }: { of: Round }) {
           <Table
             caption={words.spread}
             rows={spread}
-            name={(one) => one.cohort}
-            empty=""
+            keyOf={(one) => one.cohort}
             columns={[
-              { name: spreads.cohort, cell: (one) => one.cohort },
-              { name: spreads.votes, number: true, cell: (one) => one.votes },
-              { name: spreads.lowest, number: true, cell: (one) => formatScore(one.lowest) },
-              { name: spreads.lower, number: true, cell: (one) => formatScore(one.lower_quartile) },
-              { name: spreads.median, number: true, cell: (one) => formatScore(one.median) },
-              { name: spreads.upper, number: true, cell: (one) => formatScore(one.upper_quartile) },
-              { name: spreads.highest, number: true, cell: (one) => formatScore(one.highest) },
+              { text: columns.cohort, of: (one) => one.cohort },
+              { number: columns.votes, of: (one) => one.votes },
+              { number: columns.lowest, of: (one) => formatScore(one.lowest) },
+              { number: columns.lower, of: (one) => formatScore(one.lower_quartile) },
+              { number: columns.median, of: (one) => formatScore(one.median) },
+              { number: columns.upper, of: (one) => formatScore(one.upper_quartile) },
+              { number: columns.highest, of: (one) => formatScore(one.highest) },
             ]}
           />
         </>
@@ -189,84 +131,66 @@ function Committee({ of }: { of: Round }) {
   )
 }
 
-function Payments({ of }: { of: Round }) {
-  const columns = words.paymentColumns
+function Payments({ of }: { of: Round['payments'] }) {
   return (
-    <Card title={words.payments}>
-      <Table
-        caption={words.payments}
-        rows={of.payments}
-        name={(payment) => `${payment.block}-${payment.log_index}`}
-        empty={words.noPayments}
-        columns={[
-          {
-            name: columns.kind,
-            cell: (payment) => (
-              <span className={payment.kind === 'slash' ? 'bad' : ''}>{words.kind[payment.kind]}</span>
-            ),
-          },
-          {
-            name: columns.account,
-            cell: (payment) => (
-              <Account of={payment.account} {...(payment.role ? { as: payment.role } : {})} />
-            ),
-          },
-          { name: columns.amount, number: true, cell: (payment) => <Tokens of={payment.amount} /> },
-          {
-            name: columns.why,
-            cell: (payment) =>
-              payment.reason ? say.reason[payment.reason] : payment.role ? say.role[payment.role] : '',
-          },
-        ]}
-      />
-    </Card>
+    <TableCard
+      title={words.payments}
+      rows={of}
+      keyOf={(payment) => `${payment.block}-${payment.log_index}`}
+      empty={words.noPayments}
+      columns={[
+        { text: columns.kind, of: ({ kind }) => <Kind of={kind} /> },
+        { text: columns.account, of: ({ account, role }) => <Account of={account} as={role} /> },
+        { tokens: columns.amount, of: (payment) => payment.amount },
+        {
+          text: columns.why,
+          of: ({ reason, role }) => (reason ? <Reason of={reason} /> : role ? say.role[role] : ''),
+        },
+      ]}
+    />
   )
 }
 
-function Commitments({ of }: { of: Round }) {
-  const columns = words.commitmentColumns
+function Commitments({ of }: { of: Round['commitments'] }) {
   return (
-    <Card title={words.commitments}>
-      <Table
-        caption={words.commitments}
-        rows={of.commitments}
-        name={(one) => one.transaction + one.hospital}
-        empty={say.none}
-        columns={[
-          { name: columns.hospital, cell: (one) => <Account of={one.hospital} as="hospital" /> },
-          {
-            name: columns.points,
-            cell: (one) =>
-              one.points.map((point) => (
-                <div key={point}>
-                  <Hash of={point} />
-                </div>
-              )),
-          },
-          { name: columns.block, number: true, cell: (one) => one.block },
-        ]}
-      />
-    </Card>
+    <TableCard
+      title={words.commitments}
+      rows={of}
+      keyOf={(one) => one.transaction + one.hospital}
+      empty={say.none}
+      columns={[
+        { text: columns.hospital, of: (one) => <Account of={one.hospital} as="hospital" /> },
+        {
+          text: columns.points,
+          of: (one) =>
+            one.points.map((point) => (
+              <div key={point}>
+                <Hash of={point} />
+              </div>
+            )),
+        },
+        { number: columns.block, of: (one) => one.block },
+      ]}
+    />
   )
 }
 
-function Evidence({ of }: { of: Round }) {
-  const columns = words.evidenceColumns
+function Evidence({ of }: { of: Round['evidence'] }) {
   return (
     <Card title={words.evidence} means={words.evidenceMeans}>
       <details>
-        <summary>{words.events(of.evidence.length)}</summary>
+        <summary>{words.events(of.length)}</summary>
         <Table
           caption={words.evidence}
-          rows={of.evidence}
-          name={(one) => `${one.block}-${one.log_index}`}
+          rows={of}
+          keyOf={(one) => `${one.block}-${one.log_index}`}
           empty={say.none}
           columns={[
-            { name: columns.name, cell: (one) => one.name },
-            { name: columns.block, number: true, cell: (one) => one.block },
-            { name: columns.log, number: true, cell: (one) => one.log_index },
-            { name: columns.transaction, cell: (one) => <Hash of={one.transaction} /> },
-            { name: columns.time, cell: (one) => <Time of={one.time} /> },
+            { text: columns.event, of: (one) => one.name },
+            { number: columns.block, of: (one) => one.block },
+            { number: columns.log, of: (one) => one.log_index },
+            { text: columns.transaction, of: (one) => <Hash of={one.transaction} /> },
+            { text: columns.time, of: (one) => <Time of={one.time} /> },
           ]}
         />
       </details>

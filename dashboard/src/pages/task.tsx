@@ -1,9 +1,10 @@
 import { useInfiniteQuery } from '@tanstack/react-query'
-import { Fragment, lazy, Suspense, useState, type ReactNode } from 'react'
+import { Fragment, lazy, type ReactNode } from 'react'
 import { Link, useParams } from 'react-router'
-import type { Schemas } from '../api/client'
-import { BASE } from '../api/client'
+import { BASE, type Schemas } from '../api/client'
 import { rounds, task as taskOf } from '../api/queries'
+import { formatScore } from '../lib/amounts'
+import { membership, type Told } from '../lib/membership'
 import { Asked } from '../parts/asked'
 import {
   Account,
@@ -16,23 +17,22 @@ import {
   Figure,
   Hash,
   Later,
-  Loading,
+  Notice,
+  OnDemand,
   OutcomeBadge,
   Page,
   PhaseBadge,
   Tokens,
 } from '../parts/basics'
+import { ChartRoom, ProgressChart } from '../parts/charts'
 import { Model } from '../parts/model'
-import { Table } from '../parts/table'
-import { formatScore } from '../lib/amounts'
-import { membership, type Told } from '../lib/membership'
-import { progressOf } from '../lib/progress'
+import { Table, TableCard } from '../parts/table'
 import { say } from '../strings'
 import Missing from './missing'
 
-const Chart = lazy(() => import('../parts/chart'))
 const Operate = lazy(() => import('../wallet/operate'))
 const words = say.task
+const { columns } = say
 
 export default function Task() {
   const number = Number(useParams().task)
@@ -41,23 +41,14 @@ export default function Task() {
     <Asked query={taskOf(number)}>
       {(task) => (
         <Page
-          title={task.name ?? words.title(number)}
-          crumbs={
-            <Crumbs
-              to={[
-                ['/tasks', say.tasks.title],
-                [`/tasks/${number}`, words.title(number)],
-              ]}
-            />
-          }
+          title={task.name ?? say.tasks.unnamed(number)}
+          crumbs={<Crumbs task={number} />}
           beside={<PhaseBadge phase={task.phase} />}
           lead={say.phaseMeans[task.phase]}
         >
-          {task.stopping && task.phase !== 'ended' && (
-            <p className="notice wait">{words.stopping(task.last_round)}</p>
-          )}
+          {task.stopping && task.phase !== 'ended' && <Notice kind="wait">{words.stopping(task.last_round)}</Notice>}
           <dl className="figures">
-            <Figure name={say.tasks.columns.round} value={say.tasks.ofRounds(task.round, task.rounds)} />
+            <Figure name={columns.round} value={say.tasks.ofRounds(task.round, task.rounds)} />
             {task.phase !== 'ended' && (
               <Figure name={words.deadline} value={<Countdown to={task.deadline} phase={task.phase} />} />
             )}
@@ -68,12 +59,16 @@ export default function Task() {
           <Rounds task={task} />
           <Later>
             <div className="columns">
-              <Money task={task} />
+              <Money of={task.money} />
               <Privacy task={task} />
               <Spec task={task} />
             </div>
-            <Participants task={task} />
-            <Operating task={task} />
+            <Participants of={task.participants} />
+            <Card title={say.operate.title} means={say.operate.means}>
+              <OnDemand open={say.operate.open}>
+                <Operate task={task} />
+              </OnDemand>
+            </Card>
             <Model task={task} />
             <Card title={words.terms}>
               <details>
@@ -93,86 +88,52 @@ export default function Task() {
   )
 }
 
-function Rounds({ task }: { task: Schemas['Task'] }) {
-  const { data, error, refetch } = useInfiniteQuery(rounds(task.task))
+function Rounds({ task: { task } }: { task: Schemas['Task'] }) {
+  const { data, error, refetch } = useInfiniteQuery(rounds(task))
   const items = data?.pages.flatMap((page) => page.items)
   return (
     <>
       <Card title={words.progress} means={words.progressMeans}>
         {error && <Fault error={error} retry={() => void refetch()} />}
-        {items ? <Progress of={items} /> : !error && <div className="chart-room" />}
+        {items ? <ProgressChart of={items} /> : !error && <ChartRoom />}
       </Card>
-      {items && <RoundTable task={task.task} items={items} />}
+      {items && (
+        <TableCard
+          title={words.rounds}
+          rows={items}
+          keyOf={(one) => one.round}
+          empty={words.noRounds}
+          columns={[
+            {
+              text: columns.round,
+              of: ({ round }) => (
+                <Link to={`/tasks/${task}/rounds/${round}`}>
+                  {round}
+                  {round === 0 && ` (${words.statistics})`}
+                </Link>
+              ),
+            },
+            { text: columns.outcome, of: (one) => <OutcomeBadge of={one} /> },
+            { text: columns.medians, of: (one) => one.medians.map(formatScore).join(', ') || '–' },
+            {
+              text: columns.accepted,
+              of: ({ accepted, medians }) =>
+                medians.length ? say.tasks.ofRounds(accepted.length, medians.length) : '–',
+            },
+            { text: columns.ended, of: (one) => (one.ended_at ? <Ago of={one.ended_at} /> : '–') },
+          ]}
+        />
+      )}
     </>
   )
 }
 
-function Progress({ of }: { of: Schemas['RoundSummary'][] }) {
-  const progress = progressOf(of)
-  return (
-    <Suspense fallback={<div className="chart-room" />}>
-      <Chart
-        caption={words.progress}
-        across={{ name: words.roundColumns.round, values: progress.rounds, shown: String }}
-        series={[
-          { name: words.total, values: progress.gains },
-          ...progress.cohorts.map((values, cohort) => ({ name: words.cohort(cohort), values })),
-        ].slice(0, 4)}
-        shown={formatScore}
-        empty={progress.rounds.length ? words.oneRound : words.noneSettled}
-      />
-    </Suspense>
-  )
-}
+const MONEY = ['pool', 'rewards', 'bounties', 'refund', 'left', 'burnt', 'slashed'] as const
 
-function RoundTable({ task, items }: { task: number; items: Schemas['RoundSummary'][] }) {
-  const columns = words.roundColumns
-  return (
-    <Card title={words.rounds}>
-      <Table
-        caption={words.rounds}
-        rows={items}
-        name={(round) => round.round}
-        empty={words.noRounds}
-        columns={[
-          {
-            name: columns.round,
-            cell: (round) => (
-              <Link to={`/tasks/${task}/rounds/${round.round}`}>
-                {round.round}
-                {round.round === 0 && ` (${words.statistics})`}
-              </Link>
-            ),
-          },
-          { name: columns.outcome, cell: (round) => <OutcomeBadge of={round} /> },
-          { name: columns.medians, cell: (round) => round.medians.map(formatScore).join(', ') || '–' },
-          {
-            name: columns.accepted,
-            cell: (round) =>
-              round.medians.length ? words.acceptedOf(round.accepted.length, round.medians.length) : '–',
-          },
-          { name: columns.ended, cell: (round) => (round.ended_at ? <Ago of={round.ended_at} /> : '–') },
-        ]}
-      />
-    </Card>
-  )
-}
-
-function Money({ task }: { task: Schemas['Task'] }) {
-  const { money } = task
+function Money({ of }: { of: Schemas['Money'] }) {
   return (
     <Card title={words.money}>
-      <Facts
-        of={[
-          [words.pool, <Tokens key="pool" of={money.pool} />],
-          [words.rewards, <Tokens key="rewards" of={money.rewards} />],
-          [words.bounties, <Tokens key="bounties" of={money.bounties} />],
-          [words.refund, <Tokens key="refund" of={money.refund} />],
-          [words.left, <Tokens key="left" of={money.left} />],
-          [words.burnt, <Tokens key="burnt" of={money.burnt} />],
-          [words.slashed, <Tokens key="slashed" of={money.slashed} />],
-        ]}
-      />
+      <Facts of={MONEY.map((one) => [words[one], <Tokens key={one} of={of[one]} />])} />
     </Card>
   )
 }
@@ -203,39 +164,34 @@ function Privacy({ task }: { task: Schemas['Task'] }) {
 function Membership(of: { model: string; epsilon: number | null; terms: Schemas['Terms'] }) {
   const hospitals = of.terms.masked ? of.terms.min_cohort_size : 1
   const told = membership(of.model, of.epsilon, hospitals)
-  const columns = words.membershipColumns
   const figures = ({ auc, found }: Told['alone']) =>
     words.membershipFound(auc.toFixed(2), `${Math.round(100 * found)} %`)
   return (
     <>
       <h3>{words.membership}</h3>
-      <p className="soft small">
-        {words.membershipMeans(told[0]?.alone.training.startsWith('epsilon') ?? false)}
-      </p>
+      <p className="soft small">{words.membershipMeans(told[0]?.alone.training.startsWith('epsilon') ?? false)}</p>
       <Table
         caption={words.membership}
         rows={told}
-        name={(one) => one.rows}
-        empty=""
+        keyOf={(one) => one.rows}
         columns={[
-          { name: columns.rows, number: true, cell: (one) => one.rows },
+          { number: columns.rows, of: (one) => one.rows },
           {
-            name: columns.together,
-            number: true,
-            cell: (one) => words.membershipSum(figures(one.together), one.together.hospitals),
+            number: columns.together,
+            of: ({ together }) => words.membershipSum(figures(together), together.hospitals),
           },
-          { name: columns.alone, number: true, cell: (one) => figures(one.alone) },
+          { number: columns.alone, of: (one) => figures(one.alone) },
         ]}
       />
     </>
   )
 }
 
-/** Each keeps the direction of its letters to itself. */
+/** Names in a row, each with its own writing direction. */
 function Names({ of }: { of: readonly string[] }) {
-  return of.map((one, place) => (
+  return of.map((one, index) => (
     <Fragment key={one}>
-      {place > 0 && ', '}
+      {index > 0 && ', '}
       <bdi>{one}</bdi>
     </Fragment>
   ))
@@ -266,61 +222,29 @@ function Spec({ task }: { task: Schemas['Task'] }) {
           <bdi>{task.spec_fault}</bdi>
         </p>
       )}
-      {spec ? (
-        <p>
-          <a href={`${BASE}/v1/artifacts/files/${task.spec_hash}`}>{words.download}</a>{' '}
-          <Hash of={task.spec_hash} />
-        </p>
-      ) : (
-        <p className="soft">
-          {words.specUnknown} <Hash of={task.spec_hash} />
-        </p>
-      )}
+      <p className={spec ? '' : 'soft'}>
+        {spec ? <a href={`${BASE}/v1/artifacts/files/${task.spec_hash}`}>{words.download}</a> : words.specUnknown}{' '}
+        <Hash of={task.spec_hash} />
+      </p>
     </Card>
   )
 }
 
-function Operating({ task }: { task: Schemas['Task'] }) {
-  const [open, setOpen] = useState(false)
+function Participants({ of }: { of: Schemas['Task']['participants'] }) {
   return (
-    <Card title={say.operate.title} means={say.operate.means}>
-      {open ? (
-        <Suspense fallback={<Loading />}>
-          <Operate task={task} />
-        </Suspense>
-      ) : (
-        <div>
-          <button type="button" onClick={() => setOpen(true)}>
-            {say.operate.open}
-          </button>
-        </div>
-      )}
-    </Card>
-  )
-}
-
-function Participants({ task }: { task: Schemas['Task'] }) {
-  const { columns } = words
-  return (
-    <Card title={words.participants}>
-      <Table
-        caption={words.participants}
-        rows={task.participants}
-        name={(member) => `${member.role}${member.account}`}
-        empty={words.nobody}
-        columns={[
-          { name: columns.account, cell: (member) => <Account of={member.account} as={member.role} /> },
-          { name: columns.role, cell: (member) => say.role[member.role] },
-          {
-            name: columns.weight,
-            number: true,
-            cell: (member) => (member.role === 'hospital' ? member.weight : '–'),
-          },
-          { name: columns.joined, cell: (member) => <Ago of={member.joined_at} /> },
-          { name: columns.earned, number: true, cell: (member) => <Tokens of={member.earned} /> },
-          { name: columns.slashed, number: true, cell: (member) => <Tokens of={member.slashed} /> },
-        ]}
-      />
-    </Card>
+    <TableCard
+      title={words.participants}
+      rows={of}
+      keyOf={(member) => `${member.role}${member.account}`}
+      empty={words.nobody}
+      columns={[
+        { text: columns.account, of: (member) => <Account of={member.account} as={member.role} /> },
+        { text: columns.role, of: (member) => say.role[member.role] },
+        { number: columns.weight, of: (member) => (member.role === 'hospital' ? member.weight : '–') },
+        { text: columns.joined, of: (member) => <Ago of={member.joined_at} /> },
+        { tokens: columns.earned, of: (member) => member.earned },
+        { tokens: columns.slashed, of: (member) => member.slashed },
+      ]}
+    />
   )
 }

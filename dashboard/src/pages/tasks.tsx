@@ -1,7 +1,6 @@
 import { useSearchParams } from 'react-router'
-import type { Phase } from '../api/client'
 import { tasks, type TaskQuery } from '../api/queries'
-import { isKey } from '../lib/keys'
+import { PHASES } from '../lib/enums'
 import { Listed } from '../parts/asked'
 import { Page } from '../parts/basics'
 import { Choice } from '../parts/choice'
@@ -14,24 +13,17 @@ const SORTS = [
   ['-pool', say.tasks.largest],
   ['pool', say.tasks.smallest],
 ] as const
-const PHASES = [
-  ['', say.tasks.every],
-  ...Object.entries(say.phase).filter(([name]) => name !== 'none'),
-] as const
-
-function isPhase(text: string | null): text is Phase {
-  return isKey(text, say.phase)
-}
+const CHOICES = [['', say.tasks.every], ...PHASES.slice(1).map((phase) => [phase, say.phase[phase]] as const)] as const
 
 export default function Tasks() {
   const [search, setSearch] = useSearchParams()
-  const phase = search.get('phase')
+  const phase = PHASES.find((one) => one === search.get('phase'))
   const sort = search.get('sort')
   const text = search.get('text') ?? ''
   const query = {
     limit: 25,
     sort: SORTS.find(([one]) => one === sort)?.[0] ?? '-task',
-    ...(isPhase(phase) ? { phase } : {}),
+    ...(phase ? { phase } : {}),
     ...(text ? { text } : {}),
   } satisfies TaskQuery
   const change = (name: string, value: string) =>
@@ -51,18 +43,8 @@ export default function Tasks() {
           change('text', typeof given === 'string' ? given.trim() : '')
         }}
       >
-        <Choice
-          name={say.tasks.phase}
-          value={isPhase(phase) ? phase : ''}
-          of={PHASES}
-          change={(chosen) => change('phase', chosen)}
-        />
-        <Choice
-          name={say.tasks.sort}
-          value={query.sort}
-          of={SORTS}
-          change={(chosen) => change('sort', chosen)}
-        />
+        <Choice name={say.tasks.phase} value={phase ?? ''} of={CHOICES} change={(chosen) => change('phase', chosen)} />
+        <Choice name={say.tasks.sort} value={query.sort} of={SORTS} change={(chosen) => change('sort', chosen)} />
         <label>
           {say.tasks.text}
           <input type="search" name="text" defaultValue={text} key={text} maxLength={100} />

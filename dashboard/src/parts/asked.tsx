@@ -1,4 +1,4 @@
-/** What is shown while an answer is awaited, and where there is none. What was known before stays in sight. */
+/** The answer to a query; until it is there, that it is loading or has failed. An earlier answer stays in sight. */
 import {
   useInfiniteQuery,
   useQuery,
@@ -25,19 +25,20 @@ export function Asked<T, Key extends QueryKey>(props: {
   )
 }
 
+/** A list that the API gives page by page. */
+export type ListQuery<Item, Key extends QueryKey> = UseInfiniteQueryOptions<
+  { items: Item[]; next: string | null },
+  DefaultError,
+  InfiniteData<{ items: Item[]; next: string | null }>,
+  Key,
+  string | undefined
+>
+
 export function Listed<Item, Key extends QueryKey>(props: {
-  query: UseInfiniteQueryOptions<
-    { items: Item[]; next: string | null },
-    DefaultError,
-    InfiniteData<{ items: Item[]; next: string | null }>,
-    Key,
-    string | undefined
-  >
+  query: ListQuery<Item, Key>
   children: (items: Item[]) => ReactNode
 }) {
-  const { data, error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage } = useInfiniteQuery(
-    props.query,
-  )
+  const { data, error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage } = useInfiniteQuery(props.query)
   return (
     <>
       {error && <Fault error={error} retry={() => void refetch()} />}

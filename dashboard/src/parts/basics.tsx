@@ -1,9 +1,11 @@
-import { startTransition, useEffect, useId, useState, type ReactNode } from 'react'
+/** The parts that most pages are made of. */
+import { Fragment, startTransition, Suspense, useEffect, useId, useState, type ReactNode } from 'react'
 import { Link } from 'react-router'
 import type { Phase, Role, Schemas } from '../api/client'
 import { ApiUnreachable } from '../api/client'
 import { shortened } from '../lib/accounts'
 import { formatExactly, formatTokens } from '../lib/amounts'
+import { messageOf } from '../lib/errors'
 import { formatDistance, formatDuration, formatTime } from '../lib/times'
 import { say } from '../strings'
 
@@ -34,11 +36,19 @@ export function Page(props: {
   )
 }
 
-export function Crumbs({ to }: { to: readonly (readonly [string, string])[] }) {
+/** The path to a page: of a task and its rounds, or of a node with a role. */
+export function Crumbs(of: { task: number } | { role: Role }) {
+  const links =
+    'role' in of
+      ? [[`/nodes?role=${of.role}`, say.roles[of.role]]]
+      : [
+          ['/tasks', say.tasks.title],
+          [`/tasks/${of.task}`, say.tasks.unnamed(of.task)],
+        ]
   return (
-    <nav className="crumbs" aria-label="Where this is">
+    <nav className="crumbs" aria-label={say.nav.crumbs}>
       <ol>
-        {to.map(([path, name]) => (
+        {links.map(([path = '', name]) => (
           <li key={path}>
             <Link to={path}>{name}</Link>
           </li>
@@ -59,18 +69,34 @@ export function Card({ title, means, children }: { title: string; means?: ReactN
   )
 }
 
-/** Two digits to read, and all of them on hover. */
+/** An amount with two digits; on hover with all of them. */
 export function Tokens({ of }: { of: string | bigint }) {
   const amount = BigInt(of)
   return <span title={`${formatExactly(amount)} tokens`}>{formatTokens(amount)}</span>
 }
 
-export function Account({ of, as: role }: { of: string; as?: Role }) {
+export function Account({ of, as: role }: { of: string; as?: Role | null }) {
   return (
     <Link className="mono" title={of} to={role ? `/nodes/${of}/${role}` : `/accounts/${of}`}>
       {shortened(of)}
     </Link>
   )
+}
+
+/** A link to a task, or to one of its rounds. */
+export function TaskLink({ task, round = null }: { task: number; round?: number | null }) {
+  if (round === null) return <Link to={`/tasks/${task}`}>{say.tasks.unnamed(task)}</Link>
+  return <Link to={`/tasks/${task}/rounds/${round}`}>{say.round.title(round, task)}</Link>
+}
+
+/** The kind of a payment, or of another event in an account's history. */
+export function Kind({ of }: { of: Schemas['Entry']['kind'] }) {
+  return <span className={of === 'slash' ? 'bad' : ''}>{say.account.kind[of]}</span>
+}
+
+/** Why a payment was made; empty without a reason. */
+export function Reason({ of }: { of: Schemas['Payment']['reason'] }) {
+  return of ? say.reason[of] : ''
 }
 
 export function Hash({ of }: { of: string }) {
@@ -85,7 +111,7 @@ export function Time({ of }: { of: number }) {
   return <time dateTime={new Date(of * 1000).toISOString()}>{formatTime(of)}</time>
 }
 
-/** Seconds since the epoch, once a second. */
+/** The present time in seconds since the epoch, updated every second. */
 export function useNow(): number {
   const [now, setNow] = useState(() => Date.now() / 1000)
   useEffect(() => {
@@ -107,7 +133,7 @@ export function Ago({ of }: { of: number }) {
 export function Countdown({ to, phase }: { to: number; phase: Phase }) {
   const now = useNow()
   if (phase === 'ended' || phase === 'none') return null
-  // A beacon that died ends the task after a week. One that lives takes minutes: the week says nothing to a reader.
+  // A dead beacon ends the task after a week, a live one takes minutes. So that deadline says nothing to a reader.
   if (to === 0 || phase === 'forming' || phase === 'drawing') return <span>{say.task.noDeadline}</span>
   if (to <= now) return <span className="bad">{say.task.overdue}</span>
   return (
@@ -151,22 +177,16 @@ export function Facts({ of }: { of: readonly (readonly [string, ReactNode])[] })
   return (
     <dl className="facts">
       {of.map(([name, value]) => (
-        <FactRow key={name} name={name} value={value} />
+        <Fragment key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </Fragment>
       ))}
     </dl>
   )
 }
 
-function FactRow({ name, value }: { name: string; value: ReactNode }) {
-  return (
-    <>
-      <dt>{name}</dt>
-      <dd>{value}</dd>
-    </>
-  )
-}
-
-/** `isTall`: what follows on the page stays out of sight until it is there, so that nothing jumps. */
+/** `isTall`: the rest of the page stays out of sight until this has loaded, so that nothing jumps. */
 export function Loading({ isTall = false }: { isTall?: boolean }) {
   return (
     <div className={isTall ? 'loading tall' : 'loading'} role="status">
@@ -175,21 +195,39 @@ export function Loading({ isTall = false }: { isTall?: boolean }) {
   )
 }
 
-/** What lies below what is seen first: laid out after it, in small steps, so that a slow phone answers meanwhile. */
+/** The lower part of a page. It is laid out after the upper part, in small steps, so that a slow phone still reacts. */
 export function Later({ children }: { children: ReactNode }) {
   const [isDue, setDue] = useState(false)
   useEffect(() => startTransition(() => setDue(true)), [])
   return isDue ? children : null
 }
 
+/** A button that shows its lazily loaded children. */
+export function OnDemand(props: { open: string; isMain?: boolean; children: ReactNode }) {
+  const [isOpen, setOpen] = useState(false)
+  if (isOpen) return <Suspense fallback={<Loading />}>{props.children}</Suspense>
+  return (
+    <div>
+      <button type="button" className={props.isMain ? 'main' : ''} onClick={() => setOpen(true)}>
+        {props.open}
+      </button>
+    </div>
+  )
+}
+
+/** Something that needs attention. */
+export function Notice({ kind, children }: { kind: 'good' | 'wait' | 'bad'; children: ReactNode }) {
+  return (
+    <p className={`notice ${kind}`} {...(kind === 'bad' ? { role: 'alert' } : {})}>
+      {children}
+    </p>
+  )
+}
+
 export function Fault({ error, retry }: { error: unknown; retry?: () => void }) {
-  const words =
-    error instanceof ApiUnreachable
-      ? say.unreachable
-      : say.faulty(error instanceof Error ? error.message : String(error))
   return (
     <div className="notice bad" role="alert">
-      <span>{words}</span>
+      <span>{error instanceof ApiUnreachable ? say.unreachable : say.faulty(messageOf(error))}</span>
       {retry && (
         <button type="button" onClick={retry}>
           {say.retry}

@@ -1,4 +1,4 @@
-/** Lines over time or rounds, with the same as a table for those who would rather read. Loaded when a page has one. */
+/** Lines over time or rounds, and their values as a table. `charts.tsx` has the charts themselves. */
 import { extent } from 'd3-array'
 import { scaleLinear } from 'd3-scale'
 import { curveLinear, curveStepAfter, line } from 'd3-shape'
@@ -6,29 +6,30 @@ import { useEffect, useId, useRef, useState, type ReactNode } from 'react'
 import { say } from '../strings'
 import { Table } from './table'
 
-export interface Series {
+interface Series {
   name: string
   values: readonly (number | null)[]
   isStep?: boolean
 }
 
 interface Drawn {
+  /** The values that the lines stand over. */
   across: { name: string; values: readonly number[]; shown: (value: number) => string }
   series: readonly Series[]
   shown: (value: number) => string
 }
 
 const COLOURS = 4 // of the theme
-const DASHES = ['', '6 4', '2 3', '9 3 2 3'] as const // colour alone tells nothing to some
+const DASHES = ['', '6 4', '2 3', '9 3 2 3'] as const // for those who do not see colours
 const HEIGHT = 280 // lengths are in CSS pixels
-const ROOM = { top: 10, right: 24, bottom: 26, left: 84 } as const // for what is written beside the lines
-const LETTER = 7 // the width of one, about
+const ROOM = { top: 10, right: 24, bottom: 26, left: 84 } as const // for the labels
+const LETTER = 7 // average width
 const TICKS_UP = 5
-const MANY = 40 // values of which each is a dot no more
+const MANY = 40 // values; more are shown without dots
 
 const colourOf = (which: number): number => (which % COLOURS) + 1
 
-/** The width of an element, from when it is first laid out. */
+/** The width of an element in CSS pixels, 0 before its first layout. */
 function useWidth() {
   const room = useRef<HTMLDivElement>(null)
   const [width, setWidth] = useState(0)
@@ -48,7 +49,7 @@ function Lines({ of: { across, series, shown } }: { of: Drawn }) {
   const x = scaleLinear([first, last], [ROOM.left, Math.max(ROOM.left, width - ROOM.right)])
   const y = scaleLinear([least, most], [HEIGHT - ROOM.bottom, ROOM.top]).nice(TICKS_UP)
   const isWhole = across.values.every(Number.isInteger)
-  const labelled = LETTER * Math.max(across.shown(first).length, across.shown(last).length) // the width of a tick's words
+  const labelled = LETTER * Math.max(across.shown(first).length, across.shown(last).length) // pixels of a tick's label
   const points = (one: Series) =>
     across.values.flatMap((at, index) => {
       const value = one.values[index]
@@ -88,9 +89,7 @@ function Lines({ of: { across, series, shown } }: { of: Drawn }) {
               {across.shown(value)}
             </text>
           ))}
-        {at !== undefined && (
-          <line className="pointed" x1={x(at)} x2={x(at)} y1={ROOM.top} y2={HEIGHT - ROOM.bottom} />
-        )}
+        {at !== undefined && <line className="pointed" x1={x(at)} x2={x(at)} y1={ROOM.top} y2={HEIGHT - ROOM.bottom} />}
         {series.map((one, which) => (
           <g key={one.name} className={`line-${colourOf(which)}`}>
             <path
@@ -127,38 +126,35 @@ function shownOf(one: Series, index: number, shown: (value: number) => string): 
   return value === null || value === undefined ? '–' : shown(value)
 }
 
-export default function Chart(
-  props: Drawn & {
-    caption: string
-    empty: ReactNode
-    /** Shown instead where nothing ever changed. */
-    flat?: ReactNode
-  },
-) {
+export interface ChartProps extends Drawn {
+  caption: string
+  /** Shown instead of a chart of fewer than two values. */
+  empty: ReactNode
+  /** Shown instead of a chart whose values never change. */
+  flat?: ReactNode
+}
+
+export default function Chart({ caption, across, series, shown, empty, flat }: ChartProps) {
   const id = useId()
-  const { across, series, shown } = props
-  if (across.values.length < 2) return <p className="soft">{props.empty}</p>
-  if (props.flat !== undefined && series.every((one) => new Set(one.values).size < 2))
-    return <p className="soft">{props.flat}</p>
+  if (across.values.length < 2) return <p className="soft">{empty}</p>
+  if (flat !== undefined && series.every((one) => new Set(one.values).size < 2)) return <p className="soft">{flat}</p>
   return (
     <figure aria-labelledby={id}>
       <figcaption id={id} className="visually-hidden">
-        {props.caption}
+        {caption}
       </figcaption>
       <Lines of={{ across, series, shown }} />
       <details>
         <summary>{say.tableOf}</summary>
         <Table
-          caption={props.caption}
+          caption={caption}
           rows={across.values.map((at, index) => ({ at, index }))}
-          name={(row) => row.index}
-          empty=""
+          keyOf={(row) => row.index}
           columns={[
-            { name: across.name, cell: (row) => across.shown(row.at) },
+            { text: across.name, of: (row) => across.shown(row.at) },
             ...series.map((one) => ({
-              name: one.name,
-              number: true,
-              cell: (row: { index: number }) => shownOf(one, row.index, shown),
+              number: one.name,
+              of: (row: { index: number }) => shownOf(one, row.index, shown),
             })),
           ]}
         />

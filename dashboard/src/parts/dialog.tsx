@@ -1,21 +1,19 @@
 import { useEffect, useRef, type ReactNode } from 'react'
 import { say } from '../strings'
 
-/** Asks before something is done. Modal: the browser keeps the focus in it, and closes it by Escape. */
+/** Asks before an action. It is modal: the browser keeps the focus in it, and closes it by Escape. */
 export function Dialog({
   title,
   go,
   close,
   isReady = true,
-  act = title,
   children,
 }: {
   title: string
-  /** What the button does that `act` names, once what was filled in `isReady`. */
+  /** The action. Its button is enabled while the form `isReady`. */
   go: () => void
   close: () => void
   isReady?: boolean
-  act?: string
   children: ReactNode
 }) {
   const ref = useRef<HTMLDialogElement>(null)
@@ -37,7 +35,7 @@ export function Dialog({
         {children}
         <div className="tools">
           <button type="submit" className="main" disabled={!isReady}>
-            {act}
+            {title}
           </button>
           <button type="button" onClick={close}>
             {say.cancel}

@@ -1,4 +1,4 @@
-/** A task's model: its files, where the server has them, and how to derive it, which whoever doubts them does. */
+/** A task's model: its files, if the server has them, and the command that derives it from the chain. */
 import { useQuery } from '@tanstack/react-query'
 import { BASE, type Schemas } from '../api/client'
 import { config } from '../api/config'
@@ -26,7 +26,7 @@ export function Model({ task }: { task: Schemas['Task'] }) {
       {isPossible ? (
         <>
           {found?.items.length ? <p>{words.modelDoubt}</p> : null}
-          <Command of={command} label={words.command} />
+          <Command of={command} />
           <p className="soft small">
             {words.modelPlaces} {task.phase !== 'ended' && words.modelSoFar}
           </p>

@@ -1,21 +1,33 @@
+/** Tables. On a phone each row is a card. */
+import type { QueryKey } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
+import { Listed, type ListQuery } from './asked'
+import { Card, Tokens } from './basics'
 
-export interface Column<Row> {
-  name: string
-  cell: (row: Row) => ReactNode
-  number?: boolean
-  /** What the heading's hover says. */
-  means?: string
+/** A heading, under the kind of its column, and a row's value. `tokens` are amounts in the smallest unit. */
+type Column<Row> =
+  | { text: string; of: (row: Row) => ReactNode }
+  | { number: string; of: (row: Row) => ReactNode; /** Shown on hover. */ means?: string }
+  | { tokens: string; of: (row: Row) => string | bigint | undefined }
+
+function drawn<Row>(column: Column<Row>) {
+  if ('text' in column) return { name: column.text, align: '', cell: column.of }
+  if ('number' in column) return { name: column.number, align: 'number', cell: column.of, means: column.means }
+  const cell = (row: Row): ReactNode => <Tokens of={column.of(row) ?? 0n} />
+  return { name: column.tokens, align: 'number', cell }
 }
 
-/** On a phone every row is a card. `caption` names it for those who do not see the heading above it. */
-export function Table<Row>(props: {
-  caption: string
+interface Shape<Row> {
   columns: readonly Column<Row>[]
-  rows: readonly Row[]
-  name: (row: Row) => string | number
-  empty: string
-}) {
+  /** A key that no other row has. */
+  keyOf: (row: Row) => string | number
+  /** Shown instead of a table without rows. */
+  empty?: string
+}
+
+/** `caption` names the table for those who do not see the heading above it. */
+export function Table<Row>(props: Shape<Row> & { caption: string; rows: readonly Row[] }) {
+  const columns = props.columns.map(drawn)
   if (props.rows.length === 0) return <p className="soft">{props.empty}</p>
   return (
     <div className="scroll" tabIndex={0} role="group" aria-label={props.caption}>
@@ -23,24 +35,19 @@ export function Table<Row>(props: {
         <caption className="visually-hidden">{props.caption}</caption>
         <thead>
           <tr>
-            {props.columns.map((column) => (
-              <th
-                key={column.name}
-                scope="col"
-                className={column.number ? 'number' : ''}
-                title={column.means}
-              >
-                {column.name}
+            {columns.map(({ name, align, means }) => (
+              <th key={name} scope="col" className={align} title={means}>
+                {name}
               </th>
             ))}
           </tr>
         </thead>
         <tbody>
           {props.rows.map((row) => (
-            <tr key={props.name(row)}>
-              {props.columns.map((column) => (
-                <td key={column.name} className={column.number ? 'number' : ''} data-label={column.name}>
-                  <span>{column.cell(row)}</span>
+            <tr key={props.keyOf(row)}>
+              {columns.map(({ name, align, cell }) => (
+                <td key={name} className={align} data-label={name}>
+                  <span>{cell(row)}</span>
                 </td>
               ))}
             </tr>
@@ -49,4 +56,24 @@ export function Table<Row>(props: {
       </table>
     </div>
   )
+}
+
+/** A card with a table of the same name. */
+export function TableCard<Row>(
+  props: Shape<Row> & { title: string; means?: string | undefined; rows: readonly Row[] },
+) {
+  const { title, means, ...table } = props
+  return (
+    <Card title={title} means={means}>
+      <Table caption={title} {...table} />
+    </Card>
+  )
+}
+
+/** A table of a list that the API gives page by page. */
+export function ListedTable<Row, Key extends QueryKey>(
+  props: Shape<Row> & { caption: string; query: ListQuery<Row, Key> },
+) {
+  const { query, ...table } = props
+  return <Listed query={query}>{(items) => <Table rows={items} {...table} />}</Listed>
 }

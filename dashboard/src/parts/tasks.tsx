@@ -1,32 +1,33 @@
 import { Link } from 'react-router'
 import type { Schemas } from '../api/client'
 import { say } from '../strings'
-import { Account, Ago, PhaseBadge, Tokens } from './basics'
+import { Account, Ago, PhaseBadge } from './basics'
 import { Table } from './table'
 
-const { columns } = say.tasks
+/** A link to a task by its number and name. */
+export function NamedTask({ of }: { of: { task: number; name: string | null } }) {
+  return (
+    <Link to={`/tasks/${of.task}`}>
+      {of.task}. <bdi>{of.name ?? say.tasks.unnamed(of.task)}</bdi>
+    </Link>
+  )
+}
 
 export function TaskTable({ items, empty }: { items: readonly Schemas['TaskSummary'][]; empty: string }) {
+  const { columns } = say
   return (
     <Table
       caption={say.tasks.title}
       rows={items}
-      name={(task) => task.task}
+      keyOf={(task) => task.task}
       empty={empty}
       columns={[
-        {
-          name: columns.task,
-          cell: (task) => (
-            <Link to={`/tasks/${task.task}`}>
-              {task.task}. <bdi>{task.name ?? say.tasks.unnamed(task.task)}</bdi>
-            </Link>
-          ),
-        },
-        { name: columns.phase, cell: (task) => <PhaseBadge phase={task.phase} /> },
-        { name: columns.round, number: true, cell: (task) => say.tasks.ofRounds(task.round, task.rounds) },
-        { name: columns.pool, number: true, cell: (task) => <Tokens of={task.pool} /> },
-        { name: columns.operator, cell: (task) => <Account of={task.operator} /> },
-        { name: columns.proposed, cell: (task) => <Ago of={task.proposed_at} /> },
+        { text: columns.task, of: (task) => <NamedTask of={task} /> },
+        { text: columns.phase, of: (task) => <PhaseBadge phase={task.phase} /> },
+        { number: columns.round, of: (task) => say.tasks.ofRounds(task.round, task.rounds) },
+        { tokens: columns.pool, of: (task) => task.pool },
+        { text: columns.operator, of: (task) => <Account of={task.operator} /> },
+        { text: columns.proposed, of: (task) => <Ago of={task.proposed_at} /> },
       ]}
     />
   )

@@ -1,30 +1,67 @@
-/** Whether the browser has a wallet, found out without a wallet's code (EIP-1193, EIP-6963). */
+/** The browser's wallets, found without any wallet code (EIP-1193, EIP-6963). */
 import { Suspense, useEffect, useState, type ReactNode } from 'react'
+import type { EIP1193RequestFn } from 'viem'
+import { fieldOf } from '../lib/fields'
 import { say } from '../strings'
-import { Loading } from './basics'
+import { Loading, Page } from './basics'
 
 const words = say.wallet
 
-/** That code is more than all others together: it is loaded where there is a wallet, and waits for one that comes. */
-export function WithWalletCode({ children }: { children: ReactNode }) {
-  const [isAnnounced, setAnnounced] = useState(false)
+export interface Wallet {
+  name: string
+  request: EIP1193RequestFn
+}
+
+function walletOf(provider: unknown, name: unknown): Wallet[] {
+  if (typeof fieldOf(provider, 'request') !== 'function' || typeof name !== 'string') return []
+  const wallet = provider as Pick<Wallet, 'request'>
+  return [{ name, request: (asked) => wallet.request(asked) }]
+}
+
+/** The wallet that does not announce itself, if the browser has one. */
+export function loneWallet(): Wallet[] {
+  return walletOf(fieldOf(window, 'ethereum'), say.verify.wallet)
+}
+
+/** The wallets that announce themselves, or else the one that does not. */
+export function useWallets(): Wallet[] {
+  const [announced, setAnnounced] = useState<Wallet[]>([])
   useEffect(() => {
-    const hear = () => setAnnounced(true)
+    const hear = (event: Event) => {
+      const said = fieldOf(event, 'detail')
+      const found = walletOf(fieldOf(said, 'provider'), fieldOf(fieldOf(said, 'info'), 'name'))
+      setAnnounced((known) => [...known.filter(({ name }) => name !== found[0]?.name), ...found])
+    }
     window.addEventListener('eip6963:announceProvider', hear)
     window.dispatchEvent(new Event('eip6963:requestProvider'))
     return () => window.removeEventListener('eip6963:announceProvider', hear)
   }, [])
-  if (isAnnounced || hasLoneWallet()) return <Suspense fallback={<Loading isTall />}>{children}</Suspense>
+  return announced.length > 0 ? announced : loneWallet()
+}
+
+export function ConnectCard({ children }: { children: ReactNode }) {
   return (
     <div className="card">
       <h2>{words.connect}</h2>
       <p className="soft">{words.connectMeans}</p>
-      <p>{words.noWallet}</p>
+      {children}
     </div>
   )
 }
 
-/** One that does not announce itself. */
-export function hasLoneWallet(): boolean {
-  return Reflect.has(window, 'ethereum')
+/** A page whose children need a wallet. Their code is larger than all other, and is loaded only if there is a wallet. */
+export default function WalletPage(props: { title: string; lead: string; before?: ReactNode; children: ReactNode }) {
+  const hasWallet = useWallets().length > 0
+  return (
+    <Page title={props.title} lead={props.lead}>
+      {props.before}
+      {hasWallet ? (
+        <Suspense fallback={<Loading isTall />}>{props.children}</Suspense>
+      ) : (
+        <ConnectCard>
+          <p>{words.noWallet}</p>
+        </ConnectCard>
+      )}
+    </Page>
+  )
 }

@@ -1,19 +1,19 @@
-/** Canary rounds: what is published of a sum, as `Canaries.sol` and `consilium_zk/canaries.py` have it. */
+/** The published sums of canary rounds, as in `Canaries.sol` and `consilium_zk/canaries.py`. */
 import { concat, keccak256, numberToHex, toHex, type Hex } from 'viem'
 import { allOf, commitScalars, GENERATOR, modulo, USABLE, weightedSum, type Point } from './kzg'
 
 const TAG = keccak256(toHex('CONSILIUM-V1-CANARY'))
 const USABLE_BITS = 252
-const STRENGTH = 24n // of a canary, in sixteenths
+const STRENGTH = 24n // a canary's, in sixteenths
 
-/** How a task's lanes are laid. */
+/** The widths of a task's lanes. */
 export interface Layout {
-  /** Of a quantised value. */
+  /** The width of a quantised value. */
   updateBits: number
   laneBits: number
 }
 
-/** The sum of the survivors' weighted blinders: what a published blob's last two scalars would have been. */
+/** The sum of the survivors' weighted blinders, which an unmodified sum has as its last two scalars. */
 export interface Blinders {
   first: bigint
   second: bigint
@@ -23,50 +23,50 @@ export function seedCommitment(seed: Hex): Hex {
   return keccak256(concat([TAG, seed]))
 }
 
-export function isTurned(seed: Hex, task: number, round: number, cohort: number): boolean {
+export function isFlipped(seed: Hex, task: number, round: number, cohort: number): boolean {
   const raw = concat([TAG, seed, ...[task, round, cohort].map((number) => numberToHex(number, { size: 32 }))])
   return (BigInt(keccak256(raw)) & 1n) === 1n
 }
 
 /**
- * The commitment to what is published of a sum of total weight w. With E the commitment to ones in all lanes and D that
- * to the sum without its blinders, it is D + w·h·E as it is, and 4wh·E - w·retreat - D turned.
+ * The commitment to the published form of a sum of total weight w. E is the commitment to ones in all lanes, D that to the
+ * sum without its blinders. It is D + w·h·E without a flip, and 4wh·E - w·negatedDelta - D sign-flipped.
  */
 export function publishedCommitment(
   total: Point,
   weight: bigint,
   blinders: Blinders,
-  retreat: Point,
-  turned: boolean,
+  negatedDelta: Point,
+  flipped: boolean,
   layout: Layout,
   ceremony: readonly Point[],
 ): Point {
-  const sign = turned ? -1n : 1n
-  const level = (turned ? 4n : 1n) * weight * offset(layout) * ones(layout)
+  const sign = flipped ? -1n : 1n
+  const level = (flipped ? 4n : 1n) * weight * offset(layout) * ones(layout)
   return weightedSum(
-    [total, GENERATOR, ...blinderPoints(ceremony), retreat],
-    [sign, level, -level - sign * blinders.first, -level - sign * blinders.second, turned ? -weight : 0n],
+    [total, GENERATOR, ...blinderPoints(ceremony), negatedDelta],
+    [sign, level, -level - sign * blinders.first, -level - sign * blinders.second, flipped ? -weight : 0n],
   )
 }
 
-/** What the first training round's canaries take back of each blob: nothing, which in lanes is the offset. */
-export function firstRetreat(layout: Layout, ceremony: readonly Point[]): Point {
+/** The first training round's negated delta of each blob: zero, which in lanes is the offset. */
+export function firstNegatedDelta(layout: Layout, ceremony: readonly Point[]): Point {
   return allOf(offset(layout) * ones(layout), ceremony)
 }
 
-/** A settled training round's sum: its total weight, and whether it was published turned. */
+/** A settled training round's sum: its total weight, and if it was published sign-flipped. */
 export interface PublishedSum {
   weight: bigint
-  isTurned: boolean
-  /** Of all its blobs, without the blinders'. */
+  isFlipped: boolean
+  /** The scalars of all its blobs, without the blinders. */
   scalars: readonly bigint[]
 }
 
 /**
- * How far training has come, per lane in quantiser steps, from sums that were settled: `progress_after` and
- * `retreat_lanes` of `consilium_zk/canaries.py`, in whole numbers throughout.
+ * The progress of training by lane, in quantiser steps, from settled sums. It is whole numbers throughout, as in
+ * `consilium_zk/canaries.py`.
  *
- * parameters: lanes beyond the model's are no progress. What a hospital put there is noted.
+ * parameters: lanes beyond the model's parameters do not count. `isBeyondModel` says if a hospital used them.
  */
 export class Progress {
   isBeyondModel = false
@@ -80,7 +80,7 @@ export class Progress {
     this.steps = new Array<bigint>(blobs * USABLE * lanesPerScalar(layout)).fill(0n)
   }
 
-  /** One round's accepted sums; one with a lane out of range is no sum, and is left out. */
+  /** Adds one round's accepted sums. One with a lane out of range is not a sum, and is left out. */
   add(sums: readonly PublishedSum[]) {
     const valid = sums
       .map((sum) => ({ weight: sum.weight, lanes: this.read(sum) }))
@@ -96,31 +96,31 @@ export class Progress {
     })
   }
 
-  /** The commitments to what the next round's canaries take back, blob by blob. */
-  retreat(ceremony: readonly Point[]): Point[] {
+  /** The commitments to the next round's negated delta, blob by blob. */
+  negatedDelta(ceremony: readonly Point[]): Point[] {
     const perScalar = lanesPerScalar(this.layout)
     const perBlob = perScalar * USABLE
-    const first = firstRetreat(this.layout, ceremony)
+    const first = firstNegatedDelta(this.layout, ceremony)
     return Array.from({ length: this.steps.length / perBlob }, (_, blob) => {
       const scalars = Array.from({ length: USABLE }, (_, scalar) => {
         let found = 0n
         for (let lane = perScalar - 1; lane >= 0; lane--)
-          found =
-            (found << BigInt(this.layout.laneBits)) + this.back(blob * perBlob + scalar * perScalar + lane)
+          found = (found << BigInt(this.layout.laneBits)) + this.back(blob * perBlob + scalar * perScalar + lane)
         return modulo(found)
       })
       return first.add(commitScalars(scalars, ceremony))
     })
   }
 
+  /** How far a canary goes back in a lane. */
   private back(at: number): bigint {
     const most = offset(this.layout)
     const back = ((this.steps[at] ?? 0n) * STRENGTH) >> 4n
     return back > most ? most : back < -most ? -most : back
   }
 
-  /** The sum's lanes, or null where one is not that of a sum of quantised updates (`read_lanes`). */
-  private read({ weight, isTurned, scalars }: PublishedSum): bigint[] | null {
+  /** The sum's lanes; null if one is out of the range of quantised updates. */
+  private read({ weight, isFlipped, scalars }: PublishedSum): bigint[] | null {
     const middle = weight * offset(this.layout)
     const bits = BigInt(this.layout.laneBits)
     const mask = (1n << bits) - 1n
@@ -131,7 +131,7 @@ export class Progress {
       for (let place = 0; place < perScalar; place++, at++, rest >>= bits) {
         const published = rest & mask
         const back = weight * (offset(this.layout) + this.back(at))
-        const lane = isTurned ? 4n * middle - back - published : published - middle
+        const lane = isFlipped ? 4n * middle - back - published : published - middle
         if (published > 4n * middle || lane < 0n || lane > 2n * middle) return null
         lanes[at] = lane
       }
@@ -141,7 +141,7 @@ export class Progress {
   }
 }
 
-/** What most scalars of a published sum are, where the model leaves lanes empty: as it is, and turned. */
+/** The scalar of a published sum whose lanes the model leaves empty, sign-flipped or not. */
 export function emptyScalar(weight: bigint, layout: Layout): bigint {
   return 2n * weight * offset(layout) * ones(layout)
 }
@@ -155,7 +155,7 @@ function floorDivided(value: bigint, by: bigint): bigint {
   return value % by < 0n ? quotient - 1n : quotient
 }
 
-/** One in all scalars is the generator's; lanes are in all but the last two. */
+/** The points of the last two scalars, which hold blinders and no lanes. */
 function blinderPoints(ceremony: readonly Point[]): Point[] {
   return ceremony.slice(USABLE)
 }

@@ -1,4 +1,4 @@
-/** A round's record, from a chain node and nothing else. */
+/** Reads a round's record from a chain node alone. */
 import {
   BaseError,
   createPublicClient,
@@ -9,6 +9,7 @@ import {
   numberToHex,
   parseEventLogs,
   toEventSelector,
+  zeroHash,
   type AbiEvent,
   type Address,
   type EIP1193RequestFn,
@@ -19,13 +20,15 @@ import {
 } from 'viem'
 import type { Config } from '../api/config'
 import { tasksAbi } from '../generated/abi'
+import { OUTCOMES, PHASES } from '../lib/enums'
+import { messageOf } from '../lib/errors'
 import { say } from '../strings'
 import type { Step } from './core'
 import { STATISTICS_ROUND, type Cohort, type Earlier, type RoundRecord, type Shown } from './record'
 
 const words = say.verify
 
-/** Whom to ask. */
+/** A chain node: by its URL, or through a wallet. */
 export type Node = { name: string; url: string } | { name: string; request: EIP1193RequestFn }
 
 export interface Read {
@@ -33,20 +36,17 @@ export interface Read {
   record: RoundRecord | null
 }
 
-const OUTCOMES = ['pending', 'settled', 'void'] as const
-const OPENING = 10 // of Phase in ITaskTypes.sol
 const TIMEOUT = 20_000 // milliseconds
-const MOST_QUERIES = 2_000 // for events: each covers the most blocks that the node gives at once
-const MOST_BLOCKS = 3_000 // with all transactions
+const MOST_QUERIES = 2_000 // for events
+const MOST_BLOCKS = 3_000 // read with all their transactions
 const MOST_SUMS = 600 // blobs of earlier rounds: each takes up to a second
-const WIDTH = 8 // questions at once
-const NO_HASH = `0x${'00'.repeat(32)}`
+const WIDTH = 8 // queries at once
 
 export async function readRound(node: Node, config: Config, task: number, round: number): Promise<Read> {
   const transport =
     'url' in node ? http(node.url, { batch: true, timeout: TIMEOUT }) : custom({ request: node.request })
   const client = createPublicClient({ transport })
-  const reached = await reach(client, node.name, config)
+  const reached = await connectionStep(client, node.name, config)
   if (reached.state !== 'holds') return { steps: [reached], record: null }
   try {
     return { steps: [reached], record: await recordOf(client, config, task, round) }
@@ -59,7 +59,7 @@ export async function readRound(node: Node, config: Config, task: number, round:
 
 class TaskUnknown extends Error {}
 
-async function reach(client: PublicClient, name: string, config: Config): Promise<Step> {
+async function connectionStep(client: PublicClient, name: string, config: Config): Promise<Step> {
   const said = (state: 'fails' | 'holds', line: string): Step => ({
     key: 'chain',
     title: words.chain,
@@ -79,53 +79,75 @@ async function reach(client: PublicClient, name: string, config: Config): Promis
 
 function brief(error: unknown): string {
   if (error instanceof BaseError) return error.details || error.shortMessage
-  return error instanceof Error ? error.message : String(error)
+  return messageOf(error)
 }
 
-async function recordOf(
-  client: PublicClient,
-  config: Config,
-  task: number,
-  round: number,
-): Promise<RoundRecord> {
-  const block = await client.getBlockNumber()
-  const at = { address: config.tasks, abi: tasksAbi, blockNumber: block } as const
-  const of = [BigInt(task), BigInt(round)] as const
-  if (BigInt(task) > (await client.readContract({ ...at, functionName: 'taskCount' })))
-    throw new TaskUnknown()
-  const [params, state, hospitals] = await Promise.all([
-    client.readContract({ ...at, functionName: 'params', args: [of[0]] }),
-    client.readContract({ ...at, functionName: 'roundState', args: of }),
-    client.readContract({ ...at, functionName: 'hospitals', args: [of[0]] }),
-  ])
-  const logs = await eventsOf(client, config, of, block)
+/** A round as the contract has it at one block. */
+class Contract {
+  readonly task: number
+  readonly round: number
+  readonly block: bigint
+  private readonly client: PublicClient
+  private readonly at: { address: Address; abi: typeof tasksAbi; blockNumber: bigint }
+
+  constructor(client: PublicClient, address: Address, task: number, round: number, block: bigint) {
+    this.client = client
+    this.task = task
+    this.round = round
+    this.block = block
+    this.at = { address, abi: tasksAbi, blockNumber: block }
+  }
+
+  async read() {
+    const { client, at } = this
+    const id = BigInt(this.task)
+    if (id > (await client.readContract({ ...at, functionName: 'taskCount' }))) throw new TaskUnknown()
+    const [params, state, hospitals] = await Promise.all([
+      client.readContract({ ...at, functionName: 'params', args: [id] }),
+      this.stateOf(this.round),
+      client.readContract({ ...at, functionName: 'hospitals', args: [id] }),
+    ])
+    return { params, state, hospitals }
+  }
+
+  stateOf(round: number) {
+    return this.client.readContract({
+      ...this.at,
+      functionName: 'roundState',
+      args: [BigInt(this.task), BigInt(round)],
+    })
+  }
+
+  membersOf(round: number, cohort: number): Promise<bigint> {
+    const args = [BigInt(this.task), BigInt(round), BigInt(cohort)] as const
+    return this.client.readContract({ ...this.at, functionName: 'cohortMembers', args })
+  }
+
+  /** The hashes of a sum's blobs, in order. */
+  hashesOf(round: number, cohort: number, blobs: number): Promise<Hex[]> {
+    return each(range(blobs), (blob) => {
+      const args = [BigInt(this.task), BigInt(round), BigInt(cohort), BigInt(blob)] as const
+      return this.client.readContract({ ...this.at, functionName: 'expectedBlobHash', args })
+    })
+  }
+}
+
+type Found = Awaited<ReturnType<Contract['read']>>
+type Log = Awaited<ReturnType<typeof eventsOf>>[number]
+
+async function recordOf(client: PublicClient, config: Config, task: number, round: number): Promise<RoundRecord> {
+  const contract = new Contract(client, config.tasks, task, round, await client.getBlockNumber())
+  const found = await contract.read()
+  const { params, state, hospitals } = found
+  const logs = await eventsOf(client, config, [BigInt(task), BigInt(round)], contract.block)
   const hasCanaries = params.canaries && round !== STATISTICS_ROUND
   const blobs = round === STATISTICS_ROUND ? params.statisticsBlobs : params.updateBlobs
-
-  const members = await each(range(state.cohorts), (cohort) =>
-    client.readContract({ ...at, functionName: 'cohortMembers', args: [...of, BigInt(cohort)] }),
-  )
-  const withSum = range(state.cohorts).filter((cohort) => has(state.viableCohorts, cohort))
-  const places = withSum.flatMap((cohort) => range(blobs).map((blob) => [cohort, blob] as const))
-  const held = await each(places, async ([cohort, blob]) => {
-    const args = [...of, BigInt(cohort), BigInt(blob)] as const
-    return [place(cohort, blob), await client.readContract({ ...at, functionName: 'expectedBlobHash', args })]
-  })
-  const expected = new Map(held as [string, Hex][])
-  const published = new Map(
-    logs
-      .filter((log) => log.eventName === 'CohortPublished')
-      .map(({ args }) => [place(Number(args.cohort), Number(args.blob)), args.versionedHash]),
-  )
-  const openings = logs.filter((log) => log.eventName === 'CohortOpened')
-  const isOpened = new Set(openings.map(({ args }) => Number(args.cohort)))
+  const cohorts = await cohortsOf(contract, found, logs, blobs)
   const nodes = new Map(hospitals.map((hospital, index) => [hospital.node, index]))
   const set = logs.find((log) => log.eventName === 'CanariesSet')?.args
-  const starts = logs.filter((log) => log.eventName === 'PhaseStarted' && log.args.phase === OPENING)
-  const [first, last] = [starts[0]?.blockNumber, openings.at(-1)?.blockNumber]
-  const span = first != null && last != null ? { first, last } : null
-  const tooMany = span !== null && span.last - span.first >= MOST_BLOCKS
-
+  const span = openingSpan(logs)
+  const openingBlocks = span === null ? 0 : Number(span.last - span.first) + 1
+  const tooMany = openingBlocks > MOST_BLOCKS
   return {
     task,
     round,
@@ -135,79 +157,81 @@ async function recordOf(
     hospitals: hospitals.map(({ node, weight }) => ({ node, weight })),
     committed: indices(state.committed),
     isFixed: logs.some((log) => log.eventName === 'SurvivorsFixed'),
-    cohorts: range(state.cohorts).map((index): Cohort => {
-      const isIn = has(state.viableCohorts, index)
-      const hashes = (known: Map<string, Hex>) =>
-        range(blobs).map((blob) => {
-          const hash = known.get(place(index, blob)) ?? null
-          return hash === NO_HASH ? null : hash
-        })
-      return {
-        index,
-        members: indices(members[index] ?? 0n),
-        survivors: isIn ? indices((members[index] ?? 0n) & state.survivors) : [],
-        expected: hashes(expected),
-        published: hashes(published),
-        isDropped: has(state.droppedCohorts, index),
-        isOpened: isOpened.has(index),
-        isTurned: has(state.turnedCohorts, index),
-      }
-    }),
+    cohorts,
     points: new Map(
       logs
         .filter((log) => log.eventName === 'UpdateCommitted')
         .map(({ args }) => [nodes.get(args.hospital) ?? -1, args.points]),
     ),
     hasCanaries,
-    canaries: set ? { seedCommitment: set.seedCommitment, retreatDigest: set.retreat } : null,
+    canaries: set ? { seedCommitment: set.seedCommitment, negatedDeltaDigest: set.retreat } : null,
     shown: span && !tooMany ? await shownIn(client, config, task, round, span) : [],
-    openingBlocks: span && tooMany ? Number(span.last - span.first) + 1 : null,
+    openingBlocks: tooMany ? openingBlocks : null,
     before:
-      hasCanaries && [...isOpened].some((cohort) => has(state.turnedCohorts, cohort))
-        ? await earlier(client, at, of, blobs, hospitals)
+      hasCanaries && cohorts.some((cohort) => cohort.isOpened && cohort.isFlipped)
+        ? await earlier(contract, blobs, hospitals)
         : [],
     events: logs.length,
-    block,
+    block: contract.block,
   }
 }
 
-interface At {
-  address: Address
-  abi: typeof tasksAbi
-  blockNumber: bigint
+async function cohortsOf(contract: Contract, { state }: Found, logs: readonly Log[], blobs: number): Promise<Cohort[]> {
+  const published = new Map(
+    logs
+      .filter((log) => log.eventName === 'CohortPublished')
+      .map(({ args }) => [`${args.cohort}/${args.blob}`, args.versionedHash]),
+  )
+  const opened = new Set(logs.filter((log) => log.eventName === 'CohortOpened').map(({ args }) => Number(args.cohort)))
+  return await each(range(state.cohorts), async (index): Promise<Cohort> => {
+    const members = await contract.membersOf(contract.round, index)
+    const hasSum = has(state.viableCohorts, index)
+    const expected = hasSum ? await contract.hashesOf(contract.round, index, blobs) : []
+    return {
+      index,
+      members: indices(members),
+      survivors: hasSum ? indices(members & state.survivors) : [],
+      expected: range(blobs).map((blob) => known(expected[blob])),
+      published: range(blobs).map((blob) => known(published.get(`${index}/${blob}`))),
+      isDropped: has(state.droppedCohorts, index),
+      isOpened: opened.has(index),
+      isFlipped: has(state.turnedCohorts, index),
+    }
+  })
 }
 
-/** The sums that training rounds before this one added to the model, or null: more than a page should ask for. */
+function known(hash: Hex | undefined): Hex | null {
+  return hash === undefined || hash === zeroHash ? null : hash
+}
+
+/** The blocks from the start of the phase that discloses canaries to the last disclosure. */
+function openingSpan(logs: readonly Log[]): Span | null {
+  const start = logs.find((log) => log.eventName === 'PhaseStarted' && PHASES[log.args.phase] === 'opening')
+  const end = logs.findLast((log) => log.eventName === 'CohortOpened')
+  const [first, last] = [start?.blockNumber, end?.blockNumber]
+  return first != null && last != null ? { first, last } : null
+}
+
+/** The sums that earlier training rounds added to the model; null if they are too many for a page to read. */
 async function earlier(
-  client: PublicClient,
-  at: At,
-  [task, round]: readonly [bigint, bigint],
+  contract: Contract,
   blobs: number,
   hospitals: readonly { weight: number }[],
 ): Promise<Earlier[] | null> {
-  const numbers = range(Number(round) - 1).map((index) => index + 1)
-  const states = await each(numbers, async (number) => ({
-    number,
-    of: [task, BigInt(number)] as const,
-    state: await client.readContract({ ...at, functionName: 'roundState', args: [task, BigInt(number)] }),
-  }))
-  const accepted = states.flatMap((one) =>
-    indices(one.state.acceptedCohorts).map((cohort) => ({ ...one, cohort })),
-  )
-  if (accepted.length * blobs > MOST_SUMS) return null
-  const sums = await each(accepted, async ({ number, of, state, cohort }) => {
-    const args = [...of, BigInt(cohort)] as const
-    const members = await client.readContract({ ...at, functionName: 'cohortMembers', args })
-    const hashes = await each(range(blobs), (blob) =>
-      client.readContract({ ...at, functionName: 'expectedBlobHash', args: [...args, BigInt(blob)] }),
-    )
-    const weights = indices(members & state.survivors).map((index) => hospitals[index]?.weight ?? 0)
-    const weight = weights.reduce((sum, one) => sum + one, 0)
-    return { number, sum: { cohort, weight, isTurned: has(state.turnedCohorts, cohort), hashes } }
+  const rounds = await each(range(contract.round - 1), async (index) => {
+    const state = await contract.stateOf(index + 1)
+    return { round: index + 1, state, accepted: indices(state.acceptedCohorts) }
   })
-  return numbers.map((number) => ({
-    round: number,
-    cohorts: sums.filter((one) => one.number === number).map((one) => one.sum),
+  if (rounds.reduce((sum, { accepted }) => sum + accepted.length, 0) * blobs > MOST_SUMS) return null
+  return await each(rounds, async ({ round, state, accepted }) => ({
+    round,
+    cohorts: await each(accepted, async (cohort) => {
+      const members = await contract.membersOf(round, cohort)
+      const hashes = await contract.hashesOf(round, cohort, blobs)
+      const weights = indices(members & state.survivors).map((index) => hospitals[index]?.weight ?? 0)
+      const weight = weights.reduce((sum, one) => sum + one, 0)
+      return { cohort, weight, isFlipped: has(state.turnedCohorts, cohort), hashes }
+    }),
   }))
 }
 
@@ -226,7 +250,7 @@ const TOPICS = NAMES.map((name) => {
   return toEventSelector(found)
 })
 
-/** The round's events, in as few questions as the node allows: where it refuses so many blocks, half as many are asked. */
+/** The round's events, in few queries: if the node refuses so many blocks, the next query is for half as many. */
 async function eventsOf(client: PublicClient, config: Config, of: readonly [bigint, bigint], last: bigint) {
   const topics: (Hex | Hex[])[] = [TOPICS, ...of.map((number) => numberToHex(number, { size: 32 }))]
   const found: RpcLog[] = []
@@ -258,8 +282,8 @@ interface Span {
 }
 
 /**
- * What transactions that open this canary round say of its sums, refused ones too: no event and no state has it. What
- * another contract called in somebody's name is not found.
+ * What the transactions that disclose this round's canaries say of its sums, reverted ones too. No event and no state has
+ * it. Calls that another contract passed on are not found.
  */
 async function shownIn(
   client: PublicClient,
@@ -268,10 +292,7 @@ async function shownIn(
   round: number,
   span: Span,
 ): Promise<Shown[]> {
-  const numbers = Array.from(
-    { length: Number(span.last - span.first) + 1 },
-    (_, at) => span.first + BigInt(at),
-  )
+  const numbers = Array.from({ length: Number(span.last - span.first) + 1 }, (_, at) => span.first + BigInt(at))
   const found = await each(numbers, async (blockNumber) => {
     const { transactions } = await client.getBlock({ blockNumber, includeTransactions: true })
     return transactions
@@ -289,13 +310,13 @@ function shownBy(input: Hex, task: number, round: number): Shown[] {
 
 function shownByCall(call: ReturnType<typeof decoded>, task: number, round: number): Shown[] {
   if (call?.functionName !== 'openCanaries') return []
-  const [taskId, number, cohort, firstBlob, seed, retreat, opened] = call.args
+  const [taskId, number, cohort, firstBlob, seed, negatedDelta, opened] = call.args
   if (taskId !== BigInt(task) || number !== BigInt(round)) return []
   return opened.map(({ first, second }, at) => ({
     cohort: Number(cohort),
     blob: Number(firstBlob) + at,
     seed,
-    retreat,
+    negatedDelta,
     first,
     second,
   }))
@@ -305,15 +326,12 @@ function decoded(input: Hex) {
   try {
     return decodeFunctionData({ abi: tasksAbi, data: input })
   } catch {
-    return null // anybody may send the contract anything
+    return null // anybody may send any data to the contract
   }
 }
 
-/** Answers in order, a few asked at once. */
-async function each<Item, Answer>(
-  items: readonly Item[],
-  ask: (item: Item) => Promise<Answer>,
-): Promise<Answer[]> {
+/** The answers in order, with a few queries at once. */
+async function each<Item, Answer>(items: readonly Item[], ask: (item: Item) => Promise<Answer>): Promise<Answer[]> {
   const answers = new Array<Answer>(items.length)
   let next = 0
   const work = async () => {
@@ -333,8 +351,4 @@ function has(map: bigint, index: number): boolean {
 
 function indices(map: bigint): number[] {
   return range(256).filter((index) => has(map, index))
-}
-
-function place(cohort: number, blob: number): string {
-  return `${cohort}/${blob}`
 }

@@ -1,7 +1,7 @@
-/** The checks of a round over a record that was read before. Pure: no I/O, no clock, no chance but what is given. */
+/** The checks of a round's record. They are pure: no I/O, no clock, and random numbers only from an argument. */
 import { keccak256, size, slice, type Hex } from 'viem'
 import { say } from '../strings'
-import { isTurned, publishedCommitment, seedCommitment, type Progress } from './canaries'
+import { isFlipped, publishedCommitment, seedCommitment, type Progress } from './canaries'
 import {
   BlobMalformed,
   commit,
@@ -18,7 +18,7 @@ import { STATISTICS_ROUND, type Cohort, type RoundRecord, type Shown } from './r
 
 const words = say.verify
 
-/** Skipped is what cannot be checked here, waits what is not there yet: neither fails, and neither is proven. */
+/** `skipped`: this cannot be checked here. `waits`: this is not there yet. Neither is a failure or a proof. */
 export type State = 'fails' | 'waits' | 'skipped' | 'holds'
 
 export interface Step {
@@ -30,10 +30,10 @@ export interface Step {
 
 export type Verdict = 'running' | 'holds' | 'partly' | 'fails'
 
-/** What was fetched of a blob. */
+/** A blob from the mirror. */
 export type Fetched = { blob: Uint8Array } | { missing: true } | { unreachable: string }
 
-/** A sum's step, and the commitment that each of its blobs must open to, as far as that holds. */
+/** A sum's step, and the commitment of each of its blobs; null for one that does not hold. */
 export interface Sum {
   step: Step
   points: (Point | null)[]
@@ -53,7 +53,7 @@ class Finding {
     this.found.set(state, [...(this.found.get(state) ?? []), line])
   }
 
-  /** What fails stands first; without any finding the step holds. */
+  /** The lines by state, failures first. Without a finding the step holds. */
   step(key: string, title: string, holds: string[]): Step {
     const order: State[] = ['fails', 'waits', 'skipped', 'holds']
     const state = order.find((one) => this.found.has(one)) ?? 'holds'
@@ -80,7 +80,7 @@ export function recordStep(record: RoundRecord): Step {
   ])
 }
 
-/** In a canary round: which sums are turned, against the seed. */
+/** In a canary round: compares the sign-flipped sums with the seed. */
 export function seedStep(record: RoundRecord): Step {
   const finding = new Finding()
   const { canaries, shown, task, round } = record
@@ -92,56 +92,56 @@ export function seedStep(record: RoundRecord): Step {
   else if (seed === undefined) finding.add('skipped', words.noSeed)
   else
     for (const cohort of opened)
-      if (isTurned(seed, task, round, cohort.index) !== cohort.isTurned)
-        finding.add('fails', words.turnedWrong(cohort.index, cohort.isTurned))
+      if (isFlipped(seed, task, round, cohort.index) !== cohort.isFlipped)
+        finding.add('fails', words.flippedWrong(cohort.index, cohort.isFlipped))
   return finding.step('canaries', words.canaries, [words.canariesHolds])
 }
 
-/** What the rounds before taught, or why that cannot be told. */
+/** The progress of the rounds before, or why it is not known. */
 export type Learnt = { progress: Progress } | { state: 'fails' | 'skipped'; why: string }
 
-/** Whether a sum takes back what the rounds before taught, and it is known what the aggregator says that was. */
-export function takesBack(record: RoundRecord): boolean {
-  return record.cohorts.some((cohort) => cohort.isOpened && cohort.isTurned) && committedTo(record).length > 0
+/** True if a sum was sign-flipped, and a transaction shows the negated delta that the aggregator committed to. */
+export function hasNegatedDelta(record: RoundRecord): boolean {
+  return record.cohorts.some((cohort) => cohort.isOpened && cohort.isFlipped) && committedTo(record).length > 0
 }
 
-/** In a canary round: what turned sums take back. learnt: needed where `takesBack`. Throws PointMalformed. */
-export function retreatStep(record: RoundRecord, ceremony: readonly Point[], learnt: Learnt | null): Step {
+/** In a canary round: checks the negated delta. learnt: needed if `hasNegatedDelta`. Throws PointMalformed. */
+export function negatedDeltaStep(record: RoundRecord, ceremony: readonly Point[], learnt: Learnt | null): Step {
   const finding = new Finding()
-  const retreat = committedTo(record)[0]?.retreat
+  const negatedDelta = committedTo(record)[0]?.negatedDelta
   const opened = record.cohorts.filter((cohort) => cohort.isOpened)
   const holds: string[] = []
   if (opened.length === 0) finding.add('waits', words.canariesWait)
-  else if (!opened.some((cohort) => cohort.isTurned)) holds.push(words.retreatUnused)
-  else if (retreat === undefined || learnt === null) finding.add('skipped', words.noSeed)
+  else if (!opened.some((cohort) => cohort.isFlipped)) holds.push(words.negatedDeltaUnused)
+  else if (negatedDelta === undefined || learnt === null) finding.add('skipped', words.noSeed)
   else if ('why' in learnt) finding.add(learnt.state, learnt.why)
   else {
-    const own = learnt.progress.retreat(ceremony)
+    const own = learnt.progress.negatedDelta(ceremony)
     own.forEach((point, blob) => {
-      if (!parseEip2537(retreatOf(retreat, blob)).equals(point))
-        finding.add('fails', words.retreatWrong(blob))
+      if (!parseEip2537(negatedDeltaOf(negatedDelta, blob)).equals(point))
+        finding.add('fails', words.negatedDeltaWrong(blob))
     })
-    if (learnt.progress.isBeyondModel) finding.add('skipped', words.retreatBeyond)
+    if (learnt.progress.isBeyondModel) finding.add('skipped', words.negatedDeltaBeyond)
     holds.push(
-      record.round === STATISTICS_ROUND + 1 ? words.retreatFirst : words.retreatHolds(record.round - 1),
+      record.round === STATISTICS_ROUND + 1 ? words.negatedDeltaFirst : words.negatedDeltaHolds(record.round - 1),
     )
   }
-  return finding.step('retreat', words.retreat, holds)
+  return finding.step('negatedDelta', words.negatedDelta, holds)
 }
 
-/** Of what transactions show, that which names the retreat that was committed to before publication. */
+/** The disclosures that show the negated delta that was committed to before publication. */
 function committedTo({ shown, canaries, blobs }: RoundRecord): Shown[] {
   return shown.filter(
-    ({ retreat }) =>
-      size(retreat) === blobs * EIP2537_LENGTH && keccak256(retreat) === canaries?.retreatDigest,
+    ({ negatedDelta }) =>
+      size(negatedDelta) === blobs * EIP2537_LENGTH && keccak256(negatedDelta) === canaries?.negatedDeltaDigest,
   )
 }
 
-function retreatOf(retreat: Hex, blob: number): Hex {
-  return slice(retreat, blob * EIP2537_LENGTH, (blob + 1) * EIP2537_LENGTH)
+function negatedDeltaOf(negatedDelta: Hex, blob: number): Hex {
+  return slice(negatedDelta, blob * EIP2537_LENGTH, (blob + 1) * EIP2537_LENGTH)
 }
 
-/** Σ weight · commitment of a cohort's survivors, blob by blob, against the hash that the contract holds. */
+/** Compares Σ weight · commitment of a cohort's survivors, blob by blob, with the hash that the contract holds. */
 export function sumOf(record: RoundRecord, cohort: Cohort, ceremony: readonly Point[]): Sum {
   const finding = new Finding()
   const points: (Point | null)[] = []
@@ -159,26 +159,30 @@ export function sumOf(record: RoundRecord, cohort: Cohort, ceremony: readonly Po
         finding.add('fails', words.noPoints(title, chosen.length, weights.length))
         break
       }
-      points.push(oneSum(record, cohort, blob, weightedSum(chosen, weights), weight, ceremony, finding))
+      const total = weightedSum(chosen, weights)
+      points.push(blobOfSum({ record, cohort, blob, total, weight, ceremony }, finding))
     }
   } catch (error) {
     if (!(error instanceof PointMalformed)) throw error
     finding.add('fails', words.malformed(error.message))
   }
   const holds = [words.sumHolds(cohort.survivors.length, weight, record.blobs)]
-  if (cohort.isTurned) holds.push(words.sumTurned)
+  if (cohort.isFlipped) holds.push(words.sumFlipped)
   return { step: finding.step(key, title, holds), points }
 }
 
-function oneSum(
-  record: RoundRecord,
-  cohort: Cohort,
-  blob: number,
-  total: Point,
-  weight: bigint,
-  ceremony: readonly Point[],
-  finding: Finding,
-): Point | null {
+interface BlobOfSum {
+  record: RoundRecord
+  cohort: Cohort
+  blob: number
+  /** The weighted sum of the survivors' commitments. */
+  total: Point
+  weight: bigint
+  ceremony: readonly Point[]
+}
+
+function blobOfSum(of: BlobOfSum, finding: Finding): Point | null {
+  const { record, cohort, blob, total } = of
   const held = cohort.expected[blob] ?? null
   const event = cohort.published[blob] ?? null
   if (held === null) {
@@ -190,7 +194,7 @@ function oneSum(
     finding.add('waits', words.sumUnopened(blob))
     return null
   }
-  const candidates = record.hasCanaries ? shownSums(record, cohort, blob, total, weight, ceremony) : [total]
+  const candidates = record.hasCanaries ? shownSums(of) : [total]
   const found = candidates.find((point) => versionedHash(point) === held)
   if (found) return found
   if (candidates.length === 0) finding.add('skipped', words.sumUnshown(blob))
@@ -199,30 +203,23 @@ function oneSum(
 }
 
 /**
- * In a canary round, what the published commitment is by each pair of blinders that a transaction shows. They need no
- * trust: with any two numbers that fit, all other scalars are those of the sum, or KZG's binding is broken.
+ * In a canary round: the published commitment for each pair of blinders that a transaction shows. They need no trust. If
+ * any two numbers match, all other scalars are those of the sum, or KZG's binding is broken.
  */
-function shownSums(
-  record: RoundRecord,
-  cohort: Cohort,
-  blob: number,
-  total: Point,
-  weight: bigint,
-  ceremony: readonly Point[],
-): Point[] {
+function shownSums({ record, cohort, blob, total, weight, ceremony }: BlobOfSum): Point[] {
   return committedTo(record)
     .filter((one) => one.cohort === cohort.index && one.blob === blob)
     .map((one) => {
-      const retreat = parseEip2537(retreatOf(one.retreat, blob))
-      return publishedCommitment(total, weight, one, retreat, cohort.isTurned, record.layout, ceremony)
+      const negatedDelta = parseEip2537(negatedDeltaOf(one.negatedDelta, blob))
+      return publishedCommitment(total, weight, one, negatedDelta, cohort.isFlipped, record.layout, ceremony)
     })
 }
 
 /**
- * What was fetched of a cohort, committed to again, against the hash that the contract holds.
+ * Commits to a cohort's fetched blobs again, and compares the hashes with the contract's.
  *
- * points: of `sumOf`; where all are known, one commitment does for all blobs. random: a number uniform below 2^128.
- * near: as `commit` has it.
+ * points: from `sumOf`. If all are known, one commitment checks all blobs. random: a uniform number below 2^128.
+ * near: as in `commit`.
  */
 export function blobStep(
   cohort: Cohort,
@@ -262,12 +259,12 @@ function allCommit(
   try {
     return commitsTo(blobs, known, blobs.map(random), ceremony)
   } catch (error) {
-    if (error instanceof BlobMalformed) return false // and which one it is, is found one by one
+    if (error instanceof BlobMalformed) return false // the check of each blob finds which one
     throw error
   }
 }
 
-/** Why a blob is not the one with this hash, in words; null where it is. */
+/** The words for a blob that does not have this hash; null if it has. */
 export function faultOf(
   raw: Uint8Array,
   blob: number,

@@ -1,6 +1,6 @@
 /**
- * KZG commitments to blobs (EIP-4844) over the ceremony's points, in plain JavaScript: the content security policy has
- * no place for WebAssembly. A commitment takes about a second.
+ * KZG commitments to blobs (EIP-4844) over the ceremony's points. It is plain JavaScript, because the content security
+ * policy forbids WebAssembly. A commitment takes about a second.
  */
 import { bls12_381 } from '@noble/curves/bls12-381.js'
 import { pippenger } from '@noble/curves/abstract/curve.js'
@@ -14,7 +14,7 @@ export const GENERATOR = G1.BASE
 export const INFINITY = G1.ZERO
 
 export const SCALARS = 4096
-/** The first of them hold lanes, the last two blinders. */
+/** Scalars with lanes. The last two hold blinders. */
 export const USABLE = SCALARS - 2
 const SCALAR_LENGTH = 32
 export const BLOB_LENGTH = SCALARS * SCALAR_LENGTH
@@ -22,30 +22,30 @@ const COORDINATE = 48
 const COMPRESSED = 48
 export const EIP2537_LENGTH = 128
 
-/** Of `generated/ceremony.bin`. A setup of somebody else's making would let its maker open any commitment to anything. */
+/** The hash of `generated/ceremony.bin`. The maker of another setup could open a commitment to any value. */
 const CEREMONY_SHA256 = '0xf39d3cb84a0b8e5dbba3601ad506e5a6fc89db22b361b59b10207768a82ba623'
 
 export class CeremonyWrong extends Error {
   constructor() {
-    super('the points are not those of Ethereum’s ceremony')
+    super('the points are not those of Ethereum’s ceremony: their SHA-256 differs')
     this.name = 'CeremonyWrong'
   }
 }
 
-/** Not on the curve, outside the subgroup, or not the one encoding of its point. */
+/** A point that is not on the curve, is outside the subgroup, or has another encoding than the canonical one. */
 export class PointMalformed extends Error {
   constructor(raw: Hex) {
-    super(`${raw} is no point of BLS12-381’s G1`)
+    super(`${raw} is not a point of BLS12-381’s G1`)
     this.name = 'PointMalformed'
   }
 }
 
-/** Of another length, or a scalar of it (the `at`th) is not below the group's order. */
+/** A blob of another length, or one whose scalar number `at` is not below the group's order. */
 export class BlobMalformed extends Error {
   readonly bytes: number
   readonly at: number | null
   constructor(bytes: number, at: number | null) {
-    super(at === null ? `${bytes} bytes are no blob` : `scalar ${at} is not below the group’s order`)
+    super(at === null ? `a blob has ${BLOB_LENGTH} bytes, not ${bytes}` : `scalar ${at} is not below the group’s order`)
     this.name = 'BlobMalformed'
     this.bytes = bytes
     this.at = at
@@ -89,9 +89,7 @@ function isInfinity(raw: Hex): boolean {
 export function parsePoints(raw: Hex): Point[] {
   const count = (raw.length - 2) / 2 / COMPRESSED
   if (!Number.isInteger(count)) throw new PointMalformed(raw)
-  return Array.from({ length: count }, (_, at) =>
-    parsePoint(slice(raw, at * COMPRESSED, (at + 1) * COMPRESSED)),
-  )
+  return Array.from({ length: count }, (_, at) => parsePoint(slice(raw, at * COMPRESSED, (at + 1) * COMPRESSED)))
 }
 
 /** EIP-2537's encoding: x and y, each padded to 64 bytes; infinity is all zeros. Throws PointMalformed. */
@@ -146,7 +144,7 @@ export function scalarsOf(blob: Uint8Array): bigint[] {
 /**
  * The commitment to a blob, as EIP-4844's blob_to_kzg_commitment. Throws BlobMalformed.
  *
- * near: a scalar that most of the blob's are, but for the last two, which then cost nothing.
+ * near: the scalar that most of the blob's scalars equal, except the last two. Equal ones cost nothing.
  */
 export function commit(blob: Uint8Array, ceremony: readonly Point[], near = 0n): Point {
   return commitScalars(scalarsOf(blob), ceremony, near)
@@ -157,13 +155,13 @@ export function commitScalars(scalars: readonly bigint[], ceremony: readonly Poi
   return sumOf(apart, ceremony).add(allOf(near, ceremony))
 }
 
-/** The commitment to a blob whose scalars are all the same, but for the last two, which are zero. */
+/** The commitment to a blob with one scalar throughout, except the last two, which are zero. */
 export function allOf(scalar: bigint, ceremony: readonly Point[]): Point {
-  const ones = weightedSum([GENERATOR, ...ceremony.slice(USABLE)], [1n, -1n, -1n]) // one in all is the generator's
+  const ones = weightedSum([GENERATOR, ...ceremony.slice(USABLE)], [1n, -1n, -1n]) // all ones commit to the generator
   return ones.multiplyUnsafe(modulo(scalar))
 }
 
-/** Of many terms at once, without those that are zero: what small models leave empty costs nothing. */
+/** Σ scalar · point without zero terms, so that the empty part of small models costs nothing. */
 function sumOf(scalars: readonly bigint[], ceremony: readonly Point[]): Point {
   const used = ceremony.filter((_, at) => (scalars[at] ?? 0n) !== 0n)
   return pippenger(
@@ -174,8 +172,8 @@ function sumOf(scalars: readonly bigint[], ceremony: readonly Point[]): Point {
 }
 
 /**
- * Whether every commitment is its blob's, by one commitment to a random combination of all of them: a wrong one passes
- * with a chance of 2^-128 (small-exponent batch test; Bellare, Garay, Rabin 1998). Throws BlobMalformed.
+ * True if every commitment is its blob's, by one commitment to a random combination of them. A wrong one passes with a
+ * probability of 2^-128 (small-exponent batch test; Bellare, Garay, Rabin 1998). Throws BlobMalformed.
  *
  * factors: uniform below 2^128, drawn after blobs and commitments are fixed.
  */

@@ -1,13 +1,15 @@
 import { useQuery } from '@tanstack/react-query'
-import { useEffect, useMemo, useState } from 'react'
+import { useEffect, useState } from 'react'
 import { BASE } from '../api/client'
 import { config as configQuery, type Config } from '../api/config'
 import { task as taskOf } from '../api/queries'
+import { messageOf } from '../lib/errors'
 import { Fault, Loading } from '../parts/basics'
+import { Choice } from '../parts/choice'
+import { useWallets } from '../parts/wallets'
 import { say } from '../strings'
 import { readRound, type Node } from './chain'
 import { verdictOf, type Step, type Verdict } from './core'
-import { useWalletNodes } from './wallets'
 import type { Order, Told } from './worker'
 
 const words = say.verify
@@ -20,7 +22,7 @@ interface Where {
 
 interface Given extends Where {
   config: Config
-  /** Of the task's model, as the server says. */
+  /** The number of the model's parameters, as the server says. */
   parameters: number | null
 }
 
@@ -34,27 +36,25 @@ export default function Panel({ task, round }: Where) {
 }
 
 function Asking({ config, task, round, parameters }: Given) {
-  const wallets = useWalletNodes()
+  const wallets = useWallets()
   const [chosen, choose] = useState<string>()
   const [attempt, setAttempt] = useState(0)
-  const ofSite = useMemo((): Node[] => {
-    const url = config.chainUrl
-    return url === null ? [] : [{ name: words.nodeOfSite(new URL(url).host), url }]
-  }, [config])
-  const nodes = [...ofSite, ...wallets]
+  const url = config.chainUrl
+  const nodes: Node[] = [
+    ...(url === null ? [] : [{ name: words.nodeOfSite(new URL(url).host), url }]),
+    ...wallets.map(({ name, request }) => ({ name: words.nodeOfWallet(name), request })),
+  ]
   const node = nodes.find((one) => one.name === chosen) ?? nodes[0]
   return (
     <>
       {nodes.length > 1 && (
         <div className="tools">
-          <label>
-            {words.asked}
-            <select value={node?.name} onChange={(event) => choose(event.target.value)}>
-              {nodes.map((one) => (
-                <option key={one.name}>{one.name}</option>
-              ))}
-            </select>
-          </label>
+          <Choice
+            name={words.asked}
+            value={node?.name ?? ''}
+            of={nodes.map(({ name }) => [name, name] as const)}
+            change={choose}
+          />
         </div>
       )}
       {node ? (
@@ -122,11 +122,11 @@ function Line({ of }: { of: Step }) {
   )
 }
 
-/** The steps so far, and how long it took, once all is done. */
+/** The steps so far, and the time that all took, in seconds; null until all are done. */
 function useVerification({ node, config, task, round, parameters }: Given & { node: Node }) {
   const [steps, setSteps] = useState<Step[]>([READING])
   const [seconds, setSeconds] = useState<number | null>(null)
-  // The node's object is made anew with each render of whoever lists them: its name says which it is.
+  // Each render makes a new object for the node, which its name identifies.
   const [asked] = useState(node)
   useEffect(() => {
     const started = performance.now()
@@ -159,7 +159,7 @@ function useVerification({ node, config, task, round, parameters }: Given & { no
         if (record) worker.postMessage({ record, blobs: BLOBS, parameters } satisfies Order)
         else finish()
       },
-      (error: unknown) => crash(error instanceof Error ? error.message : String(error)),
+      (error: unknown) => crash(messageOf(error)),
     )
     return () => {
       isOver = true

@@ -1,4 +1,4 @@
-/** A round as the chain has it: all that the checks need, read once. Crosses to the worker, so it is plain data. */
+/** A round's record from the chain, with all that the checks need. It goes to the worker, so it is plain data. */
 import type { Address, Hex } from 'viem'
 import type { Blinders, Layout } from './canaries'
 
@@ -12,57 +12,57 @@ export interface Cohort {
   /** Indices of hospitals, ascending. */
   members: number[]
   survivors: number[]
-  /** Blob by blob, what the contract holds; null until it does. */
+  /** The contract's hash of each blob; null before it has one. */
   expected: (Hex | null)[]
-  /** Blob by blob, what the event of the publication says; null until it is published. */
+  /** The hash of each blob in the event of its publication; null before that. */
   published: (Hex | null)[]
   isDropped: boolean
   isOpened: boolean
-  isTurned: boolean
+  isFlipped: boolean
 }
 
-/** What a transaction that opens a canary round says of one blob. Whether it is true, the checks tell. */
+/** The disclosure of one blob in a canary round, from a transaction. The checks find out if it is true. */
 export interface Shown extends Blinders {
   cohort: number
   blob: number
   seed: Hex
-  /** The commitments to what canaries take back, all of the round, EIP-2537. */
-  retreat: Hex
+  /** The commitments to the round's negated delta, encoded as in EIP-2537. */
+  negatedDelta: Hex
 }
 
-/** A settled training round before this one: of each accepted cohort what follows from its sum. */
+/** A settled training round before this one, with its accepted cohorts' sums. */
 export interface Earlier {
   round: number
-  cohorts: { cohort: number; weight: number; isTurned: boolean; hashes: Hex[] }[]
+  cohorts: { cohort: number; weight: number; isFlipped: boolean; hashes: Hex[] }[]
 }
 
 export interface RoundRecord {
   task: number
   round: number
   outcome: 'pending' | 'settled' | 'void'
-  /** Blobs of a sum. */
+  /** The number of a sum's blobs. */
   blobs: number
   layout: Layout
   hospitals: Hospital[]
   /** Indices of hospitals whose commitments the contract has. */
   committed: number[]
-  /** Whether it is said whose updates are in the sums. */
+  /** True once the survivors are fixed. */
   isFixed: boolean
   cohorts: Cohort[]
-  /** By index of hospital, its commitments, one after the other, compressed. */
+  /** The compressed commitments, one after the other, by the hospital's index. */
   points: Map<number, Hex>
   hasCanaries: boolean
-  /** What the aggregator fixed before it published. */
-  canaries: { seedCommitment: Hex; retreatDigest: Hex } | null
+  /** The aggregator's commitments before publication. */
+  canaries: { seedCommitment: Hex; negatedDeltaDigest: Hex } | null
   shown: Shown[]
-  /** The number of blocks that would have to be read for `shown`, where it was too high; else null. */
+  /** The number of blocks to read for `shown`, if it was too high; else null. */
   openingBlocks: number | null
-  /** All training rounds before, where this one's turned sums take back what they taught; null where they are too many. */
+  /** All training rounds before, if this one has sign-flipped sums; null if they are too many. */
   before: Earlier[] | null
-  /** Read from the chain. */
+  /** The number of events read. */
   events: number
   block: bigint
 }
 
-/** The round of statistics: one cohort of everybody, weight 1 each, never turned. */
+/** The statistics round has one cohort of all hospitals, with weight 1 each, and is never sign-flipped. */
 export const STATISTICS_ROUND = 0

@@ -1,15 +1,16 @@
-/** All checks of a record that was read, one after the other, as they come. What they need besides is handed in. */
+/** Runs all checks of a record, one after the other. */
 import type { Hex } from 'viem'
+import { messageOf } from '../lib/errors'
 import { say } from '../strings'
 import { emptyScalar, Progress, type PublishedSum } from './canaries'
 import {
   blobStep,
   faultOf,
   recordStep,
-  retreatStep,
+  negatedDeltaStep,
   seedStep,
   sumOf,
-  takesBack,
+  hasNegatedDelta,
   type Fetched,
   type Learnt,
   type Step,
@@ -20,16 +21,16 @@ import { STATISTICS_ROUND, type Cohort, type Earlier, type RoundRecord } from '.
 const words = say.verify
 
 export interface Source {
-  /** The ceremony's points. Throws CeremonyWrong, or what fetching throws. */
+  /** The ceremony's points. Throws CeremonyWrong, or an error of the fetch. */
   ceremony: () => Promise<Point[]>
   blob: (hash: Hex) => Promise<Fetched>
-  /** Of the task's model, as the server says; null where it does not. Nothing holds because of it. */
+  /** The number of the model's parameters, as the server says; null if unknown. No check relies on it. */
   parameters: number | null
-  /** Uniform below 2^128, from a source that nobody can foresee. */
+  /** An unpredictable number, uniform below 2^128. */
   random: () => bigint
 }
 
-/** Steps; one that is running comes again under the same key. */
+/** The steps. A running one comes again under the same key. */
 export async function* verify(record: RoundRecord, source: Source): AsyncGenerator<Step> {
   const whole = recordStep(record)
   yield whole
@@ -41,55 +42,52 @@ export async function* verify(record: RoundRecord, source: Source): AsyncGenerat
     return
   }
   yield running('ceremony', words.ceremony)
-  const loaded = await loadedBy(source)
+  const loaded = await ceremonyOf(source)
   yield loaded.step
   if (!loaded.points) return
   if (record.hasCanaries) yield* canaries(record, loaded.points, source)
-  for (const cohort of cohorts) yield* checked(record, cohort, loaded.points, source)
+  for (const cohort of cohorts) yield* cohortSteps(record, cohort, loaded.points, source)
 }
 
-async function loadedBy(source: Source): Promise<{ step: Step; points?: Point[] }> {
+async function ceremonyOf(source: Source): Promise<{ step: Step; points?: Point[] }> {
   const [key, title] = ['ceremony', words.ceremony]
   try {
     const points = await source.ceremony()
     return { step: { key, title, state: 'holds', lines: [words.ceremonyHolds] }, points }
   } catch (error) {
-    return { step: { key, title, state: 'fails', lines: [words.ceremonyFails(reason(error))] } }
+    return { step: { key, title, state: 'fails', lines: [words.ceremonyFails(messageOf(error))] } }
   }
 }
 
-async function* canaries(
-  record: RoundRecord,
-  ceremony: readonly Point[],
-  source: Source,
-): AsyncGenerator<Step> {
+async function* canaries(record: RoundRecord, ceremony: readonly Point[], source: Source): AsyncGenerator<Step> {
   yield seedStep(record)
   try {
-    const learnt = takesBack(record) ? yield* learn(record, ceremony, source) : null
-    yield retreatStep(record, ceremony, learnt)
+    const learnt = hasNegatedDelta(record) ? yield* learn(record, ceremony, source) : null
+    yield negatedDeltaStep(record, ceremony, learnt)
   } catch (error) {
     if (!(error instanceof PointMalformed)) throw error
-    yield { key: 'retreat', title: words.retreat, state: 'fails', lines: [words.malformed(error.message)] }
+    yield {
+      key: 'negatedDelta',
+      title: words.negatedDelta,
+      state: 'fails',
+      lines: [words.malformed(error.message)],
+    }
   }
 }
 
-/** What all training rounds before taught, from their sums, each checked against the hash that the contract holds. */
-async function* learn(
-  record: RoundRecord,
-  ceremony: readonly Point[],
-  source: Source,
-): AsyncGenerator<Step, Learnt> {
-  if (record.before === null) return { state: 'skipped', why: words.retreatLater }
+/** The progress of all training rounds before, from their sums, each checked against the contract's hash. */
+async function* learn(record: RoundRecord, ceremony: readonly Point[], source: Source): AsyncGenerator<Step, Learnt> {
+  if (record.before === null) return { state: 'skipped', why: words.negatedDeltaLater }
   const progress = new Progress(record.layout, record.blobs, source.parameters ?? Infinity)
   for (const earlier of record.before) {
-    const line = words.retreatReading(earlier.round, record.round - 1)
-    yield { ...running('retreat', words.retreat), lines: [line] }
+    const line = words.negatedDeltaReading(earlier.round, record.round - 1)
+    yield { ...running('negatedDelta', words.negatedDelta), lines: [line] }
     const sums: PublishedSum[] = []
     for (const cohort of earlier.cohorts) {
       const near = emptyScalar(BigInt(cohort.weight), record.layout)
       const read = await scalarsIn(earlier, cohort, near, ceremony, source)
       if ('why' in read) return read
-      sums.push({ weight: BigInt(cohort.weight), isTurned: cohort.isTurned, scalars: read.scalars })
+      sums.push({ weight: BigInt(cohort.weight), isFlipped: cohort.isFlipped, scalars: read.scalars })
     }
     progress.add(sums)
   }
@@ -107,8 +105,7 @@ async function scalarsIn(
   for (const [blob, hash] of hashes.entries()) {
     const found = await source.blob(hash)
     if (!('blob' in found)) {
-      const why =
-        'missing' in found ? words.blobMissing(blob, hash) : words.blobUnreachable(blob, found.unreachable)
+      const why = 'missing' in found ? words.blobMissing(blob, hash) : words.blobUnreachable(blob, found.unreachable)
       return { state: 'skipped', why: words.inRound(round, cohort, why) }
     }
     const fault = faultOf(found.blob, blob, hash, ceremony, near)
@@ -118,7 +115,7 @@ async function scalarsIn(
   return { scalars }
 }
 
-async function* checked(
+async function* cohortSteps(
   record: RoundRecord,
   cohort: Cohort,
   ceremony: readonly Point[],
@@ -137,7 +134,7 @@ async function* checked(
   yield blobStep(cohort, fetched, points, ceremony, source.random, nearOf(record, cohort))
 }
 
-/** What most of a sum's scalars are, as far as the model leaves its blobs empty. */
+/** The scalar that most of a sum's scalars equal, because the model does not fill its blobs. */
 function nearOf(record: RoundRecord, cohort: Cohort): bigint {
   if (!record.hasCanaries || record.round === STATISTICS_ROUND) return 0n
   const weights = cohort.survivors.map((index) => BigInt(record.hospitals[index]?.weight ?? 0))
@@ -149,8 +146,4 @@ function nearOf(record: RoundRecord, cohort: Cohort): bigint {
 
 function running(key: string, title: string): Step {
   return { key, title, state: 'running', lines: [] }
-}
-
-export function reason(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -1,27 +1,28 @@
-/** The checks, off the page's thread: a commitment alone takes about a second. */
+/** Runs the checks outside the page's thread, because one commitment takes about a second. */
 import type { Hex } from 'viem'
 import ceremonyUrl from '../generated/ceremony.bin?url'
+import { messageOf } from '../lib/errors'
 import type { Fetched, Step } from './core'
 import { parseCeremony } from './kzg'
 import type { RoundRecord } from './record'
-import { reason, verify } from './run'
+import { verify } from './run'
 
 export interface Order {
   record: RoundRecord
-  /** Where blobs are, by their hashes: a mirror, which is believed in nothing. */
+  /** The URL of a mirror that has blobs by their hashes. It is not trusted. */
   blobs: string
   parameters: number | null
 }
 
-/** Steps as they come, then null; or what went wrong with the checks themselves. */
+/** A step; then the end, or an error of the checks themselves. */
 export type Told = { step: Step } | { done: true } | { crashed: string }
 
-const PATIENCE = 5 // times
+const TRIES = 5
 const LONGEST_WAIT = 10 // seconds
 
 async function fetchBlob(url: string): Promise<Fetched> {
   try {
-    for (let left = PATIENCE; ; left--) {
+    for (let left = TRIES; ; left--) {
       const response = await fetch(url)
       if (response.ok) return { blob: new Uint8Array(await response.arrayBuffer()) }
       if (response.status === 404) return { missing: true }
@@ -30,7 +31,7 @@ async function fetchBlob(url: string): Promise<Fetched> {
       await new Promise((resolve) => setTimeout(resolve, seconds * 1000))
     }
   } catch (error) {
-    return { unreachable: reason(error) }
+    return { unreachable: messageOf(error) }
   }
 }
 
@@ -39,11 +40,11 @@ function random(): bigint {
   return (high << 64n) | low
 }
 
-function tell(told: Told) {
+function send(told: Told) {
   self.postMessage(told)
 }
 
-async function carryOut({ record, blobs, parameters }: Order) {
+async function verifyAll({ record, blobs, parameters }: Order) {
   const source = {
     ceremony: async () => {
       const response = await fetch(ceremonyUrl)
@@ -54,12 +55,12 @@ async function carryOut({ record, blobs, parameters }: Order) {
     parameters,
     random,
   }
-  for await (const step of verify(record, source)) tell({ step })
+  for await (const step of verify(record, source)) send({ step })
 }
 
 self.onmessage = ({ data }: MessageEvent<Order>) => {
-  carryOut(data).then(
-    () => tell({ done: true }),
-    (error: unknown) => tell({ crashed: reason(error) }),
+  verifyAll(data).then(
+    () => send({ done: true }),
+    (error: unknown) => send({ crashed: messageOf(error) }),
   )
 }

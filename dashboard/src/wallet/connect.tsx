@@ -1,23 +1,31 @@
-/** A wallet is chosen, connected, and on the right chain before anything below is shown. */
-import type { ReactNode } from 'react'
+import { Fragment, type ReactNode } from 'react'
 import type { Address } from 'viem'
 import { useConnect, useConnection, useConnectors, useDisconnect, useSwitchChain } from 'wagmi'
-import { Account } from '../parts/basics'
-import { hasLoneWallet } from '../parts/wallets'
+import { Account, Notice } from '../parts/basics'
+import { ConnectCard, loneWallet } from '../parts/wallets'
 import { say } from '../strings'
 import { refusal } from './errors'
-import { usePlace } from './provider'
+import { usePlace, WithWallet } from './provider'
 
 const words = say.wallet
 
-export function Connect({ children }: { children: (account: Address) => ReactNode }) {
+/** Shows its children once a wallet is connected and on the right chain; anew for another account. */
+export function Connected({ children }: { children: (account: Address) => ReactNode }) {
+  return (
+    <WithWallet>
+      <Connection>{children}</Connection>
+    </WithWallet>
+  )
+}
+
+function Connection({ children }: { children: (account: Address) => ReactNode }) {
   const { address, chainId } = useConnection()
   const place = usePlace()
   if (!address) return <Choose />
   return (
     <>
-      <Who account={address} />
-      {chainId === place.chainId ? children(address) : <WrongChain />}
+      <ConnectedAs account={address} />
+      {chainId === place.chainId ? <Fragment key={address}>{children(address)}</Fragment> : <WrongChain />}
     </>
   )
 }
@@ -25,13 +33,11 @@ export function Connect({ children }: { children: (account: Address) => ReactNod
 function Choose() {
   const connectors = useConnectors()
   const { mutate: connect, isPending, error } = useConnect()
-  // A wallet that announces itself is shown by its name; the bare one only where none does.
+  // The wallet that does not announce itself is shown only if no other is there.
   const announced = connectors.filter((one) => one.id !== 'injected')
-  const shown = announced.length > 0 ? announced : connectors.filter(hasLoneWallet)
+  const shown = announced.length > 0 ? announced : connectors.filter(() => loneWallet().length > 0)
   return (
-    <div className="card">
-      <h2>{words.connect}</h2>
-      <p className="soft">{words.connectMeans}</p>
+    <ConnectCard>
       {shown.length === 0 && <p>{words.noWallet}</p>}
       <div className="tools">
         {shown.map((connector) => (
@@ -47,16 +53,12 @@ function Choose() {
           </button>
         ))}
       </div>
-      {error && (
-        <p className="notice bad" role="alert">
-          {refusal(error)}
-        </p>
-      )}
-    </div>
+      {error && <Notice kind="bad">{refusal(error)}</Notice>}
+    </ConnectCard>
   )
 }
 
-function Who({ account }: { account: Address }) {
+function ConnectedAs({ account }: { account: Address }) {
   const { mutate: disconnect } = useDisconnect()
   return (
     <p className="tools small">

@@ -1,75 +1,105 @@
-/** Backs a node: what it would come to, then an approval by signature or by transaction, then the delegation. */
+/** Delegates to a node: an estimate, an approval by signature or by transaction, then the delegation. */
 import { useState } from 'react'
-import { parseSignature, type Abi, type Address } from 'viem'
+import { parseSignature, type Address } from 'viem'
 import { useConfig } from 'wagmi'
 import { getPublicClient, signTypedData } from 'wagmi/actions'
 import type { Schemas } from '../api/client'
-import { stakingAbi, tokenAbi } from '../generated/abi'
-import { formatMillionths, formatTokens, parseTokens } from '../lib/amounts'
+import { tokenAbi } from '../generated/abi'
+import { same } from '../lib/accounts'
+import { formatMillionths, formatTokens } from '../lib/amounts'
+import { numberOf } from '../lib/enums'
 import { whatIf } from '../lib/whatif'
-import { Fault, Facts, Loading, Tokens } from '../parts/basics'
+import { Facts, Fault, Loading, Notice, Tokens } from '../parts/basics'
+import { Radios } from '../parts/choice'
+import { Field, readAmount } from '../parts/field'
 import { say } from '../strings'
-import { Connect } from './connect'
+import { Connected } from './connect'
 import { refusal } from './errors'
-import { numberOf } from '../lib/roles'
 import { useHoldings } from './positions'
-import { usePlace, WithWallet } from './provider'
-import { isBusy, SendingNotice, useSending, type Call } from './sending'
+import { usePlace } from './provider'
+import { isBusy, SendingNotice, useCalls, useSending, type Call } from './sending'
 
 const words = say.delegate
 const PERMIT_SECONDS = 1_800n
+const APPROVALS = [
+  ['signature', words.bySignature],
+  ['transaction', words.byTransaction],
+] as const
 
 export default function Delegate({ node }: { node: Schemas['Node'] }) {
-  return (
-    <WithWallet>
-      <Connect>{(account) => <Form account={account} node={node} />}</Connect>
-    </WithWallet>
-  )
+  return <Connected>{(account) => <Form account={account} node={node} />}</Connected>
 }
 
 function Form({ account, node }: { account: Address; node: Schemas['Node'] }) {
-  const place = usePlace()
-  const config = useConfig()
   const { data, error } = useHoldings(account)
   const { sending, send, reset } = useSending()
+  const { staking, approve } = useCalls()
+  const sign = usePermit(account)
   const [text, setText] = useState('')
-  const [bySignature, setBySignature] = useState(true)
+  const [approval, setApproval] = useState<'signature' | 'transaction'>('signature')
   const [declined, setDeclined] = useState('')
-  const amount = parseTokens(text)
   if (error) return <Fault error={error} />
   if (!data) return <Loading />
-  const tooMuch = amount !== null && amount > data.balance
-  const at = node.node as Address
-  const role = numberOf(node.role)
-  const staking = { address: place.staking, abi: stakingAbi as Abi }
+  const { amount, fault } = readAmount(text, data.balance)
+  const canGo = amount !== null && fault === '' && !isBusy(sending)
 
-  async function go(wanted: bigint) {
-    setDeclined('')
-    const calls: Call[] = []
-    if (bySignature) {
-      try {
-        const permit = await signed(wanted)
-        calls.push({ ...staking, functionName: 'delegateWithPermit', args: [at, role, wanted, ...permit] })
-      } catch (refused) {
-        setDeclined(refusal(refused))
-        return
-      }
-    } else {
-      calls.push(
-        {
-          address: place.token,
-          abi: tokenAbi,
-          functionName: 'approve',
-          args: [place.staking, wanted],
-        },
-        { ...staking, functionName: 'delegate', args: [at, role, wanted] },
-      )
-    }
-    if (await send(...calls)) setText('')
+  async function callsFor(value: bigint): Promise<Call[]> {
+    const args = [node.node, numberOf(node.role), value] as const
+    if (approval === 'signature') return [staking('delegateWithPermit', ...args, ...(await sign(value)))]
+    return [approve('staking', value), staking('delegate', ...args)]
   }
 
-  /** ERC-2612. Throws what the wallet refuses with. */
-  async function signed(value: bigint): Promise<readonly [bigint, number, `0x${string}`, `0x${string}`]> {
+  async function go(value: bigint) {
+    setDeclined('')
+    try {
+      if (await send(...(await callsFor(value)))) setText('')
+    } catch (refused) {
+      setDeclined(refusal(refused))
+    }
+  }
+
+  const held = data.holdings.find((one) => same(one.node, node.node) && one.role === node.role)
+  return (
+    <form
+      className="card"
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (canGo) void go(amount)
+      }}
+    >
+      <Facts
+        of={[
+          [say.balance, <Tokens key="balance" of={data.balance} />],
+          [words.held, <Tokens key="held" of={held?.worth ?? 0n} />],
+        ]}
+      />
+      <Field
+        name={say.amount}
+        text={text}
+        fault={fault}
+        change={(given) => {
+          setText(given)
+          reset()
+        }}
+      />
+      {amount !== null && <Estimate amount={amount} node={node} />}
+      <Radios name={words.approve} value={approval} of={APPROVALS} change={setApproval} />
+      <div>
+        <button type="submit" className="main" disabled={!canGo}>
+          {words.go}
+        </button>
+      </div>
+      {declined && <Notice kind="bad">{declined}</Notice>}
+      <SendingNotice of={sending} />
+    </form>
+  )
+}
+
+/** Signs an approval of tokens for the staking contract (ERC-2612). Throws what the wallet refuses with. */
+function usePermit(account: Address) {
+  const place = usePlace()
+  const config = useConfig()
+  return async (value: bigint): Promise<readonly [bigint, number, `0x${string}`, `0x${string}`]> => {
     const client = getPublicClient(config, { chainId: place.chainId })
     if (!client) throw new Error(say.wallet.noNode)
     const token = { address: place.token, abi: tokenAbi } as const
@@ -97,69 +127,9 @@ function Form({ account, node }: { account: Address; node: Schemas['Node'] }) {
     const { r, s, yParity } = parseSignature(signature)
     return [deadline, 27 + yParity, r, s]
   }
-
-  const held = data.holdings.find(
-    (one) => one.node.toLowerCase() === node.node.toLowerCase() && one.role === node.role,
-  )
-  return (
-    <form
-      className="card"
-      onSubmit={(event) => {
-        event.preventDefault()
-        if (amount !== null && !tooMuch) void go(amount)
-      }}
-    >
-      <Facts
-        of={[
-          [words.balance, <Tokens key="balance" of={data.balance} />],
-          [words.held, <Tokens key="held" of={held?.worth ?? 0n} />],
-        ]}
-      />
-      <label>
-        {words.amount}
-        <input
-          inputMode="decimal"
-          autoComplete="off"
-          value={text}
-          aria-invalid={(text !== '' && amount === null) || tooMuch}
-          aria-describedby="delegate-fault"
-          onChange={(event) => {
-            setText(event.target.value)
-            reset()
-          }}
-        />
-      </label>
-      <p id="delegate-fault" className="bad small" role="status">
-        {text !== '' && amount === null ? words.noAmount : tooMuch ? words.tooMuch : ''}
-      </p>
-      {amount !== null && <If amount={amount} node={node} />}
-      <fieldset className="choices">
-        <legend>{words.approve}</legend>
-        <label>
-          <input type="radio" name="approve" checked={bySignature} onChange={() => setBySignature(true)} />{' '}
-          {words.bySignature}
-        </label>
-        <label>
-          <input type="radio" name="approve" checked={!bySignature} onChange={() => setBySignature(false)} />{' '}
-          {words.byTransaction}
-        </label>
-      </fieldset>
-      <div>
-        <button type="submit" className="main" disabled={amount === null || tooMuch || isBusy(sending)}>
-          {words.go}
-        </button>
-      </div>
-      {declined && (
-        <p className="notice bad" role="alert">
-          {declined}
-        </p>
-      )}
-      <SendingNotice of={sending} />
-    </form>
-  )
 }
 
-function If({ amount, node }: { amount: bigint; node: Schemas['Node'] }) {
+function Estimate({ amount, node }: { amount: bigint; node: Schemas['Node'] }) {
   const { since, until, net } = node.realised_yield
   const pool = { active: BigInt(node.active), locked: BigInt(node.locked), assets: BigInt(node.assets) }
   const would = whatIf(amount, pool, net)
@@ -169,7 +139,7 @@ function If({ amount, node }: { amount: bigint; node: Schemas['Node'] }) {
       <Facts
         of={[
           [words.part, formatMillionths(would.part)],
-          [words.brought(Math.max(1, Math.round((until - since) / 86_400))), formatTokens(would.brought)],
+          [words.earned(Math.max(1, Math.round((until - since) / 86_400))), formatTokens(would.earned)],
           [words.atRisk, formatTokens(would.atRisk)],
         ]}
       />

@@ -1,4 +1,4 @@
-/** What a wallet, a chain node or a contract refuses with, in words. */
+/** The words for a refusal by a wallet, a chain node or a contract. */
 import {
   BaseError,
   ContractFunctionRevertedError,
@@ -8,8 +8,8 @@ import {
   UserRejectedRequestError,
 } from 'viem'
 import { formatTokens } from '../lib/amounts'
+import { messageOf } from '../lib/errors'
 import { formatTime } from '../lib/times'
-import { isKey } from '../lib/keys'
 import { say } from '../strings'
 
 const words = say.refused
@@ -20,7 +20,7 @@ const CHAIN_ERRORS: ReadonlySet<string> = new Set([
   'ConnectorChainMismatchError',
 ])
 
-/** By name: fields that are amounts of tokens, or times. All others are shown as they are. */
+/** Names of fields that are amounts of tokens, or times. All others are shown as they are. */
 const AMOUNTS = new Set(['free', 'wanted', 'locked', 'left', 'needed', 'balance', 'allowance', 'supply'])
 const TIMES = new Set(['maturesAt', 'deadline', 'effectiveAt'])
 
@@ -32,8 +32,13 @@ function shown(name: string, value: unknown): string {
   return String(value)
 }
 
+/** True if a text from outside is one of an object's own keys. `in` would also accept "constructor". */
+export function isKey<T extends object>(text: unknown, of: T): text is keyof T & string {
+  return typeof text === 'string' && Object.hasOwn(of, text)
+}
+
 /** The words for a contract's error, with the values that it carries. */
-export function contractWords(name: string, values: ReadonlyMap<string, unknown>): string {
+function contractWords(name: string, values: ReadonlyMap<string, unknown>): string {
   const known = isKey(name, words.byName) ? words.byName[name] : words.unknown
   const carried = [...values].map(([field, value]) => `${field} ${shown(field, value)}`).join(', ')
   return `${known} (${name}${carried && ': ' + carried})`
@@ -47,9 +52,8 @@ function reverted(error: ContractFunctionRevertedError): string {
   return contractWords(data.errorName, values)
 }
 
-/** In words, whoever refused. */
 export function refusal(error: unknown): string {
-  if (!(error instanceof BaseError)) return error instanceof Error ? error.message : String(error)
+  if (!(error instanceof BaseError)) return messageOf(error)
   const found = <Kind extends Error>(kind: abstract new (...given: never[]) => Kind): Kind | null => {
     const at = error.walk((one) => one instanceof kind)
     return at instanceof kind ? at : null
@@ -58,11 +62,10 @@ export function refusal(error: unknown): string {
   const revert = found(ContractFunctionRevertedError)
   if (revert) return reverted(revert)
   if (found(InsufficientFundsError)) return words.noEther
-  // A call inside that runs out is a revert without data; where the outermost does, nodes have an error of their own.
+  // An inner call that runs out of gas is a revert without data. If the outermost one does, nodes have their own error.
   if (error.walk((one) => one instanceof BaseError && /out ?of ?gas/i.test(one.details)) !== null)
     return say.sending.outOfGas
-  if (error.walk((one) => one instanceof Error && CHAIN_ERRORS.has(one.name)) !== null)
-    return words.wrongChain
+  if (error.walk((one) => one instanceof Error && CHAIN_ERRORS.has(one.name)) !== null) return words.wrongChain
   if (found(HttpRequestError)) return words.noNode
   if (found(InternalRpcError) && /insufficient funds/i.test(error.message)) return words.noEther
   return words.other(error.shortMessage)

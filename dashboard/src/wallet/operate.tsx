@@ -1,129 +1,115 @@
-/** What a task's operator can do with it: add to the pool, stop it, take home what is left. */
-import { useState } from 'react'
+/** The operator's actions on a task: add to the pool, stop it, withdraw the refund. */
+import { useState, type ReactNode } from 'react'
 import type { Address } from 'viem'
 import { useReadContract } from 'wagmi'
 import type { Schemas } from '../api/client'
-import { tasksAbi, tokenAbi } from '../generated/abi'
+import { tasksAbi } from '../generated/abi'
 import { same } from '../lib/accounts'
-import { formatTokens, parseTokens } from '../lib/amounts'
+import { formatTokens } from '../lib/amounts'
+import { ROLES } from '../lib/enums'
 import { roomInPool, roundPay } from '../lib/funding'
 import { Account, Facts, Tokens } from '../parts/basics'
 import { Dialog } from '../parts/dialog'
+import { Field, readAmount } from '../parts/field'
 import { Table } from '../parts/table'
 import { say } from '../strings'
-import { Connect } from './connect'
-import { usePlace, WithWallet } from './provider'
-import { isBusy, SendingNotice, useSending } from './sending'
+import { Connected } from './connect'
+import { useBalance, usePlace } from './provider'
+import { isBusy, SendingNotice, useCalls, useSending } from './sending'
 
 const words = say.operate
+const { columns } = say
 
 type Task = Schemas['Task']
-type Send = ReturnType<typeof useSending>['send']
+
+interface Acting {
+  task: Task
+  busy: boolean
+  send: ReturnType<typeof useSending>['send']
+}
 
 export default function Operate({ task }: { task: Task }) {
   return (
-    <WithWallet>
-      <Connect>
-        {(account) =>
-          same(account, task.operator) ? (
-            <Mine account={account} task={task} />
-          ) : (
-            <p className="notice">
-              <span>
-                {words.notYours} <Account of={task.operator} />
-              </span>
-            </p>
-          )
-        }
-      </Connect>
-    </WithWallet>
+    <Connected>
+      {(account) =>
+        same(account, task.operator) ? (
+          <Actions account={account} task={task} />
+        ) : (
+          <p className="notice">
+            <span>
+              {words.notYours} <Account of={task.operator} />
+            </span>
+          </p>
+        )
+      }
+    </Connected>
   )
 }
 
-function Mine({ account, task }: { account: Address; task: Task }) {
-  const place = usePlace()
+function Actions({ account, task }: { account: Address; task: Task }) {
   const { sending, send, reset } = useSending()
-  const { data: refundable = 0n } = useReadContract({
-    address: place.tasks,
-    abi: tasksAbi,
-    functionName: 'claimable',
-    args: [account],
-  })
-  const busy = isBusy(sending)
+  const acting = { task, busy: isBusy(sending), send }
   return (
     <div className="stack parts">
       <SendingNotice of={sending} />
-      <Fund account={account} task={task} busy={busy} send={send} reset={reset} />
-      <Stop task={task} busy={busy} send={send} />
-      <section className="stack" aria-label={words.refund}>
-        <h3>{words.refund}</h3>
-        <p className="soft small">{words.refundMeans}</p>
-        <Facts of={[[words.refundable, <Tokens key="refundable" of={refundable} />]]} />
-        <div>
-          <button
-            type="button"
-            disabled={busy || refundable === 0n}
-            onClick={() =>
-              void send({ address: place.tasks, abi: tasksAbi, functionName: 'claim', args: [] })
-            }
-          >
-            {words.refundGo}
-          </button>
-        </div>
-      </section>
+      {task.phase === 'joining' ? (
+        <Fund {...acting} account={account} reset={reset} />
+      ) : (
+        <Section title={words.fund}>
+          <p className="soft">{task.phase === 'ended' ? words.fundEnded : words.fundOver}</p>
+        </Section>
+      )}
+      <Stop {...acting} />
+      <Refund {...acting} account={account} />
     </div>
   )
 }
 
-function Fund(props: { account: Address; task: Task; busy: boolean; send: Send; reset: () => void }) {
-  const { account, task } = props
-  const place = usePlace()
-  const [text, setText] = useState('')
-  const { data: balance } = useReadContract({
-    address: place.token,
-    abi: tokenAbi,
-    functionName: 'balanceOf',
+function Section({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <section className="stack" aria-label={title}>
+      <h3>{title}</h3>
+      {children}
+    </section>
+  )
+}
+
+function Refund({ account, busy, send }: Acting & { account: Address }) {
+  const { tasks } = useCalls()
+  const { data: refundable = 0n } = useReadContract({
+    address: usePlace().tasks,
+    abi: tasksAbi,
+    functionName: 'claimable',
     args: [account],
   })
-  if (task.phase !== 'joining')
-    return (
-      <section className="stack" aria-label={words.fund}>
-        <h3>{words.fund}</h3>
-        <p className="soft">{task.phase === 'ended' ? words.fundEnded : words.fundOver}</p>
-      </section>
-    )
+  return (
+    <Section title={words.refund}>
+      <p className="soft small">{words.refundMeans}</p>
+      <Facts of={[[words.refundable, <Tokens key="refundable" of={refundable} />]]} />
+      <div>
+        <button type="button" disabled={busy || refundable === 0n} onClick={() => void send(tasks('claim'))}>
+          {words.refundGo}
+        </button>
+      </div>
+    </Section>
+  )
+}
+
+function Fund({ account, task, busy, send, reset }: Acting & { account: Address; reset: () => void }) {
+  const { tasks, approve } = useCalls()
+  const [text, setText] = useState('')
+  const balance = useBalance(account)
   const { terms } = task
-  const pool = BigInt(terms.pool)
   const room = roomInPool(terms)
-  const amount = parseTokens(text)
-  const before = roundPay(terms, pool)
-  const after = roundPay(terms, pool + (amount ?? 0n))
-  const fault =
-    text === ''
-      ? ''
-      : amount === null
-        ? say.delegate.noAmount
-        : room !== null && amount > room
-          ? words.tooMuch(formatTokens(room))
-          : balance !== undefined && amount > balance
-            ? say.delegate.tooMuch
-            : ''
-  const canGo = amount !== null && fault === '' && balance !== undefined && !props.busy
+  const read = readAmount(text, balance)
+  const { amount } = read
+  const fault = amount !== null && room !== null && amount > room ? words.tooMuch(formatTokens(room)) : read.fault
+  const before = roundPay(terms, BigInt(terms.pool))
+  const after = roundPay(terms, BigInt(terms.pool) + (amount ?? 0n))
+  const canGo = amount !== null && fault === '' && balance !== undefined && !busy
 
   async function go(wanted: bigint) {
-    const approval = {
-      address: place.token,
-      abi: tokenAbi,
-      functionName: 'approve',
-      args: [place.tasks, wanted],
-    }
-    const funding = {
-      address: place.tasks,
-      abi: tasksAbi,
-      functionName: 'fund',
-      args: [BigInt(task.task), wanted],
-    }
-    if (await props.send(approval, funding)) setText('')
+    if (await send(approve('tasks', wanted), tasks('fund', BigInt(task.task), wanted))) setText('')
   }
 
   return (
@@ -139,37 +125,24 @@ function Fund(props: { account: Address; task: Task; busy: boolean; send: Send; 
       <p className="soft small">
         {words.fundMeans} {room !== null && words.room(formatTokens(room))}
       </p>
-      <Facts of={[[say.delegate.balance, <Tokens key="balance" of={balance ?? 0n} />]]} />
-      <label>
-        {words.amount}
-        <input
-          inputMode="decimal"
-          autoComplete="off"
-          value={text}
-          aria-invalid={fault !== ''}
-          aria-describedby="fund-fault"
-          onChange={(event) => {
-            setText(event.target.value)
-            props.reset()
-          }}
-        />
-      </label>
-      <p id="fund-fault" className="bad small" role="status">
-        {fault}
-      </p>
+      <Facts of={[[say.balance, <Tokens key="balance" of={balance ?? 0n} />]]} />
+      <Field
+        name={say.amount}
+        text={text}
+        fault={fault}
+        change={(given) => {
+          setText(given)
+          reset()
+        }}
+      />
       <Table
-        caption={words.payColumns.role}
-        rows={['hospital', 'voter', 'aggregator'] as const}
-        name={(role) => role}
-        empty=""
+        caption={words.payRole}
+        rows={ROLES}
+        keyOf={(role) => role}
         columns={[
-          { name: words.payColumns.role, cell: (role) => say.roles[role] },
-          { name: words.payColumns.before, number: true, cell: (role) => <Tokens of={before[role]} /> },
-          {
-            name: words.payColumns.after,
-            number: true,
-            cell: (role) => (amount === null ? '–' : <Tokens of={after[role]} />),
-          },
+          { text: words.payRole, of: (role) => say.roles[role] },
+          { tokens: columns.before, of: (role) => before[role] },
+          { number: columns.after, of: (role) => (amount === null ? '–' : <Tokens of={after[role]} />) },
         ]}
       />
       <div>
@@ -181,16 +154,15 @@ function Fund(props: { account: Address; task: Task; busy: boolean; send: Send; 
   )
 }
 
-function Stop({ task, busy, send }: { task: Task; busy: boolean; send: Send }) {
-  const place = usePlace()
+function Stop({ task, busy, send }: Acting) {
+  const { tasks } = useCalls()
   const [asked, setAsked] = useState(false)
   const isOver = task.phase === 'ended'
-  // The statistics round alone is not to be had: one training round is played after it.
+  // A task cannot end after the statistics round alone: one training round follows it.
   const last = Math.min(Math.max(task.round, 1), task.rounds)
   const means = task.phase === 'joining' ? words.stopJoining : words.stopRunning(last)
   return (
-    <section className="stack" aria-label={words.stop}>
-      <h3>{words.stop}</h3>
+    <Section title={words.stop}>
       {isOver || task.stopping ? (
         <p className="soft">{isOver ? words.stopEnded : words.stopping(task.last_round)}</p>
       ) : (
@@ -206,16 +178,10 @@ function Stop({ task, busy, send }: { task: Task; busy: boolean; send: Send }) {
       {asked && (
         <Dialog
           title={words.stop}
-          act={words.stopGo}
           close={() => setAsked(false)}
           go={() => {
             setAsked(false)
-            void send({
-              address: place.tasks,
-              abi: tasksAbi,
-              functionName: 'stop',
-              args: [BigInt(task.task)],
-            })
+            void send(tasks('stop', BigInt(task.task)))
           }}
         >
           <p>
@@ -223,6 +189,6 @@ function Stop({ task, busy, send }: { task: Task; busy: boolean; send: Send }) {
           </p>
         </Dialog>
       )}
-    </section>
+    </Section>
   )
 }

@@ -1,26 +1,24 @@
-/** What an account is as a node, as the contract says at this moment: without the API, too. */
-import { queryOptions, useQuery } from '@tanstack/react-query'
+/** An account's own nodes, as the contract has them now. It works without the API. */
 import { zeroHash, type Address, type PublicClient } from 'viem'
-import { usePublicClient } from 'wagmi'
 import type { Role } from '../api/client'
 import type { Config } from '../api/config'
 import { stakingAbi, tokenAbi } from '../generated/abi'
-import { ROLES, numberOf } from '../lib/roles'
-import { usePlace } from './provider'
+import { ROLES, numberOf } from '../lib/enums'
+import { useChain } from './provider'
 
 export interface OwnNode {
   role: Role
-  /** All delegators together. */
+  /** The active stake of all delegators. */
   active: bigint
   free: bigint
   locked: bigint
   unbonding: bigint
   /** Worth of the owner's own shares that are not unbonding. */
   own: bigint
-  /** Commission included. */
+  /** With commission. */
   claimable: bigint
   commissionBps: number
-  /** An announced raise, and when it holds. */
+  /** An announced higher commission, and the time from which it applies, in seconds since the epoch. */
   next: { bps: number; at: number } | null
 }
 
@@ -44,17 +42,8 @@ async function read(client: PublicClient, place: Config, account: Address): Prom
     if (pool.vestedAt === 0) return null // not registered: `Pool.sol`
     const { active, free, locked, unbonding } = stake
     const { commissionBps, nextCommissionBps: bps, nextCommissionAt: at } = pool
-    return {
-      role,
-      active,
-      free,
-      locked,
-      unbonding,
-      own,
-      claimable,
-      commissionBps,
-      next: at === 0 ? null : { bps, at },
-    }
+    const next = at === 0 ? null : { bps, at }
+    return { role, active, free, locked, unbonding, own, claimable, commissionBps, next }
   }
   const [balance, unbondingPeriod, key, nodes] = await Promise.all([
     client.readContract({ address: place.token, abi: tokenAbi, functionName: 'balanceOf', args: [account] }),
@@ -71,17 +60,5 @@ async function read(client: PublicClient, place: Config, account: Address): Prom
 }
 
 export function useOwn(account: Address) {
-  const client = usePublicClient()
-  const place = usePlace()
-  return useQuery(
-    queryOptions({
-      queryKey: ['own', account, place.chainId, place.staking],
-      enabled: client !== undefined,
-      refetchInterval: 12_000, // rewards vest by the second
-      queryFn: () => {
-        if (!client) throw new Error('asked without a chain node')
-        return read(client, place, account)
-      },
-    }),
-  )
+  return useChain('own', account, read)
 }

@@ -1,41 +1,41 @@
 import { useState } from 'react'
 import type { Address } from 'viem'
-import { stakingAbi } from '../generated/abi'
+import { History } from '../pages/account'
+import { isAccount } from '../lib/accounts'
 import { formatTokens, parseTokens } from '../lib/amounts'
-import { Account, Ago, Card, Fault, Figure, Loading, Tokens, useNow } from '../parts/basics'
+import { numberOf, ROLE_NAMES } from '../lib/enums'
+import { sharesFor } from '../lib/whatif'
+import { Account, Ago, Card, Fault, Figure, Loading, Notice, Tokens, useNow } from '../parts/basics'
 import { Choice } from '../parts/choice'
 import { Dialog } from '../parts/dialog'
-import { Table } from '../parts/table'
-import { sharesFor } from '../lib/whatif'
+import { Field } from '../parts/field'
+import { Table, TableCard } from '../parts/table'
 import { say } from '../strings'
-import { Connect } from './connect'
-import { isAccount } from '../lib/accounts'
-import { numberOf, ROLE_NAMES } from '../lib/roles'
+import { Connected } from './connect'
 import { useHoldings, type Holding, type Holdings, type Unbonding } from './positions'
-import { usePlace, WithWallet } from './provider'
-import { isBusy, SendingNotice, useSending, type Call } from './sending'
-import { AccountBooks } from '../pages/account'
+import { isBusy, SendingNotice, useCalls, useSending, type Call } from './sending'
 
 const words = say.portfolio
+const { columns } = say
 
-/** What the connected account has, and what it can do with it. */
-export default function Own() {
-  return (
-    <WithWallet>
-      <Connect>{(account) => <Of account={account} key={account} />}</Connect>
-    </WithWallet>
-  )
+/** The connected account's stake, and the actions on it. */
+export default function OwnPortfolio() {
+  return <Connected>{(account) => <Portfolio account={account} />}</Connected>
 }
 
-function Of({ account }: { account: Address }) {
+function Portfolio({ account }: { account: Address }) {
   const { data, error, refetch } = useHoldings(account)
   return (
     <>
       {error && <Fault error={error} retry={() => void refetch()} />}
       {data ? <Positions of={data} /> : !error && <Loading />}
-      {data && !data.fromEvents && <AccountBooks account={account} only="history" />}
+      {data && !data.fromEvents && <History account={account} />}
     </>
   )
+}
+
+function total(amounts: readonly bigint[]): bigint {
+  return amounts.reduce((sum, amount) => sum + amount, 0n)
 }
 
 type Asked = { unbond: Holding } | { redelegate: Unbonding }
@@ -43,167 +43,154 @@ type Asked = { unbond: Holding } | { redelegate: Unbonding }
 function Positions({ of }: { of: Holdings }) {
   const { sending, send, reset } = useSending()
   const [asked, setAsked] = useState<Asked | null>(null)
-  const place = usePlace()
-  const now = useNow()
+  const { staking } = useCalls()
   const busy = isBusy(sending)
-  const staking = (functionName: string, args: readonly unknown[]): Call => ({
-    address: place.staking,
-    abi: stakingAbi,
-    functionName,
-    args,
-  })
-  const ask = (what: Asked) => {
+  const ask = (action: Asked) => {
     reset()
-    setAsked(what)
+    setAsked(action)
   }
-  const total = (amounts: bigint[]) => amounts.reduce((sum, amount) => sum + amount, 0n)
-  const claimable = of.holdings.filter((one) => one.claimable > 0n)
-  const columns = words.columns
+  const close = () => setAsked(null)
+  const go = (call: Call) => {
+    close()
+    void send(call)
+  }
   return (
     <>
-      {of.fromEvents && <p className="notice wait">{words.fromEvents}</p>}
+      {of.fromEvents && <Notice kind="wait">{words.fromEvents}</Notice>}
       <dl className="figures">
-        <Figure name={words.wallet} value={<Tokens of={of.balance} />} />
+        <Figure name={say.balance} value={<Tokens of={of.balance} />} />
         <Figure name={words.staked} value={<Tokens of={total(of.holdings.map((one) => one.worth))} />} />
-        <Figure name={words.claimable} value={<Tokens of={total(claimable.map((one) => one.claimable))} />} />
+        <Figure name={words.claimable} value={<Tokens of={total(of.holdings.map((one) => one.claimable))} />} />
         <Figure name={words.unbonding} value={<Tokens of={total(of.unbondings.map((one) => one.worth))} />} />
       </dl>
       <SendingNotice of={sending} />
-      <Card title={words.holdings}>
-        <Table
-          caption={words.holdings}
-          rows={of.holdings}
-          name={(one) => one.node + one.role}
-          empty={words.none}
-          columns={[
-            { name: columns.node, cell: (one) => <Account of={one.node} as={one.role} /> },
-            { name: columns.role, cell: (one) => say.role[one.role] },
-            { name: columns.worth, number: true, cell: (one) => <Tokens of={one.worth} /> },
-            { name: columns.claimable, number: true, cell: (one) => <Tokens of={one.claimable} /> },
-            {
-              name: columns.actions,
-              cell: (one) => (
-                <div className="tools">
-                  <button
-                    type="button"
-                    disabled={busy || one.claimable === 0n}
-                    onClick={() => void send(staking('claim', [one.node, numberOf(one.role)]))}
-                  >
-                    {words.claim}
-                  </button>
-                  <button
-                    type="button"
-                    disabled={busy || one.shares === 0n}
-                    onClick={() => ask({ unbond: one })}
-                  >
-                    {words.unbond}
-                  </button>
-                </div>
-              ),
-            },
-          ]}
-        />
-        {claimable.length > 1 && (
-          <div>
-            <button
-              type="button"
-              className="main"
-              disabled={busy}
-              onClick={() =>
-                void send(
-                  staking('claimMany', [
-                    claimable.map((one) => ({ node: one.node, role: numberOf(one.role) })),
-                  ]),
-                )
-              }
-            >
-              {words.claimAll}
-            </button>
-          </div>
-        )}
-      </Card>
-      <Card title={words.unbonding} means={words.unbondingMeans}>
-        <Table
-          caption={words.unbonding}
-          rows={of.unbondings}
-          name={(one) => String(one.request)}
-          empty={say.account.noUnbonding}
-          columns={[
-            { name: columns.node, cell: (one) => <Account of={one.node} as={one.role} /> },
-            { name: columns.worth, number: true, cell: (one) => <Tokens of={one.worth} /> },
-            { name: say.account.matures, cell: (one) => <Ago of={one.maturesAt} /> },
-            {
-              name: columns.actions,
-              cell: (one) => (
-                <div className="tools">
-                  <button
-                    type="button"
-                    disabled={busy || one.maturesAt > now}
-                    onClick={() => void send(staking('withdraw', [one.request]))}
-                  >
-                    {words.withdraw}
-                  </button>
-                  <button
-                    type="button"
-                    disabled={busy || one.maturesAt > now}
-                    onClick={() => ask({ redelegate: one })}
-                  >
-                    {words.redelegate}
-                  </button>
-                </div>
-              ),
-            },
-          ]}
-        />
-      </Card>
+      <Delegations of={of.holdings} busy={busy} go={go} unbond={(one) => ask({ unbond: one })} />
+      <Unbondings of={of.unbondings} busy={busy} go={go} redelegate={(one) => ask({ redelegate: one })} />
       {asked && 'unbond' in asked && (
         <Unbond
           of={asked.unbond}
-          cancel={() => setAsked(null)}
-          go={(shares) => {
-            setAsked(null)
-            void send(staking('startUnbonding', [asked.unbond.node, numberOf(asked.unbond.role), shares]))
-          }}
+          cancel={close}
+          go={(shares) => go(staking('startUnbonding', asked.unbond.node, numberOf(asked.unbond.role), shares))}
         />
       )}
       {asked && 'redelegate' in asked && (
         <Redelegate
           of={asked.redelegate}
-          cancel={() => setAsked(null)}
-          go={(node, role) => {
-            setAsked(null)
-            void send(staking('redelegate', [asked.redelegate.request, node, role]))
-          }}
+          cancel={close}
+          go={(node, role) => go(staking('redelegate', asked.redelegate.request, node, role))}
         />
       )}
     </>
   )
 }
 
+interface Acting {
+  busy: boolean
+  go: (call: Call) => void
+}
+
+function Delegations({ of, busy, go, unbond }: { of: readonly Holding[]; unbond: (one: Holding) => void } & Acting) {
+  const { staking } = useCalls()
+  const claimable = of.filter((one) => one.claimable > 0n)
+  const nodes = claimable.map((one) => ({ node: one.node, role: numberOf(one.role) }))
+  return (
+    <Card title={words.holdings}>
+      <Table
+        caption={words.holdings}
+        rows={of}
+        keyOf={(one) => one.node + one.role}
+        empty={words.none}
+        columns={[
+          { text: columns.node, of: (one) => <Account of={one.node} as={one.role} /> },
+          { text: columns.role, of: (one) => say.role[one.role] },
+          { tokens: columns.worth, of: (one) => one.worth },
+          { tokens: columns.claimable, of: (one) => one.claimable },
+          {
+            text: columns.actions,
+            of: (one) => (
+              <div className="tools">
+                <button
+                  type="button"
+                  disabled={busy || one.claimable === 0n}
+                  onClick={() => go(staking('claim', one.node, numberOf(one.role)))}
+                >
+                  {words.claim}
+                </button>
+                <button type="button" disabled={busy || one.shares === 0n} onClick={() => unbond(one)}>
+                  {words.unbond}
+                </button>
+              </div>
+            ),
+          },
+        ]}
+      />
+      {claimable.length > 1 && (
+        <div>
+          <button type="button" className="main" disabled={busy} onClick={() => go(staking('claimMany', nodes))}>
+            {words.claimAll}
+          </button>
+        </div>
+      )}
+    </Card>
+  )
+}
+
+function Unbondings({
+  of,
+  busy,
+  go,
+  redelegate,
+}: { of: readonly Unbonding[]; redelegate: (one: Unbonding) => void } & Acting) {
+  const { staking } = useCalls()
+  const now = useNow()
+  return (
+    <TableCard
+      title={words.unbonding}
+      means={words.unbondingMeans}
+      rows={of}
+      keyOf={(one) => String(one.request)}
+      empty={say.account.noUnbonding}
+      columns={[
+        { text: columns.node, of: (one) => <Account of={one.node} as={one.role} /> },
+        { tokens: columns.worth, of: (one) => one.worth },
+        { text: columns.matures, of: (one) => <Ago of={one.maturesAt} /> },
+        {
+          text: columns.actions,
+          of: (one) => {
+            const isLocked = busy || one.maturesAt > now
+            return (
+              <div className="tools">
+                <button type="button" disabled={isLocked} onClick={() => go(staking('withdraw', one.request))}>
+                  {words.withdraw}
+                </button>
+                <button type="button" disabled={isLocked} onClick={() => redelegate(one)}>
+                  {words.redelegate}
+                </button>
+              </div>
+            )
+          },
+        },
+      ]}
+    />
+  )
+}
+
 function Unbond({ of, cancel, go }: { of: Holding; cancel: () => void; go: (shares: bigint) => void }) {
-  const [text, setText] = useState(formatTokens(of.worth))
-  const amount = text === formatTokens(of.worth) ? of.worth : parseTokens(text)
-  const bad = amount === null || (amount > of.worth && text !== formatTokens(of.worth))
+  const whole = formatTokens(of.worth)
+  const [text, setText] = useState(whole)
+  const amount = text === whole ? of.worth : parseTokens(text)
+  const fault = amount === null ? say.notAmount : amount > of.worth ? words.overWorth : ''
   return (
     <Dialog
       title={words.unbond}
       close={cancel}
-      isReady={!bad}
+      isReady={fault === ''}
       go={() => {
         if (amount !== null) go(sharesFor(amount, of))
       }}
     >
       <p className="soft">{words.unbondingMeans}</p>
-      <label>
-        {words.howMuch(formatTokens(of.worth))}
-        <input
-          inputMode="decimal"
-          autoComplete="off"
-          value={text}
-          aria-invalid={bad}
-          onChange={(event) => setText(event.target.value)}
-        />
-      </label>
+      <Field name={words.howMuch(whole)} text={text} fault={fault} change={setText} />
     </Dialog>
   )
 }
@@ -224,7 +211,7 @@ function Redelegate({
     <Dialog title={words.redelegate} close={cancel} isReady={!bad} go={() => go(node.trim(), numberOf(role))}>
       <p className="soft">{words.redelegateMeans(formatTokens(of.worth))}</p>
       <label>
-        {say.nodes.columns.node}
+        {columns.node}
         <input
           value={node}
           autoComplete="off"
@@ -234,7 +221,7 @@ function Redelegate({
           onChange={(event) => setNode(event.target.value)}
         />
       </label>
-      <Choice name={say.nodes.role} value={role} of={ROLE_NAMES} change={setRole} />
+      <Choice name={columns.role} value={role} of={ROLE_NAMES} change={setRole} />
     </Dialog>
   )
 }

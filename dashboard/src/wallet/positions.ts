@@ -1,14 +1,10 @@
-/** What an account has staked, as the contract says at this moment. Which nodes to ask about, the API knows; while it
- * gives no answer, the chain's own events do.
- */
-import { queryOptions, useQuery } from '@tanstack/react-query'
+/** An account's stake, as the contract has it now. The API lists its nodes; if it does not answer, the events do. */
 import type { Address, PublicClient } from 'viem'
-import { usePublicClient } from 'wagmi'
-import { answer, api, ApiUnreachable, type Role } from '../api/client'
+import { answer, api, ApiUnreachable, type Role, type Schemas } from '../api/client'
 import type { Config } from '../api/config'
 import { stakingAbi, tokenAbi } from '../generated/abi'
-import { numberOf, ROLES } from '../lib/roles'
-import { usePlace } from './provider'
+import { numberOf, ROLES } from '../lib/enums'
+import { useChain } from './provider'
 
 export interface Holding {
   node: Address
@@ -32,30 +28,21 @@ export interface Holdings {
   balance: bigint
   holdings: Holding[]
   unbondings: Unbonding[]
-  /** Whether the API had no answer, so that events were read. */
+  /** True if the API did not answer, so that events were read. */
   fromEvents: boolean
 }
 
-const RANGE = 10_000n // blocks in a question for events
+const RANGE = 10_000n // blocks of a query for events
 const PAGE = 200
 
-interface Backed {
-  node: Address
-  role: Role
-}
+type Backed = Pick<Holding, 'node' | 'role'>
 
 async function backedByApi(account: Address): Promise<Backed[]> {
   const found: Backed[] = []
   let cursor: string | null = null
   do {
-    const query: { delegator: string; limit: number; cursor?: string } = {
-      delegator: account,
-      limit: PAGE,
-      ...(cursor ? { cursor } : {}),
-    }
-    const page: { items: { node: string; role: Role }[]; next: string | null } = await answer(
-      api.GET('/v1/delegations', { params: { query } }),
-    )
+    const query = { delegator: account, limit: PAGE, ...(cursor ? { cursor } : {}) }
+    const page: Schemas['Page_Delegation_'] = await answer(api.GET('/v1/delegations', { params: { query } }))
     found.push(...page.items.map((one) => ({ node: one.node as Address, role: one.role })))
     cursor = page.next
   } while (cursor)
@@ -115,7 +102,7 @@ async function read(client: PublicClient, place: Config, account: Address): Prom
           args: [account, request],
         })
         const role = ROLES[about.role]
-        if (about.shares === 0n || !role) return null // taken home, or delegated anew
+        if (about.shares === 0n || !role) return null // withdrawn, or delegated again
         return { request, node: about.node, role, worth, maturesAt: about.maturesAt }
       },
     ),
@@ -129,17 +116,5 @@ async function read(client: PublicClient, place: Config, account: Address): Prom
 }
 
 export function useHoldings(account: Address) {
-  const client = usePublicClient()
-  const place = usePlace()
-  return useQuery(
-    queryOptions({
-      queryKey: ['holdings', account, place.chainId, place.staking],
-      enabled: client !== undefined,
-      refetchInterval: 12_000, // rewards vest by the second, and a slash comes unasked
-      queryFn: () => {
-        if (!client) throw new Error('asked without a chain node')
-        return read(client, place, account)
-      },
-    }),
-  )
+  return useChain('holdings', account, read)
 }

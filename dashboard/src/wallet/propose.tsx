@@ -1,20 +1,22 @@
-/** Stores a task file, pays for the task and proposes it; each step once the one before it has gone through. */
+/** Stores a task file, then pays for the task and proposes it. */
 import { useInfiniteQuery } from '@tanstack/react-query'
-import { useState } from 'react'
+import { useState, type ReactNode } from 'react'
 import { Link } from 'react-router'
-import { parseEventLogs, type Address } from 'viem'
-import { useReadContract } from 'wagmi'
-import type { Schemas } from '../api/client'
-import { tasks } from '../api/queries'
-import { tasksAbi, tokenAbi } from '../generated/abi'
+import { keccak256, parseEventLogs, stringToBytes, type Address, type Hash } from 'viem'
+import { useConfig } from 'wagmi'
+import { signMessage } from 'wagmi/actions'
+import { answer, api, ApiProblem, type Schemas } from '../api/client'
+import { tasks as tasksOf } from '../api/queries'
+import { tasksAbi } from '../generated/abi'
 import { formatTokens } from '../lib/amounts'
+import { signInMessage } from '../lib/signin'
 import { taskParams } from '../lib/terms'
-import { Facts, Tokens } from '../parts/basics'
+import { Facts, Notice, Tokens } from '../parts/basics'
 import { say } from '../strings'
-import { Connect } from './connect'
-import { usePlace, WithWallet } from './provider'
-import { isBusy, SendingNotice, useSending } from './sending'
-import { fileHash, useStoring } from './storing'
+import { Connected } from './connect'
+import { refusal } from './errors'
+import { useBalance, usePlace } from './provider'
+import { isBusy, SendingNotice, useCalls, useSending } from './sending'
 
 const words = say.propose
 
@@ -25,53 +27,36 @@ interface Ready {
   isPrivate: boolean
 }
 
-/** `isCurrent`: the file that held is the one that is shown. What was begun with it is told to its end all the same. */
+/** `isCurrent`: the valid file is the one on the page. Steps that were begun with it go on in any case. */
 export default function Propose({ of, isCurrent }: { of: Ready; isCurrent: boolean }) {
-  return (
-    <WithWallet>
-      <Connect>
-        {(account) => <Steps account={account} of={of} isCurrent={isCurrent} key={account} />}
-      </Connect>
-    </WithWallet>
-  )
+  return <Connected>{(account) => <Steps account={account} of={of} isCurrent={isCurrent} />}</Connected>
 }
 
 function Steps({ account, of, isCurrent }: { account: Address; of: Ready; isCurrent: boolean }) {
   const place = usePlace()
+  const balance = useBalance(account)
   const { storing, store } = useStoring(account)
   const { sending, send } = useSending()
+  const { tasks, approve } = useCalls()
   const [proposed, setProposed] = useState<{ task: number; by: string } | null>(null)
   const [isMeant, setIsMeant] = useState(false)
-  const { data: balance } = useReadContract({
-    address: place.token,
-    abi: tokenAbi,
-    functionName: 'balanceOf',
-    args: [account],
-  })
-  const { data: mine } = useInfiniteQuery(tasks({ operator: account, limit: 200 }))
-  const hash = fileHash(of.text)
+  const { data: mine } = useInfiniteQuery(tasksOf({ operator: account, limit: 200 }))
+  const hash = keccak256(stringToBytes(of.text)) // the server's own is not trusted
   const pool = BigInt(of.terms.pool)
   const lacks = balance === undefined ? 0n : pool - balance
   const lacksBlobs = !of.terms.digests && !place.blobs
   const known = mine?.pages.flatMap((page) => page.items) ?? []
   const already = known.find((one) => one.spec_hash === hash && one.phase !== 'ended')
   const isStored = storing.state === 'stored' && storing.hash === hash
-  const busy = isBusy(sending) || storing.state === 'signing' || storing.state === 'storing'
+  const isStoring = storing.state === 'signing' || storing.state === 'storing'
   const isDone = proposed?.by === hash
-  const isAllowed = of.isPrivate || isMeant
-  const canGo =
-    isCurrent && isAllowed && balance !== undefined && lacks <= 0n && !lacksBlobs && !busy && !isDone
+  const isPossible = balance !== undefined && lacks <= 0n && !lacksBlobs
+  const isAllowed = isCurrent && (of.isPrivate || isMeant)
+  const canGo = isAllowed && isPossible && !isBusy(sending) && !isStoring && !isDone
 
-  async function go() {
-    const receipt = await send(
-      { address: place.token, abi: tokenAbi, functionName: 'approve', args: [place.tasks, pool] },
-      {
-        address: place.tasks,
-        abi: tasksAbi,
-        functionName: 'propose',
-        args: [taskParams(of.terms, hash, of.aggregator)],
-      },
-    )
+  async function propose() {
+    const proposal = tasks('propose', taskParams(of.terms, hash, of.aggregator))
+    const receipt = await send(approve('tasks', pool), proposal)
     if (!receipt) return
     const [event] = parseEventLogs({ abi: tasksAbi, eventName: 'TaskProposed', logs: receipt.logs })
     if (event) setProposed({ task: Number(event.args.taskId), by: hash })
@@ -81,25 +66,15 @@ function Steps({ account, of, isCurrent }: { account: Address; of: Ready; isCurr
     <>
       <Facts
         of={[
-          [words.balance, <Tokens key="balance" of={balance ?? 0n} />],
+          [say.balance, <Tokens key="balance" of={balance ?? 0n} />],
           [words.toPay, <Tokens key="pool" of={pool} />],
-          ...(balance !== undefined && lacks <= 0n
-            ? [[words.left, <Tokens key="left" of={-lacks} />] as const]
-            : []),
+          ...(balance !== undefined && lacks <= 0n ? [[words.left, <Tokens key="left" of={-lacks} />] as const] : []),
         ]}
       />
-      {!isCurrent && <p className="notice wait">{words.changed}</p>}
-      {!isDone && lacks > 0n && (
-        <p className="notice bad" role="alert">
-          {words.poor(formatTokens(lacks))}
-        </p>
-      )}
-      {lacksBlobs && (
-        <p className="notice bad" role="alert">
-          {words.noBlobs}
-        </p>
-      )}
-      {already && !isDone && <p className="notice wait">{words.already(already.task)}</p>}
+      {!isCurrent && <Notice kind="wait">{words.changed}</Notice>}
+      {!isDone && lacks > 0n && <Notice kind="bad">{words.poor(formatTokens(lacks))}</Notice>}
+      {lacksBlobs && <Notice kind="bad">{words.noBlobs}</Notice>}
+      {already && !isDone && <Notice kind="wait">{words.already(already.task)}</Notice>}
       {!of.isPrivate && !isDone && (
         <label className="notice wait">
           <input type="checkbox" checked={isMeant} onChange={(event) => setIsMeant(event.target.checked)} />
@@ -107,61 +82,117 @@ function Steps({ account, of, isCurrent }: { account: Address; of: Ready; isCurr
         </label>
       )}
       <ol className="steps acts">
-        <li data-state={isStored ? 'holds' : 'waits'}>
-          <span className="mark" aria-hidden="true">
-            {isStored ? '✓' : 'a'}
-          </span>
-          <div className="stack">
-            <div>
-              <button
-                type="button"
-                className={isStored ? '' : 'main'}
-                disabled={!canGo || isStored}
-                onClick={() => void store(of.text)}
-              >
-                {words.store}
-              </button>
-            </div>
-            <p className="soft small">{words.storeMeans}</p>
-            <div role={storing.state === 'failed' ? 'alert' : 'status'}>
-              {storing.state === 'failed' && <p className="notice bad">{storing.why}</p>}
-              {(storing.state === 'signing' || storing.state === 'storing') && (
-                <p className="notice wait">{words.storing[storing.state]}</p>
-              )}
-              {isStored && <p className="good">{words.stored}</p>}
-            </div>
-          </div>
-        </li>
-        <li data-state={isDone ? 'holds' : 'waits'}>
-          <span className="mark" aria-hidden="true">
-            {isDone ? '✓' : 'b'}
-          </span>
-          <div className="stack">
-            <div>
-              <button
-                type="button"
-                className={isStored && !isDone ? 'main' : ''}
-                disabled={!canGo || !isStored}
-                onClick={() => void go()}
-              >
-                {words.pay}
-              </button>
-            </div>
-            <p className="soft small">{words.payMeans(formatTokens(pool))}</p>
-            <SendingNotice of={sending} />
-            {proposed && isDone && (
-              <p className="notice good">
-                <span>{words.proposed(proposed.task)}</span>
-                {known.some((one) => one.task === proposed.task) ? (
-                  <Link to={`/tasks/${proposed.task}`}>{words.follow}</Link>
-                ) : (
-                  <span>{words.notIndexed}</span>
-                )}
-              </p>
+        <Act
+          mark="a"
+          name={words.store}
+          means={words.storeMeans}
+          isDone={isStored}
+          isNext={!isStored}
+          canGo={canGo && !isStored}
+          go={() => void store(of.text, hash)}
+        >
+          <div role={storing.state === 'failed' ? 'alert' : 'status'}>
+            {storing.state === 'failed' && <p className="notice bad">{storing.why}</p>}
+            {(storing.state === 'signing' || storing.state === 'storing') && (
+              <p className="notice wait">{words.storing[storing.state]}</p>
             )}
+            {isStored && <p className="good">{words.stored}</p>}
           </div>
-        </li>
+        </Act>
+        <Act
+          mark="b"
+          name={words.pay}
+          means={words.payMeans(formatTokens(pool))}
+          isDone={isDone}
+          isNext={isStored && !isDone}
+          canGo={canGo && isStored}
+          go={() => void propose()}
+        >
+          <SendingNotice of={sending} />
+          {proposed && isDone && (
+            <Notice kind="good">
+              <span>{words.proposed(proposed.task)}</span>
+              {known.some((one) => one.task === proposed.task) ? (
+                <Link to={`/tasks/${proposed.task}`}>{words.follow}</Link>
+              ) : (
+                <span>{words.notIndexed}</span>
+              )}
+            </Notice>
+          )}
+        </Act>
       </ol>
     </>
   )
+}
+
+/** One step of the proposal. */
+function Act(props: {
+  mark: string
+  name: string
+  means: string
+  isDone: boolean
+  isNext: boolean
+  canGo: boolean
+  go: () => void
+  children: ReactNode
+}) {
+  return (
+    <li data-state={props.isDone ? 'holds' : 'waits'}>
+      <span className="mark" aria-hidden="true">
+        {props.isDone ? '✓' : props.mark}
+      </span>
+      <div className="stack">
+        <div>
+          <button type="button" className={props.isNext ? 'main' : ''} disabled={!props.canGo} onClick={props.go}>
+            {props.name}
+          </button>
+        </div>
+        <p className="soft small">{props.means}</p>
+        {props.children}
+      </div>
+    </li>
+  )
+}
+
+type Storing =
+  { state: 'idle' | 'signing' | 'storing' } | { state: 'stored'; hash: Hash } | { state: 'failed'; why: string }
+
+/** Stores files under their hash. The server asks for Sign-In with Ethereum; its token stays in this page's memory. */
+function useStoring(account: Address) {
+  const config = useConfig()
+  const [storing, setStoring] = useState<Storing>({ state: 'idle' })
+  const [session, setSession] = useState<Schemas['SignedIn'] | null>(null)
+
+  async function signIn(): Promise<Schemas['SignedIn']> {
+    if (session && session.expires_at > Date.now() / 1000 + 10) return session
+    setStoring({ state: 'signing' })
+    const { domain, uri, chain_id: chainId, nonce } = await answer(api.GET('/v1/session/nonce'))
+    const issuedAt = new Date().toISOString()
+    const message = signInMessage({
+      domain,
+      uri,
+      chainId,
+      nonce,
+      account,
+      statement: words.statement,
+      issuedAt,
+    })
+    const signature = await signMessage(config, { account, message })
+    const found = await answer(api.POST('/v1/session', { body: { message, signature } }))
+    setSession(found)
+    return found
+  }
+
+  async function store(text: string, wanted: Hash) {
+    try {
+      const headers = { Authorization: `Bearer ${(await signIn()).token}` }
+      setStoring({ state: 'storing' })
+      const { hash } = await answer(api.PUT('/v1/artifacts/files', { body: { text }, headers }))
+      setStoring(hash === wanted ? { state: 'stored', hash } : { state: 'failed', why: words.otherHash })
+    } catch (error) {
+      if (error instanceof ApiProblem && error.kind === 'sign-in-required') setSession(null)
+      setStoring({ state: 'failed', why: refusal(error) })
+    }
+  }
+  return { storing, store }
 }

@@ -1,22 +1,33 @@
-/** Wallets that the browser has (EIP-1193, announced by EIP-6963). Loaded only where one is needed. */
+/** The browser's wallets (EIP-1193, announced by EIP-6963), the contracts' place, and reads through the chain's node. */
 import { useQuery } from '@tanstack/react-query'
 import { createContext, use, useState, type ReactNode } from 'react'
-import { createConfig, custom, http, injected, WagmiProvider, type Config as WagmiConfig } from 'wagmi'
-import { defineChain } from 'viem'
+import {
+  createConfig,
+  custom,
+  http,
+  injected,
+  usePublicClient,
+  useReadContract,
+  WagmiProvider,
+  type Config as WagmiConfig,
+} from 'wagmi'
+import { defineChain, type Address, type PublicClient } from 'viem'
 import { config as configQuery, type Config } from '../api/config'
+import { tokenAbi } from '../generated/abi'
 import { Fault, Loading } from '../parts/basics'
+import { loneWallet } from '../parts/wallets'
 import { say } from '../strings'
 
 const Place = createContext<Config | null>(null)
 
-/** Where contracts are. Only inside `WithWallet`. */
+/** The chain and its contracts. Only inside `WithWallet`. */
 export function usePlace(): Config {
   const place = use(Place)
-  if (!place) throw new Error('usePlace stands outside of WithWallet')
+  if (!place) throw new Error('usePlace is used outside of WithWallet')
   return place
 }
 
-let made: { of: string; config: WagmiConfig } | undefined // one for all pages: it knows who is connected
+let made: { of: string; config: WagmiConfig } | undefined // one for all pages: it has the connected account
 
 function wagmiOf(place: Config): WagmiConfig {
   const of = JSON.stringify([place.chainId, place.chainUrl])
@@ -28,7 +39,7 @@ function wagmiOf(place: Config): WagmiConfig {
     nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
     rpcUrls: { default: { http: urls } },
   })
-  const transport = place.chainUrl === null ? custom(walletNode()) : http(place.chainUrl, { batch: true })
+  const transport = place.chainUrl === null ? custom(walletNode) : http(place.chainUrl, { batch: true })
   const config = createConfig({
     chains: [chain],
     connectors: [injected()],
@@ -40,17 +51,13 @@ function wagmiOf(place: Config): WagmiConfig {
   return config
 }
 
-/** The node that the wallet asks, where the place names none. */
-function walletNode(): { request: (asked: { method: string; params?: unknown }) => Promise<unknown> } {
-  return {
-    request: async (asked) => {
-      const provider: unknown = Reflect.get(window, 'ethereum')
-      const request: unknown =
-        typeof provider === 'object' && provider ? Reflect.get(provider, 'request') : undefined
-      if (typeof request !== 'function') throw new Error(say.wallet.noNode)
-      return await (Reflect.apply(request, provider, [asked]) as Promise<unknown>)
-    },
-  }
+/** The wallet's own node, for a place that names none. */
+const walletNode = {
+  request: async (asked: { method: string; params?: unknown }): Promise<unknown> => {
+    const [wallet] = loneWallet()
+    if (!wallet) throw new Error(say.wallet.noNode)
+    return await wallet.request(asked)
+  },
 }
 
 export function WithWallet({ children }: { children: ReactNode }) {
@@ -67,4 +74,29 @@ function Connected({ place, children }: { place: Config; children: ReactNode }) 
       <Place value={place}>{children}</Place>
     </WagmiProvider>
   )
+}
+
+/** The account's tokens, in the smallest unit; undefined until they are known. */
+export function useBalance(account: Address): bigint | undefined {
+  const { token } = usePlace()
+  return useReadContract({ address: token, abi: tokenAbi, functionName: 'balanceOf', args: [account] }).data
+}
+
+/** Reads an account's state from the chain every 12 s, because rewards vest by the second. */
+export function useChain<T>(
+  key: string,
+  account: Address,
+  read: (client: PublicClient, place: Config, account: Address) => Promise<T>,
+) {
+  const client = usePublicClient()
+  const place = usePlace()
+  return useQuery({
+    queryKey: [key, account, place.chainId, place.staking],
+    enabled: client !== undefined,
+    refetchInterval: 12_000,
+    queryFn: () => {
+      if (!client) throw new Error(say.wallet.noNode)
+      return read(client, place, account)
+    },
+  })
 }

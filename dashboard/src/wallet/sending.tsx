@@ -1,19 +1,34 @@
-/** A transaction from the question whether it would go through to its receipt, told in words all the way. */
+/** Sends transactions: a simulation, the wallet's signature, the receipt, with words for each state. */
 import { useQueryClient } from '@tanstack/react-query'
 import { useCallback, useState } from 'react'
 import type { Abi, Address, Hash, PublicClient, TransactionReceipt } from 'viem'
 import { useConfig, useConnection, type Config } from 'wagmi'
 import { getPublicClient, simulateContract, writeContract } from 'wagmi/actions'
-import { say } from '../strings'
+import { stakingAbi, tasksAbi, tokenAbi } from '../generated/abi'
 import { Hash as ShownHash } from '../parts/basics'
-import { usePlace } from './provider'
+import { say } from '../strings'
 import { refusal } from './errors'
+import { usePlace } from './provider'
 
 export interface Call {
   address: Address
   abi: Abi
   functionName: string
   args: readonly unknown[]
+}
+
+/** Makes calls of the contracts. `approve` lets a contract take that many tokens. */
+export function useCalls() {
+  const place = usePlace()
+  const of =
+    (address: Address, abi: Abi) =>
+    (functionName: string, ...args: readonly unknown[]): Call => ({ address, abi, functionName, args })
+  return {
+    staking: of(place.staking, stakingAbi),
+    tasks: of(place.tasks, tasksAbi),
+    approve: (contract: 'staking' | 'tasks', amount: bigint) =>
+      of(place.token, tokenAbi)('approve', place[contract], amount),
+  }
 }
 
 export type Sending =
@@ -23,10 +38,10 @@ export type Sending =
   | { state: 'confirmed'; hash: Hash; block: bigint; replaced: boolean }
   | { state: 'failed'; why: string; hash?: Hash }
 
-const PATIENCE = 180_000 // milliseconds until a transaction is called late; it may be mined all the same
+const TIMEOUT = 180_000 // milliseconds. A transaction may still be mined later
 
-// An estimate is of the block that it was made at. Rewards vest by the second and slots turn from zero, so that the same
-// call may take more a block later. What is not used is not paid.
+// An estimate holds for its own block. Rewards vest by the second and storage slots become non-zero, so the same call may
+// need more gas one block later. Unused gas is not paid.
 const SPARE_GAS = 100_000n
 const HIGHEST_GAS = 1n << 24n // of a transaction (EIP-7825)
 
@@ -35,15 +50,15 @@ function gasLimit(estimate: bigint): bigint {
   return limit < HIGHEST_GAS ? limit : HIGHEST_GAS
 }
 
-/** Throws where there is no chain node, which the place or the wallet would name. */
+/** The chain's node. Throws an error if neither the place nor the wallet has one. */
 function nodeOf(config: Config): PublicClient {
   const client = getPublicClient(config)
   if (!client) throw new Error(say.wallet.noNode)
   return client
 }
 
-/** What the contract says of a call at the block that carried it: the receipt does not tell. */
-async function why(config: Config, call: Call & { account: Address; blockNumber: bigint }): Promise<string> {
+/** Why a call was reverted. The receipt does not say, so the call is simulated at the block that carried it. */
+async function whyReverted(config: Config, call: Call & { account: Address; blockNumber: bigint }): Promise<string> {
   try {
     await nodeOf(config).simulateContract(call)
     return say.sending.outOfGas
@@ -52,8 +67,8 @@ async function why(config: Config, call: Call & { account: Address; blockNumber:
   }
 }
 
-/** `send` resolves to the receipt of the last call, null unless all went through; they go one after another, each once the
- * one before it has.
+/** `send` sends calls one after another, each after the receipt of the one before. It resolves to the last receipt, or to
+ * null if a call failed.
  */
 export function useSending(): {
   sending: Sending
@@ -77,10 +92,10 @@ export function useSending(): {
         setSending({ state: 'signing' })
         hash = await writeContract(config, { ...request, gas })
         setSending({ state: 'pending', hash })
-        // Not wagmi's own, which throws where a transaction was reverted, without its reason.
+        // Not wagmi's function, which throws without a reason if a transaction was reverted.
         const receipt = await nodeOf(config).waitForTransactionReceipt({
           hash,
-          timeout: PATIENCE,
+          timeout: TIMEOUT,
           onReplaced: (replacement) => {
             replaced = replacement.reason
           },
@@ -93,7 +108,7 @@ export function useSending(): {
         if (receipt.status === 'reverted') {
           setSending({
             state: 'failed',
-            why: await why(config, { ...call, account, blockNumber: receipt.blockNumber }),
+            why: await whyReverted(config, { ...call, account, blockNumber: receipt.blockNumber }),
             hash: by,
           })
           return null

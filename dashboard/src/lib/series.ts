@@ -1,4 +1,4 @@
-/** What a task's settled training rounds have come to, by round, oldest first. All in millionths. */
+/** The values of the charts, from what the API lists. Scores and worths are in millionths. */
 
 export interface ScoredRound {
   round: number
@@ -9,12 +9,13 @@ export interface ScoredRound {
 
 export interface Progress {
   rounds: number[]
-  /** Sum of what the accepted cohorts' medians say on average, from the start on. */
+  /** By round: the sum over all rounds so far of the accepted cohorts' average median. */
   gains: number[]
   /** By cohort, then by round; null where a round had fewer. */
   cohorts: (number | null)[][]
 }
 
+/** The progress of a task: its settled training rounds, oldest first. */
 export function progressOf(rounds: readonly ScoredRound[]): Progress {
   const settled = rounds
     .filter((one) => one.round > 0 && one.outcome === 'settled')
@@ -30,4 +31,14 @@ export function progressOf(rounds: readonly ScoredRound[]): Progress {
 
 function mean(values: readonly number[]): number {
   return values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : 0
+}
+
+/** A share's worth over a node's history, as a part of its first worth; empty before anybody has shares. */
+export function shareWorths(
+  changes: readonly { time: number; assets: string; shares: string }[],
+): { time: number; worth: number }[] {
+  return changes
+    .filter((one) => BigInt(one.shares) > 0n)
+    .map((one) => ({ time: one.time, worth: Number((BigInt(one.assets) * 1_000_000n) / BigInt(one.shares)) }))
+    .toSorted((one, other) => one.time - other.time)
 }

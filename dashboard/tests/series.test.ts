@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { shareWorths } from '../src/lib/history'
-import { progressOf } from '../src/lib/progress'
+import { progressOf, shareWorths } from '../src/lib/series'
 
 test('a model gains what its accepted cohorts gain on average, in settled training rounds', () => {
   const round = (number: number, medians: number[], accepted: number[], outcome = 'settled') => ({

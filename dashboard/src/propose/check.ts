@@ -1,59 +1,57 @@
-/** Asks the server what a task file comes to: after a pause in the typing, and no more often than it answers. */
+/** Asks the server to check a task file: after a pause in typing, and no more often than it answers. */
 import { useMutation } from '@tanstack/react-query'
-import { useEffect, useRef, useState } from 'react'
+import { useCallback, useEffect, useRef, useState } from 'react'
 import { answer, api, type Schemas } from '../api/client'
 
 const PAUSE = 1_200 // milliseconds
-const BETWEEN = 5_500 // the server takes 12 a minute
+const BETWEEN = 5_500 // milliseconds: the server takes 12 checks a minute
 export const LONGEST = 65_536 // characters
 
-export interface Held {
+export interface Valid {
   text: string
   task: Schemas['CheckedTask']
 }
 
 export interface Checking {
-  /** What was found last; of another text than the present one while `isFresh` is false. */
+  /** The latest answer. It is of an earlier text while `isFresh` is false. */
   found: Schemas['Check'] | undefined
   isFresh: boolean
-  /** The latest file that held, and what it comes to. */
-  held: Held | null
+  /** The latest valid file, and its costs. */
+  valid: Valid | null
   isBusy: boolean
   error: Error | null
-  now: () => void
+  checkNow: () => void
 }
 
-/** Not a query: those are asked anew with every event of the chain, and what a file comes to has nothing to do with it. */
+/** Not a query: every event of the chain refreshes those, and the costs of a file do not depend on events. */
 export function useCheck(text: string): Checking {
-  const [held, setHeld] = useState<Held | null>(null)
+  const [valid, setValid] = useState<Valid | null>(null)
   const { mutate, data, variables, error, isPending } = useMutation({
     mutationFn: (given: string) => answer(api.POST('/v1/tasks/check', { body: { text: given } })),
     onSuccess: ({ task }, given) => {
-      if (task) setHeld({ text: given, task })
+      if (task) setValid({ text: given, task })
     },
   })
   const last = useRef(0)
   const isAsked = text === variables
   const canAsk = text !== '' && text.length <= LONGEST
+  const ask = useCallback(() => {
+    last.current = Date.now()
+    mutate(text)
+  }, [mutate, text])
   useEffect(() => {
     if (isAsked || !canAsk) return
-    const wait = Math.max(PAUSE, last.current + BETWEEN - Date.now())
-    const timer = setTimeout(() => {
-      last.current = Date.now()
-      mutate(text)
-    }, wait)
+    const timer = setTimeout(ask, Math.max(PAUSE, last.current + BETWEEN - Date.now()))
     return () => clearTimeout(timer)
-  }, [text, isAsked, canAsk, mutate])
+  }, [ask, isAsked, canAsk])
   return {
     found: data,
     isFresh: isAsked && data !== undefined,
-    held,
+    valid,
     isBusy: isPending,
     error: isAsked ? error : null,
-    now: () => {
-      if (!canAsk) return
-      last.current = Date.now()
-      mutate(text)
+    checkNow: () => {
+      if (canAsk) ask()
     },
   }
 }

@@ -1,0 +1,60 @@
+/**
+ * All charts of the dashboard. To add one: put the function that makes its values into `lib/series.ts`, and a component
+ * here that hands them to `Chart`, with its words in `strings`. A page shows that component in a card.
+ */
+import { lazy, Suspense } from 'react'
+import type { Schemas } from '../api/client'
+import { formatScore } from '../lib/amounts'
+import { progressOf, shareWorths } from '../lib/series'
+import { formatTime } from '../lib/times'
+import { say } from '../strings'
+import type { ChartProps } from './chart'
+
+const Chart = lazy(() => import('./chart')) // with d3, which no page needs at once
+
+/** The space of a chart until it is there. */
+export function ChartRoom() {
+  return <div className="chart-room" />
+}
+
+function Drawn(props: ChartProps) {
+  return (
+    <Suspense fallback={<ChartRoom />}>
+      <Chart {...props} />
+    </Suspense>
+  )
+}
+
+/** A task's gain by round, and the improvements of its first cohorts. */
+export function ProgressChart({ of }: { of: readonly Schemas['RoundSummary'][] }) {
+  const words = say.task
+  const { rounds, gains, cohorts } = progressOf(of)
+  return (
+    <Drawn
+      caption={words.progress}
+      across={{ name: say.columns.round, values: rounds, shown: String }}
+      series={[
+        { name: words.total, values: gains },
+        ...cohorts.map((values, cohort) => ({ name: words.cohort(cohort), values })),
+      ].slice(0, 4)}
+      shown={formatScore}
+      empty={rounds.length ? words.oneRound : words.noneSettled}
+    />
+  )
+}
+
+/** The worth of a node's share over time. */
+export function WorthChart({ of }: { of: readonly Schemas['PoolChange'][] }) {
+  const words = say.node
+  const worths = shareWorths(of)
+  return (
+    <Drawn
+      caption={words.history}
+      across={{ name: say.columns.time, values: worths.map((one) => one.time), shown: formatTime }}
+      series={[{ name: words.history, values: worths.map((one) => one.worth), isStep: true }]}
+      shown={(worth) => (worth / 1e6).toFixed(4)}
+      empty={words.noHistory}
+      flat={words.flat}
+    />
+  )
+}

@@ -1,0 +1,34 @@
+import { useId } from 'react'
+import { parseTokens } from '../lib/amounts'
+import { say } from '../strings'
+
+/** A field of a form, with what is wrong with its text. */
+export function Field(props: { name: string; text: string; fault: string; change: (text: string) => void }) {
+  const id = useId()
+  return (
+    <div className="field">
+      <label>
+        {props.name}
+        <input
+          inputMode="decimal"
+          autoComplete="off"
+          value={props.text}
+          aria-invalid={props.fault !== ''}
+          aria-describedby={id}
+          onChange={(event) => props.change(event.target.value)}
+        />
+      </label>
+      <p id={id} className="bad small" role="status">
+        {props.fault}
+      </p>
+    </div>
+  )
+}
+
+/** The amount of tokens that was typed, null for none; and what is wrong with it. An empty text has no fault. */
+export function readAmount(text: string, most: bigint | undefined): { amount: bigint | null; fault: string } {
+  if (text.trim() === '') return { amount: null, fault: '' }
+  const amount = parseTokens(text)
+  if (amount === null) return { amount, fault: say.notAmount }
+  return { amount, fault: most !== undefined && amount > most ? say.overBalance : '' }
+}

@@ -1,0 +1,33 @@
+/** Every text that people read. A file holds one page's; another language is another folder of this shape. */
+import { account, node, nodes } from './nodes'
+import { columns } from './columns'
+import { desk } from './desk'
+import { general } from './general'
+import { operate } from './operate'
+import { delegate, portfolio } from './portfolio'
+import { propose } from './propose'
+import { round } from './round'
+import { overview, task, tasks } from './tasks'
+import { verify } from './verify'
+import { refused, sending, wallet } from './wallet'
+
+export const say = {
+  ...general,
+  account,
+  columns,
+  delegate,
+  desk,
+  node,
+  nodes,
+  operate,
+  overview,
+  portfolio,
+  propose,
+  refused,
+  round,
+  sending,
+  task,
+  tasks,
+  verify,
+  wallet,
+} as const

@@ -1,0 +1,65 @@
+/** Texts of the list of nodes, and of the pages of a node and of an account. */
+export const nodes = {
+  title: 'Nodes',
+  role: 'Role',
+  days: 'Yield of the last',
+  daysOf: (n: number) => `${n} days`,
+  sort: 'Order',
+  none: 'No node has this role.',
+  yieldMeans:
+    'Yield is what one delegated token earned in this time, less commission and slashes. It is not annualised, and promises nothing for the future.',
+  bySort: {
+    yield: 'Highest yield',
+    assets: 'Most stake',
+    commission: 'Lowest commission',
+    rewarded: 'Most rewards',
+    burnt: 'Least slashed',
+  },
+}
+
+export const node = {
+  stake: 'Stake',
+  stakeMeans: 'All tokens behind this node. Slashes reach all of them, unbonding ones too.',
+  free: 'Free for new bonds',
+  next: (bps: string, when: string) => `${bps} from ${when}`,
+  earned: 'earned',
+  lost: 'lost by slashes',
+  history: 'Worth of one share over time',
+  noHistory: 'Nobody has shares of it.',
+  flat: 'The worth has never changed: no slash has reached this node.',
+  slashes: 'Slashes',
+  noSlashes: 'Never slashed.',
+  tasks: 'Tasks',
+  noTasks: 'It has joined no task.',
+  delegators: 'Delegators',
+  noDelegators: 'Only the node itself.',
+  paid: 'Rounds with a reward or a slash',
+  since: 'since',
+}
+
+export const account = {
+  title: 'Account',
+  delegations: 'Delegations',
+  none: 'This account has no delegations.',
+  unbonding: 'Unbonding',
+  noUnbonding: 'Nothing is unbonding.',
+  history: 'History',
+  noHistory: 'This account has no history yet.',
+  csv: 'Download as CSV',
+  kind: {
+    reward: 'Reward',
+    slash: 'Slash',
+    bounty: 'Bounty',
+    refund: 'Refund',
+    delegated: 'Delegated',
+    unbonding_started: 'Unbonding started',
+    unbonded: 'Withdrawn',
+    claimed: 'Claimed',
+  },
+  shares: (n: string) => `${n} shares`,
+  wiped: 'a slash took all of it',
+  look: 'Look up an account',
+  lookHint: '0x and 40 hexadecimal digits',
+  lookBad: 'This is not an account. An account is 0x and 40 hexadecimal digits.',
+  show: 'Show',
+}

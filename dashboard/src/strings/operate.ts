@@ -1,0 +1,45 @@
+/** Texts of a task's operator, and of a task's model. */
+export const operate = {
+  title: 'Operate',
+  means: 'For the account that proposed this task: add to the pool, stop the task, withdraw the refund.',
+  open: 'Operate this task…',
+  notYours: 'Only the account that proposed this task can operate it:',
+  fund: 'Add to the pool',
+  fundMeans: 'Every round then pays an equal part more. The part that is not paid comes back with the refund.',
+  fundOver: 'Everybody has joined, so the pool is fixed.',
+  fundEnded: 'The task has ended, and so has its pool.',
+  room: (amount: string) =>
+    `The aggregator’s bond allows at most ${amount} more, because missing a round must cost it twice its pay for the round.`,
+  tooMuch: (amount: string) => `The aggregator’s bond is too small for that. Add at most ${amount} tokens.`,
+  payRole: 'A round pays at most',
+  fundGo: 'Approve and add',
+  stop: 'Stop the task',
+  stopOpen: 'Stop…',
+  stopJoining: 'The task ends at once. Bonds are released, and its whole pool is refunded to you.',
+  stopRunning: (last: number) =>
+    `The present round is finished and paid as usual. Round ${last} is the last. Then bonds are released, and the rest of the pool is refunded to you.`,
+  stopForGood: 'This cannot be undone.',
+  stopping: (last: number) => `You have stopped it. Round ${last} is the last.`,
+  stopEnded: 'It has ended.',
+  refund: 'Refund',
+  refundMeans: 'From the pools of all your ended tasks.',
+  refundable: 'Yours to withdraw',
+  refundGo: 'Withdraw',
+  model: 'The model',
+  modelMeans:
+    'The chain and the artifact store define it. The command line derives it, as every hospital does, and checks each round first. Anybody can do so.',
+  modelPlaces:
+    'deployment.json is the address book of the contracts. artifacts is a folder or mirror of the artifact store.',
+  modelSoFar: 'The task is not over, so this is the model after its last finished round.',
+  modelFiles: 'Files of the model',
+  modelFile: {
+    'model.safetensors': 'the parameters',
+    'model.json': 'a description of the parameters',
+    'model-card.md': 'the model card: data, privacy, scores',
+    'proof.json': 'the checks of each round',
+  },
+  modelAfter: (round: number, rounds: number, verified: boolean) =>
+    `After round ${round} of ${rounds}. ${verified ? 'Each round was checked when the model was derived.' : 'NOT VERIFIED: some checks fail. See the model card.'}`,
+  modelDoubt: 'You need not trust this server. To derive the model from the chain, run:',
+  modelNone: 'No training round is over yet, so there is no model.',
+}

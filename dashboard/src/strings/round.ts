@@ -1,0 +1,36 @@
+/** Texts of a round's page. */
+export const round = {
+  title: (n: number, task: number) => `Round ${n} of task ${task}`,
+  cohorts: 'Cohorts',
+  yes: 'yes',
+  no: 'no',
+  unknown: 'not yet',
+  match: 'equals the contract’s sum',
+  waits: 'not yet',
+  differs: 'differs',
+  flipped: 'sign-flipped, to test the committee',
+  fate: { open: 'not yet', published: 'published', dropped: 'dropped', accused: 'in dispute' },
+  committee: 'Committee',
+  committeeMeans:
+    'The beacon and each voter’s own key draw the committee, so nobody knows it before. Voters commit to their scores, then reveal them.',
+  noCommittee: 'The committee has not been drawn.',
+  verdict: {
+    not_revealed: 'not revealed',
+    scored: 'revealed',
+    does_not_match: 'does not match its commitment',
+    stood_down: 'stood down',
+  },
+  invalid: 'no valid model',
+  otherReading: (scores: string) => `read with the sign flipped: ${scores}`,
+  events: (n: number) => `${n} events`,
+  spread: 'Spread of the scores',
+  payments: 'Payments',
+  noPayments: 'Nobody was paid or slashed.',
+  commitments: 'Commitments',
+  evidence: 'Evidence',
+  evidenceMeans: 'The contract events that this page is built from, with their place on the chain.',
+  verify: 'Verify this round yourself',
+  verifyMeans:
+    'Your browser reads the chain, adds up the commitments, fetches the published sums and commits to them again. It does not rely on this site’s server for any fact of the round.',
+  verifyStart: 'Verify now',
+}

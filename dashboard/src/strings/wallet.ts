@@ -1,0 +1,61 @@
+/** Texts of connecting a wallet, of sending a transaction, and of its refusal. */
+export const wallet = {
+  chain: (id: number) => `Consilium’s chain (${id})`,
+  connect: 'Connect a wallet',
+  connectMeans: 'Your keys stay in the wallet. Nothing is sent before you confirm it there.',
+  noWallet: 'This browser has no wallet. Install one that follows EIP-1193, for example MetaMask or Rabby, and reload.',
+  injected: 'The browser’s wallet',
+  connected: 'Connected as',
+  disconnect: 'Disconnect',
+  noNode: 'there is no chain node to ask: connect a wallet',
+  wrongChain: (id: number) => `The wallet is on another chain. These contracts are on chain ${id}.`,
+  switchChain: 'Switch the chain',
+}
+
+export const sending = {
+  checking: 'Asking the contract if this would succeed…',
+  signing: 'Confirm it in your wallet.',
+  pending: 'Sent. Waiting for the chain…',
+  confirmed: (block: bigint, replaced: boolean) =>
+    `Done, in block ${block}${replaced ? ', with a higher fee than first sent' : ''}.`,
+  cancelled: 'You cancelled this in your wallet. Nothing has changed.',
+  replaced: 'Another transaction of yours replaced this one, which will not be carried out.',
+  outOfGas:
+    'The transaction failed, most likely because it ran out of gas. Only the fee was paid. Try again with the gas limit that the wallet proposes.',
+}
+
+export const refused = {
+  declined: 'You declined this in your wallet. Nothing has changed.',
+  noEther: 'The account has too little ether to pay for gas. Send it some, and try again.',
+  wrongChain: 'The wallet is on another chain. Switch it, and try again.',
+  noNode: 'The chain node does not answer. Try again later, or connect a wallet that has its own node.',
+  reverted: (why: string) => `The contract refuses this: ${why}`,
+  other: (why: string) => `This did not work: ${why}`,
+  unknown: 'The contract refuses this',
+  byName: {
+    AmountIsZero: 'The amount must be above zero',
+    AlreadyRegistered: 'This account is a node of that role already',
+    NodeUnknown: 'There is no such node',
+    CommissionTooHigh: 'That commission is too high',
+    PoolWornOut: 'Slashes have left too little of this pool to join it',
+    StakeInsufficient: 'Too little of the node’s stake is free',
+    SharesInsufficient: 'That is more than you have there',
+    RequestUnknown: 'There is no such request, or it was withdrawn already',
+    StillUnbonding: 'This has not matured: wait until then',
+    StillBacking: 'A locked bond needs this stake until its task has ended: take out less, or wait',
+    NothingToClaim: 'There is nothing to claim yet',
+    ERC20InsufficientBalance: 'The account has too few tokens',
+    ERC20InsufficientAllowance: 'The approval is for less: approve again',
+    ERC2612ExpiredSignature: 'The signature has expired: sign again',
+    ERC2612InvalidSigner: 'The signature is not this account’s',
+    NotOperator: 'Only the task’s operator may do this',
+    ParamsInvalid: 'The task’s terms are not valid',
+    ProposalsStopped: 'New tasks are stopped',
+    TaskUnknown: 'There is no such task',
+    TaskFull: 'The task is full',
+    AlreadyJoined: 'This account has joined already',
+    WrongPhase: 'The task is in another phase',
+    AlreadyStopped: 'The task has been stopped, or has ended',
+    SafeERC20FailedOperation: 'The token was not paid',
+  },
+}
