@@ -16,10 +16,25 @@ from eth_abi.exceptions import DecodingError
 from eth_utils.address import to_checksum_address
 from eth_utils.crypto import keccak
 
-from consilium_chain.ledger.structs import Event
-
 NO_LOG = (LookupError, TypeError, ValueError, AttributeError, OverflowError, DecodingError)
 """What `LogDecoder.event` raises of what is no log."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """A decoded log: its Solidity name, its values by name, and where it stands.
+
+    `time`: its block's, in seconds since the epoch, if the node gives it with the log.
+    """
+
+    name: str
+    values: dict[str, Any]
+    block: int
+    index: int
+    transaction: str
+    contract: str
+    block_hash: bytes = b""
+    time: int | None = None
 
 
 @dataclass(frozen=True)
