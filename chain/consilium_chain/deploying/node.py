@@ -25,7 +25,7 @@ from consilium_chain.rpc.reverts import refusal_of
 
 
 @dataclass(frozen=True)
-class Fees:
+class GasPrice:
     """Wei per gas: what a transaction would pay now, and the most that it offers."""
 
     now: int
@@ -93,12 +93,12 @@ class DeployNode(Connection):
         with self._asking("the first block"):
             return HexBytes(self.web3.eth.get_block(0)["hash"]).to_0x_hex()
 
-    def fees(self) -> Fees:
+    def gas_price(self) -> GasPrice:
         with self._asking("the current fee"):
             base = self.web3.eth.get_block("latest").get("baseFeePerGas")
         if base is None:
             raise ChainUnreachable(self.shown_url, "its blocks name no base fee, EIP-1559")
-        return Fees(base + TIP, 2 * base + TIP)
+        return GasPrice(base + TIP, 2 * base + TIP)
 
     def runtime_of(self, creation: bytes) -> bytes:
         """The code that a creation would leave, its immutables filled in. Raises Refused by the constructor."""

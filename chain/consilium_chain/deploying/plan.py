@@ -9,7 +9,7 @@ from typing import Any
 from eth_utils.address import to_checksum_address
 
 from consilium_chain.deploying.networks import TOKEN, Network, PrevrandaoTerms
-from consilium_chain.deploying.node import DeployNode, Fees
+from consilium_chain.deploying.node import DeployNode, GasPrice
 from consilium_chain.errors import ContractTooLarge, DeployerUnfunded
 from consilium_chain.rpc.abi import ContractName, contract_artifact
 
@@ -70,7 +70,7 @@ class Survey:
     chain_id: int
     deployer: str
     balance: int
-    fees: Fees
+    fees: GasPrice
     contracts: tuple[PlannedContract, ...]
     wired: bool
 
@@ -115,4 +115,4 @@ def survey(node: DeployNode, network: Network, there: Mapping[str, str], wired: 
         planned.append(
             PlannedContract(name, runtime_bytes, len(init), creation_gas(init, runtime_bytes), there.get(name))
         )
-    return Survey(node.chain_id, node.address, node.balance(), node.fees(), tuple(planned), wired)
+    return Survey(node.chain_id, node.address, node.balance(), node.gas_price(), tuple(planned), wired)
