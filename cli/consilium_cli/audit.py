@@ -14,8 +14,8 @@ import typer
 from consilium_cli.hospital.commands import HOME, HomeOption
 
 if TYPE_CHECKING:
-    from consilium_chain.ledger.structs import Event
-    from consilium_chain.rpc.connection import Sent
+    from consilium_chain.rpc.event_logs import Event
+    from consilium_chain.rpc.outgoing import Sent
     from consilium_client.hospital.audit_log import Entry, Export
 
 
@@ -136,7 +136,7 @@ def _compare(checked: Export, address_book: Path, chain_url: str) -> str:
             f" chain {book.chain_id}: pass the one that fits"
         )
     ledger = Ledger(Connection(chain_url), book)
-    missing, own = unrecorded(checked, ledger.events_naming(seal.hospital), cache(ledger.connection.sent))
+    missing, own = unrecorded(checked, ledger.logs.naming(seal.hospital), cache(ledger.connection.transactions.sent))
     if missing:
         raise AuditIncomplete(seal.hospital, missing)
     return f"{own} transaction(s)"

@@ -210,7 +210,7 @@ class HospitalHome(Home[HospitalHomeSettings, Policy]):
             if len(approved) != 1:
                 raise WhichTask(approved)
             (number,) = approved
-        return self.node_settings(number, self.settings.reader().place(number))
+        return self.node_settings(number, self.settings.reader().folder_name(number))
 
     def withdraw(self, task: int) -> None:
         """Raises NotApproved."""

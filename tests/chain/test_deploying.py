@@ -46,7 +46,7 @@ from consilium_chain.errors import (
     WiringWrong,
 )
 from consilium_chain.ledger.ledger import Ledger
-from consilium_chain.rpc import abi, connection, local_node
+from consilium_chain.rpc import abi, local_node, transactions
 from consilium_chain.rpc.abi import CONTRACT_NAMES, contract_artifact
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import CHAIN_ID, FAUCET_KEY, LocalNode, find_anvil
@@ -119,7 +119,7 @@ class Site:
         return self.node().nonce(with_pending=True)
 
     def rpc(self, method: str, *arguments: Any) -> Any:
-        answer = self.node()._web3.provider.make_request(RPCEndpoint(method), list(arguments))
+        answer = self.node().web3.provider.make_request(RPCEndpoint(method), list(arguments))
         assert "error" not in answer, answer
         return answer.get("result")
 
@@ -148,7 +148,7 @@ def own_chain(tmp_path: Path) -> Iterator[Site]:
 
 def new_site(url: str, folder: Path) -> Site:
     key = secrets.token_bytes(32)
-    Connection(url, Account.from_key(FAUCET_KEY)).send_ether(Account.from_key(key).address, GAS_MONEY)
+    Connection(url, Account.from_key(FAUCET_KEY)).transactions.send_ether(Account.from_key(key).address, GAS_MONEY)
     return Site(url, key, folder)
 
 
@@ -160,9 +160,9 @@ def test_deployment_serves_a_ledger(site: Site, beacon: Any) -> None:
     assert deployment.beacon_kind == beacon.contract
     ledger = Ledger(site.node(), Deployment.read(site.book))
     terms = task_params(ledger.address)
-    task = ledger.propose(terms)
-    assert ledger.params(task) == terms
-    assert ledger.balance(ledger.address) == (LOCAL.token.supply or 0) * TOKEN - terms.pool
+    task = ledger.operator.propose(terms)
+    assert ledger.tasks.params(task) == terms
+    assert ledger.token.balance(ledger.address) == (LOCAL.token.supply or 0) * TOKEN - terms.pool
     assert site.node().read("Staking", deployment.staking, "vestingPeriod") == LOCAL.vesting
 
 
@@ -172,8 +172,8 @@ def test_chain_without_blobs_takes_tasks_that_publish_by_digest(site: Site) -> N
     ledger = Ledger(site.node(), Deployment.read(site.book))
     terms = task_params(ledger.address)
     with pytest.raises(BlobsUnavailable, match=r'chain 31337 .* publication = "digests"'):
-        ledger.propose(terms)
-    assert ledger.params(ledger.propose(replace(terms, digests=True))).digests
+        ledger.operator.propose(terms)
+    assert ledger.tasks.params(ledger.operator.propose(replace(terms, digests=True))).digests
 
 
 def test_deployment_onto_existing_token(site: Site, tmp_path: Path) -> None:
@@ -241,7 +241,7 @@ def test_deployment_outlasts_blocks_taken_back_before_they_are_confirmed(own_cha
 
 def test_deployment_outlasts_a_pool_that_forgets(own_chain: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site = own_chain
-    monkeypatch.setattr(connection, "LOOK_AGAIN", 0.1)
+    monkeypatch.setattr(transactions, "LOOK_AGAIN", 0.1)
     broadcast, forgotten = CutNode.broadcast, list[str]()
 
     def forgetful(node: CutNode, signed: Signed, call: str) -> None:
@@ -265,7 +265,7 @@ def test_finished_deployment_sends_nothing_again(site: Site) -> None:
 
 def test_step_whose_nonce_was_spent_elsewhere_is_sent_anew(site: Site) -> None:
     site.cut(2, after_sending=False)
-    site.node().send_ether(Account.create().address, 1)
+    site.node().transactions.send_ether(Account.create().address, 1)
     site.deploy()
     assert [step["nonce"] for step in site.steps().values()] == [0, 1, 3, 4, 5, 6, 7, 8]
 
@@ -274,7 +274,7 @@ def test_step_that_nobody_mines_is_waited_for(own_chain: Site, monkeypatch: pyte
     site = own_chain
     stop_mining(site)
     with monkeypatch.context() as patch:
-        patch.setattr(connection, "RECEIPT_TIMEOUT", 0.2)
+        patch.setattr(transactions, "RECEIPT_TIMEOUT", 0.2)
         for _ in range(2):
             with pytest.raises(
                 DeploymentPending, match=r"deploy ConsiliumToken .* run the same command again"
@@ -380,7 +380,7 @@ def test_staking_that_answers_to_another_contract_is_refused(site: Site) -> None
     site.cut(4)
     node = site.node()
     staking = site.steps()["Staking"]["address"]
-    node.send(node.contract("Staking", staking).functions.setTasks(node.address))
+    node.transactions.send(node.contract("Staking", staking).functions.setTasks(node.address))
     with pytest.raises(WiringWrong) as caught:
         site.deploy()
     assert (caught.value.what, caught.value.found) == ("Staking.tasks", node.address)
@@ -484,9 +484,9 @@ def test_gas_estimates_are_above_what_is_paid_and_near(site: Site, beacon: Any) 
     survey = site.begin().survey()
     site.deploy()
     for contract in survey.contracts:
-        paid = site.node().gas_of(site.steps()[contract.name]["transaction"])
+        paid = site.node().transactions.gas_of(site.steps()[contract.name]["transaction"])
         assert paid <= contract.gas <= paid * 1.35, (contract.name, paid)
-    assert site.node().gas_of(site.steps()[plan.WIRING]["transaction"]) <= plan.WIRING_GAS
+    assert site.node().transactions.gas_of(site.steps()[plan.WIRING]["transaction"]) <= plan.WIRING_GAS
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from consilium_chain.deploying.networks import DrandTerms, pick_network, read_networks
 from consilium_chain.errors import ConfigInvalid, NetworkUnknown
-from consilium_chain.rpc.connection import without_secrets
+from consilium_chain.rpc.endpoint import without_secrets
 from consilium_zk.drand import QUICKNET
 
 CHAIN_IDS = {

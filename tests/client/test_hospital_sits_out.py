@@ -99,7 +99,7 @@ def test_what_was_begun_before_a_pause_is_handed_over(committing: Committing) ->
 def test_a_superlink_that_cannot_be_reached_is_told_once_and_again_when_it_can(
     committing: Committing, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    node, state = committing.node(0), committing.aggregator.state(committing.task)
+    node, state = committing.node(0), committing.aggregator.tasks.state(committing.task)
     made = ensure_certificates(committing.settings[0].home / "link")
     capsys.readouterr()
 

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-from consilium_chain.ledger.ledger import ShownBlinders
 from consilium_chain.ledger.publishing import Canaries
+from consilium_chain.ledger.record import ShownBlinders
 from consilium_chain.ledger.structs import (
     STATISTICS_ROUND,
-    Event,
     Hospital,
     Outcome,
     Role,
@@ -23,6 +22,7 @@ from consilium_chain.ledger.structs import (
     members,
 )
 from consilium_chain.rounds.sums import Retreat
+from consilium_chain.rpc.event_logs import Event
 from consilium_chain.settlement.payouts import penalty
 from consilium_chain.settlement.round_record import RoundRecord, Terms
 from consilium_chain.settlement.settlement import Settlement, settle

@@ -51,7 +51,7 @@ class Deploying:
         require_precompiles(node)
         _check_token(node, network)
         fresh = Record(
-            chain_id=node.chain_id, genesis=node.genesis(), deployer=node.address, first_block=node.block_number()
+            chain_id=node.chain_id, genesis=node.genesis(), deployer=node.address, first_block=node.blocks.number()
         )
         path = journal_path(book)
         if book.exists():
@@ -95,7 +95,7 @@ class Deploying:
         """
         while True:
             self._send_missing(tell)
-            head = self.node.block_number()
+            head = self.node.blocks.number()
             last = max(head if step.block is None else step.block for step in self.journal.record.steps.values())
             self.node.wait_confirmed(last, self.network.confirmations)
             gone = [name for name in self.creations if not self.node.code(self.addresses[name])]

@@ -17,9 +17,9 @@ def unstake(ledger: Ledger, role: Role, whole_tokens: int | None, agreed: bool) 
     """Takes home what has matured, then starts to unbond, and says what is still on its way. Raises NotConfirmed."""
     matured, _ = _mine(ledger, role)
     if matured:
-        before = ledger.balance(ledger.address)
-        ledger.withdraw([one.request for one in matured])
-        typer.echo(f"{tokens(ledger.balance(ledger.address) - before)} tokens of stake came home")
+        before = ledger.token.balance(ledger.address)
+        ledger.staking.withdraw([one.request for one in matured])
+        typer.echo(f"{tokens(ledger.token.balance(ledger.address) - before)} tokens of stake came home")
     if whole_tokens is not None:
         _start(ledger, role, whole_tokens * TOKEN, agreed)
     _, waiting = _mine(ledger, role)
@@ -31,20 +31,20 @@ def unstake(ledger: Ledger, role: Role, whole_tokens: int | None, agreed: bool) 
 
 def _mine(ledger: Ledger, role: Role) -> tuple[list[Unbonding], list[Unbonding]]:
     """What has matured of a node's own stake, and what has not."""
-    now = ledger.connection.now()
-    own = [one for one in ledger.unbondings(ledger.address) if (one.node, one.role) == (ledger.address, role)]
+    now = ledger.connection.blocks.now()
+    own = [one for one in ledger.staking.unbondings(ledger.address) if (one.node, one.role) == (ledger.address, role)]
     return [one for one in own if one.matures_at <= now], [one for one in own if one.matures_at > now]
 
 
 def _start(ledger: Ledger, role: Role, amount: int, agreed: bool) -> None:
-    stake = ledger.stake_of(ledger.address, role)
+    stake = ledger.staking.stake_of(ledger.address, role)
     words = (
         f"{tokens(min(amount, stake.active))} of {tokens(stake.active)} staked tokens go home, and earn nothing any"
         f" more; until then a slash reaches them. {tokens(stake.locked)} are locked in tasks, and stay till these end."
     )
     if not agreed and not (sys.stdin.isatty() and typer.confirm(f"{words} Do it?")):
         raise NotConfirmed("this node's stake")
-    if not ledger.unstake(role, amount):
+    if not ledger.staking.unstake(role, amount):
         typer.echo("nothing of its own is staked here")
 
 

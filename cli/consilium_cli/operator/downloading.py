@@ -9,7 +9,8 @@ import typer
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.errors import RecordIncomplete
 from consilium_chain.ledger.ledger import Ledger
-from consilium_chain.ledger.structs import STATISTICS_ROUND, Event, Hospital, Outcome, members
+from consilium_chain.ledger.structs import STATISTICS_ROUND, Hospital, Outcome, members
+from consilium_chain.rpc.event_logs import Event
 from consilium_client.replay import PublicRecord
 from consilium_client.task import JoinedTask, load_task
 from consilium_operators.errors import NotVerified, OutputTaken
@@ -54,10 +55,10 @@ def download(
         verified=not failed, sha256=digest, statistics=tuple(sums.tolist()), files={},
     )  # fmt: skip
     proof = Proof(
-        task=number, operator=ledger.state(number).operator, chain_id=index.chain_id, contract=index.contract,
+        task=number, operator=ledger.tasks.state(number).operator, chain_id=index.chain_id, contract=index.contract,
         spec_hash=index.spec_hash, model_sha256=digest, rounds=tuple(proofs),
     )  # fmt: skip
-    card = model_card(index, joined.spec, proof, ledger.hospitals(number))
+    card = model_card(index, joined.spec, proof, ledger.tasks.hospitals(number))
     write_model(output, index, named_tensors(joined.spec, parameters), card, proof)
     typer.echo(f"{parameters.size:,} parameters after round {index.round} of {index.rounds}, SHA-256 {digest}")
     if failed:
@@ -67,8 +68,8 @@ def download(
 
 def rounds_with_outcome(ledger: Ledger, task: int) -> list[int]:
     """Ascending."""
-    over = rounds_over(ledger.state(task))
-    return [round_ for round_ in over if ledger.round_state(task, round_).outcome is not Outcome.PENDING]
+    over = rounds_over(ledger.tasks.state(task))
+    return [round_ for round_ in over if ledger.tasks.round_state(task, round_).outcome is not Outcome.PENDING]
 
 
 def _checked(
@@ -76,11 +77,11 @@ def _checked(
 ) -> list[RoundProof]:
     """Says of each round what was found, as soon as it is."""
     number, found = joined.number, []
-    hospitals = ledger.hospitals(number)
+    hospitals = ledger.tasks.hospitals(number)
     endings = {
         event.values["round"]: event
         for name in ("RoundSettled", "RoundVoided")
-        for event in ledger.task_events(name, number)
+        for event in ledger.logs.of_task(name, number)
     }
     for round_ in rounds:
         report = audit(ledger, store, number, round_, record)
@@ -100,13 +101,13 @@ def _failing(report: Report) -> list[str]:
 def _proof(
     ledger: Ledger, joined: JoinedTask, round_: int, report: Report, hospitals: Sequence[Hospital], ending: Event
 ) -> RoundProof:
-    state, params = ledger.round_state(joined.number, round_), joined.params
+    state, params = ledger.tasks.round_state(joined.number, round_), joined.params
     statistics = round_ == STATISTICS_ROUND
     count = params.statistics_blobs if statistics else params.update_blobs
     cohorts = []
     for cohort in members(state.viable_cohorts if state.outcome is Outcome.SETTLED else 0):
-        present = ledger.cohort_members(joined.number, round_, cohort) & state.survivors
-        hashes = ledger.expected_blob_hashes(joined.number, round_, cohort, count)
+        present = ledger.tasks.cohort_members(joined.number, round_, cohort) & state.survivors
+        hashes = ledger.tasks.expected_blob_hashes(joined.number, round_, cohort, count)
         chosen = [hospitals[index] for index in members(present)]
         cohorts.append(
             CohortProof(

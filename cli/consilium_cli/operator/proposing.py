@@ -99,7 +99,7 @@ def propose(
         raise ProposalNotConfirmed
     open_artifacts(artifacts).put_file(raw)
     before = ledger.connection.ether()
-    number = ledger.propose(params)
+    number = ledger.operator.propose(params)
     typer.echo(f"\ntask {number} is proposed, for {ether(before - ledger.connection.ether())} ether of gas")
     typer.echo(
         f"Next: hospitals, voters and the aggregator {params.aggregator} join within {spec.windows.join:,} s;\n"
@@ -123,11 +123,11 @@ def _show_account(ledger: Ledger, params: TaskParams, found: Estimate) -> None:
     connection = ledger.connection
     typer.echo(
         f"\naccount {ledger.address}\n"
-        f"holds   {tokens(ledger.balance(ledger.address))} tokens, {ether(connection.ether())} ether\n"
+        f"holds   {tokens(ledger.token.balance(ledger.address))} tokens, {ether(connection.ether())} ether\n"
         f"pays    {tokens(params.pool)} tokens into the pool, and about"
-        f" {ether(found.operator.total * connection.present_fee())} ether of gas"
+        f" {ether(found.operator.total * connection.fees.present())} ether of gas"
     )
-    free = ledger.stake_of(params.aggregator, Role.AGGREGATOR).free
+    free = ledger.staking.stake_of(params.aggregator, Role.AGGREGATOR).free
     if free < params.aggregator_bond:
         typer.secho(
             f"warning (aggregator): {params.aggregator} has {tokens(free)} tokens of free stake, and cannot join before"
@@ -138,8 +138,8 @@ def _show_account(ledger: Ledger, params: TaskParams, found: Estimate) -> None:
 
 def _same_again(ledger: Ledger, params: TaskParams, said: Said) -> bool:
     """Whether somebody has said yes to a second task of this very file. Raises AlreadyProposed."""
-    known = ledger.proposals(ledger.address, params.spec_hash)
-    still = [number for number in known if ledger.state(number).phase is not Phase.ENDED]
+    known = ledger.record.proposals(ledger.address, params.spec_hash)
+    still = [number for number in known if ledger.tasks.state(number).phase is not Phase.ENDED]
     if not still:
         if known:
             typer.echo(f"        once more: task {', '.join(map(str, known))} was by this very file, and is over")
@@ -154,8 +154,8 @@ def _same_again(ledger: Ledger, params: TaskParams, said: Said) -> bool:
 
 def _require_funds(ledger: Ledger, amount: int, gas: int) -> None:
     """Raises Unfunded."""
-    missing = max(amount - ledger.balance(ledger.address), 0)
-    missing_wei = max(gas * ledger.connection.highest_fee() - ledger.connection.ether(), 0)
+    missing = max(amount - ledger.token.balance(ledger.address), 0)
+    missing_wei = max(gas * ledger.connection.fees.highest() - ledger.connection.ether(), 0)
     if missing or missing_wei:
         raise Unfunded(ledger.address, missing, missing_wei)
 
@@ -166,9 +166,9 @@ def fund(number: int, whole_tokens: int, rpc: str, address_book: Path, payer: Pa
     """
     deployment, amount = Deployment.read(address_book), whole_tokens * TOKEN
     ledger = Ledger(Connection(rpc, payer.account(deployment.chain_id)), deployment)
-    params = ledger.params(number)
+    params = ledger.tasks.params(number)
     try:
-        ledger.try_fund(number, amount)
+        ledger.operator.try_fund(number, amount)
     except Refused as error:
         if error.name != "ParamsInvalid":
             raise
@@ -179,7 +179,7 @@ def fund(number: int, whole_tokens: int, rpc: str, address_book: Path, payer: Pa
         sys.stdin.isatty() and typer.confirm(f"\nAdd {tokens(amount)} tokens to the pool of task {number}?")
     ):
         raise ProposalNotConfirmed
-    ledger.fund(number, amount)
+    ledger.operator.fund(number, amount)
     typer.echo(f"the pool of task {number} has {tokens(params.pool + amount)} tokens")
 
 
@@ -194,7 +194,7 @@ def _show_funding(ledger: Ledger, number: int, params: TaskParams, amount: int) 
         f" aggregator {tokens(before.aggregator)}, then {tokens(after.aggregator)}\n"
         f"  the aggregator's bond of {tokens(params.aggregator_bond)} tokens allows {most} to be added\n"
         f"account {account}\n"
-        f"holds   {tokens(ledger.balance(account))} tokens, {ether(ledger.connection.ether())} ether"
+        f"holds   {tokens(ledger.token.balance(account))} tokens, {ether(ledger.connection.ether())} ether"
     )
 
 
@@ -202,18 +202,18 @@ def stop(number: int, rpc: str, address_book: Path, payer: Payer, agreed: bool) 
     """Raises Refused (NotOperator, AlreadyStopped, TaskUnknown), ProposalNotConfirmed."""
     deployment = Deployment.read(address_book)
     ledger = Ledger(Connection(rpc, payer.account(deployment.chain_id)), deployment)
-    state = ledger.state(number)
+    state = ledger.tasks.state(number)
     if state.phase is Phase.JOINING:
         words = "It ends at once"
     else:
-        until = last_round(replace(state, stopping=True), ledger.params(number).rounds)
+        until = last_round(replace(state, stopping=True), ledger.tasks.params(number).rounds)
         words = f"It is in round {state.round}: rounds up to {until} are played and paid"
     question = f"Stop task {number}? {words}, bonds come free, and what is left of the pool comes back."
     if not agreed and not (sys.stdin.isatty() and typer.confirm(question)):
         raise ProposalNotConfirmed
-    ledger.stop(number)
-    if ledger.state(number).phase is Phase.ENDED:
-        ledger.claim_refund()
+    ledger.operator.stop(number)
+    if ledger.tasks.state(number).phase is Phase.ENDED:
+        ledger.operator.claim_refund()
         typer.echo(f"task {number} has ended, and what was left of its pool is in the operator's account")
     else:
         typer.echo(f"task {number} ends with round {until}; `consilium operator refund` then brings back what is left")
@@ -223,6 +223,6 @@ def refund(rpc: str, address_book: Path, payer: Payer) -> None:
     """What ended tasks owe the account: the rest of their pools."""
     deployment = Deployment.read(address_book)
     ledger = Ledger(Connection(rpc, payer.account(deployment.chain_id)), deployment)
-    owed = ledger.refundable(ledger.address)
-    ledger.claim_refund()
+    owed = ledger.tasks.refundable(ledger.address)
+    ledger.operator.claim_refund()
     typer.echo(f"{tokens(owed)} tokens came back to {ledger.address}")

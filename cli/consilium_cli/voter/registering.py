@@ -26,12 +26,12 @@ def register(folder: Path, stake: int | None, commission: float | None, agreed: 
     """Raises Unfunded before anything is sent, NotConfirmed."""
     home = VoterHome.open(folder)
     ledger = home.settings.connect()
-    account, staked = ledger.address, ledger.stake_of(ledger.address, Role.VOTER).active
-    is_voter = ledger.is_registered(account, Role.VOTER)
-    now = ledger.commission(account, Role.VOTER)
+    account, staked = ledger.address, ledger.staking.stake_of(ledger.address, Role.VOTER).active
+    is_voter = ledger.staking.is_registered(account, Role.VOTER)
+    now = ledger.staking.commission(account, Role.VOTER)
     typer.echo(
         f"account {account}\n"
-        f"holds   {tokens(ledger.balance(account))} tokens, {ether(ledger.connection.ether())} ether\n"
+        f"holds   {tokens(ledger.token.balance(account))} tokens, {ether(ledger.connection.ether())} ether\n"
         f"staked  {tokens(staked)} tokens as a voter, commission {now / PERCENT:g} %"
     )
     if stake is None:
@@ -43,14 +43,14 @@ def register(folder: Path, stake: int | None, commission: float | None, agreed: 
         typer.echo(f"\nNothing is to be done. Next: consilium voter run{elsewhere(home.folder, HOME)}")
         return
     _require_funds(ledger, more)
-    cost = GAS * ledger.connection.highest_fee()
+    cost = GAS * ledger.connection.fees.highest()
     typer.echo("\nto do   " + "\n        ".join(to_do))
     typer.echo(f"        for at most {ether(cost)} ether of gas")
     if not agreed and not (sys.stdin.isatty() and typer.confirm("\nDo it?")):
         raise NotConfirmed("this voter's stake and key")
     before = ledger.connection.ether()
     registration.register(ledger, stake * TOKEN, bps)
-    left = ledger.stake_of(account, Role.VOTER)
+    left = ledger.staking.stake_of(account, Role.VOTER)
     typer.echo(
         f"\ndone for {ether(before - ledger.connection.ether())} ether: {tokens(left.active)} tokens are staked,"
         f" {tokens(left.free)} of them free for bonds"
@@ -74,22 +74,22 @@ def _to_do(ledger: Ledger, more: int, bps: int, now: int, is_voter: bool) -> lis
 
 def _require_funds(ledger: Ledger, stake: int) -> None:
     """Raises Unfunded."""
-    missing = max(stake - ledger.balance(ledger.address), 0)
-    missing_wei = max(GAS_LIMIT * ledger.connection.highest_fee() - ledger.connection.ether(), 0)
+    missing = max(stake - ledger.token.balance(ledger.address), 0)
+    missing_wei = max(GAS_LIMIT * ledger.connection.fees.highest() - ledger.connection.ether(), 0)
     if missing or missing_wei:
         raise Unfunded(ledger.address, missing, missing_wei)
 
 
 def claim(folder: Path) -> None:
     ledger = VoterHome.open(folder).settings.connect()
-    before, released = ledger.balance(ledger.address), []
-    for task in ledger.tasks_of_voter(ledger.address):
-        if ledger.state(task).phase is Phase.ENDED and ledger.release_bond(task, ledger.address):
+    before, released = ledger.token.balance(ledger.address), []
+    for task in ledger.record.tasks_of_voter(ledger.address):
+        if ledger.tasks.state(task).phase is Phase.ENDED and ledger.staking.release_bond(task, ledger.address):
             released.append(str(task))
-    ledger.claim(Role.VOTER)
-    claimed = ledger.balance(ledger.address) - before
+    ledger.staking.claim(Role.VOTER)
+    claimed = ledger.token.balance(ledger.address) - before
     if released:
         typer.echo(f"bonds of tasks {', '.join(released)} are free")
-    unvested = ledger.unvested(ledger.address, Role.VOTER)
+    unvested = ledger.staking.unvested(ledger.address, Role.VOTER)
     later = f"; {tokens(unvested)} more have not vested yet" if unvested else ""
     typer.echo(f"{tokens(claimed)} tokens of rewards came home{later}")

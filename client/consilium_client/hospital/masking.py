@@ -68,7 +68,7 @@ class Masking:
         """Raises SealingKeyLost where this hospital announced another key than it has: it could open nothing. Where the
         block with its joining is gone meanwhile, nothing is announced yet.
         """
-        if self._ledger.sealing_keys(self._task).get(index, self.sealing_key) != self.sealing_key:
+        if self._ledger.record.sealing_keys(self._task).get(index, self.sealing_key) != self.sealing_key:
             raise SealingKeyLost(self._key_file)
 
     def forget(self) -> None:

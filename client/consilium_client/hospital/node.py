@@ -22,7 +22,8 @@ from consilium_chain.artifacts.store import CACHE, ArtifactStore
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.errors import ChainError, KeystoreError, Refused, TransactionRejected, name_of
 from consilium_chain.keystore import read_private_file, write_private_file
-from consilium_chain.ledger.ledger import NO_KEY, CommittedUpdate, Ledger
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.roles import NO_KEY, CommittedUpdate
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Phase, Role, RoundState, TaskState
 from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.rounds.machine import blaming_step
@@ -111,8 +112,8 @@ class HospitalNode:
         settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.audit = AuditLog(settings.home / AUDIT_FILE)
         self.ledger: Ledger = settings.connect()
-        self.ledger.connection.witness = self.audit
-        name = self.ledger.place(settings.task)
+        self.ledger.connection.transactions.witness = self.audit
+        name = self.ledger.folder_name(settings.task)
         self.store = ArtifactStore(settings.artifacts, passing=settings.home / CACHE / name)
         self.task: JoinedTask = load_task(self.ledger, self.store, settings.task)
         self.policy: Policy = self.consent()
@@ -149,7 +150,7 @@ class HospitalNode:
         if approved != found:
             raise ApprovalStale(self.task.number, f"has keccak256 {approved}, and the chain names {found}")
         policy = read_policy(self.settings.policy, Policy)
-        policy.require(self.task.spec, self.ledger.state(self.task.number).operator)
+        policy.require(self.task.spec, self.ledger.tasks.state(self.task.number).operator)
         return policy
 
     def read_data(self) -> Examples:
@@ -180,7 +181,7 @@ class HospitalNode:
         from consilium_client.privacy.private_rounds import PrivateRounds  # Opacus takes seconds to import, and 120 MB
 
         own = None if policy.max_epsilon is None else Budget(policy.max_epsilon, policy.delta)
-        place, rows = self.ledger.place(task.number), self.examples.rows
+        place, rows = self.ledger.folder_name(task.number), self.examples.rows
         found = PrivateRounds(self.settings.ledger_file, own, place, task.spec, task.spec.privacy, rows)
         for ledger in (self.ledger, *self._earlier_contracts()):
             found.make_up(ledger, self.store)
@@ -190,7 +191,7 @@ class HospitalNode:
         """Raises ExactStatisticsError where no exact statistics of these rows may leave; DeploymentInvalid."""
         for ledger in (self.ledger, *self._earlier_contracts()):
             given.require_complete(ledger, self.store)
-        given.require_givable(self.ledger.place(self.task.number), self.examples, self.task.spec.data)
+        given.require_givable(self.ledger.folder_name(self.task.number), self.examples, self.task.spec.data)
 
     def _earlier_contracts(self) -> Iterator[Ledger]:
         """Of those that are on this chain. Raises DeploymentInvalid."""
@@ -202,7 +203,7 @@ class HospitalNode:
 
     def join(self) -> None:
         """Stakes the bond and joins, unless this account is in the task already."""
-        if self.ledger.address not in [h.node for h in self.ledger.hospitals(self.task.number)]:
+        if self.ledger.address not in [h.node for h in self.ledger.tasks.hospitals(self.task.number)]:
             if self.private:
                 self.private.require_affordable()
             if self.given:
@@ -210,16 +211,16 @@ class HospitalNode:
             key = read_transport_key(self.settings.flower.transport_key)
             bond = self.task.params.hospital_bond
             sealing_key = self.masking.sealing_key if self.masking else NO_KEY
-            self.ledger.join_as_hospital(self.task.number, self.examples.rows, key, sealing_key, stake=bond)
+            self.ledger.hospital.join(self.task.number, self.examples.rows, key, sealing_key, stake=bond)
         self.index = self._place_joined()
-        if self.masking and self.ledger.state(self.task.number).phase is not Phase.ENDED:
+        if self.masking and self.ledger.tasks.state(self.task.number).phase is not Phase.ENDED:
             self.masking.require_key(self.index)
         emit("joined", role="hospital", index=self.index, rows=self.examples.rows)
         setup()  # while others join
 
     def _place(self) -> int | None:
         """This account's among the task's hospitals; None where it is none of them."""
-        nodes = [hospital.node for hospital in self.ledger.hospitals(self.task.number)]
+        nodes = [hospital.node for hospital in self.ledger.tasks.hospitals(self.task.number)]
         return nodes.index(self.ledger.address) if self.ledger.address in nodes else None
 
     def _place_joined(self) -> int:
@@ -228,7 +229,7 @@ class HospitalNode:
         for _ in range(PLACE_LOOKS):  # a chain node may lag behind the one that told of the receipt
             if (index := self._place()) is not None:
                 return index
-            block = self.ledger.connection.next_block(block)
+            block = self.ledger.connection.blocks.wait_after(block)
         raise NotInTask(self.task.number, self.ledger.address)
 
     def _keeps_place(self, state: TaskState) -> bool:
@@ -268,8 +269,8 @@ class HospitalNode:
     def _left(self) -> bool:
         """Whether it has; not where the block that ended the task is gone."""
         try:
-            self.ledger.release_bond(self.task.number, self.ledger.address)
-            self.ledger.claim(Role.HOSPITAL)
+            self.ledger.staking.release_bond(self.task.number, self.ledger.address)
+            self.ledger.staking.claim(Role.HOSPITAL)
         except Refused as error:
             if error.name != "WrongPhase":
                 raise
@@ -281,13 +282,13 @@ class HospitalNode:
         if self.masking:
             self.masking.forget()
         self.store.forget()
-        emit("left", role="hospital", balance=str(self.ledger.balance(self.ledger.address)))
+        emit("left", role="hospital", balance=str(self.ledger.token.balance(self.ledger.address)))
         return True
 
     def _turn(self, listener: Listener, relay: RelayProcesses) -> Phase:
         """Does what the chain's state asks for, and waits for the next block. Raises ChainUnreachable."""
         listener.raise_fault()
-        state = self.ledger.state(self.task.number)
+        state = self.ledger.tasks.state(self.task.number)
         is_in = self._keeps_place(state)
         self._settled.tell(state)
         # By the time that joining is over, the aggregator has registered this transport key.
@@ -300,7 +301,7 @@ class HospitalNode:
             self._take_part(state)
             self.read_ahead(state)
         if state.phase is not Phase.ENDED:
-            self._block = self.ledger.connection.next_block(self._block)
+            self._block = self.ledger.connection.blocks.wait_after(self._block)
         return state.phase
 
     def sits_out(self) -> str | None:
@@ -333,7 +334,7 @@ class HospitalNode:
             own = transport_public_key(path)
         except TransportKeyInvalid as error:
             return str(error)
-        if self.ledger.transport_keys(self.task.number).get(self.index, own) == own:
+        if self.ledger.record.transport_keys(self.task.number).get(self.index, own) == own:
             return None
         return f"{path} is not the node key that was announced when it joined, the only one known there: restore it"
 
@@ -361,12 +362,16 @@ class HospitalNode:
             return
         if round_.told:  # and the block that had it is gone
             round_.told = round_.sent = False
-        if state.phase is Phase.COMMITTING and not round_.sent and self.ledger.connection.now() >= round_.send_at:
+        if (
+            state.phase is Phase.COMMITTING
+            and not round_.sent
+            and self.ledger.connection.blocks.now() >= round_.send_at
+        ):
             round_.sent = True
             signed = update.signed
             own = CommittedUpdate(signed.points, signed.opening, self._dealing(state.round, update.seed))
             try:
-                receipt = self.ledger.commit_update(self.task.number, state.round, own)
+                receipt = self.ledger.hospital.commit_update(self.task.number, state.round, own)
             except Refused as error:
                 if error.name not in ("AlreadyCommitted", "WrongPhase"):  # relayed meanwhile: the next look tells
                     emit("refused", call=error.call, error=error.name, round=state.round)
@@ -376,7 +381,7 @@ class HospitalNode:
                 self._tell_committed(round_, update, by="own", gas=receipt.gas_used)
 
     def _is_committed(self, round_: int) -> bool:
-        return bool(self.ledger.round_state(self.task.number, round_).committed >> self.index & 1)
+        return bool(self.ledger.tasks.round_state(self.task.number, round_).committed >> self.index & 1)
 
     @staticmethod
     def _tell_committed(round_: _Round, update: PendingUpdate, **how: object) -> None:
@@ -397,9 +402,9 @@ class HospitalNode:
             return
         if self.private and self.private.spent:  # it could only sit out again, and others would wait for it
             return
-        if self.ledger.hospitals(self.task.number)[self.index].bond:
+        if self.ledger.tasks.hospitals(self.task.number)[self.index].bond:
             try:
-                self.ledger.resume(self.task.number)
+                self.ledger.hospital.resume(self.task.number)
                 emit("resumed", round=state.round)
             except Refused as error:  # the phase ended meanwhile: in the next round, then
                 emit("refused", call=error.call, error=error.name, round=state.round)
@@ -411,15 +416,15 @@ class HospitalNode:
         """Where this hospital's cohort has no sum: what it masked with, in the steps that the chain gives."""
         if state.phase is not Phase.BLAMING or self.masking is None:
             return
-        step = blaming_step(state, self.task.params.publish_window, self.ledger.connection.now())
-        round_state = self.ledger.round_state(self.task.number, state.round)
+        step = blaming_step(state, self.task.params.publish_window, self.ledger.connection.blocks.now())
+        round_state = self.ledger.tasks.round_state(self.task.number, state.round)
         asked = round_state.accused & round_state.survivors
         if step not in (0, 1) or (state.round, step) in self._testified or not asked >> self.index & 1:
             return
         try:
             testimony = self.testimony(step, state.round, round_state)
             if testimony:
-                receipt = self.ledger.testify(self.task.number, state.round, step, testimony)
+                receipt = self.ledger.hospital.testify(self.task.number, state.round, step, testimony)
                 emit("testified", round=state.round, step=step, bytes=len(testimony), gas=receipt.gas_used)
             else:
                 emit("nothing-to-show", round=state.round, step=step)
@@ -437,13 +442,13 @@ class HospitalNode:
         cohort = self._cohort(round_)
         accusation = next(
             accused.accusation
-            for number, accused in self.ledger.accusations(self.task.number, round_).items()
-            if self.ledger.cohort_members(self.task.number, round_, number) == cohort
+            for number, accused in self.ledger.record.accusations(self.task.number, round_).items()
+            if self.ledger.tasks.cohort_members(self.task.number, round_, number) == cohort
         )
         accused = Accused(round_, cohort, cohort & round_state.survivors, accusation, len(update.blobs))
         if step == 0:
             return self.masking.points(accused, self.index, update.seed)
-        points, _ = self.ledger.testimonies(self.task.number, round_)
+        points, _ = self.ledger.record.testimonies(self.task.number, round_)
         return self.masking.agreements(accused, self.index, update.seed, points)
 
     def read_ahead(self, state: TaskState) -> None:
@@ -453,7 +458,7 @@ class HospitalNode:
         self._read_ahead = state.round
         self._show_worth(state.round)
         try:
-            self.record.sums.read_ahead(state.round, self.ledger.round_state(self.task.number, state.round))
+            self.record.sums.read_ahead(state.round, self.ledger.tasks.round_state(self.task.number, state.round))
         except ROUND_ERRORS as error:
             emit("sums-missing", round=state.round, error=type(error).__name__)
 
@@ -517,10 +522,10 @@ class HospitalNode:
         )  # fmt: skip
 
     def _upload(self, round_: int, update: PendingUpdate) -> RoundReply:
-        committed = self.ledger.points_of(self.task.number, round_, self.ledger.address)
+        committed = self.ledger.record.points_of(self.task.number, round_, self.ledger.address)
         if committed not in (None, update.signed.compressed):  # another, of which this home, an older copy, knows not
             raise PendingUpdateLost(round_)
-        weight = 1 if round_ == STATISTICS_ROUND else self.ledger.hospitals(self.task.number)[self.index].weight
+        weight = 1 if round_ == STATISTICS_ROUND else self.ledger.tasks.hospitals(self.task.number)[self.index].weight
         weighted = [scale(blob, weight) for blob in update.blobs]
         emit("uploading", round=round_, blobs=len(weighted))
         if self.masking is None:
@@ -528,7 +533,7 @@ class HospitalNode:
         place = round_, self._cohort(round_), self.index
         masked = self.uploaded(round_, list(self.masking.masked(*place, update.seed, weighted)))
         statement = self.masking.statement(*place, masked)
-        signed = self.ledger.sign_statement(self.task.number, round_, statement)
+        signed = self.ledger.hospital.sign_statement(self.task.number, round_, statement)
         return RoundReply(ReplyCode.OK, masked, signed.to_wire())
 
     def uploaded(self, round_: int, masked: list[Blob]) -> list[Blob]:
@@ -536,7 +541,7 @@ class HospitalNode:
         return masked
 
     def _answer(self, round_: int, update: PendingUpdate) -> RoundReply:
-        survivors = self.ledger.round_state(self.task.number, round_).survivors
+        survivors = self.ledger.tasks.round_state(self.task.number, round_).survivors
         if self.masking is None or not survivors >> self.index & 1:
             return RoundReply(ReplyCode.SAT_OUT)
         cohort = self._cohort(round_)
@@ -551,8 +556,8 @@ class HospitalNode:
 
     def _cohort(self, round_: int) -> int:
         """Members of this hospital's cohort: a bit map. Raises NotDealt."""
-        cohorts = self.ledger.round_state(self.task.number, round_).cohorts
-        found = (self.ledger.cohort_members(self.task.number, round_, cohort) for cohort in range(cohorts))
+        cohorts = self.ledger.tasks.round_state(self.task.number, round_).cohorts
+        found = (self.ledger.tasks.cohort_members(self.task.number, round_, cohort) for cohort in range(cohorts))
         cohort = next((cohort for cohort in found if cohort >> self.index & 1), 0)
         if not cohort:
             raise NotDealt(round_)
@@ -566,8 +571,8 @@ class HospitalNode:
         with self._lock:
             if self._round.number == round_:
                 return self._round.update
-            state = self.ledger.state(self.task.number)
-            round_state = self.ledger.round_state(self.task.number, round_)
+            state = self.ledger.tasks.state(self.task.number)
+            round_state = self.ledger.tasks.round_state(self.task.number, round_)
             if state.round != round_:
                 return None
             if not round_state.members >> self.index & 1:  # or not yet: the block that dealt cohorts may be gone
@@ -583,7 +588,7 @@ class HospitalNode:
                     return None
                 update = self._make(self._round, cohort)
             if self.settings.commits == "relayed":
-                now = self.ledger.connection.now()
+                now = self.ledger.connection.blocks.now()
                 self._round.send_at = now + (state.deadline - now) // 2
             self._round.update = update
             return update
@@ -597,7 +602,9 @@ class HospitalNode:
         round_.train_s = round_.trained_at - started
         seed = secrets.token_bytes(BYTES_PER_SEED)
         committed = replace(self.committed(round_.number, blobs), dealing=self._dealing(round_.number, seed, cohort))
-        update = PendingUpdate(self.ledger.sign_update(self.task.number, round_.number, committed), blobs, seed)
+        update = PendingUpdate(
+            self.ledger.hospital.sign_update(self.task.number, round_.number, committed), blobs, seed
+        )
         self.pending.write(round_.number, update)
         return update
 
@@ -606,7 +613,7 @@ class HospitalNode:
         if round_ == STATISTICS_ROUND:
             if self.given:  # on disk before anything of it is signed
                 self._require_givable(self.given)
-                self.given.give(self.ledger.place(self.task.number), self.examples, spec.data)
+                self.given.give(self.ledger.folder_name(self.task.number), self.examples, spec.data)
             values = round_0_values(self.examples, spec)
             lanes = Quantiser(STATISTICS_BITS, STATISTICS_RANGE).quantise(values, None)
             return pack(lanes, spec.statistics_layout)
@@ -648,7 +655,7 @@ class HospitalNode:
     def committed(self, round_: int, blobs: Sequence[Blob]) -> CommittedUpdate:
         """A commitment to each blob, and the opening at the challenge that binds them to this hospital and round."""
         commitments = [commit(blob) for blob in blobs]
-        challenge = self.ledger.challenge(self.task.number, round_, self.ledger.address, commitments)
+        challenge = self.ledger.messages.challenge(self.task.number, round_, self.ledger.address, commitments)
         points = b"".join(to_eip2537(commitment) for commitment in commitments)
         return CommittedUpdate(points, open_combined(blobs, challenge))
 
@@ -660,20 +667,20 @@ class HospitalNode:
         """Whether the round comes to one of these phases. It may be the next one: requests are sent ahead."""
         block = 0
         while True:
-            state = self.ledger.state(self.task.number)
+            state = self.ledger.tasks.state(self.task.number)
             if state.phase is Phase.ENDED or not state.round <= round_ <= state.round + 1:
                 return False
             if state.round == round_ and state.phase in phases:
                 return True
             if state.round == round_ and state.phase > max(phases):
                 return False
-            if state.phase is Phase.COMMITTING and self.ledger.connection.now() > state.deadline:
+            if state.phase is Phase.COMMITTING and self.ledger.connection.blocks.now() > state.deadline:
                 self._tick()
-            block = self.ledger.connection.next_block(block)
+            block = self.ledger.connection.blocks.wait_after(block)
 
     def _tick(self) -> None:
         """Anyone may move a phase on whose deadline passed; that another was first is no fault."""
         try:
-            self.ledger.tick(self.task.number)
+            self.ledger.phases.tick(self.task.number)
         except ChainError as error:
             emit("tick-refused", error=type(error).__name__)

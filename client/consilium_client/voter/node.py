@@ -76,7 +76,7 @@ class VoterNode:
             raise ValueError("a voter needs an account")
         self.key = voter_key(self.ledger.connection.account)
         self.public_key = public_key(self.key)
-        passing = settings.home / CACHE / ledger.place(settings.task)
+        passing = settings.home / CACHE / ledger.folder_name(settings.task)
         self.store = ArtifactStore(settings.artifacts, passing=passing)
         self._fingerprints: tuple[bytes, ...] = ()  # of the models that the latest scores are of
         self._settled = SettledRounds(ledger, settings.task)
@@ -110,11 +110,11 @@ class VoterNode:
         if is_new:
             model_of(self.task.spec).require_installed()
             rows, bond = self.examples.rows, self.task.params.voter_bond
-            free = self.ledger.stake_of(self.ledger.address, Role.VOTER).free
+            free = self.ledger.staking.stake_of(self.ledger.address, Role.VOTER).free
             if free < bond:
                 raise StakeTooSmall(self.number, bond, free)
             self._commit_held_out()
-            self.ledger.join_as_voter(self.number)
+            self.ledger.voter.join(self.number)
         self.index = self._place_joined()
         if is_new:
             emit("joined", role="voter", index=self.index, rows=rows)
@@ -123,13 +123,13 @@ class VoterNode:
 
     def _commit_held_out(self) -> None:
         """Says on chain by which rows it will judge, unless it said so before: nobody can choose them afterwards."""
-        secret = held_out_secret(self.settings.home, self.ledger.place(self.number))
+        secret = held_out_secret(self.settings.home, self.ledger.folder_name(self.number))
         root = held_out_root(secret, self.judge.rows)
-        if self.ledger.held_out_root(self.number, self.ledger.address) != root:
-            self.ledger.commit_held_out(root)
+        if self.ledger.record.held_out_root(self.number, self.ledger.address) != root:
+            self.ledger.voter.commit_held_out(root)
 
     def _voters(self) -> list[str]:
-        return [voter.node for voter in self.ledger.voters(self.number)]
+        return [voter.node for voter in self.ledger.tasks.voters(self.number)]
 
     def _place_joined(self) -> int:
         """This account's among the task's voters, once it has joined. Raises NotInTask."""
@@ -137,7 +137,7 @@ class VoterNode:
         for _ in range(PLACE_LOOKS):  # a chain node may lag behind the one that told of the receipt
             if self.ledger.address in (voters := self._voters()):
                 return voters.index(self.ledger.address)
-            block = self.ledger.connection.next_block(block)
+            block = self.ledger.connection.blocks.wait_after(block)
         raise NotInTask(self.number, self.ledger.address)
 
     def _keeps_place(self, state: TaskState) -> bool:
@@ -163,7 +163,7 @@ class VoterNode:
         behind the one that told of the phase refuses, too. What is done the chain says, not what this process
         remembers: a reorganisation undoes it.
         """
-        state = self.ledger.state(self.number)
+        state = self.ledger.tasks.state(self.number)
         self._settled.tell(state)
         moment = state.round, state.phase
         score = self._sit_out if is_paused(self.settings.home) else self._score
@@ -172,7 +172,7 @@ class VoterNode:
             return state.phase
         round_state = None
         try:
-            round_state = self.ledger.round_state(self.number, state.round)
+            round_state = self.ledger.tasks.round_state(self.number, state.round)
             action(state, round_state)
         except ChainUnreachable:
             raise
@@ -193,8 +193,8 @@ class VoterNode:
 
     def _has_moved(self, state: TaskState, round_state: RoundState | None) -> bool:
         """Whether the chain says something else than before: then what failed may be of blocks that are gone."""
-        now = self.ledger.state(self.number)
-        return now != state or self.ledger.round_state(self.number, state.round) != round_state
+        now = self.ledger.tasks.state(self.number)
+        return now != state or self.ledger.tasks.round_state(self.number, state.round) != round_state
 
     def _is_first(self, moment: tuple[int, Phase], how: str) -> bool:
         is_first = (*moment, how) not in self._failed
@@ -204,12 +204,12 @@ class VoterNode:
     def leave(self) -> None:
         """Takes an ended task's bond back, and collects what has vested of the rewards."""
         try:
-            self.ledger.release_bond(self.number, self.ledger.address)
-            self.ledger.claim(Role.VOTER)
+            self.ledger.staking.release_bond(self.number, self.ledger.address)
+            self.ledger.staking.claim(Role.VOTER)
         except (Refused, TransactionRejected) as error:  # nothing is lost: both can be done at any later time
             self._tell_failed(error, "not-claimed")
         self.store.forget()
-        emit("left", role="voter", balance=str(self.ledger.balance(self.ledger.address)))
+        emit("left", role="voter", balance=str(self.ledger.token.balance(self.ledger.address)))
 
     def _may_act(self, state: TaskState) -> bool:
         """Whose bond is slashed to nothing takes no seat any more; what it committed to, it still reveals."""
@@ -226,23 +226,23 @@ class VoterNode:
     def _sit_out(self, state: TaskState, round_state: RoundState) -> None:
         """Others need not wait then for a ballot that does not come."""
         if not (round_state.seated | round_state.stood_down) >> self.index & 1:
-            self.ledger.stand_down(self.number, state.round)
+            self.ledger.voter.stand_down(self.number, state.round)
             emit("sits-out", round=state.round, why="paused")
 
     def _score(self, state: TaskState, round_state: RoundState) -> None:
         if (round_state.seated | round_state.stood_down) >> self.index & 1:
             return
-        message = self.ledger.ticket_message(self.task.number, state.round, round_state.seat_seed)
+        message = self.ledger.messages.ticket(self.task.number, state.round, round_state.seat_seed)
         ticket = sign_ticket(self.key, message)
-        bond = self.ledger.voters(self.task.number)[self.index].bond
+        bond = self.ledger.tasks.voters(self.task.number)[self.index].bond
         if draw(ticket) >= seat_threshold(self.task.params.seats, bond, round_state.seat_weight):
-            self.ledger.stand_down(self.task.number, state.round)
+            self.ledger.voter.stand_down(self.task.number, state.round)
             emit("stood-down", round=state.round)
             return
         started = time.monotonic()
         ballot = self._ballot(state, round_state)
-        commitment = self.ledger.score_commitment(self.task.number, state.round, ballot.scores, ballot.salt)
-        receipt = self.ledger.commit_scores(self.task.number, state.round, self.public_key, ticket, commitment)
+        commitment = self.ledger.tasks.score_commitment(self.task.number, state.round, ballot.scores, ballot.salt)
+        receipt = self.ledger.voter.commit_scores(self.task.number, state.round, self.public_key, ticket, commitment)
         emit("scored", round=state.round, gas=receipt.gas_used, seconds=round(time.monotonic() - started, 3))
 
     def _ballot(self, state: TaskState, round_state: RoundState) -> Ballot:
@@ -271,13 +271,13 @@ class VoterNode:
             except (RetreatMismatched, CulpritsMismatched, EvidenceMalformed) as error:
                 fault = type(error).__name__
             except UNREADABLE as error:
-                if patience_is_over(state, params.score_window, self.ledger.connection.now()):
+                if patience_is_over(state, params.score_window, self.ledger.connection.blocks.now()):
                     # A store that fails shows nothing; and the contract itself checked what plain tasks publish.
                     if isinstance(error, OSError) or not (params.canaries or params.digests or round_state.named):
                         raise
                     fault = type(error).__name__
                 else:
-                    block = self.ledger.connection.next_block(block)
+                    block = self.ledger.connection.blocks.wait_after(block)
         emit("does-not-match", round=state.round, error=fault)
         return (DOES_NOT_MATCH,) * ballot_size(params, state.round, round_state.cohorts)
 
@@ -314,9 +314,9 @@ class VoterNode:
         self.reveal(Ballot.kept(self._ballot_path(state.round), state.round))
 
     def reveal(self, ballot: Ballot) -> None:
-        self.ledger.reveal_scores(self.number, ballot.round, ballot.scores, ballot.salt)
+        self.ledger.voter.reveal_scores(self.number, ballot.round, ballot.scores, ballot.salt)
         emit("revealed", round=ballot.round)
 
     def _ballot_path(self, round_: int) -> Path:
-        seed = self.ledger.round_state(self.number, round_).seat_seed
-        return ballot_path(self.settings.home, self.ledger.place(self.number), round_, seed)
+        seed = self.ledger.tasks.round_state(self.number, round_).seat_seed
+        return ballot_path(self.settings.home, self.ledger.folder_name(self.number), round_, seed)

@@ -20,7 +20,8 @@ from typing import Any, Final
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.errors import Refused, TransactionRejected, name_of
 from consilium_chain.keystore import voter_key
-from consilium_chain.ledger.ledger import CommittedUpdate, Ledger
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.roles import CommittedUpdate
 from consilium_chain.ledger.structs import (
     DOES_NOT_MATCH,
     INVALID_SCORE,
@@ -74,7 +75,7 @@ class Worst:
         self.ledger: Ledger = settings.connect()
         self.store = ArtifactStore(settings.artifacts)
         self.task, self.place, self.number = settings.task, place, number
-        self.params = self.ledger.params(self.task)
+        self.params = self.ledger.tasks.params(self.task)
         connection, deployment = self.ledger.connection, self.ledger.deployment
         self._staking = connection.contract("Staking", deployment.staking)
         self._tasks = connection.contract("Tasks", deployment.tasks).functions
@@ -87,19 +88,19 @@ class Worst:
         self._before_joining()
         self._join()
         seen, block = None, 0
-        while (state := self.ledger.state(self.task)).phase is not Phase.ENDED:
+        while (state := self.ledger.tasks.state(self.task)).phase is not Phase.ENDED:
             self._round = state.round
             if (moment := (state.round, state.phase)) != seen:
                 seen = moment
                 self._disturb(state)
-            block = self.ledger.connection.next_block(block)
+            block = self.ledger.connection.blocks.wait_after(block)
         self._leave()
 
     def _try(self, *tries: Try) -> None:
         """Tells of each by which error it was refused; None where the contract took it."""
         for field, call in tries:
             try:
-                self.ledger.connection.send(call)
+                self.ledger.connection.transactions.send(call)
                 error = None
             except (Refused, TransactionRejected) as refusal:
                 error = name_of(refusal)
@@ -109,12 +110,12 @@ class Worst:
 
     def _before_joining(self) -> None:
         block = 0
-        while not self.ledger.hospitals(self.task):  # some of what it tries is another's
-            block = self.ledger.connection.next_block(block)
+        while not self.ledger.tasks.hospitals(self.task):  # some of what it tries is another's
+            block = self.ledger.connection.blocks.wait_after(block)
         self._try(("a stake that it has not", self._join_call()), ("no voter key", self._tasks.joinAsVoter(self.task)))
         self._try(*self._registrations())
-        self.ledger.stake(Role.HOSPITAL, self.params.hospital_bond)
-        self.ledger.stake(Role.VOTER, self.params.voter_bond)
+        self.ledger.staking.stake(Role.HOSPITAL, self.params.hospital_bond)
+        self.ledger.staking.stake(Role.VOTER, self.params.voter_bond)
         register = self._staking.functions.register
         self._try(("a role for the second time", register(Role.HOSPITAL, 0, 0)))
         self._try(*self._voter_keys(), *self._hospital_joins(), *self._proposals())
@@ -144,14 +145,14 @@ class Worst:
         """With its own key and a proof of it, where nothing else is given."""
         task = self.task if task is None else task
         key = self._transport_key.public if key is None else key
-        own = self._transport_key.sign(self.ledger.transport_message(self.task, self._transport_key.public))
+        own = self._transport_key.sign(self.ledger.messages.transport(self.task, self._transport_key.public))
         return self._tasks.joinAsHospital(task, rows, key, own if proof is None else proof, sealing)
 
     def _hospital_joins(self) -> Iterator[Try]:
         """None that the contract takes."""
-        other = self.ledger.transport_keys(self.task)[0]
-        elsewhere = self.ledger.transport_message(self.task + 1, self._transport_key.public)
-        contract, hospital = self.ledger.deployment.tasks, self.ledger.hospitals(self.task)[0].node
+        other = self.ledger.record.transport_keys(self.task)[0]
+        elsewhere = self.ledger.messages.transport(self.task + 1, self._transport_key.public)
+        contract, hospital = self.ledger.deployment.tasks, self.ledger.tasks.hospitals(self.task)[0].node
         chain_id, own = self.ledger.connection.chain_id, self._transport_key.public
         copied = transport_message(chain_id, _bytes20(contract), self.task, _bytes20(hospital), own)
         yield "no task", self._join_call(task=0)
@@ -194,8 +195,8 @@ class Worst:
         yield "a proof of zeros", register(own, bytes(128))
         yield "the longest proof", register(own, bytes(LONG))
         yield "a proof for another chain", register(own, elsewhere)
-        event = next(ledger.staking_events("VoterKeyRegistered", ledger.connection.block_number()))
-        for call in ledger.connection.calls_of(self._staking, event.block, event.block):
+        event = next(ledger.logs.of_staking("VoterKeyRegistered", ledger.connection.blocks.number()))
+        for call in ledger.connection.blocks.calls_of(self._staking, event.block, event.block):
             if call.name == "registerVoterKey":
                 other, theirs = call.arguments.values()
                 yield "another's key, and the proof of it", register(other, theirs)
@@ -259,7 +260,7 @@ class Worst:
     def _update(self, round_: int) -> tuple[bytes, int]:
         """Points and value of a sound update, of polynomials that are one everywhere: what opens them is infinity."""
         number = self.params.statistics_blobs if round_ == STATISTICS_ROUND else self.params.update_blobs
-        challenge = self.ledger.challenge(self.task, round_, self.ledger.address, [GENERATOR] * number)
+        challenge = self.ledger.messages.challenge(self.task, round_, self.ledger.address, [GENERATOR] * number)
         value = sum(pow(challenge.ratio, power, BLS_MODULUS) for power in range(number)) % BLS_MODULUS
         return to_eip2537(GENERATOR) * number, value
 
@@ -299,8 +300,10 @@ class Worst:
     def _relayed(self, round_: int, points: bytes) -> Iterator[Try]:
         """Updates in another's name, and in its own, as anybody may hand them in."""
         ledger, relay = self.ledger, self._tasks.commitUpdates
-        own = ledger.sign_update(self.task, round_, CommittedUpdate(points, Opening(self._update(round_)[1], INFINITY)))
-        other = ledger.hospitals(self.task)[0].node
+        own = ledger.hospital.sign_update(
+            self.task, round_, CommittedUpdate(points, Opening(self._update(round_)[1], INFINITY))
+        )
+        other = ledger.tasks.hospitals(self.task)[0].node
         theirs = replace(own, hospital=other)
         unsigned = replace(theirs, r=bytes(32), vs=bytes(32))
         malleable = replace(theirs, r=b"\xff" * 32, vs=b"\xff" * 32)
@@ -312,7 +315,7 @@ class Worst:
             "another's, again and again": [theirs] * 64,
             "its own, with a dealing that nobody has": [replace(own, dealing=b"\xff" * 32)],
             "its own, for another round": [
-                ledger.sign_update(self.task, round_ + 1, CommittedUpdate(points, own.opening))
+                ledger.hospital.sign_update(self.task, round_ + 1, CommittedUpdate(points, own.opening))
             ],
         }
         for field, given in updates.items():
@@ -338,14 +341,14 @@ class Worst:
         yield "a round of never", self._tasks.standDown(self.task, MOST)
 
     def _ticket(self, round_: int) -> bytes:
-        seed = self.ledger.round_state(self.task, self._round).seat_seed
-        return sign_ticket(self._key, self.ledger.ticket_message(self.task, round_, seed))
+        seed = self.ledger.tasks.round_state(self.task, self._round).seat_seed
+        return sign_ticket(self._key, self.ledger.messages.ticket(self.task, round_, seed))
 
     def _take_seat(self, round_: int) -> None:
         """In turn: none, one for a ballot of extremes, and one for a ballot that there is not."""
         turn = round_ % 3
         if turn != 1:
-            extremes = self.ledger.score_commitment(self.task, round_, self._extreme(round_), NO_SALT)
+            extremes = self.ledger.tasks.score_commitment(self.task, round_, self._extreme(round_), NO_SALT)
             commitment, field = (extremes, "a ballot of extremes") if turn == 2 else (b"\xff" * 32, "no ballot at all")
             call = self._tasks.commitScores(self.task, round_, public_key(self._key), self._ticket(round_), commitment)
             self._try((field, call), ("the same for the second time", call))
@@ -354,7 +357,7 @@ class Worst:
             emit("silent", round=round_)
 
     def _extreme(self, round_: int) -> list[int]:
-        cohorts = self.ledger.round_state(self.task, round_).cohorts
+        cohorts = self.ledger.tasks.round_state(self.task, round_).cohorts
         size = ballot_size(self.params, round_, cohorts)
         return [INVALID_SCORE if index % 2 else LARGEST_SCORE for index in range(size)]
 
@@ -377,8 +380,8 @@ class Worst:
     def _leave(self) -> None:
         """Anybody may release anybody's bond: its owner finds it released."""
         release = self._tasks.releaseBond
-        others = [hospital.node for hospital in self.ledger.hospitals(self.task)]
-        others += [voter.node for voter in self.ledger.voters(self.task)]
+        others = [hospital.node for hospital in self.ledger.tasks.hospitals(self.task)]
+        others += [voter.node for voter in self.ledger.tasks.voters(self.task)]
         self._try(("the contract's own bond", release(self.task, self.ledger.deployment.tasks)))
         self._try(*(("another's", release(self.task, other)) for other in others if other != self.ledger.address))
         self._try(("its own", release(self.task, self.ledger.address)))

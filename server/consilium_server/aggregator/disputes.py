@@ -24,8 +24,8 @@ class Statements:
     """What a round's hospitals signed with their uploads, by index: sound ones only."""
 
     def __init__(self, ledger: Ledger, task: int, round_: int) -> None:
-        self._addresses = [hospital.node for hospital in ledger.hospitals(task)]
-        self._signing, self.round = ledger.statement_signing(task, round_), round_
+        self._addresses = [hospital.node for hospital in ledger.tasks.hospitals(task)]
+        self._signing, self.round = ledger.messages.statements(task, round_), round_
         self._signed: dict[int, SignedStatement] = {}
 
     def sound(self, cohort: MaskedCohort, dealings: Mapping[int, Dealing], uploads: Mapping[int, Upload]) -> set[int]:

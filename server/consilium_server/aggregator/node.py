@@ -105,13 +105,13 @@ class Aggregator:
         self.ledger: Ledger = settings.connect()
         self.store = ArtifactStore(settings.artifacts, settings.home / CACHE)
         self.number = settings.task
-        self.params = self.ledger.params(self.number)
+        self.params = self.ledger.tasks.params(self.number)
         self.spec = parse_task_spec(self.store.get_file(self.params.spec_hash))
         if not keeps(self.params, task_params(self.spec, self.params.spec_hash, self.params.aggregator)):
             raise SpecMismatch(f"task {self.number}'s terms on chain are not those of its file; ask its operator")
         self.sums = PublishedSums(self.ledger, self.store, self.number, self.spec)
-        self.secrets_folder = settings.home / "canaries" / self.ledger.place(self.number)
-        self.replies_folder = settings.home / "replies" / self.ledger.place(self.number)
+        self.secrets_folder = settings.home / "canaries" / self.ledger.folder_name(self.number)
+        self.replies_folder = settings.home / "replies" / self.ledger.folder_name(self.number)
         self.rounds = Rounds()
         self._block, self._poll = 0, POLL
         self._order: list[str] | None = None  # hospitals', as their nodes were registered
@@ -125,12 +125,12 @@ class Aggregator:
         Raises AlreadyConducting, SuperLinkFailed where the first SuperLink does not start.
         """
         with conducting_alone(self.settings.home):
-            if self._patient(self.ledger.state, self.number).phase is not Phase.ENDED:
+            if self._patient(self.ledger.tasks.state, self.number).phase is not Phase.ENDED:
                 self._conduct_with_provers()
-            self._patient(self.ledger.release_bond, self.number, self.ledger.address)
-            self._patient(self.ledger.claim, Role.AGGREGATOR)
+            self._patient(self.ledger.staking.release_bond, self.number, self.ledger.address)
+            self._patient(self.ledger.staking.claim, Role.AGGREGATOR)
             self._forget()
-            emit("left", role="aggregator", balance=str(self._patient(self.ledger.balance, self.ledger.address)))
+            emit("left", role="aggregator", balance=str(self._patient(self.ledger.token.balance, self.ledger.address)))
 
     def _forget(self) -> None:
         """Deletes what nobody asks for once the task has ended: hospitals' replies, and the SuperLink's database."""
@@ -140,7 +140,7 @@ class Aggregator:
 
     def _conduct_with_provers(self) -> None:
         blobs = self.params.cohorts * self.params.update_blobs
-        with CellProver(min(blobs, os.cpu_count() or 1, MOST_PROVERS)) as self.ledger.prover:
+        with CellProver(min(blobs, os.cpu_count() or 1, MOST_PROVERS)) as self.ledger.aggregator.prover:
             wait = SHORTEST_WAIT
             while True:
                 started = time.monotonic()
@@ -176,7 +176,7 @@ class Aggregator:
         A hospital by whose key nobody can be reached is absent, and the others take part.
         """
         order = self._hospitals()
-        keys = self.ledger.transport_keys(self.number)
+        keys = self.ledger.record.transport_keys(self.number)
         self._order = order if len(keys) == len(order) else None  # where blocks were taken back between the two
         register, nodes = self._register, dict[int, int]()
         if register is None:
@@ -194,39 +194,39 @@ class Aggregator:
         return nodes
 
     def _hospitals(self) -> list[str]:
-        return [hospital.node for hospital in self.ledger.hospitals(self.number)]
+        return [hospital.node for hospital in self.ledger.tasks.hospitals(self.number)]
 
     def _join(self) -> None:
-        state = self.ledger.state(self.number)
+        state = self.ledger.tasks.state(self.number)
         if state.phase is Phase.JOINING and not state.aggregator_joined:
-            self.ledger.join_as_aggregator(self.number, self.params.aggregator_bond)
+            self.ledger.aggregator.join(self.number, self.params.aggregator_bond)
         emit("joined", role="aggregator")
 
     def _wait_for_participants(self) -> Phase:
         """The phase that the task is in then."""
         block = 0
-        while (state := self.ledger.state(self.number)).phase is Phase.JOINING:
+        while (state := self.ledger.tasks.state(self.number)).phase is Phase.JOINING:
             if not state.aggregator_joined:  # any more: the block that had it is gone
                 self._join()
-            if deadline_passed(state, self.ledger.connection.now()):
+            if deadline_passed(state, self.ledger.connection.blocks.now()):
                 self._attempt(Step.TICK, state, None)
-            block = self.ledger.connection.next_block(block)
+            block = self.ledger.connection.blocks.wait_after(block)
         return state.phase
 
     def conduct(self, grid: Carrier, nodes: dict[int, int]) -> None:
         """Drives the task from where it is to its end; returns when it has ended."""
         self.rounds.disconnect()
-        block_seconds = self._patient(self.ledger.connection.block_seconds)
+        block_seconds = self._patient(self.ledger.connection.blocks.seconds)
         self._poll = min(max(POLL, block_seconds / POLLS_OF_A_BLOCK), SLOWEST_POLL)
         while self._patient(self._turn, grid, nodes):
             pass
 
     def _turn(self, grid: Carrier, nodes: dict[int, int]) -> bool:
         """Takes the step that is due, or waits a little; whether the task goes on."""
-        state = self.ledger.state(self.number)
+        state = self.ledger.tasks.state(self.number)
         if state.round == STATISTICS_ROUND and state.phase is not Phase.ENDED:
             self._follow_joining(state, nodes)
-        round_state = self.ledger.round_state(self.number, state.round)
+        round_state = self.ledger.tasks.round_state(self.number, state.round)
         more_to_come = self._collect(grid, nodes, state, round_state)
         arrived, finished = self._uploads_of(state.round)
         awaited = expected_uploads(round_state, self._cohorts(state, round_state)) & ~(finished & ~arrived)
@@ -246,7 +246,7 @@ class Aggregator:
         elif more_to_come:
             time.sleep(self._poll)  # Flower has no other way to say that a node or a reply is there
         else:
-            self._block = self.ledger.connection.next_block(self._block)
+            self._block = self.ledger.connection.blocks.wait_after(self._block)
         return True
 
     def _follow_joining(self, state: TaskState, nodes: dict[int, int]) -> None:
@@ -267,9 +267,9 @@ class Aggregator:
         return View(
             state=state,
             round=round_state,
-            now=self.ledger.connection.now(),
-            beacon_ready=waits and self.ledger.beacon_ready(round_state.beacon_request),
-            beacon_expired=waits and self.ledger.beacon_expired(round_state.beacon_request),
+            now=self.ledger.connection.blocks.now(),
+            beacon_ready=waits and self.ledger.phases.beacon_ready(round_state.beacon_request),
+            beacon_expired=waits and self.ledger.phases.beacon_expired(round_state.beacon_request),
             upload_margin=margin(self.params.upload_window),
             answer_margin=margin(self.params.publish_window),
             masked=self.params.masked,
@@ -349,7 +349,7 @@ class Aggregator:
         work = self.rounds.ask(round_)
         if work.collection is None:
             contract = bytes.fromhex(self.ledger.deployment.tasks.removeprefix("0x"))
-            addresses = [hospital.node for hospital in self.ledger.hospitals(self.number)]
+            addresses = [hospital.node for hospital in self.ledger.tasks.hospitals(self.number)]
             kept = KeptReplies(self.replies_folder, round_)
             blobs, masked = self._blob_count(round_), self.params.masked
             work.collection = Collection(grid, nodes, addresses, contract, self.number, round_, blobs, masked, kept)
@@ -371,20 +371,20 @@ class Aggregator:
 
     def _members(self, round_state: RoundState, round_: int) -> list[int]:
         """Bit maps of hospitals, by cohort."""
-        return [self.ledger.cohort_members(self.number, round_, c) for c in range(round_state.cohorts)]
+        return [self.ledger.tasks.cohort_members(self.number, round_, c) for c in range(round_state.cohorts)]
 
     def _attempt(self, step: Step, state: TaskState, round_state: RoundState | None) -> None:
         """Takes a step; a refusal is told and remembered, not fatal: others may have been first."""
         try:
             match step:
                 case Step.TICK:
-                    self.ledger.tick(self.number)
+                    self.ledger.phases.tick(self.number)
                 case Step.FORM_COHORTS if round_state:
-                    self.ledger.form_cohorts(self.number, round_state.beacon_request)
+                    self.ledger.phases.form_cohorts(self.number, round_state.beacon_request)
                 case Step.DRAW_SEATS if round_state:
-                    self.ledger.draw_seats(self.number, round_state.beacon_request)
+                    self.ledger.phases.draw_seats(self.number, round_state.beacon_request)
                 case Step.SETTLE:
-                    self.ledger.settle(self.number, state.round)
+                    self.ledger.phases.settle(self.number, state.round)
                 case Step.FIX_SURVIVORS if round_state:
                     self._fix_survivors(state, round_state)
                 case Step.PUBLISH if round_state:
@@ -394,10 +394,10 @@ class Aggregator:
                 case Step.OPEN if round_state:
                     self._open(state, round_state)
         except Refused as error:
-            late = {"late_s": self.ledger.connection.now() - state.deadline} if error.name == "PhaseOver" else {}
+            late = {"late_s": self.ledger.connection.blocks.now() - state.deadline} if error.name == "PhaseOver" else {}
             emit("refused", call=error.call, error=error.name, round=state.round, **late)
             if error.name in MOVED:  # what the chain says then is looked at with the next block
-                self._block = self.ledger.connection.next_block(self._block)
+                self._block = self.ledger.connection.blocks.wait_after(self._block)
             elif (step in FINAL and error.name not in OVERTAKEN) or error.name in UNOPENABLE:
                 self.rounds.of(state.round).refused = step
         except EvidenceMalformed as error:  # of a sum that holds nobody is to be named
@@ -408,17 +408,17 @@ class Aggregator:
             if not work.are_canaries_lost:
                 emit("canaries-lost", round=state.round, error=str(error))
             work.are_canaries_lost = True
-            self.ledger.connection.next_block(self.ledger.connection.block_number())
+            self.ledger.connection.blocks.wait_after(self.ledger.connection.blocks.number())
         except RandomnessUnavailable as error:  # whoever gets hold of the round first may prove it
             relays = [type(failure).__name__ for failure in error.failures]
             emit("randomness-unavailable", round=state.round, drand_round=error.round, relays=relays)
-            self.ledger.connection.next_block(self.ledger.connection.block_number())
+            self.ledger.connection.blocks.wait_after(self.ledger.connection.blocks.number())
 
     def _fix_survivors(self, state: TaskState, round_state: RoundState) -> None:
         """Those of before, where the block that had them is gone: hospitals answer for no others."""
         work = self.rounds.of(state.round)
         survivors = self._survivors(state, round_state) if work.survivors is None else work.survivors
-        receipt = self.ledger.fix_survivors(self.number, state.round, survivors)
+        receipt = self.ledger.aggregator.fix_survivors(self.number, state.round, survivors)
         work.survivors = survivors
         emit("survivors-fixed", round=state.round, survivors=survivors.bit_count(), gas=receipt.gas_used)
 
@@ -445,7 +445,7 @@ class Aggregator:
         if known.uploaders is None or known.uploaders[0] != committed:
             uploaders = 0
             for cohort in members(round_state.viable_cohorts):
-                present = self.ledger.cohort_members(self.number, round_, cohort)
+                present = self.ledger.tasks.cohort_members(self.number, round_, cohort)
                 masking = self._masking(round_, present, committed)
                 if len(masking) >= self._least(round_, present):
                     uploaders |= sum(1 << index for index in masking)
@@ -506,7 +506,7 @@ class Aggregator:
         started = time.monotonic()
         cohorts = self._members(round_state, state.round)
         begun = state.phase is Phase.PUBLISHING
-        before = self.ledger.said_of_publication(self.number, state.round) if begun else NOTHING_SAID
+        before = self.ledger.record.published_so_far(self.number, state.round) if begun else NOTHING_SAID
         earlier = self._secrets_before(state.round)
         hidden = self._hidden(state.round, earlier, before.canaries)
         allowed = round_state.survivors if begun else (earlier.survivors if earlier else 0) or ~0
@@ -542,7 +542,7 @@ class Aggregator:
             published.append(self._ready(cohort, shown, parts))
         if hidden is not None and published:  # nothing here must not replace what was published before a restart
             keep(self.secrets_folder, state.round, replace(hidden.secrets, survivors=survivors))
-        publish = self.ledger.publish_digests if self.params.digests else self.ledger.publish_sums
+        publish = self.ledger.aggregator.publish_digests if self.params.digests else self.ledger.aggregator.publish_sums
         canaries = hidden.canaries if hidden and published else None
         fate = CohortsFate(None if begun else survivors)
         if self.params.masked:
@@ -577,7 +577,7 @@ class Aggregator:
         digests = []
         for blob, commitment in zip(shown.blobs, shown.commitments, strict=True):
             if not self.params.digests:
-                self.ledger.prover.prove(blob, commitment)
+                self.ledger.aggregator.prover.prove(blob, commitment)
             digests.append(self.store.put_blob(blob, commitment))
         points = [[to_eip2537(part.points[blob]) for part in parts] for blob in range(len(shown.blobs))]
         return PublishedCohort(cohort, shown.blobs, points, digests)
@@ -618,7 +618,7 @@ class Aggregator:
             raise EvidenceMalformed("every survivor's testimony goes with its upload")
         for index, reason in culprits.items():
             emit("culprit", round=state.round, hospital=index, reason=reason)
-        self.ledger.name_culprits(self.number, state.round, sum(1 << index for index in culprits))
+        self.ledger.aggregator.name_cheaters(self.number, state.round, sum(1 << index for index in culprits))
 
     def _sum(
         self, round_: int, cohort: int, indices: list[int], contributions: dict[int, Contribution]
@@ -643,8 +643,8 @@ class Aggregator:
     def _open(self, state: TaskState, round_state: RoundState) -> None:
         """Shows which sums were turned, and that all of them are the sums; settles in the same go where that fits."""
         secret = kept(self.secrets_folder, state.round)
-        points = self.ledger.committed_points(self.number, state.round)
-        hospitals = self.ledger.hospitals(self.number)
+        points = self.ledger.record.committed_points(self.number, state.round)
+        hospitals = self.ledger.tasks.hospitals(self.number)
         cohorts = self._members(round_state, state.round)
 
         def opened(cohort: int) -> OpenedCohort:
@@ -656,7 +656,7 @@ class Aggregator:
             return OpenedCohort(cohort, blobs)
 
         closed = round_state.viable_cohorts & ~round_state.summed_cohorts
-        receipts = self.ledger.open_canaries(
+        receipts = self.ledger.aggregator.open_canaries(
             self.number, state.round, secret.seed, self.sums.retreat(state.round).points,
             [opened(cohort) for cohort in members(closed)], self._settle_gas(len(hospitals)), self.forces(state.round),
         )  # fmt: skip
@@ -674,8 +674,8 @@ class Aggregator:
 
     def _contributions(self, state: TaskState, round_state: RoundState, allowed: int) -> dict[int, Contribution]:
         """Of the hospitals in the bit map `allowed`."""
-        points = self.ledger.committed_points(self.number, state.round)
-        hospitals = self.ledger.hospitals(self.number)
+        points = self.ledger.record.committed_points(self.number, state.round)
+        hospitals = self.ledger.tasks.hospitals(self.number)
         statistics = state.round == STATISTICS_ROUND
         return {
             index: Contribution(upload, points[hospitals[index].node], 1 if statistics else hospitals[index].weight)

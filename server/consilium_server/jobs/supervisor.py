@@ -48,7 +48,7 @@ _TAIL = 4_096  # bytes of a journal
 
 def task_folder(home: Path, ledger: Ledger, task: int) -> Path:
     """Of the aggregator that a worker keeps for a task, in its `home`; `SETTINGS` is in it once it has been started."""
-    return home / TASKS / ledger.place(task)
+    return home / TASKS / ledger.folder_name(task)
 
 
 class Conductor:
@@ -73,7 +73,7 @@ class Conductor:
             return Ended(lasts=started.seconds > LASTING)
         if is_locked(folder / "lock"):  # by one that somebody else started
             return Ended()
-        if self._ledger.state(task).phase is Phase.ENDED:
+        if self._ledger.tasks.state(task).phase is Phase.ENDED:
             return Ended()
         if started.pid is not None:
             started.clear_away()

@@ -6,7 +6,7 @@ from consilium_chain.errors import Refused
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase, RoundState, TaskState
 from consilium_chain.rounds.machine import WAITING, Step, View, next_step
-from consilium_chain.rpc.connection import Receipt
+from consilium_chain.rpc.outgoing import Receipt
 from consilium_core.logs import emit
 
 from consilium_server.jobs.due import OpenTask
@@ -26,13 +26,13 @@ def move_on(ledger: Ledger, task: int) -> Receipt | None:
 
     Raises Refused, ChainUnreachable, TransactionRejected, RandomnessUnavailable.
     """
-    state = ledger.state(task)
-    round_state = ledger.round_state(task, state.round)
+    state = ledger.tasks.state(task)
+    round_state = ledger.tasks.round_state(task, state.round)
     step = next_step(_view(ledger, state, round_state), 0, 0, refused=True)  # what only an aggregator does, not
     try:
         receipt = _take(ledger, task, step, state, round_state)
     except Refused as error:
-        later = ledger.state(task)
+        later = ledger.tasks.state(task)
         if (later.round, later.phase) == (state.round, state.phase):
             raise
         emit("others-first", call=error.call, error=error.name, round=state.round)
@@ -49,21 +49,21 @@ def _view(ledger: Ledger, state: TaskState, round_state: RoundState) -> View:
     return View(
         state=state,
         round=round_state,
-        now=ledger.connection.now(),
-        beacon_ready=waits and ledger.beacon_ready(round_state.beacon_request),
-        beacon_expired=waits and ledger.beacon_expired(round_state.beacon_request),
+        now=ledger.connection.blocks.now(),
+        beacon_ready=waits and ledger.phases.beacon_ready(round_state.beacon_request),
+        beacon_expired=waits and ledger.phases.beacon_expired(round_state.beacon_request),
     )
 
 
 def _take(ledger: Ledger, task: int, step: Step, state: TaskState, round_state: RoundState) -> Receipt | None:
     match step:
         case Step.TICK:
-            return ledger.tick(task)
+            return ledger.phases.tick(task)
         case Step.SETTLE:
-            return ledger.settle(task, state.round)
+            return ledger.phases.settle(task, state.round)
         case Step.FORM_COHORTS:
-            return ledger.form_cohorts(task, round_state.beacon_request)
+            return ledger.phases.form_cohorts(task, round_state.beacon_request)
         case Step.DRAW_SEATS:
-            return ledger.draw_seats(task, round_state.beacon_request)
+            return ledger.phases.draw_seats(task, round_state.beacon_request)
         case _:
             return None

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from consilium_chain.ledger.structs import Role
-from consilium_chain.sponsoring.batches import NamedCall
+from consilium_chain.rpc.calls import NamedCall
 
 from consilium_server.errors import NotSponsored
 
