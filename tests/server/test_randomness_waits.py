@@ -6,12 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from consilium_chain.errors import RandomnessUnavailable, RelayUnreachable
+from consilium_chain.errors import RandomnessUnavailable, RelayFailed
 from consilium_chain.rounds.machine import Step
 from consilium_server.aggregator.node import Aggregator
 
 DRAND_ROUND = 1000
-FAILURE = RelayUnreachable("https://drand.example/1000", DRAND_ROUND, "no answer within 5 s")
+FAILURE = RelayFailed("RelayUnreachable", url="https://drand.example/1000", why="no answer within 5 s")
 
 
 class Recorded:

@@ -15,7 +15,7 @@ from hexbytes import HexBytes
 from web3 import Web3
 from web3.exceptions import ContractLogicError, TransactionNotFound, Web3Exception, Web3RPCError
 
-from consilium_chain.errors import ChainUnreachable, DeploymentPending, DeploymentReverted, TransactionRejected
+from consilium_chain.errors import ChainUnreachable, DeployFailed, TransactionRejected
 from consilium_chain.rpc import transactions
 from consilium_chain.rpc.abi import ContractName, contract_artifact
 from consilium_chain.rpc.blocks import SLOWEST_BLOCK_POLL, TIP
@@ -132,7 +132,7 @@ class DeployNode(Connection):
 
     def wait_mined(self, digest: str, call: str, again: Signed | None = None) -> int:
         """The block of a transaction; `again` is sent once more where the node has forgotten it. Raises
-        DeploymentPending, DeploymentReverted.
+        DeployFailed (DeploymentPending, DeploymentReverted).
         """
         end, pause = time.monotonic() + transactions.RECEIPT_TIMEOUT, transactions.RECEIPT_POLL
         look = time.monotonic() + transactions.LOOK_AGAIN
@@ -143,7 +143,7 @@ class DeployNode(Connection):
                     break
                 except TransactionNotFound:
                     if time.monotonic() > end:
-                        raise DeploymentPending(call, digest) from None
+                        raise DeployFailed("DeploymentPending", call=call, transaction=digest) from None
                     if again is not None and time.monotonic() > look:
                         look = time.monotonic() + transactions.LOOK_AGAIN
                         if not self.knows(digest):
@@ -152,7 +152,7 @@ class DeployNode(Connection):
                     time.sleep(pause)
                     pause = min(1.5 * pause, SLOWEST_BLOCK_POLL)
         if receipt["status"] != 1:
-            raise DeploymentReverted(call, digest)
+            raise DeployFailed("DeploymentReverted", call=call, transaction=digest)
         return int(receipt["blockNumber"])
 
     def wait_confirmed(self, block: int, confirmations: int) -> None:

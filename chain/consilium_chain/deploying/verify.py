@@ -8,7 +8,7 @@ from enum import StrEnum
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.deploying.networks import TOKEN, Network, PrevrandaoTerms
 from consilium_chain.deploying.node import DeployNode
-from consilium_chain.errors import CodeMismatch, WiringWrong
+from consilium_chain.errors import DeployFailed
 from consilium_chain.rpc.abi import ContractName, contract_artifact
 
 
@@ -24,20 +24,21 @@ def same_but(left: bytes, right: bytes, places: Iterable[tuple[int, int]]) -> bo
 
 
 def verify_code(node: DeployNode, name: ContractName, address: str, creation: bytes) -> None:
-    """Raises CodeMismatch unless the code there is the compiled one, with the immutables that `creation` gives it."""
+    """Raises DeployFailed (CodeMismatch) unless the code there is the compiled one, with the immutables of `creation`."""
     artifact = contract_artifact(name)
     found, compiled = node.code(address), bytes.fromhex(artifact.runtime[2:])
     if not found:
-        raise CodeMismatch(name, address, "no contract is there")
+        raise DeployFailed("CodeMismatch", contract=name, address=address, why="no contract is there")
     if not same_but(found, compiled, artifact.immutables):
-        raise CodeMismatch(name, address, "its code is not the compiled one")
+        raise DeployFailed("CodeMismatch", contract=name, address=address, why="its code is not the compiled one")
     # These keep their own address, which a trial run of their constructors cannot know.
     if name not in ("ConsiliumToken", "TaskRegistry", "SponsoredAccount") and found != node.runtime_of(creation):
-        raise CodeMismatch(name, address, "it was constructed with other arguments")
+        why = "it was constructed with other arguments"
+        raise DeployFailed("CodeMismatch", contract=name, address=address, why=why)
 
 
 def verify_wiring(node: DeployNode, network: Network, deployment: Deployment, registry: str, settlement: str) -> None:
-    """Raises WiringWrong for the first value that is not what the deployment says."""
+    """Raises DeployFailed (WiringWrong) for the first value that is not what the deployment says."""
     token, staking, beacon, tasks = deployment.token, deployment.staking, deployment.beacon, deployment.tasks
     kind = deployment.beacon_kind
     expected: list[tuple[ContractName, str, str, object]] = [
@@ -65,7 +66,7 @@ def verify_wiring(node: DeployNode, network: Network, deployment: Deployment, re
     for name, address, what, value in expected:
         found = node.read(name, address, what)
         if found != value:
-            raise WiringWrong(f"{name}.{what}", str(found), str(value))
+            raise DeployFailed("WiringWrong", field=f"{name}.{what}", found=str(found), expected=str(value))
 
 
 class Code(StrEnum):

@@ -410,7 +410,7 @@ class Aggregator:
             work.are_canaries_lost = True
             self.ledger.connection.blocks.wait_after(self.ledger.connection.blocks.number())
         except RandomnessUnavailable as error:  # whoever gets hold of the round first may prove it
-            relays = [type(failure).__name__ for failure in error.failures]
+            relays = [failure.name for failure in error.failures]
             emit("randomness-unavailable", round=state.round, drand_round=error.round, relays=relays)
             self.ledger.connection.blocks.wait_after(self.ledger.connection.blocks.number())
 
