@@ -24,7 +24,7 @@ from consilium_chain.rounds.deadlines import Deadlines, fields_of, in_words
 from consilium_chain.rounds.machine import WAITING
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.event_logs import Event
-from consilium_chain.rpc.retry import patient_turns
+from consilium_chain.rpc.retry import retry_policy
 from consilium_chain.tasks.task_spec import MICRO
 from consilium_core.live import Fields, Waiting, Words, chain_unreachable
 from consilium_core.logs import emit
@@ -53,8 +53,8 @@ class Watcher:
 
     def run(self) -> None:
         """Until the task has ended."""
-        while not patient_turns()(self._turn):
-            patient_turns()(self._ledger.connection.blocks.wait_after, self._next_block - 1)
+        while not retry_policy()(self._turn):
+            retry_policy()(self._ledger.connection.blocks.wait_after, self._next_block - 1)
 
     def _turn(self) -> bool:
         """Tells what is new, or the next part of it; whether the task is over. A node that does not answer leaves

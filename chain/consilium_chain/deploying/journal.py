@@ -1,4 +1,4 @@
-"""What a deployment has sent so far, kept beside the address book, so that one that was cut off goes on.
+"""The transactions of a deployment so far, kept beside the address book, so that one that was cut off goes on.
 
 A step is written down with its nonce before it is sent. A chain carries out one transaction of a nonce at most, and
 a created contract's address follows from creator and nonce: sent again under that nonce, nothing is deployed twice.

@@ -1,4 +1,4 @@
-"""That what is on the chain is what was compiled, and that its parts know one another."""
+"""Checks that the code on the chain is the compiled one, and that the contracts name one another."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from consilium_chain.rpc.abi import ContractName, contract_artifact
 
 
 def same_but(left: bytes, right: bytes, places: Iterable[tuple[int, int]]) -> bool:
-    """Whether two codes are equal outside the (start, length) of `places`."""
+    """True if two codes are equal outside the (start, length) of `places`."""
     if len(left) != len(right):
         return False
     masked = [bytearray(left), bytearray(right)]
@@ -24,7 +24,7 @@ def same_but(left: bytes, right: bytes, places: Iterable[tuple[int, int]]) -> bo
 
 
 def verify_code(node: DeployNode, name: ContractName, address: str, creation: bytes) -> None:
-    """Raises DeployFailed (CodeMismatch) unless the code there is the compiled one, with the immutables of `creation`."""
+    """Raises DeployFailed (CodeMismatch) unless the compiled code is there with the immutables of `creation`."""
     artifact = contract_artifact(name)
     found, compiled = node.code(address), bytes.fromhex(artifact.runtime[2:])
     if not found:
@@ -103,8 +103,8 @@ def _code_at(node: DeployNode, name: ContractName, address: str) -> Code:
 
 
 def strangers_of(node: DeployNode, deployment: Deployment) -> list[str]:
-    """Which of a deployment's contracts name another than its address book does, as "Contract.name". Raises
-    ChainUnreachable, DeploymentInvalid where no such contract is.
+    """The contracts that name another than the address book does, as "Contract.name". Raises ChainUnreachable,
+    DeploymentInvalid if no such contract is there.
     """
     tasks, staking = deployment.tasks, deployment.staking
     known: list[tuple[ContractName, str, str, str]] = [

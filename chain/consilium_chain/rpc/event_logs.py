@@ -17,7 +17,7 @@ from eth_utils.address import to_checksum_address
 from eth_utils.crypto import keccak
 
 NO_LOG = (LookupError, TypeError, ValueError, AttributeError, OverflowError, DecodingError)
-"""What `LogDecoder.event` raises of what is no log."""
+"""Errors of `LogDecoder.event` for an answer that is no log."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class LogDecoder:
                 self._shapes["0x" + keccak(text=signature).hex()] = _Shape(entry["name"], *parts)
 
     def event(self, log: Mapping[str, Any]) -> Event | None:
-        """None for what is no event of the contract's ABI. Raises one of NO_LOG where it is no log."""
+        """None for an event that the contract's ABI lacks. Raises one of NO_LOG for an answer that is no log."""
         shape = self._shapes.get(log["topics"][0])
         if shape is None:
             return None

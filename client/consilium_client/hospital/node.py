@@ -27,7 +27,7 @@ from consilium_chain.ledger.roles import NO_KEY, CommittedUpdate
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Phase, Role, RoundState, TaskState
 from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.rounds.machine import blaming_step
-from consilium_chain.rpc.retry import patient_turns
+from consilium_chain.rpc.retry import retry_policy
 from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE
 from consilium_core.connectivity import host_and_port, why_shut_out
 from consilium_core.logs import emit, hint
@@ -262,7 +262,7 @@ class HospitalNode:
         socket_path = self.settings.runtime / "node.sock"
         listening = Listener(socket_path, self.answer, self.leaving)
         with listening as listener, RelayProcesses(self.settings, socket_path) as relay:
-            turns = patient_turns()
+            turns = retry_policy()
             while turns(self._turn, listener, relay) is not Phase.ENDED:
                 pass
 

@@ -16,7 +16,7 @@ from consilium_chain.artifacts.store import CACHE, ArtifactStore
 from consilium_chain.errors import ChainUnreachable, Refused, TransactionRejected, name_of
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase, Role
-from consilium_chain.rpc.retry import LONGEST_WAIT, patient_turns
+from consilium_chain.rpc.retry import LONGEST_WAIT, retry_policy
 from consilium_core.logs import about, emit
 
 from consilium_client.errors import NotRegistered, TooManyTasks
@@ -88,9 +88,9 @@ class Voter:
     def run(self) -> None:
         """Judges until the process is told to stop. Raises NotRegistered, AlreadyRunning."""
         with running_alone(self.home.folder):
-            patient_turns()(self._begin)
+            retry_policy()(self._begin)
             while True:
-                patient_turns()(self._turn)
+                retry_policy()(self._turn)
 
     def run_one(self, task: int) -> None:
         """Judges one task until it ends. Raises also what is wrong with it."""
@@ -104,7 +104,7 @@ class Voter:
             while not judge.ended:
                 if judge.fault is not None:
                     raise judge.fault
-                patient_turns()(self._look)
+                retry_policy()(self._look)
 
     def _begin(self) -> None:
         """Collects what has vested, and goes on with what it is in."""

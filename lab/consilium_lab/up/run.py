@@ -14,7 +14,7 @@ from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rounds.deadlines import Deadlines, Missed, fields_of
 from consilium_chain.rpc.event_logs import Event
 from consilium_chain.rpc.local_node import CHAIN_ID, LocalNode, require_free_port
-from consilium_chain.rpc.retry import patient_turns
+from consilium_chain.rpc.retry import retry_policy
 from consilium_client.errors import REFUSED
 from consilium_client.models import model_of
 from consilium_core.defaults import LOCAL_ADDRESS_BOOK
@@ -121,7 +121,7 @@ def tend(chain: LocalNode, turn: Callable[[], None]) -> NoReturn:
         turn()
 
     while True:
-        patient_turns(longest_wait=LONGEST_PAUSE_OF_CHAIN)(watched)
+        retry_policy(longest_wait=LONGEST_PAUSE_OF_CHAIN)(watched)
         time.sleep(POLL)
 
 

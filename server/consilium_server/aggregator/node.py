@@ -44,7 +44,7 @@ from consilium_chain.rounds.secret_shares import masked_cohort, read_dealings
 from consilium_chain.rounds.signed_updates import SignedUpdate
 from consilium_chain.rounds.sums import PublishedSums
 from consilium_chain.rpc.cell_proofs import CellProver
-from consilium_chain.rpc.retry import patient_turns
+from consilium_chain.rpc.retry import retry_policy
 from consilium_chain.tasks.proposal import keeps, task_params
 from consilium_chain.tasks.task_spec import PAGE_GAS, parse_task_spec, settle_gas
 from consilium_core.logs import emit
@@ -117,7 +117,7 @@ class Aggregator:
         self._order: list[str] | None = None  # hospitals', as their nodes were registered
         self._register: Callable[[bytes], int] | None = None
         self._was_up = False  # whether a SuperLink was
-        self._patient = patient_turns((ChainUnreachable, TransactionRejected), LONGEST_WAIT)
+        self._patient = retry_policy((ChainUnreachable, TransactionRejected), LONGEST_WAIT)
 
     def run(self) -> None:
         """Joins, conducts every round, and takes the bond and the fee home; goes on where another process was ended.
